@@ -1,0 +1,18 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace krigtune {
+
+/// The whole file. Throws UserError naming the path when it cannot be read.
+std::string read_text(const std::filesystem::path& path);
+
+/// Writes to a temporary file beside `path`, fsyncs and renames: readers see the old text or the new, never a part.
+/// Throws EnvironmentError when the disk refuses.
+void write_atomically(const std::filesystem::path& path, std::string_view text);
+
+/// Makes the directory with its parents and checks that files can be made in it. Throws UserError otherwise.
+void make_writable_directory(const std::filesystem::path& path);
+
+}  // namespace krigtune

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace krigtune {
+
+/// The candidate within a third of the word's length (at least 2 edits) by Damerau-Levenshtein distance, or "".
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+
+/// "did you mean 'x'?" when there is a near one, else "known: a, b, c".
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+/// The shortest decimal text that reads back as the same double; integers below 1e15 without exponent or point.
+std::string number_text(double value);
+
+}  // namespace krigtune

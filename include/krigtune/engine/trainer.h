@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/core/clock.h"
+#include "krigtune/plan/step_plan.h"
+#include "krigtune/workload/workload.h"
+
+namespace krigtune {
+
+struct TrainingOptions {
+  std::uint64_t seed = 1;
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
+};
+
+/// One optimizer step as it was executed.
+struct StepResult {
+  double step_time_s = 0.0;     ///< from all ranks started to all ranks done
+  double exposed_comm_s = 0.0;  ///< compute stream stalled on collectives, largest over ranks
+  double loss = 0.0;            ///< mean over ranks and micro-steps, before the update
+};
+
+/// Trains the plan's model on CPU ranks: N ranks as threads of this process, each with an arena of the planned size and
+/// one FIFO worker per logical stream. Deterministic: sums over ranks go in rank order.
+class Trainer {
+ public:
+  /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `clock` must outlive it.
+  Trainer(StepPlan plan, std::optional<EmulatedNetwork> network, const Clock& clock, TrainingOptions options = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Executes the whole plan once on all ranks. Throws std::runtime_error if a rank fails; it is then not usable.
+  StepResult step();
+
+  /// All parameters after the last step, in model order, without padding.
+  std::vector<float> parameters() const;
+  std::string parameters_fnv1a64() const;
+
+  /// The highest byte changed since construction, found by scanning for the fill pattern; largest over ranks.
+  /// Independent of the plan's own numbers: the scan goes on behind the planned end. Needs observe_arena.
+  std::int64_t arena_peak_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,46 @@
+#pragma once
+#include <array>
+#include <string>
+
+#include "krigtune/core/units.h"
+#include "krigtune/plan/build_plan.h"
+
+namespace krigtune {
+
+/// Lays all buffers of the plan into one arena and sets arena_bytes. Two buffers share bytes only where every access to
+/// one happens before every access to the other by stream order and waits, so no schedule can make them collide.
+void lay_out(StepPlan& plan);
+
+/// Where the peak comes from: the bytes alive in each term when most bytes are alive.
+struct MemoryReport {
+  std::int64_t peak_bytes = 0;  ///< the arena
+  std::array<std::int64_t, kTermCount> term_bytes{};
+  std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - sum of the terms
+  std::string peak_at;                   ///< "backward of block 3, micro-step 1"
+};
+MemoryReport explain(const StepPlan& plan);
+
+/// The memory of build_plan(...) without planning every micro-step: the third and later ones change nothing.
+MemoryReport plan_memory(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
+
+enum class Verdict { kFits, kUncertain, kTooLarge };
+const char* to_string(Verdict verdict);  ///< fits, uncertain, too_large
+
+/// Whether a configuration fits: never asked when kTooLarge, weighed by the probability when kUncertain.
+struct MemoryVerdict {
+  Verdict verdict = Verdict::kUncertain;
+  double probability_fits = 0.5;
+  Bytes predicted;
+};
+/// For an exact plan: it fits or it does not.
+MemoryVerdict exact_verdict(Bytes predicted, Bytes usable);
+
+/// Bytes that one rank sends in one optimizer step, by collective. Scalars (loss) are not counted.
+struct WireBytes {
+  std::int64_t all_reduce = 0;
+  std::int64_t reduce_scatter = 0;
+  std::int64_t all_gather = 0;
+};
+WireBytes wire_bytes(const StepPlan& plan);
+
+}  // namespace krigtune

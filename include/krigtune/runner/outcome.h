@@ -1,0 +1,39 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "krigtune/core/units.h"
+
+namespace krigtune {
+
+enum class FailureReason { kTimeout, kHang, kCrash, kInvalid, kInterrupted, kBadResult, kEnvironment };
+const char* to_string(FailureReason reason);  ///< timeout, hang, crash, invalid, interrupted, bad_result, environment
+FailureReason failure_reason_from(const std::string& text);  ///< unknown words: kCrash
+
+struct Measured {
+  std::map<std::string, double> metrics;  ///< every number of the result, by its field's name; the objective among them
+  double value_sem = 0.0;                 ///< standard error of the objective; 0: not known
+  std::optional<Bytes> peak_memory;
+};
+struct OutOfMemory {
+  std::optional<Bytes> requested;
+  bool predicted = false;  ///< known before anything ran
+};
+struct Failed {
+  FailureReason reason = FailureReason::kCrash;
+  int exit_code = 0;
+  std::string last_lines;
+};
+struct Bounded {
+  double at_best = 0.0;  ///< ended early: it can be no better than this
+};
+
+/// What became of one trial. A trial that fails has taught the tuner something: it is a value.
+using Outcome = std::variant<Measured, OutOfMemory, Failed, Bounded>;
+
+const char* status_text(const Outcome& outcome);  ///< ok, oom, failed, bounded
+std::string reason_text(const Outcome& outcome);  ///< "", predicted, timeout, ...
+
+}  // namespace krigtune

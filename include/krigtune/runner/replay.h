@@ -1,0 +1,46 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/runner/runner.h"
+
+namespace krigtune {
+
+/// A measured table that answers trials: one configuration, one outcome (or several, in turn).
+class ReplayTable {
+ public:
+  /// Reads the rows that `spec.where` picks. Only `parameters` are matched, compared as numbers where both are.
+  /// `metric`: the name under which the value is reported. `maximize`: which repeat is the best. Throws UserError.
+  ReplayTable(const RunnerSpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
+              bool maximize);
+  ~ReplayTable();
+
+  bool contains(const Configuration& configuration) const;
+  /// The `measurement`-th (from 0) measurement of the configuration, which must be contained.
+  Outcome look_up(const Configuration& configuration, int measurement) const;
+  /// The best value that look_up can give (repeats merged; median with cycle). Empty when every row failed.
+  std::optional<double> optimum() const;
+  std::size_t size() const;  ///< configurations
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Looks trials up. `table` must outlive it.
+std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table);
+
+/// What a bench trial needs besides the configuration. Copied.
+struct BenchJob {
+  std::filesystem::path program;  ///< krigtune-bench
+  Workload workload;
+  ClusterSpec cluster;
+  MemorySpec memory;
+  RunnerSpec spec;
+  std::string metric_field;  ///< of the result, whose standard error is wanted: step_time_s, samples_per_s, ...
+};
+/// Starts krigtune-bench in a process group of its own per trial and reads its JSON. `clock` must outlive it.
+std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock);
+
+}  // namespace krigtune

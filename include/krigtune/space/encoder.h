@@ -1,0 +1,36 @@
+#pragma once
+#include <vector>
+
+#include "krigtune/space/space.h"
+
+namespace krigtune {
+
+/// A configuration as the surrogate sees it.
+struct EncodedPoint {
+  std::vector<double> ordered;  ///< one column per ordered parameter: [0, 1] over its values, beyond for values outside
+  std::vector<int> categories;  ///< one index per categorical parameter; a value outside the list gets the list's size
+};
+
+/// The one place that knows scales. decode(encode(c)) == c for every configuration of the space.
+/// Parameters of a single value have no column. Derived gradient_accumulation_steps has none either.
+class Encoder {
+ public:
+  /// Copies what it needs.
+  explicit Encoder(const Space& space);
+
+  int ordered_dims() const { return static_cast<int>(ordered_.size()); }
+  int category_dims() const { return static_cast<int>(categorical_.size()); }
+  /// Values that lie outside a list or range (a baseline's) are placed between or beyond their neighbours.
+  EncodedPoint encode(const Configuration& configuration) const;
+  /// The configuration of the space nearest to the point, column by column, completed.
+  Configuration decode(const EncodedPoint& point) const;
+  /// Names of the ordered columns, in order.
+  std::vector<std::string> ordered_names() const;
+
+ private:
+  Space space_;
+  std::vector<int> ordered_;      ///< indices into space_.parameters()
+  std::vector<int> categorical_;  ///< likewise
+};
+
+}  // namespace krigtune

@@ -1,0 +1,38 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "krigtune/space/configuration.h"
+
+namespace krigtune {
+
+/// How the values of a parameter lie on the surrogate's [0, 1] axis.
+enum class Scale {
+  kRank,    ///< a list of numbers or booleans: by position, evenly
+  kLinear,  ///< an integer range
+  kLog,     ///< an integer range with "scale": "log" or "log2"
+};
+
+/// One tunable parameter with its finite, ordered list of values.
+struct Parameter {
+  std::string name;
+  std::vector<Value> values;   ///< distinct, in order, at least one
+  Scale scale = Scale::kRank;  ///< ignored for a categorical one
+  bool categorical = false;    ///< text values: no order, compared by equality
+
+  /// Position of the value, or -1.
+  int index_of(const Value& value) const;
+};
+
+/// Reads the session's block "space": parameters in the order of the file.
+/// A list: its values in order (all text: categorical). {"min", "max"}: every integer; "scale": "log2": the powers of
+/// two within; "scale": "log" with "steps": spaced geometrically, both ends included, rounded, duplicates dropped;
+/// "steps" without scale: spaced evenly, likewise. Throws UserError with the JSON pointer below `pointer`.
+std::vector<Parameter> read_parameters(const nlohmann::ordered_json& space, const std::string& source,
+                                       const std::string& pointer);
+
+/// Writes a parameter back as the list of its values.
+nlohmann::ordered_json to_json(const Parameter& parameter);
+
+}  // namespace krigtune

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace krigtune {
+
+enum class Positions { kLearned, kRotary };
+enum class Norm { kLayerNorm, kRmsNorm };
+
+/// Sizes of a decoder-only transformer. Defaults as in the session file: 0 means "derived" only before `resolve`.
+struct ModelSpec {
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;    ///< default: heads
+  std::int64_t ffn_hidden = 0;  ///< default: 4 hidden
+  std::int64_t vocab = 0;
+  std::int64_t seq_len = 0;
+  bool gated_mlp = false;
+  bool tied_embeddings = true;
+  Positions positions = Positions::kLearned;
+  Norm norm = Norm::kLayerNorm;
+
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+/// Exact number of trainable parameters (elements). Layer-norm models carry biases in their linear layers (GPT-2),
+/// RMS-norm models do not (Llama).
+std::int64_t parameter_count(const ModelSpec& model);
+
+/// Model FLOPs of one optimizer step over `sequences` sequences, forward and backward, causal-exact, embedding look-ups
+/// free: per token 6 P_mat + 12 L s h c with c = (s + 1) / (2 s), P_mat the matrix parameters with the head
+/// (Narayanan et al. 2021, eq. 3, with the causal half counted).
+double model_flops(const ModelSpec& model, std::int64_t sequences);
+
+/// Sizes of a published model, e.g. "gpt2-124m", "llama-7b". Throws UserError with the nearest name.
+ModelSpec model_preset(const std::string& name);
+std::vector<std::string> model_preset_names();
+
+/// {"layers": ...} or {"preset": name, overrides...}. Throws UserError with the JSON pointer.
+ModelSpec read_model(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+nlohmann::ordered_json to_json(const ModelSpec& model);
+
+}  // namespace krigtune

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "krigtune/core/units.h"
+#include "krigtune/workload/model.h"
+
+namespace krigtune {
+
+enum class Precision { kFp32, kFp16, kBf16 };
+enum class OptimizerKind { kAdamW, kSgd };
+
+/// What is to be trained: the session's block "workload".
+struct Workload {
+  ModelSpec model;
+  Precision precision = Precision::kFp32;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  std::optional<std::int64_t> train_batch_size;  ///< sequences a step; empty: may vary
+};
+
+/// A network that krigtune-bench imitates: each collective is held for latency + bytes / bandwidth.
+struct EmulatedNetwork {
+  std::string name;  ///< for labels: an id, or "custom"
+  double latency_s = 0.0;
+  double bytes_per_s = 0.0;
+};
+
+/// The machines: the session's block "cluster".
+struct ClusterSpec {
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 2;  ///< with gpu "local" and no GPU: CPU ranks
+  std::string gpu = "local";
+  std::optional<EmulatedNetwork> emulated_network;
+
+  std::int64_t ranks() const { return nodes * gpus_per_node; }
+};
+
+/// The session's block "memory".
+struct MemorySpec {
+  std::optional<double> limit_gib;  ///< per rank; empty: what the device has
+  double reserve_fraction = 0.05;   ///< not applied where the plan is exact
+};
+
+Workload read_workload(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+/// "local" or an object. Throws UserError for devices and networks that are not known.
+ClusterSpec read_cluster(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+MemorySpec read_memory(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+nlohmann::ordered_json to_json(const Workload& workload);
+nlohmann::ordered_json to_json(const ClusterSpec& cluster);
+nlohmann::ordered_json to_json(const MemorySpec& memory);
+
+/// Bytes that one rank may use: the stated limit, else the machine's memory shared by its local ranks.
+Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster);
+
+}  // namespace krigtune

@@ -1,0 +1,63 @@
+#include "krigtune/core/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune {
+namespace {
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& path) {
+  throw EnvironmentError(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)),
+                         "check the directory's permissions and free space");
+}
+
+void write_all(int file, std::string_view text, const std::filesystem::path& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      ::close(file);
+      fail_to_write(path);
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in || std::filesystem::is_directory(path)) {
+    throw UserError(fmt::format("cannot read '{}'", path.string()), "check the path and its permissions");
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write_atomically(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::getpid());
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) fail_to_write(temporary);
+  write_all(file, text, temporary);
+  const bool synced = ::fsync(file) == 0;
+  if (::close(file) != 0 || !synced || ::rename(temporary.c_str(), path.c_str()) != 0) fail_to_write(path);
+}
+
+void make_writable_directory(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && ::access(path.c_str(), W_OK | X_OK) == 0 && std::filesystem::is_directory(path)) return;
+  throw UserError(fmt::format("cannot write into the directory '{}'", path.string()),
+                  "choose another one with --out, or mend its permissions");
+}
+
+}  // namespace krigtune

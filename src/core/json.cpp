@@ -1,0 +1,170 @@
+#include "krigtune/core/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
+
+namespace krigtune {
+namespace {
+
+// Overwrites comments and trailing commas with blanks, so that positions in the text stay what they were.
+std::string blank_out_extensions(std::string_view text) {
+  std::string out(text);
+  bool quoted = false;
+  std::size_t last_comma = std::string::npos;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const char c = out[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '/' && i + 1 < out.size() && out[i + 1] == '/') {
+      while (i < out.size() && out[i] != '\n') out[i++] = ' ';
+    } else if ((c == '}' || c == ']') && last_comma != std::string::npos) {
+      out[last_comma] = ' ';
+      last_comma = std::string::npos;
+    } else if (c == ',') {
+      last_comma = i;
+    } else if (std::isspace(static_cast<unsigned char>(c)) == 0) {
+      last_comma = std::string::npos;
+      quoted = c == '"';
+    }
+  }
+  return out;
+}
+
+std::string position_text(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t last_break = before.rfind('\n');
+  const std::size_t column = last_break == std::string_view::npos ? before.size() + 1 : before.size() - last_break;
+  return fmt::format("line {}, column {}", line, column);
+}
+
+// The library's message without its "[json.exception...] parse error at line 1, column 2: " prefix.
+std::string short_reason(const std::string& message) {
+  const std::size_t colon = message.find(": ");
+  return colon == std::string::npos ? message : message.substr(colon + 2);
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& source) {
+  const std::string plain = blank_out_extensions(text);
+  std::vector<std::set<std::string>> keys;
+  const auto refuse_duplicates = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
+      throw UserError(fmt::format("{}: the key '{}' stands twice in one object", source, parsed.get<std::string>()),
+                      "keep one of them");
+    }
+    return true;
+  };
+  try {
+    return Json::parse(plain, refuse_duplicates);
+  } catch (const Json::parse_error& error) {
+    throw UserError(
+        fmt::format("{}: not JSON at {}: {}", source, position_text(plain, error.byte), short_reason(error.what())),
+        "mend the syntax there");
+  }
+}
+
+Json load_json(const std::filesystem::path& path) { return parse_json(read_text(path), path.string()); }
+
+Json json_number(double value) {
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
+  if (std::abs(value) < kExactIntegers && value == std::trunc(value)) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+JsonObject::JsonObject(const Json& value, std::string source, std::string pointer)
+    : value_(value), source_(std::move(source)), pointer_(std::move(pointer)) {
+  if (!value.is_object()) fail("", fmt::format("an object was expected, not {}", value.type_name()), "write { ... }");
+}
+
+bool JsonObject::has(const std::string& key) const { return value_.contains(key) && !value_.at(key).is_null(); }
+
+const Json* JsonObject::find(const std::string& key) {
+  known_.push_back(key);
+  return has(key) ? &value_.at(key) : nullptr;
+}
+
+const Json& JsonObject::require(const std::string& key) {
+  const Json* found = find(key);
+  if (found == nullptr) fail(key, "is missing", "add it");
+  return *found;
+}
+
+double JsonObject::number(const std::string& key, double fallback) { return optional_number(key).value_or(fallback); }
+
+std::int64_t JsonObject::integer(const std::string& key, std::int64_t fallback) {
+  return optional_integer(key).value_or(fallback);
+}
+
+std::optional<double> JsonObject::optional_number(const std::string& key) {
+  const Json* found = find(key);
+  if (found == nullptr) return std::nullopt;
+  if (!found->is_number()) fail(key, fmt::format("a number was expected, not {}", found->dump()), "write a number");
+  return found->get<double>();
+}
+
+std::optional<std::int64_t> JsonObject::optional_integer(const std::string& key) {
+  const std::optional<double> value = optional_number(key);
+  if (!value) return std::nullopt;
+  if (*value != std::trunc(*value) || std::abs(*value) > 9e18) {
+    fail(key, fmt::format("a whole number was expected, not {}", value_.at(key).dump()),
+         "write one without a fraction");
+  }
+  return static_cast<std::int64_t>(*value);
+}
+
+bool JsonObject::boolean(const std::string& key, bool fallback) {
+  const Json* found = find(key);
+  if (found == nullptr) return fallback;
+  if (!found->is_boolean()) {
+    fail(key, fmt::format("true or false was expected, not {}", found->dump()), "write true or false");
+  }
+  return found->get<bool>();
+}
+
+std::string JsonObject::text(const std::string& key, const std::string& fallback) {
+  const Json* found = find(key);
+  if (found == nullptr) return fallback;
+  if (!found->is_string()) fail(key, fmt::format("a string was expected, not {}", found->dump()), "write \"...\"");
+  return found->get<std::string>();
+}
+
+std::vector<std::string> JsonObject::texts(const std::string& key) {
+  const Json* found = find(key);
+  std::vector<std::string> result;
+  if (found == nullptr) return result;
+  const bool all_texts =
+      found->is_array() && std::all_of(found->begin(), found->end(), [](const Json& item) { return item.is_string(); });
+  if (!all_texts) fail(key, "a list of strings was expected", "write [\"...\", ...]");
+  for (const Json& item : *found) result.push_back(item.get<std::string>());
+  return result;
+}
+
+JsonObject JsonObject::object(const std::string& key) { return {require(key), source_, pointer(key)}; }
+
+void JsonObject::finish() const {
+  for (const auto& item : value_.items()) {
+    if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
+    fail(item.key(), "unknown key", suggestion(item.key(), known_));
+  }
+}
+
+void JsonObject::fail(const std::string& key, const std::string& what, const std::string& hint) const {
+  const std::string where = pointer(key);
+  throw UserError(fmt::format("{}: {}: {}", source_, where.empty() ? "/" : where, what), hint);
+}
+
+std::string JsonObject::pointer(const std::string& key) const { return key.empty() ? pointer_ : pointer_ + "/" + key; }
+
+}  // namespace krigtune
