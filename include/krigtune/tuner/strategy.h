@@ -33,7 +33,7 @@ enum class StrategyKind { kBayes, kRandom, kGrid };
 const char* to_string(StrategyKind kind);
 /// Throws UserError with the nearest name; `where` says where the word stood.
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
-const std::vector<StrategyKind>& all_strategies();
+std::vector<StrategyKind> all_strategies();
 
 struct StrategyOptions {
   std::uint64_t seed = 1;
