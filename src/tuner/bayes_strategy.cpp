@@ -120,7 +120,7 @@ class BayesStrategy final : public Strategy {
   std::size_t spread(const History& history, const std::vector<bool>& allowed, Rng& rng) const {
     std::vector<Configuration> asked;
     for (const Trial& trial : history) {
-      if (!is_interrupted(trial)) asked.push_back(trial.proposal.configuration);
+      if (counts(trial)) asked.push_back(trial.proposal.configuration);
     }
     const Points& points = candidates_.points();
     if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);

@@ -32,7 +32,7 @@ std::optional<MemoryCheck> MemoryFilter::check(const Configuration& configuratio
     if (const auto found = impl_->known.find(key); found != impl_->known.end()) return found->second;
   }
   MemoryCheck check;
-  check.report = plan_memory(*impl_->workload, impl_->cluster, configuration);
+  check.report = explain(build_plan(*impl_->workload, impl_->cluster, configuration));
   check.verdict = exact_verdict({check.report.peak_bytes}, *impl_->usable);
   const std::lock_guard lock(impl_->mutex);
   impl_->known.emplace(key, check);

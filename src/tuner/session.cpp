@@ -34,7 +34,12 @@ void read_workload_side(Session& session, JsonObject& root) {
   const Json* cluster = root.find("cluster");
   session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster");
   if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
-  session.space = Space(read_parameters(root.require("space"), source, "/space"), job_facts(session));
+  std::vector<Parameter> parameters = read_parameters(root.require("space"), source, "/space");
+  try {
+    session.space = Space(std::move(parameters), job_facts(session));
+  } catch (const UserError& error) {
+    root.fail("space", error.what(), "");
+  }
 }
 
 std::string exclusions_text(const Space& space) {

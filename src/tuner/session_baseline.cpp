@@ -4,7 +4,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
-#include "krigtune/plan/memory.h"
+#include "krigtune/plan/build_plan.h"
 #include "session_blocks.h"
 
 namespace krigtune {
@@ -53,6 +53,8 @@ Configuration filled_in(const Space& space, const Configuration& given) {
   Configuration point;
   for (const Parameter& parameter : space.parameters()) {
     const Value* value = given.find(parameter.name);
+    // With a batch size to keep, the accumulation follows from the micro-batch.
+    if (value == nullptr && parameter.name == kAccumulation && space.facts().train_batch_size) continue;
     point.set(parameter.name, value != nullptr ? *value : default_value(parameter, space.facts().well_known));
   }
   return point;
@@ -76,14 +78,19 @@ void check_derived(const Configuration& given, const Configuration& completed, c
             "leave it out");
 }
 
-// The plan's words, at the place in the session that they are about.
-Bytes planned_at(const Session& session, const Configuration& configuration, const JsonObject& root,
-                 const std::string& key) {
+// What `compute` complains of, at the place in the session that it is about.
+template <class Compute>
+auto at(const JsonObject& root, const std::string& key, Compute compute) {
   try {
-    return {plan_memory(*session.workload, session.cluster, configuration).peak_bytes};
+    return compute();
   } catch (const UserError& error) {
     root.fail(key, error.what(), "");
   }
+}
+
+void check_plan(const Session& session, const Configuration& configuration, const JsonObject& root,
+                const std::string& key) {
+  at(root, key, [&] { return build_plan(*session.workload, session.cluster, configuration).arena_bytes; });
 }
 
 void set_default_baseline(Session& session) {
@@ -93,7 +100,7 @@ void set_default_baseline(Session& session) {
   if (exclusion != Exclusion::kNone) {
     reason = to_string(exclusion);
   } else if (session.usable_per_rank &&
-             plan_memory(*session.workload, session.cluster, point).peak_bytes > session.usable_per_rank->count) {
+             build_plan(*session.workload, session.cluster, point).arena_bytes > session.usable_per_rank->count) {
     reason = "it does not fit in memory";
   }
   if (reason.empty()) {
@@ -108,13 +115,13 @@ void set_stated_baseline(Session& session, const Json& json, JsonObject& root) {
   const Configuration given = configuration_from_json(json, root.source(), root.pointer("baseline"));
   check_names(session.space, given, root);
   Configuration point = filled_in(session.space, given);
-  const Exclusion exclusion = session.space.complete(point);
+  const Exclusion exclusion = at(root, "baseline", [&] { return session.space.complete(point); });
   if (exclusion != Exclusion::kNone) {
     root.fail("baseline", fmt::format("{} ({})", to_string(exclusion), point.text()),
               "choose a micro_batch whose product with the ranks divides train_batch_size, or write null");
   }
   check_derived(given, point, root);
-  if (session.usable_per_rank) planned_at(session, point, root, "baseline");
+  if (session.usable_per_rank) check_plan(session, point, root, "baseline");
   session.baseline = point;
 }
 
@@ -151,13 +158,13 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
     root.fail("space/" + name, fmt::format("krigtune-bench does not {} '{}'", well_known ? "execute" : "know", name),
               well_known ? "leave it out: known: " + join(planned_names(), ", ") : suggestion(name, planned_names()));
   }
-  planned_at(session, {}, root, "workload");
+  check_plan(session, {}, root, "workload");
   for (const Parameter& parameter : session.space.parameters()) {
     for (const Value& value : parameter.values) {
       // Other parameters at values that cannot be the reason of a refusal.
       Configuration probe{{"micro_batch", std::int64_t{1}}};
       probe.set(parameter.name, value);
-      planned_at(session, probe, root, "space/" + parameter.name);
+      check_plan(session, probe, root, "space/" + parameter.name);
     }
   }
 }

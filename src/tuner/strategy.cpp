@@ -28,17 +28,19 @@ const Registered& registered(StrategyKind kind) {
                        [kind](const Registered& entry) { return entry.kind == kind; });
 }
 
-}  // namespace
-
-bool is_interrupted(const Trial& trial) {
-  if (!trial.outcome) return false;
-  const auto* failed = std::get_if<Failed>(&*trial.outcome);
-  return failed != nullptr && failed->reason == FailureReason::kInterrupted;
+bool has_failed_by(const Trial& trial, FailureReason reason) {
+  const auto* failed = trial.outcome ? std::get_if<Failed>(&*trial.outcome) : nullptr;
+  return failed != nullptr && failed->reason == reason;
 }
 
+}  // namespace
+
+bool is_interrupted(const Trial& trial) { return has_failed_by(trial, FailureReason::kInterrupted); }
+
+bool counts(const Trial& trial) { return !is_interrupted(trial) && !has_failed_by(trial, FailureReason::kEnvironment); }
+
 int counted_trials(const History& history) {
-  return static_cast<int>(
-      std::count_if(history.begin(), history.end(), [](const Trial& trial) { return !is_interrupted(trial); }));
+  return static_cast<int>(std::count_if(history.begin(), history.end(), counts));
 }
 
 std::optional<double> value_of(const Trial& trial, const Objective& objective) {
@@ -77,7 +79,7 @@ bool depends_on_seed(StrategyKind kind, const Session& session) {
 std::vector<bool> unseen(const Candidates& candidates, const History& history) {
   std::vector<bool> open(candidates.size(), true);
   for (const Trial& trial : history) {
-    if (is_interrupted(trial)) continue;
+    if (!counts(trial)) continue;
     if (const auto index = candidates.find(trial.proposal.configuration)) open[*index] = false;
   }
   return open;

@@ -18,11 +18,10 @@ constexpr double kPlannedLogit = 3.0;
 constexpr double kLogitPerLogMemory = 11.0;
 constexpr Eigen::Index kBlock = 4096;  // points predicted at a time: bounds the memory of large spaces
 
+// Of trials that count.
 bool is_unforeseen_failure(const Outcome& outcome) {
   if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) return !oom->predicted;
-  const auto* failed = std::get_if<Failed>(&outcome);
-  return failed != nullptr && failed->reason != FailureReason::kInterrupted &&
-         failed->reason != FailureReason::kEnvironment;
+  return std::holds_alternative<Failed>(outcome);
 }
 
 bool is_unforeseen_oom(const Outcome& outcome) {
@@ -51,7 +50,7 @@ void TrialModel::read_outcomes() {
   double most_that_ran = 0.0;
   for (std::size_t i = 0; i < history_.size(); ++i) {
     const Trial& trial = history_[i];
-    if (!trial.outcome) continue;
+    if (!trial.outcome || !counts(trial)) continue;
     const auto value = value_of(trial, objective_);
     if (value && std::isfinite(*value)) {
       measured_.push_back(i);
@@ -79,7 +78,7 @@ void TrialModel::fit_success() {
   std::vector<bool> succeeded;
   std::vector<double> prior;
   for (const Trial& trial : history_) {
-    if (!trial.outcome || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
+    if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
     configurations.push_back(trial.proposal.configuration);
     succeeded.push_back(ran(*trial.outcome));
     prior.push_back(prior_logit(candidates_.memory_of(trial.proposal.configuration)));
