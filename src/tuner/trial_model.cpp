@@ -18,6 +18,13 @@ constexpr double kPlannedLogit = 3.0;
 constexpr double kLogitPerLogMemory = 11.0;
 constexpr Eigen::Index kBlock = 4096;  // points predicted at a time: bounds the memory of large spaces
 
+// Failing is mostly a matter of direction (more of this, less of that): a trend says so after two failures.
+SuccessOptions success_options() {
+  SuccessOptions options;
+  options.slope_stddev = 2.0;
+  return options;
+}
+
 // Of trials that count.
 bool is_unforeseen_failure(const Outcome& outcome) {
   if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) return !oom->predicted;
@@ -40,7 +47,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       history_(history),
       scale_(objective, history),
       gp_(make_kernel(KernelKind::kMatern52)),
-      success_(make_kernel(KernelKind::kMatern52)) {
+      success_(make_kernel(KernelKind::kMatern52), success_options()) {
   read_outcomes();
   fit_success();
 }
