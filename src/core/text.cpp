@@ -47,6 +47,14 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return nearest.empty() ? "known: " + join(candidates, ", ") : fmt::format("did you mean '{}'?", nearest);
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }

@@ -11,6 +11,9 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 /// "did you mean 'x'?" when there is a near one, else "known: a, b, c".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
+/// ASCII letters in lower case: ids are compared so.
+std::string lower_case(std::string_view text);
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 /// The shortest decimal text that reads back as the same double; integers below 1e15 without exponent or point.

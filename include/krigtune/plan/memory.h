@@ -15,13 +15,10 @@ void lay_out(StepPlan& plan);
 struct MemoryReport {
   std::int64_t peak_bytes = 0;  ///< the arena
   std::array<std::int64_t, kTermCount> term_bytes{};
-  std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - sum of the terms
+  std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - sum of the terms: gaps between buffers
   std::string peak_at;                   ///< "backward of block 3, micro-step 1"
 };
 MemoryReport explain(const StepPlan& plan);
-
-/// The memory of build_plan(...) without planning every micro-step: the third and later ones change nothing.
-MemoryReport plan_memory(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
 
 enum class Verdict { kFits, kUncertain, kTooLarge };
 const char* to_string(Verdict verdict);  ///< fits, uncertain, too_large

@@ -22,12 +22,15 @@ class Encoder {
   int category_dims() const { return static_cast<int>(categorical_.size()); }
   /// Values that lie outside a list or range (a baseline's) are placed between or beyond their neighbours.
   EncodedPoint encode(const Configuration& configuration) const;
-  /// The configuration of the space nearest to the point, column by column, completed.
+  /// The configuration of the space nearest to the point, column by column, completed; where those values together are
+  /// none, the nearest one of all (a walk through the space).
   Configuration decode(const EncodedPoint& point) const;
   /// Names of the ordered columns, in order.
   std::vector<std::string> ordered_names() const;
 
  private:
+  Configuration nearest_configuration(const EncodedPoint& point) const;
+
   Space space_;
   std::vector<int> ordered_;      ///< indices into space_.parameters()
   std::vector<int> categorical_;  ///< likewise

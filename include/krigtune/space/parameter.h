@@ -28,11 +28,12 @@ struct Parameter {
 /// Reads the session's block "space": parameters in the order of the file.
 /// A list: its values in order (all text: categorical). {"min", "max"}: every integer; "scale": "log2": the powers of
 /// two within; "scale": "log" with "steps": spaced geometrically, both ends included, rounded, duplicates dropped;
-/// "steps" without scale: spaced evenly, likewise. Throws UserError with the JSON pointer below `pointer`.
+/// "steps" without scale: spaced evenly, likewise. {"values", "scale"}: a list on the axis of a range.
+/// Throws UserError with the JSON pointer below `pointer`.
 std::vector<Parameter> read_parameters(const nlohmann::ordered_json& space, const std::string& source,
                                        const std::string& pointer);
 
-/// Writes a parameter back as the list of its values.
+/// Writes a parameter so that read_parameters gives the same one: a list, or {"values": [...], "scale": "log"}.
 nlohmann::ordered_json to_json(const Parameter& parameter);
 
 }  // namespace krigtune

@@ -49,7 +49,8 @@ class Space {
   std::vector<std::pair<Exclusion, std::int64_t>> exclusions() const;
   /// Uniform over the configurations. Throws UserError when the space is empty.
   Configuration sample(Rng& rng) const;
-  /// Configurations that differ by one step of one ordered parameter or by one category.
+  /// Configurations that differ by one step of one ordered parameter or by one category. A step goes to the next value
+  /// that makes another configuration; where gradient accumulation is a parameter too, it follows the micro-batch.
   std::vector<Configuration> neighbours(const Configuration& configuration) const;
   bool contains(const Configuration& configuration) const;
 
@@ -60,7 +61,12 @@ class Space {
 
  private:
   bool derives_accumulation() const;
-  void canonicalise(Configuration& configuration) const;
+  bool is_kept(const Configuration& configuration) const;
+  /// Completes a lattice point that stands for its own meaning and is kept; false and unchanged otherwise.
+  bool admit(Configuration& point) const;
+  std::optional<Configuration> moved_to(const Configuration& configuration, const Parameter& parameter,
+                                        const Value& value) const;
+  Exclusion keep_batch(Configuration& moved, const std::string& moved_name) const;
 
   std::vector<Parameter> parameters_;
   JobFacts facts_;

@@ -9,7 +9,9 @@
 
 namespace krigtune {
 
-/// log theta ~ Normal(log_median, log_stddev^2): a log-normal prior of a positive hyperparameter.
+/// log theta ~ Normal(log_median, log_stddev^2): a log-normal prior of a positive hyperparameter. Its density is taken
+/// with respect to log theta (no factor 1 / theta), so that its mode is the median and does not depend on whether one
+/// thinks of a stddev or of a variance.
 struct LogNormalPrior {
   double log_median = 0.0;
   double log_stddev = 1.0;

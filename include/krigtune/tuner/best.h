@@ -1,0 +1,31 @@
+#pragma once
+#include <optional>
+
+#include "krigtune/tuner/strategy.h"
+
+namespace krigtune {
+
+/// The configuration to train with: the largest posterior mean among those measured ok, with its evidence.
+struct Recommendation {
+  int trial = 0;  ///< its best ok trial
+  Configuration configuration;
+  double value = 0.0;           ///< mean of its ok measurements, in the objective's units
+  double posterior_mean = 0.0;  ///< posterior median, likewise
+  double lower_95 = 0.0;        ///< of the noise-free function, likewise
+  double upper_95 = 0.0;
+  int reference_trial = 0;  ///< what gains are relative to: trial 0, or the first ok trial where trial 0 is not ok
+  double reference_value = 0.0;
+  double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse when minimised
+};
+
+/// Empty while no trial is ok.
+std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
+                                        std::uint64_t seed);
+
+/// For progress: the best measured value so far, and the trial that gains are relative to. Empty while none is ok.
+std::optional<double> best_value(const Objective& objective, const History& history);
+std::optional<Trial> reference_trial(const Objective& objective, const History& history);
+/// How many times `value` is better than `reference`.
+double gain_over(const Objective& objective, double value, double reference);
+
+}  // namespace krigtune

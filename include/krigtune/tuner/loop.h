@@ -1,0 +1,51 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "krigtune/core/clock.h"
+#include "krigtune/runner/runner.h"
+#include "krigtune/tuner/tuner.h"
+
+namespace krigtune {
+
+/// What a progress display and the writers of result files hear of. All calls come from the thread of run_session.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void resumed(const History& /*history*/) {}  ///< once, before the first trial; empty for a new directory
+  virtual void trial_begins(const Trial& /*trial*/, const History& /*history*/) {}
+  virtual void waiting(const Trial& /*trial*/) {}  ///< a few times a second while it runs
+  /// The trial is in the journal. Exceptions end the session.
+  virtual void trial_ended(const Trial& /*trial*/, const History& /*history*/) {}
+};
+
+struct LoopOptions {
+  StrategyKind strategy = StrategyKind::kBayes;
+  std::uint64_t seed = 1;
+};
+
+enum class EndReason { kTrials, kHours, kPatience, kExhausted, kNothingFits, kInterrupted, kEnvironment };
+const char* to_string(EndReason reason);  ///< "the budget of trials is spent", ...
+
+struct RunResult {
+  EndReason reason = EndReason::kTrials;
+  History history;     ///< all trials of the directory
+  int trials_now = 0;  ///< closed by this call
+  std::string detail;  ///< kEnvironment: what the last trials said
+};
+
+/// Checks everything that can be checked before anything is written, then runs trials until something ends them. The
+/// same call again goes on: trials of a process that died are closed as interrupted, nothing closed is repeated.
+/// `directory`: the run directory, made when absent; holds session.json, journal.log and, with the bench runner,
+/// trials/. A session that differs from the directory's other than in budget and timeouts is a UserError that shows the
+/// difference. `stop`: set it (from a signal handler) and the loop returns kInterrupted after closing the trial.
+RunResult run_session(const Session& session, const Candidates& candidates, Runner& runner,
+                      const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock,
+                      Observer& observer, const std::atomic<bool>& stop);
+
+/// "0007_z3_mb4_gas2": the trial's folder below trials/.
+std::string trial_folder(const Trial& trial);
+
+}  // namespace krigtune

@@ -1,0 +1,26 @@
+#pragma once
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+#include "krigtune/tuner/loop.h"
+
+namespace krigtune {
+
+std::filesystem::path session_path(const std::filesystem::path& directory);  ///< session.json
+std::filesystem::path journal_path(const std::filesystem::path& directory);  ///< journal.log
+
+/// What session.json says: how the directory was begun.
+struct RunRecord {
+  Session session;
+  LoopOptions options;
+};
+/// Throws UserError when the directory holds no run.
+RunRecord load_run(const std::filesystem::path& directory);
+/// The content of session.json: the resolved session with versions, strategy and seed.
+nlohmann::ordered_json run_record(const Session& session, const LoopOptions& options);
+
+/// Throws UserError, one line with what differs, unless the directory is new or was begun with the same session,
+/// strategy and seed. Budget and timeouts may differ. Writes nothing.
+void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options);
+
+}  // namespace krigtune

@@ -1,0 +1,69 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/runner/replay.h"
+#include "krigtune/space/space.h"
+#include "krigtune/workload/workload.h"
+
+namespace krigtune {
+
+/// What is to be made large or small: the session's block "objective", resolved.
+struct Objective {
+  std::string metric = "throughput";    ///< as the user calls it
+  bool maximize = true;                 ///< the direction
+  std::string field = "samples_per_s";  ///< its key in Measured::metrics, and the journal's metric
+
+  /// True when `a` is better than `b`.
+  bool better(double a, double b) const { return maximize ? a > b : a < b; }
+};
+
+/// When to stop: the session's block "budget".
+struct Budget {
+  int trials = 30;              ///< closed trials of the run directory, interrupted ones not counted
+  std::optional<double> hours;  ///< spent in trials and suggestions, over all commands that worked on the directory
+  std::optional<int> patience;  ///< trials without an improvement of more than 1 %
+};
+
+/// How the strategy `grid` walks.
+enum class GridOrder {
+  kSeed,     ///< the largest even sub-grid that fits the budget, in an order drawn from the seed
+  kSession,  ///< the full factorial, in the order of the session's parameters
+};
+
+/// A session file, read, checked and with every default filled in.
+struct Session {
+  std::filesystem::path file;  ///< for messages; empty: made in memory
+  std::optional<Workload> workload;
+  ClusterSpec cluster;
+  MemorySpec memory;
+  Space space{{}, {}};
+  std::string space_text;                 ///< the block "space" as written (JSON); empty: lists of values
+  std::optional<Configuration> baseline;  ///< completed: every column of the space has a value
+  std::vector<std::string> warnings;      ///< one line each, to be shown once
+  Objective objective;
+  RunnerSpec runner;
+  Budget budget;
+  GridOrder grid_order = GridOrder::kSeed;
+  std::shared_ptr<const ReplayTable> table;  ///< of the runner `replay`
+  std::optional<Bytes> usable_per_rank;      ///< set where memory is planned: with the bench runner
+};
+
+/// Throws UserError: what is wrong, file and JSON pointer, the mend.
+Session load_session(const std::filesystem::path& file);
+/// The same from JSON. `source` names it in errors, relative paths in it are relative to `base_dir`.
+Session read_session(const nlohmann::ordered_json& json, const std::string& source,
+                     const std::filesystem::path& base_dir);
+
+/// The session with every default written out; read_session reads it back.
+nlohmann::ordered_json resolved(const Session& session);
+
+/// The same session, its trials looked up in a table with the columns of trials.csv instead of run: only what was
+/// measured remains in the space. No baseline.
+Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv);
+
+}  // namespace krigtune

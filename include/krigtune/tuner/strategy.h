@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/journal/journal.h"
+#include "krigtune/tuner/candidates.h"
+
+namespace krigtune {
+
+/// Everything that was asked so far, in order: closed and pending trials. Interrupted trials are as if never asked.
+using History = std::vector<Trial>;
+
+/// Closed as `failed`, reason `interrupted`: it taught nothing, counts nowhere and may be asked again.
+bool is_interrupted(const Trial& trial);
+/// Trials that are not interrupted, pending ones included: the number that random streams are drawn by.
+int counted_trials(const History& history);
+/// The objective's value of an ok trial.
+std::optional<double> value_of(const Trial& trial, const Objective& objective);
+
+/// Proposes what to try next.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  /// A pure function of the history and of what the strategy was made with. Never a configuration that was closed or
+  /// is pending. Empty: nothing is left.
+  virtual std::optional<Proposal> ask(const History& history) const = 0;
+};
+
+enum class StrategyKind { kBayes, kRandom, kGrid };
+const char* to_string(StrategyKind kind);
+/// Throws UserError with the nearest name; `where` says where the word stood.
+StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
+const std::vector<StrategyKind>& all_strategies();
+
+struct StrategyOptions {
+  std::uint64_t seed = 1;
+  int trials = 30;  ///< the budget: `grid` chooses its sub-grid by it
+};
+
+/// `session` and `candidates` must outlive it.
+std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Session& session, const Candidates& candidates,
+                                        const StrategyOptions& options);
+/// False when every seed asks the same: such a strategy is compared with one run.
+bool depends_on_seed(StrategyKind kind, const Session& session);
+
+}  // namespace krigtune

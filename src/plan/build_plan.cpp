@@ -1,0 +1,39 @@
+#include "krigtune/plan/build_plan.h"
+
+#include <cassert>
+
+#include "gpt_step.h"
+#include "krigtune/plan/memory.h"
+
+namespace krigtune {
+
+StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
+                    [[maybe_unused]] Dialect dialect) {
+  assert(dialect == Dialect::kCanonical);
+  check_model(workload);
+  const Knobs knobs = read_knobs(workload, cluster, configuration);
+  const ParameterTable table = make_parameters(workload.model, cluster.ranks());
+
+  StepPlan plan;
+  plan.ranks = cluster.ranks();
+  plan.zero_stage = knobs.zero_stage;
+  plan.micro_batch = knobs.micro_batch;
+  plan.micro_steps = knobs.micro_steps;
+  plan.seq_len = workload.model.seq_len;
+  plan.tensors = table.tensors;
+  plan.padded_parameter_elems = table.padded_elems;
+
+  PlanBuilder builder(plan);
+  ZeroSchedule zero(builder, table, knobs, plan.ranks, unit_uses(table), gradient_ready_order(table));
+  plan.parameters = zero.parameters();
+  plan.parameters_sharded = zero.sharded_parameters();
+  plan.loss = builder.persistent("loss", Term::kInputs, knobs.micro_steps);
+  GptStep step(builder, zero, table, workload.model, knobs, plan.ranks, plan.loss);
+  for (std::int64_t m = 0; m < knobs.micro_steps; ++m) step.add_micro_step(m);
+  builder.at(Phase::kOptimizer, knobs.micro_steps - 1);
+  zero.optimizer_step();
+  lay_out(plan);
+  return plan;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,113 @@
+#include "knobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/text.h"
+
+namespace krigtune {
+namespace {
+
+// Knobs that are understood where they change nothing.
+struct NeutralKnob {
+  const char* name;
+  Value neutral;
+};
+
+const std::vector<NeutralKnob>& neutral_knobs() {
+  static const std::vector<NeutralKnob> kKnobs = {
+      {"tensor_parallel", std::int64_t{1}},
+      {"pipeline_parallel", std::int64_t{1}},
+      {"offload_optimizer", std::string("none")},
+      {"offload_param", std::string("none")},
+      {"activation_checkpointing", std::string("none")},
+  };
+  return kKnobs;
+}
+
+void check_names(const Configuration& configuration) {
+  std::vector<std::string> known = {"zero_stage",         "micro_batch",           "gradient_accumulation_steps",
+                                    "reduce_bucket_size", "allgather_bucket_size", "overlap_comm"};
+  for (const NeutralKnob& knob : neutral_knobs()) known.emplace_back(knob.name);
+  for (const auto& [name, value] : configuration) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw UserError(fmt::format("the training step does not model the parameter '{}'", name),
+                      suggestion(name, known));
+    }
+  }
+  for (const NeutralKnob& knob : neutral_knobs()) {
+    const Value* value = configuration.find(knob.name);
+    if (value != nullptr && !same_value(*value, knob.neutral)) {
+      throw UserError(fmt::format("the training step does not model {} = {}", knob.name, to_string(*value)),
+                      fmt::format("only {} is", to_string(knob.neutral)));
+    }
+  }
+}
+
+std::int64_t bounded(const Configuration& configuration, const char* name, std::int64_t fallback, std::int64_t low,
+                     std::int64_t high) {
+  const std::int64_t value = configuration.integer(name, fallback);
+  if (value < low || value > high) {
+    throw UserError(fmt::format("{} = {} is out of range", name, value), fmt::format("use {} to {}", low, high));
+  }
+  return value;
+}
+
+std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,
+                         const Configuration& configuration) {
+  constexpr std::int64_t kMost = 100'000;
+  const bool given = configuration.has("gradient_accumulation_steps");
+  const std::int64_t steps = bounded(configuration, "gradient_accumulation_steps", 1, 1, kMost);
+  if (!workload.train_batch_size) return steps;
+  const std::int64_t batch = *workload.train_batch_size;
+  const bool fits = given ? batch == sequences_per_micro_step * steps : batch % sequences_per_micro_step == 0;
+  if (!fits) {
+    throw UserError(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
+                                "micro-step{})",
+                                batch, sequences_per_micro_step, given ? fmt::format(", {} micro-steps", steps) : ""),
+                    "batch not divisible: choose another micro_batch");
+  }
+  return batch / sequences_per_micro_step;
+}
+
+}  // namespace
+
+Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
+  constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
+  check_names(configuration);
+  Knobs knobs;
+  knobs.zero_stage = bounded(configuration, "zero_stage", knobs.zero_stage, 0, 3);
+  knobs.micro_batch = bounded(configuration, "micro_batch", knobs.micro_batch, 1, 1'000'000);
+  knobs.micro_steps = micro_steps(workload, knobs.micro_batch * cluster.ranks(), configuration);
+  knobs.reduce_bucket_elems = bounded(configuration, "reduce_bucket_size", knobs.reduce_bucket_elems, 1, kMostElems);
+  knobs.allgather_bucket_elems =
+      bounded(configuration, "allgather_bucket_size", knobs.allgather_bucket_elems, 1, kMostElems);
+  knobs.overlap_comm = configuration.boolean("overlap_comm", knobs.overlap_comm);
+  return knobs;
+}
+
+void check_model(const Workload& workload) {
+  const ModelSpec& model = workload.model;
+  const auto refuse = [](const std::string& what, const std::string& hint) {
+    throw UserError("the training step does not model " + what, hint);
+  };
+  if (workload.precision != Precision::kFp32) refuse("this precision", "use \"precision\": \"fp32\"");
+  if (workload.optimizer != OptimizerKind::kAdamW) refuse("this optimizer", "use \"optimizer\": \"adamw\"");
+  if (model.gated_mlp) refuse("gated MLPs", "use \"gated_mlp\": false");
+  if (model.positions != Positions::kLearned) refuse("rotary positions", "use \"positions\": \"learned\"");
+  if (model.norm != Norm::kLayerNorm) refuse("RMS norm", "use \"norm\": \"layernorm\"");
+  if (model.kv_heads != model.heads) refuse("grouped-query attention", "use kv_heads = heads");
+  if (!model.tied_embeddings) refuse("untied embeddings", "use \"tied_embeddings\": true");
+  if (model.hidden % model.heads != 0)
+    refuse("hidden sizes that heads do not divide", "make hidden a multiple of heads");
+  if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
+    refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");
+  }
+}
+
+}  // namespace krigtune

@@ -1,0 +1,105 @@
+// FLOPs: 2 m n k a product; attention causal-exact: row i meets i + 1 keys, so Q K^T and P V cost
+// 4 * batch * hidden * seq (seq + 1) / 2 forward, and with the recomputed Q K^T five products backward instead of two.
+// Elementwise kernels: operations per element as the kernels count them; they are bound by memory, not by these.
+// Wire bytes sent by one rank of N: (N - 1) / N of the data for a reduce-scatter or an all-gather, twice that for an
+// all-reduce (NCCL's definition of bus bandwidth, nccl-tests doc/PERFORMANCE.md).
+#include "operation_costs.h"
+
+namespace krigtune {
+namespace {
+
+double flops_per_elem(OpKind kind) {
+  switch (kind) {
+    case OpKind::kLayerNormForward:
+      return 7.0;
+    case OpKind::kLayerNormBackward:
+      return 14.0;
+    case OpKind::kGeluForward:
+      return 9.0;
+    case OpKind::kGeluBackward:
+      return 16.0;
+    case OpKind::kCrossEntropy:
+      return 5.0;
+    case OpKind::kAdamW:
+      return 14.0;
+    default:
+      return 1.0;
+  }
+}
+
+// Elements of every `stride`-th operand from `first`: the segments of operations that work on lists.
+std::int64_t segment_elems(const Operation& operation, std::size_t first, std::size_t stride) {
+  std::int64_t elems = 0;
+  for (std::size_t i = first; i < operation.operands.size(); i += stride) elems += operation.operands[i].range.elems;
+  return elems;
+}
+
+double flops(const Operation& operation) {
+  const auto rows = static_cast<double>(operation.shape.rows);
+  const auto inner = static_cast<double>(operation.shape.inner);
+  const auto outer = static_cast<double>(operation.shape.outer);
+  const auto seq = static_cast<double>(operation.shape.seq);
+  const double product = 2.0 * static_cast<double>(operation.shape.batch) * inner * seq * (seq + 1.0) / 2.0;
+  switch (operation.kind) {
+    case OpKind::kLoadBatch:
+    case OpKind::kZero:
+    case OpKind::kAllGather:
+      return 0.0;
+    case OpKind::kLinearForward:
+    case OpKind::kLinearBackwardInput:
+    case OpKind::kLinearBackwardWeight:
+      return 2.0 * rows * inner * outer;
+    case OpKind::kAttentionForward:
+      return 2.0 * product;
+    case OpKind::kAttentionBackward:
+      return 5.0 * product;
+    case OpKind::kEmbeddingForward:
+    case OpKind::kEmbeddingBackward:
+      return static_cast<double>(operation.shape.batch) * seq * inner;
+    case OpKind::kAdamW:
+      return flops_per_elem(operation.kind) * static_cast<double>(segment_elems(operation, 0, 4));
+    case OpKind::kAccumulate:
+      return static_cast<double>(segment_elems(operation, 0, 2));
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+      return static_cast<double>(segment_elems(operation, 0, 1));
+    default:
+      return flops_per_elem(operation.kind) * static_cast<double>(operation.operands.front().range.elems);
+  }
+}
+
+// Look-ups touch one row of the table a token, not the table.
+bool is_look_up(const Operation& operation, std::size_t operand) {
+  return (operation.kind == OpKind::kEmbeddingForward && operand == 1) ||
+         (operation.kind == OpKind::kEmbeddingBackward && operand == 2);
+}
+
+bool is_held_only(const Operation& operation, std::size_t operand) {
+  return operation.kind == OpKind::kEmbeddingBackward && operand >= 4;
+}
+
+std::int64_t wire_elems(const Operation& operation, std::int64_t ranks) {
+  const bool pairs = operation.kind == OpKind::kAllGather;
+  const std::int64_t elems = segment_elems(operation, pairs ? 1 : 0, pairs ? 2 : 1);
+  const std::int64_t passes = operation.kind == OpKind::kAllReduce ? 2 : 1;
+  return passes * (elems / ranks) * (ranks - 1);  // every segment is a multiple of ranks
+}
+
+}  // namespace
+
+void add_costs(Operation& operation, std::int64_t ranks) {
+  operation.flops = flops(operation);
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    const Operand& operand = operation.operands[i];
+    if (is_held_only(operation, i)) continue;
+    const std::int64_t elems = is_look_up(operation, i)
+                                   ? operation.shape.batch * operation.shape.seq * operation.shape.inner
+                                   : operand.range.elems;
+    const std::int64_t bytes = elems * size_bytes(DType::kFp32);
+    if (operand.access != Access::kWrite) operation.bytes_read += bytes;
+    if (operand.access != Access::kRead) operation.bytes_written += bytes;
+  }
+  if (is_collective(operation.kind)) operation.wire_bytes = wire_elems(operation, ranks) * size_bytes(DType::kFp32);
+}
+
+}  // namespace krigtune

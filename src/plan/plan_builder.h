@@ -1,0 +1,63 @@
+#pragma once
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "krigtune/plan/step_plan.h"
+
+namespace krigtune {
+
+/// Seen from an operation: how many operations of each stream are surely done before it starts.
+using VectorClock = std::array<std::int32_t, kStreamCount>;
+inline void merge(VectorClock& into, const VectorClock& other) {
+  for (std::size_t s = 0; s < into.size(); ++s) into[s] = into[s] < other[s] ? other[s] : into[s];
+}
+
+/// Appends operations to a plan and orders them: an operation waits for every earlier one of another stream that
+/// touches the same elements where one of the two writes. So a plan built here is free of races by construction.
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(StepPlan& plan) : plan_(plan) {}
+
+  /// Where in the step the following operations belong.
+  void at(Phase phase, std::int64_t micro_step, std::int64_t layer = -1);
+
+  BufferId buffer(std::string name, Term term, std::int64_t elems, DType type = DType::kFp32);
+  BufferId persistent(std::string name, Term term, std::int64_t elems);
+
+  /// Appends; `after`: further operations to wait for. Fills in costs. Returns its id.
+  OpId add(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands, double scale = 1.0,
+           std::initializer_list<OpId> after = {});
+  /// The next operation on the compute stream waits for `op` too (no-op for -1).
+  void hold_compute_for(OpId op);
+  /// The last operation of the compute stream, -1 before the first.
+  OpId last_compute() const { return last_[static_cast<std::size_t>(Stream::kCompute)]; }
+
+ private:
+  struct Touch {
+    std::int64_t begin_elems, end_elems;
+    OpId op;
+    bool writes;
+  };
+
+  void wait_for(Operation& operation, VectorClock& clock, OpId other) const;
+  void order_by_data(Operation& operation, VectorClock& clock) const;
+  void remember(const Operation& operation, OpId id);
+
+  StepPlan& plan_;
+  Phase phase_ = Phase::kForward;
+  std::int32_t micro_step_ = 0;
+  std::int32_t layer_ = -1;
+  std::vector<std::vector<Touch>> touches_;  ///< by buffer
+  std::vector<VectorClock> clocks_;          ///< by operation: what is done before it starts
+  std::vector<std::int32_t> positions_;      ///< by operation: its place in its stream, from 1
+  std::array<OpId, kStreamCount> last_{-1, -1, -1, -1, -1};
+  std::vector<OpId> held_for_;
+};
+
+Operand reads(BufferId buffer, std::int64_t elems);
+Operand writes(BufferId buffer, std::int64_t elems);
+Operand updates(BufferId buffer, std::int64_t elems);
+
+}  // namespace krigtune

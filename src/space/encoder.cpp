@@ -1,0 +1,153 @@
+// Columns of the surrogate. A value v of a range v_0 < ... < v_(n-1) lies at
+//
+//   rank   i / (n - 1)                             (lists and booleans; i: position in the list)
+//   linear (v - v_0) / (v_(n-1) - v_0)
+//   log    log(v / v_0) / log(v_(n-1) / v_0)
+//
+// so that the values span [0, 1]. A value outside the list lies, by the same measure, between its neighbours or beyond
+// an end; on the rank axis "beyond" goes on with the slope of the last step.
+#include "krigtune/space/encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune {
+namespace {
+
+double number_at(const Parameter& parameter, std::size_t i) { return as_number(parameter.values[i]); }
+
+// Fraction of the way from a to b, beyond them too.
+double fraction(double a, double b, double value) { return (value - a) / (b - a); }
+
+double rank_position(const Parameter& parameter, double value) {
+  const std::size_t last = parameter.values.size() - 1;
+  for (std::size_t i = 0; i < last; ++i) {
+    const double at = fraction(number_at(parameter, i), number_at(parameter, i + 1), value);
+    if (at >= 0.0 && at <= 1.0) return (static_cast<double>(i) + at) / static_cast<double>(last);
+  }
+  const bool before = std::abs(value - number_at(parameter, 0)) < std::abs(value - number_at(parameter, last));
+  const std::size_t i = before ? 0 : last - 1;
+  const double at = fraction(number_at(parameter, i), number_at(parameter, i + 1), value);
+  // In a list without order a value may lie beyond all others and yet not beyond this end: it is put at the end.
+  const double beyond = before ? std::min(at, 0.0) : std::max(at, 1.0);
+  return (static_cast<double>(i) + beyond) / static_cast<double>(last);
+}
+
+double position_of_number(const Parameter& parameter, double value) {
+  if (parameter.scale == Scale::kRank) return rank_position(parameter, value);
+  const double low = number_at(parameter, 0);
+  const double high = number_at(parameter, parameter.values.size() - 1);
+  if (parameter.scale == Scale::kLinear) return fraction(low, high, value);
+  // Nothing lies at or below 0 on this axis: one step below the lowest value, as far as the next one lies above it.
+  if (value <= 0.0) return -std::log(number_at(parameter, 1) / low) / std::log(high / low);
+  return std::log(value / low) / std::log(high / low);
+}
+
+double position_of_index(const Parameter& parameter, std::size_t i) {
+  if (parameter.scale == Scale::kRank) return static_cast<double>(i) / static_cast<double>(parameter.values.size() - 1);
+  return position_of_number(parameter, number_at(parameter, i));
+}
+
+double position(const Parameter& parameter, const Value& value) {
+  const int index = parameter.index_of(value);
+  if (index >= 0) return position_of_index(parameter, static_cast<std::size_t>(index));
+  if (std::holds_alternative<std::string>(value)) {
+    throw UserError(fmt::format("'{}' is '{}', where the space has numbers", parameter.name, to_string(value)),
+                    "write a number");
+  }
+  return position_of_number(parameter, as_number(value));
+}
+
+const Value& nearest_value(const Parameter& parameter, double at) {
+  std::size_t best = 0;
+  double best_distance = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < parameter.values.size(); ++i) {
+    const double distance = std::abs(position_of_index(parameter, i) - at);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = i;
+    }
+  }
+  return parameter.values[best];
+}
+
+// Squared distance; a differing category counts as much as the length of an axis.
+double squared_distance(const EncodedPoint& a, const EncodedPoint& b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.ordered.size(); ++i) sum += std::pow(a.ordered[i] - b.ordered[i], 2);
+  for (std::size_t i = 0; i < a.categories.size(); ++i) sum += a.categories[i] == b.categories[i] ? 0.0 : 1.0;
+  return sum;
+}
+
+}  // namespace
+
+Encoder::Encoder(const Space& space) : space_(space) {
+  for (std::size_t i = 0; i < space_.parameters().size(); ++i) {
+    const Parameter& parameter = space_.parameters()[i];
+    if (parameter.values.size() < 2) continue;
+    (parameter.categorical ? categorical_ : ordered_).push_back(static_cast<int>(i));
+  }
+}
+
+EncodedPoint Encoder::encode(const Configuration& configuration) const {
+  const auto value_of = [&](const Parameter& parameter) -> const Value& {
+    const Value* value = configuration.find(parameter.name);
+    if (value != nullptr) return *value;
+    throw UserError(fmt::format("the configuration '{}' lacks '{}'", configuration.text(), parameter.name), "add it");
+  };
+  EncodedPoint point;
+  for (const int i : ordered_) {
+    const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(i)];
+    point.ordered.push_back(position(parameter, value_of(parameter)));
+  }
+  for (const int i : categorical_) {
+    const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(i)];
+    const int index = parameter.index_of(value_of(parameter));
+    point.categories.push_back(index >= 0 ? index : static_cast<int>(parameter.values.size()));
+  }
+  return point;
+}
+
+Configuration Encoder::decode(const EncodedPoint& point) const {
+  Configuration configuration;
+  for (const Parameter& parameter : space_.parameters()) configuration.set(parameter.name, parameter.values.front());
+  for (std::size_t column = 0; column < ordered_.size(); ++column) {
+    const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(ordered_[column])];
+    configuration.set(parameter.name, nearest_value(parameter, point.ordered[column]));
+  }
+  for (std::size_t column = 0; column < categorical_.size(); ++column) {
+    const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(categorical_[column])];
+    const auto index = static_cast<std::size_t>(point.categories[column]);
+    if (index < parameter.values.size()) configuration.set(parameter.name, parameter.values[index]);
+  }
+  if (space_.complete(configuration) == Exclusion::kNone && space_.contains(configuration)) return configuration;
+  return nearest_configuration(point);
+}
+
+Configuration Encoder::nearest_configuration(const EncodedPoint& point) const {
+  Configuration best;
+  double best_distance = std::numeric_limits<double>::infinity();
+  space_.for_each([&](const Configuration& candidate) {
+    const double distance = squared_distance(encode(candidate), point);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+    return true;
+  });
+  if (best.empty()) throw UserError("the space holds no configuration", "widen its lists or loosen the constraints");
+  return best;
+}
+
+std::vector<std::string> Encoder::ordered_names() const {
+  std::vector<std::string> names;
+  for (const int i : ordered_) names.push_back(space_.parameters()[static_cast<std::size_t>(i)].name);
+  return names;
+}
+
+}  // namespace krigtune

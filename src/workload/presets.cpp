@@ -1,0 +1,84 @@
+// Sizes of published models.
+// GPT-2: Radford et al. 2019, table 2, and the released hparams (vocabulary 50257, context 1024).
+// Llama: Touvron et al. 2023 (arXiv:2302.13971), table 2; Llama 2: arXiv:2307.09288, table 1 and the released
+// params.json; Llama 3: arXiv:2407.21783, table 3. Widths of the MLP: the released config.json.
+#include "presets.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/text.h"
+
+namespace krigtune {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  std::string_view alias;  ///< may be empty
+  ModelSpec sizes;
+};
+
+constexpr ModelSpec gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {.layers = layers, .hidden = hidden, .heads = heads, .vocab = 50257, .seq_len = 1024};
+}
+
+constexpr ModelSpec llama(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads,
+                          std::int64_t ffn_hidden, std::int64_t vocab, std::int64_t seq_len) {
+  return {.layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .ffn_hidden = ffn_hidden,
+          .vocab = vocab,
+          .seq_len = seq_len,
+          .gated_mlp = true,
+          .tied_embeddings = false,
+          .positions = Positions::kRotary,
+          .norm = Norm::kRmsNorm};
+}
+
+constexpr std::array kPresets = {
+    Preset{"gpt2-124m", "gpt2", gpt2(12, 768, 12)},
+    Preset{"gpt2-350m", "gpt2-medium", gpt2(24, 1024, 16)},
+    Preset{"gpt2-774m", "gpt2-large", gpt2(36, 1280, 20)},
+    Preset{"gpt2-1.5b", "gpt2-xl", gpt2(48, 1600, 25)},
+    Preset{"llama-7b", "", llama(32, 4096, 32, 32, 11008, 32000, 2048)},
+    Preset{"llama-13b", "", llama(40, 5120, 40, 40, 13824, 32000, 2048)},
+    Preset{"llama-2-7b", "", llama(32, 4096, 32, 32, 11008, 32000, 4096)},
+    Preset{"llama-2-13b", "", llama(40, 5120, 40, 40, 13824, 32000, 4096)},
+    Preset{"llama-2-70b", "", llama(80, 8192, 64, 8, 28672, 32000, 4096)},
+    Preset{"llama-3-8b", "", llama(32, 4096, 32, 8, 14336, 128256, 8192)},
+    Preset{"llama-3-70b", "", llama(80, 8192, 64, 8, 28672, 128256, 8192)},
+};
+
+}  // namespace
+
+ModelSpec published_sizes(const std::string& name, const std::string& where) {
+  const std::string wanted = lower_case(name);
+  for (const Preset& preset : kPresets) {
+    if (preset.name == wanted || (!preset.alias.empty() && preset.alias == wanted)) return preset.sizes;
+  }
+  throw UserError(fmt::format("{}unknown model preset '{}'", where, name), suggestion(wanted, model_preset_names()));
+}
+
+void resolve(ModelSpec& model) {
+  if (model.kv_heads == 0) model.kv_heads = model.heads;
+  if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
+}
+
+ModelSpec model_preset(const std::string& name) {
+  ModelSpec model = published_sizes(name, "");
+  resolve(model);
+  return model;
+}
+
+std::vector<std::string> model_preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+}  // namespace krigtune

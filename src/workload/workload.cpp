@@ -1,0 +1,41 @@
+#include "krigtune/workload/workload.h"
+
+#include <fmt/format.h>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+#include "words.h"
+
+namespace krigtune {
+namespace {
+
+constexpr Words<Precision, 3> kPrecisionWords = {
+    {{"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}}};
+constexpr Words<OptimizerKind, 2> kOptimizerWords = {{{"adamw", OptimizerKind::kAdamW}, {"sgd", OptimizerKind::kSgd}}};
+
+}  // namespace
+
+Workload read_workload(const Json& json, const std::string& source, const std::string& pointer) {
+  JsonObject object(json, source, pointer);
+  Workload workload;
+  workload.model = read_model(object.require("model"), source, object.pointer("model"));
+  workload.precision = read_word(object, "precision", kPrecisionWords, workload.precision);
+  workload.optimizer = read_word(object, "optimizer", kOptimizerWords, workload.optimizer);
+  workload.train_batch_size = object.optional_integer("train_batch_size");
+  if (workload.train_batch_size && *workload.train_batch_size < 1) {
+    object.fail("train_batch_size", fmt::format("{} sequences make no step", *workload.train_batch_size),
+                "write 1 or more, or leave it out to let it vary");
+  }
+  object.finish();
+  return workload;
+}
+
+Json to_json(const Workload& workload) {
+  Json json = {{"model", to_json(workload.model)},
+               {"precision", word_of(workload.precision, kPrecisionWords)},
+               {"optimizer", word_of(workload.optimizer, kOptimizerWords)}};
+  if (workload.train_batch_size) json["train_batch_size"] = *workload.train_batch_size;
+  return json;
+}
+
+}  // namespace krigtune

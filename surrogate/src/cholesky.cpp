@@ -1,0 +1,48 @@
+// Cholesky factorisation that survives nearly repeated points, and its extension by a block:
+//
+//   [ K11   K12 ]   [ L11    0  ] [ L11^T  L21^T ]
+//   [ K12^T K22 ] = [ L21   L22 ] [   0    L22^T ],   L21^T = L11^-1 K12,   L22 L22^T = K22 - L21 L21^T
+#include "cholesky.h"
+
+#include <Eigen/Cholesky>
+#include <cmath>
+
+namespace krigtune {
+namespace {
+
+// Below 1e-10 of the diagonal the jitter is of the order of the rounding errors that it is to outweigh (n times
+// 2e-16, n up to some thousands); above 1e-4 it is no longer a perturbation but a noise of 1 % of the stddev.
+constexpr double kFirstJitter = 1e-10;
+constexpr double kLastJitter = 2e-4;
+
+}  // namespace
+
+std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance) {
+  const double mean_diagonal = covariance.diagonal().mean();
+  if (!std::isfinite(mean_diagonal)) return std::nullopt;
+  for (double relative = 0.0; relative < kLastJitter; relative = relative == 0.0 ? kFirstJitter : 10.0 * relative) {
+    const double jitter = relative * mean_diagonal;
+    Eigen::MatrixXd shifted = covariance;
+    shifted.diagonal().array() += jitter;
+    const Eigen::LLT<Eigen::MatrixXd> llt(shifted);
+    // Eigen reports a pivot <= 0 but lets NaN through.
+    if (llt.info() == Eigen::Success && llt.matrixLLT().allFinite()) return Cholesky{llt.matrixL(), jitter};
+  }
+  return std::nullopt;
+}
+
+std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, const Eigen::MatrixXd& cross,
+                                               const Eigen::MatrixXd& block) {
+  const Eigen::Index n = lower.rows();
+  const Eigen::Index m = block.rows();
+  const Eigen::MatrixXd below = lower.triangularView<Eigen::Lower>().solve(cross).transpose();
+  const auto corner = cholesky_with_jitter(block - below * below.transpose());
+  if (!corner) return std::nullopt;
+  Eigen::MatrixXd extended = Eigen::MatrixXd::Zero(n + m, n + m);
+  extended.topLeftCorner(n, n) = lower;
+  extended.bottomLeftCorner(m, n) = below;
+  extended.bottomRightCorner(m, m) = corner->lower;
+  return extended;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,104 @@
+#include "krigtune/plan/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/plan_fixtures.h"
+
+namespace krigtune {
+namespace {
+
+std::vector<std::vector<std::size_t>> users_of_buffers(const StepPlan& plan) {
+  std::vector<std::vector<std::size_t>> users(plan.buffers.size());
+  for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+    for (const Operand& operand : plan.operations[i].operands) {
+      users[static_cast<std::size_t>(operand.range.buffer)].push_back(i);
+    }
+  }
+  return users;
+}
+
+TEST(LayOut, SharesBytesOnlyBetweenBuffersThatAreNeverInUseTogether) {
+  for_each_plan([](const StepPlan& plan) {
+    const Reachability order(plan);
+    const auto users = users_of_buffers(plan);
+    const auto all_before = [&](std::size_t a, std::size_t b) {
+      return std::all_of(users[a].begin(), users[a].end(), [&](std::size_t i) {
+        return std::all_of(users[b].begin(), users[b].end(), [&](std::size_t j) { return order.before(i, j); });
+      });
+    };
+    for (std::size_t a = 0; a < plan.buffers.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const Buffer& x = plan.buffers[a];
+        const Buffer& y = plan.buffers[b];
+        const bool overlap = x.offset_bytes < y.offset_bytes + y.bytes() && y.offset_bytes < x.offset_bytes + x.bytes();
+        if (!overlap) continue;
+        ASSERT_FALSE(x.persistent || y.persistent) << x.name << ", " << y.name;
+        ASSERT_TRUE(all_before(a, b) || all_before(b, a)) << x.name << ", " << y.name;
+      }
+    }
+  });
+}
+
+TEST(LayOut, AlignsEveryBufferAndEndsAtTheHighestOne) {
+  for_each_plan([](const StepPlan& plan) {
+    std::int64_t end_bytes = 0;
+    for (const Buffer& buffer : plan.buffers) {
+      EXPECT_GE(buffer.offset_bytes, 0) << buffer.name;
+      EXPECT_EQ(buffer.offset_bytes % kAlignmentBytes, 0) << buffer.name;
+      end_bytes = std::max(end_bytes, buffer.offset_bytes + buffer.bytes());
+    }
+    EXPECT_EQ(plan.arena_bytes, end_bytes);
+  });
+}
+
+TEST(LayOut, WastesLittle) {
+  for_each_plan([](const StepPlan& plan) {
+    const MemoryReport report = explain(plan);
+    EXPECT_GE(report.fragmentation_bytes, 0);
+    // Lower bound: the largest sum of live bytes. The margin is what small models with overlap need here.
+    EXPECT_LE(static_cast<double>(report.fragmentation_bytes), 0.15 * static_cast<double>(plan.arena_bytes));
+  });
+}
+
+// ZeRO paper, section 5, for fp32 training: 4 Psi parameters, 4 Psi gradients, 8 Psi AdamW moments, divided by N from
+// the stage on that shards them.
+TEST(Explain, GivesTheModelStatesOfTheZeroPaper) {
+  for_each_plan([](const StepPlan& plan) {
+    const MemoryReport report = explain(plan);
+    const auto bytes = [&](Term term) { return report.term_bytes[static_cast<std::size_t>(term)]; };
+    const std::int64_t psi = plan.padded_parameter_elems * 4;
+    const auto shared_from = [&](std::int64_t stage) { return plan.zero_stage >= stage ? plan.ranks : 1; };
+    EXPECT_EQ(bytes(Term::kParameters), psi / shared_from(3));
+    EXPECT_EQ(bytes(Term::kGradients), psi / shared_from(2));
+    EXPECT_EQ(bytes(Term::kOptimizerState), 2 * psi / shared_from(1));
+    if (plan.zero_stage < 3) EXPECT_EQ(bytes(Term::kGatheredParameters), 0);
+    if (plan.zero_stage < 2) EXPECT_EQ(bytes(Term::kReduceBuckets), 0);
+    EXPECT_EQ(std::accumulate(report.term_bytes.begin(), report.term_bytes.end(), report.fragmentation_bytes),
+              plan.arena_bytes);
+  });
+}
+
+TEST(Explain, NamesThePhaseThatPeaks) {
+  const StepPlan plan = build_plan(small_workload(), cpu_ranks(2), knobs(0, 8, 2, 5'000, false));
+  EXPECT_EQ(explain(plan).peak_at.substr(0, 8), "backward");
+}
+
+TEST(Memory, ShrinksWithTheStageAndGrowsWithTheMicroBatch) {
+  const auto peak = [](std::int64_t stage, std::int64_t micro_batch) {
+    return build_plan(small_workload(), cpu_ranks(4), knobs(stage, micro_batch, 1, 5'000, false)).arena_bytes;
+  };
+  for (const std::int64_t stage : {1, 2, 3}) EXPECT_LT(peak(stage, 1), peak(stage - 1, 1)) << stage;
+  for (const std::int64_t stage : {0, 1, 2, 3}) EXPECT_LT(peak(stage, 1), peak(stage, 4)) << stage;
+}
+
+TEST(ExactVerdict, FitsUpToTheLastByte) {
+  EXPECT_EQ(exact_verdict({100}, {100}).verdict, Verdict::kFits);
+  EXPECT_EQ(exact_verdict({101}, {100}).verdict, Verdict::kTooLarge);
+  EXPECT_EQ(exact_verdict({101}, {100}).probability_fits, 0.0);
+}
+
+}  // namespace
+}  // namespace krigtune
