@@ -22,7 +22,7 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     const std::string word = text.substr(begin, end - begin);
     begin = end + 1;
     if (column > indent && column + 1 + word.size() > kWidth) {
-      result += "\n" + std::string(indent, ' ');
+      result += fmt::format("\n{:{}}", "", indent);
       column = indent;
     } else if (column > indent) {
       result += " ";
@@ -37,10 +37,9 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 // "-q, --quiet", "    --out DIR"
 std::string option_text(const po::option_description& option) {
   const std::string display = option.canonical_display_name(po::command_line_style::allow_dash_for_short);
-  std::string text = display.size() == 2 ? display + ", " : "    ";
-  text += "--" + option.long_name();
+  const std::string before = display.size() == 2 ? fmt::format("{}, ", display) : "    ";
   const std::string value = option.format_parameter();
-  return value.empty() ? text : text + " " + value;
+  return fmt::format("{}--{}{}{}", before, option.long_name(), value.empty() ? "" : " ", value);
 }
 
 std::string options_text(const po::options_description& options) {
@@ -53,6 +52,11 @@ std::string options_text(const po::options_description& options) {
   return text;
 }
 
+// "tune SESSION", "doctor"
+std::string call_of(const Command& command) {
+  return *command.operand == '\0' ? command.name : fmt::format("{} {}", command.name, command.operand);
+}
+
 std::string exit_codes() {
   return "Exit codes: 0 done; 1 nothing fits in memory, no trial is ok, or slower than asked for;\n"
          "2 bad usage or input; 3 the environment lacks something; 4 internal error; 130 interrupted.\n";
@@ -60,7 +64,7 @@ std::string exit_codes() {
 
 }  // namespace
 
-std::string version_text() { return std::string("krigtune ") + KRIGTUNE_VERSION + "\n"; }
+std::string version_text() { return fmt::format("krigtune {}\n", KRIGTUNE_VERSION); }
 
 std::string general_help() {
   std::string text =
@@ -68,17 +72,14 @@ std::string general_help() {
       "expected improvement, leaves out those that cannot fit in memory, measures the others and learns.\n\n"
       "Usage: krigtune COMMAND [options]\n\nCommands:\n";
   for (const Command& command : commands()) {
-    const std::string call =
-        *command.operand == '\0' ? command.name : fmt::format("{} {}", command.name, command.operand);
-    text += fmt::format("  {:<16}  {}\n", call, command.summary);
+    text += fmt::format("  {:<16}  {}\n", call_of(command), command.summary);
   }
   return text + "\n  krigtune COMMAND --help  documents a command\n  krigtune --version       prints the version\n\n" +
          exit_codes();
 }
 
 std::string help_of(const Command& command) {
-  const std::string operand = *command.operand == '\0' ? "" : std::string(" ") + command.operand;
-  std::string text = fmt::format("Usage: krigtune {}{} [options]\n\n", command.name, operand);
+  std::string text = fmt::format("Usage: krigtune {} [options]\n\n", call_of(command));
   text += fmt::format("{}.\n", command.summary);
   if (*command.details != '\0') text += fmt::format("\n{}\n", command.details);
   return text + "\nOptions:\n" + options_text(options_of(command));

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "table_formats.h"
 
 namespace krigtune {
@@ -14,16 +16,16 @@ std::string escaped(const std::string& text) {
 
 std::string render_markdown(const Table& table) {
   std::string text = "|";
-  for (const Column& column : table.columns) text += " " + escaped(column.title) + " |";
+  for (const Column& column : table.columns) text += fmt::format(" {} |", escaped(column.title));
   text += "\n|";
   for (const Column& column : table.columns) text += column.right_aligned ? "---:|" : "---|";
   text += "\n";
   for (const std::vector<Cell>& row : table.rows) {
     text += "|";
-    for (const Cell& cell : row) text += " " + escaped(cell.text) + " |";
+    for (const Cell& cell : row) text += fmt::format(" {} |", escaped(cell.text));
     text += "\n";
   }
-  for (const std::string& note : table.notes) text += "\n" + note + "\n";
+  for (const std::string& note : table.notes) text += fmt::format("\n{}\n", note);
   return text;
 }
 
