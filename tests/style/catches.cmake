@@ -1,0 +1,38 @@
+# cmake -DCHECK=<script> -DSCRATCH=<directory> -DFILE=<path> [-DTEXT=<text> | -DLINES=<n>] [-DEXPECT=<regex>] -P catches.cmake
+# Proves that a check can fail: a small tree that passes it gets FILE (with TEXT, or with so many lines) and must then be
+# refused, with EXPECT in the message. Without EXPECT the tree with FILE must pass.
+cmake_minimum_required(VERSION 3.24...3.31)
+
+function(run_check result output)
+  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} -P ${CHECK} RESULT_VARIABLE code OUTPUT_VARIABLE text
+                  ERROR_VARIABLE text)
+  set(${result} ${code} PARENT_SCOPE)
+  set(${output} "${text}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${SCRATCH})
+file(WRITE ${SCRATCH}/include/krigtune/core/units.h "#pragma once\n")
+file(WRITE ${SCRATCH}/include/krigtune/tuner/loop.h "#pragma once\n#include \"krigtune/core/units.h\"\n")
+file(WRITE ${SCRATCH}/src/tuner/detail/private.h "#pragma once\n")
+file(WRITE ${SCRATCH}/src/tuner/loop.cpp "#include \"krigtune/tuner/loop.h\"\n\n#include \"detail/private.h\"\n")
+run_check(code text)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "the tree without a violation was refused:\n${text}")
+endif()
+
+if(DEFINED LINES)
+  string(REPEAT "\n" ${LINES} TEXT)
+endif()
+file(WRITE ${SCRATCH}/${FILE} "${TEXT}\n")
+run_check(code text)
+file(REMOVE_RECURSE ${SCRATCH})
+
+if(NOT DEFINED EXPECT)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "refused, though nothing is wrong:\n${text}")
+  endif()
+elseif(code EQUAL 0)
+  message(FATAL_ERROR "not noticed: ${FILE}")
+elseif(NOT "${text}" MATCHES "${EXPECT}")
+  message(FATAL_ERROR "refused for another reason than '${EXPECT}':\n${text}")
+endif()
