@@ -66,7 +66,7 @@ MatrixXd SuccessModel::State::covariance(const Points& x, const Points& y) const
   return kernel->gram(x, y, theta(x)).array() + options.offset_stddev * options.offset_stddev;
 }
 
-SuccessModel::SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options) : state_(new State) {
+SuccessModel::SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options) : state_(std::make_unique<State>()) {
   assert(options.signal_stddev > 0.0 && options.lengthscale > 0.0 && options.offset_stddev >= 0.0);
   state_->kernel = std::move(kernel);
   state_->options = options;
