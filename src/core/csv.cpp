@@ -64,6 +64,7 @@ CsvTable parse_csv(std::string_view text, const std::string& source) {
             "mend the row");
       }
       table.rows.push_back(std::move(fields));
+      table.lines.push_back(line);
     }
     line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
                                         text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));

@@ -43,7 +43,7 @@ class Layout {
 }  // namespace
 
 void lay_out(StepPlan& plan) {
-  const std::vector<Lifetime> lives = lifetimes(plan);
+  const std::vector<Lifetime> lives = lifetimes(plan).buffers;
   std::vector<std::size_t> order(plan.buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

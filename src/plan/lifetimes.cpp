@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace krigtune {
 namespace {
@@ -11,22 +12,32 @@ void note_access(Lifetime& life, OpId op, const VectorClock& before, std::size_t
     life.first = op;
     life.before = before;
   }
-  life.last = op;
   for (std::size_t s = 0; s < before.size(); ++s) life.before[s] = std::min(life.before[s], before[s]);
   life.through[stream] = position;
 }
 
-}  // namespace
-
-bool Lifetime::ends_before(const Lifetime& later) const {
+bool precedes(const VectorClock& through, const VectorClock& before) {
   for (std::size_t s = 0; s < through.size(); ++s) {
-    if (through[s] > later.before[s]) return false;
+    if (through[s] > before[s]) return false;
   }
   return true;
 }
 
-std::vector<Lifetime> lifetimes(const StepPlan& plan) {
-  std::vector<Lifetime> lives(plan.buffers.size());
+// The places among the compute operations between which a buffer may be in use: [first, second).
+std::pair<std::size_t, std::size_t> compute_span(const Lifetimes& lives, const Lifetime& life) {
+  const auto begin = std::lower_bound(lives.compute.begin(), lives.compute.end(), life.first) - lives.compute.begin();
+  const auto end = std::partition_point(lives.before.begin(), lives.before.end(),
+                                        [&](const VectorClock& before) { return !precedes(life.through, before); });
+  return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end - lives.before.begin())};
+}
+
+}  // namespace
+
+bool Lifetime::ends_before(const Lifetime& later) const { return precedes(through, later.before); }
+
+Lifetimes lifetimes(const StepPlan& plan) {
+  Lifetimes lives;
+  lives.buffers.resize(plan.buffers.size());
   std::vector<VectorClock> clocks(plan.operations.size());
   std::vector<std::int32_t> positions(plan.operations.size());
   std::array<OpId, kStreamCount> last{-1, -1, -1, -1, -1};
@@ -45,31 +56,41 @@ std::vector<Lifetime> lifetimes(const StepPlan& plan) {
     positions[i] = clock[stream] + 1;
     last[stream] = static_cast<OpId>(i);
     for (const Operand& operand : operation.operands) {
-      note_access(lives[static_cast<std::size_t>(operand.range.buffer)], static_cast<OpId>(i), clock, stream,
+      note_access(lives.buffers[static_cast<std::size_t>(operand.range.buffer)], static_cast<OpId>(i), clock, stream,
                   positions[i]);
     }
+    if (operation.stream == Stream::kCompute) {
+      lives.compute.push_back(static_cast<OpId>(i));
+      lives.before.push_back(clock);
+    }
   }
-  for (std::size_t b = 0; b < lives.size(); ++b) {
+  for (std::size_t b = 0; b < lives.buffers.size(); ++b) {
     if (!plan.buffers[b].persistent) continue;
-    lives[b].first = 0;
-    lives[b].last = static_cast<OpId>(plan.operations.size()) - 1;
-    lives[b].before = {};
-    lives[b].through.fill(std::numeric_limits<std::int32_t>::max());
+    lives.buffers[b].first = 0;
+    lives.buffers[b].before = {};
+    lives.buffers[b].through.fill(std::numeric_limits<std::int32_t>::max());
   }
   return lives;
 }
 
-std::vector<std::int64_t> live_bytes(const StepPlan& plan, const std::vector<Lifetime>& lives) {
-  std::vector<std::int64_t> change(plan.operations.size() + 1, 0);
-  for (std::size_t b = 0; b < lives.size(); ++b) {
-    if (lives[b].first < 0) continue;
-    change[static_cast<std::size_t>(lives[b].first)] += plan.buffers[b].bytes();
-    change[static_cast<std::size_t>(lives[b].last) + 1] -= plan.buffers[b].bytes();
+std::vector<std::int64_t> live_bytes(const StepPlan& plan, const Lifetimes& lives) {
+  std::vector<std::int64_t> live(lives.compute.size() + 1, 0);
+  for (std::size_t b = 0; b < lives.buffers.size(); ++b) {
+    if (lives.buffers[b].first < 0) continue;
+    const auto [begin, end] = compute_span(lives, lives.buffers[b]);
+    if (begin >= end) continue;
+    live[begin] += plan.buffers[b].bytes();
+    live[end] -= plan.buffers[b].bytes();
   }
-  std::vector<std::int64_t> live(plan.operations.size());
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < live.size(); ++i) live[i] = sum += change[i];
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
   return live;
+}
+
+bool is_live(const Lifetimes& lives, std::size_t buffer, std::size_t at) {
+  if (lives.buffers[buffer].first < 0) return false;
+  const auto [begin, end] = compute_span(lives, lives.buffers[buffer]);
+  return begin <= at && at < end;
 }
 
 }  // namespace krigtune

@@ -9,7 +9,6 @@ namespace krigtune {
 /// When a buffer is in use, seen from the schedule.
 struct Lifetime {
   OpId first = -1;        ///< first operation that touches it, in issue order; -1: none
-  OpId last = -1;         ///< last one
   VectorClock before{};   ///< what is surely done before any operation that touches it starts
   VectorClock through{};  ///< per stream, the place of its last operation that touches it; 0: none
 
@@ -17,10 +16,17 @@ struct Lifetime {
   bool ends_before(const Lifetime& later) const;
 };
 
-/// One per buffer. Persistent buffers live from the first to the last operation.
-std::vector<Lifetime> lifetimes(const StepPlan& plan);
+struct Lifetimes {
+  std::vector<Lifetime> buffers;    ///< persistent buffers live from the first to the last operation
+  std::vector<OpId> compute;        ///< the operations of the compute stream, in order
+  std::vector<VectorClock> before;  ///< for each of them: what is surely done before it starts
+};
+Lifetimes lifetimes(const StepPlan& plan);
 
-/// Bytes alive at each operation, in issue order.
-std::vector<std::int64_t> live_bytes(const StepPlan& plan, const std::vector<Lifetime>& lives);
+/// For each operation of the compute stream, the bytes of the buffers that may be in use when it runs: begun in issue
+/// order and not surely finished. So what is still travelling counts, too.
+std::vector<std::int64_t> live_bytes(const StepPlan& plan, const Lifetimes& lives);
+/// Whether the buffer is among them, at the `at`-th operation of the compute stream.
+bool is_live(const Lifetimes& lives, std::size_t buffer, std::size_t at);
 
 }  // namespace krigtune

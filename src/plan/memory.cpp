@@ -23,18 +23,18 @@ std::string place_text(const Operation& operation, std::int64_t micro_steps) {
 }  // namespace
 
 MemoryReport explain(const StepPlan& plan) {
-  const std::vector<Lifetime> lives = lifetimes(plan);
+  const Lifetimes lives = lifetimes(plan);
   const std::vector<std::int64_t> live = live_bytes(plan, lives);
-  const auto peak = static_cast<OpId>(std::max_element(live.begin(), live.end()) - live.begin());
+  const auto peak = static_cast<std::size_t>(std::max_element(live.begin(), live.end()) - live.begin());
   MemoryReport report;
   report.peak_bytes = plan.arena_bytes;
-  for (std::size_t b = 0; b < lives.size(); ++b) {
-    if (lives[b].first < 0 || lives[b].first > peak || lives[b].last < peak) continue;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (!is_live(lives, b, peak)) continue;
     report.term_bytes[static_cast<std::size_t>(plan.buffers[b].term)] += plan.buffers[b].bytes();
   }
   report.fragmentation_bytes =
       plan.arena_bytes - std::accumulate(report.term_bytes.begin(), report.term_bytes.end(), std::int64_t{0});
-  report.peak_at = place_text(plan.operations[static_cast<std::size_t>(peak)], plan.micro_steps);
+  report.peak_at = place_text(plan.operations[static_cast<std::size_t>(lives.compute[peak])], plan.micro_steps);
   return report;
 }
 

@@ -65,7 +65,8 @@ void ZeroSchedule::issue_gather(std::size_t use) {
     operands.push_back({{gathered_[use], begin, tensor(t).padded_elems, 0}, Access::kWrite});
     begin += tensor(t).padded_elems;
   }
-  builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use_});
+  const OpId gathered = builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use_});
+  if (!knobs_.overlap_comm) builder_.hold_compute_for(gathered);
 }
 
 Operand ZeroSchedule::parameter(int t) const {

@@ -58,8 +58,8 @@ TEST(LayOut, WastesLittle) {
   for_each_plan([](const StepPlan& plan) {
     const MemoryReport report = explain(plan);
     EXPECT_GE(report.fragmentation_bytes, 0);
-    // Lower bound: the largest sum of live bytes. The margin is what small models with overlap need here.
-    EXPECT_LE(static_cast<double>(report.fragmentation_bytes), 0.15 * static_cast<double>(plan.arena_bytes));
+    // Lower bound: the largest sum of bytes that may be in use at once.
+    EXPECT_LE(static_cast<double>(report.fragmentation_bytes), 0.03 * static_cast<double>(plan.arena_bytes));
   });
 }
 
@@ -74,16 +74,20 @@ TEST(Explain, GivesTheModelStatesOfTheZeroPaper) {
     EXPECT_EQ(bytes(Term::kParameters), psi / shared_from(3));
     EXPECT_EQ(bytes(Term::kGradients), psi / shared_from(2));
     EXPECT_EQ(bytes(Term::kOptimizerState), 2 * psi / shared_from(1));
-    if (plan.zero_stage < 3) EXPECT_EQ(bytes(Term::kGatheredParameters), 0);
-    if (plan.zero_stage < 2) EXPECT_EQ(bytes(Term::kReduceBuckets), 0);
+    EXPECT_EQ(bytes(Term::kGatheredParameters) > 0, plan.zero_stage == 3);
+    EXPECT_TRUE(plan.zero_stage >= 2 || bytes(Term::kReduceBuckets) == 0);
     EXPECT_EQ(std::accumulate(report.term_bytes.begin(), report.term_bytes.end(), report.fragmentation_bytes),
               plan.arena_bytes);
   });
 }
 
+// Stage 0: all activations and the logits are alive at the head. Stage 3 with one bucket: all gradients of the
+// micro-step are alive when the last block's have been written.
 TEST(Explain, NamesThePhaseThatPeaks) {
-  const StepPlan plan = build_plan(small_workload(), cpu_ranks(2), knobs(0, 8, 2, 5'000, false));
-  EXPECT_EQ(explain(plan).peak_at.substr(0, 8), "backward");
+  const StepPlan head = build_plan(small_workload(), cpu_ranks(2), knobs(0, 8, 2, 5'000, false));
+  EXPECT_EQ(explain(head).peak_at, "forward (linear_forward), micro-step 0");
+  const StepPlan bucket = build_plan(small_workload(), cpu_ranks(4), knobs(2, 1, 1, 10'000'000, false));
+  EXPECT_EQ(explain(bucket).peak_at, "backward of block 0");
 }
 
 TEST(Memory, ShrinksWithTheStageAndGrowsWithTheMicroBatch) {

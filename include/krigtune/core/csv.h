@@ -9,6 +9,7 @@ namespace krigtune {
 struct CsvTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+  std::vector<int> lines;  ///< where each row begins in the text, from 1
 
   /// Column of that name, or -1.
   int column(std::string_view name) const;

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct BenchJob {
   MemorySpec memory;
   RunnerSpec spec;
   std::string metric_field;  ///< of the result, whose standard error is wanted: step_time_s, samples_per_s, ...
+  const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
 };
 /// Starts krigtune-bench in a process group of its own per trial and reads its JSON. `clock` must outlive it.
 std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock);

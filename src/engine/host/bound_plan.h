@@ -1,0 +1,40 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "host/arena.h"
+#include "host/communicator.h"
+#include "host/kernels/kernel.h"
+#include "krigtune/plan/step_plan.h"
+
+namespace krigtune {
+
+/// The operations of `stream` up to its `done`-th must be done.
+struct Dependency {
+  Stream stream{};
+  std::int32_t done = 0;
+};
+
+/// An operation with pointers into one rank's arena in place of ranges.
+struct BoundOperation {
+  const Operation* operation = nullptr;
+  Kernel<float> kernel = nullptr;  ///< null: a collective
+  std::vector<OperandView> operands;
+  std::vector<Segment> segments;  ///< of a collective
+  std::vector<Dependency> dependencies;
+  std::vector<BufferId> buffers;  ///< that it touches, each once
+};
+
+/// The operations of each stream in their order. Points into the plan and the arena, which must outlive it.
+using BoundPlan = std::array<std::vector<BoundOperation>, kStreamCount>;
+
+/// Throws std::logic_error naming the operation and the buffer if the plan would leave its buffers or its arena, wait for
+/// what comes later, or lose what is read after the step. Cheap: done in every build.
+void check_plan(const StepPlan& plan);
+
+/// For a plan that check_plan accepts.
+BoundPlan bind_plan(const StepPlan& plan, const Arena& arena, std::int64_t rank);
+
+inline std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }
+
+}  // namespace krigtune

@@ -1,0 +1,50 @@
+// Softmax cross-entropy of rows of logits, in place:
+//
+//   loss = mean over rows of (logsumexp(l) - l_target);   l_j <- scale (softmax(l)_j - [j = target])
+//
+// `scale` carries whatever the loss is averaged over: rows, micro-steps, ranks.
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "host/kernels/elementary.h"
+#include "host/kernels/kernel.h"
+
+namespace krigtune {
+namespace {
+
+// Returns the row's loss.
+template <class T>
+double row_loss(T* logits, std::int64_t count, std::int32_t target, T scale) {
+  T top = logits[0];
+  for (std::int64_t j = 1; j < count; ++j) top = logits[j] > top ? logits[j] : top;
+  const T at_target = logits[target];
+  for (std::int64_t j = 0; j < count; ++j) logits[j] = exponential(logits[j] - top);
+  const T sum = ordered_sum<T>(count, [&](std::int64_t j) { return logits[j]; });
+  const T factor = scale / sum;
+  for (std::int64_t j = 0; j < count; ++j) logits[j] *= factor;
+  logits[target] -= scale;
+  return static_cast<double>(std::log(sum) + (top - at_target));
+}
+
+}  // namespace
+
+template <class T>
+void cross_entropy(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const std::int32_t* targets = call.integers(1);
+  double loss = 0.0;
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    if (targets[row] < 0 || targets[row] >= s.outer) {
+      throw std::runtime_error("target " + std::to_string(targets[row]) + " is not in the vocabulary");
+    }
+    loss += row_loss(call.data<T>(0) + row * s.outer, s.outer, targets[row], static_cast<T>(call.operation.scale));
+  }
+  put(call.data<T>(2), 1, call.adds(2),
+      [&](std::int64_t) { return static_cast<T>(loss / static_cast<double>(s.rows)); });
+}
+
+template void cross_entropy<float>(const KernelCall&);
+template void cross_entropy<double>(const KernelCall&);
+
+}  // namespace krigtune

@@ -1,0 +1,65 @@
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace krigtune {
+
+/// Sum of term(0) ... term(count - 1) over eight interleaved lanes that are combined as a fixed tree: the order depends
+/// on the count only, never on an address, so equal data give equal bits on every rank and in every plan.
+template <class T, class Term>
+T ordered_sum(std::int64_t count, Term term) {
+  constexpr std::int64_t kLanes = 8;
+  T lanes[kLanes]{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+  }
+  for (std::int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += term(i);
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+/// out[i] = value(i), or out[i] += value(i).
+template <class T, class Value>
+void put(T* out, std::int64_t count, bool adds, Value value) {
+  if (adds) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] += value(i);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = value(i);
+  }
+}
+
+template <class T>
+void clear(T* out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = T(0);
+}
+
+inline double exponential(double x) { return std::exp(x); }
+
+/// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody and
+/// Waite), polynomial of degree 7 in r from Cephes' expf (Moshier); relative error below 2e-7 within [-87, 88], arguments
+/// outside are clamped to it, NaN stays NaN.
+inline float exponential(float x) {
+  constexpr float kLow = -87.0F;
+  constexpr float kHigh = 88.0F;
+  constexpr float kLog2E = 1.44269504088896341F;
+  constexpr float kLn2High = 0.693359375F;
+  constexpr float kLn2Low = -2.12194440e-4F;
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
+  x = x < kLow ? kLow : x;
+  x = x > kHigh ? kHigh : x;
+  const float n = (x * kLog2E + kRound) - kRound;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + r + 1.0F;
+  const float safe = n == n ? n : 0.0F;  // NaN has no integer
+  const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(safe) + 127);
+  return p * std::bit_cast<float>(exponent << 23U);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,91 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "krigtune/engine/trainer.h"
+#include "krigtune/plan/step_plan.h"
+
+namespace krigtune {
+
+/// What a kernel needs to know besides its operands.
+struct StepContext {
+  TrainingOptions options;
+  std::int64_t step = 0;  ///< optimizer steps done before this one
+  std::int64_t rank = 0;
+  std::int64_t ranks = 1;
+  std::int64_t micro_steps = 1;
+};
+
+/// Where one operand lies in this rank's arena.
+struct OperandView {
+  void* data = nullptr;
+  std::int64_t elems = 0;
+  Access access = Access::kRead;
+
+  bool adds() const { return access == Access::kReadWrite; }
+};
+
+/// One operation bound to one rank's memory. Operands in the order documented at OpKind; none allocates.
+struct KernelCall {
+  const Operation& operation;
+  std::span<const OperandView> operands;
+  const StepContext& context;
+
+  const Shape& shape() const { return operation.shape; }
+  bool has(std::size_t i) const { return i < operands.size(); }
+  bool adds(std::size_t i) const { return operands[i].adds(); }
+  template <class T>
+  T* data(std::size_t i) const {
+    return static_cast<T*>(operands[i].data);
+  }
+  std::int32_t* integers(std::size_t i) const { return data<std::int32_t>(i); }
+};
+
+/// Kernels are instantiated for float, which trains, and for double, in which their gradients are checked.
+template <class T>
+using Kernel = void (*)(const KernelCall&);
+
+/// The kernel of an operation that is not a collective. Throws std::logic_error for a collective.
+template <class T>
+Kernel<T> kernel_for(OpKind kind);
+
+/// The fewest operands with which an operation of this kind makes sense.
+std::size_t least_operands(OpKind kind);
+
+// One file a family.
+template <class T>
+void load_batch(const KernelCall& call);
+template <class T>
+void zero(const KernelCall& call);
+template <class T>
+void add(const KernelCall& call);
+template <class T>
+void accumulate(const KernelCall& call);
+template <class T>
+void embedding_forward(const KernelCall& call);
+template <class T>
+void embedding_backward(const KernelCall& call);
+template <class T>
+void layer_norm_forward(const KernelCall& call);
+template <class T>
+void layer_norm_backward(const KernelCall& call);
+template <class T>
+void linear_forward(const KernelCall& call);
+template <class T>
+void linear_backward_input(const KernelCall& call);
+template <class T>
+void linear_backward_weight(const KernelCall& call);
+template <class T>
+void attention_forward(const KernelCall& call);
+template <class T>
+void attention_backward(const KernelCall& call);
+template <class T>
+void gelu_forward(const KernelCall& call);
+template <class T>
+void gelu_backward(const KernelCall& call);
+template <class T>
+void cross_entropy(const KernelCall& call);
+template <class T>
+void adamw(const KernelCall& call);
+
+}  // namespace krigtune

@@ -1,0 +1,50 @@
+// y = x W^T + b with x: rows x inner, W: outer x inner, y: rows x outer.
+// dx = dy W;  dW = dy^T x;  db = sum over rows of dy, in the order of the rows.
+#include "host/kernels/elementary.h"
+#include "host/kernels/gemm.h"
+#include "host/kernels/kernel.h"
+
+namespace krigtune {
+
+template <class T>
+void linear_forward(const KernelCall& call) {
+  const Shape& s = call.shape();
+  T* y = call.data<T>(2);
+  multiply_bt<T>(dense(call.data<const T>(0), s.rows, s.inner), dense(call.data<const T>(1), s.outer, s.inner),
+                 dense(y, s.rows, s.outer), call.adds(2));
+  if (!call.has(3)) return;
+  const T* bias = call.data<const T>(3);
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    put(y + row * s.outer, s.outer, true, [&](std::int64_t j) { return bias[j]; });
+  }
+}
+
+template <class T>
+void linear_backward_input(const KernelCall& call) {
+  const Shape& s = call.shape();
+  multiply<T>(dense(call.data<const T>(0), s.rows, s.outer), dense(call.data<const T>(1), s.outer, s.inner),
+              dense(call.data<T>(2), s.rows, s.inner), call.adds(2));
+}
+
+template <class T>
+void linear_backward_weight(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const T* dy = call.data<const T>(0);
+  multiply_at<T>(dense(dy, s.rows, s.outer), dense(call.data<const T>(1), s.rows, s.inner),
+                 dense(call.data<T>(2), s.outer, s.inner), call.adds(2));
+  if (!call.has(3)) return;
+  T* dbias = call.data<T>(3);
+  if (!call.adds(3)) clear(dbias, s.outer);
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    put(dbias, s.outer, true, [&](std::int64_t j) { return dy[row * s.outer + j]; });
+  }
+}
+
+template void linear_forward<float>(const KernelCall&);
+template void linear_forward<double>(const KernelCall&);
+template void linear_backward_input<float>(const KernelCall&);
+template void linear_backward_input<double>(const KernelCall&);
+template void linear_backward_weight<float>(const KernelCall&);
+template void linear_backward_weight<double>(const KernelCall&);
+
+}  // namespace krigtune

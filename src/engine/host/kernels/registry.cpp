@@ -1,0 +1,64 @@
+// The one table from operation to kernel: a new kernel is one file and one line here.
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "host/kernels/kernel.h"
+
+namespace krigtune {
+namespace {
+
+template <class T>
+struct Entry {
+  OpKind kind;
+  Kernel<T> kernel;  ///< null: a collective, which the communicator executes
+  std::size_t least_operands;
+};
+
+template <class T>
+constexpr std::array<Entry<T>, kOpKindCount> kTable{{
+    {OpKind::kLoadBatch, load_batch<T>, 2},
+    {OpKind::kZero, zero<T>, 1},
+    {OpKind::kEmbeddingForward, embedding_forward<T>, 4},
+    {OpKind::kEmbeddingBackward, embedding_backward<T>, 4},
+    {OpKind::kLayerNormForward, layer_norm_forward<T>, 5},
+    {OpKind::kLayerNormBackward, layer_norm_backward<T>, 7},
+    {OpKind::kLinearForward, linear_forward<T>, 3},
+    {OpKind::kLinearBackwardInput, linear_backward_input<T>, 3},
+    {OpKind::kLinearBackwardWeight, linear_backward_weight<T>, 3},
+    {OpKind::kAttentionForward, attention_forward<T>, 4},
+    {OpKind::kAttentionBackward, attention_backward<T>, 6},
+    {OpKind::kGeluForward, gelu_forward<T>, 2},
+    {OpKind::kGeluBackward, gelu_backward<T>, 2},
+    {OpKind::kAdd, add<T>, 2},
+    {OpKind::kCrossEntropy, cross_entropy<T>, 3},
+    {OpKind::kAccumulate, accumulate<T>, 2},
+    {OpKind::kAdamW, adamw<T>, 4},
+    {OpKind::kAllReduce, nullptr, 1},
+    {OpKind::kReduceScatter, nullptr, 1},
+    {OpKind::kAllGather, nullptr, 2},
+}};
+
+template <class T>
+const Entry<T>& entry(OpKind kind) {
+  for (const Entry<T>& candidate : kTable<T>) {
+    if (candidate.kind == kind) return candidate;
+  }
+  throw std::logic_error("no kernel is registered for operation kind " + std::to_string(static_cast<int>(kind)));
+}
+
+}  // namespace
+
+template <class T>
+Kernel<T> kernel_for(OpKind kind) {
+  const Kernel<T> kernel = entry<T>(kind).kernel;
+  if (kernel == nullptr) throw std::logic_error("a collective has no kernel");
+  return kernel;
+}
+
+std::size_t least_operands(OpKind kind) { return entry<float>(kind).least_operands; }
+
+template Kernel<float> kernel_for<float>(OpKind);
+template Kernel<double> kernel_for<double>(OpKind);
+
+}  // namespace krigtune

@@ -1,0 +1,110 @@
+// Completion is a counter per stream that only grows within a step: operation i of a stream is done once the counter has
+// reached i + 1. Waiting threads sleep on the counter (futex); nothing is allocated while a step runs.
+#include "host/rank_executor.h"
+
+#include <limits>
+#include <stdexcept>
+
+#include "host/abortable.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int32_t kAborted = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
+
+RankExecutor::RankExecutor(const StepPlan& plan, const Arena& arena, std::int64_t rank,
+                           const StreamCommunicators& communicators, const Clock& clock)
+    : bound_(bind_plan(plan, arena, rank)), lifetimes_(plan, arena), communicators_(communicators), clock_(clock) {
+  for (const Operation& operation : plan.operations) {
+    if (is_collective(operation.kind) && communicators_[index_of(operation.stream)] == nullptr) {
+      throw std::logic_error("a stream with collectives needs a communicator");
+    }
+  }
+}
+
+std::vector<Stream> RankExecutor::streams() const {
+  std::vector<Stream> used;
+  for (std::size_t s = 0; s < bound_.size(); ++s) {
+    if (!bound_[s].empty()) used.push_back(static_cast<Stream>(s));
+  }
+  return used;
+}
+
+void RankExecutor::begin_step(const StepContext& context) {
+  context_ = context;
+  exposed_comm_s_ = 0.0;
+  lifetimes_.begin_step();
+  for (auto& counter : done_) counter.store(0, std::memory_order_relaxed);
+}
+
+void RankExecutor::run(Stream stream) {
+  auto& done = done_[index_of(stream)];
+  std::int32_t expected = 0;
+  for (const BoundOperation& bound : bound_[index_of(stream)]) {
+    const bool own_collective = is_collective(bound.operation->kind);
+    const bool stalls = stream == Stream::kCompute && (own_collective || !ready(bound));
+    const double from_s = stalls ? clock_.now_s() : 0.0;
+    for (const Dependency& dependency : bound.dependencies) wait_for(dependency);
+    if (stalls && !own_collective) exposed_comm_s_ += clock_.now_s() - from_s;
+    execute(bound);
+    if (stalls && own_collective) exposed_comm_s_ += clock_.now_s() - from_s;
+    // An abort that came meanwhile must stay visible.
+    if (!done.compare_exchange_strong(expected, expected + 1, std::memory_order_release)) throw Aborted();
+    ++expected;
+    done.notify_all();
+  }
+}
+
+void RankExecutor::abort() {
+  for (auto& counter : done_) {
+    counter.store(kAborted, std::memory_order_release);
+    counter.notify_all();
+  }
+}
+
+bool RankExecutor::ready(const BoundOperation& bound) const {
+  for (const Dependency& dependency : bound.dependencies) {
+    if (done_[index_of(dependency.stream)].load(std::memory_order_acquire) < dependency.done) return false;
+  }
+  return true;
+}
+
+void RankExecutor::wait_for(const Dependency& dependency) const {
+  const auto& counter = done_[index_of(dependency.stream)];
+  std::int32_t now = counter.load(std::memory_order_acquire);
+  while (now < dependency.done) {
+    counter.wait(now, std::memory_order_acquire);
+    now = counter.load(std::memory_order_acquire);
+  }
+  if (now == kAborted) throw Aborted();
+}
+
+void RankExecutor::execute(const BoundOperation& bound) {
+  lifetimes_.begin_use(bound.buffers);
+  if (bound.kernel != nullptr) {
+    bound.kernel({*bound.operation, bound.operands, context_});
+  } else {
+    communicate(bound);
+  }
+  lifetimes_.end_use(bound.buffers);
+}
+
+void RankExecutor::communicate(const BoundOperation& bound) {
+  Communicator& communicator = *communicators_[index_of(bound.operation->stream)];
+  const Collective collective{bound.segments, bound.operation->wire_bytes};
+  switch (bound.operation->kind) {
+    case OpKind::kAllReduce:
+      communicator.all_reduce(collective);
+      break;
+    case OpKind::kReduceScatter:
+      communicator.reduce_scatter(collective);
+      break;
+    default:
+      communicator.all_gather(collective);
+      break;
+  }
+}
+
+}  // namespace krigtune

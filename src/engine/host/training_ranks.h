@@ -1,0 +1,58 @@
+#pragma once
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "host/arena.h"
+#include "host/emulated_link.h"
+#include "host/rank_executor.h"
+#include "host/thread_communicator.h"
+#include "host/workers.h"
+#include "krigtune/engine/trainer.h"
+
+namespace krigtune {
+
+/// All ranks of a job in this process: arenas, communicators (one group for each stream with collectives), executors and
+/// their threads.
+class TrainingRanks {
+ public:
+  TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
+                const TrainingOptions& options);
+
+  StepResult step();
+
+  const StepPlan& plan() const { return plan_; }
+  /// The persistent parameters of one rank, whole or its shard.
+  const float* parameters(std::int64_t rank) const;
+  std::int64_t arena_peak_bytes() const;
+
+ private:
+  struct Rank {
+    Rank(const StepPlan& plan, bool observe) : arena(plan.arena_bytes, observe) {}
+
+    Arena arena;
+    std::optional<EmulatedLink> link;
+    std::vector<std::unique_ptr<Communicator>> communicators;  ///< decorators behind what they decorate
+    std::unique_ptr<RankExecutor> executor;
+  };
+
+  void make_groups(const Clock& clock);
+  void make_rank(std::int64_t index, const std::optional<EmulatedNetwork>& network);
+  StreamCommunicators connect(Rank& rank, std::int64_t index) const;
+  void initialise(const Rank& rank, std::int64_t index) const;
+  void abort();
+  double mean_loss() const;
+  std::byte* begin_of(std::int64_t rank, BufferId buffer) const;
+
+  StepPlan plan_;
+  TrainingOptions options_;
+  const Clock& clock_;
+  std::array<std::unique_ptr<ThreadGroup>, kStreamCount> groups_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::unique_ptr<Workers> workers_;  ///< last: its threads use all of the above
+  std::int64_t steps_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,30 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "krigtune/core/json.h"
+#include "krigtune/space/parameter.h"
+
+namespace krigtune {
+
+/// The kind of Optuna's distribution that a parameter is journalled under. Its JSON is in the long form
+/// {"name": ..., "attributes": {...}}, the only one that every reader knows.
+///
+/// Optuna drops a parameter of a trial whose kind, choices or log flag differ from those in earlier trials of the
+/// study; only the bounds of numbers may change. So the first trial of the study decides: lists (numbers, booleans,
+/// texts) are CategoricalDistribution, ranges are IntDistribution or FloatDistribution; a list of numbers whose first
+/// value to be written lies outside is an IntDistribution or FloatDistribution over both, a list of other values gets
+/// it as one more choice.
+Json first_distribution(const Parameter& parameter, const Value& first);
+
+/// The distribution that holds `value`: as it is, or with wider bounds. Empty where this kind cannot hold it (a choice
+/// that was not foreseen, a fraction among integers): such a value stands in the trial's configuration only.
+std::optional<Json> widened(Json distribution, const Value& value);
+
+/// Optuna's internal number: the index of a choice, or the number itself. `distribution` holds the value.
+Json internal_value(const Json& distribution, const Value& value);
+
+/// The value that Optuna shows for an internal number.
+Value external_value(const Json& distribution, double internal);
+
+}  // namespace krigtune

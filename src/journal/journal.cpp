@@ -1,0 +1,177 @@
+// The writer. Every append happens under the lock, after what others have appended has been read, and what is appended
+// is then replayed like any other line: what trials() says is what a reader of the file would say.
+#include "krigtune/journal/journal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+
+#include "append_file.h"
+#include "distributions.h"
+#include "krigtune/core/clock.h"
+#include "krigtune/core/error.h"
+#include "lock.h"
+#include "replayed_study.h"
+#include "trial_record.h"
+
+namespace krigtune {
+
+struct Journal::Impl {
+  using Lines = std::vector<Json>;
+
+  AppendFile file;
+  std::vector<Parameter> parameters;
+  std::string metric;
+  SystemClock clock;
+  ReplayedStudy study;
+  std::size_t applied_bytes = 0;
+
+  Impl(std::filesystem::path path, const Space& space, std::string the_metric)
+      : file(std::move(path)),
+        parameters(space.parameters()),
+        metric(std::move(the_metric)),
+        study(file.path().string()) {}
+
+  Json line(Operation operation) const {
+    return {{"op_code", static_cast<int>(operation)}, {"worker_id", fmt::format("krigtune-{}", ::getpid())}};
+  }
+
+  Json study_line(Operation operation) const {
+    Json json = line(operation);
+    json["study_id"] = 0;
+    return json;
+  }
+
+  Json trial_line(Operation operation, int trial) const {
+    Json json = line(operation);
+    json["trial_id"] = trial;
+    return json;
+  }
+
+  void catch_up() { applied_bytes += study.apply(file.read_from(applied_bytes)); }
+
+  void append(const std::function<Lines()>& make_lines) {
+    const SymlinkLock lock(file.path(), clock);
+    catch_up();
+    std::string text;
+    for (const Json& json : make_lines()) text += json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (text.empty()) return;
+    file.cut_at(applied_bytes);
+    file.append(text);
+    applied_bytes += study.apply(text);
+  }
+
+  // A file that does not even begin like a journal is somebody's, and not ours to cut.
+  void refuse_other_files() const {
+    const std::string begin = file.read_from(0).substr(0, 1);
+    if (begin.empty() || begin == "{") return;
+    throw UserError(fmt::format("{}: line 1: not a JSON object", file.path().string()),
+                    "choose another directory with --out");
+  }
+
+  void check_study(bool maximize) const {
+    if (!study.exists()) return;
+    const std::string source = file.path().string();
+    const std::string hint = "choose another directory with --out, or start anew with --fresh";
+    if (!study.metric().empty() && study.metric() != metric) {
+      throw UserError(fmt::format("{}: its metric is '{}', not '{}'", source, study.metric(), metric), hint);
+    }
+    if (study.direction() != (maximize ? kMaximize : kMinimize)) {
+      throw UserError(fmt::format("{}: it does not {} '{}'", source, maximize ? "maximize" : "minimize", metric), hint);
+    }
+  }
+
+  Lines study_lines(bool maximize) const {
+    Lines lines;
+    if (!study.exists()) {
+      Json create = line(Operation::kCreateStudy);
+      create["study_name"] = kStudyName;
+      create["directions"] = Json::array({maximize ? kMaximize : kMinimize});
+      lines.push_back(create);
+    }
+    if (study.metric().empty()) {
+      Json name = study_line(Operation::kSetStudySystemAttr);
+      name["system_attr"][kMetricNames] = Json::array({metric});
+      lines.push_back(name);
+    }
+    return lines;
+  }
+
+  // The configuration and all that is needed to rebuild the trial stand in its first line: it is there whole or not at
+  // all. The parameters that follow are for Optuna's eyes.
+  Lines begin_lines(int trial, const Proposal& proposal, std::int64_t started_us) const {
+    Json create = study_line(Operation::kCreateTrial);
+    create["datetime_start"] = local_iso_time(started_us);
+    create["user_attrs"] = proposal_attributes(proposal);
+    Lines lines = {create};
+    for (const Parameter& parameter : parameters) {
+      const Value* value = proposal.configuration.find(parameter.name);
+      if (value == nullptr) continue;
+      const Json* last = study.distribution(parameter.name);
+      const std::optional<Json> distribution =
+          last == nullptr ? first_distribution(parameter, *value) : widened(*last, *value);
+      if (!distribution) continue;
+      Json set = trial_line(Operation::kSetTrialParam, trial);
+      set["param_name"] = parameter.name;
+      set["param_value_internal"] = internal_value(*distribution, *value);
+      set["distribution"] = distribution->dump();
+      lines.push_back(set);
+    }
+    return lines;
+  }
+
+  Lines end_lines(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) const {
+    OutcomeRecord record = outcome_record(outcome, metric);
+    record.user_attributes["wall_s"] = std::isfinite(wall_s) ? wall_s : 0.0;
+    Lines lines;
+    for (const auto& [name, value] : record.user_attributes.items()) {
+      lines.push_back(trial_line(Operation::kSetTrialUserAttr, trial));
+      lines.back()["user_attr"][name] = value;
+    }
+    for (const auto& [name, value] : record.system_attributes.items()) {
+      lines.push_back(trial_line(Operation::kSetTrialSystemAttr, trial));
+      lines.back()["system_attr"][name] = value;
+    }
+    Json state = trial_line(Operation::kSetTrialStateValues, trial);
+    state["state"] = static_cast<int>(record.state);
+    state["values"] = record.values;
+    // Optuna reads this from the first line; the dashboard's own reader takes it from here.
+    state["datetime_start"] = study.trials()[static_cast<std::size_t>(trial)].started_at;
+    state["datetime_complete"] = local_iso_time(ended_us);
+    lines.push_back(state);
+    return lines;
+  }
+};
+
+Journal::Journal(std::filesystem::path file, const Space& space, std::string metric, bool maximize)
+    : impl_(std::make_unique<Impl>(std::move(file), space, std::move(metric))) {
+  impl_->refuse_other_files();
+  impl_->catch_up();
+  impl_->check_study(maximize);
+  if (impl_->file.exclusive()) SymlinkLock::remove_own_leftover(impl_->file.path());
+  impl_->append([&] { return impl_->study_lines(maximize); });
+}
+
+Journal::~Journal() = default;
+
+const std::vector<Trial>& Journal::trials() const { return impl_->study.trials(); }
+
+int Journal::begin(const Proposal& proposal, std::int64_t started_us) {
+  int number = 0;
+  impl_->append([&] {
+    number = static_cast<int>(trials().size());
+    return impl_->begin_lines(number, proposal, started_us);
+  });
+  return number;
+}
+
+void Journal::end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) {
+  if (trial < 0 || static_cast<std::size_t>(trial) >= trials().size()) throw std::logic_error("no such trial to end");
+  if (trials()[static_cast<std::size_t>(trial)].outcome) throw std::logic_error("the trial has already ended");
+  impl_->append([&] { return impl_->end_lines(trial, outcome, wall_s, ended_us); });
+}
+
+}  // namespace krigtune

@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+
+#include "krigtune/core/json.h"
+#include "krigtune/journal/journal.h"
+#include "operations.h"
+
+namespace krigtune {
+
+/// User attributes known when a trial begins, enough to rebuild its Proposal. Never null, never NaN:
+/// `configuration` (JSON as text: the order of names survives every reader), strategy, suggest_s, and where known
+/// predicted_value, predicted_memory_bytes, hyperparameters.
+Json proposal_attributes(const Proposal& proposal);
+Proposal proposal_from(const Json& attributes);
+
+/// What the end of a trial writes.
+struct OutcomeRecord {
+  TrialState state = TrialState::kFail;
+  Json values;             ///< [objective], or null
+  Json user_attributes;    ///< status, and by its kind: reason, metric_<name>, value_sem, ... enough to rebuild it
+  Json system_attributes;  ///< "constraints" of an out-of-memory failure: Optuna's samplers avoid what is above 0
+};
+/// `metric`: the objective's name among the metrics. A Measured without it, or whose value is not finite, is a bug of
+/// the caller (std::logic_error).
+OutcomeRecord outcome_record(const Outcome& outcome, const std::string& metric);
+Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
+
+}  // namespace krigtune

@@ -1,0 +1,151 @@
+#include "bench_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+
+namespace krigtune {
+namespace {
+
+// krigtune-bench's exit codes.
+enum BenchExit {
+  kOk = 0,
+  kBadInput = 2,
+  kNothingThere = 3,
+  kOutOfMemoryPlanned = 10,
+  kOutOfMemoryRunning = 11,
+  kPhaseTimeout = 12,
+  kCommunication = 13,
+  kNumerical = 14,
+  kInvalidConfiguration = 15,
+  kNoDevice = 77,
+};
+
+// All of them are so many per step time, or the step time itself.
+constexpr std::array kPerStep = {"samples_per_s", "tokens_per_s", "flops_per_s"};
+
+bool is_rate(const std::string& field) { return std::find(kPerStep.begin(), kPerStep.end(), field) != kPerStep.end(); }
+
+void flatten(const Json& json, const std::string& prefix, std::map<std::string, double>& metrics) {
+  for (const auto& [key, value] : json.items()) {
+    const std::string name = prefix.empty() ? key : prefix + "_" + key;
+    if (value.is_object()) flatten(value, name, metrics);
+    if (value.is_number()) metrics[name] = value.get<double>();
+  }
+}
+
+std::optional<Bytes> bytes_field(const std::optional<Json>& document, const char* name) {
+  if (!document || !document->contains(name) || !(*document)[name].is_number()) return std::nullopt;
+  return Bytes{(*document)[name].get<std::int64_t>()};
+}
+
+Failed failed(FailureReason reason, const BenchEnd& end, const std::string& what = "") {
+  std::string lines = what;
+  if (!what.empty() && !end.last_lines.empty()) lines += "\n";
+  return {reason, end.process.exit_code, lines + end.last_lines};
+}
+
+// What is wrong with the numbers, or "".
+std::string complaint(const std::map<std::string, double>& metrics, const std::string& metric_field) {
+  for (const std::string& name : {metric_field, std::string("step_time_s")}) {
+    const auto found = metrics.find(name);
+    if (found == metrics.end()) return fmt::format("the result has no number '{}'", name);
+    const bool positive = name == "step_time_s" || is_rate(name);
+    const bool good = positive ? found->second > 0.0 : found->second >= 0.0;
+    if (!good || !std::isfinite(found->second)) {
+      return fmt::format("the result's '{}' is {}", name, found->second);
+    }
+  }
+  for (const char* name : {"step_time_sem_s", "arena_peak_bytes"}) {
+    const auto found = metrics.find(name);
+    if (found != metrics.end() && !(found->second >= 0.0 && std::isfinite(found->second))) {
+      return fmt::format("the result's '{}' is {}", name, found->second);
+    }
+  }
+  return "";
+}
+
+// The standard error of f(t) = c / t by the delta method: |f'(t)| sem_t = f sem_t / t.
+double objective_sem(const std::map<std::string, double>& metrics, const std::string& metric_field) {
+  const auto sem = metrics.find("step_time_sem_s");
+  if (sem == metrics.end()) return 0.0;
+  if (metric_field == "step_time_s") return sem->second;
+  if (!is_rate(metric_field)) return 0.0;
+  return metrics.at(metric_field) * sem->second / metrics.at("step_time_s");
+}
+
+Outcome measured(const BenchEnd& end, const std::string& metric_field) {
+  if (!end.document) return failed(FailureReason::kBadResult, end, "its standard output is no JSON document");
+  const Json& document = *end.document;
+  const std::string status = document.contains("status") && document["status"].is_string() ? document["status"] : "";
+  if (status != "ok") {
+    return failed(FailureReason::kBadResult, end, fmt::format("exit code 0, but the result's status is '{}'", status));
+  }
+  Measured outcome;
+  outcome.metrics = bench_metrics(document);
+  const std::string wrong = complaint(outcome.metrics, metric_field);
+  if (!wrong.empty()) return failed(FailureReason::kBadResult, end, wrong);
+  outcome.value_sem = objective_sem(outcome.metrics, metric_field);
+  outcome.peak_memory = bytes_field(end.document, "arena_peak_bytes");
+  return outcome;
+}
+
+std::string signal_message(int number) {
+  std::string text = fmt::format("ended by signal {} ({})", number, ::strsignal(number));
+  if (number == SIGKILL) text += "; the system does this when the machine's memory is exhausted";
+  return text;
+}
+
+}  // namespace
+
+std::optional<Json> bench_document(const std::string& text) {
+  Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) return std::nullopt;
+  return document;
+}
+
+std::map<std::string, double> bench_metrics(const Json& document) {
+  std::map<std::string, double> metrics;
+  flatten(document, "", metrics);
+  metrics.erase("schema_version");
+  return metrics;
+}
+
+Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
+  const ProcessResult& process = end.process;
+  if (!process.start_error.empty()) {
+    return failed(FailureReason::kEnvironment, end, "krigtune-bench does not start: " + process.start_error);
+  }
+  if (process.stopped) return failed(FailureReason::kInterrupted, end);
+  if (process.timed_out) {
+    return failed(FailureReason::kTimeout, end, fmt::format("ended after {:.1f} s", process.wall_s));
+  }
+  if (process.signal != 0) return failed(FailureReason::kCrash, end, signal_message(process.signal));
+  switch (process.exit_code) {
+    case kOk:
+      return measured(end, metric_field);
+    // Not predicted: this session believed that it fits, and learns how much was asked for.
+    case kOutOfMemoryPlanned:
+    case kOutOfMemoryRunning:
+      return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
+    case kBadInput:
+    case kInvalidConfiguration:
+      return failed(FailureReason::kInvalid, end);
+    case kPhaseTimeout:
+      return failed(FailureReason::kHang, end);
+    case kNumerical:
+      return failed(FailureReason::kBadResult, end);
+    case kNothingThere:
+    case kNoDevice:
+      return failed(FailureReason::kEnvironment, end);
+    case kCommunication:
+    default:
+      return failed(FailureReason::kCrash, end);
+  }
+}
+
+}  // namespace krigtune

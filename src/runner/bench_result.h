@@ -1,0 +1,27 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "krigtune/core/json.h"
+#include "krigtune/runner/outcome.h"
+#include "process.h"
+
+namespace krigtune {
+
+/// What krigtune-bench left behind.
+struct BenchEnd {
+  ProcessResult process;
+  std::optional<Json> document;  ///< empty: its stdout was no JSON object
+  std::string last_lines;        ///< of its stderr
+};
+
+/// The document that stands alone on stdout, or nothing.
+std::optional<Json> bench_document(const std::string& text);
+
+/// Every number of the document by its name; those of nested objects as outer_inner. schema_version is none.
+std::map<std::string, double> bench_metrics(const Json& document);
+
+/// `metric_field`: the result's field that is the objective.
+Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field);
+
+}  // namespace krigtune

@@ -1,0 +1,140 @@
+#include "krigtune/runner/replay.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "registry.h"
+#include "replay_rows.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kBest = "best";
+constexpr const char* kMedian = "median";
+constexpr const char* kCycle = "cycle";
+
+std::vector<std::pair<std::string, std::string>> read_pairs(JsonObject& block, const char* key, bool texts_only) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  if (block.find(key) == nullptr) return pairs;
+  const JsonObject object = block.object(key);
+  for (const auto& [name, value] : object.value().items()) {
+    if (texts_only && !value.is_string()) object.fail(name, "a column's name was expected", "write \"...\"");
+    pairs.emplace_back(name, to_string(value_from_json(value, block.source() + ": " + object.pointer(name))));
+  }
+  return pairs;
+}
+
+void read_replay(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& spec) {
+  block.require("table");
+  block.require("value");
+  const std::filesystem::path table = block.text("table", "");
+  if (table.empty()) block.fail("table", "is empty", "name a CSV file");
+  spec.table = std::filesystem::absolute(base_dir / table).lexically_normal();
+  spec.where = read_pairs(block, "where", false);
+  spec.columns = read_pairs(block, "columns", true);
+  spec.value_column = block.text("value", "");
+  spec.status_column = block.text("status", "");
+  const std::string repeats = block.text("repeats", kBest);
+  if (repeats == kBest) {
+    spec.repeats = RunnerSpec::Repeats::kBest;
+  } else if (repeats == kMedian) {
+    spec.repeats = RunnerSpec::Repeats::kMedian;
+  } else if (repeats == kCycle) {
+    spec.repeats = RunnerSpec::Repeats::kCycle;
+  } else {
+    block.fail("repeats", fmt::format("'{}' is not known", repeats), "known: best, median, cycle");
+  }
+}
+
+void write_replay(const RunnerSpec& spec, Json& block) {
+  block["table"] = spec.table.string();
+  block["where"] = Json::object();
+  for (const auto& [column, value] : spec.where) block["where"][column] = to_json(value_from_text(value));
+  block["columns"] = Json::object();
+  for (const auto& [parameter, column] : spec.columns) block["columns"][parameter] = column;
+  block["value"] = spec.value_column;
+  block["status"] = spec.status_column.empty() ? Json(nullptr) : Json(spec.status_column);
+  block["repeats"] = spec.repeats == RunnerSpec::Repeats::kBest     ? kBest
+                     : spec.repeats == RunnerSpec::Repeats::kMedian ? kMedian
+                                                                    : kCycle;
+}
+
+class ReplayRunner final : public Runner {
+ public:
+  explicit ReplayRunner(const ReplayTable& table) : table_(table) {}
+
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+    if (!table_.contains(configuration)) {
+      return Failed{FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
+    }
+    return table_.look_up(configuration, measurements_[configuration.text()]++);
+  }
+
+ private:
+  const ReplayTable& table_;
+  std::map<std::string, int> measurements_;
+};
+
+}  // namespace
+
+struct ReplayTable::Impl {
+  std::vector<std::string> parameters;
+  std::string metric;
+  RunnerSpec::Repeats repeats;
+  bool maximize;
+  ReplayGroups groups;
+
+  Outcome merged(const ReplayGroup& group, int measurement) const {
+    if (group.values.empty()) {
+      if (group.out_of_memory) return OutOfMemory{};
+      return Failed{FailureReason::kCrash, 0, "the table says " + group.failure};
+    }
+    const std::size_t turn = static_cast<std::size_t>(measurement) % group.values.size();
+    const double value = repeats == RunnerSpec::Repeats::kCycle ? group.values[turn] : *merged_value(group);
+    return Measured{{{metric, value}}, 0.0, std::nullopt};
+  }
+
+  // One number for all rows of a configuration.
+  std::optional<double> merged_value(const ReplayGroup& group) const {
+    if (group.values.empty()) return std::nullopt;
+    if (repeats == RunnerSpec::Repeats::kBest) return best_of(group.values, maximize);
+    return median_of(group.values);
+  }
+};
+
+ReplayTable::ReplayTable(const RunnerSpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
+                         bool maximize)
+    : impl_(std::make_unique<Impl>(
+          Impl{parameters, metric, spec.repeats, maximize, read_replay_groups(spec, parameters)})) {}
+
+ReplayTable::~ReplayTable() = default;
+
+bool ReplayTable::contains(const Configuration& configuration) const {
+  return impl_->groups.count(replay_key(configuration, impl_->parameters)) > 0;
+}
+
+Outcome ReplayTable::look_up(const Configuration& configuration, int measurement) const {
+  const auto found = impl_->groups.find(replay_key(configuration, impl_->parameters));
+  if (found == impl_->groups.end()) throw std::logic_error("look_up of a configuration that is not in the table");
+  return impl_->merged(found->second, measurement);
+}
+
+std::optional<double> ReplayTable::optimum() const {
+  std::vector<double> values;
+  for (const auto& [key, group] : impl_->groups) {
+    const std::optional<double> value = impl_->merged_value(group);
+    if (value) values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return best_of(values, impl_->maximize);
+}
+
+std::size_t ReplayTable::size() const { return impl_->groups.size(); }
+
+RunnerEntry replay_runner_entry() { return {RunnerKind::kReplay, "replay", read_replay, write_replay}; }
+
+std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table) { return std::make_unique<ReplayRunner>(table); }
+
+}  // namespace krigtune

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "krigtune/core/text.h"
+#include "registry.h"
+
+namespace krigtune {
+namespace {
+
+// One line per runner.
+std::vector<RunnerEntry> registry() {
+  return {
+      bench_runner_entry(),
+      replay_runner_entry(),
+  };
+}
+
+}  // namespace
+
+RunnerSpec read_runner(const Json& json, const std::string& source, const std::string& pointer,
+                       const std::filesystem::path& base_dir) {
+  JsonObject block(json, source, pointer);
+  const std::string kind = block.text("kind", "bench");
+  std::vector<std::string> known;
+  for (const RunnerEntry& entry : registry()) {
+    known.emplace_back(entry.name);
+    if (kind != entry.name) continue;
+    RunnerSpec spec;
+    spec.kind = entry.kind;
+    entry.read(block, base_dir, spec);
+    block.finish();
+    return spec;
+  }
+  block.fail("kind", fmt::format("'{}' is no runner", kind), "the known ones are " + join(known, ", "));
+}
+
+Json to_json(const RunnerSpec& spec) {
+  Json block = Json::object();
+  for (const RunnerEntry& entry : registry()) {
+    if (entry.kind != spec.kind) continue;
+    block["kind"] = entry.name;
+    entry.write(spec, block);
+  }
+  return block;
+}
+
+}  // namespace krigtune
