@@ -49,7 +49,11 @@ void write_atomically(const std::filesystem::path& path, std::string_view text) 
   if (file < 0) fail_to_write(temporary);
   write_all(file, text, temporary);
   const bool synced = ::fsync(file) == 0;
-  if (::close(file) != 0 || !synced || ::rename(temporary.c_str(), path.c_str()) != 0) fail_to_write(path);
+  if (::close(file) == 0 && synced && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int reason = errno;
+  ::unlink(temporary.c_str());
+  errno = reason;
+  fail_to_write(path);
 }
 
 void make_writable_directory(const std::filesystem::path& path) {

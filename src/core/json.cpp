@@ -17,6 +17,7 @@ namespace {
 std::string blank_out_extensions(std::string_view text) {
   std::string out(text);
   bool quoted = false;
+  bool after_value = false;  // "[,]" has no value before its comma: that is left for the parser to refuse
   std::size_t last_comma = std::string::npos;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const char c = out[i];
@@ -28,10 +29,13 @@ std::string blank_out_extensions(std::string_view text) {
     } else if ((c == '}' || c == ']') && last_comma != std::string::npos) {
       out[last_comma] = ' ';
       last_comma = std::string::npos;
+      after_value = true;
     } else if (c == ',') {
-      last_comma = i;
+      last_comma = after_value ? i : std::string::npos;
+      after_value = false;
     } else if (std::isspace(static_cast<unsigned char>(c)) == 0) {
       last_comma = std::string::npos;
+      after_value = c != '{' && c != '[';
       quoted = c == '"';
     }
   }
@@ -72,6 +76,8 @@ Json parse_json(std::string_view text, const std::string& source) {
     throw UserError(
         fmt::format("{}: not JSON at {}: {}", source, position_text(plain, error.byte), short_reason(error.what())),
         "mend the syntax there");
+  } catch (const Json::out_of_range& error) {
+    throw UserError(fmt::format("{}: {}", source, short_reason(error.what())), "write a number that a double can hold");
   }
 }
 
@@ -117,9 +123,10 @@ std::optional<double> JsonObject::optional_number(const std::string& key) {
 std::optional<std::int64_t> JsonObject::optional_integer(const std::string& key) {
   const std::optional<double> value = optional_number(key);
   if (!value) return std::nullopt;
+  const Json& json = value_.at(key);
+  if (json.is_number_integer() && std::abs(*value) < 9e18) return json.get<std::int64_t>();  // with all its digits
   if (*value != std::trunc(*value) || std::abs(*value) > 9e18) {
-    fail(key, fmt::format("a whole number was expected, not {}", value_.at(key).dump()),
-         "write one without a fraction");
+    fail(key, fmt::format("a whole number was expected, not {}", json.dump()), "write one without a fraction");
   }
   return static_cast<std::int64_t>(*value);
 }

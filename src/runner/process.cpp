@@ -5,8 +5,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,12 +144,14 @@ ProcessResult run_process(const ProcessSpec& spec, const Clock& clock) {
     result.start_error = std::strerror(error);
     return result;
   }
-  const Descriptor pidfd(::pidfd_open(child, 0));
+  // By number: glibc 2.36 declares pidfd_open without C linkage.
+  const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   if (!wait_until(child, pidfd.get(), begin_s + spec.timeout_s, spec.stop, clock)) {
     result.stopped = spec.stop != nullptr && spec.stop->load();
     result.timed_out = !result.stopped;
+    const double patience_ends_s = clock.now_s() + spec.grace_s;
     ::kill(-child, SIGTERM);
-    wait_until(child, pidfd.get(), clock.now_s() + spec.grace_s, nullptr, clock);
+    wait_until(child, pidfd.get(), patience_ends_s, nullptr, clock);
   }
   ::kill(-child, SIGKILL);
   reap(child, result);

@@ -180,8 +180,8 @@ std::vector<Configuration> Space::neighbours(const Configuration& configuration)
   std::vector<Configuration> found;
   const auto try_value = [&](const Parameter& parameter, const Value& value) {
     const std::optional<Configuration> moved = moved_to(configuration, parameter, value);
-    if (!moved || *moved == configuration || std::find(found.begin(), found.end(), *moved) != found.end()) return false;
-    found.push_back(*moved);
+    if (!moved || *moved == configuration) return false;
+    if (std::find(found.begin(), found.end(), *moved) == found.end()) found.push_back(*moved);
     return true;
   };
   for (const Parameter& parameter : parameters_) {

@@ -17,11 +17,10 @@ constexpr double kLastJitter = 2e-4;
 
 }  // namespace
 
-std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance) {
-  const double mean_diagonal = covariance.diagonal().mean();
-  if (!std::isfinite(mean_diagonal)) return std::nullopt;
+std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance, double unit) {
+  if (!std::isfinite(unit)) return std::nullopt;
   for (double relative = 0.0; relative < kLastJitter; relative = relative == 0.0 ? kFirstJitter : 10.0 * relative) {
-    const double jitter = relative * mean_diagonal;
+    const double jitter = relative * unit;
     Eigen::MatrixXd shifted = covariance;
     shifted.diagonal().array() += jitter;
     const Eigen::LLT<Eigen::MatrixXd> llt(shifted);
@@ -31,12 +30,17 @@ std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance) 
   return std::nullopt;
 }
 
+std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance) {
+  return cholesky_with_jitter(covariance, covariance.diagonal().mean());
+}
+
 std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, const Eigen::MatrixXd& cross,
                                                const Eigen::MatrixXd& block) {
   const Eigen::Index n = lower.rows();
   const Eigen::Index m = block.rows();
   const Eigen::MatrixXd below = lower.triangularView<Eigen::Lower>().solve(cross).transpose();
-  const auto corner = cholesky_with_jitter(block - below * below.transpose());
+  // The complement of a point that is already there is all rounding: its own diagonal is no unit for the jitter.
+  const auto corner = cholesky_with_jitter(block - below * below.transpose(), block.diagonal().mean());
   if (!corner) return std::nullopt;
   Eigen::MatrixXd extended = Eigen::MatrixXd::Zero(n + m, n + m);
   extended.topLeftCorner(n, n) = lower;

@@ -5,7 +5,8 @@
 //
 // (Rasmussen & Williams 2006, algorithms 3.1 and 3.2, with a mean m). psi is concave, but a full Newton step can
 // overshoot where the prior mean is far from the outcomes: steps are halved until psi rises.
-// K = kernel + offset_stddev^2: the common offset is integrated out.
+// K = kernel + offset_stddev^2 + slope_stddev^2 (x - c) . (y - c), c the cube's centre, over the ordered columns: a common
+// offset and a linear trend are integrated out (Rasmussen & Williams 2006, section 2.7, with proper priors).
 //   P(success at x*) = sigmoid(mu / sqrt(1 + pi/8 var))    (MacKay 1992)
 #include "krigtune/surrogate/success_model.h"
 
@@ -34,6 +35,8 @@ double sigmoid(double z) { return z >= 0.0 ? 1.0 / (1.0 + std::exp(-z)) : std::e
 /// log sigmoid(z) without overflow.
 double log_sigmoid(double z) { return z >= 0.0 ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z)); }
 
+MatrixXd from_centre(const Points& x) { return x.ordered.array() - 0.5; }
+
 /// psi and where it was taken: f = m + K a.
 struct Iterate {
   VectorXd a;
@@ -53,6 +56,7 @@ struct SuccessModel::State {
 
   VectorXd theta(const Points& x) const;
   MatrixXd covariance(const Points& x, const Points& y) const;
+  VectorXd variance(const Points& x) const;
 };
 
 VectorXd SuccessModel::State::theta(const Points& x) const {
@@ -63,11 +67,20 @@ VectorXd SuccessModel::State::theta(const Points& x) const {
 }
 
 MatrixXd SuccessModel::State::covariance(const Points& x, const Points& y) const {
-  return kernel->gram(x, y, theta(x)).array() + options.offset_stddev * options.offset_stddev;
+  MatrixXd result = kernel->gram(x, y, theta(x)).array() + options.offset_stddev * options.offset_stddev;
+  const double slope_variance = options.slope_stddev * options.slope_stddev;
+  if (slope_variance > 0.0) result.noalias() += slope_variance * from_centre(x) * from_centre(y).transpose();
+  return result;
+}
+
+VectorXd SuccessModel::State::variance(const Points& x) const {
+  return kernel->diagonal(x, theta(x)).array() + options.offset_stddev * options.offset_stddev +
+         options.slope_stddev * options.slope_stddev * from_centre(x).rowwise().squaredNorm().array();
 }
 
 SuccessModel::SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options) : state_(std::make_unique<State>()) {
-  assert(options.signal_stddev > 0.0 && options.lengthscale > 0.0 && options.offset_stddev >= 0.0);
+  assert(options.signal_stddev > 0.0 && options.lengthscale > 0.0 && options.offset_stddev >= 0.0 &&
+         options.slope_stddev >= 0.0);
   state_->kernel = std::move(kernel);
   state_->options = options;
 }
@@ -153,13 +166,12 @@ void SuccessModel::fit(const Points& points, const VectorXd& prior_logit, const 
 VectorXd SuccessModel::probability(const Points& points, const VectorXd& prior_logit) const {
   const State& state = *state_;
   assert(prior_logit.size() == points.size());
-  const double offset_variance = state.options.offset_stddev * state.options.offset_stddev;
   VectorXd result(points.size());
   for (Index first = 0; first < points.size(); first += kBlock) {
     const Index count = std::min(kBlock, points.size() - first);
     const Points block = points.slice(first, count);
     VectorXd mean = prior_logit.segment(first, count);
-    VectorXd variance = state.kernel->diagonal(block, state.theta(block)).array() + offset_variance;
+    VectorXd variance = state.variance(block);
     if (state.points.size() > 0) {
       MatrixXd cross = state.covariance(state.points, block);
       mean += cross.transpose() * state.slope;

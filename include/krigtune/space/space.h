@@ -14,8 +14,9 @@ namespace krigtune {
 /// What a space must know of the job: plain numbers, given by who composes the session.
 struct JobFacts {
   std::int64_t ranks = 1;
-  std::optional<std::int64_t> train_batch_size;  ///< sequences a step, to be kept
-  std::optional<std::int64_t> parameter_count;   ///< elements of the model: buckets beyond it are all alike
+  std::optional<std::int64_t> train_batch_size = std::nullopt;  ///< sequences a step, to be kept
+  /// Elements of the model: buckets that hold as many are all alike.
+  std::optional<std::int64_t> parameter_count = std::nullopt;
   bool well_known = true;  ///< false: names mean nothing (no workload): no batch identity, no canonical values
 };
 

@@ -40,7 +40,8 @@ struct RunResult {
 /// same call again goes on: trials of a process that died are closed as interrupted, nothing closed is repeated.
 /// `directory`: the run directory, made when absent; holds session.json, journal.log and, with the bench runner,
 /// trials/. A session that differs from the directory's other than in budget and timeouts is a UserError that shows the
-/// difference. `stop`: set it (from a signal handler) and the loop returns kInterrupted after closing the trial.
+/// difference. Three trials in a row that fail by the environment end it (kEnvironment). `stop`: set it (from a signal
+/// handler) and the loop returns kInterrupted after closing the trial.
 RunResult run_session(const Session& session, const Candidates& candidates, Runner& runner,
                       const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop);

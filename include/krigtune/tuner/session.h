@@ -42,7 +42,6 @@ struct Session {
   ClusterSpec cluster;
   MemorySpec memory;
   Space space{{}, {}};
-  std::string space_text;                 ///< the block "space" as written (JSON); empty: lists of values
   std::optional<Configuration> baseline;  ///< completed: every column of the space has a value
   std::vector<std::string> warnings;      ///< one line each, to be shown once
   Objective objective;

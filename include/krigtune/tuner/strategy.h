@@ -10,12 +10,16 @@
 
 namespace krigtune {
 
-/// Everything that was asked so far, in order: closed and pending trials. Interrupted trials are as if never asked.
+/// Everything that was asked so far, in order: closed and pending trials. Trials that do not count are as if never
+/// asked.
 using History = std::vector<Trial>;
 
-/// Closed as `failed`, reason `interrupted`: it taught nothing, counts nowhere and may be asked again.
+/// Closed as `failed`, reason `interrupted`.
 bool is_interrupted(const Trial& trial);
-/// Trials that are not interrupted, pending ones included: the number that random streams are drawn by.
+/// False for `failed` trials whose reason is not the configuration's: interrupted, environment. They taught nothing,
+/// count in no budget, and their configuration may be asked again.
+bool counts(const Trial& trial);
+/// Trials that count, pending ones included: the number that random streams are drawn by.
 int counted_trials(const History& history);
 /// The objective's value of an ok trial.
 std::optional<double> value_of(const Trial& trial, const Objective& objective);
@@ -33,7 +37,7 @@ enum class StrategyKind { kBayes, kRandom, kGrid };
 const char* to_string(StrategyKind kind);
 /// Throws UserError with the nearest name; `where` says where the word stood.
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
-const std::vector<StrategyKind>& all_strategies();
+std::vector<StrategyKind> all_strategies();
 
 struct StrategyOptions {
   std::uint64_t seed = 1;

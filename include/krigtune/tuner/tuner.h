@@ -7,12 +7,15 @@
 
 namespace krigtune {
 
+inline constexpr const char* kBaselineStrategy = "baseline";  ///< Proposal::strategy of the session's baseline
+
 /// Ask and tell, any number of trials pending in between. Trial 0 is the session's baseline, if it has one. Knows
 /// nothing of how a trial is run.
 class Tuner {
  public:
-  /// `history`: what a journal holds. `session`, `strategy` and `clock` (it times suggestions) must outlive it.
-  Tuner(const Session& session, const Strategy& strategy, const Clock& clock, History history = {});
+  /// `history`: what a journal holds. The others must outlive it; `clock` times the suggestions.
+  Tuner(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
+        History history = {});
 
   /// The next trial, now pending. Empty: nothing is left to ask.
   std::optional<Trial> ask();
@@ -25,6 +28,7 @@ class Tuner {
 
  private:
   const Session& session_;
+  const Candidates& candidates_;
   const Strategy& strategy_;
   const Clock& clock_;
   History history_;

@@ -11,6 +11,7 @@ struct SuccessOptions {
   double signal_stddev = 2.0;
   double lengthscale = 0.5;
   double offset_stddev = 1.0;  ///< of a common offset on the mean
+  double slope_stddev = 0.0;   ///< of a linear trend across each ordered column, from 0 to 1
 };
 
 /// Probability that a trial succeeds: Gaussian-process classification with logistic link and Laplace's approximation,

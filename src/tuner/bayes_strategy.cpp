@@ -1,0 +1,177 @@
+// Bayesian optimisation over the list of candidates.
+//
+//   no value yet, or fewer than three trials after the baseline: spread (maximin distance in the encoded space)
+//   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
+//   once something failed:
+//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
+//
+// The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
+// improvements that do not matter; plain log EI + log P does exactly that.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "krigtune/surrogate/acquisition.h"
+#include "strategies.h"
+#include "trial_model.h"
+
+namespace krigtune {
+namespace {
+
+constexpr int kSpreadTrials = 3;
+constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
+constexpr double kLeastShareOfBestProbability = 2.0 / 3.0;
+constexpr double kGainFloor = 0.01;
+constexpr double kFloorSlope = 0.001;
+
+double log_add_exp(double a, double b) {
+  const double larger = std::max(a, b);
+  return larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+// Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
+Eigen::VectorXd squared_distances(const Points& points, const Points& others, Eigen::Index row) {
+  Eigen::VectorXd result = (points.ordered.rowwise() - others.ordered.row(row)).rowwise().squaredNorm();
+  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
+    const int category = others.categories(row, column);
+    result += (points.categories.col(column).array() != category).cast<double>().matrix();
+  }
+  return result;
+}
+
+double median(Eigen::VectorXd values) {
+  std::sort(values.begin(), values.end());
+  return values(values.size() / 2);
+}
+
+int most_frequent(const Eigen::VectorXi& values) {
+  std::vector<int> counts(static_cast<std::size_t>(values.maxCoeff()) + 1, 0);
+  for (const int value : values) ++counts[static_cast<std::size_t>(value)];
+  return static_cast<int>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+}
+
+// The middle of the candidates, column by column; need not be one of them.
+Points middle_of(const Points& points) {
+  Points middle = Points::zero(1, points.ordered.cols(), points.categories.cols());
+  for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
+    middle.ordered(0, column) = median(points.ordered.col(column));
+  }
+  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
+    middle.categories(0, column) = most_frequent(points.categories.col(column));
+  }
+  return middle;
+}
+
+// The allowed candidate of the largest score; among equals one drawn by `rng`. There must be one.
+std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<bool>& allowed, Rng& rng) {
+  std::vector<std::size_t> best;
+  double best_score = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (!allowed[i]) continue;
+    const double score = scores(static_cast<Eigen::Index>(i));
+    if (score > best_score + kTie) best.clear();
+    if (score >= best_score - kTie) best.push_back(i);
+    best_score = std::max(best_score, score);
+  }
+  return best[rng.below(best.size())];
+}
+
+class BayesStrategy final : public Strategy {
+ public:
+  BayesStrategy(const Session& session, const Candidates& candidates, std::uint64_t seed)
+      : objective_(session.objective),
+        candidates_(candidates),
+        seed_(seed),
+        spread_until_(kSpreadTrials + (session.baseline ? 1 : 0)) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) memory_.push_back(candidates.memory_of(i));
+  }
+
+  std::optional<Proposal> ask(const History& history) const override {
+    std::vector<bool> allowed = unseen(candidates_, history);
+    if (std::find(allowed.begin(), allowed.end(), true) == allowed.end()) return std::nullopt;
+    TrialModel model(objective_, candidates_, history);
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    Eigen::VectorXd probability = Eigen::VectorXd::Ones(candidates_.points().size());
+    if (model.has_failures()) {
+      probability = model.probability(candidates_.points(), memory_);
+      drop_unlikely(allowed, probability);
+    }
+    if (counted_trials(history) < spread_until_) {
+      return propose(candidates_, spread(history, allowed, rng), StrategyKind::kBayes);
+    }
+    if (!model.has_values()) {
+      return propose(candidates_, largest_or_draw(probability, allowed, rng), StrategyKind::kBayes);
+    }
+    return improve(model, allowed, probability, rng);
+  }
+
+ private:
+  static void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability) {
+    double best = 0.0;
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (allowed[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
+    }
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (probability(static_cast<Eigen::Index>(i)) < kLeastShareOfBestProbability * best) allowed[i] = false;
+    }
+  }
+
+  // The allowed candidate farthest from everything asked; the first one is the candidate nearest to the middle.
+  std::size_t spread(const History& history, const std::vector<bool>& allowed, Rng& rng) const {
+    std::vector<Configuration> asked;
+    for (const Trial& trial : history) {
+      if (counts(trial)) asked.push_back(trial.proposal.configuration);
+    }
+    const Points& points = candidates_.points();
+    if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);
+    const Points seen = candidates_.encode(asked);
+    Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), std::numeric_limits<double>::max());
+    for (Eigen::Index row = 0; row < seen.size(); ++row) {
+      nearest = nearest.cwiseMin(squared_distances(points, seen, row));
+    }
+    return largest_or_draw(nearest, allowed, rng);
+  }
+
+  Proposal improve(TrialModel& model, const std::vector<bool>& allowed, const Eigen::VectorXd& probability,
+                   Rng& rng) const {
+    model.fit(rng);
+    model.believe_pending();
+    const Prediction prediction = model.predict(candidates_.points());
+    const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+    // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
+    const double unit = model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
+    const double log_floor = std::log(kGainFloor * unit);
+    std::size_t chosen = allowed.size();
+    double best = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (!allowed[i]) continue;
+      const auto row = static_cast<Eigen::Index>(i);
+      double score = log_ei(row);
+      if (model.has_failures()) {
+        score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
+      }
+      if (chosen < allowed.size() && !(score > best + kTie)) continue;
+      best = score;
+      chosen = i;
+    }
+    Proposal proposal = propose(candidates_, chosen, StrategyKind::kBayes);
+    proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
+    proposal.hyperparameters = model.hyperparameters();
+    return proposal;
+  }
+
+  const Objective& objective_;
+  const Candidates& candidates_;
+  std::uint64_t seed_;
+  int spread_until_;
+  std::vector<std::optional<Bytes>> memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates,
+                                     const StrategyOptions& options) {
+  return std::make_unique<BayesStrategy>(session, candidates, options.seed);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,154 @@
+#include "krigtune/tuner/predictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "krigtune/core/error.h"
+#include "trial_model.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMostRows = 1'000'000;
+constexpr std::size_t kBlock = 4096;
+constexpr double kNormal975 = 1.959963984540054;
+
+struct Observed {
+  double sum = 0.0;
+  int count = 0;
+  std::string status;
+};
+
+/// Fills rows a block at a time.
+class Predictor {
+ public:
+  Predictor(const Session& session, const MemoryFilter& filter, const Candidates& candidates, const History& history,
+            std::uint64_t seed)
+      : filter_(filter), candidates_(candidates), model_(session.objective, candidates, history) {
+    if (model_.has_values()) {
+      Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
+      model_.fit(rng);
+    }
+    for (const Trial& trial : history) {
+      if (!trial.outcome || !counts(trial)) continue;
+      Observed& observed = observed_[candidates.key(trial.proposal.configuration)];
+      observed.status = status_text(*trial.outcome);
+      if (const std::optional<double> value = value_of(trial, session.objective)) {
+        observed.sum += *value;
+        ++observed.count;
+      }
+    }
+  }
+
+  void fill(std::vector<PredictionRow>& rows) const {
+    std::vector<Configuration> configurations;
+    std::vector<std::optional<Bytes>> memory;
+    for (PredictionRow& row : rows) {
+      fill_known(row);
+      configurations.push_back(row.configuration);
+      memory.push_back(row.predicted_memory);
+    }
+    const Points points = candidates_.encode(configurations);
+    const Eigen::VectorXd probability = model_.probability(points, memory);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const bool too_large = rows[i].memory_feasible && !*rows[i].memory_feasible;
+      rows[i].probability_feasible = too_large ? 0.0 : probability(static_cast<Eigen::Index>(i));
+    }
+    if (!model_.has_values()) return;
+    const Prediction prediction = model_.predict(points);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto row = static_cast<Eigen::Index>(i);
+      fill_posterior(rows[i], prediction.mean(row), std::sqrt(std::max(prediction.variance(row), 0.0)));
+    }
+  }
+
+ private:
+  void fill_known(PredictionRow& row) const {
+    if (const std::optional<MemoryCheck> check = filter_.check(row.configuration)) {
+      row.predicted_memory = check->verdict.predicted;
+      row.memory_feasible = check->verdict.verdict != Verdict::kTooLarge;
+    }
+    const auto found = observed_.find(candidates_.key(row.configuration));
+    if (found == observed_.end()) return;
+    row.status = found->second.status;
+    if (found->second.count > 0) row.observed = found->second.sum / found->second.count;
+  }
+
+  void fill_posterior(PredictionRow& row, double mean, double stddev) const {
+    const ObjectiveScale& scale = model_.scale();
+    const auto at = [&](double deviations) { return scale.from_latent(mean + deviations * stddev); };
+    row.mean = at(0.0);
+    row.stddev = 0.5 * std::abs(at(1.0) - at(-1.0));
+    row.lower_95 = std::min(at(-kNormal975), at(kNormal975));
+    row.upper_95 = std::max(at(-kNormal975), at(kNormal975));
+    row.log_expected_improvement = scale.log_expected_improvement(mean, stddev, model_.incumbent());
+    row.expected_improvement = std::exp(*row.log_expected_improvement);
+  }
+
+  const MemoryFilter& filter_;
+  const Candidates& candidates_;
+  TrialModel model_;
+  std::map<std::string, Observed> observed_;
+};
+
+// Which of `count` rows are wanted: all, or a sample without replacement (Knuth's selection sampling).
+class Selection {
+ public:
+  Selection(std::int64_t count, const PredictOptions& options)
+      : left_(count), wanted_(options.sample.value_or(count)), rng_(options.seed, kStream) {}
+
+  bool take() {
+    const bool taken = wanted_ > 0 && rng_.uniform() * static_cast<double>(left_) < static_cast<double>(wanted_);
+    --left_;
+    if (taken) --wanted_;
+    return taken;
+  }
+
+ private:
+  static constexpr std::uint64_t kStream = ~std::uint64_t{0};  // no trial's
+  std::int64_t left_;
+  std::int64_t wanted_;
+  Rng rng_;
+};
+
+std::int64_t matching_count(const Space& space, const Space::Predicate& where) {
+  std::int64_t count = 0;
+  space.for_each([&](const Configuration& configuration) {
+    if (!where || where(configuration)) ++count;
+    return true;
+  });
+  return count;
+}
+
+}  // namespace
+
+void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
+                         const History& history, const PredictOptions& options,
+                         const std::function<void(const PredictionRow&)>& visit) {
+  const std::int64_t count = matching_count(session.space, options.where);
+  if (count > kMostRows && !options.sample) {
+    throw UserError(fmt::format("{} configurations are more than {}", count, kMostRows),
+                    "choose some with --where, or so many at random with --sample");
+  }
+  const Predictor predictor(session, filter, candidates, history, options.seed);
+  Selection selection(count, options);
+  std::vector<PredictionRow> rows;
+  const auto flush = [&] {
+    predictor.fill(rows);
+    std::for_each(rows.begin(), rows.end(), visit);
+    rows.clear();
+  };
+  session.space.for_each([&](const Configuration& configuration) {
+    if (options.where && !options.where(configuration)) return true;
+    if (!selection.take()) return true;
+    rows.emplace_back().configuration = configuration;
+    if (rows.size() == kBlock) flush();
+    return true;
+  });
+  if (!rows.empty()) flush();
+}
+
+}  // namespace krigtune

@@ -1,0 +1,107 @@
+#include "krigtune/tuner/run_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+#include "krigtune/core/text.h"
+
+namespace krigtune {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+// What session.json holds besides the session.
+constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed"};
+
+Json load_record(const std::filesystem::path& directory) {
+  const std::filesystem::path file = session_path(directory);
+  if (!std::filesystem::exists(file)) {
+    throw UserError(fmt::format("{}: holds no run (there is no {})", directory.string(), file.filename().string()),
+                    "name a directory that krigtune tune made");
+  }
+  return load_json(file);
+}
+
+// Without what may change from one command to the next.
+Json comparable(Json record) {
+  record.erase("schema_version");
+  record.erase("krigtune_version");
+  record.erase("budget");
+  if (record.contains("runner")) record["runner"].erase("timeout_s");
+  return record;
+}
+
+// "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
+void add_differences(const Json& before, const Json& now, const std::string& pointer, std::vector<std::string>& list) {
+  if (before == now) return;
+  if (!before.is_object() || !now.is_object()) {
+    list.push_back(fmt::format("{} was {}, now {}", pointer, before.dump(), now.dump()));
+    return;
+  }
+  const std::size_t found = list.size();
+  for (const auto& [key, value] : before.items()) {
+    add_differences(value, now.contains(key) ? now.at(key) : Json(nullptr), pointer + "/" + key, list);
+  }
+  for (const auto& [key, value] : now.items()) {
+    if (!before.contains(key)) add_differences(nullptr, value, pointer + "/" + key, list);
+  }
+  if (list.size() == found) list.push_back(fmt::format("the order of the keys of {} is another", pointer));
+}
+
+}  // namespace
+
+std::filesystem::path session_path(const std::filesystem::path& directory) { return directory / "session.json"; }
+std::filesystem::path journal_path(const std::filesystem::path& directory) { return directory / "journal.log"; }
+
+RunRecord load_run(const std::filesystem::path& directory) {
+  Json json = load_record(directory);
+  const std::string source = session_path(directory).string();
+  RunRecord record;
+  {
+    JsonObject block(json, source, "");
+    if (block.integer("schema_version", 0) != kSchemaVersion) {
+      block.fail("schema_version", "is not one that this version reads", "use the krigtune that made the directory");
+    }
+    record.options.strategy = strategy_kind_from(block.text("strategy", ""), source + ": /strategy");
+    const Json& seed = block.require("seed");
+    if (!seed.is_number_integer()) block.fail("seed", "a whole number was expected", "restore session.json");
+    record.options.seed = seed.get<std::uint64_t>();
+  }
+  for (const char* key : kOwnKeys) json.erase(key);
+  record.session = read_session(json, source, std::filesystem::absolute(directory));
+  record.session.file = session_path(directory);
+  return record;
+}
+
+Json run_record(const Session& session, const LoopOptions& options) {
+  Json record = Json::object();
+  record["schema_version"] = kSchemaVersion;
+  record["krigtune_version"] = KRIGTUNE_VERSION;
+  record["strategy"] = to_string(options.strategy);
+  record["seed"] = options.seed;
+  const Json session_json = resolved(session);
+  for (const auto& [key, value] : session_json.items()) record[key] = value;
+  return record;
+}
+
+void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
+  if (!std::filesystem::exists(session_path(directory))) return;
+  const Json before = comparable(load_record(directory));
+  // Through text, so that numbers compare as they are written.
+  const Json now = comparable(parse_json(run_record(session, options).dump(), "session"));
+  std::vector<std::string> differences;
+  add_differences(before, now, "", differences);
+  if (differences.empty()) return;
+  constexpr std::size_t kShown = 3;
+  const std::size_t more = differences.size() > kShown ? differences.size() - kShown : 0;
+  differences.resize(differences.size() - more);
+  const std::string tail = more > 0 ? fmt::format(" (and {} more)", more) : "";
+  throw UserError(
+      fmt::format("{}: was begun with another session: {}{}", directory.string(), join(differences, ", "), tail),
+      "change it back, or choose another directory with --out");
+}
+
+}  // namespace krigtune

@@ -1,0 +1,16 @@
+#pragma once
+#include "krigtune/runner/runner.h"
+#include "krigtune/tuner/memory_filter.h"
+
+namespace krigtune {
+
+/// What becomes of a configuration: out of memory, foreseen, without a run where the plan knows it (a baseline: nothing
+/// else is asked that cannot fit); else what the runner says.
+inline Outcome run_trial(const MemoryFilter& filter, Runner& runner, const Configuration& configuration,
+                         const std::filesystem::path& trial_directory) {
+  const std::optional<MemoryCheck> memory = filter.check(configuration);
+  if (memory && memory->verdict.verdict == Verdict::kTooLarge) return OutOfMemory{memory->verdict.predicted, true};
+  return runner.run(configuration, trial_directory);
+}
+
+}  // namespace krigtune

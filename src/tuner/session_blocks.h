@@ -1,0 +1,21 @@
+#pragma once
+#include "krigtune/core/json.h"
+#include "krigtune/tuner/session.h"
+
+// The blocks of a session that belong to the tuner itself. Private to this layer.
+namespace krigtune {
+
+Objective read_objective(const Json* block, const std::string& source, const std::string& pointer, RunnerKind runner);
+Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
+GridOrder read_grid(const Json* block, const std::string& source, const std::string& pointer);
+const char* to_string(GridOrder order);
+
+/// Sets session.baseline from the key "baseline" of `root`, once space, workload and runner are set.
+void read_baseline(Session& session, JsonObject& root);
+
+/// Throws UserError where krigtune-bench would not understand a parameter of the space or one of its values.
+void check_planned_parameters(const Session& session, const JsonObject& root);
+/// Names that the plan does not know, of the space's parameters.
+std::vector<std::string> unplanned_parameters(const Space& space);
+
+}  // namespace krigtune

@@ -1,0 +1,158 @@
+// Failures. A trial succeeds with probability P(x), a Gaussian-process classifier whose latent has the prior mean m(x).
+// Without a memory plan m = 2 (88 %). With the bench runner's plan, exact to the byte, what does not fit was never a
+// candidate and m = 3 (95 %): other things fail. If memory runs out all the same, the device has less than was said:
+// the smallest planned peak that failed bounds it from above (a censored observation of the wall), the largest that ran
+// bounds it from below, and
+//
+//   m(x) = min(11 log(wall / memory(x)), 3),      11 = 1.7 / 0.15: a logistic error of 15 % of log memory.
+#include "trial_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace krigtune {
+namespace {
+
+constexpr double kPriorLogit = 2.0;
+constexpr double kPlannedLogit = 3.0;
+constexpr double kLogitPerLogMemory = 11.0;
+constexpr Eigen::Index kBlock = 4096;  // points predicted at a time: bounds the memory of large spaces
+
+// Failing is mostly a matter of direction (more of this, less of that): a trend says so after two failures.
+SuccessOptions success_options() {
+  SuccessOptions options;
+  options.slope_stddev = 2.0;
+  return options;
+}
+
+// Of trials that count.
+bool is_unforeseen_failure(const Outcome& outcome) {
+  if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) return !oom->predicted;
+  return std::holds_alternative<Failed>(outcome);
+}
+
+bool is_unforeseen_oom(const Outcome& outcome) {
+  return std::holds_alternative<OutOfMemory>(outcome) && is_unforeseen_failure(outcome);
+}
+
+bool ran(const Outcome& outcome) {
+  return std::holds_alternative<Measured>(outcome) || std::holds_alternative<Bounded>(outcome);
+}
+
+}  // namespace
+
+TrialModel::TrialModel(const Objective& objective, const Candidates& candidates, const History& history)
+    : objective_(objective),
+      candidates_(candidates),
+      history_(history),
+      scale_(objective, history),
+      gp_(make_kernel(KernelKind::kMatern52)),
+      success_(make_kernel(KernelKind::kMatern52), success_options()) {
+  read_outcomes();
+  fit_success();
+}
+
+void TrialModel::read_outcomes() {
+  std::vector<Configuration> configurations;
+  double most_that_ran = 0.0;
+  for (std::size_t i = 0; i < history_.size(); ++i) {
+    const Trial& trial = history_[i];
+    if (!trial.outcome || !counts(trial)) continue;
+    const auto value = value_of(trial, objective_);
+    if (value && std::isfinite(*value)) {
+      measured_.push_back(i);
+      configurations.push_back(trial.proposal.configuration);
+    }
+    has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
+    const std::optional<Bytes> memory = candidates_.memory_of(trial.proposal.configuration);
+    if (!memory) continue;
+    const auto bytes = static_cast<double>(memory->count);
+    if (is_unforeseen_oom(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
+    if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
+  }
+  if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
+  measured_points_ = candidates_.encode(configurations);
+}
+
+double TrialModel::prior_logit(std::optional<Bytes> memory) const {
+  if (!memory) return kPriorLogit;
+  if (!memory_wall_) return kPlannedLogit;
+  return std::min(kLogitPerLogMemory * std::log(*memory_wall_ / static_cast<double>(memory->count)), kPlannedLogit);
+}
+
+void TrialModel::fit_success() {
+  std::vector<Configuration> configurations;
+  std::vector<bool> succeeded;
+  std::vector<double> prior;
+  for (const Trial& trial : history_) {
+    if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
+    configurations.push_back(trial.proposal.configuration);
+    succeeded.push_back(ran(*trial.outcome));
+    prior.push_back(prior_logit(candidates_.memory_of(trial.proposal.configuration)));
+  }
+  success_.fit(candidates_.encode(configurations),
+               Eigen::Map<const Eigen::VectorXd>(prior.data(), static_cast<Eigen::Index>(prior.size())), succeeded);
+}
+
+Eigen::VectorXd TrialModel::probability(const Points& points, const std::vector<std::optional<Bytes>>& memory) const {
+  Eigen::VectorXd prior(points.size());
+  for (Eigen::Index i = 0; i < prior.size(); ++i) prior(i) = prior_logit(memory[static_cast<std::size_t>(i)]);
+  Eigen::VectorXd result(points.size());
+  for (Eigen::Index first = 0; first < points.size(); first += kBlock) {
+    const Eigen::Index count = std::min(kBlock, points.size() - first);
+    result.segment(first, count) = success_.probability(points.slice(first, count), prior.segment(first, count));
+  }
+  return result;
+}
+
+std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
+  const auto length = make_kernel(KernelKind::kMatern52)
+                          ->parameter_count(measured_points_.ordered.cols(), measured_points_.categories.cols()) +
+                      1;
+  for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
+    const std::vector<double>& stored = trial->proposal.hyperparameters;
+    if (static_cast<Eigen::Index>(stored.size()) != length) continue;
+    return Eigen::Map<const Eigen::VectorXd>(stored.data(), length);
+  }
+  return std::nullopt;
+}
+
+void TrialModel::fit(Rng& rng) {
+  const auto count = static_cast<Eigen::Index>(measured_.size());
+  Eigen::VectorXd values(count);
+  Eigen::VectorXd variances(count);
+  for (Eigen::Index row = 0; row < count; ++row) {
+    const Trial& trial = history_[measured_[static_cast<std::size_t>(row)]];
+    const double value = *value_of(trial, objective_);
+    values(row) = scale_.to_latent(value);
+    variances(row) = scale_.latent_variance(value, std::get<Measured>(*trial.outcome).value_sem);
+  }
+  gp_.fit(measured_points_, values, variances, rng, last_fit());
+  incumbent_ = predict_measured().mean.maxCoeff();
+}
+
+void TrialModel::believe_pending() {
+  std::vector<Configuration> pending;
+  for (const Trial& trial : history_) {
+    if (!trial.outcome) pending.push_back(trial.proposal.configuration);
+  }
+  if (!pending.empty()) gp_.believe(candidates_.encode(pending));
+}
+
+Prediction TrialModel::predict(const Points& points) const {
+  Prediction result{Eigen::VectorXd(points.size()), Eigen::VectorXd(points.size())};
+  for (Eigen::Index first = 0; first < points.size(); first += kBlock) {
+    const Eigen::Index count = std::min(kBlock, points.size() - first);
+    const Prediction block = gp_.predict(points.slice(first, count));
+    result.mean.segment(first, count) = block.mean;
+    result.variance.segment(first, count) = block.variance;
+  }
+  return result;
+}
+
+std::vector<double> TrialModel::hyperparameters() const {
+  const Eigen::VectorXd& fitted = gp_.hyperparameters();
+  return {fitted.begin(), fitted.end()};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,44 @@
+#include "krigtune/core/clock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+
+namespace krigtune {
+namespace {
+
+TEST(ManualClock, MovesOnlyWhenMoved) {
+  ManualClock clock;
+  EXPECT_EQ(clock.now_s(), 0.0);
+  clock.advance_s(1.5);
+  EXPECT_EQ(clock.now_s(), 1.5);
+  EXPECT_EQ(clock.unix_us(), 1'500'000);
+  clock.sleep_until_s(4.0);
+  EXPECT_EQ(clock.now_s(), 4.0);
+  clock.sleep_until_s(2.0);
+  EXPECT_EQ(clock.now_s(), 4.0) << "a deadline that has passed is no way back";
+}
+
+TEST(SystemClock, NeverGoesBackAndNeverWakesEarly) {
+  const SystemClock clock;
+  const double before = clock.now_s();
+  clock.sleep_until_s(before + 1e-4);
+  EXPECT_GE(clock.now_s(), before + 1e-4);
+  clock.sleep_until_s(before);  // has passed
+  EXPECT_GT(clock.unix_us(), 1'577'836'800'000'000) << "after 2020";
+}
+
+TEST(LocalIsoTime, IsNaiveLocalTimeWithMicroseconds) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  EXPECT_EQ(local_iso_time(0), "1970-01-01T00:00:00.000000");
+  EXPECT_EQ(local_iso_time(1'000'000'000'000'042), "2001-09-09T01:46:40.000042");
+  EXPECT_EQ(local_iso_time(-1), "1969-12-31T23:59:59.999999");
+  setenv("TZ", "XYZ-2", 1);  // two hours east of Greenwich
+  tzset();
+  EXPECT_EQ(local_iso_time(0), "1970-01-01T02:00:00.000000");
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,66 @@
+#include "krigtune/core/csv.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune {
+namespace {
+
+using Row = std::vector<std::string>;
+
+TEST(Csv, ReadsQuotesAndBothLineBreaks) {
+  const CsvTable table = parse_csv("a,b,c\r\n1,\"x, \"\"y\"\"\nz\",3\n\n4,,\"\"", "t.csv");
+  EXPECT_EQ(table.header, (Row{"a", "b", "c"}));
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0], (Row{"1", "x, \"y\"\nz", "3"}));
+  EXPECT_EQ(table.rows[1], (Row{"4", "", ""}));
+  EXPECT_EQ(table.column("c"), 2);
+  EXPECT_EQ(table.column("d"), -1);
+}
+
+TEST(Csv, SkipsAByteOrderMark) {
+  EXPECT_EQ(parse_csv("\xEF\xBB\xBF"
+                      "a,b\n",
+                      "t.csv")
+                .column("a"),
+            0);
+}
+
+TEST(Csv, NamesTheLineOfABadRow) {
+  const auto error_of = [](const char* text) -> std::string {
+    try {
+      parse_csv(text, "t.csv");
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of("a,b\n\"x\ny\",2\n1,2,3\n"), "t.csv:4: 3 fields where the header has 2; mend the row");
+  EXPECT_EQ(error_of("a,b\n1,\"2\n"), "t.csv:2: a quoted field does not end; close the quote");
+  EXPECT_EQ(error_of(""), "t.csv: the table is empty; give it a header and rows");
+}
+
+TEST(CsvLine, QuotesOnlyWhereItMust) {
+  EXPECT_EQ(csv_line({"1", "x y", "", "a,b", "say \"x\"", "two\nlines"}),
+            "1,x y,,\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"\n");
+}
+
+TEST(Csv, SurvivesWritingAndReadingOfAnyText) {
+  const auto survives = [](const Row& cells) {
+    RC_PRE(!cells.empty());
+    Row header;
+    for (std::size_t i = 0; i <= cells.size(); ++i) header.push_back(std::to_string(i));
+    Row row = cells;
+    row.push_back("end");  // a lone empty field is an empty line
+    const CsvTable table = parse_csv(csv_line(header) + csv_line(row) + csv_line(row), "t.csv");
+    RC_ASSERT(table.header == header);
+    RC_ASSERT(table.rows == (std::vector<Row>{row, row}));
+  };
+  const auto cell = rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab1 ,\"\n\r;'\xC3\xA9")));
+  EXPECT_TRUE(rc::check("parse_csv(csv_line(x)) == x", [&] { survives(*rc::gen::container<Row>(cell).as("cells")); }));
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,127 @@
+#include "krigtune/core/json.h"
+
+#include <gtest/gtest.h>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+
+namespace krigtune {
+namespace {
+
+std::string error_of(const auto& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ParseJson, AllowsCommentsAndTrailingCommas) {
+  const Json json = parse_json(R"({
+    // a comment, with "quotes" and , commas ]
+    "url": "http://host//path", // after a value
+    "text": "a \" // no comment, ]",
+    "list": [1, 2, 3,], "nested": [[1, ], {"a": 1, }, ],
+    "last": {"x": 1, // the comma before this is a trailing one
+    },
+  } // the end)",
+                               "s.json");
+  EXPECT_EQ(json.dump(), R"({"url":"http://host//path","text":"a \" // no comment, ]","list":[1,2,3],)"
+                         R"("nested":[[1],{"a":1}],"last":{"x":1}})");
+}
+
+TEST(ParseJson, KeepsTheOrderOfKeys) {
+  EXPECT_EQ(parse_json(R"({"z": 1, "a": 2, "m": 3})", "s").dump(), R"({"z":1,"a":2,"m":3})");
+}
+
+TEST(ParseJson, RefusesAKeyThatStandsTwiceInOneObject) {
+  EXPECT_EQ(error_of([] { parse_json(R"({"a": {"b": 1}, "c": {"b": 1, "b": 2}})", "s.json"); }),
+            "s.json: the key 'b' stands twice in one object; keep one of them");
+  EXPECT_EQ(error_of([] { parse_json(R"({"a": {"b": 1}, "b": [{"b": 1}, {"b": 2}]})", "s.json"); }), "no error");
+}
+
+TEST(ParseJson, SaysWhereTheSyntaxBreaks) {
+  EXPECT_EQ(error_of([] {
+              parse_json("{\n  \"a\": 1,\n  \"b\" 2\n}", "s.json");
+            }).rfind("s.json: not JSON at line 3, column 7: syntax error", 0),
+            0U);
+  for (const char* text : {"", "{", "[1 2]", "[,]", "{,}", "[1,,]", "[1,,2]", "{\"a\": }", "{} x", "\"\\", "/"}) {
+    EXPECT_NE(error_of([&] { parse_json(text, "s.json"); }), "no error") << text;
+  }
+}
+
+TEST(ParseJson, RefusesANumberThatNoDoubleHolds) {
+  EXPECT_NE(error_of([] { parse_json(R"({"a": 1e999})", "s.json"); }), "no error");
+}
+
+TEST(JsonNumber, IsAnIntegerWhereItIsOne) {
+  EXPECT_EQ(json_number(5e8).dump(), "500000000");
+  EXPECT_EQ(json_number(-3.0).dump(), "-3");
+  EXPECT_EQ(json_number(0.5).dump(), "0.5");
+  EXPECT_TRUE(json_number(1e300).is_number_float());
+}
+
+class Object : public testing::Test {
+ protected:
+  Json json_ = parse_json(R"({"int": 3, "whole": 4.0, "real": 0.5, "flag": true, "text": "x", "none": null,
+                              "texts": ["a", "b"], "inner": {"deep": 1}, "large": 9007199254740993})",
+                          "s.json");
+  JsonObject object_{json_, "s.json", "/top"};
+};
+
+TEST_F(Object, GivesValuesOrFallbacks) {
+  EXPECT_EQ(object_.integer("int", 0), 3);
+  EXPECT_EQ(object_.integer("whole", 0), 4);
+  EXPECT_EQ(object_.integer("absent", 9), 9);
+  EXPECT_EQ(object_.integer("large", 0), 9007199254740993) << "more digits than a double has";
+  EXPECT_DOUBLE_EQ(object_.number("real", 0.0), 0.5);
+  EXPECT_TRUE(object_.boolean("flag", false));
+  EXPECT_EQ(object_.text("text", ""), "x");
+  EXPECT_EQ(object_.texts("texts"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(object_.texts("absent").empty());
+  EXPECT_EQ(object_.optional_number("none"), std::nullopt) << "null is absent";
+  EXPECT_FALSE(object_.has("none"));
+}
+
+TEST_F(Object, NamesSourcePointerAndMendInItsErrors) {
+  EXPECT_EQ(error_of([&] { object_.integer("real", 0); }),
+            "s.json: /top/real: a whole number was expected, not 0.5; write one without a fraction");
+  EXPECT_EQ(error_of([&] { object_.number("text", 0); }),
+            "s.json: /top/text: a number was expected, not \"x\"; write a number");
+  EXPECT_EQ(error_of([&] { object_.boolean("int", false); }),
+            "s.json: /top/int: true or false was expected, not 3; write true or false");
+  EXPECT_EQ(error_of([&] { object_.text("int", ""); }),
+            "s.json: /top/int: a string was expected, not 3; write \"...\"");
+  EXPECT_EQ(error_of([&] { object_.texts("inner"); }),
+            "s.json: /top/inner: a list of strings was expected; write [\"...\", ...]");
+  EXPECT_EQ(error_of([&] { object_.require("absent"); }), "s.json: /top/absent: is missing; add it");
+  EXPECT_EQ(error_of([&] { object_.object("texts"); }),
+            "s.json: /top/texts: an object was expected, not array; write { ... }");
+  EXPECT_EQ(error_of([&] {
+              JsonObject inner = object_.object("inner");
+              inner.text("deep", "");
+            }),
+            "s.json: /top/inner/deep: a string was expected, not 1; write \"...\"");
+  const Json number = 3;
+  EXPECT_EQ(error_of([&] { JsonObject(number, "s.json", ""); }),
+            "s.json: /: an object was expected, not number; write { ... }");
+}
+
+TEST(JsonObject, RefusesKeysThatNobodyAskedForWithTheNearestName) {
+  const Json json = parse_json(R"({"trials": 3, "huors": 2})", "s.json");
+  JsonObject object(json, "s.json", "/budget");
+  object.integer("trials", 0);
+  object.number("hours", 0.0);
+  EXPECT_EQ(error_of([&] { object.finish(); }), "s.json: /budget/huors: unknown key; did you mean 'hours'?");
+  object.number("huors", 0.0);
+  EXPECT_EQ(error_of([&] { object.finish(); }), "no error");
+}
+
+TEST(LoadJson, NamesTheFile) {
+  EXPECT_EQ(error_of([] { load_json("/nowhere/s.json"); }),
+            "cannot read '/nowhere/s.json'; check the path and its permissions");
+}
+
+}  // namespace
+}  // namespace krigtune

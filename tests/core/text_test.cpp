@@ -1,0 +1,47 @@
+#include "krigtune/core/text.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstdlib>
+
+namespace krigtune {
+namespace {
+
+TEST(NearestName, FindsMisspellings) {
+  const std::vector<std::string> names = {"micro_batch", "zero_stage", "overlap_comm"};
+  EXPECT_EQ(nearest_name("micro_bacth", names), "micro_batch");  // a swap is one edit
+  EXPECT_EQ(nearest_name("microbatch", names), "micro_batch");
+  EXPECT_EQ(nearest_name("overlap_com", names), "overlap_comm");
+  EXPECT_EQ(nearest_name("learning_rate", names), "");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST(Suggestion, NamesTheNearestOrAll) {
+  EXPECT_EQ(suggestion("stesp", {"steps", "scale"}), "did you mean 'steps'?");
+  EXPECT_EQ(suggestion("wavelength", {"steps", "scale"}), "known: steps, scale");
+}
+
+TEST(Text, JoinsAndLowers) {
+  EXPECT_EQ(join({"a", "b", "c"}, ", "), "a, b, c");
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(lower_case("IB-HDR-200 \xC3\x84"), "ib-hdr-200 \xC3\x84");
+}
+
+TEST(NumberText, WritesIntegersWithoutExponent) {
+  EXPECT_EQ(number_text(0.0), "0");
+  EXPECT_EQ(number_text(500'000'000.0), "500000000");
+  EXPECT_EQ(number_text(-12.0), "-12");
+  EXPECT_EQ(number_text(0.1), "0.1");
+  EXPECT_EQ(number_text(1e300), "1e+300");
+}
+
+TEST(NumberText, ReadsBackAsTheSameDouble) {
+  EXPECT_TRUE(rc::check("strtod(number_text(x)) == x", [](double x) {
+    RC_ASSERT(std::strtod(number_text(x).c_str(), nullptr) == x);
+    RC_ASSERT(std::strtod(number_text(x * 1e12).c_str(), nullptr) == x * 1e12);
+  }));
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,222 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "krigtune/runner/replay.h"
+#include "runner/event_clock.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kGoodResult =
+    R"({"schema_version": 1, "status": "ok", "reason": "", "step_time_s": 0.25, "step_time_sem_s": 0.005, "steps": 40,
+        "samples_per_s": 64.0, "tokens_per_s": 8192.0, "flops_per_s": 1.5e9, "planned_peak_bytes": 1048576,
+        "arena_peak_bytes": 1048000, "process_peak_bytes": 9000000, "exposed_comm_s": 0.0625,
+        "wire_bytes": {"all_reduce": 100, "reduce_scatter": 200, "all_gather": 300}, "loss_first": 5.5,
+        "loss_last": 5.25, "parameters_fnv1a64": "00112233445566aa", "emulated": true, "list": [1, 2]})";
+
+class Bench : public ::testing::Test {
+ protected:
+  Bench() {
+    job_.workload.model = model_preset("gpt2-124m");
+    job_.workload.train_batch_size = 16;
+    job_.memory.limit_gib = 2.0;
+    job_.metric_field = "samples_per_s";
+    std::filesystem::create_directory(trial_dir());
+  }
+
+  std::filesystem::path trial_dir() const { return dir_ / "0000_z1"; }
+  std::string text_of(const std::string& file) const { return read_text(trial_dir() / file); }
+
+  // A program of a few shell lines in place of krigtune-bench.
+  Outcome run(const std::string& script, const Clock& clock) {
+    job_.program = dir_.write_program("fake-bench", script);
+    return make_bench_runner(job_, clock)->run({{"zero_stage", std::int64_t{1}}, {"overlap_comm", true}}, trial_dir());
+  }
+  Outcome run(const std::string& script) { return run(script, still_); }
+  Outcome run_printing(const std::string& document, int exit_code = 0) {
+    return run("cat <<'END'\n" + document + "\nEND\nexit " + std::to_string(exit_code) + "\n");
+  }
+
+  // The good result with one field given another value.
+  static std::string with(const std::string& field, const Json& value) {
+    Json document = Json::parse(kGoodResult);
+    document[field] = value;
+    return document.dump();
+  }
+
+  Failed expect_failed(const Outcome& outcome, FailureReason reason) {
+    const auto* failed = std::get_if<Failed>(&outcome);
+    EXPECT_TRUE(failed != nullptr && failed->reason == reason) << status_text(outcome) << " " << reason_text(outcome);
+    return failed == nullptr ? Failed{} : *failed;
+  }
+
+  TemporaryDirectory dir_;
+  ManualClock still_;
+  BenchJob job_;
+};
+
+TEST_F(Bench, EveryNumberOfTheResultBecomesAMetric) {
+  const Outcome outcome = run_printing(kGoodResult);
+  const Measured& measured = std::get<Measured>(outcome);
+  const std::map<std::string, double> expected = {{"step_time_s", 0.25},
+                                                  {"step_time_sem_s", 0.005},
+                                                  {"steps", 40},
+                                                  {"samples_per_s", 64},
+                                                  {"tokens_per_s", 8192},
+                                                  {"flops_per_s", 1.5e9},
+                                                  {"planned_peak_bytes", 1048576},
+                                                  {"arena_peak_bytes", 1048000},
+                                                  {"process_peak_bytes", 9e6},
+                                                  {"exposed_comm_s", 0.0625},
+                                                  {"wire_bytes_all_reduce", 100},
+                                                  {"wire_bytes_reduce_scatter", 200},
+                                                  {"wire_bytes_all_gather", 300},
+                                                  {"loss_first", 5.5},
+                                                  {"loss_last", 5.25}};
+  EXPECT_EQ(measured.metrics, expected);
+  EXPECT_EQ(measured.peak_memory, Bytes{1048000});
+}
+
+TEST_F(Bench, TheStandardErrorFollowsTheObjective) {
+  // v = c / t: |dv/dt| sem = v sem / t = 64 * 0.005 / 0.25.
+  const std::map<std::string, double> expected = {{"step_time_s", 0.005},
+                                                  {"samples_per_s", 1.28},
+                                                  {"tokens_per_s", 163.84},
+                                                  {"flops_per_s", 3e7},
+                                                  {"exposed_comm_s", 0.0}};
+  for (const auto& [field, sem] : expected) {
+    job_.metric_field = field;
+    const Outcome outcome = run_printing(kGoodResult);
+    const double error = std::abs(std::get<Measured>(outcome).value_sem - sem);
+    EXPECT_LE(error, 1e-12 * sem) << field;
+  }
+}
+
+TEST_F(Bench, TheProgramIsToldWhatToDo) {
+  job_.spec.warmup_s = 0.5;
+  job_.spec.measure_s = 3;
+  job_.spec.memory_limit_gib = 0.125;
+  const std::string save_arguments = "printf '%s\\n' \"$@\" > " + (dir_ / "arguments").string() + "\n";
+  run(save_arguments + "exit 77");
+  const std::string config = (trial_dir() / "config.json").string();
+  EXPECT_EQ(read_text(dir_ / "arguments"),
+            "--config\n" + config + "\n--json\n--warmup-s\n0.5\n--measure-s\n3\n--memory-limit\n0.125\n");
+  EXPECT_EQ(text_of("cmd.txt"), job_.program.string() + " --config " + config +
+                                    " --json --warmup-s 0.5 --measure-s 3 --memory-limit 0.125\n");
+  const Json written = Json::parse(text_of("config.json"));
+  EXPECT_EQ(written.at("configuration").dump(), R"({"zero_stage":1,"overlap_comm":true})");
+  EXPECT_EQ(read_workload(written.at("workload"), "c", "").model, job_.workload.model);
+  EXPECT_EQ(read_cluster(written.at("cluster"), "c", "").ranks(), job_.cluster.ranks());
+  EXPECT_EQ(read_memory(written.at("memory"), "c", "").limit_gib, 2.0);
+}
+
+TEST_F(Bench, WithoutALimitOfItsOwnNoneIsPassed) {
+  run("printf '%s\\n' \"$@\" > " + (dir_ / "arguments").string());
+  EXPECT_EQ(read_text(dir_ / "arguments").find("memory-limit"), std::string::npos);
+}
+
+TEST_F(Bench, WhatItWasGivenAndSaidIsKept) {
+  ::setenv("NCCL_DEBUG", "WARN", 1);
+  ::setenv("MY_API_TOKEN", "secret", 1);
+  run("echo '{\"status\": \"failed\", \"n\": 1}'; echo trouble >&2; exit 1");
+  EXPECT_EQ(Json::parse(text_of("result.json")), Json::parse(R"({"status": "failed", "n": 1})"));
+  EXPECT_EQ(text_of("stderr.log"), "trouble\n");
+  EXPECT_EQ(Json::parse(text_of("exit.json")),
+            Json::parse(R"({"exit_code": 1, "signal": 0, "timed_out": false, "wall_s": 0.0})"));
+  EXPECT_NE(text_of("env.txt").find("NCCL_DEBUG=WARN\n"), std::string::npos);
+  EXPECT_EQ(text_of("env.txt").find("secret"), std::string::npos);
+}
+
+TEST_F(Bench, OutOfMemoryTellsHowMuchWasAskedFor) {
+  for (const int code : {10, 11}) {
+    const Outcome outcome = run_printing(R"({"status": "oom", "planned_peak_bytes": 5000000000})", code);
+    const OutOfMemory& oom = std::get<OutOfMemory>(outcome);
+    EXPECT_EQ(oom.requested, Bytes{5000000000});
+    EXPECT_FALSE(oom.predicted);
+  }
+  const Outcome silent = run("exit 11");
+  EXPECT_FALSE(std::get<OutOfMemory>(silent).requested.has_value());
+}
+
+TEST_F(Bench, ATimeoutIsATimeoutWhateverTheProgramSays) {
+  const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? 1000.0 : 0.0; });
+  const Outcome outcome = run("trap 'exit 0' TERM\ncat <<'END'\n" + std::string(kGoodResult) + "\nEND\n: > " +
+                                  (trial_dir() / "there").string() + "\nwhile :; do sleep 0.01; done",
+                              clock);
+  expect_failed(outcome, FailureReason::kTimeout);
+  EXPECT_TRUE(Json::parse(text_of("exit.json")).at("timed_out").get<bool>());
+}
+
+TEST_F(Bench, AStopRequestInterruptsTheTrial) {
+  std::atomic<bool> stop = true;
+  job_.stop = &stop;
+  expect_failed(run("exec sleep 600"), FailureReason::kInterrupted);
+}
+
+TEST_F(Bench, ACrashKeepsItsSignalAndTheLastTwentyLines) {
+  const Failed failed = expect_failed(
+      run("i=1; while [ $i -le 30 ]; do echo line $i >&2; i=$((i+1)); done; kill -ABRT $$"), FailureReason::kCrash);
+  EXPECT_EQ(failed.exit_code, 134);
+  EXPECT_EQ(failed.last_lines.find("line 10\n"), std::string::npos);
+  EXPECT_NE(failed.last_lines.find("line 11\n"), std::string::npos);
+  EXPECT_NE(failed.last_lines.find("line 30"), std::string::npos);
+  EXPECT_NE(failed.last_lines.find("signal 6"), std::string::npos);
+  EXPECT_EQ(Json::parse(text_of("exit.json")).at("signal"), 6);
+}
+
+TEST_F(Bench, ExitCodesHaveTheirReasons) {
+  const std::map<int, FailureReason> reasons = {{1, FailureReason::kCrash},       {2, FailureReason::kInvalid},
+                                                {12, FailureReason::kHang},       {13, FailureReason::kCrash},
+                                                {14, FailureReason::kBadResult},  {15, FailureReason::kInvalid},
+                                                {77, FailureReason::kEnvironment}};
+  for (const auto& [code, reason] : reasons) {
+    const Failed failed = expect_failed(run("echo why >&2; exit " + std::to_string(code)), reason);
+    EXPECT_EQ(failed.exit_code, code);
+    EXPECT_EQ(failed.last_lines, "why");
+  }
+}
+
+TEST_F(Bench, AProgramThatIsNotThereIsAMatterOfTheEnvironment) {
+  job_.program = dir_ / "absent";
+  const Failed failed =
+      expect_failed(make_bench_runner(job_, still_)->run({}, trial_dir()), FailureReason::kEnvironment);
+  EXPECT_NE(failed.last_lines.find("No such file"), std::string::npos);
+}
+
+TEST_F(Bench, ABadResultIsRefused) {
+  const std::vector<std::string> results = {"",
+                                            "garbage",
+                                            "[1]",
+                                            "{\"status\": \"ok\"",
+                                            std::string("warning: x\n") + kGoodResult,
+                                            with("status", "oom"),
+                                            with("samples_per_s", nullptr),
+                                            with("samples_per_s", "64"),
+                                            with("samples_per_s", -64.0),
+                                            with("samples_per_s", 0.0),
+                                            R"({"status": "ok", "step_time_s": 0.25, "samples_per_s": NaN})",
+                                            R"({"status": "ok", "step_time_s": 0.25, "samples_per_s": 1e999})",
+                                            with("step_time_s", -0.25),
+                                            with("step_time_sem_s", -1.0),
+                                            with("arena_peak_bytes", -1)};
+  for (const std::string& result : results) {
+    const Outcome outcome = run_printing(result);
+    const Failed failed = expect_failed(outcome, FailureReason::kBadResult);
+    EXPECT_FALSE(failed.last_lines.empty()) << result;
+  }
+}
+
+TEST_F(Bench, TheObjectiveMayBeAnotherFieldButMustBeThere) {
+  job_.metric_field = "loss_last";
+  EXPECT_TRUE(std::holds_alternative<Measured>(run_printing(kGoodResult)));
+  job_.metric_field = "goodness";
+  EXPECT_NE(expect_failed(run_printing(kGoodResult), FailureReason::kBadResult).last_lines.find("'goodness'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,147 @@
+#include "krigtune/space/parameter.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+
+namespace krigtune {
+namespace {
+
+Parameter read(const std::string& json) {
+  return read_parameters(parse_json("{\"p\": " + json + "}", "s.json"), "s.json", "/space").at(0);
+}
+
+std::vector<std::int64_t> integers(const Parameter& parameter) {
+  std::vector<std::int64_t> values;
+  for (const Value& value : parameter.values) values.push_back(std::get<std::int64_t>(value));
+  return values;
+}
+
+using Integers = std::vector<std::int64_t>;
+
+TEST(Parameters, KeepTheOrderOfTheFile) {
+  const auto parameters = read_parameters(parse_json(R"({"z": [1], "a": [2], "m": [3]})", "s"), "s", "/space");
+  ASSERT_EQ(parameters.size(), 3U);
+  EXPECT_EQ(parameters[0].name + parameters[1].name + parameters[2].name, "zam");
+}
+
+TEST(List, OfNumbersIsOrderedByPosition) {
+  const Parameter parameter = read("[4, 1, 0.5, 2e3]");
+  EXPECT_EQ(parameter.scale, Scale::kRank);
+  EXPECT_FALSE(parameter.categorical);
+  EXPECT_EQ(parameter.values, (std::vector<Value>{std::int64_t{4}, std::int64_t{1}, 0.5, std::int64_t{2000}}));
+  EXPECT_EQ(parameter.index_of(Value(0.5)), 2);
+  EXPECT_EQ(parameter.index_of(Value(std::int64_t{3})), -1);
+}
+
+TEST(List, OfBooleansIsOrderedAndOfTextsIsNot) {
+  EXPECT_FALSE(read("[true, false]").categorical);
+  EXPECT_TRUE(read(R"(["none", "cpu"])").categorical);
+}
+
+TEST(Range, WithoutAScaleHoldsEveryInteger) {
+  const Parameter parameter = read(R"({"min": -1, "max": 3})");
+  EXPECT_EQ(integers(parameter), (Integers{-1, 0, 1, 2, 3}));
+  EXPECT_EQ(parameter.scale, Scale::kLinear);
+  EXPECT_EQ(integers(read(R"({"min": 5, "max": 5})")), (Integers{5}));
+}
+
+TEST(Range, WithStepsIsEvenlySpaced) {
+  EXPECT_EQ(integers(read(R"({"min": 0, "max": 100, "steps": 5})")), (Integers{0, 25, 50, 75, 100}));
+  EXPECT_EQ(integers(read(R"({"min": 1, "max": 3, "steps": 9})")), (Integers{1, 2, 3}));
+}
+
+TEST(Range, OnALogScaleIsSpacedGeometricallyWithBothEnds) {
+  const Parameter parameter = read(R"({"min": 1e4, "max": 1e6, "scale": "log", "steps": 5})");
+  EXPECT_EQ(integers(parameter), (Integers{10'000, 31'623, 100'000, 316'228, 1'000'000}));  // 10^4.5, 10^5.5
+  EXPECT_EQ(parameter.scale, Scale::kLog);
+}
+
+TEST(Range, OnALogScaleDropsWhatRoundingMakesEqual) {
+  const Integers values = integers(read(R"({"min": 1, "max": 10, "scale": "log", "steps": 50})"));
+  EXPECT_EQ(values, (Integers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+}
+
+TEST(Range, OnALogScaleHitsLargeEndsExactly) {
+  const Integers values = integers(read(R"({"min": 3, "max": 4000000000000000001, "scale": "log", "steps": 7})"));
+  EXPECT_EQ(values.front(), 3);
+  EXPECT_EQ(values.back(), 4'000'000'000'000'000'001);
+  EXPECT_EQ(values.size(), 7U);
+}
+
+TEST(Range, OnALog2ScaleHoldsThePowersOfTwoWithin) {
+  EXPECT_EQ(integers(read(R"({"min": 1, "max": 64, "scale": "log2"})")), (Integers{1, 2, 4, 8, 16, 32, 64}));
+  EXPECT_EQ(integers(read(R"({"min": 3, "max": 31, "scale": "log2"})")), (Integers{4, 8, 16}));
+  EXPECT_EQ(integers(read(R"({"min": 4e18, "max": 9e18, "scale": "log2"})")), (Integers{4'611'686'018'427'387'904}));
+}
+
+TEST(Parameter, SurvivesWritingAndReading) {
+  for (const char* json :
+       {"[4, 1, 0.5]", "[true, false]", R"(["none", "cpu"])", R"({"min": 1, "max": 10, "scale": "log", "steps": 50})",
+        R"({"min": 1, "max": 64, "scale": "log2"})", R"({"min": 0, "max": 9})", "[7]"}) {
+    const Parameter parameter = read(json);
+    const Parameter again = read(to_json(parameter).dump());
+    EXPECT_EQ(again.values, parameter.values) << json;
+    EXPECT_EQ(again.scale, parameter.scale) << json;
+    EXPECT_EQ(again.categorical, parameter.categorical) << json;
+  }
+}
+
+struct Refusal {
+  const char* json;
+  const char* message;  ///< its beginning
+};
+
+class RefusedParameter : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedParameter, IsNamedWithItsPointer) {
+  try {
+    read(GetParam().json);
+    FAIL() << "no error for " << GetParam().json;
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind(GetParam().message, 0), 0U) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RefusedParameter,
+    testing::Values(
+        Refusal{R"({"min": 5, "max": 1})", "s.json: /space/p/min: min 5 is above max 1"},
+        Refusal{R"({"min": 0, "max": 4, "scale": "log2"})", "s.json: /space/p/min: a log2 scale starts above 0"},
+        Refusal{R"({"min": -1, "max": 4, "scale": "log", "steps": 3})", "s.json: /space/p/min: a log scale starts"},
+        Refusal{R"({"min": 1, "max": 4, "scale": "log"})", "s.json: /space/p: a log scale needs \"steps\""},
+        Refusal{R"({"min": 1, "max": 4, "scale": "log", "steps": 1})", "s.json: /space/p/steps: 1 steps cannot"},
+        Refusal{R"({"min": 1, "max": 4, "scale": "log2", "steps": 3})", "s.json: /space/p/steps: a log2 scale"},
+        Refusal{R"({"min": 3, "max": 3, "scale": "log2"})", "s.json: /space/p: no power of two"},
+        Refusal{R"({"min": 1, "max": 4, "scale": "cubic"})", "s.json: /space/p/scale: unknown scale 'cubic'"},
+        Refusal{R"({"min": 1, "max": 1e9})", "s.json: /space/p: 1000000000 values are too many"},
+        Refusal{R"({"min": 1, "max": 1e9, "scale": "log", "steps": 2e6})", "s.json: /space/p/steps: 2000000 values"},
+        Refusal{R"({"min": -9e18, "max": 9e18})", "s.json: /space/p: 18000000000000000000 values are too many"},
+        Refusal{R"({"min": 1.5, "max": 4})", "s.json: /space/p/min: a whole number was expected"},
+        Refusal{R"({"max": 4})", "s.json: /space/p/min: is missing"},
+        Refusal{R"({"min": 1, "mx": 4})", "s.json: /space/p/mx: unknown key; did you mean 'max'?"},
+        Refusal{R"({"min": 1, "max": 4, "step": 2})", "s.json: /space/p/step: unknown key; did you mean 'steps'?"},
+        Refusal{R"({"type": "real", "min": 0, "max": 1})", "s.json: /space/p/type: real ranges are not supported yet"},
+        Refusal{R"({"min": 1, "max": 4, "when": "a == 3"})", "s.json: /space/p/when: conditional parameters are not"},
+        Refusal{"[]", "s.json: /space/p: the list is empty"},
+        Refusal{"[1, 2, 1.0]", "s.json: /space/p/2: 1 stands twice"},
+        Refusal{R"([1, "cpu"])", "s.json: /space/p/1: \"cpu\" is of another kind"},
+        Refusal{"[true, 1]", "s.json: /space/p/1: 1 is of another kind"},
+        Refusal{"[1, null]", "s.json: /space/p/1: a number, a string"},
+        Refusal{"7", "s.json: /space/p: a list or a range was expected, not 7; write [7]"},
+        Refusal{R"({"values": [2, 1], "scale": "log"})", "s.json: /space/p/values: a scale needs numbers in ascending"},
+        Refusal{R"({"values": [0, 1], "scale": "log"})", "s.json: /space/p/values/0: a log scale starts above 0"},
+        Refusal{R"({"values": ["a"], "scale": "log"})", "s.json: /space/p/values: a scale needs numbers"},
+        Refusal{R"({"values": [], "scale": "log"})", "s.json: /space/p/values: the list is empty"}));
+
+TEST(Space, WithoutParametersIsRefused) {
+  EXPECT_THROW(read_parameters(Json::object(), "s.json", "/space"), UserError);
+  EXPECT_THROW(read_parameters(Json::array(), "s.json", "/space"), UserError);
+}
+
+}  // namespace
+}  // namespace krigtune

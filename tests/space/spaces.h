@@ -1,0 +1,51 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "krigtune/core/json.h"
+#include "krigtune/space/space.h"
+
+namespace krigtune {
+
+inline Space space_from(const std::string& json, const JobFacts& facts = {}) {
+  return {read_parameters(parse_json(json, "test"), "test", "/space"), facts};
+}
+
+/// The space of a small session on two ranks: 480 points of the lattice.
+inline Space quickstart_space(std::int64_t parameter_count = 5'000'000) {
+  return space_from(R"({
+    "zero_stage": [0, 1, 2, 3],
+    "micro_batch": {"min": 1, "max": 8, "scale": "log2"},
+    "reduce_bucket_size": {"min": 1e4, "max": 1e6, "scale": "log", "steps": 5},
+    "allgather_bucket_size": {"min": 1e4, "max": 1e6, "scale": "log", "steps": 3},
+    "overlap_comm": [true, false]
+  })",
+                    {.ranks = 2, .train_batch_size = 16, .parameter_count = parameter_count});
+}
+
+inline std::vector<Configuration> all_of(const Space& space) {
+  std::vector<Configuration> all;
+  space.for_each([&](const Configuration& configuration) {
+    all.push_back(configuration);
+    return true;
+  });
+  return all;
+}
+
+/// Every point of the lattice, by a recursion that knows nothing of the space's rules.
+inline std::vector<Configuration> lattice_of(const std::vector<Parameter>& parameters) {
+  std::vector<Configuration> points(1);
+  for (const Parameter& parameter : parameters) {
+    std::vector<Configuration> longer;
+    for (const Configuration& point : points) {
+      for (const Value& value : parameter.values) {
+        longer.push_back(point);
+        longer.back().set(parameter.name, value);
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,223 @@
+#include "hyperparameter_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <cmath>
+
+#include "surrogate/reference_gp.h"
+
+namespace krigtune {
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+using Termination = FitReport::Termination;
+
+VectorXd normal_vector(Rng& rng, Index size) {
+  return VectorXd::NullaryExpr(size, [&rng](Index) { return rng.normal(); });
+}
+
+GaussianProcess make_gp(const GpOptions& options = {}) {
+  return GaussianProcess(make_kernel(KernelKind::kMatern52), options);
+}
+
+struct Problem {
+  std::unique_ptr<Kernel> kernel = make_kernel(KernelKind::kMatern52);
+  GpOptions options;
+  Points points;
+  VectorXd outputs;
+  VectorXd known_variance;
+  VectorXd theta;
+
+  Problem() {
+    Rng rng(21, 0);
+    points = reference::random_points(rng, 14, 2, 1);
+    outputs = normal_vector(rng, 14);
+    known_variance = 0.1 * normal_vector(rng, 14).cwiseAbs();
+    theta = 0.4 * normal_vector(rng, 5);
+    theta[4] = std::log(0.2);
+  }
+  HyperparameterPosterior posterior() const { return {*kernel, options, points, outputs, known_variance}; }
+};
+
+TEST(HyperparameterPosterior, HasTheLikelihoodOfDenseInversesInLongDouble) {
+  const Problem p;
+  const VectorXd noise = p.known_variance.array() + std::exp(2.0 * p.theta[4]);
+  const double want = static_cast<double>(reference::log_marginal_likelihood(
+      p.points, reference::to_reference(p.outputs), reference::to_reference(noise), p.theta.head(4)));
+  EXPECT_LE(std::abs(p.posterior().log_marginal_likelihood(p.theta, nullptr) - want), 1e-11 * std::abs(want));
+}
+
+TEST(HyperparameterPosterior, AddsNormalDensitiesOfTheLogarithms) {
+  Problem p;
+  p.options.lengthscale = {std::log(0.5), 0.7};
+  p.options.signal_stddev = {std::log(2.0), 0.4};
+  p.options.noise_stddev = {std::log(0.03), 1.1};
+  const auto log_normal = [](double z, double stddev) {
+    return std::log(std::exp(-0.5 * z * z / (stddev * stddev)) / (stddev * std::sqrt(2.0 * std::acos(-1.0))));
+  };
+  double want = p.posterior().log_marginal_likelihood(p.theta, nullptr);
+  for (Index i = 0; i < 3; ++i) want += log_normal(p.theta[i] - std::log(0.5), 0.7);
+  want += log_normal(std::log(std::sqrt(std::exp(p.theta[3]))) - std::log(2.0), 0.4);  // of log s, not log s^2
+  want += log_normal(p.theta[4] - std::log(0.03), 1.1);
+  EXPECT_LE(std::abs(p.posterior().log_density(p.theta, nullptr) - want), 1e-10);
+}
+
+TEST(HyperparameterPosterior, HasTheGradientOfItsDifferences) {
+  const Problem p;
+  const auto posterior = p.posterior();
+  VectorXd gradient;
+  posterior.log_density(p.theta, &gradient);
+  // Truncation h^2 and rounding 1e-15 / h (a log-density of order 10) meet near h = 1e-5, at 1e-10.
+  constexpr double kStep = 1e-5;
+  for (Index i = 0; i < p.theta.size(); ++i) {
+    VectorXd up = p.theta;
+    VectorXd down = p.theta;
+    up[i] += kStep;
+    down[i] -= kStep;
+    const double difference =
+        (posterior.log_density(up, nullptr) - posterior.log_density(down, nullptr)) / (2.0 * kStep);
+    EXPECT_LE(std::abs(gradient[i] - difference), 1e-7 * (1.0 + std::abs(difference))) << "parameter " << i;
+  }
+}
+
+TEST(HyperparameterPosterior, DrawsInsideItsBounds) {
+  Problem p;
+  p.options.lengthscale.log_stddev = 50.0;
+  const auto posterior = p.posterior();
+  Rng rng(22, 0);
+  for (int i = 0; i < 20; ++i) {
+    const VectorXd drawn = posterior.draw(rng);
+    EXPECT_TRUE((drawn.array() >= posterior.lower_bound().array()).all());
+    EXPECT_TRUE((drawn.array() <= posterior.upper_bound().array()).all());
+  }
+}
+
+/// A draw of the prior: one ordered dimension, noise added.
+VectorXd draw_outputs(const Points& points, double lengthscale, double noise_stddev, Rng& rng) {
+  VectorXd theta(3);
+  theta << std::log(lengthscale), 0.0, std::log(noise_stddev);
+  const Eigen::MatrixXd k =
+      noisy_covariance(*make_kernel(KernelKind::kMatern52), points, VectorXd::Zero(points.size()), theta);
+  return k.llt().matrixL() * normal_vector(rng, points.size());
+}
+
+TEST(Fit, RecoversLengthscaleAndNoiseOfDrawsFromThePrior) {
+  constexpr double kLengthscale = 0.25;
+  constexpr double kNoise = 0.1;
+  double log_lengthscale = 0.0;
+  double log_noise = 0.0;
+  constexpr int kDraws = 8;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Rng rng(23, static_cast<std::uint64_t>(draw));
+    const Points points = reference::random_points(rng, 60, 1, 0);
+    const VectorXd values = 30.0 + 5.0 * draw_outputs(points, kLengthscale, kNoise, rng).array();
+    GaussianProcess gp = make_gp();
+    const FitReport report = gp.fit(points, values, {}, rng);
+    EXPECT_EQ(report.termination, Termination::kConverged) << report.message;
+    log_lengthscale += gp.hyperparameters()[0] / kDraws;
+    log_noise += std::log(gp.noise_stddev() / 5.0) / kDraws;
+  }
+  // One fit of 60 points finds a lengthscale to about 30 % and the noise to 10 %; the geometric mean of eight to less.
+  EXPECT_LE(std::abs(log_lengthscale - std::log(kLengthscale)), std::log(1.4));
+  EXPECT_LE(std::abs(log_noise - std::log(kNoise)), std::log(1.1));
+}
+
+TEST(Fit, EndsWhereTheGradientVanishes) {
+  const Problem p;
+  const auto posterior = p.posterior();
+  Rng rng(24, 0);
+  const auto fitted = fit_hyperparameters(posterior, 2, rng, std::nullopt);
+  VectorXd gradient;
+  const double reached = posterior.log_density(fitted.theta, &gradient);
+  EXPECT_LE(std::abs(reached - fitted.report.log_posterior), 1e-12);
+  // ftol_rel 1e-6 of a value of order 30 leaves 3e-5 nat, that is a slope of the order of sqrt(3e-5).
+  EXPECT_LE(gradient.cwiseAbs().maxCoeff(), 0.05);
+  EXPECT_GE(reached, posterior.log_density(posterior.prior_mode(), nullptr));
+}
+
+TEST(Fit, StartsFromAnEarlierFitToo) {
+  const Problem p;
+  const auto posterior = p.posterior();
+  Rng rng(25, 0);
+  const auto first = fit_hyperparameters(posterior, 3, rng, std::nullopt);
+  const auto again = fit_hyperparameters(posterior, 0, rng, first.theta);
+  EXPECT_GE(again.report.log_posterior, first.report.log_posterior - 1e-9);
+  EXPECT_NE(again.report.message.find("of 2"), std::string::npos) << again.report.message;
+}
+
+TEST(Fit, IsAFunctionOfDataAndSeed) {
+  const Problem p;
+  GaussianProcess a = make_gp();
+  GaussianProcess b = make_gp();
+  Rng rng_a(26, 3);
+  Rng rng_b(26, 3);
+  a.fit(p.points, p.outputs, {}, rng_a);
+  b.fit(p.points, p.outputs, {}, rng_b);
+  EXPECT_EQ(a.hyperparameters(), b.hyperparameters());
+  EXPECT_EQ(a.predict(p.points).mean, b.predict(p.points).mean);
+}
+
+TEST(Fit, DoesNotDependOnTheUnitsOfTheValues) {
+  const Problem p;
+  GaussianProcess a = make_gp();
+  GaussianProcess b = make_gp();
+  Rng rng_a(27, 0);
+  Rng rng_b(27, 0);
+  a.fit(p.points, p.outputs, p.known_variance, rng_a);
+  b.fit(p.points, (1e6 + 1e4 * p.outputs.array()).matrix(), 1e8 * p.known_variance, rng_b);
+  EXPECT_LE((a.hyperparameters() - b.hyperparameters()).cwiseAbs().maxCoeff(), 1e-3);
+  EXPECT_LE(std::abs(b.noise_stddev() / a.noise_stddev() / 1e4 - 1.0), 1e-3);
+}
+
+struct Degenerate {
+  const char* name;
+  Points points;
+  VectorXd values;
+};
+
+std::vector<Degenerate> degenerate_cases() {
+  Rng rng(28, 0);
+  const Points twenty = reference::random_points(rng, 20, 2, 1);
+  Points same = twenty;
+  same.ordered.setConstant(0.5);
+  same.categories.setZero();
+  return {{"one point", twenty.slice(0, 1), VectorXd::Constant(1, 7.0)},
+          {"two points", twenty.slice(0, 2), VectorXd::LinSpaced(2, 1.0, 2.0)},
+          {"equal values", twenty, VectorXd::Constant(20, 12345.678)},
+          {"zeros", twenty, VectorXd::Zero(20)},
+          {"one point twenty times", same, normal_vector(rng, 20)},
+          {"one point and one value twenty times", same, VectorXd::Constant(20, 1e-3)},
+          {"an outlier of 1e9", twenty, VectorXd::Unit(20, 4) * 1e9}};
+}
+
+TEST(Fit, SurvivesDataThatDetermineNothing) {
+  for (const Degenerate& c : degenerate_cases()) {
+    SCOPED_TRACE(c.name);
+    GaussianProcess gp = make_gp();
+    Rng rng(29, 0);
+    const FitReport report = gp.fit(c.points, c.values, {}, rng);
+    EXPECT_NE(report.termination, Termination::kNotRun);
+    EXPECT_NE(report.termination, Termination::kFailed) << report.message;
+    EXPECT_TRUE(std::isfinite(report.log_posterior));
+    EXPECT_GT(report.evaluations, 0);
+    EXPECT_TRUE(gp.hyperparameters().allFinite());
+    const Prediction prediction = gp.predict(c.points);
+    EXPECT_TRUE(prediction.mean.allFinite());
+    EXPECT_GE(prediction.variance.minCoeff(), 0.0);
+  }
+}
+
+TEST(Fit, GivesThePriorsModeWhereNoLikelihoodExists) {
+  Problem p;
+  p.outputs[3] = std::nan("");
+  const auto posterior = p.posterior();
+  Rng rng(30, 0);
+  const auto fitted = fit_hyperparameters(posterior, 1, rng, std::nullopt);
+  EXPECT_EQ(fitted.report.termination, Termination::kFailed);
+  EXPECT_EQ(fitted.theta, posterior.prior_mode());
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "fixtures.h"
+
+namespace krigtune {
+namespace {
+
+// 4 x 7 x 8 x 2 = 448 configurations.
+constexpr const char* kSpace = R"({
+    "stage": [0, 1, 2, 3],
+    "batch": {"min": 1, "max": 64, "scale": "log2"},
+    "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8},
+    "overlap": [false, true]})";
+
+double log2_of(const Configuration& configuration, const char* name) {
+  return std::log2(as_number(*configuration.find(name)));
+}
+
+// Rises with the batch and saturates, best at a middle bucket; overlap helps large buckets.
+double speed(const Configuration& c) {
+  const double batch = std::exp2(log2_of(c, "batch"));
+  const double bucket = log2_of(c, "bucket") - 15.0;
+  const double stage = as_number(*c.find("stage"));
+  const double overlap = as_number(*c.find("overlap"));
+  return 1000.0 * batch / (batch + 6.0) * std::exp(-0.02 * bucket * bucket) * (1.0 - 0.05 * stage) *
+         (1.0 + overlap * (0.03 + 0.01 * bucket));
+}
+
+// The corner of large batches at low stages does not fit.
+bool fails(const Configuration& c) { return log2_of(c, "batch") - as_number(*c.find("stage")) > 2.5; }
+
+// Trials from 1 until a value within 2 % of the best.
+int trials_to_best(const Problem& problem, const History& history, double optimum) {
+  for (const Trial& trial : history) {
+    const std::optional<double> value = value_of(trial, problem.session.objective);
+    if (value && *value >= 0.98 * optimum) return trial.number + 1;
+  }
+  return static_cast<int>(history.size()) + 1;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double optimum_of(const Problem& problem, bool with_failures) {
+  double best = 0.0;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
+    if (!with_failures || !fails(problem.candidates[i])) best = std::max(best, speed(problem.candidates[i]));
+  }
+  return best;
+}
+
+TEST(Bayes, FindsTheBestInFewerTrialsThanRandom) {
+  const Problem problem(plain_session(kSpace));
+  const double optimum = optimum_of(problem, false);
+  std::vector<double> bayes;
+  std::vector<double> random;
+  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+    const auto answer = [&](const Configuration& c) { return measured(problem.session, speed(c)); };
+    bayes.push_back(trials_to_best(problem, problem.drive(StrategyKind::kBayes, seed, 40, answer), optimum));
+    random.push_back(trials_to_best(problem, problem.drive(StrategyKind::kRandom, seed, 40, answer), optimum));
+  }
+  RecordProperty("bayes_median", static_cast<int>(median(bayes)));
+  RecordProperty("random_median", static_cast<int>(median(random)));
+  EXPECT_LE(median(bayes), 15.0);
+  EXPECT_GE(median(random), 2.0 * median(bayes));
+}
+
+TEST(Bayes, MinimisesAsWell) {
+  const Problem problem(plain_session(kSpace, false));
+  const auto answer = [&](const Configuration& c) { return measured(problem.session, 1.0 / speed(c)); };
+  const Problem rising(plain_session(kSpace, true));
+  const auto rising_answer = [&](const Configuration& c) { return measured(rising.session, speed(c)); };
+  // log(1 / y) = -log y: the same questions.
+  EXPECT_EQ(texts(problem.drive(StrategyKind::kBayes, 4, 15, answer)),
+            texts(rising.drive(StrategyKind::kBayes, 4, 15, rising_answer)));
+}
+
+TEST(Bayes, LearnsFromFailuresWhereNotToAsk) {
+  const Problem problem(plain_session(kSpace));
+  const auto answer = [&](const Configuration& c) -> Outcome {
+    if (fails(c)) return OutOfMemory{};
+    return measured(problem.session, speed(c));
+  };
+  const auto failures = [&](StrategyKind kind, std::uint64_t seed) {
+    const History history = problem.drive(kind, seed, 30, answer);
+    return static_cast<double>(std::count_if(history.begin(), history.end(), [](const Trial& trial) {
+      return std::holds_alternative<OutOfMemory>(*trial.outcome);
+    }));
+  };
+  std::vector<double> bayes;
+  std::vector<double> random;
+  std::vector<double> to_best;
+  for (std::uint64_t seed = 1; seed <= 7; ++seed) {
+    bayes.push_back(failures(StrategyKind::kBayes, seed));
+    random.push_back(failures(StrategyKind::kRandom, seed));
+    to_best.push_back(
+        trials_to_best(problem, problem.drive(StrategyKind::kBayes, seed, 30, answer), optimum_of(problem, true)));
+  }
+  for (auto v : bayes) std::cerr << v << ' '; std::cerr << '\n'; for (auto v : random) std::cerr << v << ' '; std::cerr << '\n'; for (auto v : to_best) std::cerr << v << ' '; std::cerr << '\n';
+  for (const Trial& t : problem.drive(StrategyKind::kBayes, 1, 30, answer)) std::cerr << t.proposal.configuration.text() << ' ' << status_text(*t.outcome) << ' ' << value_of(t, problem.session.objective).value_or(0) << '\n';
+  EXPECT_LE(median(bayes), 0.6 * median(random));
+  EXPECT_LE(median(to_best), 20.0);
+}
+
+TEST(Bayes, GoesOnWhenNothingHasRunYet) {
+  const Problem problem(plain_session(kSpace));
+  const auto answer = [](const Configuration&) -> Outcome { return Failed{FailureReason::kCrash, 1, ""}; };
+  const History history = problem.drive(StrategyKind::kBayes, 1, 8, answer);
+  EXPECT_EQ(history.size(), 8u);
+}
+
+TEST(Bayes, TakesValuesThatAreNotPositive) {
+  const Problem problem(plain_session(kSpace));
+  const auto answer = [&](const Configuration& c) { return measured(problem.session, speed(c) - 500.0); };
+  const History history = problem.drive(StrategyKind::kBayes, 1, 30, answer);
+  EXPECT_LE(trials_to_best(problem, history, optimum_of(problem, false) - 500.0), 25);
+}
+
+TEST(Bayes, KeepsItsHyperparametersWithTheProposal) {
+  const Problem problem(plain_session(kSpace));
+  const auto answer = [&](const Configuration& c) { return measured(problem.session, speed(c)); };
+  const History history = problem.drive(StrategyKind::kBayes, 1, 6, answer);
+  EXPECT_TRUE(history[2].proposal.hyperparameters.empty());   // of the spread
+  ASSERT_EQ(history[3].proposal.hyperparameters.size(), 6u);  // four lengthscales, signal, noise
+  ASSERT_TRUE(history[5].proposal.predicted_value);
+  EXPECT_GT(*history[5].proposal.predicted_value, 0.0);
+}
+
+TEST(Bayes, SpreadsItsFirstTrials) {
+  const Problem problem(plain_session(R"({"x": {"min": 0, "max": 10}})"));
+  const auto answer = [&](const Configuration&) { return measured(problem.session, 1.0); };
+  const History history = problem.drive(StrategyKind::kBayes, 1, 3, answer);
+  std::vector<std::string> asked = texts(history);
+  EXPECT_EQ(asked.front(), "x=5");
+  std::sort(asked.begin(), asked.end());
+  EXPECT_EQ(asked, (std::vector<std::string>{"x=0", "x=10", "x=5"}));
+}
+
+TEST(Bayes, AsksElsewhereThanWhatIsBelieved) {
+  // Told nothing in between, each ask sees the others as measured at their mean: four asks do not crowd.
+  const Problem problem(plain_session(R"({"x": {"min": 0, "max": 40}})"));
+  const auto answer = [&](const Configuration& c) {
+    const double x = as_number(*c.find("x"));
+    return measured(problem.session, 10.0 + std::sin(0.3 * x));
+  };
+  const auto strategy = problem.strategy(StrategyKind::kBayes, 1);
+  const ManualClock clock;
+  Tuner tuner(problem.session, problem.candidates, *strategy, clock, problem.drive(StrategyKind::kBayes, 1, 5, answer));
+  std::vector<double> asked;
+  for (int i = 0; i < 4; ++i) asked.push_back(as_number(*tuner.ask()->proposal.configuration.find("x")));
+  std::sort(asked.begin(), asked.end());
+  EXPECT_GE(asked.back() - asked.front(), 5.0);
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,101 @@
+#pragma once
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "krigtune/core/clock.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "krigtune/runner/runner.h"
+#include "krigtune/tuner/tuner.h"
+
+namespace krigtune {
+
+/// A directory of its own, removed at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "krigtune-test-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A session without workload over the given block "space", its objective "speed" (or "cost", minimised).
+inline Session plain_session(const std::string& space, bool maximize = true) {
+  Session session;
+  JobFacts facts;
+  facts.well_known = false;
+  session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts);
+  const std::string metric = maximize ? "speed" : "cost";
+  session.objective = {metric, maximize, metric};
+  session.runner.kind = RunnerKind::kReplay;  // the runner without files
+  return session;
+}
+
+inline Outcome measured(const Session& session, double value) {
+  Measured result;
+  result.metrics[session.objective.field] = value;
+  return result;
+}
+
+/// Answers by a function and counts.
+class FakeRunner final : public Runner {
+ public:
+  using Answer = std::function<Outcome(const Configuration&)>;
+  explicit FakeRunner(Answer answer) : answer_(std::move(answer)) {}
+  Outcome run(const Configuration& configuration, const std::filesystem::path&) override {
+    asked.push_back(configuration);
+    return answer_(configuration);
+  }
+  std::vector<Configuration> asked;
+
+ private:
+  Answer answer_;
+};
+
+/// Session, memory filter and candidates, which refer to each other.
+struct Problem {
+  explicit Problem(Session the_session)
+      : session(std::move(the_session)), filter(session), candidates(session, filter) {}
+  Problem(const Problem&) = delete;
+  Problem& operator=(const Problem&) = delete;
+
+  std::unique_ptr<Strategy> strategy(StrategyKind kind, std::uint64_t seed, int trials = 30) const {
+    return make_strategy(kind, session, candidates, {seed, trials});
+  }
+  /// Asks and tells up to `trials` times, one trial at a time.
+  History drive(StrategyKind kind, std::uint64_t seed, int trials, const FakeRunner::Answer& answer,
+                History history = {}) const {
+    const auto asked = strategy(kind, seed, trials);
+    const ManualClock clock;
+    Tuner tuner(session, candidates, *asked, clock, std::move(history));
+    while (static_cast<int>(tuner.history().size()) < trials) {
+      const std::optional<Trial> trial = tuner.ask();
+      if (!trial) break;
+      tuner.tell(trial->number, answer(trial->proposal.configuration), 0.0);
+    }
+    return tuner.history();
+  }
+
+  Session session;
+  MemoryFilter filter;
+  Candidates candidates;
+};
+
+inline std::vector<std::string> texts(const History& history) {
+  std::vector<std::string> result;
+  for (const Trial& trial : history) result.push_back(trial.proposal.configuration.text());
+  return result;
+}
+
+}  // namespace krigtune

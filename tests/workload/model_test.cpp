@@ -1,0 +1,146 @@
+#include "krigtune/workload/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+
+namespace krigtune {
+namespace {
+
+ModelSpec read(const std::string& json) { return read_model(parse_json(json, "s.json"), "s.json", "/workload/model"); }
+
+std::string error_of(const std::string& json) {
+  try {
+    read(json);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Published sizes: the sums over the released checkpoints' tensors.
+TEST(ParameterCount, IsThatOfTheReleasedCheckpoints) {
+  const std::pair<const char*, std::int64_t> kPublished[] = {
+      {"gpt2-124m", 124'439'808},    {"gpt2-350m", 354'823'168},      {"gpt2-774m", 774'030'080},
+      {"gpt2-1.5b", 1'557'611'200},  {"llama-7b", 6'738'415'616},     {"llama-13b", 13'015'864'320},
+      {"llama-2-7b", 6'738'415'616}, {"llama-2-13b", 13'015'864'320}, {"llama-2-70b", 68'976'648'192},
+      {"llama-3-8b", 8'030'261'248}, {"llama-3-70b", 70'553'706'496},
+  };
+  for (const auto& [name, count] : kPublished) EXPECT_EQ(parameter_count(model_preset(name)), count) << name;
+  EXPECT_EQ(std::size(kPublished), model_preset_names().size());
+}
+
+// Tensor by tensor, as a checkpoint of a small GPT would list them.
+TEST(ParameterCount, IsTheSumOverTheTensors) {
+  const ModelSpec model = read(R"({"layers": 3, "hidden": 8, "heads": 2, "vocab": 11, "seq_len": 5})");
+  std::int64_t sum = 11 * 8 + 5 * 8;  // token and position tables
+  for (int layer = 0; layer < 3; ++layer) {
+    sum += 8 + 8;        // norm
+    sum += 8 * 24 + 24;  // q, k, v
+    sum += 8 * 8 + 8;    // output of attention
+    sum += 8 + 8;        // norm
+    sum += 8 * 32 + 32;  // up
+    sum += 32 * 8 + 8;   // down
+  }
+  sum += 8 + 8;  // last norm; the head is the token table
+  EXPECT_EQ(parameter_count(model), sum);
+}
+
+TEST(ParameterCount, FollowsEveryChoice) {
+  ModelSpec model = read(R"({"layers": 2, "hidden": 8, "heads": 4, "vocab": 11, "seq_len": 5})");
+  const std::int64_t plain = parameter_count(model);
+  ModelSpec other = model;
+  other.tied_embeddings = false;
+  EXPECT_EQ(parameter_count(other) - plain, 11 * 8);
+  other = model;
+  other.positions = Positions::kRotary;
+  EXPECT_EQ(parameter_count(other) - plain, -5 * 8);
+  other = model;
+  other.gated_mlp = true;
+  EXPECT_EQ(parameter_count(other) - plain, 2 * (8 * 32 + 32));
+  other = model;
+  other.kv_heads = 1;  // k and v shrink from 8 to 2 rows each
+  EXPECT_EQ(parameter_count(other) - plain, -2 * 2 * (6 * 8 + 6));
+}
+
+// Multiply-adds counted one matrix and one position at a time, backward twice the forward.
+double counted_flops(const ModelSpec& m) {
+  const double kv = static_cast<double>(m.hidden / m.heads * m.kv_heads);
+  const auto h = static_cast<double>(m.hidden);
+  const auto f = static_cast<double>(m.ffn_hidden);
+  double forward = 0.0;
+  for (std::int64_t position = 1; position <= m.seq_len; ++position) {
+    for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+      forward += 2.0 * h * (h + 2.0 * kv) + 2.0 * h * h;         // projections
+      forward += 2.0 * h * static_cast<double>(position) * 2.0;  // scores and mixture over the past
+      forward += 2.0 * h * f * (m.gated_mlp ? 3.0 : 2.0);        // MLP
+    }
+    forward += 2.0 * h * static_cast<double>(m.vocab);  // head
+  }
+  return 3.0 * forward;
+}
+
+TEST(ModelFlops, AreTheCausalMatrixProductsForwardAndBackward) {
+  for (const char* name : {"gpt2-124m", "llama-2-70b", "llama-3-8b"}) {
+    const ModelSpec model = model_preset(name);
+    EXPECT_NEAR(model_flops(model, 3) / (3.0 * counted_flops(model)), 1.0, 1e-9) << name;
+  }
+}
+
+// Narayanan et al. 2021, eq. 3 without recomputation: 72 B s L h^2 (1 + s / (6 h) + V / (12 L h)), full attention.
+TEST(ModelFlops, DifferFromTheFullAttentionFormulaByTheUpperTriangle) {
+  const ModelSpec m = model_preset("gpt2-1.5b");
+  const auto s = static_cast<double>(m.seq_len), l = static_cast<double>(m.layers), h = static_cast<double>(m.hidden);
+  const double full = 72.0 * s * l * h * h * (1.0 + s / (6.0 * h) + static_cast<double>(m.vocab) / (12.0 * l * h));
+  const double upper_triangle = 12.0 * l * h * s * (s - 1.0) / 2.0;
+  EXPECT_NEAR(model_flops(m, 1) / (full - upper_triangle), 1.0, 1e-12);
+}
+
+TEST(Model, TakesTheDefaultsOfTheSessionFile) {
+  const ModelSpec model = read(R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "seq_len": 16})");
+  EXPECT_EQ(model.kv_heads, 4);
+  EXPECT_EQ(model.ffn_hidden, 256);
+  EXPECT_FALSE(model.gated_mlp);
+  EXPECT_TRUE(model.tied_embeddings);
+  EXPECT_EQ(model.positions, Positions::kLearned);
+  EXPECT_EQ(model.norm, Norm::kLayerNorm);
+}
+
+TEST(Model, OfAPresetMayBeOverridden) {
+  const ModelSpec model = read(R"({"preset": "GPT2-XL", "seq_len": 512, "hidden": 800})");
+  EXPECT_EQ(model.layers, 48);
+  EXPECT_EQ(model.seq_len, 512);
+  EXPECT_EQ(model.ffn_hidden, 3200) << "derived from the width that was given";
+  EXPECT_EQ(read(R"({"preset": "llama-7b", "heads": 64})").ffn_hidden, 11008);
+}
+
+TEST(Model, SurvivesWritingAndReading) {
+  for (const std::string& name : model_preset_names()) {
+    EXPECT_EQ(read(to_json(model_preset(name)).dump()), model_preset(name)) << name;
+  }
+}
+
+TEST(Model, IsRefusedInOneClearLine) {
+  EXPECT_EQ(error_of(R"({"preset": "llama-7c"})"),
+            "s.json: /workload/model/preset: unknown model preset 'llama-7c'; did you mean 'llama-7b'?");
+  EXPECT_EQ(error_of(R"({"hf_config": "config.json"})"),
+            "s.json: /workload/model/hf_config: is not supported yet; write the sizes, or name a \"preset\"");
+  EXPECT_EQ(error_of(R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 100})"),
+            "s.json: /workload/model/seq_len: is missing; add it, or name a \"preset\"");
+  EXPECT_EQ(error_of(R"({"preset": "gpt2", "layers": 0})"),
+            "s.json: /workload/model/layers: 0 is no size of a model; write an integer from 1 to 100000");
+  EXPECT_EQ(error_of(R"({"preset": "gpt2", "heads": 7})"),
+            "s.json: /workload/model/heads: hidden 768 is no multiple of 7 heads; mend one of them");
+  EXPECT_EQ(error_of(R"({"preset": "gpt2", "kv_heads": 5})"),
+            "s.json: /workload/model/kv_heads: 12 heads are no multiple of 5 kv_heads; mend one of them");
+  EXPECT_EQ(error_of(R"({"preset": "gpt2", "positions": "rotaty"})"),
+            "s.json: /workload/model/positions: unknown value 'rotaty'; did you mean 'rotary'?");
+  EXPECT_EQ(error_of(R"({"preset": "gpt2", "layer": 3})"),
+            "s.json: /workload/model/layer: unknown key; did you mean 'layers'?");
+}
+
+}  // namespace
+}  // namespace krigtune

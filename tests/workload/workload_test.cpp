@@ -1,0 +1,48 @@
+#include "krigtune/workload/workload.h"
+
+#include <gtest/gtest.h>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+
+namespace krigtune {
+namespace {
+
+Workload read(const std::string& json) { return read_workload(parse_json(json, "s.json"), "s.json", "/workload"); }
+
+TEST(Workload, ReadsItsBlock) {
+  const Workload workload =
+      read(R"({"model": {"preset": "gpt2"}, "precision": "bf16", "optimizer": "sgd", "train_batch_size": 512})");
+  EXPECT_EQ(workload.model, model_preset("gpt2-124m"));
+  EXPECT_EQ(workload.precision, Precision::kBf16);
+  EXPECT_EQ(workload.optimizer, OptimizerKind::kSgd);
+  EXPECT_EQ(workload.train_batch_size, 512);
+}
+
+TEST(Workload, LeavesTheBatchFreeUnlessStated) {
+  EXPECT_EQ(read(R"({"model": {"preset": "gpt2"}})").train_batch_size, std::nullopt);
+}
+
+TEST(Workload, SurvivesWritingAndReading) {
+  for (const char* precision : {"fp32", "fp16", "bf16"}) {
+    for (const char* optimizer : {"adamw", "sgd"}) {
+      const Json json = {{"model", to_json(model_preset("llama-7b"))},
+                         {"precision", precision},
+                         {"optimizer", optimizer},
+                         {"train_batch_size", 64}};
+      EXPECT_EQ(to_json(read(json.dump())), json);
+    }
+  }
+  const Workload free = read(R"({"model": {"preset": "gpt2"}})");
+  EXPECT_EQ(to_json(read(to_json(free).dump())), to_json(free));
+}
+
+TEST(Workload, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(read("{}"), UserError);
+  EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "train_batch_size": 0})"), UserError);
+  EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "precision": "fp8"})"), UserError);
+  EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "batch": 8})"), UserError);
+}
+
+}  // namespace
+}  // namespace krigtune
