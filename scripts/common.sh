@@ -24,7 +24,7 @@ is_installed() { [[ "$(dpkg-query --show --showformat='${db:Status-Abbrev}' "$1"
 
 # apt_get ARGUMENT...: as root, or through sudo.
 apt_get() {
-  local command=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 "$@")
+  local command=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@")
   if [[ $EUID -ne 0 ]]; then
     command=(sudo "${command[@]}")
   fi

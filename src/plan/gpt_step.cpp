@@ -9,7 +9,8 @@ std::vector<std::vector<int>> unit_uses(const ParameterTable& table) {
                     b.norm2_bias, b.up_weight, b.up_bias, b.down_weight, b.down_bias});
   }
   uses.push_back({table.final_gain, table.final_bias, table.table});
-  for (std::size_t forward = uses.size(); forward > 0; --forward) uses.push_back(uses[forward - 1]);
+  const std::vector<std::vector<int>> backward(uses.rbegin(), uses.rend());
+  uses.insert(uses.end(), backward.begin(), backward.end());
   return uses;
 }
 

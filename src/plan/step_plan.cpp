@@ -1,106 +1,52 @@
 #include "krigtune/plan/step_plan.h"
 
-#include <cassert>
+#include <array>
 
 namespace krigtune {
+namespace {
+
+// In the order of the enumerators.
+constexpr std::array<const char*, kTermCount> kTermNames = {
+    "parameters", "gradients", "optimizer_state", "gathered_parameters", "reduce_buckets", "activations",
+    "logits",     "workspace", "inputs"};
+constexpr std::array<const char*, kOpKindCount> kOpKindNames = {"load_batch",
+                                                                "zero",
+                                                                "embedding_forward",
+                                                                "embedding_backward",
+                                                                "layer_norm_forward",
+                                                                "layer_norm_backward",
+                                                                "linear_forward",
+                                                                "linear_backward_input",
+                                                                "linear_backward_weight",
+                                                                "attention_forward",
+                                                                "attention_backward",
+                                                                "gelu_forward",
+                                                                "gelu_backward",
+                                                                "add",
+                                                                "cross_entropy",
+                                                                "accumulate",
+                                                                "adamw",
+                                                                "all_reduce",
+                                                                "reduce_scatter",
+                                                                "all_gather"};
+constexpr std::array<const char*, 3> kPhaseNames = {"forward", "backward", "optimizer"};
+
+static_assert(kTermCount == static_cast<int>(Term::kInputs) + 1);
+static_assert(kOpKindCount == static_cast<int>(OpKind::kAllGather) + 1);
+
+}  // namespace
 
 std::int64_t size_bytes(DType type) {
-  switch (type) {
-    case DType::kFp32:
-    case DType::kInt32:
-      return 4;
-  }
-  assert(false);
-  return 0;
+  static_assert(sizeof(float) == 4 && sizeof(std::int32_t) == 4);
+  return type == DType::kFp32 ? sizeof(float) : sizeof(std::int32_t);
 }
 
-const char* to_string(Term term) {
-  switch (term) {
-    case Term::kParameters:
-      return "parameters";
-    case Term::kGradients:
-      return "gradients";
-    case Term::kOptimizerState:
-      return "optimizer_state";
-    case Term::kGatheredParameters:
-      return "gathered_parameters";
-    case Term::kReduceBuckets:
-      return "reduce_buckets";
-    case Term::kActivations:
-      return "activations";
-    case Term::kLogits:
-      return "logits";
-    case Term::kWorkspace:
-      return "workspace";
-    case Term::kInputs:
-      return "inputs";
-  }
-  assert(false);
-  return "";
-}
-
-const char* to_string(OpKind kind) {
-  switch (kind) {
-    case OpKind::kLoadBatch:
-      return "load_batch";
-    case OpKind::kZero:
-      return "zero";
-    case OpKind::kEmbeddingForward:
-      return "embedding_forward";
-    case OpKind::kEmbeddingBackward:
-      return "embedding_backward";
-    case OpKind::kLayerNormForward:
-      return "layer_norm_forward";
-    case OpKind::kLayerNormBackward:
-      return "layer_norm_backward";
-    case OpKind::kLinearForward:
-      return "linear_forward";
-    case OpKind::kLinearBackwardInput:
-      return "linear_backward_input";
-    case OpKind::kLinearBackwardWeight:
-      return "linear_backward_weight";
-    case OpKind::kAttentionForward:
-      return "attention_forward";
-    case OpKind::kAttentionBackward:
-      return "attention_backward";
-    case OpKind::kGeluForward:
-      return "gelu_forward";
-    case OpKind::kGeluBackward:
-      return "gelu_backward";
-    case OpKind::kAdd:
-      return "add";
-    case OpKind::kCrossEntropy:
-      return "cross_entropy";
-    case OpKind::kAccumulate:
-      return "accumulate";
-    case OpKind::kAdamW:
-      return "adamw";
-    case OpKind::kAllReduce:
-      return "all_reduce";
-    case OpKind::kReduceScatter:
-      return "reduce_scatter";
-    case OpKind::kAllGather:
-      return "all_gather";
-  }
-  assert(false);
-  return "";
-}
+const char* to_string(Term term) { return kTermNames[static_cast<std::size_t>(term)]; }
+const char* to_string(OpKind kind) { return kOpKindNames[static_cast<std::size_t>(kind)]; }
+const char* to_string(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
 bool is_collective(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kAllGather;
-}
-
-const char* to_string(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kOptimizer:
-      return "optimizer";
-  }
-  assert(false);
-  return "";
 }
 
 }  // namespace krigtune

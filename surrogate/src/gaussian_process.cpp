@@ -96,7 +96,8 @@ void GaussianProcess::State::factorise(const VectorXd& outputs) {
   alpha = triangle.transpose().solve(triangle.solve(outputs));
 }
 
-GaussianProcess::GaussianProcess(std::unique_ptr<Kernel> kernel, GpOptions options) : state_(new State) {
+GaussianProcess::GaussianProcess(std::unique_ptr<Kernel> kernel, GpOptions options)
+    : state_(std::make_unique<State>()) {
   options.validate();
   state_->kernel = std::move(kernel);
   state_->options = options;

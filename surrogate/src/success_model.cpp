@@ -78,7 +78,7 @@ VectorXd SuccessModel::State::variance(const Points& x) const {
          options.slope_stddev * options.slope_stddev * from_centre(x).rowwise().squaredNorm().array();
 }
 
-SuccessModel::SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options) : state_(new State) {
+SuccessModel::SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options) : state_(std::make_unique<State>()) {
   assert(options.signal_stddev > 0.0 && options.lengthscale > 0.0 && options.offset_stddev >= 0.0 &&
          options.slope_stddev >= 0.0);
   state_->kernel = std::move(kernel);

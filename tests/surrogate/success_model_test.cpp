@@ -54,28 +54,38 @@ TEST(SuccessModel, AfterOneOutcomeIsNearTheExactIntegral) {
   }
 }
 
-TEST(SuccessModel, AfterOneOutcomeIsLaplacesApproximation) {
-  // One latent with variance v: the mode solves f = m + v t sigmoid(-t f), found here by bisection; the variance is
-  // 1 / (1 / v + pi (1 - pi)).
-  const Points x = Points::zero(1, 2, 1);
-  const Real v = 5.0L;
-  for (const Real prior : {-30.0L, -1.0L, 0.5L, 40.0L}) {
-    for (const bool succeeded : {false, true}) {
-      const Real t = succeeded ? 1 : -1;
-      Real low = -100;
-      Real high = 100;
-      for (int i = 0; i < 200; ++i) {
-        const Real f = (low + high) / 2;
-        (f < prior + v * t * sigmoid(-t * f) ? low : high) = f;
-      }
-      const Real pi = sigmoid(low);
-      SuccessModel model = make_model();
-      const VectorXd mean = VectorXd::Constant(1, static_cast<double>(prior));
-      model.fit(x, mean, {succeeded});
-      const auto want = static_cast<double>(averaged(low, 1 / (1 / v + pi * (1 - pi))));
-      EXPECT_LE(std::abs(model.probability(x, mean)[0] - want), 1e-10) << static_cast<double>(prior) << succeeded;
-    }
+/// `count` equal outcomes at one point are one latent with prior variance v: its mode solves
+/// f = m + count v t sigmoid(-t f), found by bisection; its variance is 1 / (1 / v + count pi (1 - pi)).
+double repeated_outcome(Real prior, Real v, int count, bool succeeded) {
+  const Real t = succeeded ? 1 : -1;
+  Real low = -1000;
+  Real high = 1000;
+  for (int i = 0; i < 200; ++i) {
+    const Real f = (low + high) / 2;
+    (f < prior + count * v * t * sigmoid(-t * f) ? low : high) = f;
   }
+  return static_cast<double>(averaged(low, 1 / (1 / v + count * sigmoid(low) * sigmoid(-low))));
+}
+
+void expect_repeated_outcome(double prior, int count, bool succeeded) {
+  SuccessModel model = make_model();
+  const Points x = Points::zero(count, 2, 1);
+  const VectorXd mean = VectorXd::Constant(count, prior);
+  model.fit(x, mean, std::vector<bool>(static_cast<std::size_t>(count), succeeded));
+  const double want = repeated_outcome(prior, 5.0L, count, succeeded);
+  EXPECT_LE(std::abs(model.probability(x, mean)[0] - want), 1e-10) << prior << " " << count << " " << succeeded;
+}
+
+TEST(SuccessModel, AfterOneOutcomeIsLaplacesApproximation) {
+  for (const double prior : {-30.0, -1.0, 0.5, 40.0})
+    for (const bool succeeded : {false, true}) expect_repeated_outcome(prior, 1, succeeded);
+}
+
+TEST(SuccessModel, FindsTheModeWhereAFullNewtonStepOvershoots) {
+  // At the prior's logit of -10 the curvature is nearly nothing: a full step goes to +90, where it is nothing too,
+  // and the next one comes back.
+  expect_repeated_outcome(-10.0, 20, true);
+  expect_repeated_outcome(10.0, 20, false);
 }
 
 /// Laplace's approximation with explicit inverses (R&W eq. 3.24) and a slow fixed-point iteration for the mode.

@@ -21,11 +21,19 @@ struct TrainingOptions {
   bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
 };
 
+/// Seconds within one step that collectives took on one rank, from the moment at which the data of all ranks were ready.
+struct CollectiveTimes {
+  double all_reduce_s = 0.0;
+  double reduce_scatter_s = 0.0;
+  double all_gather_s = 0.0;
+};
+
 /// One optimizer step as it was executed.
 struct StepResult {
   double step_time_s = 0.0;     ///< from all ranks started to all ranks done
   double exposed_comm_s = 0.0;  ///< compute stream stalled on collectives, largest over ranks
   double loss = 0.0;            ///< mean over ranks and micro-steps, before the update
+  CollectiveTimes collectives;  ///< of rank 0
 };
 
 /// Trains the plan's model on CPU ranks: N ranks as threads of this process, each with an arena of the planned size and

@@ -35,6 +35,7 @@ std::vector<Stream> RankExecutor::streams() const {
 void RankExecutor::begin_step(const StepContext& context) {
   context_ = context;
   exposed_comm_s_ = 0.0;
+  collective_times_ = {};
   lifetimes_.begin_step();
   for (auto& counter : done_) counter.store(0, std::memory_order_relaxed);
 }
@@ -94,17 +95,26 @@ void RankExecutor::execute(const BoundOperation& bound) {
 void RankExecutor::communicate(const BoundOperation& bound) {
   Communicator& communicator = *communicators_[index_of(bound.operation->stream)];
   const Collective collective{bound.segments, bound.operation->wire_bytes};
+  CollectiveTimes& times = collective_times_[index_of(bound.operation->stream)];
+  const auto timed = [&](double ready_s, double& total_s) { total_s += clock_.now_s() - ready_s; };
   switch (bound.operation->kind) {
     case OpKind::kAllReduce:
-      communicator.all_reduce(collective);
-      break;
+      return timed(communicator.all_reduce(collective), times.all_reduce_s);
     case OpKind::kReduceScatter:
-      communicator.reduce_scatter(collective);
-      break;
+      return timed(communicator.reduce_scatter(collective), times.reduce_scatter_s);
     default:
-      communicator.all_gather(collective);
-      break;
+      return timed(communicator.all_gather(collective), times.all_gather_s);
   }
+}
+
+CollectiveTimes RankExecutor::collective_times() const {
+  CollectiveTimes sum;
+  for (const CollectiveTimes& times : collective_times_) {
+    sum.all_reduce_s += times.all_reduce_s;
+    sum.reduce_scatter_s += times.reduce_scatter_s;
+    sum.all_gather_s += times.all_gather_s;
+  }
+  return sum;
 }
 
 }  // namespace krigtune

@@ -31,6 +31,8 @@ class RankExecutor {
 
   /// How long the compute stream was stalled in the last step: by waits for other streams, and by its own collectives.
   double exposed_comm_s() const { return exposed_comm_s_; }
+  /// Of the last step.
+  CollectiveTimes collective_times() const;
 
  private:
   void wait_for(const Dependency& dependency) const;
@@ -45,6 +47,7 @@ class RankExecutor {
   StepContext context_;
   std::array<std::atomic<std::int32_t>, kStreamCount> done_{};  ///< operations done in this step, by stream
   double exposed_comm_s_ = 0.0;
+  std::array<CollectiveTimes, kStreamCount> collective_times_;  ///< each stream adds to its own
 };
 
 }  // namespace krigtune

@@ -9,7 +9,7 @@ namespace krigtune {
 
 /// What a kernel needs to know besides its operands.
 struct StepContext {
-  TrainingOptions options;
+  TrainingOptions options{};
   std::int64_t step = 0;  ///< optimizer steps done before this one
   std::int64_t rank = 0;
   std::int64_t ranks = 1;

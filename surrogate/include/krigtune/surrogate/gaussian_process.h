@@ -40,9 +40,9 @@ struct Prediction {
   Eigen::VectorXd variance;  ///< of the noise-free function
 };
 
-/// Gaussian-process regression, outputs standardised inside, constant mean, MAP hyperparameters (Rasmussen & Williams
-/// 2006, ch. 2 and 5). Hyperparameters as one vector: the kernel's log_theta, then log noise stddev (of standardised
-/// outputs).
+/// Gaussian-process regression, outputs standardised inside (values that do not differ are only shifted), constant
+/// mean, MAP hyperparameters (Rasmussen & Williams 2006, ch. 2 and 5). Hyperparameters as one vector: the kernel's
+/// log_theta, then log noise stddev (of standardised outputs).
 class GaussianProcess {
  public:
   explicit GaussianProcess(std::unique_ptr<Kernel> kernel, GpOptions options = {});

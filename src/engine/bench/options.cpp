@@ -1,0 +1,107 @@
+#include "bench/options.h"
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <map>
+#include <sstream>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/text.h"
+
+namespace krigtune {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* kSeeHelp = "see krigtune-bench --help";
+
+po::options_description declare() {
+  po::options_description declared("Options", 110);
+  auto add = declared.add_options();
+  add("config", po::value<std::string>()->value_name("C.json"),
+      "what to train: workload, cluster, memory as in a session, and configuration");
+  add("json", "one JSON document on stdout, whatever happens");
+  add("steps", po::value<std::int64_t>()->value_name("N"), "exactly N optimizer steps in all, warm-up included");
+  add("warmup-s", po::value<double>()->value_name("S"), "warm up for S seconds and at least 3 steps (default 2)");
+  add("measure-s", po::value<double>()->value_name("S"),
+      "measure for at most S seconds; less once the median is known to 1 % (default 10)");
+  add("memory-limit", po::value<double>()->value_name("GIB"), "per rank, in place of the config's limit_gib");
+  add("device", po::value<std::string>()->value_name("auto|cpu|cuda"), "where to train (default auto)");
+  add("seed", po::value<std::uint64_t>()->value_name("N"), "of the initial values and the corpus (default 1)");
+  add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
+  add("help", "this text");
+  add("version", "the version");
+  return declared;
+}
+
+po::variables_map parse(const std::vector<std::string>& arguments) {
+  const po::options_description declared = declare();
+  po::variables_map given;
+  try {
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(arguments).options(declared).positional({}).style(style).run(), given);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> known;
+    for (const auto& option : declared.options()) known.push_back("--" + option->long_name());
+    throw UserError(fmt::format("unknown option '{}'", error.get_option_name()),
+                    suggestion(error.get_option_name(), known));
+  } catch (const po::error& error) {
+    throw UserError(error.what(), kSeeHelp);
+  }
+  return given;
+}
+
+template <class T>
+std::optional<T> find(const po::variables_map& given, const char* name) {
+  if (given.count(name) == 0) return std::nullopt;
+  return given[name].as<T>();
+}
+
+void require(bool good, const char* option, const char* what) {
+  if (!good) throw UserError(fmt::format("--{} {}", option, what), kSeeHelp);
+}
+
+DeviceChoice device_from(const std::string& text) {
+  const std::map<std::string, DeviceChoice> known = {
+      {"auto", DeviceChoice::kAuto}, {"cpu", DeviceChoice::kCpu}, {"cuda", DeviceChoice::kCuda}};
+  const auto found = known.find(text);
+  if (found == known.end()) throw UserError(fmt::format("--device '{}' is not known", text), "use auto, cpu or cuda");
+  return found->second;
+}
+
+}  // namespace
+
+BenchOptions parse_options(const std::vector<std::string>& arguments) {
+  const po::variables_map given = parse(arguments);
+  BenchOptions options;
+  options.help = given.count("help") > 0;
+  options.version = given.count("version") > 0;
+  options.probe = given.count("probe") > 0;
+  options.json = given.count("json") > 0;
+  options.config = find<std::string>(given, "config").value_or("");
+  options.measure.steps = find<std::int64_t>(given, "steps");
+  options.measure.warmup_s = find<double>(given, "warmup-s").value_or(options.measure.warmup_s);
+  options.measure.measure_s = find<double>(given, "measure-s").value_or(options.measure.measure_s);
+  options.memory_limit_gib = find<double>(given, "memory-limit");
+  options.device = device_from(find<std::string>(given, "device").value_or("auto"));
+  options.seed = find<std::uint64_t>(given, "seed").value_or(options.seed);
+  require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
+  require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
+  require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");
+  require(!options.memory_limit_gib || *options.memory_limit_gib > 0.0, "memory-limit", "needs more than 0");
+  const bool trains = !options.help && !options.version && !options.probe;
+  require(!trains || !options.config.empty(), "config", "is needed");
+  return options;
+}
+
+std::string help_text() {
+  std::ostringstream text;
+  text << "krigtune-bench --config C.json [options]: trains one configuration for a while and says how fast it was.\n\n"
+       << declare()
+       << "\nExit codes: 0 ok, 2 bad input, 10 does not fit in memory (nothing was run), 11 memory could not be had,\n"
+          "14 the loss is no number, 77 no GPU.\n";
+  return text.str();
+}
+
+}  // namespace krigtune

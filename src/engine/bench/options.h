@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+
+namespace krigtune {
+
+enum class DeviceChoice { kAuto, kCpu, kCuda };
+
+/// The command line of krigtune-bench.
+struct BenchOptions {
+  std::filesystem::path config;
+  bool json = false;
+  MeasureOptions measure;
+  std::optional<double> memory_limit_gib;
+  DeviceChoice device = DeviceChoice::kAuto;
+  std::uint64_t seed = 1;
+  bool probe = false;
+  bool help = false;
+  bool version = false;
+};
+
+/// `arguments` without the program's name. Throws UserError.
+BenchOptions parse_options(const std::vector<std::string>& arguments);
+
+std::string help_text();
+
+}  // namespace krigtune

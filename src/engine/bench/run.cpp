@@ -1,0 +1,162 @@
+#include "bench/run.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <new>
+#include <ostream>
+
+#include "bench/bench_result.h"
+#include "bench/options.h"
+#include "bench/probe.h"
+#include "krigtune/core/error.h"
+#include "krigtune/plan/build_plan.h"
+
+namespace krigtune {
+namespace {
+
+// Exit codes: docs of krigtune-bench. 128 + n are signals.
+constexpr int kBadInput = 2;
+constexpr int kEnvironmentLacks = 3;
+constexpr int kInternal = 4;
+constexpr int kPredictedOutOfMemory = 10;
+constexpr int kOutOfMemory = 11;
+constexpr int kNumericalFailure = 14;
+constexpr int kNoDevice = 77;
+
+std::int64_t process_peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  constexpr std::int64_t kKibibyte = 1024;
+  return usage.ru_maxrss * kKibibyte;
+}
+
+std::array<CollectiveUse, 3> collectives_of(const StepPlan& plan) {
+  std::array<CollectiveUse, 3> uses;
+  uses[0].name = "all_reduce";
+  uses[1].name = "reduce_scatter";
+  uses[2].name = "all_gather";
+  for (const Operation& operation : plan.operations) {
+    if (!is_collective(operation.kind)) continue;
+    const bool gathers = operation.kind == OpKind::kAllGather;
+    CollectiveUse& use = uses[gathers ? 2 : operation.kind == OpKind::kReduceScatter ? 1 : 0];
+    ++use.count;
+    use.wire_bytes += operation.wire_bytes;
+    for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
+      use.bytes += operation.operands[i].range.elems * size_bytes(DType::kFp32);
+    }
+  }
+  return uses;
+}
+
+PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOptions& options) {
+  PlannedJob planned;
+  planned.job = job;
+  planned.memory = explain(plan);
+  planned.limit = options.memory_limit_gib ? from_gib(*options.memory_limit_gib)
+                                           : memory_limit_per_rank(job.memory, job.cluster);
+  planned.samples = plan.samples();
+  planned.collectives = collectives_of(plan);
+  return planned;
+}
+
+TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock) {
+  TrainingOptions training;
+  training.seed = options.seed;
+  Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock, training);
+  TrainedJob trained;
+  trained.measurement = measure([&] { return trainer.step(); }, clock, options.measure);
+  trained.arena_peak_bytes = trainer.arena_peak_bytes();
+  trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
+  return trained;
+}
+
+BenchEnding ending_of(const PlannedJob& planned) {
+  return {kPredictedOutOfMemory, "oom", "predicted",
+          fmt::format("needs {} a rank and may use {}: {} bytes are missing; nothing was run",
+                      to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.missing_bytes())};
+}
+
+void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult& result) {
+  if (options.device == DeviceChoice::kCuda) {
+    const GpuProbe probe = probe_gpus();
+    result.ending = {kNoDevice, "failed", "environment",
+                     "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) +
+                         "; use --device cpu"};
+    return;
+  }
+  const TrainingJob job = load_job(options.config);
+  StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
+  result.planned = plan_job(job, plan, options);
+  PlannedJob& planned = *result.planned;
+  if (planned.missing_bytes() > 0) {
+    result.ending = ending_of(planned);
+    return;
+  }
+  result.trained = train(std::move(plan), planned, options, clock);
+  const Measurement& m = result.trained->measurement;
+  planned.collectives[0].time_s = m.collectives.all_reduce_s;
+  planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
+  planned.collectives[2].time_s = m.collectives.all_gather_s;
+  if (m.diverged) {
+    result.ending = {kNumericalFailure, "failed", "bad_result",
+                     fmt::format("the loss is no number after step {}", m.steps)};
+  }
+}
+
+// Every way to end becomes a value: the document is printed in every case.
+void end_with_current_exception(BenchResult& result) {
+  try {
+    throw;
+  } catch (const UserError& error) {
+    result.ending = {kBadInput, "failed", "invalid", error.what()};
+  } catch (const EnvironmentError& error) {
+    result.ending = {kEnvironmentLacks, "failed", "environment", error.what()};
+  } catch (const std::bad_alloc&) {
+    result.ending = {kOutOfMemory, "oom", "allocation", "this machine has not enough memory for all ranks"};
+  } catch (const std::exception& error) {
+    result.ending = {kInternal, "failed", "crash", error.what()};
+  }
+}
+
+int print_probe(bool json, std::ostream& out) {
+  const GpuProbe probe = probe_gpus();
+  if (json) {
+    BenchResult result;
+    if (probe.gpus == 0) result.ending = {kNoDevice, "failed", "environment", probe.reason};
+    out << json_report(result);
+  } else {
+    out << (probe.gpus > 0 ? fmt::format("{} GPU(s)\n", probe.gpus) : "no GPU: " + probe.reason + "\n");
+  }
+  return probe.gpus > 0 ? 0 : kNoDevice;
+}
+
+int report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
+  result.process_peak_bytes = process_peak_bytes();
+  out << (json ? json_report(result) : text_report(result)) << std::flush;
+  if (!result.ending.message.empty()) err << "krigtune-bench: " << result.ending.message << "\n";
+  return result.ending.exit_code;
+}
+
+}  // namespace
+
+int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std::ostream& out, std::ostream& err) {
+  BenchResult result;
+  // Also where the command line cannot be read.
+  bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  try {
+    const BenchOptions options = parse_options(arguments);
+    json = options.json;
+    if (options.help) return out << help_text(), 0;
+    if (options.version) return out << "krigtune-bench " << KRIGTUNE_VERSION << "\n", 0;
+    if (options.probe) return print_probe(options.json, out);
+    result.seed = options.seed;
+    plan_and_train(options, clock, result);
+  } catch (...) {
+    end_with_current_exception(result);
+  }
+  return report(result, json, out, err);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,146 @@
+// Planned memory against observed memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "host/arena.h"
+#include "krigtune/engine/trainer.h"
+#include "small_model.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kHuge = 500'000'000;
+
+TEST(Arena, SeesTheHighestChangedByte) {
+  const Arena arena(1000, true);
+  EXPECT_EQ(arena.highest_changed_bytes(), 0);
+  *arena.at(17) = std::byte{1};
+  EXPECT_EQ(arena.highest_changed_bytes(), 18);
+  *arena.at(999) = std::byte{0};
+  EXPECT_EQ(arena.highest_changed_bytes(), 1000);
+  *arena.at(1000 + 4095) = std::byte{2};  // behind the plan
+  EXPECT_EQ(arena.highest_changed_bytes(), 1000 + 4096);
+  EXPECT_GE(arena.total_bytes(), 1000 + (1 << 20));
+}
+
+TEST(Arena, StartsOnAPage) {
+  const Arena arena(1, false);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.at(0)) % 4096, 0U);
+}
+
+std::int64_t observed_peak(const StepPlan& plan) {
+  const SystemClock clock;
+  Trainer trainer(plan, std::nullopt, clock);
+  trainer.step();
+  return trainer.arena_peak_bytes();
+}
+
+TEST(ArenaPeak, IsThePlannedPeakToTheByteInEveryConfiguration) {
+  int configurations = 0;
+  for (const std::int64_t layers : {1, 3}) {
+    for (const std::int64_t ranks : {1, 2, 3}) {
+      for (std::int64_t stage = 0; stage <= 3; ++stage) {
+        for (const std::int64_t micro_batch : {1, 3}) {
+          for (const std::int64_t micro_steps : {1, 3}) {
+            for (const std::int64_t bucket : {std::int64_t{1}, std::int64_t{4000}, kHuge}) {
+              for (const bool overlap : {false, true}) {
+                const Configuration now = configuration(stage, micro_batch, micro_steps, bucket, bucket, overlap);
+                const StepPlan plan = build_plan(small_model(layers), cpu_ranks(ranks), now);
+                EXPECT_EQ(observed_peak(plan), plan.arena_bytes) << ranks << " ranks, " << now.text();
+                ++configurations;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(configurations, 200);
+}
+
+StepPlan ordinary_plan() {
+  return build_plan(small_model(), cpu_ranks(2), configuration(2, 2, 1, 4000, kHuge, true));
+}
+
+// Makes the plan believe that the buffer is 64 bytes shorter, everywhere. Who writes it by its shape still writes it all.
+void shrink(StepPlan& plan, std::size_t id) {
+  Buffer& buffer = plan.buffers[id];
+  buffer.elems -= kAlignmentBytes / size_bytes(buffer.type);
+  for (Operation& operation : plan.operations) {
+    for (Operand& operand : operation.operands) {
+      Range& range = operand.range;
+      if (range.buffer != static_cast<BufferId>(id)) continue;
+      range.elems = std::min(range.elems, buffer.elems - range.begin_elems);
+    }
+  }
+}
+
+// A buffer that no byte of another one follows: the last one of the arena.
+std::size_t top_buffer(const StepPlan& plan) {
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].offset_bytes + plan.buffers[b].bytes() == plan.arena_bytes) return b;
+  }
+  return 0;
+}
+
+TEST(ArenaPeak, ShowsABufferThatIsPlanned64BytesTooShort) {
+  StepPlan plan = ordinary_plan();
+  shrink(plan, top_buffer(plan));
+  plan.arena_bytes -= kAlignmentBytes;
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(observed_peak(plan), "use-after-poison");
+#else
+  EXPECT_EQ(observed_peak(plan), plan.arena_bytes + kAlignmentBytes);
+#endif
+}
+
+TEST(ArenaPeak, OfAPlanThatLeavesItsBuffersIsNeverMeasured) {
+  StepPlan plan = ordinary_plan();
+  plan.buffers[top_buffer(plan)].elems -= 16;
+  EXPECT_THROW(observed_peak(plan), std::logic_error);
+}
+
+TEST(PoisonedArena, EndsTheProgramWhereABufferIsPlanned64BytesTooShort) {
+#if defined(__SANITIZE_ADDRESS__)
+  StepPlan plan = ordinary_plan();
+  const auto logits = std::find_if(plan.buffers.begin(), plan.buffers.end(),
+                                   [](const Buffer& buffer) { return buffer.term == Term::kLogits; });
+  ASSERT_NE(logits, plan.buffers.end());
+  shrink(plan, static_cast<std::size_t>(logits - plan.buffers.begin()));
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(observed_peak(plan), "use-after-poison");
+#else
+  GTEST_SKIP() << "needs the preset asan-ubsan: only AddressSanitizer sees bytes between buffers";
+#endif
+}
+
+TEST(PoisonedArena, EndsTheProgramWhereABufferIsUsedOutsideItsLifetime) {
+#if defined(__SANITIZE_ADDRESS__)
+  // The logits' owner is moved onto bytes that nobody has at that time: an operation that still uses the old place
+  // (here: a cross-entropy bound to the embedding of the same step, long dead) must be seen.
+  StepPlan plan = ordinary_plan();
+  const std::size_t top = top_buffer(plan);
+  plan.buffers.push_back({"nobody's", Term::kWorkspace, DType::kFp32, 64, false, plan.arena_bytes});
+  plan.arena_bytes += 4096;
+  // The buffer is declared with 64 elements and used by a kernel whose shape says 128.
+  Operation norm;
+  norm.kind = OpKind::kGeluForward;
+  norm.shape = {.rows = 1, .inner = 128};
+  const auto id = static_cast<BufferId>(plan.buffers.size()) - 1;
+  norm.operands = {{{plan.parameters, 0, 128, 0}, Access::kRead}, {{id, 0, 64, 0}, Access::kWrite}};
+  plan.operations.push_back(norm);
+  ASSERT_LT(top, plan.buffers.size());
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(observed_peak(plan), "use-after-poison");
+#else
+  GTEST_SKIP() << "needs the preset asan-ubsan: only AddressSanitizer sees bytes between buffers";
+#endif
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,168 @@
+// Every backward kernel against central differences of its forward kernel, in double precision. The loss is the inner
+// product of the output with fixed random weights, which are therefore the output's gradient.
+#include "kernel_harness.h"
+
+namespace krigtune {
+namespace {
+
+using Vector = std::vector<double>;
+
+void expect_linear_gradients(const Shape& s) {
+  Vector x = random_vector(s.rows * s.inner, 1);
+  Vector weight = random_vector(s.outer * s.inner, 2);
+  Vector bias = random_vector(s.outer, 3);
+  Vector dy = random_vector(s.rows * s.outer, 4);
+  Vector y(dy.size());
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kLinearForward, s, {reads(x), reads(weight), writes(y), reads(bias)});
+    return dot(y, dy);
+  };
+  Vector dx(x.size());
+  Vector dweight(weight.size());
+  Vector dbias(bias.size());
+  run_kernel<double>(OpKind::kLinearBackwardInput, s, {reads(dy), reads(weight), writes(dx)});
+  run_kernel<double>(OpKind::kLinearBackwardWeight, s, {reads(dy), reads(x), writes(dweight), writes(dbias)});
+  expect_gradient(loss, x, dx, "dx");
+  expect_gradient(loss, weight, dweight, "dweight");
+  expect_gradient(loss, bias, dbias, "dbias");
+}
+
+TEST(LinearKernel, HasTheGradientsOfItsForward) { expect_linear_gradients({.rows = 6, .inner = 16, .outer = 12}); }
+TEST(LinearKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
+  expect_linear_gradients({.rows = 3, .inner = 4, .outer = 5});
+}
+TEST(LinearKernel, HasTheGradientsOfItsForwardForOneRow) { expect_linear_gradients({.rows = 1, .inner = 20, .outer = 9}); }
+
+TEST(LayerNormKernel, HasTheGradientsOfItsForward) {
+  const Shape s{.rows = 5, .inner = 19};
+  Vector x = random_vector(s.rows * s.inner, 1, 2.0);
+  Vector gain = random_vector(s.inner, 2);
+  Vector bias = random_vector(s.inner, 3);
+  Vector dy = random_vector(s.rows * s.inner, 4);
+  Vector y(x.size());
+  Vector stats(static_cast<std::size_t>(2 * s.rows));
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kLayerNormForward, s, {reads(x), reads(gain), reads(bias), writes(y), writes(stats)});
+    return dot(y, dy);
+  };
+  loss();
+  Vector dx(x.size());
+  Vector dgain(gain.size());
+  Vector dbias(bias.size());
+  run_kernel<double>(OpKind::kLayerNormBackward, s,
+                     {reads(dy), reads(x), reads(gain), reads(stats), writes(dx), writes(dgain), writes(dbias)});
+  expect_gradient(loss, x, dx, "dx");
+  expect_gradient(loss, gain, dgain, "dgain");
+  expect_gradient(loss, bias, dbias, "dbias");
+}
+
+void expect_attention_gradients(const Shape& s) {
+  Vector qkv = random_vector(s.batch * s.seq * 3 * s.inner, 1);
+  Vector dout = random_vector(s.batch * s.seq * s.inner, 2);
+  Vector out(dout.size());
+  Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
+  Vector scratch(static_cast<std::size_t>(2 * s.seq * s.seq));
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp), writes(scratch)});
+    return dot(out, dout);
+  };
+  loss();
+  Vector dqkv(qkv.size());
+  run_kernel<double>(OpKind::kAttentionBackward, s,
+                     {reads(dout), reads(qkv), reads(out), reads(logsumexp), writes(dqkv), writes(scratch)});
+  expect_gradient(loss, qkv, dqkv, "dqkv");
+}
+
+TEST(AttentionKernel, HasTheGradientsOfItsForward) {
+  expect_attention_gradients({.batch = 2, .seq = 7, .heads = 2, .inner = 16});
+}
+TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
+  expect_attention_gradients({.batch = 1, .seq = 4, .heads = 3, .inner = 6});
+}
+
+TEST(AttentionKernel, EqualsItsDefinition) {
+  const Shape s{.batch = 2, .seq = 5, .heads = 2, .inner = 6};
+  const std::int64_t d = s.inner / s.heads;
+  Vector qkv = random_vector(s.batch * s.seq * 3 * s.inner, 1);
+  Vector out(static_cast<std::size_t>(s.batch * s.seq * s.inner));
+  Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
+  Vector scratch(static_cast<std::size_t>(s.seq * s.seq));
+  run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp), writes(scratch)});
+  // part 0, 1, 2: q, k, v
+  const auto at = [&](std::int64_t b, std::int64_t t, std::int64_t part, std::int64_t head, std::int64_t j) {
+    return qkv[static_cast<std::size_t>((b * s.seq + t) * 3 * s.inner + part * s.inner + head * d + j)];
+  };
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    for (std::int64_t head = 0; head < s.heads; ++head) {
+      for (std::int64_t t = 0; t < s.seq; ++t) {
+        double sum = 0.0;
+        Vector mixed(static_cast<std::size_t>(d), 0.0);
+        for (std::int64_t u = 0; u <= t; ++u) {  // causal: nothing after t
+          double score = 0.0;
+          for (std::int64_t j = 0; j < d; ++j) score += at(b, t, 0, head, j) * at(b, u, 1, head, j);
+          const double weight = std::exp(score / std::sqrt(static_cast<double>(d)));
+          sum += weight;
+          for (std::int64_t j = 0; j < d; ++j) mixed[static_cast<std::size_t>(j)] += weight * at(b, u, 2, head, j);
+        }
+        const double l = logsumexp[static_cast<std::size_t>((b * s.heads + head) * s.seq + t)];
+        EXPECT_LE(std::abs(l - std::log(sum)), 1e-13);
+        for (std::int64_t j = 0; j < d; ++j) {
+          const double got = out[static_cast<std::size_t>((b * s.seq + t) * s.inner + head * d + j)];
+          EXPECT_LE(std::abs(got - mixed[static_cast<std::size_t>(j)] / sum), 1e-13);
+        }
+      }
+    }
+  }
+}
+
+TEST(GeluKernel, HasTheGradientOfItsForward) {
+  const Shape s{.rows = 3, .inner = 17};
+  Vector x = random_vector(s.rows * s.inner, 1, 2.0);
+  Vector dy = random_vector(s.rows * s.inner, 2);
+  Vector y(x.size());
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kGeluForward, s, {reads(x), writes(y)});
+    return dot(y, dy);
+  };
+  Vector dx = dy;
+  run_kernel<double>(OpKind::kGeluBackward, s, {reads(x), updates(dx)});
+  expect_gradient(loss, x, dx, "dx");
+}
+
+TEST(CrossEntropyKernel, LeavesTheScaledGradientOfTheSumOfTheRows) {
+  const Shape s{.rows = 4, .outer = 11};
+  constexpr double kScale = 0.375;
+  Vector logits = random_vector(s.rows * s.outer, 1, 2.0);
+  std::vector<std::int32_t> targets = {3, 0, 10, 3};
+  Vector work;
+  Vector loss(1);
+  const auto scaled_sum = [&] {
+    work = logits;
+    run_kernel<double>(OpKind::kCrossEntropy, s, {updates(work), reads(targets), writes(loss)}, kScale);
+    return loss[0] * static_cast<double>(s.rows) * kScale;
+  };
+  scaled_sum();
+  const Vector gradient = work;
+  expect_gradient(scaled_sum, logits, gradient, "dlogits");
+}
+
+TEST(EmbeddingKernel, HasTheGradientsOfItsForward) {
+  const Shape s{.batch = 2, .seq = 3, .inner = 4};
+  std::vector<std::int32_t> tokens = {1, 4, 1, 0, 1, 4};  // repeated ones add up
+  Vector table = random_vector(5 * s.inner, 1);
+  Vector positions = random_vector(s.seq * s.inner, 2);
+  Vector dx = random_vector(s.batch * s.seq * s.inner, 3);
+  Vector x(dx.size());
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kEmbeddingForward, s, {reads(tokens), reads(table), reads(positions), writes(x)});
+    return dot(x, dx);
+  };
+  Vector dtable(table.size(), 7.0);
+  Vector dpositions(positions.size(), 7.0);
+  run_kernel<double>(OpKind::kEmbeddingBackward, s, {reads(tokens), reads(dx), writes(dtable), writes(dpositions)});
+  expect_gradient(loss, table, dtable, "dtable");
+  expect_gradient(loss, positions, dpositions, "dpositions");
+}
+
+}  // namespace
+}  // namespace krigtune

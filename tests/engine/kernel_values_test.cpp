@@ -1,0 +1,243 @@
+// What kernels compute beyond gradients: overwriting or adding, published values, precision in float, determinism.
+#include <array>
+#include <numbers>
+#include <set>
+
+#include "host/kernels/elementary.h"
+#include "host/kernels/gemm.h"
+#include "kernel_harness.h"
+
+namespace krigtune {
+namespace {
+
+using Vector = std::vector<double>;
+
+// Runs with kWrite over garbage and with kReadWrite over 10: the difference must be 10.
+void expect_overwrites_or_adds(OpKind kind, const Shape& s, std::vector<OperandView> operands,
+                               const std::vector<std::size_t>& outputs) {
+  std::vector<Vector> written;
+  for (const double start : {-99.0, 10.0}) {
+    for (const std::size_t o : outputs) {
+      auto* out = static_cast<double*>(operands[o].data);
+      std::fill(out, out + operands[o].elems, start);
+      operands[o].access = start < 0.0 ? Access::kWrite : Access::kReadWrite;
+    }
+    run_kernel<double>(kind, s, operands);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto* out = static_cast<const double*>(operands[outputs[i]].data);
+      const Vector now(out, out + operands[outputs[i]].elems);
+      if (start < 0.0) {
+        written.push_back(now);
+        continue;
+      }
+      for (std::size_t j = 0; j < now.size(); ++j) EXPECT_LE(std::abs(now[j] - written[i][j] - 10.0), 1e-12);
+    }
+  }
+}
+
+TEST(Kernels, OverwriteWhereAccessIsWriteAndAddWhereItIsReadWrite) {
+  const Shape linear{.rows = 8, .inner = 6, .outer = 10};
+  Vector x = random_vector(48, 1), weight = random_vector(60, 2), dy = random_vector(80, 3), bias = random_vector(10, 4);
+  Vector y(80), dx(48), dweight(60), dbias(10);
+  expect_overwrites_or_adds(OpKind::kLinearForward, linear, {reads(x), reads(weight), writes(y), reads(bias)}, {2});
+  expect_overwrites_or_adds(OpKind::kLinearBackwardInput, linear, {reads(dy), reads(weight), writes(dx)}, {2});
+  expect_overwrites_or_adds(OpKind::kLinearBackwardWeight, linear, {reads(dy), reads(x), writes(dweight), writes(dbias)},
+                            {2, 3});
+  const Shape norm{.rows = 8, .inner = 6};
+  Vector gain = random_vector(6, 5), stats = random_vector(16, 6), dgain(6), dshift(6), dnorm(48);
+  expect_overwrites_or_adds(
+      OpKind::kLayerNormBackward, norm,
+      {reads(x), reads(x), reads(gain), reads(stats), writes(dnorm), writes(dgain), writes(dshift)}, {4, 5, 6});
+  const Shape words{.batch = 2, .seq = 2, .inner = 3};
+  std::vector<std::int32_t> tokens = {0, 1, 1, 3};
+  Vector dwords = random_vector(12, 7), dtable(12), dpositions(6);
+  expect_overwrites_or_adds(OpKind::kEmbeddingBackward, words,
+                            {reads(tokens), reads(dwords), writes(dtable), writes(dpositions)}, {2, 3});
+  expect_overwrites_or_adds(OpKind::kAccumulate, {}, {reads(x), writes(dx)}, {1});
+}
+
+TEST(Kernels, AreThereForEveryOperationThatIsNoCollective) {
+  for (int k = 0; k < kOpKindCount; ++k) {
+    const auto kind = static_cast<OpKind>(k);
+    EXPECT_GE(least_operands(kind), 1U) << to_string(kind);
+    if (is_collective(kind)) {
+      EXPECT_THROW(kernel_for<float>(kind), std::logic_error) << to_string(kind);
+    } else {
+      EXPECT_NE(kernel_for<float>(kind), nullptr) << to_string(kind);
+      EXPECT_NE(kernel_for<double>(kind), nullptr) << to_string(kind);
+    }
+  }
+}
+
+TEST(Kernels, ZeroAndAddDoWhatTheySay) {
+  Vector a = {1, 2, 3}, b = {4, 5, 6}, c = {7};
+  run_kernel<double>(OpKind::kAdd, {}, {updates(a), reads(b)});
+  EXPECT_EQ(a, (Vector{5, 7, 9}));
+  run_kernel<double>(OpKind::kZero, {}, {writes(b), writes(c)});
+  EXPECT_EQ(b, (Vector{0, 0, 0}));
+  EXPECT_EQ(c, (Vector{0}));
+}
+
+TEST(Exponential, IsWithinTwoUnitsInTheLastPlaceInFloat) {
+  for (int i = 0; i <= 20'000; ++i) {
+    const float x = -86.0F + 174.0F * static_cast<float>(i) / 20'000.0F;
+    const double exact = std::exp(static_cast<double>(x));
+    EXPECT_LE(std::abs(static_cast<double>(exponential(x)) - exact) / exact, 2.4e-7) << x;
+  }
+  EXPECT_EQ(exponential(0.0F), 1.0F);
+  EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));  // a diverged loss must show
+  EXPECT_LE(exponential(-1e30F), 1e-37F);
+}
+
+// PyTorch: torch.nn.functional.gelu(x, approximate="tanh") has 0.841192 at 1 and -0.158808 at -1.
+TEST(GeluKernel, HasThePublishedValues) {
+  Vector x = {1.0, -1.0, 0.0, 30.0, -30.0};
+  Vector y(5);
+  run_kernel<double>(OpKind::kGeluForward, {.rows = 1, .inner = 5}, {reads(x), writes(y)});
+  EXPECT_LE(std::abs(y[0] - 0.841192), 5e-7);
+  EXPECT_LE(std::abs(y[1] + 0.158808), 5e-7);
+  EXPECT_EQ(y[2], 0.0);
+  EXPECT_EQ(y[3], 30.0);
+  EXPECT_LE(std::abs(y[4]), 1e-30);
+}
+
+TEST(CrossEntropyKernel, OfEqualLogitsIsTheLogarithmOfTheVocabulary) {
+  std::vector<float> logits(3 * 7, 0.25F);
+  std::vector<std::int32_t> targets = {0, 3, 6};
+  std::vector<float> loss(1);
+  run_kernel<float>(OpKind::kCrossEntropy, {.rows = 3, .outer = 7}, {updates(logits), reads(targets), writes(loss)});
+  EXPECT_LE(std::abs(loss[0] - std::log(7.0F)), 1e-6F);
+}
+
+TEST(CrossEntropyKernel, RefusesATargetOutsideTheVocabulary) {
+  std::vector<float> logits(7);
+  std::vector<std::int32_t> targets = {7};
+  std::vector<float> loss(1);
+  EXPECT_THROW(run_kernel<float>(OpKind::kCrossEntropy, {.rows = 1, .outer = 7},
+                                 {updates(logits), reads(targets), writes(loss)}),
+               std::runtime_error);
+}
+
+// Written out for two steps with g = 1 then g = 2: m = 0.1, 0.29; v = 0.05, 0.2475 (b1 = 0.9, b2 = 0.95).
+TEST(AdamWKernel, FollowsThePublishedRecursion) {
+  StepContext context;
+  context.options.learning_rate = 0.1;
+  context.options.weight_decay = 0.5;
+  context.options.epsilon = 0.0;
+  Vector p = {1.0}, g = {1.0}, m = {0.0}, v = {0.0};
+  run_kernel<double>(OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
+  // Corrected moments are 1 and 1: p = 1 - 0.1 (1 + 0.5).
+  EXPECT_LE(std::abs(p[0] - 0.85), 1e-14);
+  context.step = 1;
+  g = {2.0};
+  run_kernel<double>(OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
+  EXPECT_LE(std::abs(m[0] - 0.29), 1e-14);
+  EXPECT_LE(std::abs(v[0] - 0.2475), 1e-14);
+  const double direction = (0.29 / 0.19) / std::sqrt(0.2475 / 0.0975);
+  EXPECT_LE(std::abs(p[0] - (0.85 - 0.1 * (direction + 0.5 * 0.85))), 1e-14);
+}
+
+TEST(AdamWKernel, LeavesPaddingZero) {
+  std::vector<float> p(4), g(4), m(4), v(4);
+  run_kernel<float>(OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)});
+  EXPECT_EQ(p, std::vector<float>(4, 0.0F));
+}
+
+// Around the border between our loop (rows + columns + depth < 20, vectors) and Eigen's blocked product.
+TEST(Gemm, EqualsTheTripleLoopForAllShapes) {
+  for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+           {1, 1, 1}, {1, 30, 9}, {30, 1, 9}, {9, 30, 1}, {6, 6, 7}, {6, 7, 7}, {17, 33, 65}}) {
+    Vector a = random_vector(m * k, 1), b = random_vector(k * n, 2), c(static_cast<std::size_t>(m * n));
+    Vector at(a.size()), bt(b.size());
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t q = 0; q < k; ++q) at[static_cast<std::size_t>(q * m + i)] = a[static_cast<std::size_t>(i * k + q)];
+    for (std::int64_t q = 0; q < k; ++q)
+      for (std::int64_t j = 0; j < n; ++j) bt[static_cast<std::size_t>(j * k + q)] = b[static_cast<std::size_t>(q * n + j)];
+    for (int variant = 0; variant < 3; ++variant) {
+      const auto av = dense<const double>(variant == 2 ? at.data() : a.data(), variant == 2 ? k : m, variant == 2 ? m : k);
+      const auto bv = dense<const double>(variant == 1 ? bt.data() : b.data(), variant == 1 ? n : k, variant == 1 ? k : n);
+      std::fill(c.begin(), c.end(), 1.0);
+      if (variant == 0) multiply<double>(av, bv, dense(c.data(), m, n), true);
+      if (variant == 1) multiply_bt<double>(av, bv, dense(c.data(), m, n), true);
+      if (variant == 2) multiply_at<double>(av, bv, dense(c.data(), m, n), true);
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          double sum = 1.0;
+          for (std::int64_t q = 0; q < k; ++q) {
+            sum += a[static_cast<std::size_t>(i * k + q)] * b[static_cast<std::size_t>(q * n + j)];
+          }
+          EXPECT_LE(std::abs(c[static_cast<std::size_t>(i * n + j)] - sum), 1e-12) << m << " " << n << " " << k;
+        }
+      }
+    }
+  }
+}
+
+// The same data at two addresses that differ modulo every vector width.
+TEST(Kernels, GiveTheSameBitsAtEveryAddress) {
+  const Shape s{.rows = 3, .inner = 37, .outer = 29};
+  std::vector<std::vector<float>> results;
+  for (const std::size_t shift : {0U, 1U, 3U}) {
+    std::vector<float> memory(shift + 37 * 3 + 37 * 29 + 29 * 3 + 64);
+    float* x = memory.data() + shift;
+    float* weight = x + 37 * 3;
+    float* y = weight + 37 * 29;
+    Rng rng(5, 0);
+    for (float* at = x; at != y; ++at) *at = static_cast<float>(rng.normal());
+    const std::vector<OperandView> linear = {{x, 111, Access::kRead}, {weight, 1073, Access::kRead}, {y, 87, Access::kWrite}};
+    run_kernel<float>(OpKind::kLinearForward, s, linear);
+    std::vector<std::int32_t> targets = {1, 2, 3};
+    std::vector<float> loss(1);
+    run_kernel<float>(OpKind::kCrossEntropy, s, {{y, 87, Access::kReadWrite}, reads(targets), writes(loss)});
+    results.emplace_back(y, y + 87);
+    results.back().push_back(loss[0]);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+struct Batch {
+  std::vector<std::int32_t> tokens, targets;
+};
+
+Batch load(const StepContext& context, std::int32_t micro_step, std::int64_t batch, std::int64_t vocabulary) {
+  constexpr std::int64_t kSeq = 50;
+  Batch loaded{std::vector<std::int32_t>(static_cast<std::size_t>(batch * kSeq)),
+               std::vector<std::int32_t>(static_cast<std::size_t>(batch * kSeq))};
+  Operation operation;
+  operation.kind = OpKind::kLoadBatch;
+  operation.micro_step = micro_step;
+  operation.shape = {.batch = batch, .seq = kSeq, .outer = vocabulary};
+  const std::vector<OperandView> operands = {writes(loaded.tokens), writes(loaded.targets)};
+  kernel_for<float>(OpKind::kLoadBatch)({operation, operands, context});
+  return loaded;
+}
+
+TEST(LoadBatchKernel, MakesTheSameGlobalBatchHoweverItIsCut) {
+  StepContext two_ranks{.step = 3, .rank = 0, .ranks = 2, .micro_steps = 2};
+  std::vector<std::int32_t> cut;
+  for (std::int32_t micro_step = 0; micro_step < 2; ++micro_step) {
+    for (two_ranks.rank = 0; two_ranks.rank < 2; ++two_ranks.rank) {
+      const Batch part = load(two_ranks, micro_step, 2, 100);
+      cut.insert(cut.end(), part.tokens.begin(), part.tokens.end());
+    }
+  }
+  EXPECT_EQ(load({.step = 3}, 0, 8, 100).tokens, cut);
+}
+
+TEST(LoadBatchKernel, MostlyFollowsItsRuleAndStaysInTheVocabulary) {
+  const Batch batch = load({}, 0, 40, 64);
+  int follow = 0;
+  for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+    ASSERT_GE(batch.targets[i], 0);
+    ASSERT_LT(batch.targets[i], 64);
+    if (batch.targets[i] == (5 * batch.tokens[i] + 3) % 64) ++follow;
+  }
+  // Binomial(2000, 1 - 26/256 * 63/64 = 0.900): five standard deviations.
+  EXPECT_LE(std::abs(follow - 1800.0), 5.0 * std::sqrt(2000 * 0.9 * 0.1));
+  EXPECT_EQ(std::set<std::int32_t>(batch.tokens.begin(), batch.tokens.end()).size(), 64U);
+  EXPECT_NE(load({.step = 1}, 0, 40, 64).tokens, batch.tokens);
+}
+
+}  // namespace
+}  // namespace krigtune

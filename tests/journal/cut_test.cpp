@@ -1,0 +1,89 @@
+// A journal cut after any byte, as a power failure or a full disk leaves it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "journal/example_trials.h"
+#include "krigtune/core/files.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+std::filesystem::path place_in_memory() {
+  const std::filesystem::path memory = "/dev/shm";  // thousands of fsyncs
+  return ::access(memory.c_str(), W_OK | X_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+}
+
+// Whole lines with that operation, counted in the text itself.
+std::size_t count_operations(const std::string& text, int operation) {
+  const std::string needle = "{\"op_code\":" + std::to_string(operation) + ",";
+  std::size_t count = 0;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    if (text.compare(begin, needle.size(), needle) == 0) ++count;
+    begin = end + 1;
+  }
+  return count;
+}
+
+// Few and short trials, so that every byte can be tried: one of each ending, one that runs, two parameters written.
+Space small_space() {
+  const Space whole = example_space();
+  return {{whole.parameters()[0], whole.parameters()[1]}, whole.facts()};
+}
+
+std::vector<ExampleTrial> few_trials() {
+  std::vector<ExampleTrial> trials;
+  for (const std::size_t i : {0U, 2U, 5U, 6U, 7U}) trials.push_back(example_trials()[i]);
+  for (ExampleTrial& trial : trials) {
+    trial.proposal.configuration = {{"zero_stage", std::int64_t{2}}, {"micro_batch", std::int64_t{4}}};
+  }
+  return trials;
+}
+
+// What `cut` holds of the trials in `whole`: a prefix, the last ones perhaps not yet ended.
+void expect_prefix(const std::vector<Trial>& cut, const std::vector<Trial>& whole, const std::string& text) {
+  ASSERT_EQ(cut.size(), count_operations(text, 4));
+  std::size_t ended = 0;
+  for (std::size_t i = 0; i < cut.size(); ++i) {
+    ASSERT_EQ(full_text(cut[i].proposal), full_text(whole[i].proposal));
+    ASSERT_EQ(cut[i].started_at, whole[i].started_at);
+    if (!cut[i].outcome) continue;
+    ++ended;
+    ASSERT_EQ(full_text(cut[i]), full_text(whole[i]));
+  }
+  ASSERT_EQ(ended, count_operations(text, 6));
+}
+
+TEST(CutJournal, IsAPrefixAfterEveryByteAndCanBeContinued) {
+  const TemporaryDirectory dir(place_in_memory());
+  const Space space = small_space();
+  const std::filesystem::path file = dir / "journal.log";
+  {
+    Journal journal(file, space, "throughput", true);
+    write_trials(journal, few_trials());
+  }
+  const std::string text = read_text(file);
+  const std::vector<Trial> whole = read_journal(file);
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    SCOPED_TRACE(size);
+    dir.write("journal.log", text.substr(0, size));
+    const std::vector<Trial> cut = read_journal(file);
+    ASSERT_NO_FATAL_FAILURE(expect_prefix(cut, whole, text.substr(0, size)));
+    {
+      Journal journal(file, space, "throughput", true);
+      const int number = journal.begin(example_proposal(3, 8), kExampleStartUs);
+      ASSERT_EQ(number, static_cast<int>(cut.size()));
+      journal.end(number, Bounded{1.5}, 1.0, kExampleStartUs + 1);
+    }
+    const std::vector<Trial> continued = read_journal(file);
+    ASSERT_EQ(continued.size(), cut.size() + 1);
+    for (std::size_t i = 0; i < cut.size(); ++i) ASSERT_EQ(full_text(continued[i]), full_text(cut[i]));
+    ASSERT_EQ(full_text(continued.back().proposal), full_text(example_proposal(3, 8)));
+    ASSERT_EQ(full_text(continued.back().outcome), full_text(Outcome(Bounded{1.5})));
+  }
+}
+
+}  // namespace
+}  // namespace krigtune

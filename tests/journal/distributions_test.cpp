@@ -1,0 +1,88 @@
+#include "journal/distributions.h"
+
+#include <gtest/gtest.h>
+
+namespace krigtune {
+namespace {
+
+Parameter list(std::vector<Value> values) { return {"p", std::move(values), Scale::kRank, false}; }
+Value n(std::int64_t value) { return value; }
+
+void expect_json(const std::optional<Json>& distribution, const std::string& text) {
+  ASSERT_TRUE(distribution.has_value());
+  EXPECT_EQ(*distribution, Json::parse(text));
+}
+
+TEST(Distributions, ListsAreCategoricalInTheirOrder) {
+  expect_json(first_distribution(list({n(3), n(0), n(2)}), n(0)),
+              R"({"name": "CategoricalDistribution", "attributes": {"choices": [3, 0, 2]}})");
+  expect_json(first_distribution(list({true, false}), true),
+              R"({"name": "CategoricalDistribution", "attributes": {"choices": [true, false]}})");
+  expect_json(first_distribution({"p", {std::string("a"), std::string("b")}, Scale::kRank, true}, std::string("b")),
+              R"({"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}})");
+}
+
+TEST(Distributions, IntegerRangesKeepTheirStepAndLogarithm) {
+  expect_json(first_distribution({"p", {n(1), n(4), n(64)}, Scale::kLog, false}, n(4)),
+              R"({"name": "IntDistribution", "attributes": {"log": true, "step": 1, "low": 1, "high": 64}})");
+  expect_json(first_distribution({"p", {n(3), n(7), n(11)}, Scale::kLinear, false}, n(3)),
+              R"({"name": "IntDistribution", "attributes": {"log": false, "step": 4, "low": 3, "high": 11}})");
+}
+
+TEST(Distributions, RealRangesAreFloat) {
+  expect_json(
+      first_distribution({"p", {0.001, 0.01}, Scale::kLog, false}, 0.01),
+      R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.001, "high": 0.01, "log": true}})");
+}
+
+TEST(Distributions, AFirstValueOutsideMakesANumericListARange) {
+  expect_json(first_distribution(list({n(2), n(4), n(8)}), n(6)),
+              R"({"name": "IntDistribution", "attributes": {"log": false, "step": 2, "low": 2, "high": 8}})");
+  expect_json(first_distribution(list({n(2), n(4)}), 0.5),
+              R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.5, "high": 4.0, "log": false}})");
+  expect_json(first_distribution(list({std::string("a")}), std::string("z")),
+              R"({"name": "CategoricalDistribution", "attributes": {"choices": ["a", "z"]}})");
+}
+
+TEST(Distributions, RangesWidenAndKeepTheirKind) {
+  const Json log = first_distribution({"p", {n(2), n(8)}, Scale::kLog, false}, n(2));
+  expect_json(widened(log, n(4)), log.dump());
+  expect_json(widened(log, n(1)),
+              R"({"name": "IntDistribution", "attributes": {"log": true, "step": 1, "low": 1, "high": 8}})");
+  expect_json(widened(log, n(100)),
+              R"({"name": "IntDistribution", "attributes": {"log": true, "step": 1, "low": 2, "high": 100}})");
+  EXPECT_FALSE(widened(log, n(0)).has_value());
+  EXPECT_FALSE(widened(log, 2.5).has_value());
+  EXPECT_FALSE(widened(log, std::string("x")).has_value());
+  const Json steps = first_distribution({"p", {n(4), n(8), n(12)}, Scale::kLinear, false}, n(4));
+  expect_json(widened(steps, n(18)),
+              R"({"name": "IntDistribution", "attributes": {"log": false, "step": 2, "low": 4, "high": 18}})");
+  const Json real = first_distribution({"p", {0.5, 1.5}, Scale::kLog, false}, 0.5);
+  expect_json(widened(real, n(3)),
+              R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.5, "high": 3.0, "log": true}})");
+  EXPECT_FALSE(widened(real, n(0)).has_value());
+}
+
+TEST(Distributions, ChoicesNeverChange) {
+  const Json choices = first_distribution(list({n(1), n(2)}), n(1));
+  expect_json(widened(choices, n(2)), choices.dump());
+  EXPECT_FALSE(widened(choices, n(3)).has_value());
+}
+
+TEST(Distributions, InternalValuesLeadBack) {
+  const std::vector<Parameter> parameters = {list({n(3), n(0), n(2)}),
+                                             list({true, false}),
+                                             list({0.25, n(7)}),
+                                             {"p", {std::string("a"), std::string("b")}, Scale::kRank, true},
+                                             {"p", {n(1), n(4), n(64)}, Scale::kLog, false},
+                                             {"p", {0.1, 0.2}, Scale::kLinear, false}};
+  for (const Parameter& parameter : parameters) {
+    for (const Value& value : parameter.values) {
+      const Json distribution = first_distribution(parameter, value);
+      EXPECT_TRUE(same_value(external_value(distribution, internal_value(distribution, value)), value));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace krigtune

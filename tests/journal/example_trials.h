@@ -1,0 +1,107 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "krigtune/journal/journal.h"
+
+namespace krigtune {
+
+/// A space with one parameter of each kind.
+inline Space example_space() {
+  const auto number = [](std::int64_t v) { return Value(v); };
+  std::vector<Parameter> parameters(6);
+  parameters[0] = {"zero_stage", {number(0), number(1), number(2), number(3)}, Scale::kRank, false};
+  parameters[1] = {"micro_batch", {number(1), number(2), number(4), number(8)}, Scale::kLog, false};
+  parameters[2] = {"workers", {number(2), number(4), number(6), number(8)}, Scale::kLinear, false};
+  parameters[3] = {"overlap_comm", {Value(true), Value(false)}, Scale::kRank, false};
+  parameters[4] = {"offload", {Value(std::string("none")), Value(std::string("cpu"))}, Scale::kRank, true};
+  parameters[5] = {"lr", {Value(0.125), Value(0.5), Value(2.5)}, Scale::kLog, false};
+  JobFacts facts;
+  facts.well_known = false;
+  return {parameters, facts};
+}
+
+inline Configuration example_configuration(std::int64_t stage, std::int64_t micro_batch, bool overlap) {
+  return {{"zero_stage", stage},     {"micro_batch", micro_batch},    {"workers", std::int64_t{4}},
+          {"overlap_comm", overlap}, {"offload", std::string("cpu")}, {"lr", 0.5}};
+}
+
+inline Proposal example_proposal(std::int64_t stage, std::int64_t micro_batch) {
+  Proposal proposal;
+  proposal.configuration = example_configuration(stage, micro_batch, stage % 2 == 0);
+  proposal.configuration.set("gradient_accumulation_steps", std::int64_t{16} / micro_batch);
+  proposal.strategy = "bayes";
+  proposal.predicted_value = 1.0 / 3.0;
+  proposal.predicted_memory = Bytes{123456789012345};
+  proposal.suggest_s = 0.1;
+  proposal.hyperparameters = {-0.1, 1e-300, 2.0 / 3.0, 5.0};
+  return proposal;
+}
+
+struct ExampleTrial {
+  Proposal proposal;
+  std::optional<Outcome> outcome;
+};
+
+/// Every kind of ending, with and without what may be absent, and one that runs.
+inline std::vector<ExampleTrial> example_trials() {
+  Proposal bare;
+  bare.configuration = example_configuration(2, 4, true);
+  bare.strategy = "baseline";
+  const Measured full{{{"throughput", 100.0 / 3.0}, {"step_time_s", 0.1}, {"steps", 40.0}}, 1e-3 / 7.0, Bytes{1 << 20}};
+  return {{bare, Measured{{{"throughput", 12.0}}, 0.0, std::nullopt}},
+          {example_proposal(1, 8), full},
+          {example_proposal(0, 8), OutOfMemory{Bytes{9007199254740993}, false}},
+          {example_proposal(0, 4), OutOfMemory{std::nullopt, true}},
+          {example_proposal(3, 1), Failed{FailureReason::kCrash, 139, "signal 11\nßtack \"trace\"\t\\\n"}},
+          {example_proposal(3, 2), Failed{FailureReason::kTimeout, 143, ""}},
+          {example_proposal(3, 4), Bounded{0.1 + 0.2}},
+          {example_proposal(2, 1), std::nullopt}};
+}
+
+inline constexpr std::int64_t kExampleStartUs = 1'787'479'200'123'456;
+
+/// Writes the trials, a minute each.
+inline void write_trials(Journal& journal, const std::vector<ExampleTrial>& trials) {
+  for (const ExampleTrial& trial : trials) {
+    const std::int64_t started_us = kExampleStartUs + 60'000'000 * static_cast<std::int64_t>(journal.trials().size());
+    const int number = journal.begin(trial.proposal, started_us);
+    if (trial.outcome) journal.end(number, *trial.outcome, 1.1, started_us + 1'100'000);
+  }
+}
+
+/// Everything in a proposal or an outcome, doubles to the last bit: equal texts, equal values.
+inline std::string full_text(const Proposal& p) {
+  std::string text = p.configuration.text() + "|" + p.strategy + fmt::format("|{:a}|", p.suggest_s);
+  if (p.predicted_value) text += fmt::format("{:a}", *p.predicted_value);
+  text += "|";
+  if (p.predicted_memory) text += fmt::format("{}", p.predicted_memory->count);
+  for (const double h : p.hyperparameters) text += fmt::format("|{:a}", h);
+  return text;
+}
+
+inline std::string full_text(const std::optional<Outcome>& outcome) {
+  if (!outcome) return "running";
+  std::string text = std::string(status_text(*outcome)) + "|" + reason_text(*outcome);
+  if (const auto* m = std::get_if<Measured>(&*outcome)) {
+    for (const auto& [name, value] : m->metrics) text += fmt::format("|{}={:a}", name, value);
+    text += fmt::format("|{:a}|{}", m->value_sem, m->peak_memory ? m->peak_memory->count : -1);
+  } else if (const auto* oom = std::get_if<OutOfMemory>(&*outcome)) {
+    text += fmt::format("|{}|{}", oom->requested ? oom->requested->count : -1, oom->predicted);
+  } else if (const auto* failed = std::get_if<Failed>(&*outcome)) {
+    text += fmt::format("|{}|{}", failed->exit_code, failed->last_lines);
+  } else {
+    text += fmt::format("|{:a}", std::get<Bounded>(*outcome).at_best);
+  }
+  return text;
+}
+
+inline std::string full_text(const Trial& trial) {
+  return fmt::format("{} {} {:a} {}", trial.number, full_text(trial.proposal), trial.wall_s, trial.started_at) + " " +
+         full_text(trial.outcome);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,252 @@
+#include "krigtune/journal/journal.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <limits>
+
+#include "journal/example_trials.h"
+#include "krigtune/core/clock.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+class JournalFile : public ::testing::Test {
+ protected:
+  Journal open(const std::string& metric = "throughput", bool maximize = true) const {
+    return {file_, space_, metric, maximize};
+  }
+
+  static std::string error_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::vector<Json> lines() const {
+    std::vector<Json> result;
+    std::istringstream text(read_text(file_));
+    for (std::string line; std::getline(text, line);) result.push_back(Json::parse(line));
+    return result;
+  }
+
+  TemporaryDirectory dir_;
+  std::filesystem::path file_ = dir_ / "journal.log";
+  Space space_ = example_space();
+};
+
+TEST_F(JournalFile, EveryKindOfTrialComesBackExactly) {
+  const std::vector<ExampleTrial> trials = example_trials();
+  {
+    Journal journal = open();
+    write_trials(journal, trials);
+  }
+  const Journal again = open();
+  const std::vector<Trial> read = read_journal(file_);
+  ASSERT_EQ(again.trials().size(), trials.size());
+  ASSERT_EQ(read.size(), trials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    EXPECT_EQ(read[i].number, static_cast<int>(i));
+    EXPECT_EQ(full_text(read[i].proposal), full_text(trials[i].proposal));
+    EXPECT_EQ(full_text(read[i].outcome), full_text(trials[i].outcome));
+    EXPECT_EQ(read[i].wall_s, trials[i].outcome ? 1.1 : 0.0);
+    EXPECT_EQ(read[i].started_at, local_iso_time(kExampleStartUs + 60'000'000 * static_cast<std::int64_t>(i)));
+    EXPECT_EQ(full_text(again.trials()[i]), full_text(read[i]));
+  }
+}
+
+TEST_F(JournalFile, TheOrderOfNamesIsKept) {
+  Proposal proposal;
+  proposal.configuration = {{"zebra", std::int64_t{1}}, {"ant", 0.5}, {"mouse", true}};
+  open().begin(proposal, 0);
+  EXPECT_EQ(read_journal(file_).at(0).proposal.configuration.text(), proposal.configuration.text());
+}
+
+TEST_F(JournalFile, WhoWritesSeesWhatAReaderSees) {
+  Journal journal = open();
+  EXPECT_TRUE(journal.trials().empty());
+  EXPECT_EQ(journal.begin(example_proposal(1, 4), 1), 0);
+  EXPECT_FALSE(journal.trials().at(0).outcome.has_value());
+  EXPECT_FALSE(read_journal(file_).at(0).outcome.has_value());
+  EXPECT_EQ(journal.begin(example_proposal(2, 4), 2), 1);
+  journal.end(1, Measured{{{"throughput", 3.0}}, 0.0, std::nullopt}, 4.0, 5);
+  EXPECT_EQ(full_text(journal.trials().at(1)), full_text(read_journal(file_).at(1)));
+  EXPECT_FALSE(journal.trials().at(0).outcome.has_value());
+}
+
+TEST_F(JournalFile, ARunningTrialIsClosedAfterAResume) {
+  open().begin(example_proposal(1, 4), 1);
+  Journal journal = open();
+  ASSERT_FALSE(journal.trials().at(0).outcome.has_value());
+  journal.end(0, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, 2);
+  EXPECT_EQ(reason_text(*read_journal(file_).at(0).outcome), "interrupted");
+  EXPECT_EQ(journal.begin(example_proposal(1, 8), 3), 1);
+}
+
+TEST_F(JournalFile, EndingTwiceOrWithoutAValueIsABug) {
+  Journal journal = open();
+  journal.begin(example_proposal(1, 4), 1);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(journal.end(0, Measured{{{"latency", 1.0}}, 0.0, std::nullopt}, 0, 1), std::logic_error);
+  EXPECT_THROW(journal.end(0, Measured{{{"throughput", nan}}, 0.0, std::nullopt}, 0, 1), std::logic_error);
+  EXPECT_THROW(journal.end(0, Bounded{nan}, 0, 1), std::logic_error);
+  EXPECT_THROW(journal.end(1, Failed{}, 0, 1), std::logic_error);
+  EXPECT_FALSE(read_journal(file_).at(0).outcome.has_value());
+  journal.end(0, Failed{}, 0, 1);
+  EXPECT_THROW(journal.end(0, Failed{}, 0, 1), std::logic_error);
+}
+
+TEST_F(JournalFile, NoLineHoldsWhatIsNoJson) {
+  Journal journal = open();
+  const double infinity = std::numeric_limits<double>::infinity();
+  Proposal proposal = example_proposal(1, 4);
+  proposal.predicted_value = std::nan("");
+  proposal.hyperparameters = {1.0, infinity};
+  journal.begin(proposal, 1);
+  journal.end(0, Measured{{{"throughput", 1.0}, {"odd", infinity}}, std::nan(""), std::nullopt}, std::nan(""), 2);
+  journal.begin(proposal, 3);
+  journal.end(1, Failed{FailureReason::kCrash, 1, "cut in the middle of \xC3"}, 1.0, 4);
+  for (const Json& line : lines()) {
+    const Json attributes = line.value("user_attrs", line.value("user_attr", Json::object()));
+    for (const auto& [name, value] : attributes.items()) EXPECT_FALSE(value.is_null()) << name;
+  }
+  const std::vector<Trial> read = read_journal(file_);
+  EXPECT_FALSE(read.at(0).proposal.predicted_value.has_value());
+  EXPECT_EQ(std::get<Measured>(*read.at(0).outcome).metrics.size(), 1U);
+  EXPECT_EQ(std::get<Failed>(*read.at(1).outcome).last_lines, "cut in the middle of \xEF\xBF\xBD");
+}
+
+TEST_F(JournalFile, EveryLineIsOptunas) {
+  {
+    Journal journal = open("latency", false);
+    journal.begin(example_proposal(1, 4), kExampleStartUs);
+    journal.end(0, OutOfMemory{Bytes{7}, false}, 1.0, kExampleStartUs + 1);
+  }
+  const std::vector<Json> log = lines();
+  for (const Json& line : log) {
+    EXPECT_TRUE(line.at("op_code").is_number_integer());
+    EXPECT_TRUE(line.at("worker_id").is_string());
+    EXPECT_TRUE(!line.contains("distribution") || line["distribution"].is_string());
+  }
+  EXPECT_EQ(log.at(0).at("study_name"), "krigtune");
+  EXPECT_EQ(log.at(0).at("directions"), Json::array({1}));
+  EXPECT_EQ(log.at(1).at("system_attr"), Json::parse(R"({"study:metric_names": ["latency"]})"));
+  EXPECT_EQ(log.at(2).at("op_code"), 4);
+  EXPECT_EQ(log.at(2).at("datetime_start"), local_iso_time(kExampleStartUs));
+  EXPECT_EQ(log.back().at("op_code"), 6);
+  EXPECT_EQ(log.back().at("state"), 3);
+  EXPECT_TRUE(log.back().at("values").is_null());
+  EXPECT_EQ(log.back().at("datetime_start"), log.at(2).at("datetime_start"));
+  EXPECT_EQ(log.back().at("datetime_complete"), local_iso_time(kExampleStartUs + 1));
+  EXPECT_EQ(log.at(log.size() - 2).at("system_attr"), Json::parse(R"({"constraints": [1.0]})"));
+}
+
+TEST_F(JournalFile, AnotherMetricOrDirectionIsRefusedAndNothingIsWritten) {
+  open("throughput", true);
+  const std::string before = read_text(file_);
+  EXPECT_NE(error_of([&] { open("latency", true); }).find("its metric is 'throughput', not 'latency'"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { open("throughput", false); }).find("does not minimize"), std::string::npos);
+  EXPECT_EQ(read_text(file_), before);
+}
+
+TEST_F(JournalFile, AnotherStudyIsRefused) {
+  dir_.write("journal.log", R"({"op_code":0,"worker_id":"w","study_name":"mine","directions":[2]})"
+                            "\n");
+  EXPECT_NE(error_of([&] { open(); }).find("journal.log: line 1: holds the study 'mine'"), std::string::npos);
+}
+
+TEST_F(JournalFile, AFileThatIsNoJournalIsLeftAlone) {
+  for (const std::string text : {"my notes", "my notes\n", "{\"a\": 1}\n", "[1, 2"}) {
+    dir_.write("journal.log", text);
+    EXPECT_NE(error_of([&] { open(); }).find("journal.log: line 1"), std::string::npos) << text;
+    EXPECT_EQ(read_text(file_), text);
+  }
+}
+
+TEST_F(JournalFile, ACorruptLineIsNamed) {
+  {
+    Journal journal = open();
+    write_trials(journal, example_trials());
+  }
+  const std::string good = read_text(file_);
+  const std::size_t second = good.find('\n') + 1;
+  const std::size_t third = good.find('\n', second) + 1;
+  for (const std::string broken :
+       {"{\"op_code\":4,", "", "7", R"({"op_code":11,"worker_id":"w"})", R"({"worker_id":"w"})",
+        R"({"op_code":8,"worker_id":"w","trial_id":0,"user_attr":{"a":1}})"}) {
+    dir_.write("journal.log", good.substr(0, third) + broken + "\n" + good.substr(third));
+    EXPECT_NE(error_of([&] { open(); }).find("journal.log: line 3: "), std::string::npos) << broken;
+    EXPECT_NE(error_of([&] { read_journal(file_); }).find("journal.log: line 3: "), std::string::npos) << broken;
+  }
+}
+
+TEST_F(JournalFile, ASecondWriterIsRefusedWhileTheFirstLives) {
+  {
+    const Journal first = open();
+    EXPECT_NE(error_of([&] { open(); }).find("another krigtune is running on '" + dir_.path().string() + "'"),
+              std::string::npos);
+    EXPECT_EQ(read_journal(file_).size(), 0U);
+  }
+  EXPECT_NO_THROW(open());
+}
+
+TEST_F(JournalFile, AKilledWriterIsInNobodysWay) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Journal journal = open();
+    journal.begin(example_proposal(1, 4), 1);
+    // It dies while it appends: the lock stays.
+    std::filesystem::create_symlink("././journal.log", file_.string() + ".lock");
+    ::_exit(::write(ends[1], "x", 1) == 1 && ::pause() == 0 ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ends[0], &byte, 1), 1);
+  EXPECT_NE(error_of([&] { open(); }).find("another krigtune"), std::string::npos);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  Journal journal = open();
+  EXPECT_EQ(journal.trials().size(), 1U);
+  EXPECT_EQ(journal.begin(example_proposal(1, 8), 2), 1);
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(file_.string() + ".lock")));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(JournalFile, NoLockIsLeftBehind) {
+  Journal journal = open();
+  write_trials(journal, example_trials());
+  const auto files = std::filesystem::directory_iterator(dir_.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+TEST_F(JournalFile, TrialsThatOptunaAddsMeanwhileAreCounted) {
+  Journal journal = open();
+  journal.begin(example_proposal(1, 4), 1);
+  const std::string theirs =
+      R"({"op_code":4,"worker_id":"o","study_id":0,"datetime_start":"2026-08-23T10:00:00.000000"})"
+      "\n"
+      R"({"op_code":5,"worker_id":"o","trial_id":1,"param_name":"offload","param_value_internal":1,"distribution":"{\"name\": \"CategoricalDistribution\", \"attributes\": {\"choices\": [\"none\", \"cpu\"]}}"})"
+      "\n"
+      R"({"op_code":6,"worker_id":"o","trial_id":1,"state":1,"values":[7.5],"datetime_complete":"2026-08-23T10:00:00.000000"})"
+      "\n";
+  std::ofstream(file_, std::ios::app) << theirs;
+  EXPECT_EQ(journal.begin(example_proposal(1, 8), 2), 2);
+  EXPECT_EQ(journal.trials().at(1).proposal.configuration.text(), "offload=cpu");
+  EXPECT_EQ(std::get<Measured>(*journal.trials().at(1).outcome).metrics.at("throughput"), 7.5);
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,123 @@
+#include "journal/lock.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <memory>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool link_is_there(const fs::path& link) { return fs::is_symlink(fs::symlink_status(link)); }
+
+class Lock : public ::testing::Test {
+ protected:
+  TemporaryDirectory dir_;
+  fs::path journal_ = dir_.write("journal.log", "");
+  fs::path link_ = dir_ / "journal.log.lock";
+};
+
+// Sleeping moves it, and something happens meanwhile.
+class BusyClock final : public Clock {
+ public:
+  explicit BusyClock(std::function<void(double)> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+  double now_s() const override { return now_s_; }
+  std::int64_t unix_us() const override { return 0; }
+  void sleep_until_s(double deadline_s) const override {
+    now_s_ = deadline_s;
+    meanwhile_(now_s_);
+  }
+
+ private:
+  mutable double now_s_ = 0.0;
+  std::function<void(double)> meanwhile_;
+};
+
+TEST_F(Lock, IsALinkToTheJournalWhileItIsHeld) {
+  const ManualClock clock;
+  {
+    const SymlinkLock lock(journal_, clock);
+    EXPECT_TRUE(fs::equivalent(link_, journal_));
+  }
+  EXPECT_FALSE(link_is_there(link_));
+  EXPECT_EQ(clock.now_s(), 0.0);
+}
+
+TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
+  fs::create_symlink(journal_, link_);
+  const BusyClock clock([&](double now_s) {
+    if (now_s > 7.0) fs::remove(link_);
+  });
+  const SymlinkLock lock(journal_, clock);
+  EXPECT_GT(clock.now_s(), 7.0);
+  EXPECT_LT(clock.now_s(), 8.1);  // pauses grow to one second
+}
+
+TEST_F(Lock, AnAbandonedLockIsTakenAfterThirtySeconds) {
+  fs::create_symlink(journal_, link_);
+  const ManualClock clock;
+  const SymlinkLock lock(journal_, clock);
+  EXPECT_GT(clock.now_s(), 30.0);
+  EXPECT_LT(clock.now_s(), 33.0);
+}
+
+TEST_F(Lock, ALockThatGoesFromHandToHandIsNotAbandoned) {
+  const auto pass_on = [&] {
+    fs::remove(link_);
+    fs::create_symlink(journal_, link_);
+  };
+  pass_on();
+  const BusyClock clock([&](double now_s) { now_s < 100.0 ? pass_on() : static_cast<void>(fs::remove(link_)); });
+  const SymlinkLock lock(journal_, clock);
+  EXPECT_GE(clock.now_s(), 100.0);
+}
+
+TEST_F(Lock, OnlyOurOwnLeftoverIsRemovedAtOnce) {
+  fs::create_symlink(journal_, link_);
+  SymlinkLock::remove_own_leftover(journal_);
+  EXPECT_TRUE(link_is_there(link_));
+  fs::remove(link_);
+  fs::create_symlink("././journal.log", link_);
+  SymlinkLock::remove_own_leftover(journal_);
+  EXPECT_FALSE(link_is_there(link_));
+}
+
+TEST_F(Lock, ADirectoryThatRefusesIsSaid) {
+  EXPECT_THROW(SymlinkLock("/proc/krigtune/journal.log", ManualClock()), EnvironmentError);
+}
+
+TEST_F(Lock, OneAtATimeAmongProcesses) {
+  constexpr int kProcesses = 4;
+  constexpr int kTurns = 50;
+  const fs::path counter = dir_.write("counter", "0");
+  std::array<pid_t, kProcesses> children{};
+  for (pid_t& child : children) {
+    child = ::fork();
+    if (child != 0) continue;
+    const SystemClock clock;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const SymlinkLock lock(journal_, clock);
+      const int count = std::stoi(read_text(counter));
+      std::ofstream(counter) << count + 1;
+    }
+    ::_exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(read_text(counter), std::to_string(kProcesses * kTurns));
+}
+
+}  // namespace
+}  // namespace krigtune

@@ -1,0 +1,157 @@
+// The journal as Optuna reads it: needs Python with Optuna (Debian: python3-optuna), else it is skipped.
+#include <gtest/gtest.h>
+
+#include "journal/example_trials.h"
+#include "krigtune/core/clock.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "runner/process.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kPython = "/usr/bin/python3";
+constexpr const char* kScript = KRIGTUNE_TEST_DIR "/journal/load_with_optuna.py";
+
+class Optuna : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (python({"-c", "import optuna"}) != 0)
+      GTEST_SKIP() << kPython << " has no optuna: apt-get install python3-optuna";
+  }
+
+  // Its exit code; what it said is added to the test's output.
+  int python(std::vector<std::string> arguments) const {
+    ProcessSpec spec;
+    spec.argv = {kPython};
+    spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+    spec.stdout_file = dir_ / "out";
+    spec.stderr_file = dir_ / "err";
+    const int code = run_process(spec, SystemClock()).exit_code;
+    if (code != 0 && arguments.size() > 2) ADD_FAILURE() << read_text(spec.stderr_file);
+    return code;
+  }
+
+  int load(const Json& wanted, std::vector<std::string> options = {}) const {
+    const std::filesystem::path expected = dir_.write("expected.json", wanted.dump());
+    options.insert(options.begin(), {kScript, file_.string(), expected.string()});
+    return python(options);
+  }
+
+  TemporaryDirectory dir_;
+  std::filesystem::path file_ = dir_ / "journal.log";
+};
+
+// What Optuna should show, written down from the trials and not from the journal's lines.
+Json proposal_part(int number, const Proposal& p) {
+  Json wanted = {{"number", number}, {"state", "RUNNING"}, {"value", nullptr}, {"system_attrs", Json::object()}};
+  wanted["datetime_start"] = local_iso_time(kExampleStartUs + 60'000'000LL * number);
+  wanted["params"] = to_json(p.configuration);
+  wanted["params"].erase("gradient_accumulation_steps");
+  Json& user = wanted["user_attrs"];
+  user["configuration"] = to_json(p.configuration).dump();
+  user["strategy"] = p.strategy;
+  user["suggest_s"] = p.suggest_s;
+  if (p.predicted_value) user["predicted_value"] = *p.predicted_value;
+  if (p.predicted_memory) user["predicted_memory_bytes"] = p.predicted_memory->count;
+  if (!p.hyperparameters.empty()) user["hyperparameters"] = p.hyperparameters;
+  wanted["distributions"] = {{"zero_stage", "CategoricalDistribution"},
+                             {"micro_batch", "IntDistribution"},
+                             {"workers", "IntDistribution"},
+                             {"overlap_comm", "CategoricalDistribution"},
+                             {"offload", "CategoricalDistribution"},
+                             {"lr", "FloatDistribution"}};
+  return wanted;
+}
+
+void add_outcome(Json& wanted, const Outcome& outcome) {
+  Json& user = wanted["user_attrs"];
+  user["status"] = status_text(outcome);
+  if (!reason_text(outcome).empty()) user["reason"] = reason_text(outcome);
+  user["wall_s"] = 1.1;
+  wanted["state"] = "FAIL";
+  if (const auto* m = std::get_if<Measured>(&outcome)) {
+    wanted["state"] = "COMPLETE";
+    wanted["value"] = m->metrics.at("throughput");
+    for (const auto& [name, value] : m->metrics) user["metric_" + name] = value;
+    user["value_sem"] = m->value_sem;
+    if (m->peak_memory) user["peak_memory_bytes"] = m->peak_memory->count;
+  } else if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) {
+    user["predicted"] = oom->predicted;
+    if (oom->requested) user["requested_bytes"] = oom->requested->count;
+    wanted["system_attrs"]["constraints"] = Json::array({1.0});
+  } else if (const auto* failed = std::get_if<Failed>(&outcome)) {
+    user["exit_code"] = failed->exit_code;
+    user["last_lines"] = failed->last_lines;
+  } else {
+    wanted["state"] = "PRUNED";
+    wanted["value"] = std::get<Bounded>(outcome).at_best;
+  }
+}
+
+Json study_part(const std::vector<ExampleTrial>& trials) {
+  Json wanted = {{"direction", "MAXIMIZE"}, {"metric", "throughput"}, {"best_value", 100.0 / 3.0}, {"best_trial", 1}};
+  wanted["trials"] = Json::array();
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    wanted["trials"].push_back(proposal_part(static_cast<int>(i), trials[i].proposal));
+    if (trials[i].outcome) add_outcome(wanted["trials"].back(), *trials[i].outcome);
+  }
+  return wanted;
+}
+
+TEST_F(Optuna, ReadsEveryKindOfTrialAsItWasMeant) {
+  {
+    Journal journal(file_, example_space(), "throughput", true);
+    write_trials(journal, example_trials());
+  }
+  EXPECT_EQ(load(study_part(example_trials())), 0);
+}
+
+TEST_F(Optuna, ReadsABaselineThatLiesOutsideEveryListAndWhatFollows) {
+  std::vector<ExampleTrial> trials = example_trials();
+  trials[0].proposal.configuration = {{"zero_stage", std::int64_t{5}},  {"micro_batch", std::int64_t{3}},
+                                      {"workers", std::int64_t{17}},    {"overlap_comm", true},
+                                      {"offload", std::string("nvme")}, {"lr", 0.0625}};
+  Json wanted = study_part(trials);
+  for (Json& trial : wanted["trials"]) trial["distributions"]["zero_stage"] = "IntDistribution";
+  {
+    Journal journal(file_, example_space(), "throughput", true);
+    write_trials(journal, trials);
+  }
+  EXPECT_EQ(load(wanted), 0);
+}
+
+TEST_F(Optuna, ReadsAValueOutsideThatComesLaterAsFarAsItsRulesAllow) {
+  std::vector<ExampleTrial> trials = example_trials();
+  trials[3].proposal.configuration = {{"zero_stage", std::int64_t{5}}, {"micro_batch", std::int64_t{128}},
+                                      {"workers", std::int64_t{1}},    {"overlap_comm", false},
+                                      {"offload", std::string("x")},   {"lr", 7.5}};
+  Json wanted = study_part(trials);
+  // Choices are those of the first trial; the configuration attribute has it all the same.
+  wanted["trials"][3]["params"].erase("zero_stage");
+  wanted["trials"][3]["params"].erase("offload");
+  {
+    Journal journal(file_, example_space(), "throughput", true);
+    write_trials(journal, trials);
+  }
+  EXPECT_EQ(load(wanted), 0);
+  EXPECT_EQ(read_journal(file_).at(3).proposal.configuration, trials[3].proposal.configuration);
+}
+
+TEST_F(Optuna, MayAddATrialThatIsUnderstoodHere) {
+  {
+    Journal journal(file_, example_space(), "throughput", true);
+    write_trials(journal, example_trials());
+  }
+  ASSERT_EQ(load(study_part(example_trials()), {"--add"}), 0);
+  Journal journal(file_, example_space(), "throughput", true);
+  const std::size_t added = example_trials().size();
+  ASSERT_EQ(journal.trials().size(), added + 1);
+  EXPECT_TRUE(journal.trials()[added].proposal.configuration.has("zero_stage"));
+  EXPECT_EQ(std::get<Measured>(*journal.trials()[added].outcome).metrics.at("throughput"), 1.25);
+  EXPECT_EQ(journal.begin(example_proposal(1, 1), kExampleStartUs), static_cast<int>(added) + 1);
+}
+
+}  // namespace
+}  // namespace krigtune
