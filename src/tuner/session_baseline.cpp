@@ -88,9 +88,9 @@ auto at(const JsonObject& root, const std::string& key, Compute compute) {
   }
 }
 
-void check_plan(const Session& session, const Configuration& configuration, const JsonObject& root,
-                const std::string& key) {
-  at(root, key, [&] { return build_plan(*session.workload, session.cluster, configuration).arena_bytes; });
+void check_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
+                const JsonObject& root, const std::string& key) {
+  at(root, key, [&] { return build_plan(workload, cluster, configuration).arena_bytes; });
 }
 
 void set_default_baseline(Session& session) {
@@ -121,7 +121,7 @@ void set_stated_baseline(Session& session, const Json& json, JsonObject& root) {
               "choose a micro_batch whose product with the ranks divides train_batch_size, or write null");
   }
   check_derived(given, point, root);
-  if (session.usable_per_rank) check_plan(session, point, root, "baseline");
+  if (session.usable_per_rank) check_plan(*session.workload, session.cluster, point, root, "baseline");
   session.baseline = point;
 }
 
@@ -158,13 +158,13 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
     root.fail("space/" + name, fmt::format("krigtune-bench does not {} '{}'", well_known ? "execute" : "know", name),
               well_known ? "leave it out: known: " + join(planned_names(), ", ") : suggestion(name, planned_names()));
   }
-  check_plan(session, {}, root, "workload");
+  // The batch is left open: each value by itself, the others at what cannot be the reason of a refusal.
+  Workload workload = *session.workload;
+  workload.train_batch_size.reset();
+  check_plan(workload, session.cluster, {}, root, "workload");
   for (const Parameter& parameter : session.space.parameters()) {
     for (const Value& value : parameter.values) {
-      // Other parameters at values that cannot be the reason of a refusal.
-      Configuration probe{{"micro_batch", std::int64_t{1}}};
-      probe.set(parameter.name, value);
-      check_plan(session, probe, root, "space/" + parameter.name);
+      check_plan(workload, session.cluster, {{parameter.name, value}}, root, "space/" + parameter.name);
     }
   }
 }

@@ -1,0 +1,339 @@
+#include "krigtune/tuner/loop.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "fixtures.h"
+#include "krigtune/core/error.h"
+#include "krigtune/tuner/run_directory.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kSpace = R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4, 8]})";  // 24
+
+double speed(const Configuration& c) {
+  const double a = as_number(*c.find("a"));
+  return 10.0 * as_number(*c.find("b")) * std::exp(-0.1 * (a - 3) * (a - 3));
+}
+
+bool fails(const Configuration& c) { return as_number(*c.find("a")) + as_number(*c.find("b")) > 11; }
+
+/// Sets the stop flag after so many trials, and remembers what it heard.
+class StoppingObserver final : public Observer {
+ public:
+  explicit StoppingObserver(int trials = 1'000'000) : left_(trials) { stop = trials == 0; }
+  void resumed(const History& history) override { at_start = static_cast<int>(history.size()); }
+  void trial_begins(const Trial& trial, const History&) override { begun.push_back(trial.number); }
+  void trial_ended(const Trial& trial, const History& history) override {
+    ended.push_back(trial.number);
+    EXPECT_EQ(history.back().number, trial.number);
+    EXPECT_TRUE(history.back().outcome);
+    stop = --left_ <= 0;
+  }
+  std::atomic<bool> stop{false};
+  int at_start = -1;
+  std::vector<int> begun;
+  std::vector<int> ended;
+
+ private:
+  int left_;
+};
+
+Session budgeted(int trials) {
+  Session session = plain_session(kSpace);
+  session.budget.trials = trials;
+  return session;
+}
+
+class Loop : public testing::Test {
+ protected:
+  std::filesystem::path directory() const { return directory_ / "run"; }
+
+  RunResult run(const Session& session, StoppingObserver& observer, FakeRunner& runner) {
+    const Problem problem(session);
+    return run_session(problem.session, problem.candidates, runner, directory(), options_, clock_, observer,
+                       observer.stop);
+  }
+  RunResult run(const Session& session, int stop_after = 1'000'000) {
+    StoppingObserver observer(stop_after);
+    FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
+    return run(session, observer, runner);
+  }
+  static Outcome answer(const Session& session, const Configuration& c) {
+    if (fails(c)) return OutOfMemory{};
+    return measured(session, speed(c));
+  }
+
+  TemporaryDirectory directory_;
+  LoopOptions options_;
+  ManualClock clock_;
+};
+
+TEST_F(Loop, EndsAtTheBudgetAndWritesWhatItKnows) {
+  StoppingObserver observer;
+  const Session session = budgeted(6);
+  FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kTrials);
+  EXPECT_EQ(result.trials_now, 6);
+  EXPECT_EQ(observer.at_start, 0);
+  EXPECT_EQ(observer.begun, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(observer.ended, observer.begun);
+  EXPECT_EQ(texts(read_journal(journal_path(directory()))), texts(result.history));
+  const Json record = load_json(session_path(directory()));
+  EXPECT_EQ(record.at("strategy"), "bayes");
+  EXPECT_EQ(record.at("seed"), 1);
+  EXPECT_EQ(record.at("budget").at("trials"), 6);
+}
+
+TEST_F(Loop, AsksTheSameWhereverItWasStoppedAndStartedAgain) {
+  const std::vector<std::string> whole = texts(run(budgeted(12)).history);
+  ASSERT_EQ(whole.size(), 12u);
+  for (int stop_after = 1; stop_after < 12; ++stop_after) {
+    std::filesystem::remove_all(directory());
+    const RunResult first = run(budgeted(12), stop_after);
+    EXPECT_EQ(first.reason, EndReason::kInterrupted);
+    EXPECT_EQ(first.trials_now, stop_after);
+    const RunResult second = run(budgeted(12));
+    EXPECT_EQ(second.trials_now, 12 - stop_after);
+    EXPECT_EQ(texts(second.history), whole) << "stopped after " << stop_after;
+  }
+}
+
+TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
+  const Session session = budgeted(8);
+  run(session, 5);
+  const std::vector<std::string> before = texts(read_journal(journal_path(directory())));
+  std::string next;
+  {  // A process that dies between asking and telling leaves a trial that runs.
+    const Problem problem(session);
+    const auto strategy = problem.strategy(StrategyKind::kBayes, options_.seed, 8);
+    Journal journal(journal_path(directory()), session.space, session.objective.field, true);
+    Tuner tuner(problem.session, problem.candidates, *strategy, clock_, journal.trials());
+    const std::optional<Trial> trial = tuner.ask();
+    ASSERT_TRUE(trial);
+    journal.begin(trial->proposal, clock_.unix_us());
+    next = trial->proposal.configuration.text();
+  }
+  const RunResult result = run(session);
+  ASSERT_EQ(result.history.size(), 9u);  // 8 that count
+  EXPECT_TRUE(is_interrupted(result.history[5]));
+  EXPECT_EQ(result.history[5].proposal.configuration.text(), next);
+  EXPECT_EQ(result.history[6].proposal.configuration.text(), next);
+  EXPECT_EQ(result.trials_now, 3);
+  const std::vector<std::string> after = texts(result.history);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));  // nothing lost
+}
+
+TEST_F(Loop, GoesOnWithALargerBudgetAndSaysNothingOfASpentOne) {
+  run(budgeted(4));
+  EXPECT_EQ(run(budgeted(4)).trials_now, 0);
+  EXPECT_EQ(run(budgeted(4)).reason, EndReason::kTrials);
+  const RunResult more = run(budgeted(7));
+  EXPECT_EQ(more.trials_now, 3);
+  EXPECT_EQ(load_json(session_path(directory())).at("budget").at("trials"), 7);
+}
+
+TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
+  run(budgeted(3));
+  Session other = plain_session(R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4]})");
+  const std::string journal_before = read_text(journal_path(directory()));
+  try {
+    run(other);
+    FAIL();
+  } catch (const UserError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("/space/b was [1,2,4,8], now [1,2,4]"), std::string::npos) << message;
+    EXPECT_NE(message.find("--out"), std::string::npos) << message;
+  }
+  EXPECT_EQ(read_text(journal_path(directory())), journal_before);
+}
+
+TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
+  run(budgeted(3));
+  options_.seed = 2;
+  EXPECT_THROW(run(budgeted(3)), UserError);
+  options_.seed = 1;
+  options_.strategy = StrategyKind::kGrid;
+  EXPECT_THROW(run(budgeted(3)), UserError);
+}
+
+TEST_F(Loop, AllowsOtherTimeouts) {
+  Session session = budgeted(3);
+  run(session);
+  session.runner.timeout_s = 7.0;
+  session.budget.trials = 4;
+  EXPECT_EQ(run(session).trials_now, 1);
+}
+
+TEST_F(Loop, RefusesADirectoryInWhichAnotherOneIsAtWork) {
+  const Session session = budgeted(3);
+  run(session, 1);
+  const Journal other(journal_path(directory()), session.space, session.objective.field, true);
+  EXPECT_THROW(run(session), UserError);
+}
+
+TEST_F(Loop, EndsWhenEverythingWasTried) {
+  const RunResult result = run(budgeted(100));
+  EXPECT_EQ(result.reason, EndReason::kExhausted);
+  EXPECT_EQ(result.history.size(), 24u);
+}
+
+TEST_F(Loop, EndsWhenItsHoursAreSpentOverAllCommands) {
+  Session session = budgeted(100);
+  session.budget.hours = 1.0;
+  FakeRunner runner([&](const Configuration& c) {
+    clock_.advance_s(900.0);
+    return answer(session, c);
+  });
+  StoppingObserver two(2);
+  EXPECT_EQ(run(session, two, runner).reason, EndReason::kInterrupted);
+  StoppingObserver rest;
+  const RunResult result = run(session, rest, runner);
+  EXPECT_EQ(result.reason, EndReason::kHours);
+  EXPECT_EQ(result.history.size(), 4u);
+  EXPECT_NEAR(result.history[3].wall_s, 900.0, 1e-9);
+}
+
+TEST_F(Loop, EndsWhenPatienceIsOut) {
+  Session session = budgeted(100);
+  session.budget.patience = 4;
+  int count = 0;
+  FakeRunner runner([&](const Configuration&) -> Outcome {
+    // 100, then nothing better by more than 1 % until trial 3 (102), then a slow creep of under 1 %.
+    const double values[] = {100.0, 100.9, 90.0, 102.0, 102.5, 102.9, 103.0, 102.0, 50.0};
+    return measured(session, values[count++]);
+  });
+  StoppingObserver observer;
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kPatience);
+  EXPECT_EQ(result.history.size(), 8u);
+}
+
+TEST_F(Loop, StopsWithTheTrialThatTheRunnerSaysWasInterrupted) {
+  const Session session = budgeted(10);
+  FakeRunner runner([&](const Configuration&) -> Outcome { return Failed{FailureReason::kInterrupted, 130, ""}; });
+  StoppingObserver observer;
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kInterrupted);
+  EXPECT_EQ(result.trials_now, 1);
+}
+
+TEST_F(Loop, EndsWhenNothingCanRunHereAndTriesTheSameAgainLater) {
+  const Session session = budgeted(10);
+  FakeRunner runner([&](const Configuration&) -> Outcome {
+    return Failed{FailureReason::kEnvironment, 77, "no device"};
+  });
+  StoppingObserver observer;
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kEnvironment);
+  EXPECT_EQ(result.detail, "no device");
+  EXPECT_EQ(result.history.size(), 3u);
+  const RunResult later = run(session);
+  EXPECT_EQ(later.reason, EndReason::kTrials);
+  EXPECT_EQ(counted_trials(later.history), 10);
+  EXPECT_EQ(texts(later.history)[3], texts(later.history)[0]);
+}
+
+TEST_F(Loop, TellsTheObserverThatItWaits) {
+  class Waiting final : public Observer {
+   public:
+    void waiting(const Trial&) override { heard = true; }
+    std::atomic<bool> heard{false};
+  } observer;
+  const Session session = budgeted(1);
+  const Problem problem(session);
+  FakeRunner runner([&](const Configuration&) {
+    while (!observer.heard) std::this_thread::yield();
+    return measured(session, 1.0);
+  });
+  const std::atomic<bool> stop{false};
+  run_session(problem.session, problem.candidates, runner, directory(), options_, clock_, observer, stop);
+  EXPECT_TRUE(observer.heard);
+}
+
+TEST_F(Loop, WritesNothingWhenNothingFits) {
+  Session session = budgeted(5);
+  session.space.restrict_to([](const Configuration&) { return false; });
+  EXPECT_EQ(run(session).reason, EndReason::kNothingFits);
+  EXPECT_FALSE(std::filesystem::exists(directory()));
+}
+
+TEST_F(Loop, RunsTheBaselineFirstAndAgainWhenItWasInterrupted) {
+  Session session = budgeted(3);
+  session.baseline = Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
+  {
+    FakeRunner runner([&](const Configuration&) -> Outcome { return Failed{FailureReason::kInterrupted, 130, ""}; });
+    StoppingObserver observer;
+    run(session, observer, runner);
+  }
+  const RunResult result = run(session);
+  EXPECT_EQ(result.history[0].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(result.history[1].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(result.history[1].proposal.configuration.text(), "a=9 b=2");
+  EXPECT_EQ(result.history[2].proposal.strategy, "bayes");
+  EXPECT_EQ(counted_trials(result.history), 3);
+}
+
+const Json kBenchSession = parse_json(R"({
+    "workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "precision": "fp32",
+                 "train_batch_size": 8},
+    "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"}, "memory": {"limit_gib": 1},
+    "space": {"zero_stage": [0, 3], "micro_batch": [1, 2, 4]}, "baseline": {"zero_stage": 0, "micro_batch": 4},
+    "budget": {"trials": 3}})",
+                                      "bench");
+
+TEST_F(Loop, ClosesABaselineThatCannotFitWithoutRunningIt) {
+  Session session = read_session(kBenchSession, "bench", ".");
+  const MemoryFilter all(session);
+  session.usable_per_rank = Bytes{all.check(*session.baseline)->report.peak_bytes - 1};
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  const RunResult result = run(session, observer, runner);
+  ASSERT_EQ(result.history.size(), 3u);
+  const auto* oom = std::get_if<OutOfMemory>(&*result.history[0].outcome);
+  ASSERT_NE(oom, nullptr);
+  EXPECT_TRUE(oom->predicted);
+  EXPECT_EQ(result.history[0].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(runner.asked.size(), 2u);
+  ASSERT_TRUE(result.history[0].proposal.predicted_memory);
+}
+
+TEST_F(Loop, MakesAFolderForEachTrialOfTheBenchRunner) {
+  const Session session = read_session(kBenchSession, "bench", ".");
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  run(session, observer, runner);
+  EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000_z0_mb4_gas1"));
+}
+
+TEST_F(Loop, IsRebuiltFromItsDirectory) {
+  const Session session = read_session(kBenchSession, "bench", ".");
+  options_.seed = 99;
+  options_.strategy = StrategyKind::kRandom;
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  run(session, observer, runner);
+  const RunRecord record = load_run(directory());
+  EXPECT_EQ(record.options.seed, 99u);
+  EXPECT_EQ(record.options.strategy, StrategyKind::kRandom);
+  EXPECT_EQ(resolved(record.session).dump(), resolved(session).dump());
+  EXPECT_THROW(load_run(directory_ / "nothing"), UserError);
+}
+
+TEST(TrialFolder, NamesWhatMattersMost) {
+  Trial trial;
+  trial.number = 7;
+  EXPECT_EQ(trial_folder(trial), "0007");
+  trial.proposal.configuration = Configuration{{"micro_batch", std::int64_t{4}},
+                                               {"zero_stage", std::int64_t{3}},
+                                               {"gradient_accumulation_steps", std::int64_t{2}}};
+  EXPECT_EQ(trial_folder(trial), "0007_z3_mb4_gas2");
+}
+
+}  // namespace
+}  // namespace krigtune
