@@ -34,7 +34,8 @@ void declare(boost::program_options::options_description& options) {
   options.add_options()("out", value_named("DIR"), "directory of the CSV files (default: runs/<session>-compare)");
 }
 
-CompareOptions compare_options(const Arguments& arguments, const Session& session) {
+// trials is 0 where the session decides.
+CompareOptions compare_options(const Arguments& arguments) {
   CompareOptions options;
   if (arguments.flag("strategies")) {
     options.strategies.clear();
@@ -48,7 +49,7 @@ CompareOptions compare_options(const Arguments& arguments, const Session& sessio
   }
   options.seeds = static_cast<int>(arguments.integer("seeds", 1, kMost).value_or(options.seeds));
   options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, INT64_MAX - kMost).value_or(1));
-  options.trials = static_cast<int>(arguments.integer("trials", 1, kMost).value_or(session.budget.trials));
+  options.trials = static_cast<int>(arguments.integer("trials", 1, kMost).value_or(0));
   options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
   return options;
 }
@@ -123,7 +124,7 @@ void print_json(const Context& context, const Session& session, const Comparison
   json["seeds"] = options.seeds;
   json["trials"] = options.trials;
   json["metric"] = session.objective.metric;
-  json["emulated_network"] = is_emulated(session) ? Json(session.cluster.emulated_network->name) : Json(nullptr);
+  json["emulated_network"] = emulated_json(session);
   json["optimum"] = json_or_null(comparison.optimum);
   json["optimum_is_known"] = comparison.optimum_is_known;
   json["directory"] = directory.string();
@@ -133,9 +134,10 @@ void print_json(const Context& context, const Session& session, const Comparison
 }
 
 int compare_strategies(const Context& context) {
+  CompareOptions options = compare_options(context.arguments);
   const Prepared prepared(session_to_compare(context));
   const Session& session = prepared.session;
-  const CompareOptions options = compare_options(context.arguments, session);
+  if (options.trials == 0) options.trials = session.budget.trials;
   if (prepared.candidates.size() == 0) {
     context.log.error("no configuration fits in memory; see krigtune plan");
     return ExitCode::kNoResult;
@@ -148,9 +150,12 @@ int compare_strategies(const Context& context) {
   };
   make_runner();  // what it lacks must show before anything is made
   make_writable_directory(directory);
+  const CompareProgress progress = [&log = context.log](int done, int all) {
+    const std::string text = fmt::format("run {} of {}", done, all);
+    log.is_live() ? log.status(text) : log.detail(text);
+  };
   const Comparison comparison =
-      compare(session, prepared.candidates, options, make_runner, context.console.clock,
-              [&](int done, int all) { context.log.status(fmt::format("run {} of {}", done, all)); });
+      compare(session, prepared.candidates, options, make_runner, context.console.clock, progress);
   context.log.end_status();
   write_atomically(directory / "comparison.csv", comparison_csv(comparison));
   write_atomically(directory / "comparison_summary.csv", comparison_summary_csv(comparison));

@@ -5,6 +5,8 @@
 #include <array>
 #include <ostream>
 
+#include "krigtune/report/labels.h"
+
 namespace krigtune {
 namespace {
 
@@ -25,6 +27,10 @@ Json new_document(const char* command) {
 }
 
 void print(const Context& context, const Json& document) { context.console.out << document.dump(2) << '\n'; }
+
+Json emulated_json(const Session& session) {
+  return is_emulated(session) ? Json(emulated_label(session)) : Json(nullptr);
+}
 
 Json json_or_null(std::optional<double> number) { return number ? json_number(*number) : Json(nullptr); }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include "command.h"
 #include "krigtune/core/json.h"
+#include "krigtune/tuner/session.h"
 
 namespace krigtune {
 
@@ -9,6 +10,9 @@ Json new_document(const char* command);
 
 /// Prints it as the only thing on stdout.
 void print(const Context& context, const Json& document);
+
+/// The network's label, or null where none is emulated.
+Json emulated_json(const Session& session);
 
 /// null where there is none.
 Json json_or_null(std::optional<double> number);

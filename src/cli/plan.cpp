@@ -102,7 +102,7 @@ int plan_session(const Context& context) {
   if (context.arguments.flag("json")) {
     Json json = new_document("plan");
     json["session"] = session_name(session);
-    json["emulated_network"] = is_emulated(session) ? Json(session.cluster.emulated_network->name) : Json(nullptr);
+    json["emulated_network"] = emulated_json(session);
     json.update(to_json(plan, session));
     if (csv) json["csv"] = *csv;
     print(context, json);

@@ -77,8 +77,7 @@ int predict(const Context& context) {
   json["seed"] = run.options.seed;
   json["file"] = file.string();
   json["rows"] = rows;
-  json["emulated_network"] =
-      is_emulated(run.session()) ? Json(run.session().cluster.emulated_network->name) : Json(nullptr);
+  json["emulated_network"] = emulated_json(run.session());
   print(context, json);
   return ExitCode::kDone;
 }

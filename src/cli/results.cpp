@@ -19,7 +19,8 @@ void declare(boost::program_options::options_description& options) {
   options.add_options()("sort", value_named("COLUMN"),
                         "sort by a column of the table in its CSV form (default: value, the best first)");
   options.add_options()("top", value_named("N"), "only the first N rows");
-  options.add_options()("format", value_named("FORMAT"), "table (default), md, csv or json");
+  options.add_options()("format", value_named("FORMAT"),
+                        fmt::format("one of {} (default: table)", join(table_format_names(), ", ")).c_str());
 }
 
 TableFormat format_of(const Arguments& arguments) {
@@ -37,8 +38,7 @@ void print_json(const Context& context, const RunView& run, const Table& table) 
   json["strategy"] = to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["metric"] = run.session.objective.metric;
-  json["emulated_network"] =
-      is_emulated(run.session) ? Json(run.session.cluster.emulated_network->name) : Json(nullptr);
+  json["emulated_network"] = emulated_json(run.session);
   json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
   if (!table.notes.empty()) json["notes"] = table.notes;
   json[table.name] = rows_json(table);

@@ -6,6 +6,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
+#include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "loaded_run.h"
 #include "progress.h"
@@ -18,9 +19,15 @@ namespace {
 constexpr std::int64_t kMostTrials = 1'000'000;
 constexpr std::int64_t kLargestSeed = INT64_MAX;
 
+std::string strategy_help() {
+  std::vector<std::string> names;
+  for (const StrategyKind kind : all_strategies()) names.emplace_back(to_string(kind));
+  return fmt::format("one of {} (default: {})", join(names, ", "), to_string(LoopOptions().strategy));
+}
+
 void declare(boost::program_options::options_description& options) {
   options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
-  options.add_options()("strategy", value_named("NAME"), "bayes (default), random or grid");
+  options.add_options()("strategy", value_named("NAME"), strategy_help().c_str());
   options.add_options()(
       "trials", value_named("N"),
       "end when N trials are closed, earlier ones of the directory included (default: the session's)");
@@ -31,12 +38,16 @@ void declare(boost::program_options::options_description& options) {
                         "exit 1 unless the best is at least X times the baseline");
 }
 
-Session session_to_tune(const Context& context) {
+/// What the command line changes of the session's budget.
+struct BudgetOptions {
+  std::optional<std::int64_t> trials;
+  std::optional<double> hours;
+};
+
+Session session_to_tune(const Context& context, const BudgetOptions& budget) {
   Session session = session_of(context, context.arguments.operand());
-  if (const auto trials = context.arguments.integer("trials", 1, kMostTrials)) {
-    session.budget.trials = static_cast<int>(*trials);
-  }
-  if (const auto hours = context.arguments.positive_number("hours")) session.budget.hours = hours;
+  if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
+  if (budget.hours) session.budget.hours = budget.hours;
   return session;
 }
 
@@ -82,9 +93,7 @@ void say_what_is_tuned(const Context& context, const Prepared& prepared, const s
   const auto excluded = prepared.candidates.space_count() - static_cast<std::int64_t>(prepared.candidates.size());
   std::string text = fmt::format("{}: {} configurations", directory.string(), prepared.candidates.space_count());
   if (excluded > 0) text += fmt::format(", {} of them too large for the memory", excluded);
-  if (prepared.session.cluster.emulated_network) {
-    text += fmt::format("; results are of an emulated network ({})", prepared.session.cluster.emulated_network->name);
-  }
+  if (is_emulated(prepared.session)) text += "; results are of an " + emulated_label(prepared.session);
   context.log.progress(text);
 }
 
@@ -92,7 +101,8 @@ int tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const LoopOptions options = loop_options(arguments);
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
-  const Prepared prepared(session_to_tune(context));
+  const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours")};
+  const Prepared prepared(session_to_tune(context, budget));
   const std::filesystem::path directory = run_directory(arguments, prepared.session);
 
   Interrupt interrupt([&] {

@@ -14,10 +14,12 @@
 namespace krigtune {
 namespace {
 
-std::map<std::string, int> counts_by_status(const History& history) {
-  std::map<std::string, int> closed;
+// Closed trials that count, by status.
+std::vector<std::pair<std::string, int>> counts_by_status(const History& history) {
+  std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
   for (const Trial& trial : history) {
-    if (trial.outcome && counts(trial)) ++closed[status_text(*trial.outcome)];
+    if (!trial.outcome || !counts(trial)) continue;
+    for (auto& [status, count] : closed) count += status == status_text(*trial.outcome) ? 1 : 0;
   }
   return closed;
 }
@@ -35,7 +37,7 @@ std::string trials_text(const History& history) {
   int closed = 0;
   for (const auto& [status, count] : counts_by_status(history)) {
     closed += count;
-    parts.push_back(fmt::format("{} {}", count, status));
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
   }
   return closed == 0 ? "0" : fmt::format("{}: {}", closed, join(parts, ", "));
 }
@@ -91,11 +93,11 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   json["strategy"] = to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["metric"] = run.session.objective.metric;
-  json["emulated_network"] =
-      is_emulated(run.session) ? Json(run.session.cluster.emulated_network->name) : Json(nullptr);
+  json["emulated_network"] = emulated_json(run.session);
   json["directory"] = run.directory.string();
   json["ended"] = to_string(result.reason);
-  json["trials"] = counts_by_status(run.history);
+  json["trials"] = Json::object();
+  for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["best"] = run.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/tuner/memory_filter.h"
 #include "krigtune/tuner/compare.h"
+#include "krigtune/tuner/memory_filter.h"
 #include "krigtune/tuner/predictions.h"
 
 namespace krigtune {

@@ -1,0 +1,48 @@
+#include "cli/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace krigtune {
+namespace {
+
+// CTest's own limit ends the wait if it is never true.
+void wait_for(const std::atomic<bool>& flag) {
+  while (!flag) std::this_thread::yield();
+}
+
+TEST(Interrupt, StopsAfterTheTrialFirstAndEndsItTheSecondTime) {
+  std::atomic<int> told{0};
+  Interrupt interrupt([&] { ++told; });
+  EXPECT_FALSE(interrupt.stop());
+  ::kill(::getpid(), SIGINT);
+  wait_for(interrupt.stop());
+  EXPECT_FALSE(interrupt.abort());
+  ::kill(::getpid(), SIGINT);
+  wait_for(interrupt.abort());
+  EXPECT_EQ(told, 1);
+}
+
+TEST(Interrupt, EndsTheTrialAtOnceWhenTerminated) {
+  Interrupt interrupt([] {});
+  ::kill(::getpid(), SIGTERM);
+  wait_for(interrupt.abort());
+  EXPECT_TRUE(interrupt.stop());
+}
+
+TEST(Interrupt, LeavesTheSignalMaskAsItWas) {
+  sigset_t before{};
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  {
+    Interrupt interrupt([] {});
+  }
+  sigset_t after{};
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    EXPECT_EQ(::sigismember(&before, signal), ::sigismember(&after, signal));
+}
+
+}  // namespace
+}  // namespace krigtune

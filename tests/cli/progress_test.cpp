@@ -1,0 +1,74 @@
+#include "cli/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "report/report_fixtures.h"
+
+namespace krigtune {
+namespace {
+
+class ProgressTest : public testing::Test {
+ protected:
+  Console console(bool terminal) {
+    Console made{out_, err_, clock_, "/nowhere/krigtune"};
+    made.err_is_terminal = terminal;
+    made.width = 160;
+    return made;
+  }
+  std::ostringstream out_;
+  std::ostringstream err_;
+  ManualClock clock_;
+};
+
+TEST_F(ProgressTest, RewritesOneLineOnATerminalAndEndsItWithALineBreak) {
+  const Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
+  const Console terminal = console(true);
+  {
+    Log log(terminal, Verbosity::kNormal, std::nullopt);
+    Progress progress(session, clock_, log);
+    History history = {trial(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+    progress.resumed({});
+    progress.trial_begins(history[0], history);
+    progress.trial_ended(history[0], history);
+    history.push_back(trial(1, configuration(3, 2, false), measured_samples(125.0)));
+    progress.trial_ended(history[1], history);
+    history.push_back(trial(2, configuration(3, 4, false), std::nullopt));
+    progress.trial_begins(history[2], history);
+    clock_.advance_s(3.0);
+    progress.waiting(history[2]);
+  }
+  const std::string text = err_.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  const std::string last = text.substr(text.rfind("\r\033[K"));
+  EXPECT_EQ(last,
+            "\r\033[Ktrial 3/30  3 s  best 125 samples/s 1.25x (emulated network eth-25)  ETA 1 min 17 s  "
+            "zero_stage=3 micro_batch=4 reduce_bucket_size=500 overlap_comm=false\n");
+}
+
+TEST_F(ProgressTest, LabelsEveryLineOfAnEmulatedNetworkWhenPiped) {
+  const Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
+  const Console piped = console(false);
+  Log log(piped, Verbosity::kNormal, std::nullopt);
+  Progress progress(session, clock_, log);
+  const History history = all_outcomes();
+  progress.trial_ended(history[0], history);
+  EXPECT_NE(err_.str().find("100 samples/s  1.00x  best 1.25x (emulated network eth-25)\n"), std::string::npos)
+      << err_.str();
+}
+
+TEST_F(ProgressTest, SaysWhatAFailedTrialSaidAtLast) {
+  const Session session = bench_session();
+  const Console terminal = console(true);
+  Log log(terminal, Verbosity::kNormal, std::nullopt);
+  Progress progress(session, clock_, log);
+  const History history = {
+      trial(0, configuration(2, 2, false), Failed{FailureReason::kCrash, 1, "one\nNaN in loss\n"})};
+  progress.trial_ended(history[0], history);
+  EXPECT_NE(err_.str().find("failed (crash): NaN in loss\n"), std::string::npos) << err_.str();
+}
+
+}  // namespace
+}  // namespace krigtune

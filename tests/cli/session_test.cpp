@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+
+#include "cli/cli_fixtures.h"
+#include "krigtune/core/csv.h"
+#include "krigtune/core/json.h"
+#include "krigtune/report/labels.h"
+
+namespace krigtune {
+namespace {
+
+class SessionTest : public testing::Test {
+ protected:
+  std::string session(const std::string& more = "") const { return replay_session(directory_, more).string(); }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  CsvTable table(const std::string& name) const { return parse_csv(read_text(directory_ / name), name); }
+  Said tune(const std::string& out, std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"tune", session(), "--out", path(out)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(SessionTest, EndsWithTheBestItsGainWhyItEndedAndWhereTheFilesAre) {
+  const Said said = tune("run", {"--trials", "12"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find(": zero_stage=2 micro_batch=4\n"), std::string::npos) << said.out;
+  const CsvTable trials = table("run/trials.csv");
+  const double first = std::stod(trials.rows[0][static_cast<std::size_t>(trials.column("value"))]);
+  const Json best = load_json(directory_ / "run/best.json");
+  EXPECT_EQ(best["gain"].get<double>(), 40.0 / first);
+  EXPECT_EQ(trials.rows[best["trial"].get<std::size_t>()][static_cast<std::size_t>(trials.column("value"))], "40");
+  EXPECT_NE(said.out.find("speed 40, " + gain_text(40.0 / first) + " trial 0 ("), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("the session has no baseline"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("trials     12: 10 ok, 1 oom, 1 failed\n"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("ended      the budget of trials is spent\n"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find(path("run") + ": trials.csv best.json\n"), std::string::npos) << said.out;
+}
+
+TEST_F(SessionTest, SaysOneLineForEachClosedTrialWhenPiped) {
+  const Said said = tune("run", {"--trials", "12"});
+  EXPECT_EQ(said.err.find('\r'), std::string::npos);
+  EXPECT_NE(said.err.find("\ntrial 1/12 ok      #0 zero_stage="), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("  1.00x  best 1.00x\n"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("zero_stage=0 micro_batch=8  OOM  best "), std::string::npos) << said.err;
+  EXPECT_EQ(lines_in(said.err), 13U) << said.err;
+  EXPECT_EQ(tune("quiet", {"-q"}).err, "");
+}
+
+TEST_F(SessionTest, AsksTheSameQuestionsForTheSameSeedAndOthersForAnother) {
+  tune("a", {"--seed", "5"});
+  tune("b", {"--seed", "5"});
+  tune("c", {"--seed", "6"});
+  EXPECT_EQ(read_text(path("a/trials.csv")), read_text(path("b/trials.csv")));
+  EXPECT_NE(read_text(path("a/trials.csv")), read_text(path("c/trials.csv")));
+}
+
+TEST_F(SessionTest, GoesOnWithTheSameCommandAndEndsWhereOneCallWouldHave) {
+  tune("whole", {"--trials", "9"});
+  tune("parts", {"--trials", "4"});
+  EXPECT_EQ(table("parts/trials.csv").rows.size(), 4U);
+  EXPECT_EQ(tune("parts", {"--trials", "9"}).code, 0);
+  EXPECT_EQ(read_text(path("parts/trials.csv")), read_text(path("whole/trials.csv")));
+  const Said again = tune("parts", {"--trials", "9"});
+  EXPECT_EQ(again.code, 0) << "the budget was already spent, and a trial is ok";
+  EXPECT_EQ(read_text(path("parts/trials.csv")), read_text(path("whole/trials.csv")));
+}
+
+TEST_F(SessionTest, RefusesToGoOnWithAnotherSessionAndShowsTheDifference) {
+  tune("run");
+  const Said said = tune("run", {"--seed", "2"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+  EXPECT_NE(said.err.find("/seed was 1, now 2"), std::string::npos) << said.err;
+}
+
+TEST_F(SessionTest, MovesAnOlderRunAsideWhenFreshAndDeletesNothing) {
+  tune("run");
+  const std::string before = read_text(path("run/journal.log"));
+  EXPECT_EQ(tune("run", {"--seed", "2", "--fresh"}).code, 0);
+  EXPECT_EQ(read_text(path("run.1/journal.log")), before);
+  EXPECT_EQ(tune("run", {"--seed", "3", "--fresh"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(path("run.2/journal.log")));
+}
+
+TEST_F(SessionTest, DoesNotMoveADirectoryThatHoldsNoRun) {
+  std::filesystem::create_directory(path("mine"));
+  directory_.write("mine/thesis.txt", "years of work");
+  EXPECT_EQ(tune("mine", {"--fresh"}).code, 2);
+  EXPECT_EQ(read_text(path("mine/thesis.txt")), "years of work");
+}
+
+TEST_F(SessionTest, FailsWhenTheBestIsSlowerThanAskedFor) {
+  EXPECT_EQ(tune("run", {"--trials", "12", "--fail-if-slower-than", "1"}).code, 0);
+  const Said said = tune("run", {"--trials", "12", "--fail-if-slower-than", "4.1"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_NE(said.err.find("x trial 0, less than the 4.10x asked for"), std::string::npos) << said.err;
+}
+
+TEST_F(SessionTest, WithoutAnOkTrialEndsWithOneAndTheReasons) {
+  directory_.write("failures.csv", "a,v,status\n1,,oom\n2,,crash\n");
+  const std::string file = directory_
+                               .write("failures.json", R"({"space": {"a": [1, 2]}, "baseline": null,
+      "runner": {"kind": "replay", "table": "failures.csv", "value": "v", "status": "status"}})")
+                               .string();
+  const Said said = run({"tune", file, "--out", path("run")});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_NE(said.err.find("no trial is ok: 1 failed (crash), 1 oom"), std::string::npos) << said.err;
+  EXPECT_FALSE(std::filesystem::exists(path("run/best.json")));
+}
+
+TEST_F(SessionTest, PrintsOneJsonDocumentAndNothingElse) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"tune", session(), "--out", path("run"), "--json"},
+        {"results", path("run"), "--json"},
+        {"results", path("run"), "--format", "json"},
+        {"predict", path("run"), "--json"},
+        {"plan", session(), "--json"},
+        {"compare", session(), "--json", "--seeds", "2", "--out", path("compared")}}) {
+    const Said said = run(arguments);
+    EXPECT_EQ(said.code, 0) << said.err;
+    const Json json = parse_json(said.out, arguments[0]);
+    EXPECT_EQ(json["schema_version"], 1);
+    EXPECT_EQ(json["command"], arguments[0]);
+    EXPECT_TRUE(json.contains("krigtune_version"));
+  }
+}
+
+TEST_F(SessionTest, ShowsResultsSortedCutAndInEachFormat) {
+  tune("run", {"--trials", "12"});
+  const CsvTable csv = parse_csv(run({"results", path("run"), "--format", "csv"}).out, "results");
+  ASSERT_EQ(csv.rows.size(), 12U);
+  EXPECT_EQ(csv.rows[0][static_cast<std::size_t>(csv.column("value"))], "40") << "the best first";
+  EXPECT_EQ(csv.rows[0][static_cast<std::size_t>(csv.column("best"))], "true");
+  const CsvTable by_trial =
+      parse_csv(run({"results", path("run"), "--format", "csv", "--sort", "trial", "--top", "3"}).out, "results");
+  ASSERT_EQ(by_trial.rows.size(), 3U);
+  EXPECT_EQ(by_trial.rows[2][0], "2");
+  EXPECT_NE(run({"results", path("run")}).out.find("OOM"), std::string::npos);
+  EXPECT_EQ(run({"results", path("run"), "--format", "md"}).out.rfind("| trial |", 0), 0U);
+  EXPECT_EQ(run({"results", path("run"), "--sort", "valeu"}).code, 2);
+}
+
+TEST_F(SessionTest, PredictsTheWholeSpaceOrAPartOfIt) {
+  tune("run");
+  EXPECT_EQ(run({"predict", path("run")}).code, 0);
+  const CsvTable all = table("run/predictions.csv");
+  EXPECT_EQ(all.rows.size(), 12U);
+  EXPECT_EQ(all.header[0], "zero_stage");
+  EXPECT_EQ(run({"predict", path("run"), "--where", "zero_stage=2", "--out", path("two.csv")}).code, 0);
+  const CsvTable two = table("two.csv");
+  EXPECT_EQ(two.rows.size(), 4U);
+  for (const auto& row : two.rows) EXPECT_EQ(row[0], "2");
+  run({"predict", path("run"), "--where", "zero_stage=2", "--where", "micro_batch=4", "--out", path("one.csv")});
+  EXPECT_EQ(table("one.csv").rows.size(), 1U);
+  run({"predict", path("run"), "--sample", "5", "--out", path("five.csv")});
+  EXPECT_EQ(table("five.csv").rows.size(), 5U);
+  const Said said = run({"predict", path("run"), "--where", "zero_stag=2"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("did you mean 'zero_stage'?"), std::string::npos) << said.err;
+}
+
+TEST_F(SessionTest, ComparesStrategiesFromATableAndFromARecordedRun) {
+  const Said said = run({"compare", session(), "--seeds", "3", "--trials", "6", "--out", path("compared")});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("optimum speed 40: of the table"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("median regret after 1 to 6 trials"), std::string::npos) << said.out;
+  EXPECT_EQ(table("compared/comparison.csv").rows.size(), 3U * 3U * 6U);
+  EXPECT_EQ(table("compared/comparison_summary.csv").rows.size(), 3U);
+  tune("run", {"--trials", "12"});
+  const Said recorded = run({"compare", session(), "--strategies", "random", "--seeds", "2", "--from", path("run"),
+                             "--out", path("recorded")});
+  EXPECT_EQ(recorded.code, 0) << recorded.err;
+  EXPECT_EQ(table("recorded/comparison_summary.csv").rows.size(), 1U);
+}
+
+TEST_F(SessionTest, KeepsALogWithTheTimesOfEverything) {
+  tune("run", {"-q", "--log-file", path("log")});
+  EXPECT_EQ(tune("run", {"--log-file", path("log")}).code, 0);
+  const std::string log = read_text(path("log"));
+  EXPECT_NE(log.find("1970-"), std::string::npos) << log;
+  EXPECT_NE(log.find("begins: #3"), std::string::npos) << "as detailed as -v";
+}
+
+}  // namespace
+}  // namespace krigtune
