@@ -12,17 +12,15 @@
 namespace {
 
 int terminal_width() {
-  constexpr int kUsual = 80;
   winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 // https://no-color.org
 bool colors_are_welcome() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  const bool is_dumb = terminal != nullptr && std::string(terminal) == "dumb";
-  return (no_color == nullptr || *no_color == '\0') && !is_dumb;
+  return (no_color == nullptr || *no_color == '\0') && (terminal == nullptr || std::string(terminal) != "dumb");
 }
 
 }  // namespace
@@ -30,8 +28,7 @@ bool colors_are_welcome() {
 int main(int argc, char** argv) {
   const krigtune::SystemClock clock;
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  krigtune::Console console{std::cout, std::cerr, clock, error ? std::filesystem::path(argv[0]) : program};
+  krigtune::Console console{std::cout, std::cerr, clock, std::filesystem::read_symlink("/proc/self/exe", error)};
   console.typed_as = argv[0];
   console.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   console.err_is_terminal = ::isatty(STDERR_FILENO) == 1;

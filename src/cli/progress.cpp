@@ -19,6 +19,9 @@ double spent_s(const History& history) {
   return seconds;
 }
 
+// The full label stands in the summary; a line that is rewritten has no room for it.
+std::string short_note(const Session& session) { return is_emulated(session) ? " (emulated network)" : ""; }
+
 // What a failed trial said at last. Empty: it did not fail, said nothing, or was ended by the user.
 std::string last_line(const Trial& trial) {
   const auto* failed = std::get_if<Failed>(&*trial.outcome);
@@ -60,7 +63,7 @@ void Progress::trial_ended(const Trial& trial, const History& history) {
                                  short_text(session_, trial.proposal.configuration), outcome_text(session_, trial));
   if (value) line += "  " + gain_of(*value, history);
   if (best_value(session_.objective, history)) line += "  " + best_text(history);
-  line += emulated_note(session_);
+  line += short_note(session_);
   const std::string trouble = last_line(trial);
   if (!trouble.empty()) line += ": " + trouble;
   // On a terminal the live line says it all, but for why a trial failed: that may be all that ever happens.
@@ -94,13 +97,11 @@ std::string Progress::rest_text(const History& history) const {
 }
 
 void Progress::remember_summary(const History& history) {
-  const std::optional<double> best = best_value(session_.objective, history);
-  summary_ = "";
-  if (best) {
-    summary_ =
-        fmt::format("best {} {}{}  ", value_text(session_, *best), gain_of(*best, history), emulated_note(session_));
+  summary_ = rest_text(history);
+  if (const std::optional<double> best = best_value(session_.objective, history)) {
+    summary_ +=
+        fmt::format("  best {} {}{}", value_text(session_, *best), gain_of(*best, history), short_note(session_));
   }
-  summary_ += rest_text(history);
 }
 
 void Both::resumed(const History& history) {
