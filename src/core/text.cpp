@@ -59,6 +59,21 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string shell_line(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) {
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      quoted.push_back(word);
+      continue;
+    }
+    std::string text = "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    quoted.push_back(text + "'");
+  }
+  return join(quoted, " ");
+}
+
 std::string number_text(double value) {
   constexpr double kExactIntegers = 1e15;
   if (std::abs(value) < kExactIntegers && value == std::trunc(value)) {

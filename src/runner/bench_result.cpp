@@ -28,6 +28,9 @@ enum BenchExit {
 // All of them are so many per step time, or the step time itself.
 constexpr std::array kPerStep = {"samples_per_s", "tokens_per_s", "flops_per_s"};
 
+// What the document says of itself and of what was asked: no results.
+constexpr std::array kEchoed = {"schema_version", "seed", "configuration", "workload", "cluster"};
+
 bool is_rate(const std::string& field) { return std::find(kPerStep.begin(), kPerStep.end(), field) != kPerStep.end(); }
 
 void flatten(const Json& json, const std::string& prefix, std::map<std::string, double>& metrics) {
@@ -110,8 +113,9 @@ std::optional<Json> bench_document(const std::string& text) {
 
 std::map<std::string, double> bench_metrics(const Json& document) {
   std::map<std::string, double> metrics;
-  flatten(document, "", metrics);
-  metrics.erase("schema_version");
+  Json results = document;
+  for (const char* key : kEchoed) results.erase(key);
+  flatten(results, "", metrics);
   return metrics;
 }
 

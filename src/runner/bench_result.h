@@ -18,7 +18,8 @@ struct BenchEnd {
 /// The document that stands alone on stdout, or nothing.
 std::optional<Json> bench_document(const std::string& text);
 
-/// Every number of the document by its name; those of nested objects as outer_inner. schema_version is none.
+/// Every number of the document by its name; those of nested objects as outer_inner. What it
+/// merely repeats (the configuration, the seed, schema_version) is none.
 std::map<std::string, double> bench_metrics(const Json& document);
 
 /// `metric_field`: the result's field that is the objective.

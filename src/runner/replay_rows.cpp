@@ -99,7 +99,7 @@ void add_row(ReplayGroup& group, const std::string& status, const std::function<
   std::vector<std::string> conditions;
   std::vector<std::string> hints;
   for (const auto& [column, value] : spec.where) {
-    conditions.push_back(column + " = " + value);
+    conditions.push_back(fmt::format("{} = {}", column, value));
     const std::size_t at = source.column(column, "runner's 'where'");
     std::set<std::string> present;
     for (const auto& row : source.table.rows) present.insert(row[at]);

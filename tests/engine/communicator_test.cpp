@@ -40,7 +40,8 @@ void on_all_ranks(int ranks, const std::function<void(int, Communicator&)>& work
 // Two segments: the first 2/3 and the rest, both multiples of the number of ranks.
 std::vector<Segment> cut(std::vector<float>& whole) {
   const auto first = static_cast<std::int64_t>(whole.size()) / 3 * 2;
-  return {{whole.data(), first, nullptr}, {whole.data() + first, static_cast<std::int64_t>(whole.size()) - first, nullptr}};
+  return {{whole.data(), first, nullptr},
+          {whole.data() + first, static_cast<std::int64_t>(whole.size()) - first, nullptr}};
 }
 
 class ThreadCommunicatorOfRanks : public testing::TestWithParam<int> {

@@ -73,8 +73,8 @@ TEST_P(TrainingOnRanks, WithMicroStepsAgreesWithinTheStagesThatSumInTheSameOrder
       EXPECT_TRUE(same_bits(run(3, bucket, overlap), ranks_first));
     }
   }
-  // Sums of a handful of floats in another order differ by some 1e-7 of their terms. AdamW divides by the gradient's own
-  // size, so that a gradient element that nearly cancels can turn that into a visible part of its step: 1e-3 of the
+  // Sums of a handful of floats in another order differ by some 1e-7 of their terms. AdamW divides by the gradient's
+  // own size, so that a gradient element that nearly cancels can turn that into a visible part of its step: 1e-3 of the
   // whole change covers it, and a forgotten micro-step or rank would be of the order of 1.
   const SystemClock clock;
   const std::vector<float> start =

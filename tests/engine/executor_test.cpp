@@ -13,8 +13,8 @@
 namespace krigtune {
 namespace {
 
-// One tensor of `elems` elements, all `initial`; persistent buffers parameters (0), loss (1), gradients (2), m (3), v (4)
-// and a transient one (5), laid out one behind the other.
+// One tensor of `elems` elements, all `initial`; persistent buffers parameters (0), loss (1), gradients (2), m (3), v
+// (4) and a transient one (5), laid out one behind the other.
 StepPlan small_plan(std::int64_t ranks, std::int64_t elems, double initial) {
   StepPlan plan;
   plan.ranks = ranks;
@@ -136,9 +136,8 @@ TEST(Executor, RefusesPlansThatLeaveTheirBuffers) {
   refused([](StepPlan& plan) { plan.operations[0].waits = {0}; });
   refused([](StepPlan& plan) { plan.operations[0].operands.clear(); });
   refused([](StepPlan& plan) { plan.buffers[0].persistent = false; });
-  refused([](StepPlan& plan) {
-    add(plan, OpKind::kReduceScatter, Stream::kReduce, {whole(5, 63, Access::kReadWrite)});
-  });
+  refused(
+      [](StepPlan& plan) { add(plan, OpKind::kReduceScatter, Stream::kReduce, {whole(5, 63, Access::kReadWrite)}); });
 }
 
 // Moves to the deadline of whoever sleeps; safe from several threads.

@@ -31,7 +31,9 @@ TEST(LinearKernel, HasTheGradientsOfItsForward) { expect_linear_gradients({.rows
 TEST(LinearKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
   expect_linear_gradients({.rows = 3, .inner = 4, .outer = 5});
 }
-TEST(LinearKernel, HasTheGradientsOfItsForwardForOneRow) { expect_linear_gradients({.rows = 1, .inner = 20, .outer = 9}); }
+TEST(LinearKernel, HasTheGradientsOfItsForwardForOneRow) {
+  expect_linear_gradients({.rows = 1, .inner = 20, .outer = 9});
+}
 
 TEST(LayerNormKernel, HasTheGradientsOfItsForward) {
   const Shape s{.rows = 5, .inner = 19};

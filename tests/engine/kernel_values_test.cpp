@@ -37,12 +37,13 @@ void expect_overwrites_or_adds(OpKind kind, const Shape& s, std::vector<OperandV
 
 TEST(Kernels, OverwriteWhereAccessIsWriteAndAddWhereItIsReadWrite) {
   const Shape linear{.rows = 8, .inner = 6, .outer = 10};
-  Vector x = random_vector(48, 1), weight = random_vector(60, 2), dy = random_vector(80, 3), bias = random_vector(10, 4);
+  Vector x = random_vector(48, 1), weight = random_vector(60, 2), dy = random_vector(80, 3),
+         bias = random_vector(10, 4);
   Vector y(80), dx(48), dweight(60), dbias(10);
   expect_overwrites_or_adds(OpKind::kLinearForward, linear, {reads(x), reads(weight), writes(y), reads(bias)}, {2});
   expect_overwrites_or_adds(OpKind::kLinearBackwardInput, linear, {reads(dy), reads(weight), writes(dx)}, {2});
-  expect_overwrites_or_adds(OpKind::kLinearBackwardWeight, linear, {reads(dy), reads(x), writes(dweight), writes(dbias)},
-                            {2, 3});
+  expect_overwrites_or_adds(OpKind::kLinearBackwardWeight, linear,
+                            {reads(dy), reads(x), writes(dweight), writes(dbias)}, {2, 3});
   const Shape norm{.rows = 8, .inner = 6};
   Vector gain = random_vector(6, 5), stats = random_vector(16, 6), dgain(6), dshift(6), dnorm(48);
   expect_overwrites_or_adds(
@@ -150,12 +151,16 @@ TEST(Gemm, EqualsTheTripleLoopForAllShapes) {
     Vector a = random_vector(m * k, 1), b = random_vector(k * n, 2), c(static_cast<std::size_t>(m * n));
     Vector at(a.size()), bt(b.size());
     for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t q = 0; q < k; ++q) at[static_cast<std::size_t>(q * m + i)] = a[static_cast<std::size_t>(i * k + q)];
+      for (std::int64_t q = 0; q < k; ++q)
+        at[static_cast<std::size_t>(q * m + i)] = a[static_cast<std::size_t>(i * k + q)];
     for (std::int64_t q = 0; q < k; ++q)
-      for (std::int64_t j = 0; j < n; ++j) bt[static_cast<std::size_t>(j * k + q)] = b[static_cast<std::size_t>(q * n + j)];
+      for (std::int64_t j = 0; j < n; ++j)
+        bt[static_cast<std::size_t>(j * k + q)] = b[static_cast<std::size_t>(q * n + j)];
     for (int variant = 0; variant < 3; ++variant) {
-      const auto av = dense<const double>(variant == 2 ? at.data() : a.data(), variant == 2 ? k : m, variant == 2 ? m : k);
-      const auto bv = dense<const double>(variant == 1 ? bt.data() : b.data(), variant == 1 ? n : k, variant == 1 ? k : n);
+      const auto av =
+          dense<const double>(variant == 2 ? at.data() : a.data(), variant == 2 ? k : m, variant == 2 ? m : k);
+      const auto bv =
+          dense<const double>(variant == 1 ? bt.data() : b.data(), variant == 1 ? n : k, variant == 1 ? k : n);
       std::fill(c.begin(), c.end(), 1.0);
       if (variant == 0) multiply<double>(av, bv, dense(c.data(), m, n), true);
       if (variant == 1) multiply_bt<double>(av, bv, dense(c.data(), m, n), true);
@@ -184,7 +189,8 @@ TEST(Kernels, GiveTheSameBitsAtEveryAddress) {
     float* y = weight + 37 * 29;
     Rng rng(5, 0);
     for (float* at = x; at != y; ++at) *at = static_cast<float>(rng.normal());
-    const std::vector<OperandView> linear = {{x, 111, Access::kRead}, {weight, 1073, Access::kRead}, {y, 87, Access::kWrite}};
+    const std::vector<OperandView> linear = {
+        {x, 111, Access::kRead}, {weight, 1073, Access::kRead}, {y, 87, Access::kWrite}};
     run_kernel<float>(OpKind::kLinearForward, s, linear);
     std::vector<std::int32_t> targets = {1, 2, 3};
     std::vector<float> loss(1);

@@ -8,13 +8,8 @@ namespace krigtune {
 /// A transformer so small that a step takes about a millisecond. Odd sizes, so that every tensor has padding.
 inline Workload small_model(std::int64_t layers = 2) {
   Workload workload;
-  workload.model = {.layers = layers,
-                    .hidden = 24,
-                    .heads = 3,
-                    .kv_heads = 3,
-                    .ffn_hidden = 40,
-                    .vocab = 67,
-                    .seq_len = 9};
+  workload.model = {
+      .layers = layers, .hidden = 24, .heads = 3, .kv_heads = 3, .ffn_hidden = 40, .vocab = 67, .seq_len = 9};
   return workload;
 }
 

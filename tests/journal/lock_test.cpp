@@ -76,7 +76,12 @@ TEST_F(Lock, ALockThatGoesFromHandToHandIsNotAbandoned) {
     fs::create_symlink(journal_, link_);
   };
   pass_on();
-  const BusyClock clock([&](double now_s) { now_s < 100.0 ? pass_on() : static_cast<void>(fs::remove(link_)); });
+  double next_s = 10.0;  // each holds it for ten seconds, well below the thirty
+  const BusyClock clock([&](double now_s) {
+    if (now_s < next_s) return;
+    next_s += 10.0;
+    now_s < 100.0 ? pass_on() : static_cast<void>(fs::remove(link_));
+  });
   const SymlinkLock lock(journal_, clock);
   EXPECT_GE(clock.now_s(), 100.0);
 }

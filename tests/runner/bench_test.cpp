@@ -16,7 +16,8 @@ constexpr const char* kGoodResult =
         "samples_per_s": 64.0, "tokens_per_s": 8192.0, "flops_per_s": 1.5e9, "planned_peak_bytes": 1048576,
         "arena_peak_bytes": 1048000, "process_peak_bytes": 9000000, "exposed_comm_s": 0.0625,
         "wire_bytes": {"all_reduce": 100, "reduce_scatter": 200, "all_gather": 300}, "loss_first": 5.5,
-        "loss_last": 5.25, "parameters_fnv1a64": "00112233445566aa", "emulated": true, "list": [1, 2]})";
+        "loss_last": 5.25, "parameters_fnv1a64": "00112233445566aa", "emulated": true, "list": [1, 2], "seed": 1,
+        "configuration": {"zero_stage": 1}})";
 
 class Bench : public ::testing::Test {
  protected:

@@ -16,6 +16,9 @@ std::string lower_case(std::string_view text);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+/// The words as they would be typed into a shell: those that it would change are quoted.
+std::string shell_line(const std::vector<std::string>& words);
+
 /// The shortest decimal text that reads back as the same double; integers below 1e15 without exponent or point.
 std::string number_text(double value);
 

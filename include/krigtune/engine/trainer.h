@@ -21,7 +21,8 @@ struct TrainingOptions {
   bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
 };
 
-/// Seconds within one step that collectives took on one rank, from the moment at which the data of all ranks were ready.
+/// Seconds within one step that collectives took on one rank, from the moment at which the data of all ranks were
+/// ready.
 struct CollectiveTimes {
   double all_reduce_s = 0.0;
   double reduce_scatter_s = 0.0;

@@ -47,6 +47,11 @@ struct TrainedJob {
   std::string parameters_fnv1a64;
 };
 
+/// How a run that could be planned and was trained to its end has ended.
+BenchEnding ending_of(const Measurement& measurement);
+/// How a run ends before it begins because its memory is missing.
+BenchEnding out_of_memory(const PlannedJob& planned);
+
 struct BenchResult {
   BenchEnding ending;
   std::uint64_t seed = 0;

@@ -76,17 +76,15 @@ Json network_json(const ClusterSpec& cluster) {
 Json collectives_json(const PlannedJob& planned) {
   Json json;
   for (const CollectiveUse& use : planned.collectives) {
-    json[use.name] = {{"count", use.count},
-                      {"bytes", use.bytes},
-                      {"time_s", use.time_s},
-                      {"bus_bytes_per_s", use.bus_bytes_per_s()}};
+    json[use.name] = {
+        {"count", use.count}, {"bytes", use.bytes}, {"time_s", use.time_s}, {"bus_bytes_per_s", use.bus_bytes_per_s()}};
   }
   return json;
 }
 
 void add_plan(const BenchResult& result, Json& json) {
-  for (const char* field : {"planned_peak_bytes", "wire_bytes", "memory", "collectives", "ranks", "emulated_network",
-                            "configuration"}) {
+  for (const char* field :
+       {"planned_peak_bytes", "wire_bytes", "memory", "collectives", "ranks", "emulated_network", "configuration"}) {
     json[field] = nullptr;
   }
   if (!result.planned) return;

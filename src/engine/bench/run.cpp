@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "bench/bench_result.h"
+#include "bench/exit_codes.h"
 #include "bench/options.h"
 #include "bench/probe.h"
 #include "krigtune/core/error.h"
@@ -15,15 +16,6 @@
 
 namespace krigtune {
 namespace {
-
-// Exit codes: docs of krigtune-bench. 128 + n are signals.
-constexpr int kBadInput = 2;
-constexpr int kEnvironmentLacks = 3;
-constexpr int kInternal = 4;
-constexpr int kPredictedOutOfMemory = 10;
-constexpr int kOutOfMemory = 11;
-constexpr int kNumericalFailure = 14;
-constexpr int kNoDevice = 77;
 
 std::int64_t process_peak_bytes() {
   rusage usage{};
@@ -54,8 +46,8 @@ PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOpt
   PlannedJob planned;
   planned.job = job;
   planned.memory = explain(plan);
-  planned.limit = options.memory_limit_gib ? from_gib(*options.memory_limit_gib)
-                                           : memory_limit_per_rank(job.memory, job.cluster);
+  planned.limit =
+      options.memory_limit_gib ? from_gib(*options.memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
   planned.samples = plan.samples();
   planned.collectives = collectives_of(plan);
   return planned;
@@ -72,18 +64,12 @@ TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& o
   return trained;
 }
 
-BenchEnding ending_of(const PlannedJob& planned) {
-  return {kPredictedOutOfMemory, "oom", "predicted",
-          fmt::format("needs {} a rank and may use {}: {} bytes are missing; nothing was run",
-                      to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.missing_bytes())};
-}
-
 void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult& result) {
   if (options.device == DeviceChoice::kCuda) {
     const GpuProbe probe = probe_gpus();
-    result.ending = {kNoDevice, "failed", "environment",
-                     "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) +
-                         "; use --device cpu"};
+    result.ending = {
+        kNoDevice, "failed", "environment",
+        "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
     return;
   }
   const TrainingJob job = load_job(options.config);
@@ -91,7 +77,7 @@ void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult
   result.planned = plan_job(job, plan, options);
   PlannedJob& planned = *result.planned;
   if (planned.missing_bytes() > 0) {
-    result.ending = ending_of(planned);
+    result.ending = out_of_memory(planned);
     return;
   }
   result.trained = train(std::move(plan), planned, options, clock);
@@ -99,10 +85,7 @@ void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult
   planned.collectives[0].time_s = m.collectives.all_reduce_s;
   planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
   planned.collectives[2].time_s = m.collectives.all_gather_s;
-  if (m.diverged) {
-    result.ending = {kNumericalFailure, "failed", "bad_result",
-                     fmt::format("the loss is no number after step {}", m.steps)};
-  }
+  result.ending = ending_of(m);
 }
 
 // Every way to end becomes a value: the document is printed in every case.

@@ -18,8 +18,8 @@ class StepTimes {
   /// Linear between order statistics (type 7 of Hyndman and Fan 1996). The sample must not be empty.
   double quantile(double probability) const;
   double median() const { return quantile(0.5); }
-  /// Of the median: 1.2533 * 1.4826 * MAD / sqrt(n), with the factors that make it the standard error for normal samples
-  /// (sqrt(pi / 2), and 1 / Phi^-1(3/4) for the median absolute deviation). 0 for one sample.
+  /// Of the median: 1.2533 * 1.4826 * MAD / sqrt(n), with the factors that make it the standard error for normal
+  /// samples (sqrt(pi / 2), and 1 / Phi^-1(3/4) for the median absolute deviation). 0 for one sample.
   double median_sem() const;
   /// Order statistics that enclose the median with at least 95 % probability (binomial; David and Nagaraja 2003, 7.1).
   /// With fewer than six samples there is none: the whole range.

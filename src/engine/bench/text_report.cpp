@@ -12,8 +12,8 @@ constexpr double kMicro = 1e6;
 std::string header(const PlannedJob& planned) {
   const ModelSpec& model = planned.job.workload.model;
   const ClusterSpec& cluster = planned.job.cluster;
-  std::string text = fmt::format("# krigtune-bench {}: {} CPU ranks, threads of one process\n", KRIGTUNE_VERSION,
-                                 cluster.ranks());
+  std::string text =
+      fmt::format("# krigtune-bench {}: {} CPU ranks, threads of one process\n", KRIGTUNE_VERSION, cluster.ranks());
   text += fmt::format("# model: {} layers, hidden {}, {} heads, vocabulary {}, {} tokens a sequence, {} parameters\n",
                       model.layers, model.hidden, model.heads, model.vocab, model.seq_len, parameter_count(model));
   text += fmt::format("# configuration: {}\n", planned.job.configuration.text());
@@ -29,9 +29,9 @@ std::string header(const PlannedJob& planned) {
 }
 
 std::string memory(const PlannedJob& planned) {
-  std::string text = fmt::format("#\n# memory of a rank: {} planned of {} allowed, most of it in use in {}\n",
-                                 to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit),
-                                 planned.memory.peak_at);
+  std::string text =
+      fmt::format("#\n# memory of a rank: {} planned of {} allowed, most of it in use in {}\n",
+                  to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.memory.peak_at);
   text += fmt::format("# {:<24}{:>16}\n", "term", "bytes");
   for (int term = 0; term < kTermCount; ++term) {
     const std::int64_t bytes = planned.memory.term_bytes[static_cast<std::size_t>(term)];
@@ -43,10 +43,10 @@ std::string memory(const PlannedJob& planned) {
 }
 
 std::string collectives(const PlannedJob& planned) {
-  std::string text = fmt::format("#\n# {:<18}{:>8}{:>16}{:>16}{:>12}{:>12}\n", "collectives a step", "count", "size (B)",
-                                 "sent (B)", "time (us)", "busbw (GB/s)");
+  std::string text = fmt::format("#\n# {:<18}{:>8}{:>16}{:>16}{:>14}{:>14}\n", "collectives a step", "count",
+                                 "size (B)", "sent (B)", "time (us)", "busbw (GB/s)");
   for (const CollectiveUse& use : planned.collectives) {
-    text += fmt::format("  {:<18}{:>8}{:>16}{:>16}{:>12.1f}{:>12.3f}\n", use.name, use.count, use.bytes, use.wire_bytes,
+    text += fmt::format("  {:<18}{:>8}{:>16}{:>16}{:>14.1f}{:>14.3f}\n", use.name, use.count, use.bytes, use.wire_bytes,
                         use.time_s * kMicro, use.bus_bytes_per_s() / kGiga);
   }
   return text;
@@ -59,8 +59,8 @@ std::string speed(const BenchResult& result) {
   std::string text = fmt::format("#\n# {} steps, {} of them measured{}\n", m.steps, m.measured_steps,
                                  emulated ? ", over an emulated network" : "");
   text += fmt::format("  step time (ms)    median {:.3f}, 95 % interval {:.3f} to {:.3f}, p10 {:.3f}, p90 {:.3f}\n",
-                      m.step_time_s * kMilli, m.step_time_interval_s.low * kMilli,
-                      m.step_time_interval_s.high * kMilli, m.step_time_p10_s * kMilli, m.step_time_p90_s * kMilli);
+                      m.step_time_s * kMilli, m.step_time_interval_s.low * kMilli, m.step_time_interval_s.high * kMilli,
+                      m.step_time_p10_s * kMilli, m.step_time_p90_s * kMilli);
   text += fmt::format("  exposed comm (ms) {:.3f}\n", m.exposed_comm_s * kMilli);
   text += fmt::format("  samples/s         {:.3f}\n", result.samples_per_s());
   text += fmt::format("  tokens/s          {:.1f}\n", result.tokens_per_s());

@@ -28,8 +28,8 @@ struct BoundOperation {
 /// The operations of each stream in their order. Points into the plan and the arena, which must outlive it.
 using BoundPlan = std::array<std::vector<BoundOperation>, kStreamCount>;
 
-/// Throws std::logic_error naming the operation and the buffer if the plan would leave its buffers or its arena, wait for
-/// what comes later, or lose what is read after the step. Cheap: done in every build.
+/// Throws std::logic_error naming the operation and the buffer if the plan would leave its buffers or its arena, wait
+/// for what comes later, or lose what is read after the step. Cheap: done in every build.
 void check_plan(const StepPlan& plan);
 
 /// For a plan that check_plan accepts.

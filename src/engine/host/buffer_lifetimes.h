@@ -8,8 +8,9 @@
 
 namespace krigtune {
 
-/// In the AddressSanitizer build, opens the bytes of a buffer while the step uses it, and nothing else: from its first use
-/// to the end of its last one; persistent buffers always. Gaps and the guard stay closed. Otherwise it does nothing.
+/// In the AddressSanitizer build, opens the bytes of a buffer while the step uses it, and nothing else: from its first
+/// use to the end of its last one; persistent buffers always. Gaps and the guard stay closed. Otherwise it does
+/// nothing.
 class BufferLifetimes {
  public:
   /// Both must outlive it.
@@ -22,7 +23,7 @@ class BufferLifetimes {
  private:
   const StepPlan& plan_;
   const Arena& arena_;
-  std::vector<int> uses_;                           ///< by buffer, in one step
+  std::vector<int> uses_;                            ///< by buffer, in one step
   std::unique_ptr<std::atomic<int>[]> still_to_go_;  ///< by buffer
 };
 

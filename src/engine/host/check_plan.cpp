@@ -58,14 +58,16 @@ class Checker {
     for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
       const std::int64_t elems = operation.operands[i].range.elems;
       if (operation.kind != OpKind::kAllReduce && elems % plan_.ranks != 0) fail(id, "has uneven shards");
-      if (gathers && operation.operands[i - 1].range.elems != elems / plan_.ranks) fail(id, "has a shard of wrong size");
+      if (gathers && operation.operands[i - 1].range.elems != elems / plan_.ranks)
+        fail(id, "has a shard of wrong size");
     }
   }
 
   bool exists(BufferId id) const { return id >= 0 && static_cast<std::size_t>(id) < plan_.buffers.size(); }
 
   [[noreturn]] void fail(std::size_t id, const std::string& what) const {
-    throw std::logic_error("operation " + std::to_string(id) + " (" + to_string(plan_.operations[id].kind) + ") " + what);
+    throw std::logic_error("operation " + std::to_string(id) + " (" + to_string(plan_.operations[id].kind) + ") " +
+                           what);
   }
 
   const StepPlan& plan_;

@@ -17,9 +17,9 @@ struct Collective {
   std::int64_t wire_bytes = 0;  ///< sent by this rank
 };
 
-/// One rank's end of a communicator, in the in-place conventions of NCCL; the only operation is the sum, in the order of
-/// the ranks. Each call blocks until this rank's data may be used again, and returns the Clock's seconds at which the
-/// data of all ranks were ready. One call at a time. Throws Aborted.
+/// One rank's end of a communicator, in the in-place conventions of NCCL; the only operation is the sum, in the order
+/// of the ranks. Each call blocks until this rank's data may be used again, and returns the Clock's seconds at which
+/// the data of all ranks were ready. One call at a time. Throws Aborted.
 class Communicator {
  public:
   virtual ~Communicator() = default;

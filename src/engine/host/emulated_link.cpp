@@ -1,5 +1,5 @@
-// The alpha-beta model (Hockney 1994): a collective of which this rank sends S bytes takes alpha + S / beta from the moment
-// at which the data of all ranks were ready. Copying within this machine counts towards that time.
+// The alpha-beta model (Hockney 1994): a collective of which this rank sends S bytes takes alpha + S / beta from the
+// moment at which the data of all ranks were ready. Copying within this machine counts towards that time.
 #include "host/emulated_link.h"
 
 #include <algorithm>
@@ -34,7 +34,8 @@ class EmulatedCommunicator final : public Communicator {
 double EmulatedLink::reserve_until_s(double ready_s, std::int64_t bytes) {
   if (bytes == 0) return ready_s;
   const std::lock_guard lock(mutex_);
-  free_from_s_ = std::max(free_from_s_, ready_s) + network_.latency_s + static_cast<double>(bytes) / network_.bytes_per_s;
+  free_from_s_ =
+      std::max(free_from_s_, ready_s) + network_.latency_s + static_cast<double>(bytes) / network_.bytes_per_s;
   return free_from_s_;
 }
 

@@ -8,8 +8,9 @@
 
 namespace krigtune {
 
-/// One rank's link into a network that is not there: a time line in which collectives reserve their slots. Shared by all
-/// communicators of the rank, so that a gather and a reduction that overlap in time share the bandwidth. Thread-safe.
+/// One rank's link into a network that is not there: a time line in which collectives reserve their slots. Shared by
+/// all communicators of the rank, so that a gather and a reduction that overlap in time share the bandwidth.
+/// Thread-safe.
 class EmulatedLink {
  public:
   explicit EmulatedLink(const EmulatedNetwork& network) : network_(network) {}
@@ -24,8 +25,8 @@ class EmulatedLink {
   double free_from_s_ = 0.0;
 };
 
-/// Moves the data through `base`, then holds the caller until the link's slot has passed. Waiting happens after all ranks
-/// have exchanged their data and without a lock, so it can delay but never block. All three must outlive it.
+/// Moves the data through `base`, then holds the caller until the link's slot has passed. Waiting happens after all
+/// ranks have exchanged their data and without a lock, so it can delay but never block. All three must outlive it.
 std::unique_ptr<Communicator> make_emulated(Communicator& base, EmulatedLink& link, const Clock& clock);
 
 }  // namespace krigtune

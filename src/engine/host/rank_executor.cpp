@@ -1,5 +1,5 @@
-// Completion is a counter per stream that only grows within a step: operation i of a stream is done once the counter has
-// reached i + 1. Waiting threads sleep on the counter (futex); nothing is allocated while a step runs.
+// Completion is a counter per stream that only grows within a step: operation i of a stream is done once the counter
+// has reached i + 1. Waiting threads sleep on the counter (futex); nothing is allocated while a step runs.
 #include "host/rank_executor.h"
 
 #include <limits>

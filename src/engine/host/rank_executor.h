@@ -24,7 +24,8 @@ class RankExecutor {
 
   /// To be called before every step, while no stream runs.
   void begin_step(const StepContext& context);
-  /// Executes the operations of one stream; each stream from a thread of its own. Throws what a kernel throws, or Aborted.
+  /// Executes the operations of one stream; each stream from a thread of its own. Throws what a kernel throws, or
+  /// Aborted.
   void run(Stream stream);
   /// Frees the streams that wait for operations of this rank; they throw Aborted. For good.
   void abort();

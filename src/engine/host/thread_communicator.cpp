@@ -106,6 +106,8 @@ class ThreadCommunicator final : public Communicator {
 ThreadGroup::ThreadGroup(int ranks, const Clock& clock)
     : ranks_(ranks), barrier_(ranks, clock), published_(static_cast<std::size_t>(ranks)) {}
 
-std::unique_ptr<Communicator> ThreadGroup::member(int rank) { return std::make_unique<ThreadCommunicator>(*this, rank); }
+std::unique_ptr<Communicator> ThreadGroup::member(int rank) {
+  return std::make_unique<ThreadCommunicator>(*this, rank);
+}
 
 }  // namespace krigtune

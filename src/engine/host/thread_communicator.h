@@ -9,8 +9,8 @@
 namespace krigtune {
 
 /// The ranks of a communicator as threads of one process. Sums run in the order of the ranks, starting from rank 0's
-/// data, so that all-reduce equals reduce-scatter followed by all-gather bit by bit. With one rank, collectives in place
-/// touch nothing. Must outlive its members; `clock` must outlive it.
+/// data, so that all-reduce equals reduce-scatter followed by all-gather bit by bit. With one rank, collectives in
+/// place touch nothing. Must outlive its members; `clock` must outlive it.
 class ThreadGroup {
  public:
   ThreadGroup(int ranks, const Clock& clock);

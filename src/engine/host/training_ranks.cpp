@@ -86,7 +86,8 @@ StepResult TrainingRanks::step() {
     throw std::runtime_error(std::string("a rank has failed: ") + error.what());
   }
   result.step_time_s = clock_.now_s() - start_s;
-  for (const auto& rank : ranks_) result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
+  for (const auto& rank : ranks_)
+    result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
   result.loss = mean_loss();
   result.collectives = ranks_.front()->executor->collective_times();
   ++steps_;

@@ -13,8 +13,8 @@
 
 namespace krigtune {
 
-/// All ranks of a job in this process: arenas, communicators (one group for each stream with collectives), executors and
-/// their threads.
+/// All ranks of a job in this process: arenas, communicators (one group for each stream with collectives), executors
+/// and their threads.
 class TrainingRanks {
  public:
   TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,

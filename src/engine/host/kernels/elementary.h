@@ -36,9 +36,9 @@ void clear(T* out, std::int64_t count) {
 
 inline double exponential(double x) { return std::exp(x); }
 
-/// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody and
-/// Waite), polynomial of degree 7 in r from Cephes' expf (Moshier); relative error below 2e-7 within [-87, 88], arguments
-/// outside are clamped to it, NaN stays NaN.
+/// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody
+/// and Waite), polynomial of degree 7 in r from Cephes' expf (Moshier); relative error below 2e-7 within [-87, 88],
+/// arguments outside are clamped to it, NaN stays NaN.
 inline float exponential(float x) {
   constexpr float kLow = -87.0F;
   constexpr float kHigh = 88.0F;

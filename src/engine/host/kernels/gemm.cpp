@@ -1,6 +1,6 @@
-// Products of row-major matrices. Eigen's blocked kernel packs its operands, so its sums depend on the shapes alone; its
-// fallbacks for vectors (GEMV) and for tiny sizes (rows + columns + depth < 20: coefficient by coefficient) do not pack and
-// may peel by address. Those sizes take a plain triple loop of our own.
+// Products of row-major matrices. Eigen's blocked kernel packs its operands, so its sums depend on the shapes alone;
+// its fallbacks for vectors (GEMV) and for tiny sizes (rows + columns + depth < 20: coefficient by coefficient) do not
+// pack and may peel by address. Those sizes take a plain triple loop of our own.
 #include "host/kernels/gemm.h"
 
 #include <Eigen/Core>
@@ -20,13 +20,13 @@ using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajo
 template <class T>
 auto map(const MatrixView<const T>& view) {
   return Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>>(view.data, view.rows, view.cols,
-                                                               Eigen::OuterStride<>(view.stride));
+                                                                Eigen::OuterStride<>(view.stride));
 }
 
 template <class T>
 auto map(const MatrixView<T>& view) {
   return Eigen::Map<RowMajor<T>, 0, Eigen::OuterStride<>>(view.data, view.rows, view.cols,
-                                                         Eigen::OuterStride<>(view.stride));
+                                                          Eigen::OuterStride<>(view.stride));
 }
 
 template <class T, class Left, class Right>
@@ -72,7 +72,7 @@ void multiply_at(const MatrixView<const T>& a, const MatrixView<const T>& b, con
   plain(c, a.rows, adds, [&](auto i, auto k, auto j) { return a.data[k * a.stride + i] * b.data[k * b.stride + j]; });
 }
 
-#define KRIGTUNE_INSTANTIATE(T)                                                                            \
+#define KRIGTUNE_INSTANTIATE(T)                                                                                     \
   template void multiply<T>(const MatrixView<const T>&, const MatrixView<const T>&, const MatrixView<T>&, bool);    \
   template void multiply_bt<T>(const MatrixView<const T>&, const MatrixView<const T>&, const MatrixView<T>&, bool); \
   template void multiply_at<T>(const MatrixView<const T>&, const MatrixView<const T>&, const MatrixView<T>&, bool);

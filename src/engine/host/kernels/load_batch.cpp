@@ -1,7 +1,8 @@
-// A synthetic corpus that can be learned: x_{t+1} = (5 x_t + 3) mod K with probability 9/10, else uniform, K = min(vocabulary,
-// 64). With K a power of two the rule visits all K tokens (Hull and Dobell 1962); its entropy is about 0.1 ln K + 0.33 nats
-// against ln(vocabulary) before training. Sequence g of the whole job (counted over steps, micro-steps, ranks and the batch)
-// is a function of (seed, g) alone: the same global batch holds the same sequences however it is cut into micro-batches.
+// A synthetic corpus that can be learned: x_{t+1} = (5 x_t + 3) mod K with probability 9/10, else uniform, K =
+// min(vocabulary, 64). With K a power of two the rule visits all K tokens (Hull and Dobell 1962); its entropy is about
+// 0.1 ln K + 0.33 nats against ln(vocabulary) before training. Sequence g of the whole job (counted over steps,
+// micro-steps, ranks and the batch) is a function of (seed, g) alone: the same global batch holds the same sequences
+// however it is cut into micro-batches.
 #include <algorithm>
 
 #include "host/kernels/kernel.h"

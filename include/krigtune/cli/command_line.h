@@ -1,0 +1,31 @@
+#pragma once
+#include <filesystem>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "krigtune/core/clock.h"
+
+namespace krigtune {
+
+/// What a program has from outside; tests bring their own. All that it names must outlive it.
+struct Console {
+  std::ostream& out;  ///< results
+  std::ostream& err;  ///< progress and warnings
+  const Clock& clock;
+  std::filesystem::path program;      ///< the running executable: krigtune-bench is looked for beside it
+  std::string typed_as = "krigtune";  ///< argv[0]: for lines that are to be typed again
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  bool colors = false;  ///< on a terminal; off where NO_COLOR is set
+  int width = 80;       ///< of the terminal, in characters
+};
+
+/// The program `krigtune`. `arguments`: without the program's name. Returns the exit code (0, 1, 2, 3, 4 or 130);
+/// throws nothing. This is the one place where errors end.
+int run_command_line(const std::vector<std::string>& arguments, const Console& console);
+
+/// The help of all commands in Markdown: docs/cli.md.
+std::string command_line_reference();
+
+}  // namespace krigtune

@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+
+#include "krigtune/tuner/best.h"
+
+namespace krigtune {
+
+/// Whether the session's results were made over a network that krigtune-bench imitates. Wherever a number of such a
+/// session is shown, the label stands beside it.
+bool is_emulated(const Session& session);
+/// "emulated network eth-25", or "" where none is emulated.
+std::string emulated_label(const Session& session);
+/// " (emulated network eth-25)", or "": to be put behind a number.
+std::string emulated_note(const Session& session);
+
+/// For people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s"; of a replayed table, whose unit is not known, "160.6".
+std::string value_text(const Session& session, double value);
+/// The same by its metric: "throughput 12.3 samples/s".
+std::string named_value_text(const Session& session, double value);
+/// "1.34x".
+std::string gain_text(double gain);
+
+/// What stands in the place of a value: "OOM", "failed (timeout)", or the value's text.
+std::string outcome_text(const Session& session, const Trial& trial);
+
+/// "zero_stage=2 micro_batch=4": without parameters that have a single value.
+std::string short_text(const Session& session, const Configuration& configuration);
+
+}  // namespace krigtune

@@ -1,0 +1,28 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/tuner/memory_filter.h"
+#include "krigtune/tuner/compare.h"
+#include "krigtune/tuner/predictions.h"
+
+namespace krigtune {
+
+// CSV files with fixed headers, line by line: a whole space need not stand in memory as rows.
+// `columns` are those of the space.
+
+/// predictions.csv
+std::string predictions_header(const std::vector<std::string>& columns);
+std::string prediction_line(const PredictionRow& row, const std::vector<std::string>& columns);
+
+/// The file of `plan --csv`. What a cost model would say is empty as long as there is none.
+std::string plan_header(const std::vector<std::string>& columns);
+std::string plan_line(const Configuration& configuration, const std::optional<MemoryVerdict>& memory,
+                      const std::vector<std::string>& columns);
+
+/// comparison.csv and comparison_summary.csv, whole.
+std::string comparison_csv(const Comparison& comparison);
+std::string comparison_summary_csv(const Comparison& comparison);
+
+}  // namespace krigtune

@@ -1,0 +1,48 @@
+#pragma once
+#include <boost/program_options.hpp>
+#include <vector>
+
+#include "arguments.h"
+#include "krigtune/cli/command_line.h"
+#include "log.h"
+
+namespace krigtune {
+
+/// What a command works with.
+struct Context {
+  const Console& console;
+  const Arguments& arguments;
+  Log& log;
+};
+
+/// One command: one file and one line in the registry.
+struct Command {
+  const char* name;
+  const char* operand;  ///< "SESSION", "DIR", or "": it takes none
+  const char* summary;  ///< one line
+  const char* details;  ///< paragraphs for --help
+  void (*declare)(boost::program_options::options_description& options);
+  int (*run)(const Context& context);  ///< returns the exit code
+};
+
+Command compare_command();
+Command doctor_command();
+Command plan_command();
+Command predict_command();
+Command results_command();
+Command tune_command();
+
+/// In the order of the help.
+std::vector<Command> commands();
+
+/// What the program's exit code says: docs/cli.md.
+struct ExitCode {
+  static constexpr int kDone = 0;
+  static constexpr int kNoResult = 1;
+  static constexpr int kBadInput = 2;
+  static constexpr int kEnvironment = 3;
+  static constexpr int kInternalError = 4;
+  static constexpr int kInterrupted = 130;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,152 @@
+#include "doctor_checks.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "krigtune/core/units.h"
+#include "runners.h"
+
+namespace krigtune {
+namespace {
+
+/// A shared library, opened only to look at it.
+class Library {
+ public:
+  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
+  ~Library() {
+    if (handle_ != nullptr) ::dlclose(handle_);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  bool is_open() const { return handle_ != nullptr; }
+  /// nullptr when it has no such function.
+  template <class Function>
+  Function* find(const char* name) const {
+    return reinterpret_cast<Function*>(::dlsym(handle_, name));
+  }
+
+ private:
+  void* handle_;
+};
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown model";
+}
+
+Finding cpu() {
+  const unsigned cores = std::thread::hardware_concurrency();
+  const std::string what = fmt::format("{} x {}", cores, cpu_model());
+  if (cores >= 2) return {"CPU", Health::kOk, what, ""};
+  return {"CPU", Health::kWarn, what, "CPU ranks take turns on one core: their step times are no guide to real ones"};
+}
+
+Finding memory() {
+  const Bytes total{static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)};
+  return {"memory", Health::kOk, to_string(total), ""};
+}
+
+Finding shared_memory() {
+  constexpr std::int64_t kEnoughForNccl = 512LL << 20;  // as DeepSpeed's ds_report warns
+  struct statvfs system {};
+  if (::statvfs("/dev/shm", &system) != 0) return {"shared memory", Health::kSkip, "there is no /dev/shm", ""};
+  const Bytes size{static_cast<std::int64_t>(system.f_blocks * system.f_frsize)};
+  const std::string what = fmt::format("/dev/shm {}", to_string(size));
+  if (size.count >= kEnoughForNccl) return {"shared memory", Health::kOk, what, ""};
+  return {"shared memory", Health::kWarn, what, "NCCL may fail between GPUs of one node; in containers: --shm-size 1g"};
+}
+
+// CUDA driver API: cuInit, cuDeviceGetCount and cuDriverGetVersion return 0 for success; the version is 1000 major + 10
+// minor.
+Finding gpu() {
+  const std::string no_cost = "trials run on CPU ranks";
+  const Library driver("libcuda.so.1");
+  if (!driver.is_open()) return {"GPU", Health::kSkip, "no NVIDIA driver (libcuda.so.1)", no_cost};
+  auto* initialise = driver.find<int(unsigned)>("cuInit");
+  auto* count_devices = driver.find<int(int*)>("cuDeviceGetCount");
+  auto* get_version = driver.find<int(int*)>("cuDriverGetVersion");
+  if (initialise == nullptr || count_devices == nullptr || get_version == nullptr) {
+    return {"GPU", Health::kWarn, "libcuda.so.1 is no CUDA driver", no_cost + "; reinstall the driver"};
+  }
+  constexpr int kNoDevice = 100;
+  const int started = initialise(0);
+  int count = 0;
+  if (started == kNoDevice || (started == 0 && count_devices(&count) == 0 && count == 0)) {
+    return {"GPU", Health::kSkip, "a driver, but no GPU", no_cost};
+  }
+  if (started != 0) {
+    return {"GPU", Health::kWarn, fmt::format("the driver does not start: error {}", started),
+            no_cost + "; compare the versions of the driver and of its kernel module (nvidia-smi)"};
+  }
+  int version = 0;
+  get_version(&version);
+  return {"GPU", Health::kWarn,
+          fmt::format("{} GPUs, driver for CUDA {}.{}", count, version / 1000, version % 1000 / 10),
+          "krigtune-bench of this version trains on CPU ranks only: the GPUs are not used"};
+}
+
+Finding program(const std::string& name, const char* binary, const std::string& cost) {
+  const std::filesystem::path path = find_on_path(binary);
+  if (path.empty()) return {name, Health::kSkip, fmt::format("no {} on PATH", binary), cost};
+  return {name, Health::kOk, path.string(), ""};
+}
+
+Finding nccl() {
+  const Library library("libnccl.so.2");
+  if (!library.is_open()) return {"NCCL", Health::kSkip, "no libnccl.so.2", "needed for several GPUs only"};
+  auto* get_version = library.find<int(int*)>("ncclGetVersion");
+  int version = 0;
+  if (get_version == nullptr || get_version(&version) != 0) return {"NCCL", Health::kOk, "libnccl.so.2", ""};
+  // 10000 major + 100 minor + patch since 2.9 (nccl.h, NCCL_VERSION).
+  return {"NCCL", Health::kOk, fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100), ""};
+}
+
+Finding slurm() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  Finding finding = program("Slurm", "sbatch", "trials run on this machine");
+  if (job != nullptr) finding.what += fmt::format(", inside job {}", job);
+  return finding;
+}
+
+Finding bench(const Console& console) {
+  const std::filesystem::path path = find_bench(console);
+  if (!path.empty()) return {"krigtune-bench", Health::kOk, path.string(), "", true};
+  return {"krigtune-bench", Health::kFail, "neither beside krigtune nor on PATH",
+          "no trial can run, only replays of tables; build it: ninja krigtune-bench", true};
+}
+
+}  // namespace
+
+const char* to_string(Health health) {
+  switch (health) {
+    case Health::kOk:
+      return "OK";
+    case Health::kWarn:
+      return "WARN";
+    case Health::kFail:
+      return "FAIL";
+    case Health::kSkip:
+      return "SKIP";
+  }
+  return "";
+}
+
+std::vector<Finding> examine(const Console& console) {
+  return {bench(console), cpu(),
+          memory(),       shared_memory(),
+          gpu(),          program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
+          nccl(),         program("MPI", "mpirun", "needed only for ranks on several machines"),
+          slurm(),        program("DeepSpeed", "deepspeed", "needed only to train with ds_config_optimal.json")};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,23 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "krigtune/cli/command_line.h"
+
+namespace krigtune {
+
+enum class Health { kOk, kWarn, kFail, kSkip };
+const char* to_string(Health health);  ///< OK, WARN, FAIL, SKIP
+
+struct Finding {
+  std::string name;
+  Health health = Health::kOk;
+  std::string what;        ///< what was found
+  std::string cost;        ///< what it means for the user, and the mend; empty: nothing
+  bool is_needed = false;  ///< no trial runs without it
+};
+
+/// Looks at everything once. Starts no program, writes nothing; works on a login node.
+std::vector<Finding> examine(const Console& console);
+
+}  // namespace krigtune

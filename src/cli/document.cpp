@@ -1,0 +1,31 @@
+#include "document.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <ostream>
+
+namespace krigtune {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+}  // namespace
+
+Json new_document(const char* command) {
+  Json document;
+  document["schema_version"] = 1;
+  document["krigtune_version"] = KRIGTUNE_VERSION;
+  document["command"] = command;
+  document["host"] = host_name();
+  return document;
+}
+
+void print(const Context& context, const Json& document) { context.console.out << document.dump(2) << '\n'; }
+
+Json json_or_null(std::optional<double> number) { return number ? json_number(*number) : Json(nullptr); }
+
+}  // namespace krigtune

@@ -1,0 +1,16 @@
+#pragma once
+#include "command.h"
+#include "krigtune/core/json.h"
+
+namespace krigtune {
+
+/// How every document of --json begins: schema_version, version, command, host.
+Json new_document(const char* command);
+
+/// Prints it as the only thing on stdout.
+void print(const Context& context, const Json& document);
+
+/// null where there is none.
+Json json_or_null(std::optional<double> number);
+
+}  // namespace krigtune

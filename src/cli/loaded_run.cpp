@@ -1,0 +1,37 @@
+#include "loaded_run.h"
+
+#include "krigtune/report/labels.h"
+#include "runners.h"
+
+namespace krigtune {
+
+Session session_of(const Context& context, const std::filesystem::path& file) {
+  Session session = load_session(file);
+  for (const std::string& warning : session.warnings) context.log.warning(warning);
+  return session;
+}
+
+LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path)
+    : LoadedRun(context, path, load_run(path)) {}
+
+LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, RunRecord record)
+    : directory(path),
+      options(record.options),
+      prepared(std::move(record.session)),
+      history(read_journal(journal_path(path))) {
+  for (const std::string& warning : session().warnings) context.log.warning(warning);
+}
+
+RunView LoadedRun::view(const Console& console) const {
+  return {session(),
+          history,
+          std::filesystem::absolute(directory).lexically_normal().filename().string(),
+          options,
+          directory,
+          find_bench(console),
+          recommend(session(), prepared.candidates, history, options.seed)};
+}
+
+std::string session_name(const Session& session) { return session.file.stem().string(); }
+
+}  // namespace krigtune

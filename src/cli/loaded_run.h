@@ -1,0 +1,46 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "krigtune/report/run_view.h"
+#include "krigtune/tuner/run_directory.h"
+
+namespace krigtune {
+
+/// A session with what is worked out from it once.
+struct Prepared {
+  Session session;
+  MemoryFilter filter;
+  Candidates candidates;
+
+  explicit Prepared(Session read) : session(std::move(read)), filter(session), candidates(session, filter) {}
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+};
+
+/// Reads the session file and says its warnings.
+Session session_of(const Context& context, const std::filesystem::path& file);
+
+/// A run directory, read without opening it for writing.
+struct LoadedRun {
+  std::filesystem::path directory;
+  LoopOptions options;
+  Prepared prepared;
+  History history;
+
+  /// Throws UserError when the directory holds no run.
+  LoadedRun(const Context& context, const std::filesystem::path& directory);
+  const Session& session() const { return prepared.session; }
+  /// With the recommendation, which fits the model once.
+  RunView view(const Console& console) const;
+
+ private:
+  LoadedRun(const Context& context, const std::filesystem::path& directory, RunRecord record);
+};
+
+/// The session's name for people and for directories: the stem of its file, or the directory's name.
+std::string session_name(const Session& session);
+
+}  // namespace krigtune

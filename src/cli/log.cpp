@@ -1,0 +1,59 @@
+#include "log.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kClearLine = "\r\033[K";
+
+}  // namespace
+
+Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file)
+    : console_(console), verbosity_(verbosity) {
+  if (!file) return;
+  file_.open(*file, std::ios::app);
+  if (!file_) throw UserError(fmt::format("--log-file: cannot write '{}'", file->string()), "choose another file");
+}
+
+Log::~Log() { end_status(); }
+
+void Log::error(const std::string& text) { say("krigtune: " + text, true); }
+
+void Log::warning(const std::string& text) { say("krigtune: warning: " + text, true); }
+
+void Log::progress(const std::string& text) { say(text, verbosity_ != Verbosity::kQuiet); }
+
+void Log::detail(const std::string& text) { say(text, verbosity_ == Verbosity::kVerbose); }
+
+bool Log::is_live() const { return console_.err_is_terminal && verbosity_ != Verbosity::kQuiet; }
+
+void Log::say(const std::string& text, bool shown) {
+  const std::lock_guard lock(mutex_);
+  if (shown) {
+    if (status_shown_) console_.err << kClearLine;
+    status_shown_ = false;
+    console_.err << text << '\n' << std::flush;
+  }
+  if (file_.is_open()) file_ << local_iso_time(console_.clock.unix_us()) << ' ' << text << '\n' << std::flush;
+}
+
+void Log::status(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (!is_live()) return;
+  const auto room = static_cast<std::size_t>(std::max(console_.width - 1, 20));
+  console_.err << kClearLine << (text.size() <= room ? text : text.substr(0, room - 3) + "...") << std::flush;
+  status_shown_ = true;
+}
+
+void Log::end_status() {
+  const std::lock_guard lock(mutex_);
+  if (status_shown_) console_.err << '\n' << std::flush;
+  status_shown_ = false;
+}
+
+}  // namespace krigtune

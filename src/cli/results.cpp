@@ -1,0 +1,80 @@
+// krigtune results: the trials of a run directory, at any time, from any shell.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "document.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/text.h"
+#include "krigtune/report/labels.h"
+#include "krigtune/report/trial_table.h"
+#include "loaded_run.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMostRows = 1'000'000;
+
+void declare(boost::program_options::options_description& options) {
+  options.add_options()("sort", value_named("COLUMN"),
+                        "sort by a column of the table in its CSV form (default: value, the best first)");
+  options.add_options()("top", value_named("N"), "only the first N rows");
+  options.add_options()("format", value_named("FORMAT"), "table (default), md, csv or json");
+}
+
+TableFormat format_of(const Arguments& arguments) {
+  const TableFormat format = table_format_from(arguments.text("format", "table"), "--format");
+  if (!arguments.flag("json")) return format;
+  if (arguments.flag("format") && format != TableFormat::kJson) {
+    throw UserError("--json and --format exclude each other", "leave one out");
+  }
+  return TableFormat::kJson;
+}
+
+void print_json(const Context& context, const RunView& run, const Table& table) {
+  Json json = new_document("results");
+  json["directory"] = run.directory.string();
+  json["strategy"] = to_string(run.options.strategy);
+  json["seed"] = run.options.seed;
+  json["metric"] = run.session.objective.metric;
+  json["emulated_network"] =
+      is_emulated(run.session) ? Json(run.session.cluster.emulated_network->name) : Json(nullptr);
+  json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
+  if (!table.notes.empty()) json["notes"] = table.notes;
+  json[table.name] = rows_json(table);
+  print(context, json);
+}
+
+int results(const Context& context) {
+  const TableFormat format = format_of(context.arguments);
+  const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostRows);
+  const LoadedRun loaded(context, context.arguments.operand());
+  const RunView run = loaded.view(context.console);
+  Table table = trial_table(run);
+  const std::string by = context.arguments.text("sort", "value");
+  const bool best_is_largest = by == "gain" || (by == "value" && run.session.objective.maximize);
+  sort_rows(table, by, best_is_largest, "--sort");
+  if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));
+  if (table.rows.empty()) context.log.warning("no trial is closed yet");
+  if (format == TableFormat::kJson) {
+    print_json(context, run, table);
+  } else {
+    if (format == TableFormat::kCsv && is_emulated(run.session))
+      context.log.warning("values are of an " + emulated_label(run.session));
+    context.console.out << render(table, format);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command results_command() {
+  return {"results",
+          "DIR",
+          "Shows the trials of a run directory, the best first",
+          "Each trial stands relative to trial 0; the recommended one is marked. Works while the session runs.",
+          declare,
+          results};
+}
+
+}  // namespace krigtune

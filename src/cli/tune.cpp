@@ -1,0 +1,133 @@
+// krigtune tune: the main job.
+#include <fmt/format.h>
+
+#include "command.h"
+#include "interrupt.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
+#include "krigtune/report/result_files.h"
+#include "loaded_run.h"
+#include "progress.h"
+#include "runners.h"
+#include "tune_summary.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMostTrials = 1'000'000;
+constexpr std::int64_t kLargestSeed = INT64_MAX;
+
+void declare(boost::program_options::options_description& options) {
+  options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
+  options.add_options()("strategy", value_named("NAME"), "bayes (default), random or grid");
+  options.add_options()(
+      "trials", value_named("N"),
+      "end when N trials are closed, earlier ones of the directory included (default: the session's)");
+  options.add_options()("hours", value_named("H"), "end after H hours in trials (default: the session's)");
+  options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
+  options.add_options()("fresh", "move an older run directory aside (DIR.1, DIR.2, ...) and begin anew");
+  options.add_options()("fail-if-slower-than", value_named("X"),
+                        "exit 1 unless the best is at least X times the baseline");
+}
+
+Session session_to_tune(const Context& context) {
+  Session session = session_of(context, context.arguments.operand());
+  if (const auto trials = context.arguments.integer("trials", 1, kMostTrials)) {
+    session.budget.trials = static_cast<int>(*trials);
+  }
+  if (const auto hours = context.arguments.positive_number("hours")) session.budget.hours = hours;
+  return session;
+}
+
+LoopOptions loop_options(const Arguments& arguments) {
+  LoopOptions options;
+  options.strategy = strategy_kind_from(arguments.text("strategy", to_string(options.strategy)), "--strategy");
+  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, kLargestSeed).value_or(1));
+  return options;
+}
+
+std::filesystem::path run_directory(const Arguments& arguments, const Session& session) {
+  return arguments.text("out", (std::filesystem::path("runs") / session_name(session)).string());
+}
+
+// Moved, never deleted; and only what krigtune made.
+void move_aside(const std::filesystem::path& directory, Log& log) {
+  if (!std::filesystem::exists(directory)) return;
+  if (!std::filesystem::exists(session_path(directory)) && !std::filesystem::exists(journal_path(directory))) {
+    throw UserError(fmt::format("--fresh: '{}' holds no run", directory.string()),
+                    "choose another directory with --out");
+  }
+  const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
+  int number = 1;
+  while (std::filesystem::exists(fmt::format("{}.{}", plain, number))) ++number;
+  const std::string aside = fmt::format("{}.{}", plain, number);
+  std::error_code error;
+  std::filesystem::rename(plain, aside, error);
+  if (error)
+    throw UserError(fmt::format("--fresh: cannot move '{}': {}", plain, error.message()), "mend its permissions");
+  log.progress("the older run is now in " + aside);
+}
+
+// The command that goes on: as typed, but for --fresh, which would begin anew.
+std::string command_to_go_on(const Context& context) {
+  std::vector<std::string> words = {context.console.typed_as, "tune"};
+  for (const std::string& word : context.arguments.words()) {
+    if (word != "--fresh") words.push_back(word);
+  }
+  return shell_line(words);
+}
+
+void say_what_is_tuned(const Context& context, const Prepared& prepared, const std::filesystem::path& directory) {
+  const auto excluded = prepared.candidates.space_count() - static_cast<std::int64_t>(prepared.candidates.size());
+  std::string text = fmt::format("{}: {} configurations", directory.string(), prepared.candidates.space_count());
+  if (excluded > 0) text += fmt::format(", {} of them too large for the memory", excluded);
+  if (prepared.session.cluster.emulated_network) {
+    text += fmt::format("; results are of an emulated network ({})", prepared.session.cluster.emulated_network->name);
+  }
+  context.log.progress(text);
+}
+
+int tune(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const LoopOptions options = loop_options(arguments);
+  const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
+  const Prepared prepared(session_to_tune(context));
+  const std::filesystem::path directory = run_directory(arguments, prepared.session);
+
+  Interrupt interrupt([&] {
+    context.log.progress(
+        "ending after the running trial; once more (Ctrl-C) ends that one too, nothing closed is lost");
+  });
+  const auto runner = make_session_runner(prepared.session, context.console, &interrupt.abort());
+  if (arguments.flag("fresh")) move_aside(directory, context.log);
+  check_same_run(directory, prepared.session, options);
+  say_what_is_tuned(context, prepared, directory);
+
+  const History none;
+  const RunView start{prepared.session, none,      session_name(prepared.session),
+                      options,          directory, find_bench(context.console),
+                      std::nullopt};
+  ResultFileWriter writer(start, prepared.candidates);
+  Progress progress(prepared.session, context.console.clock, context.log);
+  Both observer(writer, progress);
+  const RunResult result = run_session(prepared.session, prepared.candidates, *runner, directory, options,
+                                       context.console.clock, observer, interrupt.stop());
+  context.log.end_status();
+  return conclude(context, prepared, start, result, {slowest, command_to_go_on(context)});
+}
+
+}  // namespace
+
+Command tune_command() {
+  return {"tune",
+          "SESSION",
+          "Finds the fastest configuration by running trials",
+          "Trial 0 is the session's baseline; every result is shown relative to it. The same command again goes\n"
+          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too. DIR gets\n"
+          "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.",
+          declare,
+          tune};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,169 @@
+#include "tune_summary.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <ostream>
+
+#include "document.h"
+#include "krigtune/core/text.h"
+#include "krigtune/report/labels.h"
+#include "krigtune/report/result_files.h"
+#include "krigtune/report/trial_table.h"
+
+namespace krigtune {
+namespace {
+
+std::map<std::string, int> counts_by_status(const History& history) {
+  std::map<std::string, int> closed;
+  for (const Trial& trial : history) {
+    if (trial.outcome && counts(trial)) ++closed[status_text(*trial.outcome)];
+  }
+  return closed;
+}
+
+std::vector<std::string> files_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const ResultFile& file : result_files()) {
+    if (std::filesystem::exists(directory / file.name)) names.emplace_back(file.name);
+  }
+  return names;
+}
+
+std::string trials_text(const History& history) {
+  std::vector<std::string> parts;
+  int closed = 0;
+  for (const auto& [status, count] : counts_by_status(history)) {
+    closed += count;
+    parts.push_back(fmt::format("{} {}", count, status));
+  }
+  return closed == 0 ? "0" : fmt::format("{}: {}", closed, join(parts, ", "));
+}
+
+std::string best_lines(const RunView& run) {
+  const Recommendation& best = *run.best;
+  const Session& session = run.session;
+  const std::string note = emulated_note(session);
+  std::string text = fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
+  text += fmt::format("           {}, {} trial {} ({}){}\n", named_value_text(session, best.value),
+                      gain_text(best.gain), best.reference_trial, value_text(session, best.reference_value), note);
+  text += fmt::format("           expected {}, 95 % interval {} to {}{}\n", value_text(session, best.posterior_mean),
+                      value_text(session, best.lower_95), value_text(session, best.upper_95), note);
+  if (const auto next = runner_up(run); next && next->within_noise) {
+    text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
+                        next->trial.proposal.configuration.text(), value_text(session, next->value), note);
+  }
+  const std::string reference = reference_note(session, run.history);
+  return reference.empty() ? text : text + "           " + reference + "\n";
+}
+
+void print_text(const Context& context, const RunView& run, const RunResult& result) {
+  std::ostream& out = context.console.out;
+  if (run.best) out << best_lines(run);
+  out << "trials     " << trials_text(run.history) << "\nended      " << to_string(result.reason) << '\n';
+  const std::vector<std::string> files = files_in(run.directory);
+  if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
+}
+
+Json best_document(const RunView& run) {
+  const Recommendation& best = *run.best;
+  Json json = {{"trial", best.trial},
+               {"configuration", to_json(best.configuration)},
+               {"value", json_number(best.value)},
+               {"posterior_mean", json_number(best.posterior_mean)},
+               {"lower_95", json_number(best.lower_95)},
+               {"upper_95", json_number(best.upper_95)},
+               {"reference_trial", best.reference_trial},
+               {"reference_value", json_number(best.reference_value)},
+               {"gain", json_number(best.gain)}};
+  if (const auto next = runner_up(run)) {
+    json["runner_up"] = {{"trial", next->trial.number},
+                         {"configuration", to_json(next->trial.proposal.configuration)},
+                         {"value", json_number(next->value)},
+                         {"within_noise", next->within_noise}};
+  }
+  return json;
+}
+
+void print_json(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
+  Json json = new_document("tune");
+  json["session"] = run.name;
+  json["strategy"] = to_string(run.options.strategy);
+  json["seed"] = run.options.seed;
+  json["metric"] = run.session.objective.metric;
+  json["emulated_network"] =
+      is_emulated(run.session) ? Json(run.session.cluster.emulated_network->name) : Json(nullptr);
+  json["directory"] = run.directory.string();
+  json["ended"] = to_string(result.reason);
+  json["trials"] = counts_by_status(run.history);
+  json["trials_now"] = result.trials_now;
+  json["best"] = run.best ? best_document(run) : Json(nullptr);
+  json["files"] = files_in(run.directory);
+  if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
+  print(context, json);
+}
+
+// Why there is no result: the reasons by number, and what the last failure said.
+void explain_failure(const Context& context, const RunResult& result) {
+  std::map<std::string, int> reasons;
+  const Failed* last = nullptr;
+  for (const Trial& trial : result.history) {
+    if (!trial.outcome) continue;
+    const std::string reason = reason_text(*trial.outcome);
+    ++reasons[std::string(status_text(*trial.outcome)) + (reason.empty() ? "" : " (" + reason + ")")];
+    if (const auto* failed = std::get_if<Failed>(&*trial.outcome)) last = failed;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));
+  context.log.error("no trial is ok: " + (parts.empty() ? "none was run" : join(parts, ", ")));
+  if (last != nullptr && !last->last_lines.empty()) context.log.progress("the last failure said:\n" + last->last_lines);
+}
+
+int exit_code(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
+  if (result.reason == EndReason::kInterrupted) {
+    context.log.progress("saved; to go on: " + conclusion.command_to_go_on);
+    return ExitCode::kInterrupted;
+  }
+  if (result.reason == EndReason::kEnvironment) {
+    context.log.error("the environment lacks something: " + result.detail);
+    return ExitCode::kEnvironment;
+  }
+  if (result.reason == EndReason::kNothingFits) {
+    context.log.error(
+        fmt::format("no configuration fits into {}; see krigtune plan, raise the memory limit, or widen the space",
+                    run.session.usable_per_rank ? to_string(*run.session.usable_per_rank) : "memory"));
+    return ExitCode::kNoResult;
+  }
+  if (!run.best) {
+    explain_failure(context, result);
+    return ExitCode::kNoResult;
+  }
+  if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {
+    context.log.error(fmt::format("the best is {} trial {}, less than the {} asked for with --fail-if-slower-than",
+                                  gain_text(run.best->gain), run.best->reference_trial,
+                                  gain_text(*conclusion.slowest_gain)));
+    return ExitCode::kNoResult;
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+int conclude(const Context& context, const Prepared& prepared, const RunView& start, const RunResult& result,
+             const Conclusion& conclusion) {
+  const RunView run{start.session,
+                    result.history,
+                    start.name,
+                    start.options,
+                    start.directory,
+                    start.bench,
+                    recommend(start.session, prepared.candidates, result.history, start.options.seed)};
+  if (context.arguments.flag("json")) {
+    print_json(context, run, result, conclusion);
+  } else {
+    print_text(context, run, result);
+  }
+  return exit_code(context, run, result, conclusion);
+}
+
+}  // namespace krigtune

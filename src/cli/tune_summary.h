@@ -1,0 +1,18 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "loaded_run.h"
+
+namespace krigtune {
+
+struct Conclusion {
+  std::optional<double> slowest_gain;  ///< --fail-if-slower-than
+  std::string command_to_go_on;
+};
+
+/// Says how a session ended and returns its exit code. `start`: the view it began with.
+int conclude(const Context& context, const Prepared& prepared, const RunView& start, const RunResult& result,
+             const Conclusion& conclusion);
+
+}  // namespace krigtune
