@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -16,7 +17,6 @@
 namespace krigtune {
 namespace {
 
-constexpr const char* kCustom = "custom";
 constexpr double kMicroseconds = 1e6;
 
 struct Line {
@@ -37,6 +37,10 @@ EmulatedNetwork known_network(const std::string& id, const std::string& where) {
     known.emplace_back(line.id);
   }
   throw UserError(fmt::format("{}: the network '{}' is not known", where, id), suggestion(wanted, known));
+}
+
+bool is_known(const std::string& id) {
+  return std::any_of(kLines.begin(), kLines.end(), [&](const Line& line) { return line.id == id; });
 }
 
 // The microseconds whose millionth is exactly `latency_s`: 30, not 30.000000000000004.
@@ -60,11 +64,12 @@ EmulatedNetwork read_network(const Json& json, const std::string& source, const 
   if (!bytes_per_s || *bytes_per_s <= 0.0) {
     object.fail("bytes_per_s", "a bandwidth above 0 is needed", "write for example 3e9");
   }
-  return {kCustom, *latency_us / kMicroseconds, *bytes_per_s};
+  const std::string name = fmt::format("{} us + {} MB/s", number_text(*latency_us), number_text(*bytes_per_s / 1e6));
+  return {name, *latency_us / kMicroseconds, *bytes_per_s};
 }
 
 Json to_json(const EmulatedNetwork& network) {
-  if (network.name != kCustom) return network.name;
+  if (is_known(network.name)) return network.name;
   return {{"latency_us", json_number(microseconds(network.latency_s))},
           {"bytes_per_s", json_number(network.bytes_per_s)}};
 }

@@ -5,8 +5,8 @@
 //
 // (Rasmussen & Williams 2006, algorithms 3.1 and 3.2, with a mean m). psi is concave, but a full Newton step can
 // overshoot where the prior mean is far from the outcomes: steps are halved until psi rises.
-// K = kernel + offset_stddev^2 + slope_stddev^2 (x - c) . (y - c), c the cube's centre, over the ordered columns: a common
-// offset and a linear trend are integrated out (Rasmussen & Williams 2006, section 2.7, with proper priors).
+// K = kernel + offset_stddev^2 + slope_stddev^2 (x - c) . (y - c), c the cube's centre, over the ordered columns: a
+// common offset and a linear trend are integrated out (Rasmussen & Williams 2006, section 2.7, with proper priors).
 //   P(success at x*) = sigmoid(mu / sqrt(1 + pi/8 var))    (MacKay 1992)
 #include "krigtune/surrogate/success_model.h"
 

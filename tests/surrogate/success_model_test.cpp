@@ -88,19 +88,26 @@ TEST(SuccessModel, FindsTheModeWhereAFullNewtonStepOvershoots) {
   expect_repeated_outcome(10.0, 20, false);
 }
 
+/// Covariance of the common offset and the linear trend.
+Real trend(const SuccessOptions& options, const Points& a, std::size_t i, const Points& b, std::size_t j) {
+  Real product = 0;
+  for (Index k = 0; k < a.ordered.cols(); ++k)
+    product += (a.ordered(static_cast<Index>(i), k) - 0.5L) * (b.ordered(static_cast<Index>(j), k) - 0.5L);
+  return std::pow(options.offset_stddev, 2) + std::pow(options.slope_stddev, 2) * product;
+}
+
 /// Laplace's approximation with explicit inverses (R&W eq. 3.24) and a slow fixed-point iteration for the mode.
 Vector slow_laplace(const Points& x, const VectorXd& mean, const std::vector<bool>& succeeded, const Points& at,
-                    const VectorXd& at_mean) {
-  const SuccessOptions options;
+                    const VectorXd& at_mean, const SuccessOptions& options) {
   VectorXd theta = VectorXd::Constant(x.ordered.cols() + x.categories.cols() + 1, std::log(options.lengthscale));
   theta[theta.size() - 1] = 2.0 * std::log(options.signal_stddev);
-  const auto with_offset = [&](const Points& a, const Points& b) {
+  const auto with_trend = [&](const Points& a, const Points& b) {
     Matrix k = reference::gram(a, b, theta);
-    for (Vector& row : k)
-      for (Real& value : row) value += options.offset_stddev * options.offset_stddev;
+    for (std::size_t i = 0; i < k.size(); ++i)
+      for (std::size_t j = 0; j < k[i].size(); ++j) k[i][j] += trend(options, a, i, b, j);
     return k;
   };
-  const Matrix k = with_offset(x, x);
+  const Matrix k = with_trend(x, x);
   const std::size_t n = k.size();
   Vector f = reference::to_reference(mean);
   Vector slope(n);
@@ -115,18 +122,18 @@ Vector slow_laplace(const Points& x, const VectorXd& mean, const std::vector<boo
   Vector inverse_w(n);
   for (std::size_t i = 0; i < n; ++i) inverse_w[i] = 1 / (sigmoid(f[i]) * sigmoid(-f[i]));
   const Matrix inverse = reference::invert(reference::with_diagonal(k, inverse_w)).inverse;
-  const Matrix cross = with_offset(at, x);
+  const Matrix cross = with_trend(at, x);
   Vector result;
   for (std::size_t i = 0; i < cross.size(); ++i) {
     Real mu = at_mean[static_cast<Index>(i)];
     for (std::size_t j = 0; j < n; ++j) mu += cross[i][j] * slope[j];
-    const Real prior_variance = std::pow(options.signal_stddev, 2) + std::pow(options.offset_stddev, 2);
+    const Real prior_variance = std::pow(options.signal_stddev, 2) + trend(options, at, i, at, i);
     result.push_back(averaged(mu, prior_variance - reference::quadratic(cross[i], inverse, cross[i])));
   }
   return result;
 }
 
-TEST(SuccessModel, AgreesWithASlowLaplaceOnAMixedSpace) {
+void expect_slow_laplace(const SuccessOptions& options) {
   Rng rng(51, 0);
   const Points x = reference::random_points(rng, 10, 2, 1);
   const Points at = reference::random_points(rng, 15, 2, 1);
@@ -134,12 +141,20 @@ TEST(SuccessModel, AgreesWithASlowLaplaceOnAMixedSpace) {
   const VectorXd at_mean = VectorXd::NullaryExpr(15, [&rng](Index) { return 2.0 * rng.normal(); });
   std::vector<bool> succeeded;
   for (int i = 0; i < 10; ++i) succeeded.push_back(rng.uniform() < 0.5);
-  SuccessModel model = make_model();
+  SuccessModel model = make_model(options);
   model.fit(x, mean, succeeded);
   const VectorXd got = model.probability(at, at_mean);
-  const Vector want = slow_laplace(x, mean, succeeded, at, at_mean);
+  const Vector want = slow_laplace(x, mean, succeeded, at, at_mean, options);
   for (Index i = 0; i < got.size(); ++i)
     EXPECT_LE(std::abs(got[i] - static_cast<double>(want[static_cast<std::size_t>(i)])), 1e-9) << i;
+}
+
+TEST(SuccessModel, AgreesWithASlowLaplaceOnAMixedSpace) { expect_slow_laplace({}); }
+
+TEST(SuccessModel, AgreesWithASlowLaplaceWithALinearTrend) {
+  SuccessOptions options;
+  options.slope_stddev = 2.0;
+  expect_slow_laplace(options);
 }
 
 TEST(SuccessModel, WithoutOutcomesIsThePrior) {

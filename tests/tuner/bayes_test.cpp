@@ -160,5 +160,39 @@ TEST(Bayes, AsksElsewhereThanWhatIsBelieved) {
   EXPECT_GE(asked.back() - asked.front(), 5.0);
 }
 
+TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
+  Session session = read_session(parse_json(R"({
+      "workload": {"model": {"layers": 2, "hidden": 64, "heads": 2, "vocab": 128, "seq_len": 32}, "precision": "fp32"},
+      "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"}, "memory": {"limit_gib": 1}, "baseline": null,
+      "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 128, "scale": "log2"},
+                "overlap_comm": [false, true]}})",
+                                            "s"),
+                                 "s", ".");
+  const Problem problem(session);
+  // The device has less than the session says: half of all configurations run out.
+  std::vector<double> planned;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
+    planned.push_back(static_cast<double>(problem.candidates.memory_of(i)->count));
+  }
+  const double wall = median(planned);
+  const auto answer = [&](const Configuration& c) -> Outcome {
+    if (static_cast<double>(problem.candidates.memory_of(c)->count) > wall) return OutOfMemory{};
+    return measured(problem.session, static_cast<double>(c.integer("micro_batch", 1)) + 5.0);
+  };
+  std::ptrdiff_t bayes = 0;
+  std::ptrdiff_t random = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    for (const StrategyKind kind : {StrategyKind::kBayes, StrategyKind::kRandom}) {
+      const History history = problem.drive(kind, seed, 20, answer);
+      (kind == StrategyKind::kBayes ? bayes : random) +=
+          std::count_if(history.begin(), history.end(),
+                        [](const Trial& trial) { return std::holds_alternative<OutOfMemory>(*trial.outcome); });
+    }
+  }
+  EXPECT_LE(3 * bayes, random);
+  RecordProperty("bayes_oom", static_cast<int>(bayes));
+  RecordProperty("random_oom", static_cast<int>(random));
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -3,92 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <thread>
 
-#include "fixtures.h"
 #include "krigtune/core/error.h"
-#include "krigtune/tuner/run_directory.h"
+#include "loop_fixture.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kSpace = R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4, 8]})";  // 24
-
-double speed(const Configuration& c) {
-  const double a = as_number(*c.find("a"));
-  return 10.0 * as_number(*c.find("b")) * std::exp(-0.1 * (a - 3) * (a - 3));
-}
-
-bool fails(const Configuration& c) { return as_number(*c.find("a")) + as_number(*c.find("b")) > 11; }
-
-/// Sets the stop flag after so many trials, and remembers what it heard.
-class StoppingObserver final : public Observer {
- public:
-  explicit StoppingObserver(int trials = 1'000'000) : left_(trials) { stop = trials == 0; }
-  void resumed(const History& history) override { at_start = static_cast<int>(history.size()); }
-  void trial_begins(const Trial& trial, const History&) override { begun.push_back(trial.number); }
-  void trial_ended(const Trial& trial, const History& history) override {
-    ended.push_back(trial.number);
-    EXPECT_EQ(history.back().number, trial.number);
-    EXPECT_TRUE(history.back().outcome);
-    stop = --left_ <= 0;
-  }
-  std::atomic<bool> stop{false};
-  int at_start = -1;
-  std::vector<int> begun;
-  std::vector<int> ended;
-
- private:
-  int left_;
-};
-
-Session budgeted(int trials) {
-  Session session = plain_session(kSpace);
-  session.budget.trials = trials;
-  return session;
-}
-
-class Loop : public testing::Test {
- protected:
-  std::filesystem::path directory() const { return directory_ / "run"; }
-
-  RunResult run(const Session& session, StoppingObserver& observer, FakeRunner& runner) {
-    const Problem problem(session);
-    return run_session(problem.session, problem.candidates, runner, directory(), options_, clock_, observer,
-                       observer.stop);
-  }
-  RunResult run(const Session& session, int stop_after = 1'000'000) {
-    StoppingObserver observer(stop_after);
-    FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
-    return run(session, observer, runner);
-  }
-  static Outcome answer(const Session& session, const Configuration& c) {
-    if (fails(c)) return OutOfMemory{};
-    return measured(session, speed(c));
-  }
-
-  TemporaryDirectory directory_;
-  LoopOptions options_;
-  ManualClock clock_;
-};
-
-TEST_F(Loop, EndsAtTheBudgetAndWritesWhatItKnows) {
-  StoppingObserver observer;
-  const Session session = budgeted(6);
-  FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kTrials);
-  EXPECT_EQ(result.trials_now, 6);
-  EXPECT_EQ(observer.at_start, 0);
-  EXPECT_EQ(observer.begun, (std::vector<int>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(observer.ended, observer.begun);
-  EXPECT_EQ(texts(read_journal(journal_path(directory()))), texts(result.history));
-  const Json record = load_json(session_path(directory()));
-  EXPECT_EQ(record.at("strategy"), "bayes");
-  EXPECT_EQ(record.at("seed"), 1);
-  EXPECT_EQ(record.at("budget").at("trials"), 6);
-}
 
 TEST_F(Loop, AsksTheSameWhereverItWasStoppedAndStartedAgain) {
   const std::vector<std::string> whole = texts(run(budgeted(12)).history);
@@ -127,15 +48,6 @@ TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
   EXPECT_EQ(result.trials_now, 3);
   const std::vector<std::string> after = texts(result.history);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));  // nothing lost
-}
-
-TEST_F(Loop, GoesOnWithALargerBudgetAndSaysNothingOfASpentOne) {
-  run(budgeted(4));
-  EXPECT_EQ(run(budgeted(4)).trials_now, 0);
-  EXPECT_EQ(run(budgeted(4)).reason, EndReason::kTrials);
-  const RunResult more = run(budgeted(7));
-  EXPECT_EQ(more.trials_now, 3);
-  EXPECT_EQ(load_json(session_path(directory())).at("budget").at("trials"), 7);
 }
 
 TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
@@ -177,68 +89,6 @@ TEST_F(Loop, RefusesADirectoryInWhichAnotherOneIsAtWork) {
   EXPECT_THROW(run(session), UserError);
 }
 
-TEST_F(Loop, EndsWhenEverythingWasTried) {
-  const RunResult result = run(budgeted(100));
-  EXPECT_EQ(result.reason, EndReason::kExhausted);
-  EXPECT_EQ(result.history.size(), 24u);
-}
-
-TEST_F(Loop, EndsWhenItsHoursAreSpentOverAllCommands) {
-  Session session = budgeted(100);
-  session.budget.hours = 1.0;
-  FakeRunner runner([&](const Configuration& c) {
-    clock_.advance_s(900.0);
-    return answer(session, c);
-  });
-  StoppingObserver two(2);
-  EXPECT_EQ(run(session, two, runner).reason, EndReason::kInterrupted);
-  StoppingObserver rest;
-  const RunResult result = run(session, rest, runner);
-  EXPECT_EQ(result.reason, EndReason::kHours);
-  EXPECT_EQ(result.history.size(), 4u);
-  EXPECT_NEAR(result.history[3].wall_s, 900.0, 1e-9);
-}
-
-TEST_F(Loop, EndsWhenPatienceIsOut) {
-  Session session = budgeted(100);
-  session.budget.patience = 4;
-  int count = 0;
-  FakeRunner runner([&](const Configuration&) -> Outcome {
-    // 100, then nothing better by more than 1 % until trial 3 (102), then a slow creep of under 1 %.
-    const double values[] = {100.0, 100.9, 90.0, 102.0, 102.5, 102.9, 103.0, 102.0, 50.0};
-    return measured(session, values[count++]);
-  });
-  StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kPatience);
-  EXPECT_EQ(result.history.size(), 8u);
-}
-
-TEST_F(Loop, StopsWithTheTrialThatTheRunnerSaysWasInterrupted) {
-  const Session session = budgeted(10);
-  FakeRunner runner([&](const Configuration&) -> Outcome { return Failed{FailureReason::kInterrupted, 130, ""}; });
-  StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kInterrupted);
-  EXPECT_EQ(result.trials_now, 1);
-}
-
-TEST_F(Loop, EndsWhenNothingCanRunHereAndTriesTheSameAgainLater) {
-  const Session session = budgeted(10);
-  FakeRunner runner([&](const Configuration&) -> Outcome {
-    return Failed{FailureReason::kEnvironment, 77, "no device"};
-  });
-  StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kEnvironment);
-  EXPECT_EQ(result.detail, "no device");
-  EXPECT_EQ(result.history.size(), 3u);
-  const RunResult later = run(session);
-  EXPECT_EQ(later.reason, EndReason::kTrials);
-  EXPECT_EQ(counted_trials(later.history), 10);
-  EXPECT_EQ(texts(later.history)[3], texts(later.history)[0]);
-}
-
 TEST_F(Loop, TellsTheObserverThatItWaits) {
   class Waiting final : public Observer {
    public:
@@ -254,13 +104,6 @@ TEST_F(Loop, TellsTheObserverThatItWaits) {
   const std::atomic<bool> stop{false};
   run_session(problem.session, problem.candidates, runner, directory(), options_, clock_, observer, stop);
   EXPECT_TRUE(observer.heard);
-}
-
-TEST_F(Loop, WritesNothingWhenNothingFits) {
-  Session session = budgeted(5);
-  session.space.restrict_to([](const Configuration&) { return false; });
-  EXPECT_EQ(run(session).reason, EndReason::kNothingFits);
-  EXPECT_FALSE(std::filesystem::exists(directory()));
 }
 
 TEST_F(Loop, RunsTheBaselineFirstAndAgainWhenItWasInterrupted) {

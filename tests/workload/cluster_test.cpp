@@ -46,7 +46,7 @@ TEST(Network, HasTheLineRateInBytes) {
 
 TEST(Network, MayBeStated) {
   const auto network = cluster(R"({"emulate_network": {"latency_us": 30, "bytes_per_s": 3e9}})").emulated_network;
-  EXPECT_EQ(network->name, "custom");
+  EXPECT_EQ(network->name, "30 us + 3000 MB/s");
   EXPECT_DOUBLE_EQ(network->latency_s, 30e-6);
   EXPECT_DOUBLE_EQ(network->bytes_per_s, 3e9);
 }

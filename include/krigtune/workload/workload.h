@@ -22,7 +22,7 @@ struct Workload {
 
 /// A network that krigtune-bench imitates: each collective is held for latency + bytes / bandwidth.
 struct EmulatedNetwork {
-  std::string name;  ///< for labels: an id, or "custom"
+  std::string name;  ///< for labels: an id, or the numbers: "100 us + 250 MB/s"
   double latency_s = 0.0;
   double bytes_per_s = 0.0;
 };
