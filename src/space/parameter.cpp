@@ -99,7 +99,7 @@ void refuse_unsupported(JsonObject& object) {
 }
 
 std::string read_scale(JsonObject& object, const std::vector<std::string>& known) {
-  const std::string scale = object.text("scale", "linear");
+  std::string scale = object.text("scale", "linear");
   if (std::find(known.begin(), known.end(), scale) == known.end()) {
     object.fail("scale", fmt::format("unknown scale '{}'", scale), suggestion(scale, known));
   }

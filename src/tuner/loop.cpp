@@ -143,7 +143,7 @@ class Run {
 
   std::filesystem::path make_trial_directory(const Trial& trial) const {
     if (session_.runner.kind == RunnerKind::kReplay) return directory_;
-    const std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
+    std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
     make_writable_directory(path);
     return path;
   }

@@ -42,7 +42,8 @@ struct StepResult {
 class Trainer {
  public:
   /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `clock` must outlive it.
-  Trainer(StepPlan plan, std::optional<EmulatedNetwork> network, const Clock& clock, TrainingOptions options = {});
+  Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
+          TrainingOptions options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;

@@ -15,7 +15,8 @@ struct Trainer::Impl {
   TrainingRanks ranks;
 };
 
-Trainer::Trainer(StepPlan plan, std::optional<EmulatedNetwork> network, const Clock& clock, TrainingOptions options)
+Trainer::Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
+                 TrainingOptions options)
     : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options)) {}
 
 Trainer::~Trainer() = default;

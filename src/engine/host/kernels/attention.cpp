@@ -34,7 +34,8 @@ MatrixView<T> head_of_output(T* out, std::int64_t sequence, std::int64_t head, c
 
 template <class T>
 T inverse_root_dimension(const Shape& s) {
-  return T(1) / std::sqrt(static_cast<T>(s.inner / s.heads));
+  const std::int64_t head_dimension = s.inner / s.heads;
+  return T(1) / std::sqrt(static_cast<T>(head_dimension));
 }
 
 // Scores become probabilities; logsumexp gets L.
