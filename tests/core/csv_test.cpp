@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "krigtune/core/error.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
@@ -29,14 +29,7 @@ TEST(Csv, SkipsAByteOrderMark) {
 }
 
 TEST(Csv, NamesTheLineOfABadRow) {
-  const auto error_of = [](const char* text) -> std::string {
-    try {
-      parse_csv(text, "t.csv");
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
+  const auto error_of = [](const char* text) { return user_error_of([&] { parse_csv(text, "t.csv"); }); };
   EXPECT_EQ(error_of("a,b\n\"x\ny\",2\n1,2,3\n"), "t.csv:4: 3 fields where the header has 2; mend the row");
   EXPECT_EQ(error_of("a,b\n1,\"2\n"), "t.csv:2: a quoted field does not end; close the quote");
   EXPECT_EQ(error_of(""), "t.csv: the table is empty; give it a header and rows");

@@ -2,20 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(ParseJson, AllowsCommentsAndTrailingCommas) {
   const Json json = parse_json(R"({
@@ -36,23 +27,23 @@ TEST(ParseJson, KeepsTheOrderOfKeys) {
 }
 
 TEST(ParseJson, RefusesAKeyThatStandsTwiceInOneObject) {
-  EXPECT_EQ(error_of([] { parse_json(R"({"a": {"b": 1}, "c": {"b": 1, "b": 2}})", "s.json"); }),
+  EXPECT_EQ(user_error_of([] { parse_json(R"({"a": {"b": 1}, "c": {"b": 1, "b": 2}})", "s.json"); }),
             "s.json: the key 'b' stands twice in one object; keep one of them");
-  EXPECT_EQ(error_of([] { parse_json(R"({"a": {"b": 1}, "b": [{"b": 1}, {"b": 2}]})", "s.json"); }), "no error");
+  EXPECT_EQ(user_error_of([] { parse_json(R"({"a": {"b": 1}, "b": [{"b": 1}, {"b": 2}]})", "s.json"); }), "no error");
 }
 
 TEST(ParseJson, SaysWhereTheSyntaxBreaks) {
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(user_error_of([] {
               parse_json("{\n  \"a\": 1,\n  \"b\" 2\n}", "s.json");
             }).rfind("s.json: not JSON at line 3, column 7: syntax error", 0),
             0U);
   for (const char* text : {"", "{", "[1 2]", "[,]", "{,}", "[1,,]", "[1,,2]", "{\"a\": }", "{} x", "\"\\", "/"}) {
-    EXPECT_NE(error_of([&] { parse_json(text, "s.json"); }), "no error") << text;
+    EXPECT_NE(user_error_of([&] { parse_json(text, "s.json"); }), "no error") << text;
   }
 }
 
 TEST(ParseJson, RefusesANumberThatNoDoubleHolds) {
-  EXPECT_NE(error_of([] { parse_json(R"({"a": 1e999})", "s.json"); }), "no error");
+  EXPECT_NE(user_error_of([] { parse_json(R"({"a": 1e999})", "s.json"); }), "no error");
 }
 
 TEST(JsonNumber, IsAnIntegerWhereItIsOne) {
@@ -85,26 +76,26 @@ TEST_F(Object, GivesValuesOrFallbacks) {
 }
 
 TEST_F(Object, NamesSourcePointerAndMendInItsErrors) {
-  EXPECT_EQ(error_of([&] { object_.integer("real", 0); }),
+  EXPECT_EQ(user_error_of([&] { object_.integer("real", 0); }),
             "s.json: /top/real: a whole number was expected, not 0.5; write one without a fraction");
-  EXPECT_EQ(error_of([&] { object_.number("text", 0); }),
+  EXPECT_EQ(user_error_of([&] { object_.number("text", 0); }),
             "s.json: /top/text: a number was expected, not \"x\"; write a number");
-  EXPECT_EQ(error_of([&] { object_.boolean("int", false); }),
+  EXPECT_EQ(user_error_of([&] { object_.boolean("int", false); }),
             "s.json: /top/int: true or false was expected, not 3; write true or false");
-  EXPECT_EQ(error_of([&] { object_.text("int", ""); }),
+  EXPECT_EQ(user_error_of([&] { object_.text("int", ""); }),
             "s.json: /top/int: a string was expected, not 3; write \"...\"");
-  EXPECT_EQ(error_of([&] { object_.texts("inner"); }),
+  EXPECT_EQ(user_error_of([&] { object_.texts("inner"); }),
             "s.json: /top/inner: a list of strings was expected; write [\"...\", ...]");
-  EXPECT_EQ(error_of([&] { object_.require("absent"); }), "s.json: /top/absent: is missing; add it");
-  EXPECT_EQ(error_of([&] { object_.object("texts"); }),
+  EXPECT_EQ(user_error_of([&] { object_.require("absent"); }), "s.json: /top/absent: is missing; add it");
+  EXPECT_EQ(user_error_of([&] { object_.object("texts"); }),
             "s.json: /top/texts: an object was expected, not array; write { ... }");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(user_error_of([&] {
               JsonObject inner = object_.object("inner");
               inner.text("deep", "");
             }),
             "s.json: /top/inner/deep: a string was expected, not 1; write \"...\"");
   const Json number = 3;
-  EXPECT_EQ(error_of([&] { JsonObject(number, "s.json", ""); }),
+  EXPECT_EQ(user_error_of([&] { JsonObject(number, "s.json", ""); }),
             "s.json: /: an object was expected, not number; write { ... }");
 }
 
@@ -113,13 +104,13 @@ TEST(JsonObject, RefusesKeysThatNobodyAskedForWithTheNearestName) {
   JsonObject object(json, "s.json", "/budget");
   object.integer("trials", 0);
   object.number("hours", 0.0);
-  EXPECT_EQ(error_of([&] { object.finish(); }), "s.json: /budget/huors: unknown key; did you mean 'hours'?");
+  EXPECT_EQ(user_error_of([&] { object.finish(); }), "s.json: /budget/huors: unknown key; did you mean 'hours'?");
   object.number("huors", 0.0);
-  EXPECT_EQ(error_of([&] { object.finish(); }), "no error");
+  EXPECT_EQ(user_error_of([&] { object.finish(); }), "no error");
 }
 
 TEST(LoadJson, NamesTheFile) {
-  EXPECT_EQ(error_of([] { load_json("/nowhere/s.json"); }),
+  EXPECT_EQ(user_error_of([] { load_json("/nowhere/s.json"); }),
             "cannot read '/nowhere/s.json'; check the path and its permissions");
 }
 

@@ -10,10 +10,10 @@
 
 #include "journal/example_trials.h"
 #include "krigtune/core/clock.h"
-#include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "runner/temporary_directory.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
@@ -22,15 +22,6 @@ class JournalFile : public ::testing::Test {
  protected:
   Journal open(const std::string& metric = "throughput", bool maximize = true) const {
     return {file_, space_, metric, maximize};
-  }
-
-  static std::string error_of(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
   }
 
   std::vector<Json> lines() const {
@@ -154,22 +145,22 @@ TEST_F(JournalFile, EveryLineIsOptunas) {
 TEST_F(JournalFile, AnotherMetricOrDirectionIsRefusedAndNothingIsWritten) {
   open("throughput", true);
   const std::string before = read_text(file_);
-  EXPECT_NE(error_of([&] { open("latency", true); }).find("its metric is 'throughput', not 'latency'"),
+  EXPECT_NE(user_error_of([&] { open("latency", true); }).find("its metric is 'throughput', not 'latency'"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { open("throughput", false); }).find("does not minimize"), std::string::npos);
+  EXPECT_NE(user_error_of([&] { open("throughput", false); }).find("does not minimize"), std::string::npos);
   EXPECT_EQ(read_text(file_), before);
 }
 
 TEST_F(JournalFile, AnotherStudyIsRefused) {
   dir_.write("journal.log", R"({"op_code":0,"worker_id":"w","study_name":"mine","directions":[2]})"
                             "\n");
-  EXPECT_NE(error_of([&] { open(); }).find("journal.log: line 1: holds the study 'mine'"), std::string::npos);
+  EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 1: holds the study 'mine'"), std::string::npos);
 }
 
 TEST_F(JournalFile, AFileThatIsNoJournalIsLeftAlone) {
   for (const std::string text : {"my notes", "my notes\n", "{\"a\": 1}\n", "[1, 2"}) {
     dir_.write("journal.log", text);
-    EXPECT_NE(error_of([&] { open(); }).find("journal.log: line 1"), std::string::npos) << text;
+    EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 1"), std::string::npos) << text;
     EXPECT_EQ(read_text(file_), text);
   }
 }
@@ -186,15 +177,15 @@ TEST_F(JournalFile, ACorruptLineIsNamed) {
        {"{\"op_code\":4,", "", "7", R"({"op_code":11,"worker_id":"w"})", R"({"worker_id":"w"})",
         R"({"op_code":8,"worker_id":"w","trial_id":0,"user_attr":{"a":1}})"}) {
     dir_.write("journal.log", good.substr(0, third) + broken + "\n" + good.substr(third));
-    EXPECT_NE(error_of([&] { open(); }).find("journal.log: line 3: "), std::string::npos) << broken;
-    EXPECT_NE(error_of([&] { read_journal(file_); }).find("journal.log: line 3: "), std::string::npos) << broken;
+    EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 3: "), std::string::npos) << broken;
+    EXPECT_NE(user_error_of([&] { read_journal(file_); }).find("journal.log: line 3: "), std::string::npos) << broken;
   }
 }
 
 TEST_F(JournalFile, ASecondWriterIsRefusedWhileTheFirstLives) {
   {
     const Journal first = open();
-    EXPECT_NE(error_of([&] { open(); }).find("another krigtune is running on '" + dir_.path().string() + "'"),
+    EXPECT_NE(user_error_of([&] { open(); }).find("another krigtune is running on '" + dir_.path().string() + "'"),
               std::string::npos);
     EXPECT_EQ(read_journal(file_).size(), 0U);
   }
@@ -214,7 +205,7 @@ TEST_F(JournalFile, AKilledWriterIsInNobodysWay) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ends[0], &byte, 1), 1);
-  EXPECT_NE(error_of([&] { open(); }).find("another krigtune"), std::string::npos);
+  EXPECT_NE(user_error_of([&] { open(); }).find("another krigtune"), std::string::npos);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   Journal journal = open();

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "krigtune/core/error.h"
 #include "runner/temporary_directory.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
@@ -25,12 +25,7 @@ class Replay : public ::testing::Test {
   static double value_of(const Outcome& outcome) { return std::get<Measured>(outcome).metrics.at("speed"); }
 
   static std::string error_of(const RunnerSpec& spec) {
-    try {
-      open(spec);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return user_error_of([&] { open(spec); });
   }
 
   static void expect_error(const RunnerSpec& spec, const std::vector<std::string>& parts) {

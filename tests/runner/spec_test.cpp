@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/runner/runner.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
@@ -12,12 +12,7 @@ RunnerSpec read(const std::string& text) {
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    read(text);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return user_error_of([&] { read(text); });
 }
 
 TEST(RunnerSpec, BenchIsTheDefaultWithTheDocumentedTimes) {

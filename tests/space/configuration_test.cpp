@@ -4,20 +4,11 @@
 
 #include <limits>
 
-#include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Value, IsWrittenForPeopleAndTables) {
   EXPECT_EQ(to_string(Value(true)), "true");
@@ -62,7 +53,7 @@ TEST(Value, OfAWholeDoubleInJsonIsAnInteger) {
   EXPECT_EQ(value_from_json(Json::parse("5e8"), "test"), Value(std::int64_t{500'000'000}));
   EXPECT_EQ(value_from_json(Json::parse("5.0"), "test"), Value(std::int64_t{5}));
   EXPECT_EQ(value_from_json(Json::parse("18446744073709551615"), "test"), Value(18446744073709551615.0));
-  EXPECT_EQ(error_of([] { value_from_json(Json::parse("[1]"), "s.json: /a"); }),
+  EXPECT_EQ(user_error_of([] { value_from_json(Json::parse("[1]"), "s.json: /a"); }),
             "s.json: /a: a number, a string, true or false was expected, not [1]; write one value");
 }
 
@@ -90,9 +81,9 @@ TEST(Configuration, GivesIntegersAndBooleansOrSaysWhyNot) {
   EXPECT_EQ(configuration.integer("absent", 7), 7);
   EXPECT_TRUE(configuration.boolean("overlap", false));
   EXPECT_TRUE(configuration.boolean("absent", true));
-  EXPECT_EQ(error_of([&] { configuration.integer("lr", 0); }),
+  EXPECT_EQ(user_error_of([&] { configuration.integer("lr", 0); }),
             "'lr' is 0.5, where an integer was expected; mend its value");
-  EXPECT_EQ(error_of([&] { configuration.boolean("stage", false); }),
+  EXPECT_EQ(user_error_of([&] { configuration.boolean("stage", false); }),
             "'stage' is 2, where true or false was expected; mend its value");
 }
 
@@ -100,7 +91,7 @@ TEST(Configuration, SurvivesJsonInItsOrder) {
   const Configuration configuration{{"b", std::int64_t{500'000'000}}, {"a", 0.5}, {"flag", false}, {"where", "cpu"}};
   EXPECT_EQ(to_json(configuration).dump(), R"({"b":500000000,"a":0.5,"flag":false,"where":"cpu"})");
   EXPECT_EQ(configuration_from_json(to_json(configuration), "s.json", "").text(), configuration.text());
-  EXPECT_EQ(error_of([] { configuration_from_json(Json::parse(R"({"a": {}})"), "s.json", "/baseline"); }),
+  EXPECT_EQ(user_error_of([] { configuration_from_json(Json::parse(R"({"a": {}})"), "s.json", "/baseline"); }),
             "s.json: /baseline/a: a number, a string, true or false was expected, not {}; write one value");
 }
 

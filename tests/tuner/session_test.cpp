@@ -5,6 +5,7 @@
 #include "fixtures.h"
 #include "krigtune/core/error.h"
 #include "krigtune/tuner/strategy.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
@@ -26,12 +27,7 @@ Session read(const std::string& text, const std::filesystem::path& base = ".") {
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    read(text);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return user_error_of([&] { read(text); });
 }
 
 TEST(Session, FillsInTheDefaults) {

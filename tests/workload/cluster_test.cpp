@@ -5,21 +5,13 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/workload/workload.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
 
 ClusterSpec cluster(const std::string& json) { return read_cluster(parse_json(json, "s.json"), "s.json", "/cluster"); }
 MemorySpec memory(const std::string& json) { return read_memory(parse_json(json, "s.json"), "s.json", "/memory"); }
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Cluster, LocalIsTwoRanksOnOneNode) {
   const ClusterSpec local = cluster("\"local\"");
@@ -67,25 +59,25 @@ TEST(Cluster, SurvivesWritingAndReading) {
 }
 
 TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
-  EXPECT_EQ(error_of([] { cluster(R"({"gpu": "a100-80gb"})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"gpu": "a100-80gb"})"); }),
             "s.json: /cluster/gpu: 'a100-80gb' is not supported yet; the only one so far is \"local\"");
-  EXPECT_EQ(error_of([] { cluster(R"({"nodes": 2})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"nodes": 2})"); }),
             "s.json: /cluster/nodes: 2 nodes are not supported; a local cluster has 1");
-  EXPECT_EQ(error_of([] { cluster(R"({"gpus_per_node": 0})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"gpus_per_node": 0})"); }),
             "s.json: /cluster/gpus_per_node: 0 ranks cannot train; write 1 or more");
   EXPECT_EQ(
-      error_of([] { cluster(R"({"network": "ib-hdr-200"})"); }),
+      user_error_of([] { cluster(R"({"network": "ib-hdr-200"})"); }),
       "s.json: /cluster/network: is not supported yet with gpu \"local\"; \"emulate_network\" imitates a network");
-  EXPECT_EQ(error_of([] { cluster(R"({"emulate_network": "eth-26"})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"emulate_network": "eth-26"})"); }),
             "s.json: /cluster/emulate_network: the network 'eth-26' is not known; did you mean 'eth-25'?");
-  EXPECT_EQ(error_of([] { cluster(R"({"emulate_network": {"latency_us": 30}})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"emulate_network": {"latency_us": 30}})"); }),
             "s.json: /cluster/emulate_network/bytes_per_s: a bandwidth above 0 is needed; write for example 3e9");
-  EXPECT_EQ(error_of([] { cluster(R"({"emulate_network": {"latency_us": -1, "bytes_per_s": 1}})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"emulate_network": {"latency_us": -1, "bytes_per_s": 1}})"); }),
             "s.json: /cluster/emulate_network/latency_us: a latency of 0 or more is needed; write for example 30");
-  EXPECT_EQ(error_of([] { cluster("\"cloud\""); }),
+  EXPECT_EQ(user_error_of([] { cluster("\"cloud\""); }),
             "s.json: /cluster: the cluster \"cloud\" is not known; write \"local\" or an object like "
             "{\"gpus_per_node\": 2}");
-  EXPECT_EQ(error_of([] { cluster(R"({"gpu_per_node": 2})"); }),
+  EXPECT_EQ(user_error_of([] { cluster(R"({"gpu_per_node": 2})"); }),
             "s.json: /cluster/gpu_per_node: unknown key; did you mean 'gpus_per_node'?");
 }
 
@@ -100,7 +92,7 @@ TEST(Memory, ReadsItsBlockAndWritesItBack) {
 
 TEST(Memory, RefusesWhatIsNoLimit) {
   EXPECT_EQ(
-      error_of([] { memory(R"({"model": "deepspeed-autotuner"})"); }),
+      user_error_of([] { memory(R"({"model": "deepspeed-autotuner"})"); }),
       "s.json: /memory/model: the memory model 'deepspeed-autotuner' is not supported yet; the only one so far is "
       "\"krigtune\"");
   EXPECT_THROW(memory(R"({"limit_gib": 0})"), UserError);

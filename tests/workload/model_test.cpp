@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
+#include "user_error.h"
 
 namespace krigtune {
 namespace {
@@ -13,12 +13,7 @@ namespace {
 ModelSpec read(const std::string& json) { return read_model(parse_json(json, "s.json"), "s.json", "/workload/model"); }
 
 std::string error_of(const std::string& json) {
-  try {
-    read(json);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return user_error_of([&] { read(json); });
 }
 
 // Published sizes: the sums over the released checkpoints' tensors.
