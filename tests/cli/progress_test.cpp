@@ -55,8 +55,7 @@ TEST_F(ProgressTest, LabelsEveryLineOfAnEmulatedNetworkWhenPiped) {
   Progress progress(session, clock_, log);
   const History history = all_outcomes();
   progress.trial_ended(history[0], history);
-  EXPECT_NE(err_.str().find("100 samples/s  1.00x  best 1.25x (emulated network)\n"), std::string::npos)
-      << err_.str();
+  EXPECT_NE(err_.str().find("100 samples/s  1.00x  best 1.25x (emulated network)\n"), std::string::npos) << err_.str();
 }
 
 TEST_F(ProgressTest, SaysWhatAFailedTrialSaidAtLast) {
