@@ -44,7 +44,7 @@ std::filesystem::path find_on_path(const std::string& name) {
   std::string_view rest = path == nullptr ? "" : path;
   while (!rest.empty()) {
     const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const std::filesystem::path candidate = std::filesystem::path(rest.substr(0, colon)) / name;
+    std::filesystem::path candidate = std::filesystem::path(rest.substr(0, colon)) / name;
     if (is_program(candidate)) return candidate;
     rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
