@@ -18,8 +18,6 @@ struct Unit {
 constexpr std::array<Unit, 3> kUnits{
     {{"samples_per_s", 1.0, "samples/s"}, {"tokens_per_s", 1.0, "tokens/s"}, {"flops_per_s", 1e-12, "TFLOP/s"}}};
 
-constexpr const char* kCustom = "custom";  // EmulatedNetwork::name without an id
-
 // Four significant digits, never an exponent for numbers that people write out.
 std::string digits(double value) {
   const double size = std::abs(value);
@@ -31,11 +29,7 @@ std::string digits(double value) {
 bool is_emulated(const Session& session) { return session.cluster.emulated_network.has_value(); }
 
 std::string emulated_label(const Session& session) {
-  if (!is_emulated(session)) return "";
-  const EmulatedNetwork& network = *session.cluster.emulated_network;
-  if (network.name != kCustom) return "emulated network " + network.name;
-  return fmt::format("emulated network of {} and {:.3g} MB/s", duration_text(network.latency_s),
-                     network.bytes_per_s * 1e-6);
+  return is_emulated(session) ? "emulated network " + session.cluster.emulated_network->name : "";
 }
 
 std::string emulated_note(const Session& session) {

@@ -8,7 +8,7 @@ namespace krigtune {
 /// Whether the session's results were made over a network that krigtune-bench imitates. Wherever a number of such a
 /// session is shown, the label stands beside it.
 bool is_emulated(const Session& session);
-/// "emulated network eth-25", "emulated network of 100 us and 250 MB/s", or "" where none is emulated.
+/// "emulated network eth-25", "emulated network 100 us + 250 MB/s", or "" where none is emulated.
 std::string emulated_label(const Session& session);
 /// " (emulated network eth-25)", or "": to be put behind a number.
 std::string emulated_note(const Session& session);
