@@ -29,22 +29,6 @@ std::string last_lines(std::string text) {
   return begin == std::string::npos || begin == 0 ? text : text.substr(begin + 1);
 }
 
-// As it would be typed: words that a shell would change are quoted.
-std::string command_line(const std::vector<std::string>& argv) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  std::vector<std::string> words;
-  for (const std::string& argument : argv) {
-    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
-      words.push_back(argument);
-      continue;
-    }
-    std::string quoted = "'";
-    for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    words.push_back(quoted + "'");
-  }
-  return join(words, " ") + "\n";
-}
-
 // Only what can change a measurement: run directories are passed on, and a whole environment holds people's tokens.
 std::string environment_text() {
   constexpr std::array<std::string_view, 16> kPrefixes = {
@@ -95,7 +79,7 @@ class BenchRunner final : public Runner {
     if (job_.spec.memory_limit_gib) {
       spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*job_.spec.memory_limit_gib)});
     }
-    write_atomically(trial_dir / "cmd.txt", command_line(spec.argv));
+    write_atomically(trial_dir / "cmd.txt", shell_line(spec.argv) + "\n");
     write_atomically(trial_dir / "env.txt", environment_text());
     spec.stdout_file = trial_dir / "stdout.log";
     spec.stderr_file = trial_dir / "stderr.log";

@@ -76,6 +76,18 @@ std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<boo
   return best[rng.below(best.size())];
 }
 
+// At least one of those allowed; there must be one.
+std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (allowed[i]) indices.push_back(i);
+  }
+  rng.shuffle(indices);
+  std::vector<bool> half(allowed.size(), false);
+  for (std::size_t i = 0; i < (indices.size() + 1) / 2; ++i) half[indices[i]] = true;
+  return half;
+}
+
 class BayesStrategy final : public Strategy {
  public:
   BayesStrategy(const Session& session, const Candidates& candidates, std::uint64_t seed)
@@ -116,8 +128,10 @@ class BayesStrategy final : public Strategy {
     }
   }
 
-  // The allowed candidate farthest from everything asked; the first one is the candidate nearest to the middle.
-  std::size_t spread(const History& history, const std::vector<bool>& allowed, Rng& rng) const {
+  // The candidate farthest from everything asked (the first one: nearest to the middle), among a random half of those
+  // allowed: the design depends on the seed, and no single far corner is in all of them.
+  std::size_t spread(const History& history, const std::vector<bool>& all_allowed, Rng& rng) const {
+    const std::vector<bool> allowed = random_half(all_allowed, rng);
     std::vector<Configuration> asked;
     for (const Trial& trial : history) {
       if (counts(trial)) asked.push_back(trial.proposal.configuration);
