@@ -5,7 +5,8 @@
 //   log    log(v / v_0) / log(v_(n-1) / v_0)
 //
 // so that the values span [0, 1]. A value outside the list lies, by the same measure, between its neighbours or beyond
-// an end; on the rank axis "beyond" goes on with the slope of the last step.
+// an end; on the rank axis "beyond" goes on with the slope of the last step. No farther than the length of the axis: a
+// default of 5e8 beside a list that ends at 8000 would otherwise be a thousand axes away and teach nothing.
 #include "krigtune/space/encoder.h"
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@
 
 namespace krigtune {
 namespace {
+
+constexpr double kFarthest = 1.0;  // beyond an end, in lengths of the axis
 
 double number_at(const Parameter& parameter, std::size_t i) { return as_number(parameter.values[i]); }
 
@@ -60,7 +63,7 @@ double position(const Parameter& parameter, const Value& value) {
     throw UserError(fmt::format("'{}' is '{}', where the space has numbers", parameter.name, to_string(value)),
                     "write a number");
   }
-  return position_of_number(parameter, as_number(value));
+  return std::clamp(position_of_number(parameter, as_number(value)), -kFarthest, 1.0 + kFarthest);
 }
 
 const Value& nearest_value(const Parameter& parameter, double at) {

@@ -94,6 +94,11 @@ TEST(Encoder, PlacesOutsideValuesBetweenTheirNeighboursOrBeyondTheEnds) {
   expect_near(column(R"({"min": 2, "max": 8, "scale": "log2"})", {1_i, 16_i, 0_i}), {-0.5, 1.5, -0.5});
 }
 
+TEST(Encoder, PlacesFarValuesNoFartherThanOneAxisBeyondTheEnd) {
+  expect_near(column("[2000, 8000]", {500'000'000_i, -500'000'000_i}), {2.0, -1.0});
+  expect_near(column(R"({"min": 10, "max": 20})", {1000_i}), {2.0});
+}
+
 TEST(Encoder, GivesSingleValuesAndDerivedAccumulationNoColumn) {
   const Space space = space_from(R"({"zero_stage": [2], "micro_batch": [1, 2], "offload_param": ["none", "cpu"]})",
                                  {.ranks = 2, .train_batch_size = 16});
