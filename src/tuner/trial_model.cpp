@@ -4,7 +4,10 @@
 // the smallest planned peak that failed bounds it from above (a censored observation of the wall), the largest that ran
 // bounds it from below, and
 //
-//   m(x) = min(11 log(wall / memory(x)), 3),      11 = 1.7 / 0.15: a logistic error of 15 % of log memory.
+//   m(x) = min(11 log(wall / memory(x)), 3)  below it,      11 = 1.7 / 0.15: a logistic error of 15 % of log memory,
+//   m(x) = -10                               at and above it: planned bytes are exact, who needs as many fails as well,
+//
+// unless something larger did run: then the planned peak is not what decides, and the first line holds everywhere.
 #include "trial_model.h"
 
 #include <algorithm>
@@ -16,6 +19,7 @@ namespace {
 constexpr double kPriorLogit = 2.0;
 constexpr double kPlannedLogit = 3.0;
 constexpr double kLogitPerLogMemory = 11.0;
+constexpr double kCannotRunLogit = -10.0;
 constexpr Eigen::Index kBlock = 4096;  // points predicted at a time: bounds the memory of large spaces
 
 // Failing is mostly a matter of direction (more of this, less of that): a trend says so after two failures.
@@ -70,6 +74,7 @@ void TrialModel::read_outcomes() {
     if (is_unforeseen_oom(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
     if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
   }
+  wall_is_sharp_ = memory_wall_ && most_that_ran < *memory_wall_;
   if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
   measured_points_ = candidates_.encode(configurations);
 }
@@ -77,7 +82,9 @@ void TrialModel::read_outcomes() {
 double TrialModel::prior_logit(std::optional<Bytes> memory) const {
   if (!memory) return kPriorLogit;
   if (!memory_wall_) return kPlannedLogit;
-  return std::min(kLogitPerLogMemory * std::log(*memory_wall_ / static_cast<double>(memory->count)), kPlannedLogit);
+  const auto bytes = static_cast<double>(memory->count);
+  if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunLogit;
+  return std::min(kLogitPerLogMemory * std::log(*memory_wall_ / bytes), kPlannedLogit);
 }
 
 void TrialModel::fit_success() {

@@ -50,6 +50,7 @@ class TrialModel {
   Points measured_points_;
   bool has_failures_ = false;
   std::optional<double> memory_wall_;  ///< bytes; see trial_model.cpp
+  bool wall_is_sharp_ = false;         ///< nothing larger has run
   double incumbent_ = 0.0;
   GaussianProcess gp_;
   SuccessModel success_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "fixtures.h"
@@ -201,6 +202,13 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
   EXPECT_LE(3 * bayes, random);
   RecordProperty("bayes_oom", static_cast<int>(bayes));
   RecordProperty("random_oom", static_cast<int>(random));
+  // Planned bytes are exact: what needs at least as many as a trial that ran out is not asked any more.
+  double smallest_that_failed = std::numeric_limits<double>::infinity();
+  for (const Trial& trial : problem.drive(StrategyKind::kBayes, 1, 20, answer)) {
+    const auto bytes = static_cast<double>(problem.candidates.memory_of(trial.proposal.configuration)->count);
+    EXPECT_LT(bytes, smallest_that_failed) << "trial " << trial.number;
+    if (std::holds_alternative<OutOfMemory>(*trial.outcome)) smallest_that_failed = bytes;
+  }
 }
 
 }  // namespace
