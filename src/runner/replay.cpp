@@ -121,12 +121,15 @@ Outcome ReplayTable::look_up(const Configuration& configuration, int measurement
   return impl_->merged(found->second, measurement);
 }
 
-std::optional<double> ReplayTable::optimum() const {
+std::optional<double> ReplayTable::optimum(const Space& space) const {
   std::vector<double> values;
-  for (const auto& [key, group] : impl_->groups) {
-    const std::optional<double> value = impl_->merged_value(group);
+  space.for_each([&](const Configuration& configuration) {
+    const auto found = impl_->groups.find(replay_key(configuration, impl_->parameters));
+    const std::optional<double> value =
+        found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
     if (value) values.push_back(*value);
-  }
+    return true;
+  });
   if (values.empty()) return std::nullopt;
   return best_of(values, impl_->maximize);
 }

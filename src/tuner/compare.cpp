@@ -90,7 +90,7 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
   });
   Comparison comparison;
   for (const auto& run : runs) comparison.trials.insert(comparison.trials.end(), run.begin(), run.end());
-  if (session.table) comparison.optimum = session.table->optimum();
+  if (session.table) comparison.optimum = session.table->optimum(session.space);
   comparison.optimum_is_known = comparison.optimum.has_value();
   summarise(comparison, session.objective, options.trials);
   return comparison;

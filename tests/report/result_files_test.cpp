@@ -60,7 +60,7 @@ TEST(TrialsCsv, IsATableThatTheReplayRunnerReads) {
   const TemporaryDirectory directory;
   const auto file = directory.write("trials.csv", text_of("trials.csv", run_view(session, history, {})).value());
   const Session replay = with_recorded_trials(session, file);
-  EXPECT_EQ(replay.table->optimum(), 125.0);
+  EXPECT_EQ(replay.table->optimum(replay.space), 125.0);
   EXPECT_TRUE(replay.table->contains(configuration(0, 1, true)));
   EXPECT_FALSE(replay.table->contains(configuration(1, 1, true))) << "that trial still runs";
 }

@@ -20,8 +20,8 @@ class ReplayTable {
   bool contains(const Configuration& configuration) const;
   /// The `measurement`-th (from 0) measurement of the configuration, which must be contained.
   Outcome look_up(const Configuration& configuration, int measurement) const;
-  /// The best value that look_up can give (repeats merged; median with cycle). Empty when every row failed.
-  std::optional<double> optimum() const;
+  /// The best value over the configurations of the space, repeats merged (cycle: their median). Empty when none is ok.
+  std::optional<double> optimum(const Space& space) const;
   std::size_t size() const;  ///< configurations
 
  private:
