@@ -169,7 +169,7 @@ TEST_F(ReplaySession, HoldsOnlyWhatTheTableHolds) {
   EXPECT_TRUE(session.warnings.empty());
   EXPECT_FALSE(session.objective.maximize);
   EXPECT_EQ(session.objective.field, "latency");  // the column is named by the runner: the metric is a label
-  EXPECT_EQ(session.table->optimum(), 60.0);
+  EXPECT_EQ(session.table->optimum(session.space), 60.0);
   EXPECT_FALSE(session.usable_per_rank);
 }
 
@@ -224,7 +224,7 @@ TEST_F(ReplaySession, ReplaysTheTrialsOfADirectory) {
                    "trial,status,zero_stage,micro_batch,value\n0,ok,0,1,10\n1,oom,1,2,\n2,ok,2,4,30\n");
   const Session recorded = with_recorded_trials(read(bench_session()), directory_ / "trials.csv");
   EXPECT_EQ(recorded.space.count(), 3);
-  EXPECT_EQ(recorded.table->optimum(), 30.0);
+  EXPECT_EQ(recorded.table->optimum(recorded.space), 30.0);
   EXPECT_FALSE(recorded.baseline);
 }
 
