@@ -19,18 +19,6 @@ namespace {
                          "check the directory's permissions and free space");
 }
 
-void write_all(int file, std::string_view text, const std::filesystem::path& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      ::close(file);
-      fail_to_write(path);
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) {
@@ -47,13 +35,25 @@ void write_atomically(const std::filesystem::path& path, std::string_view text) 
   const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::getpid());
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) fail_to_write(temporary);
-  write_all(file, text, temporary);
-  const bool synced = ::fsync(file) == 0;
-  if (::close(file) == 0 && synced && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const bool synced = write_all(file, text) && ::fsync(file) == 0;
+  const int write_error = errno;
+  const bool closed = ::close(file) == 0;
+  if (!synced) errno = write_error;
+  if (synced && closed && ::rename(temporary.c_str(), path.c_str()) == 0) return;
   const int reason = errno;
   ::unlink(temporary.c_str());
   errno = reason;
   fail_to_write(path);
+}
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 void make_writable_directory(const std::filesystem::path& path) {

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 
 namespace krigtune {
 namespace {
@@ -23,16 +24,6 @@ std::size_t size_of(int file) {
 [[noreturn]] void fail(const std::filesystem::path& path, int error) {
   throw EnvironmentError(fmt::format("cannot append to '{}': {}", path.string(), std::strerror(error)),
                          "free some space and run the same command again: it goes on where it stopped");
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 // So that the file's name, too, survives a power cut.

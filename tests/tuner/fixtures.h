@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -9,26 +8,9 @@
 #include "krigtune/core/json.h"
 #include "krigtune/runner/runner.h"
 #include "krigtune/tuner/tuner.h"
+#include "runner/temporary_directory.h"
 
 namespace krigtune {
-
-/// A directory of its own, removed at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "krigtune-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// A session without workload over the given block "space", its objective "speed" (or "cost", minimised).
 inline Session plain_session(const std::string& space, bool maximize = true) {

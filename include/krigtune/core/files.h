@@ -12,6 +12,9 @@ std::string read_text(const std::filesystem::path& path);
 /// Throws EnvironmentError when the disk refuses.
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
+/// Writes all of the text to an open file descriptor, however many calls that takes. False with errno set on failure.
+bool write_all(int file, std::string_view text);
+
 /// Makes the directory with its parents and checks that files can be made in it. Throws UserError otherwise.
 void make_writable_directory(const std::filesystem::path& path);
 
