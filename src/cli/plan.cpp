@@ -79,10 +79,10 @@ void print_time(std::ostream& out, const PlanSummary& plan, const Session& sessi
     out << fmt::format("  {} trials at most, looked up: nothing runs\n", session.budget.trials);
     return;
   }
-  const double each_s = session.runner.warmup_s + session.runner.measure_s;
+  const double each_s = session.runner.bench.warmup_s + session.runner.bench.measure_s;
   out << fmt::format("  about {}: {:.0f} trials of at most {} each ({} warm-up, {} measurement){}\n",
                      duration_text(plan.trials_s), plan.trials_s / each_s, duration_text(each_s),
-                     duration_text(session.runner.warmup_s), duration_text(session.runner.measure_s),
+                     duration_text(session.runner.bench.warmup_s), duration_text(session.runner.bench.measure_s),
                      emulated_note(session));
   if (session.budget.hours)
     out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));

@@ -53,12 +53,12 @@ PlanSummary summarise_plan(
   PlanSummary plan;
   plan.lattice = session.space.lattice_count();
   std::int64_t left = 0;
-  for (const auto& [exclusion, count] : session.space.exclusions()) {
-    if (exclusion == Exclusion::kNone) {
-      left = count;
-    } else if (count > 0) {
-      const bool no_row = exclusion == Exclusion::kRestricted && session.table != nullptr;
-      plan.excluded.emplace_back(no_row ? "not in the table" : to_string(exclusion), count);
+  for (const ExclusionCount& excluded : session.space.exclusions()) {
+    if (excluded.reason == Exclusion::kNone) {
+      left = excluded.count;
+    } else if (excluded.count > 0) {
+      const bool no_row = excluded.reason == Exclusion::kRestricted && session.table != nullptr;
+      plan.excluded.emplace_back(no_row ? "not in the table" : to_string(excluded.reason), excluded.count);
     }
   }
   session.space.for_each([&](const Configuration& configuration) {
@@ -73,7 +73,7 @@ PlanSummary summarise_plan(
   if (session.runner.kind == RunnerKind::kBench) {
     const std::int64_t trials = std::min<std::int64_t>(
         session.budget.trials, plan.configurations - plan.too_large + (session.baseline ? 1 : 0));
-    plan.trials_s = static_cast<double>(trials) * (session.runner.warmup_s + session.runner.measure_s);
+    plan.trials_s = static_cast<double>(trials) * (session.runner.bench.warmup_s + session.runner.bench.measure_s);
   }
   return plan;
 }

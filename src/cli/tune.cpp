@@ -109,7 +109,9 @@ int tune(const Context& context) {
     context.log.progress(
         "ending after the running trial; once more (Ctrl-C) ends that one too, nothing closed is lost");
   });
-  const auto runner = make_session_runner(prepared.session, context.console, &interrupt.abort());
+  const RunnerFactory make_runner = [&] {
+    return make_session_runner(prepared.session, context.console, &interrupt.abort());
+  };
   if (arguments.flag("fresh")) move_aside(directory, context.log);
   check_same_run(directory, prepared.session, options);
   say_what_is_tuned(context, prepared, directory);
@@ -121,7 +123,7 @@ int tune(const Context& context) {
   ResultFileWriter writer(start, prepared.candidates);
   Progress progress(prepared.session, context.console.clock, context.log);
   Both observer(writer, progress);
-  const RunResult result = run_session(prepared.session, prepared.candidates, *runner, directory, options,
+  const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, {options, 1, {}},
                                        context.console.clock, observer, interrupt.stop());
   context.log.end_status();
   return conclude(context, prepared, start, result, {slowest, command_to_go_on(context)});

@@ -159,19 +159,27 @@ Journal::~Journal() = default;
 
 const std::vector<Trial>& Journal::trials() const { return impl_->study.trials(); }
 
-int Journal::begin(const Proposal& proposal, std::int64_t started_us) {
-  int number = 0;
-  impl_->append([&] {
-    number = static_cast<int>(trials().size());
-    return impl_->begin_lines(number, proposal, started_us);
+void Journal::refresh() { impl_->catch_up(); }
+
+std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected) {
+  std::optional<int> number;
+  impl_->append([&]() -> Impl::Lines {
+    if (trials().size() != expected) return {};
+    number = static_cast<int>(expected);
+    return impl_->begin_lines(*number, proposal, started_us);
   });
   return number;
 }
 
-void Journal::end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) {
+bool Journal::end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) {
   if (trial < 0 || static_cast<std::size_t>(trial) >= trials().size()) throw std::logic_error("no such trial to end");
-  if (trials()[static_cast<std::size_t>(trial)].outcome) throw std::logic_error("the trial has already ended");
-  impl_->append([&] { return impl_->end_lines(trial, outcome, wall_s, ended_us); });
+  bool ended = false;
+  impl_->append([&]() -> Impl::Lines {
+    if (trials()[static_cast<std::size_t>(trial)].outcome) return {};
+    ended = true;
+    return impl_->end_lines(trial, outcome, wall_s, ended_us);
+  });
+  return ended;
 }
 
 }  // namespace krigtune

@@ -21,11 +21,11 @@ std::optional<std::string> cmd_optimal(const RunView& run) {
   const std::filesystem::path config = std::filesystem::absolute(run.directory / kBenchConfigFile).lexically_normal();
   std::vector<std::string> words = {run.bench.string(), "--config",
                                     config.string(),    "--json",
-                                    "--warmup-s",       number_text(runner.warmup_s),
-                                    "--measure-s",      number_text(runner.measure_s)};
-  if (runner.memory_limit_gib) {
+                                    "--warmup-s",       number_text(runner.bench.warmup_s),
+                                    "--measure-s",      number_text(runner.bench.measure_s)};
+  if (runner.bench.memory_limit_gib) {
     words.emplace_back("--memory-limit");
-    words.push_back(number_text(*runner.memory_limit_gib));
+    words.push_back(number_text(*runner.bench.memory_limit_gib));
   }
   return shell_line(words) + "\n";
 }

@@ -74,16 +74,16 @@ class BenchRunner final : public Runner {
     ProcessSpec spec;
     spec.argv = {job_.program.string(), "--config",
                  config_file.string(),  "--json",
-                 "--warmup-s",          number_text(job_.spec.warmup_s),
-                 "--measure-s",         number_text(job_.spec.measure_s)};
-    if (job_.spec.memory_limit_gib) {
-      spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*job_.spec.memory_limit_gib)});
+                 "--warmup-s",          number_text(job_.spec.bench.warmup_s),
+                 "--measure-s",         number_text(job_.spec.bench.measure_s)};
+    if (job_.spec.bench.memory_limit_gib) {
+      spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*job_.spec.bench.memory_limit_gib)});
     }
     write_atomically(trial_dir / "cmd.txt", shell_line(spec.argv) + "\n");
     write_atomically(trial_dir / "env.txt", environment_text());
     spec.stdout_file = trial_dir / "stdout.log";
     spec.stderr_file = trial_dir / "stderr.log";
-    spec.timeout_s = job_.spec.timeout_s;
+    spec.timeout_s = job_.spec.bench.timeout_s;
     spec.stop = job_.stop;
     return spec;
   }
@@ -99,29 +99,29 @@ double positive(JsonObject& block, const char* key, double fallback) {
 }
 
 void read_bench(JsonObject& block, const std::filesystem::path& /*base_dir*/, RunnerSpec& spec) {
-  spec.warmup_s = block.number("warmup_s", spec.warmup_s);
-  if (!(spec.warmup_s >= 0.0)) {
-    block.fail("warmup_s", fmt::format("{} is negative", spec.warmup_s), "give 0 or more seconds");
+  spec.bench.warmup_s = block.number("warmup_s", spec.bench.warmup_s);
+  if (!(spec.bench.warmup_s >= 0.0)) {
+    block.fail("warmup_s", fmt::format("{} is negative", spec.bench.warmup_s), "give 0 or more seconds");
   }
-  spec.measure_s = positive(block, "measure_s", spec.measure_s);
-  spec.timeout_s = positive(block, "timeout_s", spec.timeout_s);
-  if (spec.timeout_s <= spec.warmup_s + spec.measure_s) {
-    block.fail(
-        "timeout_s",
-        fmt::format("{} s end before warm-up and measurement ({} s)", spec.timeout_s, spec.warmup_s + spec.measure_s),
-        "raise it");
+  spec.bench.measure_s = positive(block, "measure_s", spec.bench.measure_s);
+  spec.bench.timeout_s = positive(block, "timeout_s", spec.bench.timeout_s);
+  if (spec.bench.timeout_s <= spec.bench.warmup_s + spec.bench.measure_s) {
+    block.fail("timeout_s",
+               fmt::format("{} s end before warm-up and measurement ({} s)", spec.bench.timeout_s,
+                           spec.bench.warmup_s + spec.bench.measure_s),
+               "raise it");
   }
-  spec.memory_limit_gib = block.optional_number("memory_limit_gib");
-  if (spec.memory_limit_gib && !(*spec.memory_limit_gib > 0.0)) {
+  spec.bench.memory_limit_gib = block.optional_number("memory_limit_gib");
+  if (spec.bench.memory_limit_gib && !(*spec.bench.memory_limit_gib > 0.0)) {
     block.fail("memory_limit_gib", "is not positive", "give GiB per rank, or leave it out");
   }
 }
 
 void write_bench(const RunnerSpec& spec, Json& block) {
-  block["warmup_s"] = json_number(spec.warmup_s);
-  block["measure_s"] = json_number(spec.measure_s);
-  block["timeout_s"] = json_number(spec.timeout_s);
-  block["memory_limit_gib"] = spec.memory_limit_gib ? json_number(*spec.memory_limit_gib) : Json(nullptr);
+  block["warmup_s"] = json_number(spec.bench.warmup_s);
+  block["measure_s"] = json_number(spec.bench.measure_s);
+  block["timeout_s"] = json_number(spec.bench.timeout_s);
+  block["memory_limit_gib"] = spec.bench.memory_limit_gib ? json_number(*spec.bench.memory_limit_gib) : Json(nullptr);
 }
 
 }  // namespace

@@ -31,34 +31,36 @@ void read_replay(JsonObject& block, const std::filesystem::path& base_dir, Runne
   block.require("value");
   const std::filesystem::path table = block.text("table", "");
   if (table.empty()) block.fail("table", "is empty", "name a CSV file");
-  spec.table = std::filesystem::absolute(base_dir / table).lexically_normal();
-  spec.where = read_pairs(block, "where", false);
-  spec.columns = read_pairs(block, "columns", true);
-  spec.value_column = block.text("value", "");
-  spec.status_column = block.text("status", "");
+  spec.replay.table = std::filesystem::absolute(base_dir / table).lexically_normal();
+  spec.replay.where = read_pairs(block, "where", false);
+  for (auto& [parameter, column] : read_pairs(block, "columns", true)) {
+    spec.replay.columns.push_back({parameter, {column, 1.0}});
+  }
+  spec.replay.value.name = block.text("value", "");
+  spec.replay.status_column = block.text("status", "");
   const std::string repeats = block.text("repeats", kBest);
   if (repeats == kBest) {
-    spec.repeats = RunnerSpec::Repeats::kBest;
+    spec.replay.repeats = ReplaySpec::Repeats::kBest;
   } else if (repeats == kMedian) {
-    spec.repeats = RunnerSpec::Repeats::kMedian;
+    spec.replay.repeats = ReplaySpec::Repeats::kMedian;
   } else if (repeats == kCycle) {
-    spec.repeats = RunnerSpec::Repeats::kCycle;
+    spec.replay.repeats = ReplaySpec::Repeats::kCycle;
   } else {
     block.fail("repeats", fmt::format("'{}' is not known", repeats), "known: best, median, cycle");
   }
 }
 
 void write_replay(const RunnerSpec& spec, Json& block) {
-  block["table"] = spec.table.string();
+  block["table"] = spec.replay.table.string();
   block["where"] = Json::object();
-  for (const auto& [column, value] : spec.where) block["where"][column] = to_json(value_from_text(value));
+  for (const auto& [column, value] : spec.replay.where) block["where"][column] = to_json(value_from_text(value));
   block["columns"] = Json::object();
-  for (const auto& [parameter, column] : spec.columns) block["columns"][parameter] = column;
-  block["value"] = spec.value_column;
-  block["status"] = spec.status_column.empty() ? Json(nullptr) : Json(spec.status_column);
-  block["repeats"] = spec.repeats == RunnerSpec::Repeats::kBest     ? kBest
-                     : spec.repeats == RunnerSpec::Repeats::kMedian ? kMedian
-                                                                    : kCycle;
+  for (const auto& [parameter, column] : spec.replay.columns) block["columns"][parameter] = column.name;
+  block["value"] = spec.replay.value.name;
+  block["status"] = spec.replay.status_column.empty() ? Json(nullptr) : Json(spec.replay.status_column);
+  block["repeats"] = spec.replay.repeats == ReplaySpec::Repeats::kBest     ? kBest
+                     : spec.replay.repeats == ReplaySpec::Repeats::kMedian ? kMedian
+                                                                           : kCycle;
 }
 
 class ReplayRunner final : public Runner {
@@ -82,7 +84,7 @@ class ReplayRunner final : public Runner {
 struct ReplayTable::Impl {
   std::vector<std::string> parameters;
   std::string metric;
-  RunnerSpec::Repeats repeats;
+  ReplaySpec::Repeats repeats;
   bool maximize;
   ReplayGroups groups;
 
@@ -92,14 +94,14 @@ struct ReplayTable::Impl {
       return Failed{FailureReason::kCrash, 0, "the table says " + group.failure};
     }
     const std::size_t turn = static_cast<std::size_t>(measurement) % group.values.size();
-    const double value = repeats == RunnerSpec::Repeats::kCycle ? group.values[turn] : *merged_value(group);
+    const double value = repeats == ReplaySpec::Repeats::kCycle ? group.values[turn] : *merged_value(group);
     return Measured{{{metric, value}}, 0.0, std::nullopt};
   }
 
   // One number for all rows of a configuration.
   std::optional<double> merged_value(const ReplayGroup& group) const {
     if (group.values.empty()) return std::nullopt;
-    if (repeats == RunnerSpec::Repeats::kBest) return best_of(group.values, maximize);
+    if (repeats == ReplaySpec::Repeats::kBest) return best_of(group.values, maximize);
     return median_of(group.values);
   }
 };
@@ -107,7 +109,7 @@ struct ReplayTable::Impl {
 ReplayTable::ReplayTable(const RunnerSpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
                          bool maximize)
     : impl_(std::make_unique<Impl>(
-          Impl{parameters, metric, spec.repeats, maximize, read_replay_groups(spec, parameters)})) {}
+          Impl{parameters, metric, spec.replay.repeats, maximize, read_replay_groups(spec, parameters)})) {}
 
 ReplayTable::~ReplayTable() = default;
 

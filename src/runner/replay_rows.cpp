@@ -50,7 +50,7 @@ struct Wanted {
 
 std::vector<Wanted> read_conditions(const RunnerSpec& spec, const Source& source) {
   std::vector<Wanted> conditions;
-  for (const auto& [column, value] : spec.where) {
+  for (const auto& [column, value] : spec.replay.where) {
     conditions.push_back({source.column(column, "runner's 'where'"), spelling_of_field(value)});
   }
   return conditions;
@@ -58,7 +58,7 @@ std::vector<Wanted> read_conditions(const RunnerSpec& spec, const Source& source
 
 std::vector<std::size_t> parameter_columns(const RunnerSpec& spec, const std::vector<std::string>& parameters,
                                            const Source& source) {
-  for (const auto& [parameter, column] : spec.columns) {
+  for (const auto& [parameter, column] : spec.replay.columns) {
     if (std::find(parameters.begin(), parameters.end(), parameter) != parameters.end()) continue;
     throw UserError(fmt::format("runner's 'columns' maps '{}', which is no parameter of the space", parameter),
                     suggestion(parameter, parameters));
@@ -66,8 +66,8 @@ std::vector<std::size_t> parameter_columns(const RunnerSpec& spec, const std::ve
   std::vector<std::size_t> columns;
   for (const std::string& parameter : parameters) {
     std::string column = parameter;
-    for (const auto& [name, other] : spec.columns) {
-      if (name == parameter) column = other;
+    for (const auto& [name, other] : spec.replay.columns) {
+      if (name == parameter) column = other.name;
     }
     const bool mapped = column != parameter;
     const std::string hint = fmt::format("for parameter '{}'; map it with runner's 'columns'", parameter);
@@ -98,7 +98,7 @@ void add_row(ReplayGroup& group, const std::string& status, const std::function<
 [[noreturn]] void fail_empty(const RunnerSpec& spec, const Source& source) {
   std::vector<std::string> conditions;
   std::vector<std::string> hints;
-  for (const auto& [column, value] : spec.where) {
+  for (const auto& [column, value] : spec.replay.where) {
     conditions.push_back(fmt::format("{} = {}", column, value));
     const std::size_t at = source.column(column, "runner's 'where'");
     std::set<std::string> present;
@@ -116,12 +116,12 @@ void add_row(ReplayGroup& group, const std::string& status, const std::function<
 }  // namespace
 
 ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters) {
-  const Source source{spec.table.string(), parse_csv(read_text(spec.table), spec.table.string())};
+  const Source source{spec.replay.table.string(), parse_csv(read_text(spec.replay.table), spec.replay.table.string())};
   const std::vector<Wanted> conditions = read_conditions(spec, source);
   const std::vector<std::size_t> columns = parameter_columns(spec, parameters, source);
-  const std::size_t value_column = source.column(spec.value_column, "runner's 'value'");
-  const bool has_status = !spec.status_column.empty();
-  const std::size_t status_column = has_status ? source.column(spec.status_column, "runner's 'status'") : 0;
+  const std::size_t value_column = source.column(spec.replay.value.name, "runner's 'value'");
+  const bool has_status = !spec.replay.status_column.empty();
+  const std::size_t status_column = has_status ? source.column(spec.replay.status_column, "runner's 'status'") : 0;
   ReplayGroups groups;
   for (std::size_t row = 0; row < source.table.rows.size(); ++row) {
     const std::vector<std::string>& fields = source.table.rows[row];

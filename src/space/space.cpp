@@ -80,14 +80,16 @@ const char* to_string(Exclusion exclusion) {
       return "batch not divisible";
     case Exclusion::kBatchMismatch:
       return "batch mismatch";
+    case Exclusion::kConstraint:
+      return "constraint";
     case Exclusion::kRestricted:
       return "restricted";
   }
   return "unknown";
 }
 
-Space::Space(std::vector<Parameter> parameters, JobFacts facts)
-    : parameters_(std::move(parameters)), facts_(std::move(facts)) {
+Space::Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expression> constraints)
+    : parameters_(std::move(parameters)), facts_(std::move(facts)), constraints_(std::move(constraints)) {
   assert(facts_.ranks >= 1);
   std::set<std::string> names;
   for (const Parameter& parameter : parameters_) {
@@ -136,17 +138,17 @@ void Space::for_each(const std::function<bool(const Configuration&)>& visit) con
   });
 }
 
-std::vector<std::pair<Exclusion, std::int64_t>> Space::exclusions() const {
-  std::vector<std::pair<Exclusion, std::int64_t>> counts;
+std::vector<ExclusionCount> Space::exclusions() const {
+  std::vector<ExclusionCount> counts;
   for (const Exclusion reason : {Exclusion::kNone, Exclusion::kRanksNotDivisible, Exclusion::kBatchNotDivisible,
-                                 Exclusion::kBatchMismatch, Exclusion::kRestricted}) {
-    counts.emplace_back(reason, 0);
+                                 Exclusion::kBatchMismatch, Exclusion::kConstraint, Exclusion::kRestricted}) {
+    counts.push_back({reason, 0});
   }
   for_each_lattice_point(parameters_, [&](const Configuration& point) {
     Configuration configuration = point;
     Exclusion reason = complete(configuration);
     if (reason == Exclusion::kNone && !is_kept(configuration)) reason = Exclusion::kRestricted;
-    ++counts[static_cast<std::size_t>(reason)].second;
+    ++counts[static_cast<std::size_t>(reason)].count;
     return true;
   });
   return counts;

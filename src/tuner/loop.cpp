@@ -56,11 +56,12 @@ bool environment_lacks_something(const History& history) {
 /// One call of run_session.
 class Run {
  public:
-  Run(const Session& session, const Candidates& candidates, Runner& runner, const std::filesystem::path& directory,
-      const LoopOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop)
+  Run(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
+      const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock, Observer& observer,
+      const std::atomic<bool>& stop)
       : session_(session),
         candidates_(candidates),
-        runner_(runner),
+        runner_(make_runner()),
         directory_(directory),
         clock_(clock),
         observer_(observer),
@@ -118,7 +119,7 @@ class Run {
 
   void run(Trial trial) {
     const std::int64_t started_us = clock_.unix_us();
-    journal_.begin(trial.proposal, started_us);
+    journal_.begin(trial.proposal, started_us, tuner_.history().size() - 1);
     trial.started_at = local_iso_time(started_us);
     tuner_.set_started(trial.number, trial.started_at);
     observer_.trial_begins(trial, tuner_.history());
@@ -134,7 +135,7 @@ class Run {
   Outcome outcome_of(const Trial& trial) {
     const std::filesystem::path trial_directory = make_trial_directory(trial);
     auto running = std::async(std::launch::async, [&] {
-      return run_trial(candidates_.filter(), runner_, trial.proposal.configuration, trial_directory);
+      return run_trial(candidates_.filter(), *runner_, trial.proposal.configuration, trial_directory);
     });
     constexpr std::chrono::milliseconds kTick{200};
     while (running.wait_for(kTick) != std::future_status::ready) observer_.waiting(trial);
@@ -150,7 +151,7 @@ class Run {
 
   const Session& session_;
   const Candidates& candidates_;
-  Runner& runner_;
+  std::unique_ptr<Runner> runner_;
   const std::filesystem::path& directory_;
   const Clock& clock_;
   Observer& observer_;
@@ -193,10 +194,10 @@ std::string trial_folder(const Trial& trial) {
   return name;
 }
 
-RunResult run_session(const Session& session, const Candidates& candidates, Runner& runner,
-                      const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock,
+RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
+                      const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop) {
-  check_same_run(directory, session, options);
+  check_same_run(directory, session, options.loop);
   if (candidates.size() == 0) {
     RunResult result;
     result.reason = EndReason::kNothingFits;
@@ -204,8 +205,8 @@ RunResult run_session(const Session& session, const Candidates& candidates, Runn
   }
   make_writable_directory(directory);
   // The journal first: it refuses a directory in which another krigtune is at work.
-  Run run(session, candidates, runner, directory, options, clock, observer, stop);
-  write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
+  Run run(session, candidates, make_runner, directory, options.loop, clock, observer, stop);
+  write_atomically(session_path(directory), run_record(session, options.loop).dump(2) + "\n");
   return run.until_it_ends();
 }
 

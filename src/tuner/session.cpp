@@ -44,9 +44,9 @@ void read_workload_side(Session& session, JsonObject& root) {
 
 std::string exclusions_text(const Space& space) {
   std::vector<std::string> reasons;
-  for (const auto& [exclusion, count] : space.exclusions()) {
-    if (exclusion != Exclusion::kNone && count > 0)
-      reasons.push_back(fmt::format("{} ({})", to_string(exclusion), count));
+  for (const ExclusionCount& excluded : space.exclusions()) {
+    if (excluded.reason != Exclusion::kNone && excluded.count > 0)
+      reasons.push_back(fmt::format("{} ({})", to_string(excluded.reason), excluded.count));
   }
   return join(reasons, ", ");
 }
@@ -63,9 +63,10 @@ void set_table(Session& session) {
 void prepare_replay(Session& session, const JsonObject& root) {
   set_table(session);
   if (session.space.count() == 0) {
-    root.fail("runner/table",
-              fmt::format("no row of {} is a configuration of the space", session.runner.table.filename().string()),
-              "compare \"space\" and \"columns\" with the table's columns and values");
+    root.fail(
+        "runner/table",
+        fmt::format("no row of {} is a configuration of the space", session.runner.replay.table.filename().string()),
+        "compare \"space\" and \"columns\" with the table's columns and values");
   }
   const std::vector<std::string> unknown = unplanned_parameters(session.space);
   if (session.workload && !unknown.empty()) {
@@ -139,9 +140,9 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   Session recorded = session;
   recorded.runner = RunnerSpec{};
   recorded.runner.kind = RunnerKind::kReplay;
-  recorded.runner.table = std::filesystem::absolute(trials_csv);
-  recorded.runner.value_column = "value";
-  recorded.runner.status_column = "status";
+  recorded.runner.replay.table = std::filesystem::absolute(trials_csv);
+  recorded.runner.replay.value.name = "value";
+  recorded.runner.replay.status_column = "status";
   recorded.objective.field = session.objective.metric;
   recorded.baseline.reset();
   recorded.usable_per_rank.reset();

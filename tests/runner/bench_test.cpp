@@ -98,9 +98,9 @@ TEST_F(Bench, TheStandardErrorFollowsTheObjective) {
 }
 
 TEST_F(Bench, TheProgramIsToldWhatToDo) {
-  job_.spec.warmup_s = 0.5;
-  job_.spec.measure_s = 3;
-  job_.spec.memory_limit_gib = 0.125;
+  job_.spec.bench.warmup_s = 0.5;
+  job_.spec.bench.measure_s = 3;
+  job_.spec.bench.memory_limit_gib = 0.125;
   const std::string save_arguments = "printf '%s\\n' \"$@\" > " + (dir_ / "arguments").string() + "\n";
   run(save_arguments + "exit 77");
   const std::string config = (trial_dir() / "config.json").string();

@@ -18,10 +18,10 @@ std::string error_of(const std::string& text) {
 TEST(RunnerSpec, BenchIsTheDefaultWithTheDocumentedTimes) {
   const RunnerSpec spec = read("{}");
   EXPECT_EQ(spec.kind, RunnerKind::kBench);
-  EXPECT_EQ(spec.warmup_s, 2.0);
-  EXPECT_EQ(spec.measure_s, 10.0);
-  EXPECT_EQ(spec.timeout_s, 300.0);
-  EXPECT_FALSE(spec.memory_limit_gib.has_value());
+  EXPECT_EQ(spec.bench.warmup_s, 2.0);
+  EXPECT_EQ(spec.bench.measure_s, 10.0);
+  EXPECT_EQ(spec.bench.timeout_s, 300.0);
+  EXPECT_FALSE(spec.bench.memory_limit_gib.has_value());
 }
 
 TEST(RunnerSpec, ATableIsRelativeToTheSession) {

@@ -13,8 +13,8 @@ namespace krigtune {
 namespace {
 
 std::int64_t excluded(const Space& space, Exclusion reason) {
-  for (const auto& [exclusion, count] : space.exclusions()) {
-    if (exclusion == reason) return count;
+  for (const ExclusionCount& excluded : space.exclusions()) {
+    if (excluded.reason == reason) return excluded.count;
   }
   return -1;
 }

@@ -77,7 +77,7 @@ TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
 TEST_F(Loop, AllowsOtherTimeouts) {
   Session session = budgeted(3);
   run(session);
-  session.runner.timeout_s = 7.0;
+  session.runner.bench.timeout_s = 7.0;
   session.budget.trials = 4;
   EXPECT_EQ(run(session).trials_now, 1);
 }

@@ -10,10 +10,17 @@
 
 namespace krigtune {
 
+/// Who asked for a trial, and so who is to close it.
+enum class Asker {
+  kTune,  ///< a tuner: when it has died, the next one closes the trial as interrupted
+  kHand,  ///< `krigtune ask`: it waits for `krigtune tell`
+};
+
 /// What was known of a trial when it was asked.
 struct Proposal {
   Configuration configuration;
-  std::string strategy;  ///< "baseline", "bayes", ...
+  std::string strategy;  ///< "baseline", "try", "bayes", ...
+  Asker asker = Asker::kTune;
   std::optional<double> predicted_value;
   std::optional<Bytes> predicted_memory;
   double suggest_s = 0.0;
@@ -31,18 +38,25 @@ struct Trial {
 
 /// The append-only record of a run directory, in Optuna's JournalStorage format: one study, one JSON object a line,
 /// appended under a lock and fsynced. A torn last line is cut off before the next append; nothing else is ever changed.
+/// Several processes may append to one journal, Optuna's own among them; a TunerClaim says who runs the trials.
 class Journal {
  public:
   /// Opens or creates. `metric` and `maximize` are written when created, and checked otherwise (UserError).
-  /// `space` gives the distributions; values outside it widen theirs. One writer at a time.
+  /// `space` gives the distributions; values outside it widen theirs. Throws UserError
+  /// when the file cannot be opened or is no journal.
   Journal(std::filesystem::path file, const Space& space, std::string metric, bool maximize);
   ~Journal();
 
-  const std::vector<Trial>& trials() const;
-  /// Records that trial `trials().size()` begins. Returns its number. `started_us`: microseconds since 1970 UTC.
-  int begin(const Proposal& proposal, std::int64_t started_us);
-  /// Closes it. For Measured, metrics[metric] is the value.
-  void end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us);
+  const std::vector<Trial>& trials() const;  ///< as of the last call of any of these
+  /// Reads what other processes have appended.
+  void refresh();
+  /// Records that trial `expected` = trials().size() begins, and returns its number. Empty, and nothing written, when
+  /// another process has begun a trial since: the proposal is then of yesterday; trials() is up to date, ask again.
+  /// `started_us`: microseconds since 1970 UTC.
+  std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
+  /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
+  /// it before.
+  bool end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us);
 
  private:
   struct Impl;

@@ -20,23 +20,53 @@ class Runner {
   virtual Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) = 0;
 };
 
-enum class RunnerKind { kBench, kReplay };
+/// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
+enum class RunnerKind { kBench, kReplay, kCommand, kNone };
 
-/// The session's block "runner", resolved.
-struct RunnerSpec {
-  RunnerKind kind = RunnerKind::kBench;
-  // bench
+/// krigtune-bench, one process a trial.
+struct BenchSpec {
   double warmup_s = 2.0;
   double measure_s = 10.0;
   double timeout_s = 300.0;
   std::optional<double> memory_limit_gib;  ///< passed to krigtune-bench; empty: the session's own limit
-  // replay
+};
+
+/// A column of a measured table: its name, and what turns its numbers into ours.
+struct TableColumn {
+  std::string name;
+  double times = 1.0;  ///< "bucket_mb" holds reduce_bucket_size / 1e6: times 1e6
+};
+
+/// A measured table that answers trials.
+struct ReplaySpec {
   std::filesystem::path table;                               ///< absolute
   std::vector<std::pair<std::string, std::string>> where;    ///< column, value as text
-  std::vector<std::pair<std::string, std::string>> columns;  ///< parameter, column
-  std::string value_column;
-  std::string status_column;  ///< empty: every row is ok
+  std::vector<std::pair<std::string, TableColumn>> columns;  ///< parameter, column
+  TableColumn value;
+  std::vector<std::pair<std::string, TableColumn>> metrics;  ///< further results: metric, column
+  std::string status_column;                                 ///< empty: every row is ok
+  std::string reason_column;                                 ///< of failures; empty: none
   enum class Repeats { kBest, kMedian, kCycle } repeats = Repeats::kBest;
+};
+
+/// A program of the user's, one process a trial.
+struct CommandSpec {
+  std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
+  std::filesystem::path working_directory;  ///< absolute
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
+  double timeout_s = 3600.0;
+  double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
+  std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
+  std::vector<int> oom_exit_codes;        ///< beyond what the result says
+  std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
+};
+
+/// The session's block "runner", resolved: the kind, and the part that it names.
+struct RunnerSpec {
+  RunnerKind kind = RunnerKind::kBench;
+  BenchSpec bench;
+  ReplaySpec replay;
+  CommandSpec command;
 };
 
 /// Relative paths are relative to `base_dir`. Throws UserError with the JSON pointer.

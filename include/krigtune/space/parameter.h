@@ -1,9 +1,11 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "krigtune/space/configuration.h"
+#include "krigtune/space/expression.h"
 
 namespace krigtune {
 
@@ -14,14 +16,23 @@ enum class Scale {
   kLog,     ///< an integer range with "scale": "log" or "log2"
 };
 
-/// One tunable parameter with its finite, ordered list of values.
+/// Every real number of [min, max].
+struct RealRange {
+  double min = 0.0;
+  double max = 1.0;
+};
+
+/// One tunable parameter: a finite, ordered list of values, or a range of real numbers.
 struct Parameter {
   std::string name;
-  std::vector<Value> values;   ///< distinct, in order, at least one
-  Scale scale = Scale::kRank;  ///< ignored for a categorical one
-  bool categorical = false;    ///< text values: no order, compared by equality
+  std::vector<Value> values;                      ///< distinct, in order, at least one; empty where `range` is set
+  Scale scale = Scale::kRank;                     ///< ignored for a categorical one
+  bool categorical = false;                       ///< text values: no order, compared by equality
+  std::optional<RealRange> range = std::nullopt;  ///< continuous: "type": "real" without "steps"; scale kLinear or kLog
+  std::optional<Expression> when = std::nullopt;  ///< it exists only where this holds: elsewhere configurations lack it
 
-  /// Position of the value, or -1.
+  bool continuous() const { return range.has_value(); }
+  /// Position of the value in the list, or -1.
   int index_of(const Value& value) const;
 };
 

@@ -17,47 +17,72 @@ struct JobFacts {
   std::optional<std::int64_t> train_batch_size = std::nullopt;  ///< sequences a step, to be kept
   /// Elements of the model: buckets that hold as many are all alike.
   std::optional<std::int64_t> parameter_count = std::nullopt;
+  /// Numbers that constraints may use beside the parameters: nodes, gpus_per_node, layers, hidden, ... (known_facts()).
+  std::vector<std::pair<std::string, double>> numbers = {};
   bool well_known = true;  ///< false: names mean nothing (no workload): no batch identity, no canonical values
 };
 
 /// Why a point of the lattice is no configuration of the space.
-enum class Exclusion { kNone, kRanksNotDivisible, kBatchNotDivisible, kBatchMismatch, kRestricted };
+enum class Exclusion { kNone, kRanksNotDivisible, kBatchNotDivisible, kBatchMismatch, kConstraint, kRestricted };
 const char* to_string(Exclusion exclusion);  ///< "batch not divisible", ...
+
+/// How many lattice points a reason excludes.
+struct ExclusionCount {
+  Exclusion reason = Exclusion::kNone;
+  std::int64_t count = 0;
+  std::string constraint = {};  ///< its text, with kConstraint
+};
 
 /// The configurations that may be tried: the lattice of the parameters' values under the batch identity
 /// train_batch_size = micro_batch * dp * gradient_accumulation_steps, dp = ranks / (tensor_parallel *
-/// pipeline_parallel), one canonical representative for each meaning (a knob without effect has one value), and further
-/// restrictions. It answers count, iterate, sample and neighbours; it is no vector.
+/// pipeline_parallel), the session's constraints, conditional parameters (absent where their "when" does not hold), one
+/// canonical representative for each meaning (a knob without effect has one value), and further restrictions. It
+/// answers count, iterate, sample and neighbours without ever listing the lattice: lattices of 10^9 points and more are
+/// counted and sampled in the time that their constraints take. It is no vector.
+///
+/// A constraint that uses a parameter which does not exist in a configuration does not apply to it (Kleene: unknown).
 class Space {
  public:
   using Predicate = std::function<bool(const Configuration&)>;
 
-  Space(std::vector<Parameter> parameters, JobFacts facts);
+  /// Throws UserError for names in `constraints` or "when" that are neither parameters nor known, with the nearest
+  /// name, and for "when" that go in a circle.
+  Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expression> constraints = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const JobFacts& facts() const { return facts_; }
+  const std::vector<Expression>& constraints() const { return constraints_; }
+  /// False where a parameter is continuous: it then has no count and no list, and can be sampled only.
+  bool listable() const;
+  /// Whether it holds any configuration; of one that is not listable, whether sampling finds one.
+  bool is_empty() const;
   /// Names in session order, then gradient_accumulation_steps where it is derived: the columns of every table.
   std::vector<std::string> columns() const;
 
   /// Keeps only configurations for which `keep` holds (with earlier restrictions).
   void restrict_to(Predicate keep);
 
-  std::int64_t lattice_count() const;  ///< product of the parameters' value counts
-  std::int64_t count() const;          ///< configurations, each meaning once
+  /// Product of the parameters' value counts (continuous ones: 1); the largest integer where it is more.
+  std::int64_t lattice_count() const;
+  std::int64_t count() const;  ///< configurations, each meaning once; likewise. It must be listable
   /// Calls `visit` for each configuration once, in lattice order (the last parameter fastest), until it returns false.
+  /// It must be listable.
   void for_each(const std::function<bool(const Configuration&)>& visit) const;
   /// How many lattice points each reason excludes (kNone: those that are configurations or mean the same as one).
-  std::vector<std::pair<Exclusion, std::int64_t>> exclusions() const;
-  /// Uniform over the configurations. Throws UserError when the space is empty.
+  /// Each point by the first reason, in the order of Exclusion, constraints one by one.
+  std::vector<ExclusionCount> exclusions() const;
+  /// Uniform over the configurations; real values uniform on their scale. Throws UserError when the space is empty.
   Configuration sample(Rng& rng) const;
   /// Configurations that differ by one step of one ordered parameter or by one category. A step goes to the next value
-  /// that makes another configuration; where gradient accumulation is a parameter too, it follows the micro-batch.
+  /// that makes another configuration; where gradient accumulation is a parameter too, it follows the micro-batch. A
+  /// continuous parameter moves by a tenth of its axis.
   std::vector<Configuration> neighbours(const Configuration& configuration) const;
   bool contains(const Configuration& configuration) const;
 
   /// Derives gradient_accumulation_steps and replaces values without effect by the canonical ones.
   /// Returns the reason where the point is none; `configuration` is then left as it was.
-  /// Values need not be of the lists (a baseline may lie outside), restrictions are not asked.
+  /// Values need not be of the lists (a baseline may lie outside); constraints and restrictions are not asked. What
+  /// does not exist there (its "when") is left out.
   Exclusion complete(Configuration& configuration) const;
 
  private:
@@ -71,6 +96,7 @@ class Space {
 
   std::vector<Parameter> parameters_;
   JobFacts facts_;
+  std::vector<Expression> constraints_;
   std::vector<Predicate> restrictions_;
 };
 

@@ -57,8 +57,6 @@ struct Comparison {
   bool optimum_is_known = false;  ///< of the table; else the best of all runs here
 };
 
-/// A runner of its own for each run. Called from the run's thread.
-using RunnerFactory = std::function<std::unique_ptr<Runner>()>;
 /// Called after each run, one call at a time: runs done, runs in all.
 using CompareProgress = std::function<void(int, int)>;
 

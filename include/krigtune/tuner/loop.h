@@ -26,6 +26,12 @@ struct LoopOptions {
   std::uint64_t seed = 1;
 };
 
+struct RunOptions {
+  LoopOptions loop;
+  int jobs = 1;                      ///< trials at a time
+  std::vector<Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
+};
+
 enum class EndReason { kTrials, kHours, kPatience, kExhausted, kNothingFits, kInterrupted, kEnvironment };
 const char* to_string(EndReason reason);  ///< "the budget of trials is spent", ...
 
@@ -40,10 +46,11 @@ struct RunResult {
 /// same call again goes on: trials of a process that died are closed as interrupted, nothing closed is repeated.
 /// `directory`: the run directory, made when absent; holds session.json, journal.log and, with the bench runner,
 /// trials/. A session that differs from the directory's other than in budget and timeouts is a UserError that shows the
-/// difference. Three trials in a row that fail by the environment end it (kEnvironment). `stop`: set it (from a signal
-/// handler) and the loop returns kInterrupted after closing the trial.
-RunResult run_session(const Session& session, const Candidates& candidates, Runner& runner,
-                      const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock,
+/// difference. Three trials in a row that fail by the environment end it (kEnvironment). `make_runner` is called once
+/// for each job. `stop`: set it (from a signal handler) and the loop returns kInterrupted after closing the trials.
+/// Meanwhile other processes may ask and tell on the same directory; a second run_session is a UserError.
+RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
+                      const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop);
 
 /// "0007_z3_mb4_gas2": the trial's folder below trials/.

@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "krigtune/journal/journal.h"
+#include "krigtune/runner/runner.h"
 #include "krigtune/tuner/candidates.h"
 
 namespace krigtune {
@@ -13,6 +15,9 @@ namespace krigtune {
 /// Everything that was asked so far, in order: closed and pending trials. Trials that do not count are as if never
 /// asked.
 using History = std::vector<Trial>;
+
+/// Makes a runner of its own for each who runs trials at the same time. May be called from several threads.
+using RunnerFactory = std::function<std::unique_ptr<Runner>()>;
 
 /// Closed as `failed`, reason `interrupted`.
 bool is_interrupted(const Trial& trial);

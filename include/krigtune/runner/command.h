@@ -1,0 +1,27 @@
+#pragma once
+#include <atomic>
+#include <string>
+
+#include "krigtune/runner/runner.h"
+
+namespace krigtune {
+
+/// What a command trial needs besides the configuration. Copied.
+struct CommandJob {
+  CommandSpec spec;
+  std::string metric;                       ///< the objective's name: the key of the result that is its value
+  const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
+};
+
+/// Starts the user's program per trial, in a process group of its own: {config} is a JSON file of the configuration,
+/// {result} the JSON file that the program writes, {dir} the trial's directory, {trial} the number that the directory's
+/// name begins with. Out of memory is told by the result's status, exit code, signal or output. `clock` must outlive
+/// it.
+std::unique_ptr<Runner> make_command_runner(CommandJob job, const Clock& clock);
+
+/// A result as the program writes it: {"throughput": 12.3, "peak_memory_bytes": 1.2e10, "status": "ok"}; "value_sem",
+/// "reason" and any number of further metrics are welcome. Anything else (no JSON, no such metric, NaN, a value that is
+/// not positive where the metric is a known one) is Failed with reason bad_result and what is wrong.
+Outcome read_command_result(const std::string& text, const std::string& metric);
+
+}  // namespace krigtune
