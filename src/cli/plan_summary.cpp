@@ -7,6 +7,12 @@
 namespace krigtune {
 namespace {
 
+// Planning a large model's step takes milliseconds; naming a configuration takes a microsecond.
+constexpr std::int64_t kMostPlanned = 20'000;
+constexpr std::int64_t kMostListed = 1'000'000;
+constexpr int kSampled = 2'000;
+constexpr std::uint64_t kSampleSeed = 1;
+
 Cell bytes_cell(std::int64_t bytes) { return {to_string(Bytes{bytes}), Value(bytes)}; }
 
 Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), Value(count)}; }
@@ -25,6 +31,23 @@ void add(StageMemory& stage, const Configuration& configuration, const MemoryChe
     stage.small = configuration;
     stage.small_report = check.report;
   }
+}
+
+// Sets what counting alone says.
+void count_space(const Session& session, PlanSummary& plan) {
+  std::int64_t left = 0;
+  for (const ExclusionCount& excluded : session.space.exclusions()) {
+    if (excluded.reason == Exclusion::kNone) {
+      left = excluded.count;
+    } else if (excluded.count > 0) {
+      const bool no_row = excluded.reason == Exclusion::kRestricted && session.table != nullptr;
+      const std::string reason = no_row ? "not in the table" : to_string(excluded.reason);
+      plan.excluded.emplace_back(excluded.constraint.empty() ? reason : reason + " " + excluded.constraint,
+                                 excluded.count);
+    }
+  }
+  plan.configurations = session.space.count();
+  plan.same_meaning = left - *plan.configurations;
 }
 
 Json stage_json(const StageMemory& stage, Bytes usable) {
@@ -47,33 +70,33 @@ Json stage_json(const StageMemory& stage, Bytes usable) {
 
 }  // namespace
 
-PlanSummary summarise_plan(
-    const Session& session, const MemoryFilter& filter,
-    const std::function<void(const Configuration&, const std::optional<MemoryVerdict>&)>& visit) {
+PlanSummary summarise_plan(const Session& session, const MemoryFilter& filter, const ConfigurationVisit& visit) {
   PlanSummary plan;
-  plan.lattice = session.space.lattice_count();
-  std::int64_t left = 0;
-  for (const ExclusionCount& excluded : session.space.exclusions()) {
-    if (excluded.reason == Exclusion::kNone) {
-      left = excluded.count;
-    } else if (excluded.count > 0) {
-      const bool no_row = excluded.reason == Exclusion::kRestricted && session.table != nullptr;
-      plan.excluded.emplace_back(no_row ? "not in the table" : to_string(excluded.reason), excluded.count);
-    }
-  }
-  session.space.for_each([&](const Configuration& configuration) {
-    ++plan.configurations;
+  const Space& space = session.space;
+  plan.lattice = space.lattice_count();
+  if (space.listable()) count_space(session, plan);
+  const auto look_at = [&](const Configuration& configuration) {
+    ++plan.looked_at;
     const std::optional<MemoryCheck> check = filter.check(configuration);
     if (check) add(plan.stages[configuration.integer("zero_stage", 0)], configuration, *check);
     if (check && check->verdict.verdict == Verdict::kTooLarge) ++plan.too_large;
     if (visit) visit(configuration, check ? std::optional(check->verdict) : std::nullopt);
     return true;
-  });
-  plan.same_meaning = left - plan.configurations;
+  };
+  const bool in_a_moment = !visit && filter.knows_memory();
+  if (plan.configurations && *plan.configurations <= (in_a_moment ? kMostPlanned : kMostListed)) {
+    space.for_each(look_at);
+  } else {
+    Rng rng(kSampleSeed, 0);
+    for (int i = 0; i < kSampled; ++i) look_at(space.sample(rng));
+  }
+  plan.trials = session.budget.trials;
+  if (!plan.is_sample()) {
+    plan.trials = std::min(plan.trials, plan.looked_at - plan.too_large + (session.baseline ? 1 : 0));
+  }
   if (session.runner.kind == RunnerKind::kBench) {
-    const std::int64_t trials = std::min<std::int64_t>(
-        session.budget.trials, plan.configurations - plan.too_large + (session.baseline ? 1 : 0));
-    plan.trials_s = static_cast<double>(trials) * (session.runner.bench.warmup_s + session.runner.bench.measure_s);
+    const BenchSpec& bench = session.runner.bench;
+    plan.trials_s = static_cast<double>(plan.trials) * (bench.warmup_s + bench.measure_s);
   }
   return plan;
 }
@@ -123,9 +146,10 @@ Json to_json(const PlanSummary& plan, const Session& session) {
   json["excluded"] = Json::object();
   for (const auto& [reason, count] : plan.excluded) json["excluded"][reason] = count;
   json["same_meaning"] = plan.same_meaning;
-  json["configurations"] = plan.configurations;
+  json["configurations"] = plan.configurations ? Json(*plan.configurations) : Json(nullptr);
+  json["looked_at"] = plan.looked_at;
   json["too_large"] = plan.too_large;
-  json["to_be_tried"] = plan.configurations - plan.too_large;
+  json["to_be_tried"] = plan.is_sample() ? Json(nullptr) : Json(plan.looked_at - plan.too_large);
   json["usable_bytes_per_rank"] = session.usable_per_rank ? Json(session.usable_per_rank->count) : Json(nullptr);
   json["memory_by_zero_stage"] = Json::object();
   for (const auto& [number, stage] : plan.stages) {

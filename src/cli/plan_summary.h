@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,16 +26,21 @@ struct PlanSummary {
   std::int64_t lattice = 0;
   std::vector<std::pair<std::string, std::int64_t>> excluded;  ///< points of the lattice by reason
   std::int64_t same_meaning = 0;  ///< points that differ from another configuration only in knobs without effect
-  std::int64_t configurations = 0;
-  std::int64_t too_large = 0;
+  std::optional<std::int64_t> configurations;  ///< empty: a space with continuous parameters cannot be counted
+  std::int64_t looked_at = 0;  ///< so many were looked at: all, or a random sample of a space too large to list
+  std::int64_t too_large = 0;  ///< of those
   std::map<std::int64_t, StageMemory> stages;  ///< empty where memory is not known
-  double trials_s = 0.0;                       ///< of the whole budget; 0: nothing runs (replay)
+  std::int64_t trials = 0;                     ///< at most so many will be run
+  double trials_s = 0.0;                       ///< of them all; 0: not known (only the runner bench says)
+
+  bool is_sample() const { return configurations != looked_at; }
 };
 
-/// Calls `visit` for each configuration with its verdict on the way.
-PlanSummary summarise_plan(
-    const Session& session, const MemoryFilter& filter,
-    const std::function<void(const Configuration&, const std::optional<MemoryVerdict>&)>& visit = {});
+using ConfigurationVisit = std::function<void(const Configuration&, const std::optional<MemoryVerdict>&)>;
+
+/// Calls `visit` for each configuration that it looks at, with its verdict, on the way. Who visits wants a larger list,
+/// and waits for it.
+PlanSummary summarise_plan(const Session& session, const MemoryFilter& filter, const ConfigurationVisit& visit = {});
 
 Table stage_table(const PlanSummary& plan);
 /// Where the peak of each stage's `small` configuration comes from.
