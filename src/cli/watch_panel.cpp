@@ -17,7 +17,7 @@ constexpr int kFewestRows = 3;
 bool waits_for_hand(const Trial& trial) { return trial.proposal.asker == Asker::kHand; }
 
 std::optional<double> running_s(const Watched& watched, const Trial& trial) {
-  const std::optional<std::int64_t> began_us = unix_us_of_local_iso_time(trial.started_at);
+  const std::optional<std::int64_t> began_us = unix_us_of(trial.started_at);
   if (!began_us) return std::nullopt;
   return static_cast<double>(std::max<std::int64_t>(watched.now_us - *began_us, 0)) / 1e6;
 }

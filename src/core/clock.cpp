@@ -59,18 +59,18 @@ std::string local_iso_time(std::int64_t unix_us) {
                      local.tm_hour, local.tm_min, local.tm_sec, microseconds);
 }
 
-std::optional<std::int64_t> unix_us_of_local_iso_time(const std::string& text) {
+std::optional<std::int64_t> unix_us_of(const std::string& local_iso_time) {
   tm local{};
-  double second = 0.0;
-  char more = 0;
-  const int fields = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%c", &local.tm_year, &local.tm_mon,
-                                 &local.tm_mday, &local.tm_hour, &local.tm_min, &second, &more);
-  if (fields != 6 || !(second >= 0.0 && second < 61.0)) return std::nullopt;
+  int microseconds = 0;
+  const int read = std::sscanf(local_iso_time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%6d", &local.tm_year, &local.tm_mon,
+                               &local.tm_mday, &local.tm_hour, &local.tm_min, &local.tm_sec, &microseconds);
+  if (read < 7) return std::nullopt;
   local.tm_year -= 1900;
   local.tm_mon -= 1;
   local.tm_isdst = -1;
-  const time_t minute = mktime(&local);
-  return static_cast<std::int64_t>(minute) * 1'000'000 + std::llround(second * 1e6);
+  const time_t seconds = mktime(&local);
+  if (seconds == static_cast<time_t>(-1)) return std::nullopt;
+  return static_cast<std::int64_t>(seconds) * 1'000'000 + microseconds;
 }
 
 }  // namespace krigtune

@@ -38,8 +38,8 @@ class ManualClock final : public Clock {
 
 /// Naive local time "2026-08-23T10:00:00.000000", the form that every Optuna version reads.
 std::string local_iso_time(std::int64_t unix_us);
-/// Microseconds since 1970 UTC of such a text, with microseconds or without. Empty: it is none. In the hour that is
-/// there twice when summer time ends: one of the two.
-std::optional<std::int64_t> unix_us_of_local_iso_time(const std::string& text);
+/// What local_iso_time wrote, back in microseconds since 1970 UTC; in the hour that a clock repeats, either one. Empty:
+/// it is no such text.
+std::optional<std::int64_t> unix_us_of(const std::string& local_iso_time);
 
 }  // namespace krigtune
