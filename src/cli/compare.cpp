@@ -138,7 +138,7 @@ int compare_strategies(const Context& context) {
   const Prepared prepared(session_to_compare(context));
   const Session& session = prepared.session;
   if (options.trials == 0) options.trials = session.budget.trials;
-  if (prepared.candidates.size() == 0) {
+  if (prepared.candidates.empty()) {
     context.log.error("no configuration fits in memory; see krigtune plan");
     return ExitCode::kNoResult;
   }
