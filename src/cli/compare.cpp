@@ -174,7 +174,7 @@ int compare_strategies(const Context& context) {
   const Prepared prepared(session_to_compare(context));
   const Session& session = prepared.session;
   if (options.trials == 0) options.trials = session.budget.trials;
-  if (prepared.candidates.size() == 0) return say_nothing_fits(context);
+  if (prepared.candidates.empty()) return say_nothing_fits(context);
   const std::filesystem::path directory = directory_of(context.arguments, session);
   const Interrupt interrupt([&log = context.log] { log.progress("ending the running trials"); });
   std::atomic<int> trials{0};
