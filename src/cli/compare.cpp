@@ -8,8 +8,10 @@
 
 #include "command.h"
 #include "document.h"
+#include "interrupt.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/table.h"
 #include "krigtune/report/tables_csv.h"
@@ -133,29 +135,27 @@ void print_json(const Context& context, const Session& session, const Comparison
   print(context, json);
 }
 
-int compare_strategies(const Context& context) {
-  CompareOptions options = compare_options(context.arguments);
-  const Prepared prepared(session_to_compare(context));
-  const Session& session = prepared.session;
-  if (options.trials == 0) options.trials = session.budget.trials;
-  if (prepared.candidates.size() == 0) {
-    context.log.error("no configuration fits in memory; see krigtune plan");
-    return ExitCode::kNoResult;
-  }
-  const std::filesystem::path directory =
-      context.arguments.text("out", (std::filesystem::path("runs") / (session_name(session) + "-compare")).string());
-  std::atomic<int> trials{0};
-  const RunnerFactory make_runner = [&] {
-    return make_numbered_runner(session, context.console, directory / "trials", trials);
-  };
-  make_runner();  // what it lacks must show before anything is made
-  make_writable_directory(directory);
-  const CompareProgress progress = [&log = context.log](int done, int all) {
-    const std::string text = fmt::format("run {} of {}", done, all);
-    log.is_live() ? log.status(text) : log.detail(text);
-  };
-  const Comparison comparison =
-      compare(session, prepared.candidates, options, make_runner, context.console.clock, progress);
+int say_nothing_fits(const Context& context) {
+  context.log.error("no configuration fits in memory; see krigtune plan");
+  return ExitCode::kNoResult;
+}
+
+// Runs are not resumed: half of them would say nothing about the strategies.
+int say_interrupted(const Context& context) {
+  context.log.end_status();
+  std::vector<std::string> words = {context.console.typed_as, "compare"};
+  words.insert(words.end(), context.arguments.words().begin(), context.arguments.words().end());
+  context.log.progress("interrupted, and nothing was written but trial directories; to begin again: " +
+                       shell_line(words));
+  return ExitCode::kInterrupted;
+}
+
+std::filesystem::path directory_of(const Arguments& arguments, const Session& session) {
+  return arguments.text("out", (std::filesystem::path("runs") / (session_name(session) + "-compare")).string());
+}
+
+int conclude(const Context& context, const Session& session, const Comparison& comparison,
+             const CompareOptions& options, const std::filesystem::path& directory) {
   context.log.end_status();
   write_atomically(directory / "comparison.csv", comparison_csv(comparison));
   write_atomically(directory / "comparison_summary.csv", comparison_summary_csv(comparison));
@@ -169,6 +169,33 @@ int compare_strategies(const Context& context) {
   return ExitCode::kNoResult;
 }
 
+int compare_strategies(const Context& context) {
+  CompareOptions options = compare_options(context.arguments);
+  const Prepared prepared(session_to_compare(context));
+  const Session& session = prepared.session;
+  if (options.trials == 0) options.trials = session.budget.trials;
+  if (prepared.candidates.empty()) return say_nothing_fits(context);
+  const std::filesystem::path directory = directory_of(context.arguments, session);
+  const Interrupt interrupt([&log = context.log] { log.progress("ending the running trials"); });
+  std::atomic<int> trials{0};
+  const RunnerFactory make_runner = [&] {
+    return make_compare_runner(session, context.console, directory / "trials", trials, interrupt.stop());
+  };
+  make_runner();  // what it lacks must show before anything is made
+  make_writable_directory(directory);
+  const CompareProgress progress = [&log = context.log](int done, int all) {
+    const std::string text = fmt::format("run {} of {}", done, all);
+    log.is_live() ? log.status(text) : log.detail(text);
+  };
+  try {
+    const Comparison comparison =
+        compare(session, prepared.candidates, options, make_runner, context.console.clock, progress);
+    return conclude(context, session, comparison, options, directory);
+  } catch (const Interrupted&) {
+    return say_interrupted(context);
+  }
+}
+
 }  // namespace
 
 Command compare_command() {
@@ -176,7 +203,8 @@ Command compare_command() {
           "SESSION",
           "Runs each strategy with the same budget and shows who finds the best how soon",
           "Every run ends at the budget or when the space is exhausted; the baseline, if any, is its trial 0.\n"
-          "Strategies without chance run once. DIR gets comparison.csv and comparison_summary.csv.",
+          "Strategies without chance run once. Ctrl-C ends it; runs are not resumed. DIR gets comparison.csv and "
+          "comparison_summary.csv.",
           declare,
           compare_strategies};
 }

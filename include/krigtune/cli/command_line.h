@@ -8,6 +8,12 @@
 
 namespace krigtune {
 
+/// In characters.
+struct TerminalSize {
+  int width = 80;
+  int height = 24;
+};
+
 /// What a program has from outside; tests bring their own. All that it names must outlive it.
 struct Console {
   std::ostream& out;  ///< results
@@ -19,6 +25,8 @@ struct Console {
   bool err_is_terminal = false;
   bool colors = false;  ///< on a terminal; off where NO_COLOR is set
   int width = 80;       ///< of the terminal, in characters
+  /// The terminal's size now, which the user may change; empty: always 24 lines of `width`.
+  TerminalSize (*terminal_size)() = nullptr;
 };
 
 /// The program `krigtune`. `arguments`: without the program's name. Returns the exit code (0, 1, 2, 3, 4 or 130);
