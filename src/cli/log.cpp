@@ -13,11 +13,12 @@ constexpr const char* kClearLine = "\r\033[K";
 
 }  // namespace
 
-Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file)
+Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
+         const std::string& named)
     : console_(console), verbosity_(verbosity) {
   if (!file) return;
   file_.open(*file, std::ios::app);
-  if (!file_) throw UserError(fmt::format("--log-file: cannot write '{}'", file->string()), "choose another file");
+  if (!file_) throw UserError(fmt::format("{}: cannot write '{}'", named, file->string()), "choose another file");
 }
 
 Log::~Log() { end_status(); }

@@ -1,12 +1,16 @@
 #pragma once
 #include <filesystem>
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "krigtune/core/clock.h"
 
 namespace krigtune {
+
+/// Variables that begin with KRIGTUNE_, by name.
+using Environment = std::map<std::string, std::string>;
 
 /// What a program has from outside; tests bring their own. All that it names must outlive it.
 struct Console {
@@ -19,7 +23,11 @@ struct Console {
   bool err_is_terminal = false;
   bool colors = false;  ///< on a terminal; off where NO_COLOR is set
   int width = 80;       ///< of the terminal, in characters
+  Environment environment = {};
 };
+
+/// The console of this process. `clock` must outlive it.
+Console process_console(const Clock& clock, const std::string& typed_as);
 
 /// The program `krigtune`. `arguments`: without the program's name. Returns the exit code (0, 1, 2, 3, 4 or 130);
 /// throws nothing. This is the one place where errors end.
