@@ -99,10 +99,16 @@ std::optional<std::string> variable_of(const po::option_description& option) {
 
 std::vector<std::string> unknown_variables(const Environment& environment) {
   std::vector<std::string> known = {"CUDA", "MPI", "TESTS", "WERROR"};  // of the build: CMakeLists.txt
+  std::map<std::string, std::string> typed_only;                        // variable, option
   for (const Command& command : commands()) {
     const po::options_description options = options_of(command);
     for (const auto& option : options.options()) {
-      if (const auto variable = variable_of(*option)) known.push_back(variable->substr(kPrefix.size()));
+      const std::string rest = variable_name(option->long_name()).substr(kPrefix.size());
+      if (variable_of(*option)) {
+        known.push_back(rest);
+      } else {
+        typed_only[rest] = option->long_name();
+      }
     }
   }
   std::vector<std::string> lines;
@@ -111,8 +117,12 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
     const std::string rest = name.substr(kPrefix.size());
     if (std::find(known.begin(), known.end(), rest) != known.end()) continue;
     const std::string nearest = nearest_name(rest, known);
-    lines.push_back(fmt::format("the variable {} is no option of krigtune; {}", name,
-                                nearest.empty() ? "unset it" : fmt::format("did you mean {}{}?", kPrefix, nearest)));
+    const auto option = typed_only.find(rest);
+    lines.push_back(
+        option != typed_only.end()
+            ? fmt::format("the variable {} is not asked for; type --{}", name, option->second)
+            : fmt::format("the variable {} is no option of krigtune; {}", name,
+                          nearest.empty() ? "unset it" : fmt::format("did you mean {}{}?", kPrefix, nearest)));
   }
   return lines;
 }
