@@ -25,13 +25,16 @@ struct Command {
   int (*run)(const Context& context);  ///< returns the exit code
 };
 
+Command ask_command();
 Command compare_command();
 Command doctor_command();
 Command init_command();
 Command plan_command();
 Command predict_command();
 Command results_command();
+Command tell_command();
 Command tune_command();
+Command watch_command();
 
 /// In the order of the help.
 std::vector<Command> commands();

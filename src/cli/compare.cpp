@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "document.h"
+#include "interrupt.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
@@ -137,6 +138,25 @@ void print_json(const Context& context, const Session& session, const Comparison
   print(context, json);
 }
 
+int say_nothing_fits(const Context& context) {
+  context.log.error("no configuration fits in memory; see krigtune plan");
+  return ExitCode::kNoResult;
+}
+
+// Runs are not resumed: half of them would say nothing about the strategies.
+int say_interrupted(const Context& context) {
+  context.log.end_status();
+  std::vector<std::string> words = {context.console.typed_as, "compare"};
+  words.insert(words.end(), context.arguments.words().begin(), context.arguments.words().end());
+  context.log.progress("interrupted, and nothing was written but trial directories; to begin again: " +
+                       shell_line(words));
+  return ExitCode::kInterrupted;
+}
+
+std::filesystem::path directory_of(const Arguments& arguments, const Session& session) {
+  return arguments.text("out", (std::filesystem::path("runs") / (session_name(session) + "-compare")).string());
+}
+
 std::vector<RunSetting> settings_of(const CompareOptions& options, const std::filesystem::path& directory) {
   std::vector<std::string> names;
   for (const StrategyKind kind : options.strategies) names.emplace_back(to_string(kind));
@@ -147,32 +167,8 @@ std::vector<RunSetting> settings_of(const CompareOptions& options, const std::fi
           {"out", directory.string()}};
 }
 
-int compare_strategies(const Context& context) {
-  CompareOptions options = compare_options(context.arguments);
-  Session to_compare = session_to_compare(context);
-  if (options.trials == 0) options.trials = to_compare.budget.trials;
-  to_compare.budget.trials = options.trials;
-  const std::filesystem::path directory =
-      context.arguments.text("out", (std::filesystem::path("runs") / (session_name(to_compare) + "-compare")).string());
-  if (context.arguments.flag("show-config")) return show_config(context, to_compare, settings_of(options, directory));
-  const Prepared prepared(std::move(to_compare));
-  const Session& session = prepared.session;
-  if (prepared.candidates.size() == 0) {
-    context.log.error("no configuration fits in memory; see krigtune plan");
-    return ExitCode::kNoResult;
-  }
-  std::atomic<int> trials{0};
-  const RunnerFactory make_runner = [&] {
-    return make_numbered_runner(session, context.console, directory / "trials", trials);
-  };
-  make_runner();  // what it lacks must show before anything is made
-  make_writable_directory(directory);
-  const CompareProgress progress = [&log = context.log](int done, int all) {
-    const std::string text = fmt::format("run {} of {}", done, all);
-    log.is_live() ? log.status(text) : log.detail(text);
-  };
-  const Comparison comparison =
-      compare(session, prepared.candidates, options, make_runner, context.console.clock, progress);
+int conclude(const Context& context, const Session& session, const Comparison& comparison,
+             const CompareOptions& options, const std::filesystem::path& directory) {
   context.log.end_status();
   write_atomically(directory / "comparison.csv", comparison_csv(comparison));
   write_atomically(directory / "comparison_summary.csv", comparison_summary_csv(comparison));
@@ -186,6 +182,36 @@ int compare_strategies(const Context& context) {
   return ExitCode::kNoResult;
 }
 
+int compare_strategies(const Context& context) {
+  CompareOptions options = compare_options(context.arguments);
+  Session to_compare = session_to_compare(context);
+  if (options.trials == 0) options.trials = to_compare.budget.trials;
+  to_compare.budget.trials = options.trials;
+  const std::filesystem::path directory = directory_of(context.arguments, to_compare);
+  if (context.arguments.flag("show-config")) return show_config(context, to_compare, settings_of(options, directory));
+  const Prepared prepared(std::move(to_compare));
+  const Session& session = prepared.session;
+  if (prepared.candidates.size() == 0) return say_nothing_fits(context);
+  const Interrupt interrupt([&log = context.log] { log.progress("ending the running trials"); });
+  std::atomic<int> trials{0};
+  const RunnerFactory make_runner = [&] {
+    return make_compare_runner(session, context.console, directory / "trials", trials, interrupt.stop());
+  };
+  make_runner();  // what it lacks must show before anything is made
+  make_writable_directory(directory);
+  const CompareProgress progress = [&log = context.log](int done, int all) {
+    const std::string text = fmt::format("run {} of {}", done, all);
+    log.is_live() ? log.status(text) : log.detail(text);
+  };
+  try {
+    const Comparison comparison =
+        compare(session, prepared.candidates, options, make_runner, context.console.clock, progress);
+    return conclude(context, session, comparison, options, directory);
+  } catch (const Interrupted&) {
+    return say_interrupted(context);
+  }
+}
+
 }  // namespace
 
 Command compare_command() {
@@ -193,7 +219,8 @@ Command compare_command() {
           "SESSION",
           "Runs each strategy with the same budget and shows who finds the best how soon",
           "Every run ends at the budget or when the space is exhausted; the baseline, if any, is its trial 0.\n"
-          "Strategies without chance run once. DIR gets comparison.csv and comparison_summary.csv.",
+          "Strategies without chance run once. Ctrl-C ends it; runs are not resumed. DIR gets comparison.csv and "
+          "comparison_summary.csv.",
           declare,
           compare_strategies};
 }

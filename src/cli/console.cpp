@@ -11,9 +11,13 @@
 namespace krigtune {
 namespace {
 
-int terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+TerminalSize terminal_size() {
+  for (const int file : {STDERR_FILENO, STDOUT_FILENO}) {
+    winsize size{};
+    if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return {size.ws_col, size.ws_row > 0 ? size.ws_row : 24};
+  }
+  return {};
 }
 
 // https://no-color.org
@@ -44,7 +48,8 @@ Console process_console(const Clock& clock, const std::string& typed_as) {
   console.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   console.err_is_terminal = ::isatty(STDERR_FILENO) == 1;
   console.colors = colors_are_welcome();
-  console.width = terminal_width();
+  console.width = terminal_size().width;
+  console.terminal_size = &terminal_size;
   console.environment = own_variables();
   return console;
 }

@@ -25,11 +25,16 @@ LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, 
 RunView LoadedRun::view(const Console& console) const {
   return {session(),
           history,
-          std::filesystem::absolute(directory).lexically_normal().filename().string(),
+          directory_name(directory),
           options,
           directory,
           find_bench(console),
           recommend(session(), prepared.candidates, history, options.seed)};
+}
+
+std::string directory_name(const std::filesystem::path& directory) {
+  // "runs/job/" ends in an empty name.
+  return std::filesystem::absolute(directory / "").lexically_normal().parent_path().filename().string();
 }
 
 std::string session_name(const Session& session) { return session.file.stem().string(); }

@@ -40,7 +40,9 @@ struct LoadedRun {
   LoadedRun(const Context& context, const std::filesystem::path& directory, RunRecord record);
 };
 
-/// The session's name for people and for directories: the stem of its file, or the directory's name.
+/// The session's name for people and for directories: the stem of its file.
 std::string session_name(const Session& session);
+/// The directory's own name, whatever way it was written.
+std::string directory_name(const std::filesystem::path& directory);
 
 }  // namespace krigtune

@@ -11,7 +11,22 @@ namespace {
 
 constexpr const char* kClearLine = "\r\033[K";
 
+// Bytes that go on with a character begin with the bits 10.
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
+
 }  // namespace
+
+std::string clipped(const std::string& line, int columns) {
+  constexpr int kDots = 3;
+  int characters = 0;
+  std::size_t cut = line.size();
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (!begins_character(line[i])) continue;
+    if (characters == columns - kDots) cut = i;
+    if (++characters > columns) return line.substr(0, cut) + "...";
+  }
+  return line;
+}
 
 Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
          const std::string& named)
@@ -46,8 +61,7 @@ void Log::say(const std::string& text, bool shown) {
 void Log::status(const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (!is_live()) return;
-  const auto room = static_cast<std::size_t>(std::max(console_.width - 1, 20));
-  console_.err << kClearLine << (text.size() <= room ? text : text.substr(0, room - 3) + "...") << std::flush;
+  console_.err << kClearLine << clipped(text, std::max(console_.width - 1, 20)) << std::flush;
   status_shown_ = true;
 }
 

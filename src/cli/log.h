@@ -9,6 +9,9 @@
 
 namespace krigtune {
 
+/// At most so many characters of a line, "..." for the rest. Characters are those of UTF-8; none is cut in two.
+std::string clipped(const std::string& line, int columns);
+
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
 /// What is said beside the results: on stderr, and in full with times in a file. Safe from several threads.

@@ -2,72 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "krigtune/core/text.h"
 #include "krigtune/report/labels.h"
-#include "krigtune/tuner/best.h"
+#include "session_state.h"
 
 namespace krigtune {
-namespace {
-
-constexpr double kSecondsPerHour = 3600.0;
-
-// Of closed trials, suggestions included.
-double spent_s(const History& history) {
-  double seconds = 0.0;
-  for (const Trial& trial : history) {
-    if (trial.outcome) seconds += trial.wall_s + trial.proposal.suggest_s;
-  }
-  return seconds;
-}
-
-// The full label stands in the summary; a line that is rewritten has no room for it.
-std::string short_note(const Session& session) { return is_emulated(session) ? " (emulated network)" : ""; }
-
-// What a failed trial said at last. Empty: it did not fail, said nothing, or was ended by the user.
-std::string last_line(const Trial& trial) {
-  const auto* failed = std::get_if<Failed>(&*trial.outcome);
-  if (failed == nullptr || is_interrupted(trial)) return "";
-  const std::string& text = failed->last_lines;
-  const std::size_t end = text.find_last_not_of(" \n");
-  if (end == std::string::npos) return "";
-  const std::size_t begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
-}
-
-}  // namespace
 
 void Progress::resumed(const History& history) {
   number_ = counted_trials(history);
-  if (number_ > 0) log_.progress(fmt::format("{} trials are done already", number_));
+  const int closed = closed_trials(history);
+  if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
+  if (number_ > closed) log_.progress(fmt::format("{} asked by hand and not told yet", number_ - closed));
   remember_summary(history);
 }
 
 void Progress::trial_begins(const Trial& trial, const History& history) {
   number_ = counted_trials(history);
-  began_s_ = clock_.now_s();
-  log_.detail(fmt::format("{} begins: #{} {} ({})", counted(number_), trial.number, trial.proposal.configuration.text(),
-                          trial.proposal.strategy));
+  {
+    const std::lock_guard lock(mutex_);
+    running_.push_back({trial.number, clock_.now_s(), short_text(session_, trial.proposal.configuration)});
+  }
+  log_.detail(fmt::format("trial {}/{} begins: #{} {} ({})", number_, session_.budget.trials, trial.number,
+                          trial.proposal.configuration.text(), trial.proposal.strategy));
   waiting(trial);
 }
 
-void Progress::waiting(const Trial& trial) {
-  if (!log_.is_live()) return;
-  std::string text = fmt::format("{}  {:.0f} s  {}", counted(number_), clock_.now_s() - began_s_, summary_);
-  text += "  " + short_text(session_, trial.proposal.configuration);
-  log_.status(text);
+void Progress::waiting(const Trial& /*trial*/) {
+  if (log_.is_live()) {
+    log_.status(fmt::format("trial {}/{}  {}", number_, session_.budget.trials, running_text()));
+  }
 }
 
 void Progress::trial_ended(const Trial& trial, const History& history) {
-  const std::optional<double> value = value_of(trial, session_.objective);
-  std::string line = fmt::format("{} {:<6}  #{} {}  {}", counted(number_), status_text(*trial.outcome), trial.number,
-                                 short_text(session_, trial.proposal.configuration), outcome_text(session_, trial));
-  if (value) line += "  " + gain_of(*value, history);
-  if (best_value(session_.objective, history)) line += "  " + best_text(history);
-  line += short_note(session_);
-  const std::string trouble = last_line(trial);
-  if (!trouble.empty()) line += ": " + trouble;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto ended = [&](const Running& one) { return one.trial == trial.number; };
+    running_.erase(std::remove_if(running_.begin(), running_.end(), ended), running_.end());
+  }
+  const std::string line = closed_trial_text(session_, trial, history);
   // On a terminal the live line says it all, but for why a trial failed: that may be all that ever happens.
-  if (log_.is_live() && trouble.empty()) {
+  if (log_.is_live() && last_line_of(trial).empty()) {
     log_.detail(line);
   } else {
     log_.progress(line);
@@ -75,32 +51,34 @@ void Progress::trial_ended(const Trial& trial, const History& history) {
   remember_summary(history);
 }
 
-std::string Progress::counted(int trial) const { return fmt::format("trial {}/{}", trial, session_.budget.trials); }
-
-std::string Progress::gain_of(double value, const History& history) const {
-  const std::optional<Trial> reference = reference_trial(session_.objective, history);
-  if (!reference) return "";
-  return gain_text(gain_over(session_.objective, value, *value_of(*reference, session_.objective)));
+std::string Progress::running() const {
+  const std::lock_guard lock(mutex_);
+  if (running_.empty()) return "";
+  std::string text = fmt::format("trial{} {}", running_.size() == 1 ? "" : "s", running_.front().trial);
+  for (std::size_t i = 1; i < running_.size(); ++i) {
+    text += fmt::format("{}{}", i + 1 == running_.size() ? " and " : ", ", running_[i].trial);
+  }
+  return text;
 }
 
-std::string Progress::best_text(const History& history) const {
-  const std::optional<double> best = best_value(session_.objective, history);
-  return best ? "best " + gain_of(*best, history) : "";
-}
-
-std::string Progress::rest_text(const History& history) const {
-  const int done = counted_trials(history);
-  if (done == 0) return "";
-  double rest_s = spent_s(history) / done * std::max(session_.budget.trials - done, 0);
-  if (session_.budget.hours) rest_s = std::min(rest_s, *session_.budget.hours * kSecondsPerHour - spent_s(history));
-  return "ETA " + duration_text(std::max(rest_s, 0.0));
+// One trial: its time, the summary, its configuration. Several: the times of each, the summary.
+std::string Progress::running_text() const {
+  const std::lock_guard lock(mutex_);
+  const double now_s = clock_.now_s();
+  if (running_.size() == 1) {
+    return fmt::format("{:.0f} s  {}  {}", now_s - running_[0].began_s, summary_, running_[0].configuration);
+  }
+  std::vector<std::string> parts;
+  for (const Running& one : running_) parts.push_back(fmt::format("#{} {:.0f} s", one.trial, now_s - one.began_s));
+  return fmt::format("{}  {}", join(parts, ", "), summary_);
 }
 
 void Progress::remember_summary(const History& history) {
-  summary_ = rest_text(history);
+  summary_.clear();
+  if (const auto left_s = seconds_left(session_, history, jobs_)) summary_ = "ETA " + duration_text(*left_s);
   if (const std::optional<double> best = best_value(session_.objective, history)) {
-    summary_ +=
-        fmt::format("  best {} {}{}", value_text(session_, *best), gain_of(*best, history), short_note(session_));
+    summary_ += fmt::format("  best {} {}{}", value_text(session_, *best),
+                            gain_text_of(session_.objective, *best, history), short_emulated_note(session_));
   }
 }
 

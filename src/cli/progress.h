@@ -1,6 +1,7 @@
 #pragma once
-#include <optional>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "krigtune/cli/command_line.h"
 #include "krigtune/tuner/loop.h"
@@ -11,27 +12,35 @@ namespace krigtune {
 /// Shows a session as it goes: one line that is rewritten on a terminal, one line per closed trial elsewhere.
 class Progress final : public Observer {
  public:
-  /// All of them must outlive it.
-  Progress(const Session& session, const Clock& clock, Log& log) : session_(session), clock_(clock), log_(log) {}
+  /// All of them must outlive it. `jobs`: trials at a time.
+  Progress(const Session& session, const Clock& clock, Log& log, int jobs = 1)
+      : session_(session), clock_(clock), log_(log), jobs_(jobs) {}
 
   void resumed(const History& history) override;
   void trial_begins(const Trial& trial, const History& history) override;
   void waiting(const Trial& trial) override;
   void trial_ended(const Trial& trial, const History& history) override;
 
+  /// "trial 7", "trials 7 and 8", or "": those that run now. Safe from any thread.
+  std::string running() const;
+
  private:
-  std::string counted(int trial) const;                             ///< "trial 7/30"
-  std::string gain_of(double value, const History& history) const;  ///< "1.34x", or ""
-  std::string best_text(const History& history) const;
-  std::string rest_text(const History& history) const;
+  struct Running {
+    int trial = 0;
+    double began_s = 0.0;
+    std::string configuration;
+  };
+  std::string running_text() const;
   void remember_summary(const History& history);
 
   const Session& session_;
   const Clock& clock_;
   Log& log_;
-  int number_ = 0;  // of the running trial, counted from 1
-  double began_s_ = 0.0;
-  std::string summary_;  // best and time left, as of the last closed trial
+  int jobs_;
+  int number_ = 0;            // trials begun, the running ones included
+  std::string summary_;       // best and time left, as of the last closed trial
+  mutable std::mutex mutex_;  // of running_
+  std::vector<Running> running_;
 };
 
 /// Calls two observers in turn. Both must outlive it.

@@ -8,6 +8,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "krigtune/runner/command.h"
 
 namespace krigtune {
 namespace {
@@ -19,22 +20,39 @@ bool is_program(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
 }
 
-/// A runner of a comparison: its caller keeps no run directory.
-class NumberedRunner final : public Runner {
+std::filesystem::path found_bench(const Console& console) {
+  std::filesystem::path bench = find_bench(console);
+  if (!bench.empty()) return bench;
+  throw EnvironmentError(
+      fmt::format("{} is neither in '{}' nor on PATH", kBench, console.program.parent_path().string()),
+      "build it: ninja krigtune-bench");
+}
+
+/// A runner of a comparison, whose caller keeps no run directory and cannot be asked to stop.
+class ComparedRunner final : public Runner {
  public:
-  NumberedRunner(std::unique_ptr<Runner> runner, std::filesystem::path directory, std::atomic<int>& trials)
-      : runner_(std::move(runner)), directory_(std::move(directory)), trials_(trials) {}
+  /// `directory` empty: trials need none.
+  ComparedRunner(std::unique_ptr<Runner> runner, std::filesystem::path directory, std::atomic<int>& trials,
+                 const std::atomic<bool>& stop)
+      : runner_(std::move(runner)), directory_(std::move(directory)), trials_(trials), stop_(stop) {}
 
   Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
-    const std::filesystem::path directory = directory_ / fmt::format("{:06}", trials_++);
-    make_writable_directory(directory);
-    return runner_->run(configuration, directory);
+    if (stop_) throw Interrupted();
+    std::filesystem::path directory;
+    if (!directory_.empty()) {
+      directory = directory_ / fmt::format("{:06}", trials_++);
+      make_writable_directory(directory);
+    }
+    Outcome outcome = runner_->run(configuration, directory);
+    if (stop_) throw Interrupted();
+    return outcome;
   }
 
  private:
   std::unique_ptr<Runner> runner_;
   std::filesystem::path directory_;
   std::atomic<int>& trials_;
+  const std::atomic<bool>& stop_;
 };
 
 }  // namespace
@@ -58,23 +76,27 @@ std::filesystem::path find_bench(const Console& console) {
 
 std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
                                             const std::atomic<bool>* stop) {
-  if (session.runner.kind == RunnerKind::kReplay) return make_replay_runner(*session.table);
-  const std::filesystem::path bench = find_bench(console);
-  if (bench.empty()) {
-    throw EnvironmentError(
-        fmt::format("{} is neither in '{}' nor on PATH", kBench, console.program.parent_path().string()),
-        "build it: ninja krigtune-bench");
+  switch (session.runner.kind) {
+    case RunnerKind::kReplay:
+      return make_replay_runner(*session.table);
+    case RunnerKind::kCommand:
+      return make_command_runner({session.runner.command, session.objective.field, stop}, console.clock);
+    case RunnerKind::kNone:
+      throw UserError(fmt::format("{}: /runner/kind: with 'none' nobody runs trials but you", session.file.string()),
+                      "use krigtune ask and krigtune tell, or name a runner");
+    case RunnerKind::kBench:
+      break;
   }
-  return make_bench_runner(
-      {bench, *session.workload, session.cluster, session.memory, session.runner, session.objective.field, stop},
-      console.clock);
+  return make_bench_runner({found_bench(console), *session.workload, session.cluster, session.memory, session.runner,
+                            session.objective.field, stop},
+                           console.clock);
 }
 
-std::unique_ptr<Runner> make_numbered_runner(const Session& session, const Console& console,
-                                             const std::filesystem::path& directory, std::atomic<int>& trials) {
-  std::unique_ptr<Runner> runner = make_session_runner(session, console, nullptr);
-  if (session.runner.kind == RunnerKind::kReplay) return runner;
-  return std::make_unique<NumberedRunner>(std::move(runner), directory, trials);
+std::unique_ptr<Runner> make_compare_runner(const Session& session, const Console& console,
+                                            const std::filesystem::path& directory, std::atomic<int>& trials,
+                                            const std::atomic<bool>& stop) {
+  return std::make_unique<ComparedRunner>(make_session_runner(session, console, &stop),
+                                          session.runner.kind == RunnerKind::kReplay ? "" : directory, trials, stop);
 }
 
 }  // namespace krigtune

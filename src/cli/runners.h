@@ -2,6 +2,7 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 
 #include "krigtune/cli/command_line.h"
 #include "krigtune/tuner/session.h"
@@ -14,13 +15,20 @@ std::filesystem::path find_bench(const Console& console);
 /// The program of that name on PATH. Empty: there is none.
 std::filesystem::path find_on_path(const std::string& name);
 
-/// The session's runner. Throws EnvironmentError when krigtune-bench is wanted and missing.
-/// `stop`: once true, the running trial is ended. Session, console and `stop` must outlive it.
+/// The session's runner. Throws EnvironmentError when krigtune-bench is wanted and missing, UserError when trials are
+/// run by hand. `stop`: once true, the running trial is ended. Session, console and `stop` must outlive it.
 std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
                                             const std::atomic<bool>* stop);
 
-/// The same, giving each trial a directory of its own below `directory`, numbered by `trials` over all such runners.
-std::unique_ptr<Runner> make_numbered_runner(const Session& session, const Console& console,
-                                             const std::filesystem::path& directory, std::atomic<int>& trials);
+/// Thrown by a comparison's runner when it is to stop: the comparison ends with it.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+/// The same for a comparison: each trial that needs one gets a directory of its own below `directory`, numbered by
+/// `trials` over all such runners. Once `stop` is true it throws Interrupted.
+std::unique_ptr<Runner> make_compare_runner(const Session& session, const Console& console,
+                                            const std::filesystem::path& directory, std::atomic<int>& trials,
+                                            const std::atomic<bool>& stop);
 
 }  // namespace krigtune

@@ -6,6 +6,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
+#include "krigtune/journal/claim.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "loaded_run.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kMostTrials = 1'000'000;
 constexpr std::int64_t kLargestSeed = INT64_MAX;
+constexpr std::int64_t kMostJobs = 1024;
 
 std::string strategy_help() {
   std::vector<std::string> names;
@@ -34,6 +36,10 @@ void declare(boost::program_options::options_description& options) {
       "end when N trials are closed, earlier ones of the directory included (default: the session's)");
   options.add_options()("hours", value_named("H"), "end after H hours in trials (default: the session's)");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
+  options.add_options()("jobs", value_named("K"),
+                        "trials at a time; more than 1 disturbs measurements that share a device (default: 1)");
+  options.add_options()("try", repeated_value_named("JSON"),
+                        "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
   options.add_options()("fresh", "move an older run directory aside (DIR.1, DIR.2, ...) and begin anew");
   options.add_options()("fail-if-slower-than", value_named("X"),
                         "exit 1 unless the best is at least X times the baseline");
@@ -61,12 +67,34 @@ LoopOptions loop_options(const Arguments& arguments) {
   return options;
 }
 
+RunOptions run_options(const Arguments& arguments) {
+  RunOptions options;
+  options.loop = loop_options(arguments);
+  options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
+  return options;
+}
+
+std::vector<Configuration> guesses(const Arguments& arguments, const Session& session) {
+  std::vector<Configuration> guesses;
+  for (const std::string& text : arguments.texts("try")) guesses.push_back(read_try(session, text, "--try"));
+  return guesses;
+}
+
 std::filesystem::path run_directory(const Arguments& arguments, const Session& session) {
   return arguments.text("out", (std::filesystem::path("runs") / session_name(session)).string());
 }
 
-std::vector<RunSetting> settings_of(const LoopOptions& options, const std::filesystem::path& directory) {
-  return {{"strategy", to_string(options.strategy)}, {"seed", options.seed}, {"out", directory.string()}};
+std::vector<RunSetting> settings_of(const RunOptions& options, const std::filesystem::path& directory) {
+  return {{"strategy", to_string(options.loop.strategy)},
+          {"seed", options.loop.seed},
+          {"jobs", options.jobs},
+          {"out", directory.string()}};
+}
+
+void refuse_second_tune(const std::filesystem::path& directory) {
+  if (!TunerClaim::is_held(journal_path(directory))) return;
+  throw UserError(fmt::format("{}: another krigtune tune is at work there", directory.string()),
+                  fmt::format("see krigtune watch {}, or choose another directory with --out", directory.string()));
 }
 
 // Moved, never deleted; and only what krigtune made.
@@ -104,35 +132,42 @@ void say_what_is_tuned(const Context& context, const Prepared& prepared, const s
   context.log.progress(text);
 }
 
+// The first Ctrl-C ends the session after what runs; it says what that is.
+std::string ending_text(const Progress& progress) {
+  const std::string running = progress.running();
+  if (running.empty()) return "ending; no trial is running";
+  return fmt::format("ending after {}; once more (Ctrl-C) ends what runs, nothing closed is lost", running);
+}
+
 int tune(const Context& context) {
   const Arguments& arguments = context.arguments;
-  const LoopOptions options = loop_options(arguments);
+  RunOptions options = run_options(arguments);
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
   const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours")};
   Session session = session_to_tune(context, budget);
+  options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
   const Prepared prepared(std::move(session));
 
-  Interrupt interrupt([&] {
-    context.log.progress(
-        "ending after the running trial; once more (Ctrl-C) ends that one too, nothing closed is lost");
-  });
+  Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
+  Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
   const RunnerFactory make_runner = [&] {
     return make_session_runner(prepared.session, context.console, &interrupt.abort());
   };
+  make_runner();  // what it lacks must show before anything is moved or made
+  refuse_second_tune(directory);
   if (arguments.flag("fresh")) move_aside(directory, context.log);
-  check_same_run(directory, prepared.session, options);
+  check_same_run(directory, prepared.session, options.loop);
   say_what_is_tuned(context, prepared, directory);
 
   const History none;
   const RunView start{prepared.session, none,      session_name(prepared.session),
-                      options,          directory, find_bench(context.console),
+                      options.loop,     directory, find_bench(context.console),
                       std::nullopt};
   ResultFileWriter writer(start, prepared.candidates);
-  Progress progress(prepared.session, context.console.clock, context.log);
   Both observer(writer, progress);
-  const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, {options, 1, {}},
+  const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, options,
                                        context.console.clock, observer, interrupt.stop());
   context.log.end_status();
   return conclude(context, prepared, start, result, {slowest, command_to_go_on(context)});
@@ -145,7 +180,8 @@ Command tune_command() {
           "SESSION",
           "Finds the fastest configuration by running trials",
           "Trial 0 is the session's baseline; every result is shown relative to it. The same command again goes\n"
-          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too. DIR gets\n"
+          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too. Meanwhile\n"
+          "krigtune watch DIR shows it in another shell, and krigtune ask and tell work beside it. DIR gets\n"
           "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.",
           declare,
           tune};

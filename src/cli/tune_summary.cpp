@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <ostream>
 
 #include "document.h"
+#include "failure_summary.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
@@ -105,22 +105,6 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   print(context, json);
 }
 
-// Why there is no result: the reasons by number, and what the last failure said.
-void explain_failure(const Context& context, const RunResult& result) {
-  std::map<std::string, int> reasons;
-  const Failed* last = nullptr;
-  for (const Trial& trial : result.history) {
-    if (!trial.outcome) continue;
-    const std::string reason = reason_text(*trial.outcome);
-    ++reasons[std::string(status_text(*trial.outcome)) + (reason.empty() ? "" : " (" + reason + ")")];
-    if (const auto* failed = std::get_if<Failed>(&*trial.outcome)) last = failed;
-  }
-  std::vector<std::string> parts;
-  for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));
-  context.log.error("no trial is ok: " + (parts.empty() ? "none was run" : join(parts, ", ")));
-  if (last != nullptr && !last->last_lines.empty()) context.log.progress("the last failure said:\n" + last->last_lines);
-}
-
 int exit_code(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
   if (result.reason == EndReason::kInterrupted) {
     context.log.progress("saved; to go on: " + conclusion.command_to_go_on);
@@ -137,7 +121,7 @@ int exit_code(const Context& context, const RunView& run, const RunResult& resul
     return ExitCode::kNoResult;
   }
   if (!run.best) {
-    explain_failure(context, result);
+    explain_failure(run, context.log);
     return ExitCode::kNoResult;
   }
   if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 
 namespace krigtune {
 namespace {
@@ -56,6 +57,20 @@ std::string local_iso_time(std::int64_t unix_us) {
   localtime_r(&when, &local);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}", local.tm_year + 1900, local.tm_mon + 1, local.tm_mday,
                      local.tm_hour, local.tm_min, local.tm_sec, microseconds);
+}
+
+std::optional<std::int64_t> unix_us_of(const std::string& local_iso_time) {
+  tm local{};
+  int microseconds = 0;
+  const int read = std::sscanf(local_iso_time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%6d", &local.tm_year, &local.tm_mon,
+                               &local.tm_mday, &local.tm_hour, &local.tm_min, &local.tm_sec, &microseconds);
+  if (read < 7) return std::nullopt;
+  local.tm_year -= 1900;
+  local.tm_mon -= 1;
+  local.tm_isdst = -1;
+  const time_t seconds = mktime(&local);
+  if (seconds == static_cast<time_t>(-1)) return std::nullopt;
+  return static_cast<std::int64_t>(seconds) * 1'000'000 + microseconds;
 }
 
 }  // namespace krigtune

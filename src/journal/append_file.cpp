@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,20 +36,17 @@ void sync_directory(const std::filesystem::path& path) {
 
 }  // namespace
 
-AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
-  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) {
-    throw UserError(fmt::format("cannot open '{}' for writing: {}", path_.string(), std::strerror(errno)),
+int open_journal(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) {
+    throw UserError(fmt::format("cannot open '{}' for writing: {}", path.string(), std::strerror(errno)),
                     "choose another directory with --out, or mend its permissions");
   }
-  exclusive_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
-  if (!exclusive_ && errno == EWOULDBLOCK) {
-    ::close(file_);
-    throw UserError(fmt::format("another krigtune is running on '{}'", path_.parent_path().string()),
-                    "wait for its end, or choose another directory with --out");
-  }
-  if (size_of(file_) == 0) sync_directory(path_);
+  if (size_of(file) == 0) sync_directory(path);
+  return file;
 }
+
+AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)), file_(open_journal(path_)) {}
 
 AppendFile::~AppendFile() { ::close(file_); }
 
@@ -73,11 +69,13 @@ void AppendFile::cut_at(std::size_t size) {
   if (size_of(file_) > size && ::ftruncate(file_, static_cast<off_t>(size)) != 0) fail(path_, errno);
 }
 
-void AppendFile::append(std::string_view text) {
+void AppendFile::append(std::string_view lines) {
   const std::size_t before = size_of(file_);
-  if (write_all(file_, text) && ::fsync(file_) == 0) return;
+  if (write_all(file_, lines) && ::fsync(file_) == 0) return;
   const int error = errno;
-  cut_at(before);
+  const std::string written = read_from(before);
+  const std::size_t last = written.rfind('\n');
+  cut_at(before + (last == std::string::npos ? 0 : last + 1));
   fail(path_, error);
 }
 

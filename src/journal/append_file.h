@@ -5,29 +5,31 @@
 
 namespace krigtune {
 
-/// The journal's file, open for its one krigtune. The claim is a flock: it ends with the process, however that ends.
+/// Opens or creates a journal for reading and appending. Throws UserError when that cannot be.
+int open_journal(const std::filesystem::path& path);
+
+/// The journal's file. Several processes may have it open; who appends holds the locks.
 class AppendFile {
  public:
-  /// Opens or creates. Throws UserError when another process has it or it cannot be opened.
+  /// As open_journal.
   explicit AppendFile(std::filesystem::path path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Whether no other krigtune can have it open: not so on file systems that know no flock.
-  bool exclusive() const { return exclusive_; }
+  int descriptor() const { return file_; }
   /// From that byte to the end.
   std::string read_from(std::size_t offset) const;
   /// Makes `size` the end: what follows is a torn line.
   void cut_at(std::size_t size);
-  /// One write and fsync. On failure the file is as before: EnvironmentError.
-  void append(std::string_view text);
+  /// One write and fsync of whole lines. On failure EnvironmentError: the file then ends with one of the lines, or as
+  /// before. Lines that readers may have seen are not taken back.
+  void append(std::string_view lines);
 
  private:
   std::filesystem::path path_;
   int file_ = -1;
-  bool exclusive_ = false;
 };
 
 }  // namespace krigtune

@@ -4,14 +4,20 @@
 #include <cmath>
 #include <numeric>
 
+#include "python_json.h"
+
 namespace krigtune {
 namespace {
 
 constexpr const char* kCategorical = "CategoricalDistribution";
 constexpr const char* kInt = "IntDistribution";
 constexpr const char* kFloat = "FloatDistribution";
+constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: Optuna's internal numbers are doubles
 
 bool is_integer(const Value& value) { return std::holds_alternative<std::int64_t>(value); }
+
+// What a configuration can hold; Optuna's choices may be null, too.
+bool is_scalar(const Json& value) { return value.is_primitive() && !value.is_null(); }
 
 Json categorical(const std::vector<Value>& choices) {
   Json list = Json::array();
@@ -38,6 +44,11 @@ Json integers(const std::vector<Value>& values, bool log) {
   return {{"name", kInt}, {"attributes", {{"log", log}, {"step", step}, {"low", low}, {"high", high}}}};
 }
 
+Json real_range(double low, double high, bool log) {
+  log = log && low > 0.0;
+  return {{"name", kFloat}, {"attributes", {{"step", nullptr}, {"low", low}, {"high", high}, {"log", log}}}};
+}
+
 Json reals(const std::vector<Value>& values, bool log) {
   double low = as_number(values.front());
   double high = low;
@@ -45,13 +56,13 @@ Json reals(const std::vector<Value>& values, bool log) {
     low = std::min(low, as_number(value));
     high = std::max(high, as_number(value));
   }
-  log = log && low > 0.0;
-  return {{"name", kFloat}, {"attributes", {{"step", nullptr}, {"low", low}, {"high", high}, {"log", log}}}};
+  return real_range(low, high, log);
 }
 
 // The position of the choice, or -1.
 int choice_index(const Json& choices, const Value& value) {
   for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (!is_scalar(choices[i])) continue;
     if (same_value(value_from_json(choices[i], "choices"), value)) return static_cast<int>(i);
   }
   return -1;
@@ -72,21 +83,40 @@ std::optional<Json> widened_integers(Json distribution, std::int64_t value) {
 std::optional<Json> widened_reals(Json distribution, double value) {
   Json& attributes = distribution["attributes"];
   if (attributes["log"].get<bool>() && !(value > 0.0)) return std::nullopt;
+  attributes["step"] = nullptr;  // another program may have set one: bounds are no multiples of it any more
   attributes["low"] = std::min(attributes["low"].get<double>(), value);
   attributes["high"] = std::max(attributes["high"].get<double>(), value);
   return distribution;
 }
 
+bool is_number_or_null(const Json& value) { return value.is_number() || value.is_null(); }
+
+bool has_attributes(const std::string& name, const Json& attributes) {
+  if (!attributes.is_object()) return false;
+  if (name == kCategorical) return attributes.contains("choices") && attributes["choices"].is_array();
+  if (name != kInt && name != kFloat) return false;
+  for (const char* key : {"log", "step", "low", "high"}) {
+    if (!attributes.contains(key)) return false;
+  }
+  const bool step = name == kFloat ? is_number_or_null(attributes["step"]) : attributes["step"].is_number();
+  return attributes["log"].is_boolean() && step && attributes["low"].is_number() && attributes["high"].is_number();
+}
+
 }  // namespace
 
-Json first_distribution(const Parameter& parameter, const Value& first) {
+std::optional<Json> first_distribution(const Parameter& parameter, const Value& first) {
+  const bool log = parameter.scale == Scale::kLog;
+  if (parameter.range) {
+    if (!is_number(first)) return std::nullopt;
+    const double value = as_number(first);
+    return real_range(std::min(parameter.range->min, value), std::max(parameter.range->max, value), log);
+  }
   std::vector<Value> values = parameter.values;
   const bool outside = parameter.index_of(first) < 0;
   if (outside) values.push_back(first);
   const bool numbers = std::all_of(values.begin(), values.end(), is_number);
   const bool list = parameter.categorical || parameter.scale == Scale::kRank;
   if (!numbers || (list && !outside)) return categorical(values);
-  const bool log = parameter.scale == Scale::kLog;
   return std::all_of(values.begin(), values.end(), is_integer) ? integers(values, log) : reals(values, log);
 }
 
@@ -99,7 +129,7 @@ std::optional<Json> widened(Json distribution, const Value& value) {
   if (!is_number(value)) return std::nullopt;
   if (name == kFloat) return widened_reals(std::move(distribution), as_number(value));
   const double number = as_number(value);
-  if (number != std::trunc(number)) return std::nullopt;
+  if (number != std::trunc(number) || std::abs(number) > kLargestInteger) return std::nullopt;
   return widened_integers(std::move(distribution), static_cast<std::int64_t>(number));
 }
 
@@ -108,14 +138,30 @@ Json internal_value(const Json& distribution, const Value& value) {
   return choice_index(distribution.at("attributes").at("choices"), value);
 }
 
-Value external_value(const Json& distribution, double internal) {
+std::optional<Value> external_value(const Json& distribution, double internal) {
   const std::string name = distribution.at("name");
-  if (name == kCategorical) {
-    return value_from_json(distribution.at("attributes").at("choices").at(static_cast<std::size_t>(internal)),
-                           "choice");
-  }
   if (name == kFloat) return internal;
-  return static_cast<std::int64_t>(internal);
+  if (!(std::abs(internal) <= kLargestInteger)) return std::nullopt;
+  const auto integer = static_cast<std::int64_t>(internal);
+  if (name == kInt) return integer;
+  const Json& choices = distribution.at("attributes").at("choices");
+  if (integer < 0 || integer >= static_cast<std::int64_t>(choices.size())) return std::nullopt;
+  const Json& choice = choices[static_cast<std::size_t>(integer)];
+  if (!is_scalar(choice)) return std::nullopt;
+  return value_from_json(choice, "choice");
+}
+
+std::optional<Json> read_distribution(const std::string& text) {
+  Json json = parse_python_json(text);
+  if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return std::nullopt;
+  if (!json.contains("attributes") || !has_attributes(json["name"], json["attributes"])) return std::nullopt;
+  return json;
+}
+
+bool are_compatible(const Json& a, const Json& b) {
+  if (a.at("name") != b.at("name")) return false;
+  const char* key = a.at("name") == kCategorical ? "choices" : "log";
+  return a.at("attributes").at(key) == b.at("attributes").at(key);
 }
 
 }  // namespace krigtune

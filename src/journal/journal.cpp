@@ -11,6 +11,7 @@
 
 #include "append_file.h"
 #include "distributions.h"
+#include "file_lock.h"
 #include "krigtune/core/clock.h"
 #include "krigtune/core/error.h"
 #include "lock.h"
@@ -45,16 +46,17 @@ struct Journal::Impl {
     return json;
   }
 
-  Json trial_line(Operation operation, int trial) const {
+  Json trial_line(Operation operation, int trial_id) const {
     Json json = line(operation);
-    json["trial_id"] = trial;
+    json["trial_id"] = trial_id;
     return json;
   }
 
   void catch_up() { applied_bytes += study.apply(file.read_from(applied_bytes)); }
 
   void append(const std::function<Lines()>& make_lines) {
-    const SymlinkLock lock(file.path(), clock);
+    const ScopedByteLock turn(file.descriptor(), LockedByte::kAppend);
+    const SymlinkLock lock(file.path(), clock, turn.excludes() ? OwnLink::kIsLeftover : OwnLink::kIsAwaited);
     catch_up();
     std::string text;
     for (const Json& json : make_lines()) text += json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -102,11 +104,12 @@ struct Journal::Impl {
 
   // The configuration and all that is needed to rebuild the trial stand in its first line: it is there whole or not at
   // all. The parameters that follow are for Optuna's eyes.
-  Lines begin_lines(int trial, const Proposal& proposal, std::int64_t started_us) const {
+  Lines begin_lines(const Proposal& proposal, std::int64_t started_us) const {
     Json create = study_line(Operation::kCreateTrial);
     create["datetime_start"] = local_iso_time(started_us);
     create["user_attrs"] = proposal_attributes(proposal);
     Lines lines = {create};
+    const int id = study.next_id();
     for (const Parameter& parameter : parameters) {
       const Value* value = proposal.configuration.find(parameter.name);
       if (value == nullptr) continue;
@@ -114,7 +117,7 @@ struct Journal::Impl {
       const std::optional<Json> distribution =
           last == nullptr ? first_distribution(parameter, *value) : widened(*last, *value);
       if (!distribution) continue;
-      Json set = trial_line(Operation::kSetTrialParam, trial);
+      Json set = trial_line(Operation::kSetTrialParam, id);
       set["param_name"] = parameter.name;
       set["param_value_internal"] = internal_value(*distribution, *value);
       set["distribution"] = distribution->dump();
@@ -126,16 +129,17 @@ struct Journal::Impl {
   Lines end_lines(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) const {
     OutcomeRecord record = outcome_record(outcome, metric);
     record.user_attributes["wall_s"] = std::isfinite(wall_s) ? wall_s : 0.0;
+    const int id = study.id_of(trial);
     Lines lines;
     for (const auto& [name, value] : record.user_attributes.items()) {
-      lines.push_back(trial_line(Operation::kSetTrialUserAttr, trial));
+      lines.push_back(trial_line(Operation::kSetTrialUserAttr, id));
       lines.back()["user_attr"][name] = value;
     }
     for (const auto& [name, value] : record.system_attributes.items()) {
-      lines.push_back(trial_line(Operation::kSetTrialSystemAttr, trial));
+      lines.push_back(trial_line(Operation::kSetTrialSystemAttr, id));
       lines.back()["system_attr"][name] = value;
     }
-    Json state = trial_line(Operation::kSetTrialStateValues, trial);
+    Json state = trial_line(Operation::kSetTrialStateValues, id);
     state["state"] = static_cast<int>(record.state);
     state["values"] = record.values;
     // Optuna reads this from the first line; the dashboard's own reader takes it from here.
@@ -150,9 +154,11 @@ Journal::Journal(std::filesystem::path file, const Space& space, std::string met
     : impl_(std::make_unique<Impl>(std::move(file), space, std::move(metric))) {
   impl_->refuse_other_files();
   impl_->catch_up();
-  impl_->check_study(maximize);
-  if (impl_->file.exclusive()) SymlinkLock::remove_own_leftover(impl_->file.path());
-  impl_->append([&] { return impl_->study_lines(maximize); });
+  impl_->check_study(maximize);  // before anything is written
+  impl_->append([&] {
+    impl_->check_study(maximize);
+    return impl_->study_lines(maximize);
+  });
 }
 
 Journal::~Journal() = default;
@@ -166,15 +172,15 @@ std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started
   impl_->append([&]() -> Impl::Lines {
     if (trials().size() != expected) return {};
     number = static_cast<int>(expected);
-    return impl_->begin_lines(*number, proposal, started_us);
+    return impl_->begin_lines(proposal, started_us);
   });
   return number;
 }
 
 bool Journal::end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) {
-  if (trial < 0 || static_cast<std::size_t>(trial) >= trials().size()) throw std::logic_error("no such trial to end");
   bool ended = false;
   impl_->append([&]() -> Impl::Lines {
+    if (trial < 0 || static_cast<std::size_t>(trial) >= trials().size()) throw std::logic_error("no such trial to end");
     if (trials()[static_cast<std::size_t>(trial)].outcome) return {};
     ended = true;
     return impl_->end_lines(trial, outcome, wall_s, ended_us);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "krigtune/core/error.h"
 
@@ -19,8 +20,19 @@ constexpr double kGraceS = 30.0;
 
 std::filesystem::path link_of(const std::filesystem::path& journal) { return journal.string() + ".lock"; }
 
-// It points at the journal, as Optuna's does (which looks at the time of what it points at), in a spelling of our own.
-std::string target_of(const std::filesystem::path& journal) { return "././" + journal.filename().string(); }
+// Sixteen random bits of this boot of this machine's kernel, as hexadecimal digits: whoever shares them shares the
+// kernel's locks. Where directories are shared without their locks (NFS with "nolock"), other machines' links are told
+// apart by them.
+std::string kernel_digits() {
+  std::string digits;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> digits;
+  return digits.substr(0, 4);
+}
+
+bool says(const std::filesystem::path& link, const std::string& target) {
+  std::error_code error;
+  return std::filesystem::read_symlink(link, error).string() == target;
+}
 
 // First out of the way, then away: of two who release at once, one renames and the other finds nothing.
 void release(const std::filesystem::path& link) {
@@ -44,14 +56,31 @@ Holder holder_of(const std::filesystem::path& link) {
 
 }  // namespace
 
-SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& clock) : link_(link_of(journal)) {
+// Optuna looks at the time of what its link points at, so this one has to lead to the journal too: "./" is a bit that
+// is 0, ".//" one that is 1.
+std::string SymlinkLock::target_of(const std::filesystem::path& journal) {
+  std::string target = "./";
+  for (const char digit : kernel_digits()) {
+    const int value = digit <= '9' ? digit - '0' : digit - 'a' + 10;
+    for (int bit = 0; bit < 4; ++bit) target += (value >> bit) % 2 == 1 ? ".//" : "./";
+  }
+  return target + journal.filename().string();
+}
+
+SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& clock, OwnLink own)
+    : link_(link_of(journal)) {
+  const std::string target = target_of(journal);
   double pause_s = kFirstPauseS;
   double since_s = clock.now_s();
   Holder holder;
-  while (::symlink(target_of(journal).c_str(), link_.c_str()) != 0) {
+  while (::symlink(target.c_str(), link_.c_str()) != 0) {
     if (errno != EEXIST) {
       throw EnvironmentError(fmt::format("cannot make the lock '{}': {}", link_.string(), std::strerror(errno)),
                              "use a directory that can be written and knows symbolic links");
+    }
+    if (own == OwnLink::kIsLeftover && says(link_, target)) {
+      release(link_);
+      continue;
     }
     const Holder now = holder_of(link_);
     if (!(now == holder)) {
@@ -67,11 +96,5 @@ SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& cloc
 }
 
 SymlinkLock::~SymlinkLock() { release(link_); }
-
-void SymlinkLock::remove_own_leftover(const std::filesystem::path& journal) {
-  const std::filesystem::path link = link_of(journal);
-  std::error_code error;
-  if (std::filesystem::read_symlink(link, error) == target_of(journal)) release(link);
-}
 
 }  // namespace krigtune

@@ -4,12 +4,14 @@
 
 #include "distributions.h"
 #include "krigtune/core/error.h"
+#include "python_json.h"
 #include "trial_record.h"
 
 namespace krigtune {
 namespace {
 
 constexpr const char* kMend = "restore the file from a copy, or start anew with --fresh";
+constexpr int kOurStudy = 0;
 
 bool is_finished(TrialState state) {
   return state == TrialState::kComplete || state == TrialState::kPruned || state == TrialState::kFail;
@@ -21,7 +23,7 @@ std::size_t ReplayedStudy::apply(std::string_view text) {
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
     ++line_;
-    const Json log = Json::parse(text.substr(begin, end - begin), nullptr, false);
+    const Json log = parse_python_json(text.substr(begin, end - begin));
     if (!log.is_object()) fail("not a JSON object", kMend);
     try {
       apply_line(log);
@@ -35,7 +37,7 @@ std::size_t ReplayedStudy::apply(std::string_view text) {
 
 const Json* ReplayedStudy::distribution(const std::string& parameter) const {
   const auto found = distributions_.find(parameter);
-  return found == distributions_.end() ? nullptr : &found->second;
+  return found == distributions_.end() ? nullptr : &found->second.json;
 }
 
 void ReplayedStudy::apply_line(const Json& log) {
@@ -43,103 +45,151 @@ void ReplayedStudy::apply_line(const Json& log) {
   if (operation != Operation::kCreateStudy && !exists()) fail("comes before the study is created", kMend);
   switch (operation) {
     case Operation::kCreateStudy:
-      return create_study(log);
     case Operation::kDeleteStudy:
-      fail("the study was deleted", "start anew with --fresh");
     case Operation::kSetStudyUserAttr:
-      return;
     case Operation::kSetStudySystemAttr:
-      return set_study_system_attribute(log);
     case Operation::kCreateTrial:
-      return create_trial(log);
+      return apply_to_study(operation, log);
     case Operation::kSetTrialParam:
-      return set_parameter(log);
     case Operation::kSetTrialStateValues:
-      return set_state(log);
     case Operation::kSetTrialIntermediateValue:
-      return;
     case Operation::kSetTrialUserAttr:
-      return add_user_attributes(trial_of(log), log.at("user_attr"));
     case Operation::kSetTrialSystemAttr:
+      if (const auto trial = trial_of(log)) apply_to_trial(operation, *trial, log);
       return;
   }
   fail(fmt::format("op_code {} is not known", static_cast<int>(operation)), kMend);
 }
 
-void ReplayedStudy::create_study(const Json& log) {
-  const auto name = log.at("study_name").get<std::string>();
-  if (name != kStudyName) {
-    fail(fmt::format("holds the study '{}', not '{}'", name, kStudyName), "choose another directory with --out");
-  }
-  if (exists()) return;  // as in Optuna: who creates it again uses it
-  directions_ = log.at("directions").get<std::vector<int>>();
-  if (directions_.size() != 1) fail("a study of one direction was expected", "choose another directory with --out");
-}
-
-void ReplayedStudy::set_study_system_attribute(const Json& log) {
+void ReplayedStudy::apply_to_study(Operation operation, const Json& log) {
+  if (operation == Operation::kCreateStudy) return create_study(log);
+  const int study = log.at("study_id").get<int>();
+  if (operation == Operation::kDeleteStudy) return delete_study(study);
+  if (operation == Operation::kCreateTrial) return create_trial(study, log);
+  if (operation != Operation::kSetStudySystemAttr || study != kOurStudy) return;
   const Json& attributes = log.at("system_attr");
   if (attributes.contains(kMetricNames)) metric_ = attributes[kMetricNames].at(0).get<std::string>();
 }
 
-void ReplayedStudy::create_trial(const Json& log) {
+void ReplayedStudy::apply_to_trial(Operation operation, std::size_t trial, const Json& log) {
+  if (trials_[trial].outcome) return;  // as in Optuna: what comes after the end is dropped
+  if (operation == Operation::kSetTrialParam) {
+    add_parameter(trial, log.at("param_name"), log.at("distribution"), log.at("param_value_internal"));
+  } else if (operation == Operation::kSetTrialStateValues) {
+    set_state(trial, log);
+  } else if (operation == Operation::kSetTrialUserAttr) {
+    add_user_attributes(trial, log.at("user_attr"));
+  } else if (operation == Operation::kSetTrialSystemAttr) {
+    add_system_attributes(trial, log.at("system_attr"));
+  }
+}
+
+void ReplayedStudy::create_study(const Json& log) {
+  const auto name = log.at("study_name").get<std::string>();
+  if (!exists() && name != kStudyName) {
+    fail(fmt::format("holds the study '{}', not '{}'", name, kStudyName), "choose another directory with --out");
+  }
+  for (const auto& [id, other] : studies_) {
+    if (other == name) return;  // as in Optuna: who creates it again uses it
+  }
+  studies_[next_study_++] = name;
+  if (exists()) return;
+  directions_ = log.at("directions").get<std::vector<int>>();
+  if (directions_.size() != 1) fail("a study of one direction was expected", "choose another directory with --out");
+}
+
+void ReplayedStudy::delete_study(int study) {
+  if (study == kOurStudy) fail("the study was deleted", "start anew with --fresh");
+  studies_.erase(study);
+}
+
+void ReplayedStudy::create_trial(int study, const Json& log) {
+  if (studies_.count(study) == 0) return;  // it was deleted: Optuna drops this, and counts no trial
   const std::size_t index = trials_.size();
+  trials_of_.push_back(study == kOurStudy ? static_cast<int>(index) : -1);
+  if (study != kOurStudy) return;
+  ids_.push_back(static_cast<int>(trials_of_.size()) - 1);
   trials_.emplace_back();
   trials_.back().number = static_cast<int>(index);
+  trials_.back().proposal.asker = Asker::kHand;  // until it says otherwise: it is not ours to close
   attributes_.push_back(Json::object());
   if (log.at("datetime_start").is_string()) trials_.back().started_at = log["datetime_start"];
   if (log.contains("user_attrs")) add_user_attributes(index, log["user_attrs"]);
-  // The rest of a template: trials that another program imported whole.
+  fill_from_template(index, log);
+}
+
+// Trials that another program imported whole, or queued.
+void ReplayedStudy::fill_from_template(std::size_t trial, const Json& log) {
+  if (log.contains("system_attrs")) add_system_attributes(trial, log["system_attrs"]);
   if (log.contains("params")) {
     for (const auto& [name, internal] : log["params"].items()) {
-      add_parameter(index, name, Json::parse(log.at("distributions").at(name).get<std::string>()), internal);
+      add_parameter(trial, name, log.at("distributions").at(name), internal);
     }
   }
   const auto state = static_cast<TrialState>(log.value("state", static_cast<int>(TrialState::kRunning)));
+  trials_[trial].waiting = state == TrialState::kWaiting;
   if (!is_finished(state)) return;
   const bool has_value = log.contains("value") && log["value"].is_number();
-  close(index, state, has_value ? Json::array({log["value"]}) : log.value("values", Json()));
+  close(trial, state, has_value ? Json::array({log["value"]}) : log.value("values", Json()));
 }
 
-void ReplayedStudy::set_parameter(const Json& log) {
-  add_parameter(trial_of(log), log.at("param_name"), Json::parse(log.at("distribution").get<std::string>()),
-                log.at("param_value_internal"));
+void ReplayedStudy::add_parameter(std::size_t trial, const std::string& name, const std::string& distribution,
+                                  const Json& internal) {
+  const Json* accepted = accepted_distribution(name, distribution);
+  if (accepted == nullptr || attributes_[trial].contains(kConfiguration) || !internal.is_number()) return;
+  if (const auto value = external_value(*accepted, internal)) trials_[trial].proposal.configuration.set(name, *value);
 }
 
-void ReplayedStudy::add_parameter(std::size_t trial, const std::string& name, const Json& distribution,
-                                  double internal) {
-  if (trials_[trial].outcome) return;
-  distributions_[name] = distribution;
-  if (attributes_[trial].contains("configuration")) return;
-  trials_[trial].proposal.configuration.set(name, external_value(distribution, internal));
+// nullptr: no distribution, or one that Optuna drops.
+const Json* ReplayedStudy::accepted_distribution(const std::string& name, const std::string& text) {
+  const auto last = distributions_.find(name);
+  if (last != distributions_.end() && last->second.text == text) return &last->second.json;
+  std::optional<Json> json = read_distribution(text);
+  if (!json || (last != distributions_.end() && !are_compatible(last->second.json, *json))) return nullptr;
+  Distribution& accepted = distributions_[name];
+  accepted = {text, *std::move(json)};
+  return &accepted.json;
 }
 
 void ReplayedStudy::add_user_attributes(std::size_t trial, const Json& attributes) {
-  if (trials_[trial].outcome) return;
   for (const auto& [name, value] : attributes.items()) attributes_[trial][name] = value;
-  if (attributes.contains("configuration")) trials_[trial].proposal = proposal_from(attributes_[trial]);
+  if (!attributes.contains(kConfiguration)) return;
+  if (std::optional<Proposal> proposal = proposal_from(attributes_[trial])) {
+    trials_[trial].proposal = *std::move(proposal);
+  } else {
+    attributes_[trial].erase(kConfiguration);
+  }
 }
 
-void ReplayedStudy::set_state(const Json& log) {
-  const std::size_t trial = trial_of(log);
+// Optuna keeps in "fixed_params" what somebody wants a queued trial to try.
+void ReplayedStudy::add_system_attributes(std::size_t trial, const Json& attributes) {
+  const auto fixed = attributes.find("fixed_params");
+  if (fixed == attributes.end() || attributes_[trial].contains(kConfiguration)) return;
+  if (auto configuration = configuration_of(*fixed)) trials_[trial].proposal.configuration = *std::move(configuration);
+}
+
+void ReplayedStudy::set_state(std::size_t trial, const Json& log) {
   const auto state = static_cast<TrialState>(log.at("state").get<int>());
   if (is_finished(state)) return close(trial, state, log.at("values"));
-  if (log.contains("datetime_start") && log["datetime_start"].is_string()) {
-    trials_[trial].started_at = log["datetime_start"];
-  }
+  const bool begins = state == TrialState::kRunning && trials_[trial].waiting;
+  trials_[trial].waiting = state == TrialState::kWaiting;
+  if (begins) trials_[trial].started_at = log.at("datetime_start");
 }
 
 void ReplayedStudy::close(std::size_t trial, TrialState state, const Json& values) {
-  if (trials_[trial].outcome) return;
   trials_[trial].outcome = outcome_from(state, values, attributes_[trial], metric_);
-  trials_[trial].wall_s = attributes_[trial].value("wall_s", 0.0);
+  trials_[trial].waiting = false;
+  trials_[trial].wall_s = wall_s_from(attributes_[trial]);
 }
 
-std::size_t ReplayedStudy::trial_of(const Json& log) const {
+std::optional<std::size_t> ReplayedStudy::trial_of(const Json& log) const {
   const auto id = log.at("trial_id").get<std::int64_t>();
-  if (id < 0 || id >= static_cast<std::int64_t>(trials_.size())) {
+  if (id < 0 || id >= static_cast<std::int64_t>(trials_of_.size())) {
     fail(fmt::format("there is no trial {} before it", id), kMend);
   }
-  return static_cast<std::size_t>(id);
+  const int trial = trials_of_[static_cast<std::size_t>(id)];
+  if (trial < 0) return std::nullopt;
+  return static_cast<std::size_t>(trial);
 }
 
 void ReplayedStudy::fail(const std::string& what, const std::string& hint) const {

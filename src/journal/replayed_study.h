@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,10 @@
 
 namespace krigtune {
 
-/// The study that the lines of a journal add up to. Trials that another program (an Optuna worker) wrote are understood
-/// as far as they go: their parameters are their configuration, their value is the metric.
+/// The study that the lines of a journal add up to: the first one. Other studies in the file are Optuna's and passed
+/// over. Trials that another program (an Optuna worker) wrote are understood as far as they go: their parameters are
+/// their configuration, their value is the metric; what this program could not have written (choices that are no
+/// scalars, numbers that are none, an operation that Optuna drops) is left out.
 class ReplayedStudy {
  public:
   /// `source` names the journal in errors.
@@ -25,29 +28,46 @@ class ReplayedStudy {
   int direction() const { return directions_.front(); }
   const std::string& metric() const { return metric_; }  ///< "": not written yet
   const std::vector<Trial>& trials() const { return trials_; }
+  /// The id under which the lines of a trial go: trials of all studies in the file are counted.
+  int id_of(int trial) const { return ids_[static_cast<std::size_t>(trial)]; }
+  int next_id() const { return static_cast<int>(trials_of_.size()); }
   /// By parameter: the distribution of the last trial that has it, or nullptr.
   const Json* distribution(const std::string& parameter) const;
 
  private:
+  struct Distribution {
+    std::string text;
+    Json json;
+  };
+
   void apply_line(const Json& log);
+  void apply_to_study(Operation operation, const Json& log);
+  void apply_to_trial(Operation operation, std::size_t trial, const Json& log);
   void create_study(const Json& log);
-  void set_study_system_attribute(const Json& log);
-  void create_trial(const Json& log);
-  void set_parameter(const Json& log);
-  void set_state(const Json& log);
+  void delete_study(int study);
+  void create_trial(int study, const Json& log);
+  void fill_from_template(std::size_t trial, const Json& log);
+  void set_state(std::size_t trial, const Json& log);
   void add_user_attributes(std::size_t trial, const Json& attributes);
-  void add_parameter(std::size_t trial, const std::string& name, const Json& distribution, double internal);
+  void add_system_attributes(std::size_t trial, const Json& attributes);
+  void add_parameter(std::size_t trial, const std::string& name, const std::string& distribution, const Json& internal);
+  const Json* accepted_distribution(const std::string& name, const std::string& text);
   void close(std::size_t trial, TrialState state, const Json& values);
-  std::size_t trial_of(const Json& log) const;
+  /// Empty: a trial of another study.
+  std::optional<std::size_t> trial_of(const Json& log) const;
   [[noreturn]] void fail(const std::string& what, const std::string& hint) const;
 
   std::string source_;
   int line_ = 0;
+  std::map<int, std::string> studies_;  ///< names of those that were not deleted, by id
+  int next_study_ = 0;
   std::vector<int> directions_;
   std::string metric_;
   std::vector<Trial> trials_;
+  std::vector<int> ids_;          ///< by trial
+  std::vector<int> trials_of_;    ///< by id: the trial, or -1
   std::vector<Json> attributes_;  ///< user attributes by trial
-  std::map<std::string, Json> distributions_;
+  std::map<std::string, Distribution> distributions_;
 };
 
 }  // namespace krigtune

@@ -8,14 +8,39 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kMetricPrefix = "metric_";
+constexpr const char* kByTune = "tune";
+constexpr const char* kByHand = "hand";
 
 bool all_finite(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
 }
 
-std::optional<Bytes> bytes_attribute(const Json& attributes, const char* name) {
-  if (!attributes.contains(name)) return std::nullopt;
-  return Bytes{attributes[name].get<std::int64_t>()};
+std::optional<double> number_attribute(const Json& attributes, const std::string& name) {
+  const auto found = attributes.find(name);
+  if (found == attributes.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::optional<std::int64_t> integer_attribute(const Json& attributes, const std::string& name) {
+  const auto found = attributes.find(name);
+  if (found == attributes.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+std::optional<Bytes> bytes_attribute(const Json& attributes, const std::string& name) {
+  const std::optional<std::int64_t> count = integer_attribute(attributes, name);
+  if (!count) return std::nullopt;
+  return Bytes{*count};
+}
+
+std::string text_attribute(const Json& attributes, const std::string& name) {
+  const auto found = attributes.find(name);
+  return found != attributes.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<double> first_number(const Json& values) {
+  if (!values.is_array() || values.empty() || !values[0].is_number()) return std::nullopt;
+  return values[0].get<double>();
 }
 
 class Recorder {
@@ -60,14 +85,14 @@ class Recorder {
   const std::string& metric_;
 };
 
-Measured measured_from(const Json& values, const Json& attributes, const std::string& metric) {
+Measured measured_from(double value, const Json& attributes, const std::string& metric) {
   Measured outcome;
   const std::string prefix = kMetricPrefix;
-  for (const auto& [name, value] : attributes.items()) {
-    if (name.rfind(prefix, 0) == 0) outcome.metrics[name.substr(prefix.size())] = value.get<double>();
+  for (const auto& [name, number] : attributes.items()) {
+    if (name.rfind(prefix, 0) == 0 && number.is_number()) outcome.metrics[name.substr(prefix.size())] = number;
   }
-  outcome.metrics[metric] = values.at(0).get<double>();
-  outcome.value_sem = attributes.value("value_sem", 0.0);
+  outcome.metrics[metric] = value;
+  outcome.value_sem = number_attribute(attributes, "value_sem").value_or(0.0);
   outcome.peak_memory = bytes_attribute(attributes, "peak_memory_bytes");
   return outcome;
 }
@@ -76,8 +101,9 @@ Measured measured_from(const Json& values, const Json& attributes, const std::st
 
 Json proposal_attributes(const Proposal& proposal) {
   Json attributes = Json::object();
-  attributes["configuration"] = to_json(proposal.configuration).dump(-1, ' ', false, Json::error_handler_t::replace);
+  attributes[kConfiguration] = to_json(proposal.configuration).dump(-1, ' ', false, Json::error_handler_t::replace);
   attributes["strategy"] = proposal.strategy;
+  attributes["asker"] = proposal.asker == Asker::kHand ? kByHand : kByTune;
   attributes["suggest_s"] = std::isfinite(proposal.suggest_s) ? proposal.suggest_s : 0.0;
   if (proposal.predicted_value && std::isfinite(*proposal.predicted_value)) {
     attributes["predicted_value"] = *proposal.predicted_value;
@@ -86,19 +112,33 @@ Json proposal_attributes(const Proposal& proposal) {
   if (!proposal.hyperparameters.empty() && all_finite(proposal.hyperparameters)) {
     attributes["hyperparameters"] = proposal.hyperparameters;
   }
+  if (proposal.trials_without_gain) attributes["trials_without_gain"] = *proposal.trials_without_gain;
   return attributes;
 }
 
-Proposal proposal_from(const Json& attributes) {
+std::optional<Configuration> configuration_of(const Json& json) {
+  const auto is_scalar = [](const Json& value) { return value.is_primitive() && !value.is_null(); };
+  if (!json.is_object() || !std::all_of(json.begin(), json.end(), is_scalar)) return std::nullopt;
+  return configuration_from_json(json, "the journal", "/configuration");
+}
+
+std::optional<Proposal> proposal_from(const Json& attributes) {
+  std::optional<Configuration> configuration =
+      configuration_of(Json::parse(text_attribute(attributes, kConfiguration), nullptr, false));
+  if (!configuration) return std::nullopt;
   Proposal proposal;
-  const auto text = attributes.at("configuration").get<std::string>();
-  proposal.configuration = configuration_from_json(Json::parse(text), "the journal", "/configuration");
-  proposal.strategy = attributes.value("strategy", "");
-  proposal.suggest_s = attributes.value("suggest_s", 0.0);
-  if (attributes.contains("predicted_value")) proposal.predicted_value = attributes["predicted_value"].get<double>();
+  proposal.configuration = *std::move(configuration);
+  proposal.strategy = text_attribute(attributes, "strategy");
+  proposal.asker = text_attribute(attributes, "asker") == kByHand ? Asker::kHand : Asker::kTune;
+  proposal.suggest_s = number_attribute(attributes, "suggest_s").value_or(0.0);
+  proposal.predicted_value = number_attribute(attributes, "predicted_value");
   proposal.predicted_memory = bytes_attribute(attributes, "predicted_memory_bytes");
-  if (attributes.contains("hyperparameters")) {
-    proposal.hyperparameters = attributes["hyperparameters"].get<std::vector<double>>();
+  if (const auto count = integer_attribute(attributes, "trials_without_gain")) {
+    proposal.trials_without_gain = static_cast<int>(*count);
+  }
+  if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
+  for (const Json& number : attributes["hyperparameters"]) {
+    if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());
   }
   return proposal;
 }
@@ -112,13 +152,20 @@ OutcomeRecord outcome_record(const Outcome& outcome, const std::string& metric) 
 }
 
 Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric) {
-  if (state == TrialState::kComplete) return measured_from(values, attributes, metric);
-  if (state == TrialState::kPruned && values.is_array()) return Bounded{values.at(0).get<double>()};
-  if (attributes.value("status", "") == "oom") {
-    return OutOfMemory{bytes_attribute(attributes, "requested_bytes"), attributes.value("predicted", false)};
+  const std::optional<double> value = first_number(values);
+  if (state == TrialState::kComplete && value) return measured_from(*value, attributes, metric);
+  if (state == TrialState::kComplete) return Failed{FailureReason::kBadResult, 0, "it has no finite value"};
+  if (state == TrialState::kPruned && value) return Bounded{*value};
+  if (text_attribute(attributes, "status") == "oom") {
+    const auto predicted = attributes.find("predicted");
+    return OutOfMemory{bytes_attribute(attributes, "requested_bytes"),
+                       predicted != attributes.end() && predicted->is_boolean() && predicted->get<bool>()};
   }
-  return Failed{failure_reason_from(attributes.value("reason", "")), attributes.value("exit_code", 0),
-                attributes.value("last_lines", "")};
+  return Failed{failure_reason_from(text_attribute(attributes, "reason")),
+                static_cast<int>(integer_attribute(attributes, "exit_code").value_or(0)),
+                text_attribute(attributes, "last_lines")};
 }
+
+double wall_s_from(const Json& attributes) { return number_attribute(attributes, "wall_s").value_or(0.0); }
 
 }  // namespace krigtune

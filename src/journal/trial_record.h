@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "krigtune/core/json.h"
@@ -7,11 +8,17 @@
 
 namespace krigtune {
 
+/// The user attribute that tells a trial of krigtune's from others.
+inline constexpr const char* kConfiguration = "configuration";
+
 /// User attributes known when a trial begins, enough to rebuild its Proposal. Never null, never NaN:
-/// `configuration` (JSON as text: the order of names survives every reader), strategy, suggest_s, and where known
-/// predicted_value, predicted_memory_bytes, hyperparameters.
+/// `configuration` (JSON as text: the order of names survives every reader), strategy, asker, suggest_s, and where
+/// known predicted_value, predicted_memory_bytes, hyperparameters, trials_without_gain.
 Json proposal_attributes(const Proposal& proposal);
-Proposal proposal_from(const Json& attributes);
+/// Empty where `configuration` is not such a text.
+std::optional<Proposal> proposal_from(const Json& attributes);
+/// Empty where it is not an object of scalars.
+std::optional<Configuration> configuration_of(const Json& json);
 
 /// What the end of a trial writes.
 struct OutcomeRecord {
@@ -23,6 +30,9 @@ struct OutcomeRecord {
 /// `metric`: the objective's name among the metrics. A Measured without it, or whose value is not finite, is a bug of
 /// the caller (std::logic_error).
 OutcomeRecord outcome_record(const Outcome& outcome, const std::string& metric);
+/// Attributes of another kind than this program writes are passed over, a completed trial without a finite value is a
+/// failure (bad_result): other programs write to the journal, too.
 Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
+double wall_s_from(const Json& attributes);
 
 }  // namespace krigtune

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -11,12 +12,21 @@ namespace krigtune {
 namespace {
 
 struct Unit {
-  const char* field;  // of krigtune-bench's result
+  const char* metric;
   double scale;
   const char* text;
 };
 constexpr std::array<Unit, 3> kUnits{
-    {{"samples_per_s", 1.0, "samples/s"}, {"tokens_per_s", 1.0, "tokens/s"}, {"flops_per_s", 1e-12, "TFLOP/s"}}};
+    {{"throughput", 1.0, "samples/s"}, {"tokens_per_second", 1.0, "tokens/s"}, {"flops", 1e-12, "TFLOP/s"}}};
+constexpr const char* kSeconds = "latency";
+
+// A replayed table's unit is its own.
+bool has_unit(const Session& session) {
+  const std::string& metric = session.objective.metric;
+  const bool known = metric == kSeconds ||
+                     std::any_of(kUnits.begin(), kUnits.end(), [&](const Unit& unit) { return unit.metric == metric; });
+  return known && session.runner.kind != RunnerKind::kReplay;
+}
 
 // Four significant digits, never an exponent for numbers that people write out.
 std::string digits(double value) {
@@ -37,12 +47,15 @@ std::string emulated_note(const Session& session) {
 }
 
 std::string value_text(const Session& session, double value) {
-  if (session.runner.kind == RunnerKind::kReplay) return digits(value);
-  if (session.objective.field == "step_time_s") return duration_text(value);
-  for (const Unit& unit : kUnits) {
-    if (session.objective.field == unit.field) return digits(value * unit.scale) + " " + unit.text;
-  }
-  return digits(value);
+  if (!has_unit(session)) return digits(value);
+  if (session.objective.metric == kSeconds) return duration_text(value);
+  const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
+                                 [&](const Unit& known) { return known.metric == session.objective.metric; });
+  return digits(value * unit->scale) + " " + unit->text;
+}
+
+std::string value_or_named_text(const Session& session, double value) {
+  return has_unit(session) ? value_text(session, value) : named_value_text(session, value);
 }
 
 std::string named_value_text(const Session& session, double value) {

@@ -15,6 +15,6 @@ std::optional<std::string> ds_config_optimal(const RunView& run);
 std::optional<std::string> config_optimal(const RunView& run);
 std::optional<std::string> cmd_optimal(const RunView& run);
 
-inline constexpr const char* kBenchConfigFile = "config_optimal.json";
+inline constexpr const char* kConfigFile = "config_optimal.json";
 
 }  // namespace krigtune

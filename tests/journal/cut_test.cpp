@@ -73,7 +73,7 @@ TEST(CutJournal, IsAPrefixAfterEveryByteAndCanBeContinued) {
     ASSERT_NO_FATAL_FAILURE(expect_prefix(cut, whole, text.substr(0, size)));
     {
       Journal journal(file, space, "throughput", true);
-      const int number = journal.begin(example_proposal(3, 8), kExampleStartUs);
+      const int number = begin_next(journal, example_proposal(3, 8), kExampleStartUs);
       ASSERT_EQ(number, static_cast<int>(cut.size()));
       journal.end(number, Bounded{1.5}, 1.0, kExampleStartUs + 1);
     }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace krigtune {
 namespace {
 
@@ -45,7 +47,7 @@ TEST(Distributions, AFirstValueOutsideMakesANumericListARange) {
 }
 
 TEST(Distributions, RangesWidenAndKeepTheirKind) {
-  const Json log = first_distribution({"p", {n(2), n(8)}, Scale::kLog, false}, n(2));
+  const Json log = *first_distribution({"p", {n(2), n(8)}, Scale::kLog, false}, n(2));
   expect_json(widened(log, n(4)), log.dump());
   expect_json(widened(log, n(1)),
               R"({"name": "IntDistribution", "attributes": {"log": true, "step": 1, "low": 1, "high": 8}})");
@@ -54,19 +56,66 @@ TEST(Distributions, RangesWidenAndKeepTheirKind) {
   EXPECT_FALSE(widened(log, n(0)).has_value());
   EXPECT_FALSE(widened(log, 2.5).has_value());
   EXPECT_FALSE(widened(log, std::string("x")).has_value());
-  const Json steps = first_distribution({"p", {n(4), n(8), n(12)}, Scale::kLinear, false}, n(4));
+  const Json steps = *first_distribution({"p", {n(4), n(8), n(12)}, Scale::kLinear, false}, n(4));
   expect_json(widened(steps, n(18)),
               R"({"name": "IntDistribution", "attributes": {"log": false, "step": 2, "low": 4, "high": 18}})");
-  const Json real = first_distribution({"p", {0.5, 1.5}, Scale::kLog, false}, 0.5);
+  const Json real = *first_distribution({"p", {0.5, 1.5}, Scale::kLog, false}, 0.5);
   expect_json(widened(real, n(3)),
               R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.5, "high": 3.0, "log": true}})");
   EXPECT_FALSE(widened(real, n(0)).has_value());
 }
 
 TEST(Distributions, ChoicesNeverChange) {
-  const Json choices = first_distribution(list({n(1), n(2)}), n(1));
+  const Json choices = *first_distribution(list({n(1), n(2)}), n(1));
   expect_json(widened(choices, n(2)), choices.dump());
   EXPECT_FALSE(widened(choices, n(3)).has_value());
+}
+
+TEST(Distributions, ContinuousRangesAreFloatOnTheirScale) {
+  Parameter parameter{"p", {}, Scale::kLog, false, RealRange{1e-5, 0.1}};
+  expect_json(first_distribution(parameter, 0.01),
+              R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 1e-5, "high": 0.1, "log": true}})");
+  expect_json(first_distribution(parameter, 0.5),
+              R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 1e-5, "high": 0.5, "log": true}})");
+  expect_json(first_distribution(parameter, n(0)),
+              R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.0, "high": 0.1, "log": false}})");
+  EXPECT_FALSE(first_distribution(parameter, std::string("fast")).has_value());
+  parameter.scale = Scale::kLinear;
+  expect_json(first_distribution(parameter, 0.01),
+              R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 1e-5, "high": 0.1, "log": false}})");
+}
+
+TEST(Distributions, WhatIsNoDistributionIsTold) {
+  for (const std::string text :
+       {"", "[]", "{", R"({"type": "int", "low": 1, "high": 4})", R"({"name": "CategoricalDistribution"})",
+        R"({"name": "CategoricalDistribution", "attributes": {"choices": 3}})",
+        R"({"name": "IntDistribution", "attributes": {"log": false, "step": null, "low": 1, "high": 4}})",
+        R"({"name": "FloatDistribution", "attributes": {"log": false, "step": null, "low": 1}})",
+        R"({"name": "UniformDistribution", "attributes": {"low": 1, "high": 4}})"}) {
+    EXPECT_FALSE(read_distribution(text).has_value()) << text;
+  }
+  const Json real = *first_distribution({"p", {}, Scale::kLinear, false, RealRange{0.0, 1.0}}, 0.5);
+  EXPECT_EQ(read_distribution(real.dump()), real);
+}
+
+TEST(Distributions, CompatibleOnesDifferInBoundsOnly) {
+  const Json a = *first_distribution({"p", {n(1), n(4)}, Scale::kLog, false}, n(4));
+  EXPECT_TRUE(are_compatible(a, *widened(a, n(100))));
+  EXPECT_FALSE(are_compatible(a, *first_distribution({"p", {n(1), n(4)}, Scale::kLinear, false}, n(4))));
+  EXPECT_FALSE(are_compatible(a, *first_distribution({"p", {}, Scale::kLog, false, RealRange{1, 4}}, n(4))));
+  const Json choices = *first_distribution(list({n(1), n(2)}), n(1));
+  EXPECT_FALSE(are_compatible(choices, *first_distribution(list({n(2), n(1)}), n(1))));
+}
+
+TEST(Distributions, InternalNumbersThatMeanNothingGiveNoValue) {
+  const Json choices =
+      Json::parse(R"({"name": "CategoricalDistribution", "attributes": {"choices": ["a", null, [1, 2]]}})");
+  EXPECT_EQ(external_value(choices, 0), Value(std::string("a")));
+  for (const double internal : {-1.0, 1.0, 2.0, 3.0, 1e300, std::nan("")}) {
+    EXPECT_FALSE(external_value(choices, internal).has_value()) << internal;
+  }
+  EXPECT_EQ(internal_value(choices, std::string("a")), 0);
+  EXPECT_FALSE(external_value(*first_distribution({"p", {n(1), n(4)}, Scale::kLog, false}, n(4)), 1e300).has_value());
 }
 
 TEST(Distributions, InternalValuesLeadBack) {
@@ -78,8 +127,8 @@ TEST(Distributions, InternalValuesLeadBack) {
                                              {"p", {0.1, 0.2}, Scale::kLinear, false}};
   for (const Parameter& parameter : parameters) {
     for (const Value& value : parameter.values) {
-      const Json distribution = first_distribution(parameter, value);
-      EXPECT_TRUE(same_value(external_value(distribution, internal_value(distribution, value)), value));
+      const Json distribution = *first_distribution(parameter, value);
+      EXPECT_TRUE(same_value(*external_value(distribution, internal_value(distribution, value)), value));
     }
   }
 }

@@ -64,11 +64,16 @@ inline std::vector<ExampleTrial> example_trials() {
 
 inline constexpr std::int64_t kExampleStartUs = 1'787'479'200'123'456;
 
+/// Begins the next trial, which nobody else has begun.
+inline int begin_next(Journal& journal, const Proposal& proposal, std::int64_t started_us) {
+  return journal.begin(proposal, started_us, journal.trials().size()).value();
+}
+
 /// Writes the trials, a minute each.
 inline void write_trials(Journal& journal, const std::vector<ExampleTrial>& trials) {
   for (const ExampleTrial& trial : trials) {
     const std::int64_t started_us = kExampleStartUs + 60'000'000 * static_cast<std::int64_t>(journal.trials().size());
-    const int number = journal.begin(trial.proposal, started_us);
+    const int number = begin_next(journal, trial.proposal, started_us);
     if (trial.outcome) journal.end(number, *trial.outcome, 1.1, started_us + 1'100'000);
   }
 }
@@ -76,9 +81,11 @@ inline void write_trials(Journal& journal, const std::vector<ExampleTrial>& tria
 /// Everything in a proposal or an outcome, doubles to the last bit: equal texts, equal values.
 inline std::string full_text(const Proposal& p) {
   std::string text = p.configuration.text() + "|" + p.strategy + fmt::format("|{:a}|", p.suggest_s);
+  text += p.asker == Asker::kHand ? "by hand|" : "|";
   if (p.predicted_value) text += fmt::format("{:a}", *p.predicted_value);
   text += "|";
   if (p.predicted_memory) text += fmt::format("{}", p.predicted_memory->count);
+  if (p.trials_without_gain) text += fmt::format("|{}", *p.trials_without_gain);
   for (const double h : p.hyperparameters) text += fmt::format("|{:a}", h);
   return text;
 }

@@ -45,7 +45,7 @@ class BusyClock final : public Clock {
 TEST_F(Lock, IsALinkToTheJournalWhileItIsHeld) {
   const ManualClock clock;
   {
-    const SymlinkLock lock(journal_, clock);
+    const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
     EXPECT_TRUE(fs::equivalent(link_, journal_));
   }
   EXPECT_FALSE(link_is_there(link_));
@@ -57,7 +57,7 @@ TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
   const BusyClock clock([&](double now_s) {
     if (now_s > 7.0) fs::remove(link_);
   });
-  const SymlinkLock lock(journal_, clock);
+  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
   EXPECT_GT(clock.now_s(), 7.0);
   EXPECT_LT(clock.now_s(), 8.1);  // pauses grow to one second
 }
@@ -65,7 +65,7 @@ TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
 TEST_F(Lock, AnAbandonedLockIsTakenAfterThirtySeconds) {
   fs::create_symlink(journal_, link_);
   const ManualClock clock;
-  const SymlinkLock lock(journal_, clock);
+  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
   EXPECT_GT(clock.now_s(), 30.0);
   EXPECT_LT(clock.now_s(), 33.0);
 }
@@ -82,22 +82,41 @@ TEST_F(Lock, ALockThatGoesFromHandToHandIsNotAbandoned) {
     next_s += 10.0;
     now_s < 100.0 ? pass_on() : static_cast<void>(fs::remove(link_));
   });
-  const SymlinkLock lock(journal_, clock);
+  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
   EXPECT_GE(clock.now_s(), 100.0);
 }
 
-TEST_F(Lock, OnlyOurOwnLeftoverIsRemovedAtOnce) {
-  fs::create_symlink(journal_, link_);
-  SymlinkLock::remove_own_leftover(journal_);
-  EXPECT_TRUE(link_is_there(link_));
-  fs::remove(link_);
-  fs::create_symlink("././journal.log", link_);
-  SymlinkLock::remove_own_leftover(journal_);
+TEST_F(Lock, ALeftoverOfOurOwnIsRemovedAtOnce) {
+  fs::create_symlink(SymlinkLock::target_of(journal_), link_);
+  EXPECT_TRUE(fs::equivalent(link_, journal_));
+  const ManualClock clock;
+  { const SymlinkLock lock(journal_, clock, OwnLink::kIsLeftover); }
+  EXPECT_EQ(clock.now_s(), 0.0);
   EXPECT_FALSE(link_is_there(link_));
 }
 
+TEST_F(Lock, OfALivingKrigtuneIsAwaited) {
+  fs::create_symlink(SymlinkLock::target_of(journal_), link_);
+  const ManualClock clock;
+  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+  EXPECT_GT(clock.now_s(), 30.0);
+}
+
+TEST_F(Lock, NobodyElsesIsTakenForALeftover) {
+  // Optuna's by its absolute and its relative path, and a krigtune's on another machine.
+  const std::string ours = SymlinkLock::target_of(journal_);
+  std::string other_machine = ours;
+  other_machine.replace(0, 2, ours[2] == '/' ? "./" : ".//");
+  for (const std::string& target : {journal_.string(), std::string("journal.log"), "./" + other_machine}) {
+    fs::create_symlink(target, link_);
+    const ManualClock clock;
+    const SymlinkLock lock(journal_, clock, OwnLink::kIsLeftover);
+    EXPECT_GT(clock.now_s(), 30.0) << target;
+  }
+}
+
 TEST_F(Lock, ADirectoryThatRefusesIsSaid) {
-  EXPECT_THROW(SymlinkLock("/proc/krigtune/journal.log", ManualClock()), EnvironmentError);
+  EXPECT_THROW(SymlinkLock("/proc/krigtune/journal.log", ManualClock(), OwnLink::kIsAwaited), EnvironmentError);
 }
 
 TEST_F(Lock, OneAtATimeAmongProcesses) {
@@ -110,7 +129,7 @@ TEST_F(Lock, OneAtATimeAmongProcesses) {
     if (child != 0) continue;
     const SystemClock clock;
     for (int turn = 0; turn < kTurns; ++turn) {
-      const SymlinkLock lock(journal_, clock);
+      const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
       const int count = std::stoi(read_text(counter));
       std::ofstream(counter) << count + 1;
     }

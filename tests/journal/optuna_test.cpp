@@ -52,10 +52,12 @@ Json proposal_part(int number, const Proposal& p) {
   Json& user = wanted["user_attrs"];
   user["configuration"] = to_json(p.configuration).dump();
   user["strategy"] = p.strategy;
+  user["asker"] = p.asker == Asker::kHand ? "hand" : "tune";
   user["suggest_s"] = p.suggest_s;
   if (p.predicted_value) user["predicted_value"] = *p.predicted_value;
   if (p.predicted_memory) user["predicted_memory_bytes"] = p.predicted_memory->count;
   if (!p.hyperparameters.empty()) user["hyperparameters"] = p.hyperparameters;
+  if (p.trials_without_gain) user["trials_without_gain"] = *p.trials_without_gain;
   wanted["distributions"] = {{"zero_stage", "CategoricalDistribution"},
                              {"micro_batch", "IntDistribution"},
                              {"workers", "IntDistribution"},
@@ -150,7 +152,7 @@ TEST_F(Optuna, MayAddATrialThatIsUnderstoodHere) {
   ASSERT_EQ(journal.trials().size(), added + 1);
   EXPECT_TRUE(journal.trials()[added].proposal.configuration.has("zero_stage"));
   EXPECT_EQ(std::get<Measured>(*journal.trials()[added].outcome).metrics.at("throughput"), 1.25);
-  EXPECT_EQ(journal.begin(example_proposal(1, 1), kExampleStartUs), static_cast<int>(added) + 1);
+  EXPECT_EQ(begin_next(journal, example_proposal(1, 1), kExampleStartUs), static_cast<int>(added) + 1);
 }
 
 }  // namespace

@@ -12,6 +12,12 @@ namespace krigtune {
 /// Variables that begin with KRIGTUNE_, by name.
 using Environment = std::map<std::string, std::string>;
 
+/// In characters.
+struct TerminalSize {
+  int width = 80;
+  int height = 24;
+};
+
 /// What a program has from outside; tests bring their own. All that it names must outlive it.
 struct Console {
   std::ostream& out;  ///< results
@@ -23,6 +29,8 @@ struct Console {
   bool err_is_terminal = false;
   bool colors = false;  ///< on a terminal; off where NO_COLOR is set
   int width = 80;       ///< of the terminal, in characters
+  /// The terminal's size now, which the user may change; empty: always 24 lines of `width`.
+  TerminalSize (*terminal_size)() = nullptr;
   Environment environment = {};
 };
 

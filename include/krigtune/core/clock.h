@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace krigtune {
@@ -37,5 +38,8 @@ class ManualClock final : public Clock {
 
 /// Naive local time "2026-08-23T10:00:00.000000", the form that every Optuna version reads.
 std::string local_iso_time(std::int64_t unix_us);
+/// What local_iso_time wrote, back in microseconds since 1970 UTC; in the hour that a clock repeats, either one. Empty:
+/// it is no such text.
+std::optional<std::int64_t> unix_us_of(const std::string& local_iso_time);
 
 }  // namespace krigtune

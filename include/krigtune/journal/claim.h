@@ -4,7 +4,9 @@
 namespace krigtune {
 
 /// The claim of the one `tune` that runs a directory's trials. It is a lock of the open journal file (F_OFD_SETLK), so
-/// it ends with the process, however that ends. `ask`, `tell` and Optuna append beside it.
+/// it ends with the process, however that ends; a child that is forked without exec has to close its copies of all
+/// descriptors, or the claim lasts until its end. `ask`, `tell` and Optuna append beside it. On a file system without
+/// such locks nobody is refused.
 class TunerClaim {
  public:
   /// Opens or creates the journal. Throws UserError when another tune has the claim or the file cannot be opened.

@@ -25,15 +25,19 @@ struct Proposal {
   std::optional<Bytes> predicted_memory;
   double suggest_s = 0.0;
   std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: none
+  /// What the stop rule "patience" had counted when it was asked; empty: not known.
+  std::optional<int> trials_without_gain = std::nullopt;
 };
 
 /// One trial of a run directory.
 struct Trial {
   int number = 0;
   Proposal proposal;
-  std::optional<Outcome> outcome;  ///< empty: running
+  std::optional<Outcome> outcome;  ///< empty: running, unless `waiting`
   double wall_s = 0.0;
-  std::string started_at;  ///< naive local time, microseconds
+  std::string started_at;  ///< naive local time, microseconds (other programs: as they wrote it)
+  /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
+  bool waiting = false;
 };
 
 /// The append-only record of a run directory, in Optuna's JournalStorage format: one study, one JSON object a line,

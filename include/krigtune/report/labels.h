@@ -13,10 +13,13 @@ std::string emulated_label(const Session& session);
 /// " (emulated network eth-25)", or "": to be put behind a number.
 std::string emulated_note(const Session& session);
 
-/// For people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s"; of a replayed table, whose unit is not known, "160.6".
+/// For people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s"; "160.6" for a metric of the user's own and for a replayed
+/// table, whose units are not known.
 std::string value_text(const Session& session, double value);
 /// The same by its metric: "throughput 12.3 samples/s".
 std::string named_value_text(const Session& session, double value);
+/// The value with its unit, else by its metric's name.
+std::string value_or_named_text(const Session& session, double value);
 /// "1.34x".
 std::string gain_text(double gain);
 

@@ -31,9 +31,11 @@ class ResultFileWriter final : public Observer {
   void resumed(const History& history) override;
   void trial_ended(const Trial& trial, const History& history) override;
 
- private:
-  void write(const History& history) const;
+  /// Writes them, and again while other processes close trials of the directory meanwhile: whoever of several writes
+  /// last, the files hold every closed trial. Returns the recommendation that stands in them.
+  std::optional<Recommendation> write(History history) const;
 
+ private:
   RunView run_;
   const Candidates& candidates_;
 };

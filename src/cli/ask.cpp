@@ -1,0 +1,96 @@
+// krigtune ask: proposals for who runs trials by hand, or from a program of one's own.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "command.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+#include "krigtune/tuner/by_hand.h"
+#include "loaded_run.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMost = 1'000'000;
+
+void declare(boost::program_options::options_description& options) {
+  options.add_options()("session", typed_value_named("SESSION"),
+                        "the session file: the first call needs it and makes DIR");
+  options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
+  options.add_options()("strategy", value_named("NAME"), "as of krigtune tune; decided by the first call");
+  options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
+}
+
+// The session and how it asks: of the file that is named, else of the directory.
+RunRecord record_of(const Context& context, const std::filesystem::path& directory) {
+  const Arguments& arguments = context.arguments;
+  const bool begun = std::filesystem::exists(session_path(directory));
+  const std::optional<std::string> file = arguments.text("session");
+  if (!begun && !file) {
+    throw UserError(fmt::format("{}: holds no run yet", directory.string()),
+                    fmt::format("name its session: krigtune ask {} --session SESSION", directory.string()));
+  }
+  RunRecord record;
+  if (begun) record = load_run(directory);
+  // What a session warns of is said once, by the first call: who asks in a loop need not read it every time.
+  if (file) record.session = begun ? load_session(*file) : session_of(context, *file);
+  if (const auto word = arguments.text("strategy"))
+    record.options.strategy = strategy_kind_from(*word, arguments.named("strategy"));
+  if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) {
+    record.options.seed = static_cast<std::uint64_t>(*seed);
+  }
+  return record;
+}
+
+Json trial_json(const Trial& trial) {
+  const Proposal& proposal = trial.proposal;
+  return {
+      {"trial", trial.number},
+      {"configuration", to_json(proposal.configuration)},
+      {"predicted_value", proposal.predicted_value ? json_number(*proposal.predicted_value) : Json(nullptr)},
+      {"predicted_memory_bytes", proposal.predicted_memory ? Json(proposal.predicted_memory->count) : Json(nullptr)}};
+}
+
+// A line a trial: a shell reads them with `read` and takes fields out with sed.
+std::string document_of(const std::vector<Trial>& trials) {
+  std::string lines;
+  for (const Trial& trial : trials)
+    lines += fmt::format("{}{}\n", lines.empty() ? "\n" : ",", trial_json(trial).dump());
+  return fmt::format("{{\"schema_version\":1,\"trials\":[{}]}}\n", lines);
+}
+
+int ask(const Context& context) {
+  const auto count = static_cast<int>(context.arguments.integer("count", 1, kMost).value_or(1));
+  const std::filesystem::path directory = context.arguments.operand();
+  const RunRecord record = record_of(context, directory);
+  const Prepared prepared(record.session);
+  const std::vector<Trial> trials =
+      ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
+  context.console.out << document_of(trials);
+  if (trials.empty()) {
+    context.log.error("nothing is left to ask: every configuration that fits was tried, or waits for krigtune tell");
+    return ExitCode::kNoResult;
+  }
+  if (static_cast<int>(trials.size()) < count) {
+    context.log.progress(fmt::format("no more than {} of {} are left to ask", trials.size(), count));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command ask_command() {
+  return {"ask",
+          "DIR",
+          "Proposes trials for you to run; krigtune tell closes them",
+          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON in any case:\n"
+          "a line with \"schema_version\", then a line for each trial with \"trial\" (its number), \"configuration\",\n"
+          "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known).\n"
+          "Trial 0 is the session's baseline. The session's budget is not asked. Safe beside other processes\n"
+          "that ask, tell or tune in DIR. Exit code 1 when nothing is left.",
+          declare,
+          ask};
+}
+
+}  // namespace krigtune

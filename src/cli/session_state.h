@@ -1,0 +1,45 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/tuner/best.h"
+
+namespace krigtune {
+
+// How far a session is, from its trials alone: what progress, watch and the summary say of it.
+
+struct ClassCount {
+  std::string name;  ///< "ok", "oom", "failed (crash)"
+  int count = 0;
+  int first = 0;  ///< its first trial
+};
+/// Closed trials that count by what became of them: ok first, then the others, the most frequent first.
+std::vector<ClassCount> counts_by_class(const History& history);
+/// "9 ok, 2 oom, 1 failed (crash)"; "none" where there is none.
+std::string text_of(const std::vector<ClassCount>& counts);
+
+/// Closed trials that count.
+int closed_trials(const History& history);
+
+/// The trial with the best measured value. Empty while none is ok.
+std::optional<Trial> best_trial(const Objective& objective, const History& history);
+
+/// "1.34x": how many times better than the reference trial. Empty while no trial is ok.
+std::string gain_text_of(const Objective& objective, double value, const History& history);
+
+/// Until the budget is spent at the pace of the closed trials, `at_a_time` of them at a time. Empty: no trial is
+/// closed.
+std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time);
+
+/// What a failed trial said at last: one line. Empty: it did not fail, said nothing, or was ended by the user.
+std::string last_line_of(const Trial& trial);
+
+/// "trial 3/30 ok      #2 zero_stage=3 micro_batch=4  190.1 samples/s  1.34x  best 1.34x": of a closed trial,
+/// `history` as it was then.
+std::string closed_trial_text(const Session& session, const Trial& trial, const History& history);
+
+/// " (emulated network)", or "". The full label stands in the summary; a line has no room for it.
+std::string short_emulated_note(const Session& session);
+
+}  // namespace krigtune

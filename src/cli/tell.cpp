@@ -1,0 +1,176 @@
+// krigtune tell: closes a trial that krigtune ask proposed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <iterator>
+
+#include "document.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
+#include "krigtune/report/labels.h"
+#include "krigtune/report/result_files.h"
+#include "krigtune/runner/command.h"
+#include "krigtune/tuner/by_hand.h"
+#include "loaded_run.h"
+#include "runners.h"
+#include "session_state.h"
+
+namespace krigtune {
+namespace {
+
+const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
+
+void declare(boost::program_options::options_description& options) {
+  options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
+  options.add_options()("status", typed_value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
+  options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
+  options.add_options()("peak-memory-bytes", typed_value_named("B"), "what a rank needed at most");
+  options.add_options()("reason", typed_value_named("WORD"),
+                        "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment; "
+                        "interrupted: it does not count and may be asked again");
+  options.add_options()("result", typed_value_named("FILE"),
+                        "instead of the above: a result as the runner `command` reads it; - is standard input");
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& hint) { throw UserError("tell: " + what, hint); }
+
+double value_of(const std::string& text) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number)) return number;
+  throw UserError(fmt::format("--value: '{}' is not accepted", text), "write a number");
+}
+
+std::string reason_of(const std::string& word) {
+  std::vector<std::string> known;
+  for (const FailureReason reason :
+       {FailureReason::kCrash, FailureReason::kTimeout, FailureReason::kHang, FailureReason::kInvalid,
+        FailureReason::kBadResult, FailureReason::kEnvironment, FailureReason::kInterrupted}) {
+    known.emplace_back(to_string(reason));
+    if (word == known.back()) return word;
+  }
+  throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, known));
+}
+
+std::string status_of(const Arguments& arguments) {
+  const std::optional<std::string> status = arguments.text("status");
+  if (!status) {
+    if (arguments.flag("value")) return "ok";
+    refuse("what became of the trial is missing", "give --value, --status or --result");
+  }
+  if (std::find(kStatuses.begin(), kStatuses.end(), *status) == kStatuses.end()) {
+    throw UserError(fmt::format("--status: '{}' is not accepted", *status), suggestion(*status, kStatuses));
+  }
+  return *status;
+}
+
+// What was typed, as a result that a program would have written: one reader knows what it means.
+Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
+  const std::string status = status_of(arguments);
+  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give what was measured");
+  if (status != "ok" && arguments.flag("value")) {
+    refuse(fmt::format("--value does not go with --status {}", status), "leave one out");
+  }
+  if (status != "failed" && arguments.flag("reason")) {
+    refuse(fmt::format("--reason does not go with --status {}", status), "leave it out, or say --status failed");
+  }
+  Json result = {{"status", status}};
+  if (const auto value = arguments.text("value")) result[metric] = value_of(*value);
+  if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
+  if (const auto reason = arguments.text("reason")) result["reason"] = reason_of(*reason);
+  Outcome outcome = read_command_result(result.dump(), metric);
+  if (status_text(outcome) == status) return outcome;
+  throw UserError("--value: " + std::get<Failed>(outcome).last_lines, "tell what was measured");
+}
+
+Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
+  for (const char* other : {"value", "peak-memory-bytes", "reason"}) {
+    if (arguments.flag(other))
+      refuse(fmt::format("--{} does not go with --result, which says it", other), "leave one out");
+  }
+  const std::string file = *arguments.text("result");
+  const std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_text(file);
+  Outcome outcome = read_command_result(text, metric);
+  if (!arguments.flag("status") || status_of(arguments) == status_text(outcome)) return outcome;
+  refuse(fmt::format("--status {}, but {} says {}", status_of(arguments), file, status_text(outcome)),
+         "leave --status out, or mend the file");
+}
+
+// "trial 7: ok, 12.3 samples/s, 1.34x trial 0; best trial 7"
+std::string told_text(const Session& session, const Trial& trial, const History& history,
+                      const std::optional<Recommendation>& best) {
+  std::string text = fmt::format("trial {}: {}", trial.number, status_text(*trial.outcome));
+  const std::optional<double> value = value_of(trial, session.objective);
+  const std::string reason = reason_text(*trial.outcome);
+  if (value) {
+    text += fmt::format(", {}", value_or_named_text(session, *value));
+    const Trial reference = *reference_trial(session.objective, history);
+    text += fmt::format(", {} trial {}", gain_text_of(session.objective, *value, history), reference.number);
+  } else if (!reason.empty()) {
+    text += fmt::format(" ({})", reason);
+  }
+  const std::string trouble = last_line_of(trial);
+  if (!trouble.empty()) text += ": " + trouble;
+  return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial is ok yet");
+}
+
+Json told_json(const Session& session, const Trial& trial, const History& history,
+               const std::optional<Recommendation>& best) {
+  Json json = new_document("tell");
+  json["trial"] = trial.number;
+  json["configuration"] = to_json(trial.proposal.configuration);
+  json["status"] = status_text(*trial.outcome);
+  json["reason"] = reason_text(*trial.outcome);
+  json["metric"] = session.objective.metric;
+  const std::optional<double> value = value_of(trial, session.objective);
+  json["value"] = json_or_null(value);
+  const std::optional<Trial> reference = reference_trial(session.objective, history);
+  json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
+  json["gain"] = value ? json_number(gain_over(session.objective, *value, *value_of(*reference, session.objective)))
+                       : Json(nullptr);
+  json["best_trial"] = best ? Json(best->trial) : Json(nullptr);
+  return json;
+}
+
+int tell(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const std::optional<std::int64_t> number = arguments.integer("trial", 0, INT32_MAX);
+  if (!number) refuse("--trial is missing", "name the trial that krigtune ask gave");
+  const std::filesystem::path directory = arguments.operand();
+  const RunRecord record = load_run(directory);
+  const std::string& metric = record.session.objective.field;
+  const Outcome outcome =
+      arguments.flag("result") ? outcome_in_file(arguments, metric) : typed_outcome(arguments, metric);
+  const Prepared prepared(record.session);
+  const Session& session = prepared.session;
+  const Trial trial = tell_by_hand(session, directory, static_cast<int>(*number), outcome, context.console.clock);
+
+  const History history = read_journal(journal_path(directory));
+  const RunView start{session,        history,   directory_name(directory),
+                      record.options, directory, find_bench(context.console),
+                      std::nullopt};
+  const auto best = ResultFileWriter(start, prepared.candidates).write(history);
+  if (arguments.flag("json")) print(context, told_json(session, trial, history, best));
+  context.log.progress(told_text(session, trial, history, best));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command tell_command() {
+  return {"tell",
+          "DIR",
+          "Says what became of a trial that krigtune ask proposed",
+          "Closes the trial and rewrites trials.csv, best.json and the other files of DIR. FILE is JSON like\n"
+          "{\"throughput\": 12.3, \"peak_memory_bytes\": 1.2e10, \"status\": \"ok\"}: the value under the name of\n"
+          "the objective's metric, any number of further metrics; what is no such result closes the trial as\n"
+          "failed (bad_result). A trial is closed once.",
+          declare,
+          tell};
+}
+
+}  // namespace krigtune

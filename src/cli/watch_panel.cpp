@@ -1,0 +1,159 @@
+#include "watch_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "krigtune/report/labels.h"
+#include "log.h"
+#include "session_state.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::size_t kMostRunning = 4;  // lines for running trials; a whole cluster's would hide all else
+constexpr int kFewestRows = 3;
+
+bool waits_for_hand(const Trial& trial) { return trial.proposal.asker == Asker::kHand; }
+
+std::optional<double> running_s(const Watched& watched, const Trial& trial) {
+  const std::optional<std::int64_t> began_us = unix_us_of(trial.started_at);
+  if (!began_us) return std::nullopt;
+  return static_cast<double>(std::max<std::int64_t>(watched.now_us - *began_us, 0)) / 1e6;
+}
+
+// Whole seconds: the text of a running trial changes once a second.
+std::string seconds_text(double seconds) {
+  return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
+}
+
+std::string title(const Watched& watched) {
+  const Session& session = watched.record.session;
+  std::string text =
+      fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory, closed_trials(watched.history),
+                  session.budget.trials, to_string(watched.record.options.strategy), watched.record.options.seed);
+  if (is_emulated(session)) text += ", " + emulated_label(session);
+  return text;
+}
+
+void add_best(const Watched& watched, std::vector<std::string>& lines) {
+  const Session& session = watched.record.session;
+  const std::optional<Trial> best = best_trial(session.objective, watched.history);
+  if (!best) {
+    lines.emplace_back("best     no trial is ok yet");
+    return;
+  }
+  const double value = *value_of(*best, session.objective);
+  const Trial reference = *reference_trial(session.objective, watched.history);
+  lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best->number, named_value_text(session, value),
+                              gain_text_of(session.objective, value, watched.history), reference.number,
+                              value_text(session, *value_of(reference, session.objective))));
+  lines.push_back("         " + short_text(session, best->proposal.configuration));
+}
+
+void add_running(const Watched& watched, std::vector<std::string>& lines) {
+  const std::vector<Trial> pending = pending_trials(watched);
+  if (pending.empty()) lines.emplace_back(watched.tune_runs ? "running  none" : "running  none; no tune is at work");
+  for (std::size_t i = 0; i < std::min(pending.size(), kMostRunning); ++i) {
+    const std::optional<double> seconds = running_s(watched, pending[i]);
+    lines.push_back(fmt::format("{}  trial {}{}{}: {}", i == 0 ? "running" : "       ", pending[i].number,
+                                waits_for_hand(pending[i]) ? " (by hand)" : "",
+                                seconds ? " for " + seconds_text(*seconds) : "",
+                                short_text(watched.record.session, pending[i].proposal.configuration)));
+  }
+  if (pending.size() > kMostRunning) {
+    lines.push_back(fmt::format("         and {} more", pending.size() - kMostRunning));
+  }
+}
+
+// Of what is at work: a directory in which nothing runs has no end in sight.
+std::optional<double> time_left(const Watched& watched) {
+  const auto running = static_cast<int>(pending_trials(watched).size());
+  if (running == 0 && !watched.tune_runs) return std::nullopt;
+  return seconds_left(watched.record.session, watched.history, running);
+}
+
+// "    7  190.1 samples/s  4.60x  zero_stage=2 ...": what is wanted first stands where nothing is cut off.
+std::vector<std::string> trial_rows(const Watched& watched, std::size_t most) {
+  const Session& session = watched.record.session;
+  std::vector<const Trial*> last;
+  for (auto trial = watched.history.rbegin(); trial != watched.history.rend() && last.size() < most; ++trial) {
+    if (trial->outcome) last.push_back(&*trial);
+  }
+  std::reverse(last.begin(), last.end());
+  std::size_t width = 0;
+  for (const Trial* trial : last) width = std::max(width, outcome_text(session, *trial).size());
+  std::vector<std::string> rows;
+  for (const Trial* trial : last) {
+    const auto value = value_of(*trial, session.objective);
+    rows.push_back(fmt::format("{:>7}  {:>{}}  {:>6}  {}", trial->number, outcome_text(session, *trial), width,
+                               value ? gain_text_of(session.objective, *value, watched.history) : "",
+                               short_text(session, trial->proposal.configuration)));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Trial> pending_trials(const Watched& watched) {
+  std::vector<Trial> pending;
+  for (const Trial& trial : watched.history) {
+    if (!trial.outcome && (watched.tune_runs || waits_for_hand(trial))) pending.push_back(trial);
+  }
+  return pending;
+}
+
+std::vector<std::string> panel_header(const Watched& watched) {
+  std::vector<std::string> lines = {title(watched)};
+  add_best(watched, lines);
+  lines.push_back("closed   " + text_of(counts_by_class(watched.history)));
+  add_running(watched, lines);
+  if (const auto seconds = time_left(watched)) lines.push_back("ETA      " + seconds_text(*seconds));
+  return lines;
+}
+
+std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
+  std::vector<std::string> lines = panel_header(watched);
+  // The line below the panel is the cursor's.
+  const int room = std::max(size.height - static_cast<int>(lines.size()) - 1, kFewestRows);
+  for (std::string& row : trial_rows(watched, static_cast<std::size_t>(room))) lines.push_back(std::move(row));
+  for (std::string& line : lines) line = clipped(line, std::max(size.width - 1, 20));
+  return lines;
+}
+
+void add_state(Json& document, const Watched& watched) {
+  const Session& session = watched.record.session;
+  document["directory"] = watched.directory;
+  document["strategy"] = to_string(watched.record.options.strategy);
+  document["seed"] = watched.record.options.seed;
+  document["metric"] = session.objective.metric;
+  document["emulated_network"] = is_emulated(session) ? Json(emulated_label(session)) : Json(nullptr);
+  document["budget_trials"] = session.budget.trials;
+  document["closed"] = closed_trials(watched.history);
+  document["by_class"] = Json::object();
+  for (const ClassCount& one : counts_by_class(watched.history)) document["by_class"][one.name] = one.count;
+  document["tune_runs"] = watched.tune_runs;
+  document["running"] = Json::array();
+  for (const Trial& trial : pending_trials(watched)) {
+    const std::optional<double> seconds = running_s(watched, trial);
+    document["running"].push_back({{"trial", trial.number},
+                                   {"by_hand", waits_for_hand(trial)},
+                                   {"seconds", seconds ? json_number(*seconds) : Json(nullptr)},
+                                   {"configuration", to_json(trial.proposal.configuration)}});
+  }
+  const std::optional<double> left_s = time_left(watched);
+  document["seconds_left"] = left_s ? json_number(*left_s) : Json(nullptr);
+  document["best"] = nullptr;
+  if (const std::optional<Trial> best = best_trial(session.objective, watched.history)) {
+    const double value = *value_of(*best, session.objective);
+    const Trial reference = *reference_trial(session.objective, watched.history);
+    document["best"] = {
+        {"trial", best->number},
+        {"configuration", to_json(best->proposal.configuration)},
+        {"value", json_number(value)},
+        {"reference_trial", reference.number},
+        {"gain", json_number(gain_over(session.objective, value, *value_of(reference, session.objective)))}};
+  }
+}
+
+}  // namespace krigtune

@@ -1,0 +1,85 @@
+// config_optimal.json and cmd_optimal.txt: the command that runs the recommended configuration as its trial was run,
+// and the configuration as that command reads it.
+#include <fmt/format.h>
+
+#include "krigtune/core/text.h"
+#include "writers.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kResultFile = "result_optimal.json";  // made by the user's program when the command is run
+
+std::filesystem::path in_directory(const RunView& run, const char* name) {
+  return std::filesystem::absolute(run.directory / name).lexically_normal();
+}
+
+std::vector<std::string> bench_words(const RunView& run) {
+  const BenchSpec& bench = run.session.runner.bench;
+  std::vector<std::string> words = {run.bench.string(),
+                                    "--config",
+                                    in_directory(run, kConfigFile).string(),
+                                    "--json",
+                                    "--warmup-s",
+                                    number_text(bench.warmup_s),
+                                    "--measure-s",
+                                    number_text(bench.measure_s)};
+  if (bench.memory_limit_gib) {
+    words.emplace_back("--memory-limit");
+    words.push_back(number_text(*bench.memory_limit_gib));
+  }
+  return words;
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+// As the trial was started: its words, its environment, its working directory.
+std::string user_command(const RunView& run) {
+  const CommandSpec& command = run.session.runner.command;
+  std::vector<std::string> words;
+  if (!command.environment.empty()) words.emplace_back("env");
+  for (const auto& [name, value] : command.environment) words.push_back(fmt::format("{}={}", name, value));
+  for (std::string word : command.argv) {
+    word = replaced(word, "{config}", in_directory(run, kConfigFile).string());
+    word = replaced(word, "{result}", in_directory(run, kResultFile).string());
+    word = replaced(word, "{dir}", in_directory(run, "").parent_path().string());
+    words.push_back(replaced(word, "{trial}", fmt::format("{}", run.best->trial)));
+  }
+  return fmt::format("{} && {}", shell_line({"cd", command.working_directory.string()}), shell_line(words));
+}
+
+}  // namespace
+
+std::optional<std::string> config_optimal(const RunView& run) {
+  const Session& session = run.session;
+  if (!run.best || session.runner.kind == RunnerKind::kReplay) return std::nullopt;
+  Json json = to_json(run.best->configuration);
+  if (session.runner.kind == RunnerKind::kBench) {
+    json = {{"workload", to_json(*session.workload)},
+            {"cluster", to_json(session.cluster)},
+            {"memory", to_json(session.memory)},
+            {"configuration", std::move(json)}};
+  }
+  return json.dump(2) + "\n";
+}
+
+std::optional<std::string> cmd_optimal(const RunView& run) {
+  if (!run.best) return std::nullopt;
+  switch (run.session.runner.kind) {
+    case RunnerKind::kBench:
+      return shell_line(bench_words(run)) + "\n";
+    case RunnerKind::kCommand:
+      return user_command(run) + "\n";
+    case RunnerKind::kReplay:
+    case RunnerKind::kNone:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace krigtune
