@@ -191,7 +191,7 @@ int compare_strategies(const Context& context) {
   if (context.arguments.flag("show-config")) return show_config(context, to_compare, settings_of(options, directory));
   const Prepared prepared(std::move(to_compare));
   const Session& session = prepared.session;
-  if (prepared.candidates.size() == 0) return say_nothing_fits(context);
+  if (prepared.candidates.empty()) return say_nothing_fits(context);
   const Interrupt interrupt([&log = context.log] { log.progress("ending the running trials"); });
   std::atomic<int> trials{0};
   const RunnerFactory make_runner = [&] {

@@ -125,9 +125,17 @@ std::string command_to_go_on(const Context& context) {
 }
 
 void say_what_is_tuned(const Context& context, const Prepared& prepared, const std::filesystem::path& directory) {
-  const auto excluded = prepared.candidates.space_count() - static_cast<std::int64_t>(prepared.candidates.size());
-  std::string text = fmt::format("{}: {} configurations", directory.string(), prepared.candidates.space_count());
-  if (excluded > 0) text += fmt::format(", {} of them too large for the memory", excluded);
+  const Candidates& candidates = prepared.candidates;
+  std::string text = directory.string() + ": ";
+  if (candidates.listed()) {
+    const std::int64_t all = *candidates.space_count();
+    const auto excluded = all - static_cast<std::int64_t>(candidates.size());
+    text += fmt::format("{} configurations", all);
+    if (excluded > 0) text += fmt::format(", {} of them too large for the memory", excluded);
+  } else {
+    text += candidates.space().listable() ? "too many configurations for a list: they are sampled"
+                                          : "a space with real ranges: it is sampled";
+  }
   if (is_emulated(prepared.session)) text += "; results are of an " + emulated_label(prepared.session);
   context.log.progress(text);
 }

@@ -4,14 +4,31 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <limits>
 #include <string>
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
+#include "krigtune/plan/build_plan.h"
+#include "krigtune/space/well_known.h"
 
 namespace krigtune {
 namespace {
+
+// The names that read_knobs reads.
+constexpr const char* kZeroStage = "zero_stage";
+constexpr const char* kMicroBatch = "micro_batch";
+constexpr const char* kAccumulation = "gradient_accumulation_steps";
+constexpr const char* kReduceBucket = "reduce_bucket_size";
+constexpr const char* kAllgatherBucket = "allgather_bucket_size";
+constexpr const char* kOverlap = "overlap_comm";
+
+const Value& default_of(const char* name) {
+  const WellKnownParameter* known = find_well_known(name);
+  assert(known != nullptr);
+  return known->default_value;
+}
 
 // Knobs that are understood where they change nothing.
 struct NeutralKnob {
@@ -31,8 +48,7 @@ const std::vector<NeutralKnob>& neutral_knobs() {
 }
 
 void check_names(const Configuration& configuration) {
-  std::vector<std::string> known = {"zero_stage",         "micro_batch",           "gradient_accumulation_steps",
-                                    "reduce_bucket_size", "allgather_bucket_size", "overlap_comm"};
+  std::vector<std::string> known = planned_parameters();
   for (const NeutralKnob& knob : neutral_knobs()) known.emplace_back(knob.name);
   for (const auto& [name, value] : configuration) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -49,9 +65,8 @@ void check_names(const Configuration& configuration) {
   }
 }
 
-std::int64_t bounded(const Configuration& configuration, const char* name, std::int64_t fallback, std::int64_t low,
-                     std::int64_t high) {
-  const std::int64_t value = configuration.integer(name, fallback);
+std::int64_t bounded(const Configuration& configuration, const char* name, std::int64_t low, std::int64_t high) {
+  const std::int64_t value = configuration.integer(name, std::get<std::int64_t>(default_of(name)));
   if (value < low || value > high) {
     throw UserError(fmt::format("{} = {} is out of range", name, value), fmt::format("use {} to {}", low, high));
   }
@@ -61,8 +76,8 @@ std::int64_t bounded(const Configuration& configuration, const char* name, std::
 std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,
                          const Configuration& configuration) {
   constexpr std::int64_t kMost = 100'000;
-  const bool given = configuration.has("gradient_accumulation_steps");
-  const std::int64_t steps = bounded(configuration, "gradient_accumulation_steps", 1, 1, kMost);
+  const bool given = configuration.has(kAccumulation);
+  const std::int64_t steps = bounded(configuration, kAccumulation, 1, kMost);
   if (!workload.train_batch_size) return steps;
   const std::int64_t batch = *workload.train_batch_size;
   const bool fits = given ? batch == sequences_per_micro_step * steps : batch % sequences_per_micro_step == 0;
@@ -81,13 +96,12 @@ Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Con
   constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
   check_names(configuration);
   Knobs knobs;
-  knobs.zero_stage = bounded(configuration, "zero_stage", knobs.zero_stage, 0, 3);
-  knobs.micro_batch = bounded(configuration, "micro_batch", knobs.micro_batch, 1, 1'000'000);
+  knobs.zero_stage = bounded(configuration, kZeroStage, 0, 3);
+  knobs.micro_batch = bounded(configuration, kMicroBatch, 1, 1'000'000);
   knobs.micro_steps = micro_steps(workload, knobs.micro_batch * cluster.ranks(), configuration);
-  knobs.reduce_bucket_elems = bounded(configuration, "reduce_bucket_size", knobs.reduce_bucket_elems, 1, kMostElems);
-  knobs.allgather_bucket_elems =
-      bounded(configuration, "allgather_bucket_size", knobs.allgather_bucket_elems, 1, kMostElems);
-  knobs.overlap_comm = configuration.boolean("overlap_comm", knobs.overlap_comm);
+  knobs.reduce_bucket_elems = bounded(configuration, kReduceBucket, 1, kMostElems);
+  knobs.allgather_bucket_elems = bounded(configuration, kAllgatherBucket, 1, kMostElems);
+  knobs.overlap_comm = configuration.boolean(kOverlap, std::get<bool>(default_of(kOverlap)));
   return knobs;
 }
 
@@ -108,6 +122,17 @@ void check_model(const Workload& workload) {
   if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
     refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");
   }
+}
+
+const std::vector<std::string>& planned_parameters() {
+  static const std::vector<std::string> kNames{kZeroStage,    kMicroBatch,      kAccumulation,
+                                               kReduceBucket, kAllgatherBucket, kOverlap};
+  return kNames;
+}
+
+void check_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
+  check_model(workload);
+  read_knobs(workload, cluster, configuration);
 }
 
 }  // namespace krigtune

@@ -6,13 +6,13 @@
 
 namespace krigtune {
 
-/// What the schedule reads from a configuration.
+/// What the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
   std::int64_t zero_stage = 0;
   std::int64_t micro_batch = 1;  ///< sequences per rank and micro-step
   std::int64_t micro_steps = 1;
-  std::int64_t reduce_bucket_elems = 500'000'000;  ///< DeepSpeed's default (docs/config-json)
-  std::int64_t allgather_bucket_elems = 500'000'000;
+  std::int64_t reduce_bucket_elems = 0;
+  std::int64_t allgather_bucket_elems = 0;
   bool overlap_comm = false;
 };
 

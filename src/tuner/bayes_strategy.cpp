@@ -1,4 +1,4 @@
-// Bayesian optimisation over the list of candidates.
+// Bayesian optimisation over a list of candidates.
 //
 //   no value yet, or fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
@@ -94,27 +94,26 @@ class BayesStrategy final : public Strategy {
       : objective_(session.objective),
         candidates_(candidates),
         seed_(seed),
-        spread_until_(kSpreadTrials + (session.baseline ? 1 : 0)) {
-    for (std::size_t i = 0; i < candidates.size(); ++i) memory_.push_back(candidates.memory_of(i));
-  }
+        spread_until_(kSpreadTrials + (session.baseline ? 1 : 0)) {}
 
   std::optional<Proposal> ask(const History& history) const override {
-    std::vector<bool> allowed = unseen(candidates_, history);
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
+    std::vector<bool> allowed = unseen(candidates_, *list, history);
     if (std::find(allowed.begin(), allowed.end(), true) == allowed.end()) return std::nullopt;
     TrialModel model(objective_, candidates_, history);
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
-    Eigen::VectorXd probability = Eigen::VectorXd::Ones(candidates_.points().size());
+    Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
     if (model.has_failures()) {
-      probability = model.probability(candidates_.points(), memory_);
+      probability = model.probability(list->points, list->memory);
       drop_unlikely(allowed, probability);
     }
     if (counted_trials(history) < spread_until_) {
-      return propose(candidates_, spread(history, allowed, rng), StrategyKind::kBayes);
+      return propose(*list, spread(history, list->points, allowed, rng), StrategyKind::kBayes);
     }
     if (!model.has_values()) {
-      return propose(candidates_, largest_or_draw(probability, allowed, rng), StrategyKind::kBayes);
+      return propose(*list, largest_or_draw(probability, allowed, rng), StrategyKind::kBayes);
     }
-    return improve(model, allowed, probability, rng);
+    return improve(model, *list, allowed, probability, rng);
   }
 
  private:
@@ -130,13 +129,13 @@ class BayesStrategy final : public Strategy {
 
   // The candidate farthest from everything asked (the first one: nearest to the middle), among a random half of those
   // allowed: the design depends on the seed, and no single far corner is in all of them.
-  std::size_t spread(const History& history, const std::vector<bool>& all_allowed, Rng& rng) const {
+  std::size_t spread(const History& history, const Points& points, const std::vector<bool>& all_allowed,
+                     Rng& rng) const {
     const std::vector<bool> allowed = random_half(all_allowed, rng);
     std::vector<Configuration> asked;
     for (const Trial& trial : history) {
       if (counts(trial)) asked.push_back(trial.proposal.configuration);
     }
-    const Points& points = candidates_.points();
     if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);
     const Points seen = candidates_.encode(asked);
     Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), std::numeric_limits<double>::max());
@@ -146,11 +145,11 @@ class BayesStrategy final : public Strategy {
     return largest_or_draw(nearest, allowed, rng);
   }
 
-  Proposal improve(TrialModel& model, const std::vector<bool>& allowed, const Eigen::VectorXd& probability,
-                   Rng& rng) const {
+  static Proposal improve(TrialModel& model, const CandidateList& list, const std::vector<bool>& allowed,
+                          const Eigen::VectorXd& probability, Rng& rng) {
     model.fit(rng);
     model.believe_pending();
-    const Prediction prediction = model.predict(candidates_.points());
+    const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
     // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
     const double unit = model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
@@ -168,7 +167,7 @@ class BayesStrategy final : public Strategy {
       best = score;
       chosen = i;
     }
-    Proposal proposal = propose(candidates_, chosen, StrategyKind::kBayes);
+    Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
     return proposal;
@@ -178,7 +177,6 @@ class BayesStrategy final : public Strategy {
   const Candidates& candidates_;
   std::uint64_t seed_;
   int spread_until_;
-  std::vector<std::optional<Bytes>> memory_;
 };
 
 }  // namespace

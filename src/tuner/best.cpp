@@ -10,6 +10,7 @@ namespace krigtune {
 namespace {
 
 constexpr double kNormal975 = 1.959963984540054;  // 97.5 % quantile of the standard normal
+constexpr double kWorthwhileGain = 1.01;          // of the rule "patience"
 
 }  // namespace
 
@@ -31,6 +32,22 @@ std::optional<Trial> reference_trial(const Objective& objective, const History& 
     if (!first_ok) first_ok = trial;
   }
   return first_ok;
+}
+
+int trials_without_gain(const Objective& objective, const History& history) {
+  std::optional<double> best;
+  int without = 0;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const std::optional<double> value = value_of(trial, objective);
+    if (value && (!best || gain_over(objective, *value, *best) > kWorthwhileGain)) {
+      best = value;
+      without = 0;
+    } else if (best) {
+      ++without;
+    }
+  }
+  return without;
 }
 
 double gain_over(const Objective& objective, double value, double reference) {

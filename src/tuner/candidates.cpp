@@ -1,42 +1,77 @@
 #include "krigtune/tuner/candidates.h"
 
-#include <fmt/format.h>
-
-#include "krigtune/core/error.h"
+#include "candidate_list.h"
 
 namespace krigtune {
 namespace {
 
 // Acquisition is evaluated on every candidate: beyond this a suggestion would take seconds.
-constexpr std::int64_t kMostConfigurations = 1'000'000;
+constexpr std::int64_t kMostListed = 1'000'000;
+// Planning takes a fraction of a millisecond for small models, several for large ones: a minute or two at most.
+constexpr std::int64_t kMostPlanned = 50'000;
+constexpr int kDraws = 100'000;
+constexpr int kPlannedDraws = 5'000;
+
+bool can_be_listed(const Space& space, std::int64_t most) {
+  if (!space.listable()) return false;
+  if (space.lattice_count() <= most) return true;
+  std::int64_t count = 0;
+  space.for_each([&](const Configuration&) { return ++count <= most; });
+  return count <= most;
+}
 
 }  // namespace
 
 Candidates::Candidates(const Session& session, const MemoryFilter& filter)
-    : filter_(filter), encoder_(session.space), columns_(session.space.columns()) {
-  session.space.for_each([&](const Configuration& configuration) {
-    if (++space_count_ > kMostConfigurations) {
-      throw UserError(fmt::format("the space has more than {} configurations", kMostConfigurations),
-                      "give its ranges fewer values: \"steps\"");
-    }
-    const std::optional<MemoryCheck> memory = filter.check(configuration);
-    if (memory && memory->verdict.verdict == Verdict::kTooLarge) return true;
-    index_.emplace(key(configuration), configurations_.size());
-    configurations_.push_back(configuration);
-    memory_.push_back(memory ? std::optional(memory->verdict.predicted) : std::nullopt);
+    : filter_(filter),
+      objective_(session.objective),
+      space_(session.space),
+      encoder_(session.space),
+      columns_(session.space.columns()) {
+  if (!can_be_listed(space_, filter.knows_memory() ? kMostPlanned : kMostListed)) return;
+  ListBuilder list(*this);
+  space_.for_each([&](const Configuration& configuration) {
+    ++space_count_;
+    list.add(configuration);
     return true;
   });
-  points_ = encode(configurations_);
+  all_ = std::make_shared<const CandidateList>(list.finish());
+}
+
+bool Candidates::empty() const {
+  if (listed()) return size() == 0;
+  Rng rng(0, 0);
+  return space_.is_empty() || !draw(rng, [](const Configuration&) { return false; });
+}
+
+std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<Trial>& history, std::uint64_t seed) const {
+  if (listed()) return all_;
+  return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
+}
+
+std::optional<Configuration> Candidates::draw(Rng& rng,
+                                              const std::function<bool(const Configuration&)>& is_asked) const {
+  const int draws = filter_.knows_memory() ? kPlannedDraws : kDraws;
+  for (int i = 0; i < draws; ++i) {
+    Configuration configuration = space_.sample(rng);
+    if (!is_asked(configuration) && filter_.may_fit(configuration)) return configuration;
+  }
+  return std::nullopt;
+}
+
+bool Candidates::contains(const Configuration& configuration) const {
+  if (listed()) return all_->index.count(key(configuration)) > 0;
+  return space_.contains(configuration) && filter_.may_fit(configuration);
+}
+
+std::optional<std::int64_t> Candidates::space_count() const {
+  if (listed()) return space_count_;
+  return space_.listable() ? std::optional(space_.count()) : std::nullopt;
 }
 
 std::optional<Bytes> Candidates::memory_of(const Configuration& configuration) const {
   const std::optional<MemoryCheck> memory = filter_.check(configuration);
   return memory ? std::optional(memory->verdict.predicted) : std::nullopt;
-}
-
-std::optional<std::size_t> Candidates::find(const Configuration& configuration) const {
-  const auto found = index_.find(key(configuration));
-  return found == index_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Points Candidates::encode(const std::vector<Configuration>& configurations) const {

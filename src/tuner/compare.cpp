@@ -30,7 +30,7 @@ std::vector<RunKey> runs_of(const Session& session, const CompareOptions& option
 std::vector<ComparedTrial> run_once(const Session& session, const Candidates& candidates, const RunKey& key, int trials,
                                     Runner& runner, const Clock& clock) {
   const auto strategy = make_strategy(key.strategy, session, candidates, {key.seed, trials});
-  Tuner tuner(session, candidates, *strategy, clock);
+  Tuner tuner({session, candidates, *strategy, clock});
   std::vector<ComparedTrial> rows;
   while (static_cast<int>(rows.size()) < trials) {
     const std::optional<Trial> trial = tuner.ask();

@@ -2,13 +2,18 @@
 // given to the parameter that has fewest, in the session's order, for as long as the grid's configurations are no more
 // than the budget: the result is a sub-grid to which no parameter could add a value.
 #include <algorithm>
+#include <limits>
 #include <numeric>
-#include <set>
+#include <unordered_set>
 
+#include "candidate_list.h"
 #include "strategies.h"
 
 namespace krigtune {
 namespace {
+
+// Points of a sub-grid that are looked at: where hardly any is a configuration, the grid grows no further.
+constexpr std::size_t kMostVisited = 20'000;
 
 // `count` of the positions 0 ... size - 1, evenly; a single one is the middle.
 std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
@@ -20,82 +25,111 @@ std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
   return positions;
 }
 
-// Candidates that the sub-grid's points mean; points that are no candidates are left out. Stops beyond `most`.
+std::vector<Value> even_values(const Parameter& parameter, std::size_t count) {
+  std::vector<Value> values;
+  if (!parameter.continuous()) {
+    for (const std::size_t position : even_positions(parameter.values.size(), count)) {
+      values.push_back(parameter.values[position]);
+    }
+    return values;
+  }
+  const auto [min, max] = *parameter.range;
+  for (std::size_t j = 0; j < count; ++j) {
+    const double fraction = count == 1 ? 0.5 : static_cast<double>(j) / static_cast<double>(count - 1);
+    values.emplace_back(j > 0 && j + 1 == count ? max : between(parameter, min, max, fraction));  // the end is exact
+  }
+  return values;
+}
+
+// Candidates that the sub-grid's points mean, each once; points that are no candidates are left out.
 class SubGrid {
  public:
-  SubGrid(const Space& space, const Candidates& candidates) : space_(space), candidates_(candidates) {}
+  explicit SubGrid(const Candidates& candidates) : candidates_(candidates) {}
 
-  std::set<std::size_t> members(const std::vector<std::size_t>& counts, std::size_t most) const {
-    std::set<std::size_t> found;
+  /// Stops beyond `most`.
+  std::vector<Configuration> members(const std::vector<std::size_t>& counts, std::size_t most) {
+    found_.clear();
+    keys_.clear();
+    most_ = most;
+    values_.clear();
+    const std::vector<Parameter>& parameters = candidates_.space().parameters();
+    for (std::size_t i = 0; i < counts.size(); ++i) values_.push_back(even_values(parameters[i], counts[i]));
     Configuration point;
-    visit(counts, 0, point, found, most);
-    return found;
+    visit(0, point);
+    return found_;
   }
 
  private:
-  void visit(const std::vector<std::size_t>& counts, std::size_t depth, Configuration& point,
-             std::set<std::size_t>& found, std::size_t most) const {
-    if (found.size() > most) return;
-    if (depth == counts.size()) {
+  void visit(std::size_t depth, Configuration& point) {
+    if (found_.size() > most_) return;
+    const Space& space = candidates_.space();
+    if (depth == values_.size()) {
       Configuration completed = point;
-      if (space_.complete(completed) != Exclusion::kNone) return;
-      if (const auto index = candidates_.find(completed)) found.insert(*index);
+      if (space.complete(completed) != Exclusion::kNone || !candidates_.contains(completed)) return;
+      if (keys_.insert(candidates_.key(completed)).second) found_.push_back(completed);
       return;
     }
-    const Parameter& parameter = space_.parameters()[depth];
-    for (const std::size_t position : even_positions(parameter.values.size(), counts[depth])) {
-      point.set(parameter.name, parameter.values[position]);
-      visit(counts, depth + 1, point, found, most);
+    for (const Value& value : values_[depth]) {
+      point.set(space.parameters()[depth].name, value);
+      visit(depth + 1, point);
     }
   }
 
-  const Space& space_;
   const Candidates& candidates_;
+  std::size_t most_ = 0;
+  std::vector<std::vector<Value>> values_;
+  std::vector<Configuration> found_;
+  std::unordered_set<std::string> keys_;
 };
 
-std::vector<std::size_t> all_of(const Candidates& candidates) {
-  std::vector<std::size_t> all(candidates.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  return all;
+bool is_walkable(const std::vector<std::size_t>& counts) {
+  std::size_t product = 1;
+  for (const std::size_t count : counts) {
+    product *= count;
+    if (product > kMostVisited) return false;
+  }
+  return true;
 }
 
-std::vector<std::size_t> largest_within(const Space& space, const Candidates& candidates, std::size_t budget) {
-  if (candidates.size() <= budget) return all_of(candidates);
-  const SubGrid grid(space, candidates);
-  const std::vector<Parameter>& parameters = space.parameters();
+// In lattice order.
+std::vector<Configuration> largest_within(const Candidates& candidates, std::size_t budget) {
+  SubGrid grid(candidates);
+  const std::vector<Parameter>& parameters = candidates.space().parameters();
   std::vector<std::size_t> counts(parameters.size(), 1);
   std::vector<bool> growing(parameters.size(), true);
-  std::set<std::size_t> members = grid.members(counts, budget);
+  std::vector<Configuration> members = grid.members(counts, budget);
   while (true) {
     std::size_t next = parameters.size();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      growing[i] = growing[i] && counts[i] < parameters[i].values.size();
+      growing[i] = growing[i] && (parameters[i].continuous() || counts[i] < parameters[i].values.size());
       if (growing[i] && (next == parameters.size() || counts[i] < counts[next])) next = i;
     }
     if (next == parameters.size()) break;
     ++counts[next];
-    const std::set<std::size_t> larger = grid.members(counts, budget);
-    if (larger.size() <= budget) {
-      members = larger;
+    std::vector<Configuration> larger;
+    growing[next] = is_walkable(counts) && (larger = grid.members(counts, budget)).size() <= budget;
+    if (growing[next]) {
+      members = std::move(larger);
     } else {
       --counts[next];
-      growing[next] = false;
     }
   }
-  return {members.begin(), members.end()};
+  sort_in_lattice_order(candidates.space(), members);
+  return members;
 }
 
 /// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and when that is used up the other
 /// candidates, shuffled too; or the full factorial as the session writes it.
-class GridStrategy final : public Strategy {
+class ListedGrid final : public Strategy {
  public:
-  GridStrategy(const Candidates& candidates, std::vector<std::size_t> order)
+  ListedGrid(const Candidates& candidates, std::vector<std::size_t> order)
       : candidates_(candidates), order_(std::move(order)) {}
 
   std::optional<Proposal> ask(const History& history) const override {
-    const std::vector<bool> open = unseen(candidates_, history);
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, 0);
+    const std::vector<bool> open = unseen(candidates_, *list, history);
     for (const std::size_t index : order_) {
-      if (open[index]) return propose(candidates_, index, StrategyKind::kGrid);
+      if (open[index]) return propose(*list, index, StrategyKind::kGrid);
     }
     return std::nullopt;
   }
@@ -105,25 +139,87 @@ class GridStrategy final : public Strategy {
   std::vector<std::size_t> order_;
 };
 
+/// The same over a space without a list: after the sub-grid, configurations drawn at random.
+class DrawnGrid final : public Strategy {
+ public:
+  DrawnGrid(const Candidates& candidates, std::vector<Configuration> order, std::uint64_t seed)
+      : candidates_(candidates), order_(std::move(order)), seed_(seed) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
+    for (const Configuration& configuration : order_) {
+      if (asked.count(candidates_.key(configuration)) == 0) {
+        return propose(candidates_, configuration, StrategyKind::kGrid);
+      }
+    }
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    return propose_drawn(candidates_, history, rng, StrategyKind::kGrid);
+  }
+
+ private:
+  const Candidates& candidates_;
+  std::vector<Configuration> order_;
+  std::uint64_t seed_;
+};
+
+/// The full factorial of a space that is too large for a list.
+class WalkedGrid final : public Strategy {
+ public:
+  explicit WalkedGrid(const Candidates& candidates) : candidates_(candidates) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
+    std::optional<Proposal> proposal;
+    candidates_.space().for_each([&](const Configuration& configuration) {
+      if (asked.count(candidates_.key(configuration)) > 0 || !candidates_.filter().may_fit(configuration)) return true;
+      proposal = propose(candidates_, configuration, StrategyKind::kGrid);
+      return false;
+    });
+    return proposal;
+  }
+
+ private:
+  const Candidates& candidates_;
+};
+
+std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder grid_order,
+                                      const StrategyOptions& options) {
+  std::vector<std::size_t> all(candidates.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (grid_order == GridOrder::kSession) return all;
+  const auto budget = static_cast<std::size_t>(std::max(options.trials, 1));
+  std::vector<std::size_t> order;
+  if (candidates.size() <= budget) {
+    order = all;
+  } else {
+    const std::shared_ptr<const CandidateList> list = candidates.to_score({}, options.seed);
+    for (const Configuration& configuration : largest_within(candidates, budget)) {
+      order.push_back(list->index.at(candidates.key(configuration)));
+    }
+  }
+  std::vector<bool> is_in_order(candidates.size(), false);
+  for (const std::size_t index : order) is_in_order[index] = true;
+  std::vector<std::size_t> rest;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest), [&](std::size_t i) { return !is_in_order[i]; });
+  Rng rng(options.seed, 0);
+  rng.shuffle(order);
+  rng.shuffle(rest);
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
+}
+
 }  // namespace
 
 std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates,
                                     const StrategyOptions& options) {
-  std::vector<std::size_t> order;
-  std::vector<bool> listed(candidates.size(), false);
+  if (candidates.listed()) {
+    return std::make_unique<ListedGrid>(candidates, listed_order(candidates, session.grid_order, options));
+  }
+  if (session.grid_order == GridOrder::kSession) return std::make_unique<WalkedGrid>(candidates);
+  std::vector<Configuration> order = largest_within(candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
   Rng rng(options.seed, 0);
-  if (session.grid_order == GridOrder::kSeed) {
-    order = largest_within(session.space, candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
-    for (const std::size_t index : order) listed[index] = true;
-    rng.shuffle(order);
-  }
-  std::vector<std::size_t> rest;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!listed[i]) rest.push_back(i);
-  }
-  if (session.grid_order == GridOrder::kSeed) rng.shuffle(rest);
-  order.insert(order.end(), rest.begin(), rest.end());
-  return std::make_unique<GridStrategy>(candidates, std::move(order));
+  rng.shuffle(order);
+  return std::make_unique<DrawnGrid>(candidates, std::move(order), options.seed);
 }
 
 }  // namespace krigtune

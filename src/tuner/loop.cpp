@@ -2,163 +2,131 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <future>
-
+#include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
-#include "krigtune/tuner/best.h"
+#include "krigtune/journal/claim.h"
 #include "krigtune/tuner/run_directory.h"
-#include "run_trial.h"
+#include "runner_pool.h"
+#include "stop_rules.h"
 
 namespace krigtune {
 namespace {
 
-constexpr double kSecondsPerHour = 3600.0;
-constexpr double kWorthwhileGain = 1.01;  // of the rule "patience"
-constexpr int kEnvironmentFailures = 3;   // in a row: nothing will run here
+bool leaves_files(RunnerKind kind) { return kind == RunnerKind::kBench || kind == RunnerKind::kCommand; }
 
-double hours_spent(const History& history) {
-  double seconds = 0.0;
-  for (const Trial& trial : history) seconds += trial.wall_s + trial.proposal.suggest_s;
-  return seconds / kSecondsPerHour;
-}
-
-// Closed trials since the best value last rose by more than 1 %; none before the first ok trial.
-int trials_without_gain(const Objective& objective, const History& history) {
-  std::optional<double> best;
-  int without = 0;
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial)) continue;
-    const std::optional<double> value = value_of(trial, objective);
-    if (value && (!best || gain_over(objective, *value, *best) > kWorthwhileGain)) {
-      best = value;
-      without = 0;
-    } else if (best) {
-      ++without;
-    }
-  }
-  return without;
-}
-
-const Failed* environment_failure(const Trial& trial) {
-  const auto* failed = trial.outcome ? std::get_if<Failed>(&*trial.outcome) : nullptr;
-  return failed != nullptr && failed->reason == FailureReason::kEnvironment ? failed : nullptr;
-}
-
-bool environment_lacks_something(const History& history) {
-  int in_a_row = 0;
-  for (auto trial = history.rbegin(); trial != history.rend() && environment_failure(*trial); ++trial) ++in_a_row;
-  return in_a_row >= kEnvironmentFailures;
-}
-
-/// One call of run_session.
+/// One call of run_session, from the journal's claim on.
 class Run {
  public:
-  Run(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
-      const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock, Observer& observer,
-      const std::atomic<bool>& stop)
+  Run(const Session& session, const Candidates& candidates, const std::filesystem::path& directory,
+      const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
+      RunnerPool& runners)
       : session_(session),
-        candidates_(candidates),
-        runner_(make_runner()),
         directory_(directory),
         clock_(clock),
         observer_(observer),
         stop_(stop),
+        runners_(runners),
+        claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
-        strategy_(make_strategy(session, candidates, options)),
-        tuner_(session, candidates, *strategy_, clock, recovered(journal_, clock)) {}
+        strategy_(
+            make_strategy(options.loop.strategy, session, candidates, {options.loop.seed, session.budget.trials})),
+        proposer_(session, candidates, *strategy_, clock, options.tries) {
+    close_trials_of_the_dead();
+  }
 
   RunResult until_it_ends() {
-    observer_.resumed(tuner_.history());
+    observer_.resumed(journal_.trials());
+    std::optional<EndReason> reason;
+    while (true) {
+      journal_.refresh();
+      if (!reason) reason = reason_to_end();
+      while (!reason && may_begin()) {
+        if (begin_one()) continue;
+        if (runners_.running().empty()) reason = EndReason::kExhausted;
+        break;
+      }
+      if (runners_.running().empty() && reason) break;
+      wait_for_one();
+    }
     RunResult result;
-    std::optional<EndReason> reason = reason_to_end(0);
-    while (!reason) {
-      const std::optional<Trial> trial = tuner_.ask();
-      if (trial) run(*trial);
-      if (trial) ++result.trials_now;
-      reason = trial ? reason_to_end(result.trials_now) : EndReason::kExhausted;
-    }
     result.reason = *reason;
-    result.history = tuner_.history();
-    if (result.reason == EndReason::kEnvironment) {
-      result.detail = environment_failure(result.history.back())->last_lines;
-    }
+    result.history = journal_.trials();
+    result.trials_now = trials_now_;
+    if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
     return result;
   }
 
  private:
-  static std::unique_ptr<Strategy> make_strategy(const Session& session, const Candidates& candidates,
-                                                 const LoopOptions& options) {
-    const StrategyOptions for_strategy{options.seed, session.budget.trials};
-    return krigtune::make_strategy(options.strategy, session, candidates, for_strategy);
-  }
-
-  // What the journal holds, the trials of a process that died closed.
-  static const History& recovered(Journal& journal, const Clock& clock) {
-    for (std::size_t i = 0; i < journal.trials().size(); ++i) {
-      const Trial& trial = journal.trials()[i];
-      if (!trial.outcome) journal.end(trial.number, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, clock.unix_us());
+  void close_trials_of_the_dead() {
+    const std::size_t count = journal_.trials().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Trial& trial = journal_.trials()[i];
+      if (trial.outcome || trial.waiting || trial.proposal.asker != Asker::kTune) continue;
+      journal_.end(trial.number, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
     }
-    return journal.trials();
   }
 
-  std::optional<EndReason> reason_to_end(int trials_now) const {
-    const History& history = tuner_.history();
-    const Budget& budget = session_.budget;
-    if (stop_ || (trials_now > 0 && is_interrupted(history.back()))) return EndReason::kInterrupted;
-    if (trials_now > 0 && environment_lacks_something(history)) return EndReason::kEnvironment;
-    if (counted_trials(history) >= budget.trials) return EndReason::kTrials;
-    if (budget.hours && hours_spent(history) >= *budget.hours) return EndReason::kHours;
-    if (budget.patience && trials_without_gain(session_.objective, history) >= *budget.patience) {
-      return EndReason::kPatience;
+  std::optional<EndReason> reason_to_end() const {
+    if (stop_ || was_interrupted_) return EndReason::kInterrupted;
+    if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
+    return budget_is_spent(session_, journal_.trials());
+  }
+
+  // What runs counts once it is closed: no more are begun than the budget has left for them.
+  bool may_begin() const {
+    const int running = static_cast<int>(runners_.running().size());
+    return !stop_ && runners_.has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
+  }
+
+  // False: nothing is left to ask.
+  bool begin_one() {
+    std::optional<int> number;
+    while (!number) {
+      const std::optional<Proposal> proposal = proposer_.next(journal_.trials());
+      if (!proposal) return false;
+      // Empty when somebody asked in between: then the question is asked anew, on what is known now.
+      number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
     }
-    return std::nullopt;
+    const Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
+    observer_.trial_begins(trial, journal_.trials());
+    runners_.start(trial, make_trial_directory(trial));
+    return true;
   }
 
-  void run(Trial trial) {
-    const std::int64_t started_us = clock_.unix_us();
-    journal_.begin(trial.proposal, started_us, tuner_.history().size() - 1);
-    trial.started_at = local_iso_time(started_us);
-    tuner_.set_started(trial.number, trial.started_at);
-    observer_.trial_begins(trial, tuner_.history());
-    const double begun_s = clock_.now_s();
-    const Outcome outcome = outcome_of(trial);
-    const double wall_s = clock_.now_s() - begun_s;
-    journal_.end(trial.number, outcome, wall_s, clock_.unix_us());
-    tuner_.tell(trial.number, outcome, wall_s);
-    observer_.trial_ended(tuner_.history().back(), tuner_.history());
-  }
-
-  // The runner has a thread of its own, so that the observer hears from this one while it works.
-  Outcome outcome_of(const Trial& trial) {
-    const std::filesystem::path trial_directory = make_trial_directory(trial);
-    auto running = std::async(std::launch::async, [&] {
-      return run_trial(candidates_.filter(), *runner_, trial.proposal.configuration, trial_directory);
-    });
-    constexpr std::chrono::milliseconds kTick{200};
-    while (running.wait_for(kTick) != std::future_status::ready) observer_.waiting(trial);
-    return running.get();
+  void wait_for_one() {
+    const std::optional<FinishedTrial> finished = runners_.wait();
+    if (!finished) {
+      for (const Trial& trial : runners_.running()) observer_.waiting(trial);
+      return;
+    }
+    // Where somebody told the trial by hand, theirs is what counts.
+    journal_.end(finished->number, finished->outcome, finished->wall_s, clock_.unix_us());
+    ++trials_now_;
+    const Trial closed = journal_.trials()[static_cast<std::size_t>(finished->number)];
+    was_interrupted_ = was_interrupted_ || is_interrupted(closed);
+    observer_.trial_ended(closed, journal_.trials());
   }
 
   std::filesystem::path make_trial_directory(const Trial& trial) const {
-    if (session_.runner.kind == RunnerKind::kReplay) return directory_;
+    if (!leaves_files(session_.runner.kind)) return directory_;
     std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
     make_writable_directory(path);
     return path;
   }
 
   const Session& session_;
-  const Candidates& candidates_;
-  std::unique_ptr<Runner> runner_;
   const std::filesystem::path& directory_;
   const Clock& clock_;
   Observer& observer_;
   const std::atomic<bool>& stop_;
+  RunnerPool& runners_;
+  TunerClaim claim_;
   Journal journal_;
   std::unique_ptr<Strategy> strategy_;
-  Tuner tuner_;
+  Proposer proposer_;
+  int trials_now_ = 0;
+  bool was_interrupted_ = false;
 };
 
 }  // namespace
@@ -197,15 +165,22 @@ std::string trial_folder(const Trial& trial) {
 RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
                       const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop) {
+  if (session.runner.kind == RunnerKind::kNone) {
+    const std::string source = session.file.empty() ? "the session" : session.file.string();
+    throw UserError(source + ": /runner: nobody runs the trials",
+                    "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");
+  }
   check_same_run(directory, session, options.loop);
-  if (candidates.size() == 0) {
+  if (candidates.empty()) {
     RunResult result;
     result.reason = EndReason::kNothingFits;
     return result;
   }
+  // What the runners lack must show before anything is made.
+  RunnerPool runners(make_runner, options.jobs, candidates.filter(), clock);
   make_writable_directory(directory);
-  // The journal first: it refuses a directory in which another krigtune is at work.
-  Run run(session, candidates, make_runner, directory, options.loop, clock, observer, stop);
+  // The journal's claim first: it refuses a directory in which another tune is at work.
+  Run run(session, candidates, directory, options, clock, observer, stop, runners);
   write_atomically(session_path(directory), run_record(session, options.loop).dump(2) + "\n");
   return run.until_it_ends();
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <unordered_set>
 
+#include "candidate_list.h"
 #include "krigtune/core/error.h"
 #include "trial_model.h"
 
@@ -13,7 +15,11 @@ namespace krigtune {
 namespace {
 
 constexpr std::int64_t kMostRows = 1'000'000;
+constexpr std::int64_t kMostWalked = 10'000'000;  // about ten seconds
 constexpr std::size_t kBlock = 4096;
+constexpr std::size_t kDrawsPerRow = 20;
+constexpr std::size_t kFewestDraws = 100'000;
+constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // no trial's
 constexpr double kNormal975 = 1.959963984540054;
 
 struct Observed {
@@ -98,7 +104,7 @@ class Predictor {
 class Selection {
  public:
   Selection(std::int64_t count, const PredictOptions& options)
-      : left_(count), wanted_(options.sample.value_or(count)), rng_(options.seed, kStream) {}
+      : left_(count), wanted_(options.sample.value_or(count)), rng_(options.seed, kSampleStream) {}
 
   bool take() {
     const bool taken = wanted_ > 0 && rng_.uniform() * static_cast<double>(left_) < static_cast<double>(wanted_);
@@ -108,19 +114,48 @@ class Selection {
   }
 
  private:
-  static constexpr std::uint64_t kStream = ~std::uint64_t{0};  // no trial's
   std::int64_t left_;
   std::int64_t wanted_;
   Rng rng_;
 };
 
-std::int64_t matching_count(const Space& space, const Space::Predicate& where) {
+// Empty: too many to walk through, or not to be listed at all.
+std::optional<std::int64_t> matching_count(const Space& space, const Space::Predicate& where) {
+  if (!space.listable()) return std::nullopt;
+  std::int64_t walked = 0;
   std::int64_t count = 0;
   space.for_each([&](const Configuration& configuration) {
     if (!where || where(configuration)) ++count;
-    return true;
+    return ++walked <= kMostWalked;
   });
-  return count;
+  return walked <= kMostWalked ? std::optional(count) : std::nullopt;
+}
+
+// Without replacement, in lattice order; fewer where so many are hardly to be found.
+std::vector<Configuration> drawn(const Candidates& candidates, const PredictOptions& options) {
+  if (*options.sample > kMostRows) {
+    throw UserError(fmt::format("a sample of {} is more than {}", *options.sample, kMostRows), "ask for fewer");
+  }
+  const auto wanted = static_cast<std::size_t>(*options.sample);
+  const std::size_t most_draws = kDrawsPerRow * wanted + kFewestDraws;
+  Rng rng(options.seed, kSampleStream);
+  std::unordered_set<std::string> keys;
+  std::vector<Configuration> configurations;
+  for (std::size_t i = 0; i < most_draws && configurations.size() < wanted; ++i) {
+    Configuration configuration = candidates.space().sample(rng);
+    if (options.where && !options.where(configuration)) continue;
+    if (keys.insert(candidates.key(configuration)).second) configurations.push_back(std::move(configuration));
+  }
+  sort_in_lattice_order(candidates.space(), configurations);
+  return configurations;
+}
+
+[[noreturn]] void refuse_whole(std::optional<std::int64_t> count, const Space& space) {
+  const std::string what = count              ? fmt::format("{} configurations are more than {}", *count, kMostRows)
+                           : space.listable() ? fmt::format("the space has more than {} configurations", kMostWalked)
+                                              : "a space with real ranges has no end of configurations";
+  throw UserError(what, count ? "choose some with --where, or so many at random with --sample"
+                              : "choose so many at random with --sample");
 }
 
 }  // namespace
@@ -128,26 +163,29 @@ std::int64_t matching_count(const Space& space, const Space::Predicate& where) {
 void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
                          const History& history, const PredictOptions& options,
                          const std::function<void(const PredictionRow&)>& visit) {
-  const std::int64_t count = matching_count(session.space, options.where);
-  if (count > kMostRows && !options.sample) {
-    throw UserError(fmt::format("{} configurations are more than {}", count, kMostRows),
-                    "choose some with --where, or so many at random with --sample");
-  }
+  const std::optional<std::int64_t> count = matching_count(session.space, options.where);
+  if (!options.sample && (!count || *count > kMostRows)) refuse_whole(count, session.space);
   const Predictor predictor(session, filter, candidates, history, options.seed);
-  Selection selection(count, options);
   std::vector<PredictionRow> rows;
   const auto flush = [&] {
     predictor.fill(rows);
     std::for_each(rows.begin(), rows.end(), visit);
     rows.clear();
   };
-  session.space.for_each([&](const Configuration& configuration) {
-    if (options.where && !options.where(configuration)) return true;
-    if (!selection.take()) return true;
+  const auto add = [&](const Configuration& configuration) {
     rows.emplace_back().configuration = configuration;
     if (rows.size() == kBlock) flush();
-    return true;
-  });
+  };
+  if (count) {
+    Selection selection(*count, options);
+    session.space.for_each([&](const Configuration& configuration) {
+      if ((!options.where || options.where(configuration)) && selection.take()) add(configuration);
+      return true;
+    });
+  } else {
+    const std::vector<Configuration> configurations = drawn(candidates, options);
+    std::for_each(configurations.begin(), configurations.end(), add);
+  }
   if (!rows.empty()) flush();
 }
 

@@ -1,3 +1,4 @@
+#include "candidate_list.h"
 #include "strategies.h"
 
 namespace krigtune {
@@ -9,14 +10,16 @@ class RandomStrategy final : public Strategy {
   RandomStrategy(const Candidates& candidates, std::uint64_t seed) : candidates_(candidates), seed_(seed) {}
 
   std::optional<Proposal> ask(const History& history) const override {
-    const std::vector<bool> open = unseen(candidates_, history);
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    if (!candidates_.listed()) return propose_drawn(candidates_, history, rng, StrategyKind::kRandom);
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
+    const std::vector<bool> open = unseen(candidates_, *list, history);
     std::vector<std::size_t> left;
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (open[i]) left.push_back(i);
     }
     if (left.empty()) return std::nullopt;
-    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
-    return propose(candidates_, left[rng.below(left.size())], StrategyKind::kRandom);
+    return propose(*list, left[rng.below(left.size())], StrategyKind::kRandom);
   }
 
  private:

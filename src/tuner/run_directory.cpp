@@ -30,13 +30,17 @@ Json comparable(Json record) {
   record.erase("schema_version");
   record.erase("krigtune_version");
   record.erase("budget");
-  if (record.contains("runner")) record["runner"].erase("timeout_s");
+  if (!record.contains("runner")) return record;
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
   return record;
 }
 
+// Left out, null and empty are the same: an older version did not write what it did not know.
+bool is_nothing(const Json& json) { return json.is_null() || (json.is_structured() && json.empty()); }
+
 // "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
 void add_differences(const Json& before, const Json& now, const std::string& pointer, std::vector<std::string>& list) {
-  if (before == now) return;
+  if (before == now || (is_nothing(before) && is_nothing(now))) return;
   if (!before.is_object() || !now.is_object()) {
     list.push_back(fmt::format("{} was {}, now {}", pointer, before.dump(), now.dump()));
     return;

@@ -2,31 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
+#include "krigtune/core/csv.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
 #include "session_blocks.h"
 
 namespace krigtune {
 namespace {
-
-JobFacts job_facts(const Session& session) {
-  JobFacts facts;
-  facts.ranks = session.cluster.ranks();
-  facts.well_known = session.workload.has_value();
-  if (session.workload) {
-    facts.train_batch_size = session.workload->train_batch_size;
-    facts.parameter_count = parameter_count(session.workload->model);
-  }
-  return facts;
-}
-
-// Keys of the format that this version does not act on: better refused than ignored.
-void refuse_unbuilt(JsonObject& root) {
-  const Json* constraints = root.find("constraints");
-  if (constraints != nullptr && !constraints->empty()) {
-    root.fail("constraints", "constraints are not supported yet", "leave it out");
-  }
-}
 
 void read_workload_side(Session& session, JsonObject& root) {
   const std::string& source = root.source();
@@ -34,21 +19,14 @@ void read_workload_side(Session& session, JsonObject& root) {
   const Json* cluster = root.find("cluster");
   session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster");
   if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
-  std::vector<Parameter> parameters = read_parameters(root.require("space"), source, "/space");
-  try {
-    session.space = Space(std::move(parameters), job_facts(session));
-  } catch (const UserError& error) {
-    root.fail("space", error.what(), "");
-  }
 }
 
-std::string exclusions_text(const Space& space) {
-  std::vector<std::string> reasons;
-  for (const ExclusionCount& excluded : space.exclusions()) {
-    if (excluded.reason != Exclusion::kNone && excluded.count > 0)
-      reasons.push_back(fmt::format("{} ({})", to_string(excluded.reason), excluded.count));
-  }
-  return join(reasons, ", ");
+// Without the block: krigtune-bench trains the workload; where there is none, the user runs the trials.
+RunnerSpec read_runner_or_default(const Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
+  if (const Json* block = root.find("runner")) return read_runner(*block, root.source(), "/runner", base_dir);
+  RunnerSpec spec;
+  spec.kind = session.workload ? RunnerKind::kBench : RunnerKind::kNone;
+  return spec;
 }
 
 void set_table(Session& session) {
@@ -60,9 +38,37 @@ void set_table(Session& session) {
       [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
 }
 
+// The space with the values that the table holds in place of real ranges.
+Space listed_space(const Space& space, const std::filesystem::path& trials_csv) {
+  if (space.listable()) return space;
+  const CsvTable table = parse_csv(read_text(trials_csv), trials_csv.string());
+  std::vector<Parameter> parameters = space.parameters();
+  for (Parameter& parameter : parameters) {
+    if (!parameter.continuous()) continue;
+    const int column = table.column(parameter.name);
+    std::set<double> numbers;
+    for (const std::vector<std::string>& row : table.rows) {
+      const Value value = value_from_text(column < 0 ? "" : row[static_cast<std::size_t>(column)]);
+      if (is_number(value)) numbers.insert(as_number(value));
+    }
+    if (numbers.empty()) {
+      throw UserError(fmt::format("{}: no row has a value of '{}'", trials_csv.string(), parameter.name),
+                      "give the directory of a run of this session");
+    }
+    parameter.range.reset();
+    parameter.values.assign(numbers.begin(), numbers.end());
+  }
+  return {parameters, space.facts(), space.constraints()};
+}
+
 void prepare_replay(Session& session, const JsonObject& root) {
+  for (const Parameter& parameter : session.space.parameters()) {
+    if (!parameter.continuous()) continue;
+    root.fail("space/" + parameter.name, "a table has no row for every real number", "list the table's values");
+  }
+  refuse_empty_space(session.space, root);
   set_table(session);
-  if (session.space.count() == 0) {
+  if (session.space.is_empty()) {
     root.fail(
         "runner/table",
         fmt::format("no row of {} is a configuration of the space", session.runner.replay.table.filename().string()),
@@ -80,32 +86,45 @@ void prepare_replay(Session& session, const JsonObject& root) {
 void prepare_bench(Session& session, const JsonObject& root) {
   if (!session.workload) root.fail("workload", "is missing: the runner bench trains it", "add it");
   check_planned_parameters(session, root);
-  if (session.space.count() == 0) {
-    root.fail("space", "no configuration is left: " + exclusions_text(session.space),
-              "choose micro-batches whose product with the ranks divides train_batch_size");
-  }
+  refuse_empty_space(session.space, root);
   // The plan is exact to the byte, so nothing is held in reserve.
   session.usable_per_rank = memory_limit_per_rank(session.memory, session.cluster);
+}
+
+void prepare(Session& session, const JsonObject& root) {
+  switch (session.runner.kind) {
+    case RunnerKind::kReplay:
+      return prepare_replay(session, root);
+    case RunnerKind::kBench:
+      return prepare_bench(session, root);
+    case RunnerKind::kCommand:
+    case RunnerKind::kNone:
+      return refuse_empty_space(session.space, root);
+  }
+}
+
+void check_grid(const Session& session, const JsonObject& root) {
+  if (session.grid_order != GridOrder::kSession || session.space.listable()) return;
+  root.fail("grid/order", "the full factorial of a real range has no end",
+            "give the range \"steps\", or write \"seed\"");
 }
 
 }  // namespace
 
 Session read_session(const Json& json, const std::string& source, const std::filesystem::path& base_dir) {
   JsonObject root(json, source, "");
-  refuse_unbuilt(root);
+  root.text("$schema", "");  // for editors
   Session session;
   read_workload_side(session, root);
-  if (const Json* block = root.find("runner")) session.runner = read_runner(*block, source, "/runner", base_dir);
+  read_space(session, root);
+  session.runner = read_runner_or_default(session, root, base_dir);
   session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid_order = read_grid(root.find("grid"), source, "/grid");
   root.find("baseline");
   root.finish();
-  if (session.runner.kind == RunnerKind::kReplay) {
-    prepare_replay(session, root);
-  } else {
-    prepare_bench(session, root);
-  }
+  prepare(session, root);
+  check_grid(session, root);
   read_baseline(session, root);
   return session;
 }
@@ -123,6 +142,8 @@ Json resolved(const Session& session) {
   json["cluster"] = to_json(session.cluster);
   json["space"] = Json::object();
   for (const Parameter& parameter : session.space.parameters()) json["space"][parameter.name] = to_json(parameter);
+  json["constraints"] = Json::array();
+  for (const Expression& constraint : session.space.constraints()) json["constraints"].push_back(constraint.text());
   json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
   json["objective"] = {{"metric", session.objective.metric},
                        {"direction", session.objective.maximize ? "maximize" : "minimize"}};
@@ -130,6 +151,7 @@ Json resolved(const Session& session) {
   const Budget& budget = session.budget;
   json["budget"] = {{"trials", budget.trials},
                     {"hours", budget.hours ? json_number(*budget.hours) : Json(nullptr)},
+                    {"gpu_hours", budget.gpu_hours ? json_number(*budget.gpu_hours) : Json(nullptr)},
                     {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)}};
   json["grid"] = {{"order", to_string(session.grid_order)}};
   json["memory"] = to_json(session.memory);
@@ -138,6 +160,7 @@ Json resolved(const Session& session) {
 
 Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv) {
   Session recorded = session;
+  recorded.space = listed_space(session.space, trials_csv);
   recorded.runner = RunnerSpec{};
   recorded.runner.kind = RunnerKind::kReplay;
   recorded.runner.replay.table = std::filesystem::absolute(trials_csv);
@@ -147,7 +170,7 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   recorded.baseline.reset();
   recorded.usable_per_rank.reset();
   set_table(recorded);
-  if (recorded.space.count() == 0) {
+  if (recorded.space.is_empty()) {
     throw UserError(fmt::format("{}: no row is a configuration of the session's space", trials_csv.string()),
                     "give the directory of a run of this session");
   }

@@ -1,10 +1,11 @@
+// Configurations that the user gives: the baseline, and guesses. What they leave out is filled in.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/space/well_known.h"
 #include "session_blocks.h"
 
 namespace krigtune {
@@ -12,40 +13,10 @@ namespace {
 
 constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
-// What build_plan reads of a configuration.
-const std::vector<std::string>& planned_names() {
-  static const std::vector<std::string> kNames{"zero_stage",         "micro_batch",           kAccumulation,
-                                               "reduce_bucket_size", "allgather_bucket_size", "overlap_comm"};
-  return kNames;
-}
-
-// DeepSpeed's defaults: deepspeed/runtime/zero/config.py, with micro_batch and overlap_comm as krigtune-bench has them.
-const Configuration& default_values() {
-  static const Configuration kDefaults{
-      {"zero_stage", std::int64_t{0}},
-      {"micro_batch", std::int64_t{1}},
-      {kAccumulation, std::int64_t{1}},
-      {"reduce_bucket_size", std::int64_t{500'000'000}},
-      {"allgather_bucket_size", std::int64_t{500'000'000}},
-      {"overlap_comm", false},
-      {"contiguous_gradients", true},
-      {"round_robin_gradients", false},
-      {"stage3_prefetch_bucket_size", std::int64_t{50'000'000}},
-      {"stage3_param_persistence_threshold", std::int64_t{100'000}},
-      {"stage3_max_live_parameters", std::int64_t{1'000'000'000}},
-      {"stage3_max_reuse_distance", std::int64_t{1'000'000'000}},
-      {"offload_optimizer", std::string("none")},
-      {"offload_param", std::string("none")},
-      {"activation_checkpointing", std::string("none")},
-      {"tensor_parallel", std::int64_t{1}},
-      {"pipeline_parallel", std::int64_t{1}},
-  };
-  return kDefaults;
-}
-
 Value default_value(const Parameter& parameter, bool well_known) {
-  const Value* known = well_known ? default_values().find(parameter.name) : nullptr;
-  return known != nullptr ? *known : parameter.values.front();
+  const WellKnownParameter* known = well_known ? find_well_known(parameter.name) : nullptr;
+  if (known != nullptr) return known->default_value;
+  return parameter.continuous() ? Value(parameter.range->min) : parameter.values.front();
 }
 
 // The point that `given` means, its other parameters at their defaults.
@@ -60,37 +31,67 @@ Configuration filled_in(const Space& space, const Configuration& given) {
   return point;
 }
 
-void check_names(const Space& space, const Configuration& given, const JsonObject& root) {
+const char* kind_text(const Value& value) {
+  if (std::holds_alternative<std::string>(value)) return "text";
+  return is_number(value) ? "a number" : "true or false";
+}
+
+void check_names(const Space& space, const Configuration& given, const JsonObject& block) {
   const std::vector<std::string> columns = space.columns();
   for (const auto& [name, value] : given) {
-    if (std::find(columns.begin(), columns.end(), name) != columns.end()) continue;
-    root.fail("baseline/" + name, "is no parameter of the space", suggestion(name, columns));
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
+      block.fail(name, "is no parameter of the space", suggestion(name, columns));
+    }
+  }
+  // The surrogate's axes and the journal's distributions are of one kind.
+  for (const Parameter& parameter : space.parameters()) {
+    const Value* value = given.find(parameter.name);
+    if (value == nullptr) continue;
+    const Value of_the_space = parameter.continuous() ? Value(0.0) : parameter.values.front();
+    const std::string wanted = kind_text(of_the_space);
+    if (wanted == kind_text(*value)) continue;
+    block.fail(parameter.name, fmt::format("{} was expected, not {}", wanted, to_json(*value).dump()),
+               "write one as in the space");
   }
 }
 
 // Derived values are not asked for, but where they are given they must be the derived ones.
-void check_derived(const Configuration& given, const Configuration& completed, const JsonObject& root) {
+void check_derived(const Configuration& given, const Configuration& completed, const JsonObject& block) {
   const Value* stated = given.find(kAccumulation);
   const Value* derived = completed.find(kAccumulation);
   if (stated == nullptr || derived == nullptr || same_value(*stated, *derived)) return;
-  root.fail(fmt::format("baseline/{}", kAccumulation),
-            fmt::format("is {}, but train_batch_size makes it {}", to_string(*stated), to_string(*derived)),
-            "leave it out");
+  block.fail(kAccumulation,
+             fmt::format("is {}, but train_batch_size makes it {}", to_string(*stated), to_string(*derived)),
+             "leave it out");
 }
 
-// What `compute` complains of, at the place in the session that it is about.
-template <class Compute>
-auto at(const JsonObject& root, const std::string& key, Compute compute) {
-  try {
-    return compute();
-  } catch (const UserError& error) {
-    root.fail(key, error.what(), "");
+// The configuration that `block`, an object of the user's, means in the session. It may lie outside the space.
+Configuration completed(const Session& session, const JsonObject& block) {
+  const Configuration given = configuration_from_json(block.value(), block.source(), block.pointer());
+  check_names(session.space, given, block);
+  Configuration point = filled_in(session.space, given);
+  const Exclusion exclusion = at_key(block, "", [&] { return session.space.complete(point); });
+  if (exclusion != Exclusion::kNone) {
+    block.fail("", fmt::format("{} ({})", to_string(exclusion), point.text()),
+               "choose a micro_batch whose product with the ranks divides train_batch_size");
   }
+  check_derived(given, point, block);
+  if (session.usable_per_rank) {
+    at_key(block, "", [&] { check_knobs(*session.workload, session.cluster, point); });
+  }
+  return point;
 }
 
-void check_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
-                const JsonObject& root, const std::string& key) {
-  at(root, key, [&] { return build_plan(workload, cluster, configuration).arena_bytes; });
+// Whether the constraints hold at a point, which need not be of the lattice.
+bool keeps_constraints(const Space& space, const Configuration& point) {
+  std::vector<Parameter> fixed = space.parameters();
+  for (Parameter& parameter : fixed) {
+    const Value* value = point.find(parameter.name);
+    if (value == nullptr) continue;  // it does not exist there
+    parameter.range.reset();
+    parameter.values = {*value};
+  }
+  return !Space(fixed, space.facts(), space.constraints()).is_empty();
 }
 
 void set_default_baseline(Session& session) {
@@ -99,6 +100,8 @@ void set_default_baseline(Session& session) {
   const Exclusion exclusion = session.space.complete(point);
   if (exclusion != Exclusion::kNone) {
     reason = to_string(exclusion);
+  } else if (!keeps_constraints(session.space, point)) {
+    reason = "a constraint does not hold";
   } else if (session.usable_per_rank &&
              build_plan(*session.workload, session.cluster, point).arena_bytes > session.usable_per_rank->count) {
     reason = "it does not fit in memory";
@@ -109,20 +112,6 @@ void set_default_baseline(Session& session) {
     session.warnings.push_back(fmt::format(
         "no baseline is run: {} with every parameter at its default; give \"baseline\" to compare with", reason));
   }
-}
-
-void set_stated_baseline(Session& session, const Json& json, JsonObject& root) {
-  const Configuration given = configuration_from_json(json, root.source(), root.pointer("baseline"));
-  check_names(session.space, given, root);
-  Configuration point = filled_in(session.space, given);
-  const Exclusion exclusion = at(root, "baseline", [&] { return session.space.complete(point); });
-  if (exclusion != Exclusion::kNone) {
-    root.fail("baseline", fmt::format("{} ({})", to_string(exclusion), point.text()),
-              "choose a micro_batch whose product with the ranks divides train_batch_size, or write null");
-  }
-  check_derived(given, point, root);
-  if (session.usable_per_rank) check_plan(*session.workload, session.cluster, point, root, "baseline");
-  session.baseline = point;
 }
 
 }  // namespace
@@ -139,32 +128,42 @@ void read_baseline(Session& session, JsonObject& root) {
   if (json == nullptr) {
     set_default_baseline(session);
   } else {
-    set_stated_baseline(session, *json, root);
+    session.baseline = completed(session, JsonObject(*json, root.source(), root.pointer("baseline")));
   }
 }
 
+Configuration read_try(const Session& session, const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  return completed(session, JsonObject(json, where, ""));
+}
+
 std::vector<std::string> unplanned_parameters(const Space& space) {
+  const std::vector<std::string>& planned = planned_parameters();
   std::vector<std::string> names;
   for (const Parameter& parameter : space.parameters()) {
-    const auto& planned = planned_names();
     if (std::find(planned.begin(), planned.end(), parameter.name) == planned.end()) names.push_back(parameter.name);
   }
   return names;
 }
 
 void check_planned_parameters(const Session& session, const JsonObject& root) {
+  const std::vector<std::string>& planned = planned_parameters();
   for (const std::string& name : unplanned_parameters(session.space)) {
-    const bool well_known = default_values().has(name);
+    const bool well_known = find_well_known(name) != nullptr;
     root.fail("space/" + name, fmt::format("krigtune-bench does not {} '{}'", well_known ? "execute" : "know", name),
-              well_known ? "leave it out: known: " + join(planned_names(), ", ") : suggestion(name, planned_names()));
+              well_known ? "leave it out: known: " + join(planned, ", ") : suggestion(name, planned));
   }
   // The batch is left open: each value by itself, the others at what cannot be the reason of a refusal.
   Workload workload = *session.workload;
   workload.train_batch_size.reset();
-  check_plan(workload, session.cluster, {}, root, "workload");
+  at_key(root, "workload", [&] { check_knobs(workload, session.cluster, {}); });
   for (const Parameter& parameter : session.space.parameters()) {
+    const std::string key = "space/" + parameter.name;
+    if (parameter.continuous()) {
+      root.fail(key, fmt::format("krigtune-bench takes whole numbers for '{}'", parameter.name), "leave \"type\" out");
+    }
     for (const Value& value : parameter.values) {
-      check_plan(workload, session.cluster, {{parameter.name, value}}, root, "space/" + parameter.name);
+      at_key(root, key, [&] { check_knobs(workload, session.cluster, {{parameter.name, value}}); });
     }
   }
 }

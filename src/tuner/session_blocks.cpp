@@ -16,11 +16,12 @@ struct KnownObjective {
   bool maximize;
   const char* bench_field;
 };
-constexpr std::array<KnownObjective, 4> kKnownObjectives{{
+constexpr std::array<KnownObjective, 5> kKnownObjectives{{
     {"throughput", true, "samples_per_s"},
     {"tokens_per_second", true, "tokens_per_s"},
     {"latency", false, "step_time_s"},
     {"flops", true, "flops_per_s"},
+    {"goodput", true, "goodput"},
 }};
 
 const char* direction_text(bool maximize) { return maximize ? "maximize" : "minimize"; }
@@ -49,7 +50,7 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   const std::string metric = block.text("metric", "throughput");
   const std::optional<bool> maximize = read_direction(block);
   block.finish();
-  if (metric == "goodput") {
+  if (metric == "goodput" && runner == RunnerKind::kBench) {
     block.fail("metric", "'goodput' is not supported yet", "use \"throughput\"");
   }
   const auto known = std::find_if(kKnownObjectives.begin(), kKnownObjectives.end(),
@@ -61,7 +62,7 @@ Objective read_objective(const Json* json, const std::string& source, const std:
         fmt::format("'{}' is to {}, not to {}", metric, direction_text(known->maximize), direction_text(*maximize)),
         "leave the direction out");
   }
-  // In a replayed table the value is a column of its own: the metric is then only a label.
+  // A program of the user's reports the metric under its name; in a replayed table it is only a label.
   return {metric, known->maximize, runner == RunnerKind::kBench ? known->bench_field : metric};
 }
 
@@ -72,11 +73,14 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   const std::int64_t trials = block.integer("trials", budget.trials);
   budget.hours = block.optional_number("hours");
   const std::optional<std::int64_t> patience = block.optional_integer("patience");
-  if (block.find("gpu_hours") != nullptr) block.fail("gpu_hours", "is not supported yet", "use \"hours\"");
+  budget.gpu_hours = block.optional_number("gpu_hours");
   block.finish();
   constexpr std::int64_t kMost = 1'000'000;
   if (trials < 1 || trials > kMost) block.fail("trials", "out of range", "write a number from 1 to 1000000");
   if (budget.hours && !(*budget.hours > 0.0)) block.fail("hours", "must be above 0", "write null for no limit");
+  if (budget.gpu_hours && !(*budget.gpu_hours > 0.0)) {
+    block.fail("gpu_hours", "must be above 0", "write null for no limit");
+  }
   if (patience && (*patience < 1 || *patience > kMost)) {
     block.fail("patience", "must be at least 1 trial", "write null for no such rule");
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/tuner/session.h"
 
@@ -10,6 +11,11 @@ Budget read_budget(const Json* block, const std::string& source, const std::stri
 GridOrder read_grid(const Json* block, const std::string& source, const std::string& pointer);
 const char* to_string(GridOrder order);
 
+/// Sets session.space from the keys "space" and "constraints" of `root`, once workload and cluster are set.
+void read_space(Session& session, JsonObject& root);
+/// Throws UserError with what excludes how much.
+void refuse_empty_space(const Space& space, const JsonObject& root);
+
 /// Sets session.baseline from the key "baseline" of `root`, once space, workload and runner are set.
 void read_baseline(Session& session, JsonObject& root);
 
@@ -17,5 +23,15 @@ void read_baseline(Session& session, JsonObject& root);
 void check_planned_parameters(const Session& session, const JsonObject& root);
 /// Names that the plan does not know, of the space's parameters.
 std::vector<std::string> unplanned_parameters(const Space& space);
+
+/// What `compute` complains of, at the place in the session that it is about.
+template <class Compute>
+auto at_key(const JsonObject& object, const std::string& key, Compute compute) {
+  try {
+    return compute();
+  } catch (const UserError& error) {
+    object.fail(key, error.what(), "");
+  }
+}
 
 }  // namespace krigtune

@@ -11,10 +11,14 @@ std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& c
 std::unique_ptr<Strategy> make_random(const Session& session, const Candidates& candidates, const StrategyOptions&);
 std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates, const StrategyOptions&);
 
-/// One flag a candidate: it may still be asked.
-std::vector<bool> unseen(const Candidates& candidates, const History& history);
+/// One flag a candidate of the list: it may still be asked.
+std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history);
 
 /// The candidate as a proposal, with what the plan knows of it.
-Proposal propose(const Candidates& candidates, std::size_t index, StrategyKind kind);
+Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind);
+Proposal propose(const Candidates& candidates, const Configuration& configuration, StrategyKind kind);
+/// One drawn at random that was not asked; empty: none was found.
+std::optional<Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
+                                      StrategyKind kind);
 
 }  // namespace krigtune

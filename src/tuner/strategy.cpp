@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "candidate_list.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
 #include "strategies.h"
@@ -37,7 +38,9 @@ bool has_failed_by(const Trial& trial, FailureReason reason) {
 
 bool is_interrupted(const Trial& trial) { return has_failed_by(trial, FailureReason::kInterrupted); }
 
-bool counts(const Trial& trial) { return !is_interrupted(trial) && !has_failed_by(trial, FailureReason::kEnvironment); }
+bool counts(const Trial& trial) {
+  return !trial.waiting && !is_interrupted(trial) && !has_failed_by(trial, FailureReason::kEnvironment);
+}
 
 int counted_trials(const History& history) {
   return static_cast<int>(std::count_if(history.begin(), history.end(), counts));
@@ -76,21 +79,37 @@ bool depends_on_seed(StrategyKind kind, const Session& session) {
   return kind != StrategyKind::kGrid || session.grid_order == GridOrder::kSeed;
 }
 
-std::vector<bool> unseen(const Candidates& candidates, const History& history) {
-  std::vector<bool> open(candidates.size(), true);
-  for (const Trial& trial : history) {
-    if (!counts(trial)) continue;
-    if (const auto index = candidates.find(trial.proposal.configuration)) open[*index] = false;
+std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history) {
+  std::vector<bool> open(list.size(), true);
+  for (const std::string& key : asked_keys(candidates, history)) {
+    const auto found = list.index.find(key);
+    if (found != list.index.end()) open[found->second] = false;
   }
   return open;
 }
 
-Proposal propose(const Candidates& candidates, std::size_t index, StrategyKind kind) {
+Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind) {
   Proposal proposal;
-  proposal.configuration = candidates[index];
+  proposal.configuration = list.configurations[index];
   proposal.strategy = to_string(kind);
-  proposal.predicted_memory = candidates.memory_of(index);
+  proposal.predicted_memory = list.memory[index];
   return proposal;
+}
+
+Proposal propose(const Candidates& candidates, const Configuration& configuration, StrategyKind kind) {
+  Proposal proposal;
+  proposal.configuration = configuration;
+  proposal.strategy = to_string(kind);
+  proposal.predicted_memory = candidates.memory_of(configuration);
+  return proposal;
+}
+
+std::optional<Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
+                                      StrategyKind kind) {
+  const std::unordered_set<std::string> asked = asked_keys(candidates, history);
+  const std::optional<Configuration> drawn = candidates.draw(
+      rng, [&](const Configuration& configuration) { return asked.count(candidates.key(configuration)) > 0; });
+  return drawn ? std::optional(propose(candidates, *drawn, kind)) : std::nullopt;
 }
 
 }  // namespace krigtune

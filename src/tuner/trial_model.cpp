@@ -118,7 +118,7 @@ std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
                       1;
   for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
     const std::vector<double>& stored = trial->proposal.hyperparameters;
-    if (static_cast<Eigen::Index>(stored.size()) != length) continue;
+    if (!counts(*trial) || static_cast<Eigen::Index>(stored.size()) != length) continue;
     return Eigen::Map<const Eigen::VectorXd>(stored.data(), length);
   }
   return std::nullopt;
@@ -141,7 +141,7 @@ void TrialModel::fit(Rng& rng) {
 void TrialModel::believe_pending() {
   std::vector<Configuration> pending;
   for (const Trial& trial : history_) {
-    if (!trial.outcome) pending.push_back(trial.proposal.configuration);
+    if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
   }
   if (!pending.empty()) gp_.believe(candidates_.encode(pending));
 }

@@ -163,7 +163,8 @@ TEST(Bayes, AsksElsewhereThanWhatIsBelieved) {
   };
   const auto strategy = problem.strategy(StrategyKind::kBayes, 1);
   const ManualClock clock;
-  Tuner tuner(problem.session, problem.candidates, *strategy, clock, problem.drive(StrategyKind::kGrid, 1, 8, answer));
+  Tuner tuner({problem.session, problem.candidates, *strategy, clock},
+              problem.drive(StrategyKind::kGrid, 1, 8, answer));
   std::vector<double> asked;
   for (int i = 0; i < 4; ++i) asked.push_back(as_number(*tuner.ask()->proposal.configuration.find("x")));
   std::sort(asked.begin(), asked.end());

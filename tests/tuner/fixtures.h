@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <string>
 
 #include "krigtune/core/clock.h"
@@ -36,14 +37,33 @@ class FakeRunner final : public Runner {
   using Answer = std::function<Outcome(const Configuration&)>;
   explicit FakeRunner(Answer answer) : answer_(std::move(answer)) {}
   Outcome run(const Configuration& configuration, const std::filesystem::path&) override {
-    asked.push_back(configuration);
+    {
+      const std::lock_guard lock(mutex_);
+      asked.push_back(configuration);
+    }
     return answer_(configuration);
   }
   std::vector<Configuration> asked;
 
  private:
   Answer answer_;
+  std::mutex mutex_;  // of asked
 };
+
+/// Runners that hand everything to the one, which must outlive them.
+inline RunnerFactory sharing(Runner& runner) {
+  class Shared final : public Runner {
+   public:
+    explicit Shared(Runner& one) : one_(one) {}
+    Outcome run(const Configuration& configuration, const std::filesystem::path& directory) override {
+      return one_.run(configuration, directory);
+    }
+
+   private:
+    Runner& one_;
+  };
+  return [&runner] { return std::make_unique<Shared>(runner); };
+}
 
 /// Session, memory filter and candidates, which refer to each other.
 struct Problem {
@@ -60,7 +80,7 @@ struct Problem {
                 History history = {}) const {
     const auto asked = strategy(kind, seed, trials);
     const ManualClock clock;
-    Tuner tuner(session, candidates, *asked, clock, std::move(history));
+    Tuner tuner({session, candidates, *asked, clock}, std::move(history));
     while (static_cast<int>(tuner.history().size()) < trials) {
       const std::optional<Trial> trial = tuner.ask();
       if (!trial) break;

@@ -51,7 +51,7 @@ class Loop : public testing::Test {
 
   RunResult run(const Session& session, StoppingObserver& observer, FakeRunner& runner) {
     const Problem problem(session);
-    return run_session(problem.session, problem.candidates, runner, directory(), options_, clock_, observer,
+    return run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, observer,
                        observer.stop);
   }
   RunResult run(const Session& session, int stop_after = 1'000'000) {
@@ -65,7 +65,7 @@ class Loop : public testing::Test {
   }
 
   TemporaryDirectory directory_;
-  LoopOptions options_;
+  RunOptions options_;
   ManualClock clock_;
 };
 

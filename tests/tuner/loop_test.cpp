@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "krigtune/core/error.h"
+#include "krigtune/journal/claim.h"
 #include "loop_fixture.h"
 
 namespace krigtune {
@@ -32,13 +33,13 @@ TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
   std::string next;
   {  // A process that dies between asking and telling leaves a trial that runs.
     const Problem problem(session);
-    const auto strategy = problem.strategy(StrategyKind::kBayes, options_.seed, 8);
+    const auto strategy = problem.strategy(StrategyKind::kBayes, options_.loop.seed, 8);
     Journal journal(journal_path(directory()), session.space, session.objective.field, true);
-    Tuner tuner(problem.session, problem.candidates, *strategy, clock_, journal.trials());
-    const std::optional<Trial> trial = tuner.ask();
-    ASSERT_TRUE(trial);
-    journal.begin(trial->proposal, clock_.unix_us());
-    next = trial->proposal.configuration.text();
+    const Proposer proposer(problem.session, problem.candidates, *strategy, clock_);
+    const std::optional<Proposal> proposal = proposer.next(journal.trials());
+    ASSERT_TRUE(proposal);
+    journal.begin(*proposal, clock_.unix_us(), journal.trials().size());
+    next = proposal->configuration.text();
   }
   const RunResult result = run(session);
   ASSERT_EQ(result.history.size(), 9u);  // 8 that count
@@ -67,10 +68,10 @@ TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
 
 TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
   run(budgeted(3));
-  options_.seed = 2;
+  options_.loop.seed = 2;
   EXPECT_THROW(run(budgeted(3)), UserError);
-  options_.seed = 1;
-  options_.strategy = StrategyKind::kGrid;
+  options_.loop.seed = 1;
+  options_.loop.strategy = StrategyKind::kGrid;
   EXPECT_THROW(run(budgeted(3)), UserError);
 }
 
@@ -85,7 +86,7 @@ TEST_F(Loop, AllowsOtherTimeouts) {
 TEST_F(Loop, RefusesADirectoryInWhichAnotherOneIsAtWork) {
   const Session session = budgeted(3);
   run(session, 1);
-  const Journal other(journal_path(directory()), session.space, session.objective.field, true);
+  const TunerClaim other(journal_path(directory()));
   EXPECT_THROW(run(session), UserError);
 }
 
@@ -102,7 +103,7 @@ TEST_F(Loop, TellsTheObserverThatItWaits) {
     return measured(session, 1.0);
   });
   const std::atomic<bool> stop{false};
-  run_session(problem.session, problem.candidates, runner, directory(), options_, clock_, observer, stop);
+  run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, observer, stop);
   EXPECT_TRUE(observer.heard);
 }
 
@@ -156,8 +157,8 @@ TEST_F(Loop, MakesAFolderForEachTrialOfTheBenchRunner) {
 
 TEST_F(Loop, IsRebuiltFromItsDirectory) {
   const Session session = read_session(kBenchSession, "bench", ".");
-  options_.seed = 99;
-  options_.strategy = StrategyKind::kRandom;
+  options_.loop.seed = 99;
+  options_.loop.strategy = StrategyKind::kRandom;
   StoppingObserver observer;
   FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
   run(session, observer, runner);

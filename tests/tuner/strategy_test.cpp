@@ -50,7 +50,7 @@ TEST_P(EveryStrategy, NeverAsksWhatIsPending) {
   const Problem problem(plain_session(kSpace));
   const auto strategy = problem.strategy(GetParam(), 5);
   const ManualClock clock;
-  Tuner tuner(problem.session, problem.candidates, *strategy, clock);
+  Tuner tuner({problem.session, problem.candidates, *strategy, clock});
   std::set<std::string> asked;
   for (int i = 0; i < 40; ++i) {
     const std::optional<Trial> trial = tuner.ask();

@@ -25,6 +25,8 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
 /// For progress: the best measured value so far, and the trial that gains are relative to. Empty while none is ok.
 std::optional<double> best_value(const Objective& objective, const History& history);
 std::optional<Trial> reference_trial(const Objective& objective, const History& history);
+/// Closed trials since the best value last rose by more than 1 %: what "patience" counts. 0 before the first ok trial.
+int trials_without_gain(const Objective& objective, const History& history);
 /// How many times `value` is better than `reference`.
 double gain_over(const Objective& objective, double value, double reference);
 

@@ -1,32 +1,60 @@
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "krigtune/journal/journal.h"
 #include "krigtune/space/encoder.h"
 #include "krigtune/surrogate/kernel.h"
 #include "krigtune/tuner/memory_filter.h"
 
 namespace krigtune {
 
-/// The configurations that may be asked: those of the space that are not known to be too large, in lattice order, with
-/// their encodings. Made once, then shared by any number of strategies (and threads).
+/// Configurations that a strategy scores, each once, in a defined order, with encodings and planned memory.
+struct CandidateList {
+  std::vector<Configuration> configurations;
+  std::vector<std::optional<Bytes>> memory;            ///< one a configuration, where it is planned
+  std::unordered_map<std::string, std::size_t> index;  ///< by Candidates::key
+  Points points;                                       ///< one row a configuration
+
+  std::size_t size() const { return configurations.size(); }
+};
+
+/// The configurations that may be asked: those of the space that are not known to be too large. Where they can be
+/// listed they are, once, in lattice order, and shared by any number of strategies (and threads). Spaces with real
+/// ranges, and very large ones, have no such list: each suggestion then scores a pool of its own.
 /// `filter` must outlive it.
 class Candidates {
  public:
   Candidates(const Session& session, const MemoryFilter& filter);
 
-  std::size_t size() const { return configurations_.size(); }
-  const Configuration& operator[](std::size_t index) const { return configurations_[index]; }
-  std::int64_t space_count() const { return space_count_; }  ///< with those that are too large
-  const Points& points() const { return points_; }           ///< one row a candidate
+  /// Whether there is a list of all of them.
+  bool listed() const { return all_ != nullptr; }
+  /// Nothing may be asked; where there is no list: no sample may.
+  bool empty() const;
+  /// The list; it must be listed().
+  std::size_t size() const { return all_->size(); }
+  const Configuration& operator[](std::size_t index) const { return all_->configurations[index]; }
+  std::optional<Bytes> memory_of(std::size_t index) const { return all_->memory[index]; }
+
+  /// What a strategy scores on that history: the whole list, or a pool of samples and of what lies near the best
+  /// trials. A pure function of its arguments.
+  std::shared_ptr<const CandidateList> to_score(const std::vector<Trial>& history, std::uint64_t seed) const;
+  /// A configuration drawn uniformly that may be asked and that `is_asked` does not refuse. Empty: many draws found
+  /// none.
+  std::optional<Configuration> draw(Rng& rng, const std::function<bool(const Configuration&)>& is_asked) const;
+  bool contains(const Configuration& configuration) const;  ///< whether it may be asked
+
+  /// Configurations of the space, those that are too large among them. Empty with real ranges. Counts anew where there
+  /// is no list: seconds for 10^9.
+  std::optional<std::int64_t> space_count() const;
   /// The plan's memory, where it is known; also for a configuration that is no candidate (a baseline).
   std::optional<Bytes> memory_of(const Configuration& configuration) const;
-  std::optional<Bytes> memory_of(std::size_t index) const { return memory_[index]; }
   const MemoryFilter& filter() const { return filter_; }
+  const Space& space() const { return space_; }
 
-  std::optional<std::size_t> find(const Configuration& configuration) const;
   /// Any configuration, also one that is no candidate (a baseline).
   Points encode(const std::vector<Configuration>& configurations) const;
   /// Equal for configurations with the same value in every column of the space.
@@ -34,13 +62,12 @@ class Candidates {
 
  private:
   const MemoryFilter& filter_;
+  Objective objective_;
+  Space space_;
   Encoder encoder_;
   std::vector<std::string> columns_;
-  std::vector<Configuration> configurations_;
-  std::vector<std::optional<Bytes>> memory_;
-  std::unordered_map<std::string, std::size_t> index_;
-  std::int64_t space_count_ = 0;
-  Points points_;
+  std::shared_ptr<const CandidateList> all_;  ///< nullptr: not listed
+  std::int64_t space_count_ = 0;              ///< where listed
 };
 
 }  // namespace krigtune

@@ -44,11 +44,12 @@ struct RunResult {
 
 /// Checks everything that can be checked before anything is written, then runs trials until something ends them. The
 /// same call again goes on: trials of a process that died are closed as interrupted, nothing closed is repeated.
-/// `directory`: the run directory, made when absent; holds session.json, journal.log and, with the bench runner,
-/// trials/. A session that differs from the directory's other than in budget and timeouts is a UserError that shows the
-/// difference. Three trials in a row that fail by the environment end it (kEnvironment). `make_runner` is called once
-/// for each job. `stop`: set it (from a signal handler) and the loop returns kInterrupted after closing the trials.
-/// Meanwhile other processes may ask and tell on the same directory; a second run_session is a UserError.
+/// `directory`: the run directory, made when absent; holds session.json, journal.log and, with a runner that leaves
+/// files, trials/. A session that differs from the directory's other than in budget and timeouts is a UserError that
+/// shows the difference. Three trials in a row that fail by the environment end it (kEnvironment). `make_runner` is
+/// called once for each job. With one job the same journal asks the same next question. `stop`: set it (from a signal
+/// handler) and the loop returns kInterrupted after closing the trials. Meanwhile other processes may ask and tell on
+/// the same directory; a second run_session is a UserError.
 RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
                       const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop);

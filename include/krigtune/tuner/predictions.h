@@ -30,7 +30,7 @@ struct PredictOptions {
 };
 
 /// Visits every configuration of the space, those that are too large as well, in lattice order. Throws UserError when
-/// there are more than 10^6 and no sample was asked for.
+/// there are more than 10^6, or no end of them, and no sample was asked for.
 void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
                          const History& history, const PredictOptions& options,
                          const std::function<void(const PredictionRow&)>& visit);

@@ -24,9 +24,10 @@ struct Objective {
 
 /// When to stop: the session's block "budget".
 struct Budget {
-  int trials = 30;              ///< closed trials of the run directory, interrupted ones not counted
-  std::optional<double> hours;  ///< spent in trials and suggestions, over all commands that worked on the directory
-  std::optional<int> patience;  ///< trials without an improvement of more than 1 %
+  int trials = 30;                  ///< closed trials of the run directory, interrupted ones not counted
+  std::optional<double> hours;      ///< spent in trials and suggestions, over all commands that worked on the directory
+  std::optional<double> gpu_hours;  ///< hours times the cluster's ranks
+  std::optional<int> patience;      ///< trials without an improvement of more than 1 %
 };
 
 /// How the strategy `grid` walks.
@@ -42,7 +43,7 @@ struct Session {
   ClusterSpec cluster;
   MemorySpec memory;
   Space space{{}, {}};
-  std::optional<Configuration> baseline;  ///< completed: every column of the space has a value
+  std::optional<Configuration> baseline;  ///< completed: every column that exists there has a value
   std::vector<std::string> warnings;      ///< one line each, to be shown once
   Objective objective;
   RunnerSpec runner;

@@ -22,7 +22,7 @@ using RunnerFactory = std::function<std::unique_ptr<Runner>()>;
 /// Closed as `failed`, reason `interrupted`.
 bool is_interrupted(const Trial& trial);
 /// False for `failed` trials whose reason is not the configuration's: interrupted, environment. They taught nothing,
-/// count in no budget, and their configuration may be asked again.
+/// count in no budget, and their configuration may be asked again. False too for what waits in Optuna's queue.
 bool counts(const Trial& trial);
 /// Trials that count, pending ones included: the number that random streams are drawn by.
 int counted_trials(const History& history);

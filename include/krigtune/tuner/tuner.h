@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "krigtune/core/clock.h"
 #include "krigtune/tuner/strategy.h"
@@ -8,29 +9,43 @@
 namespace krigtune {
 
 inline constexpr const char* kBaselineStrategy = "baseline";  ///< Proposal::strategy of the session's baseline
+inline constexpr const char* kTryStrategy = "try";            ///< of the user's guesses
 
-/// Ask and tell, any number of trials pending in between. Trial 0 is the session's baseline, if it has one. Knows
-/// nothing of how a trial is run.
+/// Says what to ask next: the session's baseline, then the user's guesses, then what the strategy proposes.
+class Proposer {
+ public:
+  /// `tries` are completed guesses (read_try); each is asked once. The others must outlive it; `clock` times the
+  /// suggestions.
+  Proposer(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
+           std::vector<Configuration> tries = {});
+
+  /// But for the time that it took, a pure function of the history. Empty: nothing is left to ask.
+  std::optional<Proposal> next(const History& history) const;
+
+ private:
+  std::optional<Proposal> of_the_user(const History& history) const;
+
+  const Session& session_;
+  const Candidates& candidates_;
+  const Strategy& strategy_;
+  const Clock& clock_;
+  std::vector<Configuration> tries_;
+};
+
+/// Ask and tell without a journal, any number of trials pending in between. Knows nothing of how a trial is run.
 class Tuner {
  public:
-  /// `history`: what a journal holds. The others must outlive it; `clock` times the suggestions.
-  Tuner(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
-        History history = {});
+  Tuner(Proposer proposer, History history = {}) : proposer_(std::move(proposer)), history_(std::move(history)) {}
 
   /// The next trial, now pending. Empty: nothing is left to ask.
   std::optional<Trial> ask();
   /// Closes a pending trial.
   void tell(int trial, Outcome outcome, double wall_s);
-  /// When the trial began, as the journal writes it.
-  void set_started(int trial, std::string started_at);
 
   const History& history() const { return history_; }
 
  private:
-  const Session& session_;
-  const Candidates& candidates_;
-  const Strategy& strategy_;
-  const Clock& clock_;
+  Proposer proposer_;
   History history_;
 };
 

@@ -1,0 +1,64 @@
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "krigtune/core/clock.h"
+#include "krigtune/tuner/memory_filter.h"
+#include "krigtune/tuner/strategy.h"
+
+// Private to this layer.
+namespace krigtune {
+
+/// A trial that a runner is done with.
+struct FinishedTrial {
+  int number = 0;
+  Outcome outcome;
+  double wall_s = 0.0;
+};
+
+/// Runs up to so many trials at the same time, each by a runner of its own in a thread of its own.
+/// Its methods are for one thread; the destructor waits for what runs.
+class RunnerPool {
+ public:
+  /// `filter` and `clock` must outlive it.
+  RunnerPool(const RunnerFactory& make_runner, int jobs, const MemoryFilter& filter, const Clock& clock);
+  ~RunnerPool();
+  RunnerPool(const RunnerPool&) = delete;
+  RunnerPool& operator=(const RunnerPool&) = delete;
+
+  bool has_room() const { return running_.size() < slots_.size(); }
+  const std::vector<Trial>& running() const { return running_; }
+  void start(const Trial& trial, const std::filesystem::path& trial_directory);  ///< has_room() must hold
+  /// Waits a fraction of a second at most for one that ends. Throws what its runner threw.
+  std::optional<FinishedTrial> wait();
+
+ private:
+  struct Slot {
+    std::unique_ptr<Runner> runner;
+    std::thread thread;  ///< joinable while a trial is in it
+    int trial = -1;
+  };
+  struct Ended {
+    std::size_t slot = 0;
+    FinishedTrial trial;
+    std::exception_ptr error;
+  };
+  void work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory);
+
+  const MemoryFilter& filter_;
+  const Clock& clock_;
+  std::vector<Slot> slots_;
+  std::vector<Trial> running_;
+  std::mutex mutex_;  // of ended_
+  std::condition_variable has_ended_;
+  std::deque<Ended> ended_;
+};
+
+}  // namespace krigtune
