@@ -125,8 +125,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"max": 4})", "s.json: /space/p/min: is missing"},
         Refusal{R"({"min": 1, "mx": 4})", "s.json: /space/p/mx: unknown key; did you mean 'max'?"},
         Refusal{R"({"min": 1, "max": 4, "step": 2})", "s.json: /space/p/step: unknown key; did you mean 'steps'?"},
-        Refusal{R"({"type": "real", "min": 0, "max": 1})", "s.json: /space/p/type: real ranges are not supported yet"},
-        Refusal{R"({"min": 1, "max": 4, "when": "a == 3"})", "s.json: /space/p/when: conditional parameters are not"},
         Refusal{"[]", "s.json: /space/p: the list is empty"},
         Refusal{"[1, 2, 1.0]", "s.json: /space/p/2: 1 stands twice"},
         Refusal{R"([1, "cpu"])", "s.json: /space/p/1: \"cpu\" is of another kind"},
