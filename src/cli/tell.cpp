@@ -28,7 +28,7 @@ void declare(boost::program_options::options_description& options) {
   options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
   options.add_options()("status", typed_value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
   options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
-  options.add_options()("peak-memory-bytes", typed_value_named("B"), "what a rank needed at most");
+  options.add_options()("peak-memory-bytes", typed_value_named("B"), "what the rank that needed most had, with --value");
   options.add_options()("reason", typed_value_named("WORD"),
                         "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment; "
                         "interrupted: it does not count and may be asked again");
@@ -45,13 +45,13 @@ double value_of(const std::string& text) {
   throw UserError(fmt::format("--value: '{}' is not accepted", text), "write a number");
 }
 
-std::string reason_of(const std::string& word) {
+FailureReason reason_of(const std::string& word) {
   std::vector<std::string> known;
   for (const FailureReason reason :
        {FailureReason::kCrash, FailureReason::kTimeout, FailureReason::kHang, FailureReason::kInvalid,
         FailureReason::kBadResult, FailureReason::kEnvironment, FailureReason::kInterrupted}) {
     known.emplace_back(to_string(reason));
-    if (word == known.back()) return word;
+    if (word == known.back()) return reason;
   }
   throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, known));
 }
@@ -68,23 +68,35 @@ std::string status_of(const Arguments& arguments) {
   return *status;
 }
 
-// What was typed, as a result that a program would have written: one reader knows what it means.
+// Options that say more than the status allows.
+void refuse_contradictions(const Arguments& arguments, const std::string& status) {
+  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give what was measured");
+  const std::pair<const char*, const char*> kGoesWith[] = {
+      {"value", "ok"}, {"peak-memory-bytes", "ok"}, {"reason", "failed"}};
+  for (const auto& [option, wanted] : kGoesWith) {
+    if (!arguments.flag(option) || status == wanted) continue;
+    refuse(fmt::format("--{} does not go with --status {}", option, status),
+           fmt::format("leave it out, or say --status {}", wanted));
+  }
+}
+
+// A value is read as one in a result file would be: one reader knows what it means.
+Outcome measured(const Arguments& arguments, const std::string& metric) {
+  Json result = {{metric, value_of(*arguments.text("value"))}};
+  if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
+  Outcome outcome = read_command_result(result.dump(), metric);
+  if (const auto* failed = std::get_if<Failed>(&outcome)) {
+    throw UserError("--value: " + failed->last_lines, "tell what was measured, or --status failed");
+  }
+  return outcome;
+}
+
 Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
   const std::string status = status_of(arguments);
-  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give what was measured");
-  if (status != "ok" && arguments.flag("value")) {
-    refuse(fmt::format("--value does not go with --status {}", status), "leave one out");
-  }
-  if (status != "failed" && arguments.flag("reason")) {
-    refuse(fmt::format("--reason does not go with --status {}", status), "leave it out, or say --status failed");
-  }
-  Json result = {{"status", status}};
-  if (const auto value = arguments.text("value")) result[metric] = value_of(*value);
-  if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
-  if (const auto reason = arguments.text("reason")) result["reason"] = reason_of(*reason);
-  Outcome outcome = read_command_result(result.dump(), metric);
-  if (status_text(outcome) == status) return outcome;
-  throw UserError("--value: " + std::get<Failed>(outcome).last_lines, "tell what was measured");
+  refuse_contradictions(arguments, status);
+  if (status == "ok") return measured(arguments, metric);
+  if (status == "oom") return OutOfMemory{};
+  return Failed{reason_of(arguments.text("reason", to_string(FailureReason::kCrash))), 0, ""};
 }
 
 Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {

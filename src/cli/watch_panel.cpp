@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/report/labels.h"
 #include "log.h"
@@ -98,7 +99,7 @@ std::vector<std::string> trial_rows(const Watched& watched, std::size_t most) {
 std::vector<Trial> pending_trials(const Watched& watched) {
   std::vector<Trial> pending;
   for (const Trial& trial : watched.history) {
-    if (!trial.outcome && (watched.tune_runs || waits_for_hand(trial))) pending.push_back(trial);
+    if (!trial.outcome && !trial.waiting && (watched.tune_runs || waits_for_hand(trial))) pending.push_back(trial);
   }
   return pending;
 }

@@ -48,7 +48,7 @@ TEST(LocalIsoTime, ReadsBackToTheMicrosecond) {
       EXPECT_EQ(unix_us_of(local_iso_time(us)), us) << zone;
     }
   }
-  for (const char* text : {"", "running", "2026-08-23", "2026-08-23T10:00:00.5x"}) {
+  for (const char* text : {"", "running", "2026-08-23", "10:00:00"}) {
     EXPECT_EQ(unix_us_of(text), std::nullopt) << text;
   }
 }

@@ -1,0 +1,213 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "cli/cli_fixtures.h"
+#include "krigtune/core/csv.h"
+#include "krigtune/core/json.h"
+#include "krigtune/journal/journal.h"
+
+namespace krigtune {
+namespace {
+
+/// Six configurations, run by nobody but the test.
+class AskTellTest : public testing::Test {
+ protected:
+  AskTellTest() {
+    session_ = directory_.write("own.json", R"({
+      "space": {"threads": [1, 2, 4], "mode": ["fast", "safe"]}, "baseline": {"threads": 1, "mode": "safe"},
+      "objective": {"metric": "speed", "direction": "maximize"}, "runner": {"kind": "none"}})");
+  }
+  std::string run_directory() const { return (directory_ / "run").string(); }
+  Said ask(std::vector<std::string> more = {}) const { return call("ask", std::move(more)); }
+  Said tell(std::vector<std::string> more) const { return call("tell", std::move(more)); }
+  Said call(const std::string& command, std::vector<std::string> more) const {
+    more.insert(more.begin(), {command, run_directory()});
+    return run(more);
+  }
+  /// Asks; the first call names the session.
+  Json asked(std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--session", session_.string()});
+    return parse_json(ask(std::move(more)).out, "ask")["trials"];
+  }
+  CsvTable trials() const { return parse_csv(read_text(directory_ / "run/trials.csv"), "trials"); }
+  std::string in_row(std::size_t row, const std::string& column) const {
+    const CsvTable table = trials();
+    return table.rows.at(row).at(static_cast<std::size_t>(table.column(column)));
+  }
+  void expect_refused(const std::vector<std::string>& more, const std::string& line) const {
+    const Said said = tell(more);
+    EXPECT_EQ(said.code, 2) << line;
+    EXPECT_EQ(said.out, "");
+    EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+    EXPECT_NE(said.err.find(line), std::string::npos) << said.err;
+  }
+
+  TemporaryDirectory directory_;
+  std::filesystem::path session_;
+};
+
+TEST_F(AskTellTest, FirstCallMakesTheDirectoryAndProposesTheBaseline) {
+  const Said said = ask({"--session", session_.string()});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(said.err, "");
+  EXPECT_EQ(said.out,
+            "{\"schema_version\":1,\"trials\":[\n"
+            "{\"trial\":0,\"configuration\":{\"threads\":1,\"mode\":\"safe\"},\"predicted_value\":null,"
+            "\"predicted_memory_bytes\":null}\n]}\n");
+  EXPECT_TRUE(std::filesystem::exists(directory_ / "run/session.json"));
+}
+
+TEST_F(AskTellTest, NeedsASessionForANewDirectoryOnly) {
+  const Said said = ask();
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("name its session: krigtune ask " + run_directory() + " --session SESSION"),
+            std::string::npos)
+      << said.err;
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
+  asked();
+  EXPECT_EQ(ask().code, 0);
+  EXPECT_EQ(ask({"--session", session_.string()}).code, 0) << "the same line again";
+}
+
+TEST_F(AskTellTest, NeverProposesTheSameTwiceAndEndsWithOneWhenNothingIsLeft) {
+  std::vector<std::string> seen;
+  for (const Json& trial : asked({"--count", "4"})) seen.push_back(trial["configuration"].dump());
+  ASSERT_EQ(seen.size(), 4U);
+  const Said rest = ask({"--count", "4"});
+  EXPECT_EQ(rest.code, 0);
+  EXPECT_NE(rest.err.find("no more than 2 of 4"), std::string::npos) << rest.err;
+  for (const Json& trial : parse_json(rest.out, "ask")["trials"]) seen.push_back(trial["configuration"].dump());
+  EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 6U);
+  const Said none = ask();
+  EXPECT_EQ(none.code, 1);
+  EXPECT_EQ(none.out, "{\"schema_version\":1,\"trials\":[]}\n");
+  EXPECT_EQ(lines_in(none.err), 1U) << none.err;
+}
+
+TEST_F(AskTellTest, KeepsItsSeedAndStrategyFromTheFirstCall) {
+  ask({"--session", session_.string(), "--seed", "5", "--strategy", "random"});
+  EXPECT_EQ(ask().code, 0);
+  const Said said = ask({"--seed", "6"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("/seed was 5, now 6"), std::string::npos) << said.err;
+}
+
+TEST_F(AskTellTest, TellClosesATrialAndRewritesTheFiles) {
+  asked({"--count", "2"});
+  EXPECT_EQ(tell({"--trial", "0", "--value", "10"}).err, "trial 0: ok, speed 10, 1.00x trial 0; best trial 0\n");
+  const Said said = tell({"--trial", "1", "--value", "13.5", "--peak-memory-bytes", "4096"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.out, "");
+  EXPECT_EQ(said.err, "trial 1: ok, speed 13.5, 1.35x trial 0; best trial 1\n");
+  EXPECT_EQ(in_row(1, "value"), "13.5");
+  EXPECT_EQ(in_row(1, "peak_memory_bytes"), "4096");
+  EXPECT_EQ(load_json(directory_ / "run/best.json")["trial"], 1);
+  EXPECT_EQ(load_json(directory_ / "run/config_optimal.json"), load_json(directory_ / "run/best.json")["configuration"]);
+}
+
+TEST_F(AskTellTest, TellRecordsFailuresWithTheirReason) {
+  asked({"--count", "4"});
+  EXPECT_EQ(tell({"--trial", "0", "--status", "oom"}).err, "trial 0: oom; no trial is ok yet\n");
+  EXPECT_EQ(tell({"--trial", "1", "--status", "failed"}).code, 0);
+  EXPECT_EQ(tell({"--trial", "2", "--status", "failed", "--reason", "timeout"}).err,
+            "trial 2: failed (timeout); no trial is ok yet\n");
+  EXPECT_EQ(in_row(0, "status"), "oom");
+  EXPECT_EQ(in_row(1, "reason"), "crash");
+  EXPECT_EQ(in_row(2, "reason"), "timeout");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run/best.json"));
+}
+
+TEST_F(AskTellTest, AnInterruptedTrialMayBeAskedAgain) {
+  const std::string configuration = asked({"--strategy", "grid"})[0]["configuration"].dump();
+  EXPECT_EQ(tell({"--trial", "0", "--status", "failed", "--reason", "interrupted"}).code, 0);
+  const Json again = parse_json(ask().out, "ask")["trials"][0];
+  EXPECT_EQ(again["trial"], 1);
+  EXPECT_EQ(again["configuration"].dump(), configuration);
+}
+
+TEST_F(AskTellTest, TellReadsAResultLikeTheCommandRunner) {
+  asked({"--count", "3"});
+  const std::string good = directory_.write("r.json", R"({"speed": 7, "loss": 2.5, "value_sem": 0.5})").string();
+  EXPECT_EQ(tell({"--trial", "0", "--result", good}).code, 0);
+  EXPECT_EQ(in_row(0, "value"), "7");
+  EXPECT_EQ(in_row(0, "value_sem"), "0.5");
+  EXPECT_EQ(in_row(0, "metric_loss"), "2.5");
+  const std::string oom = directory_.write("oom.json", R"({"status": "oom"})").string();
+  EXPECT_EQ(tell({"--trial", "1", "--result", oom, "--status", "oom"}).code, 0);
+  EXPECT_EQ(in_row(1, "status"), "oom");
+  const std::string bad = directory_.write("bad.json", "speed = 7").string();
+  const Said said = tell({"--trial", "2", "--result", bad});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_NE(said.err.find("trial 2: failed (bad_result): "), std::string::npos) << said.err;
+}
+
+TEST_F(AskTellTest, TellReadsAResultFromStandardInput) {
+  asked();
+  std::istringstream in(R"({"speed": 3})");
+  std::streambuf* before = std::cin.rdbuf(in.rdbuf());
+  const Said said = tell({"--trial", "0", "--result", "-"});
+  std::cin.rdbuf(before);
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(in_row(0, "value"), "3");
+}
+
+TEST_F(AskTellTest, TellPrintsADocumentForPrograms) {
+  asked({"--count", "2"});
+  tell({"--trial", "0", "--value", "10"});
+  const Json json = parse_json(tell({"--trial", "1", "--value", "5", "--json"}).out, "tell");
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["trial"], 1);
+  EXPECT_EQ(json["status"], "ok");
+  EXPECT_EQ(json["value"], 5);
+  EXPECT_EQ(json["gain"], 0.5);
+  EXPECT_EQ(json["best_trial"], 0);
+}
+
+TEST_F(AskTellTest, TellRefusesWhatContradictsItselfInOneLine) {
+  asked({"--count", "2"});
+  expect_refused({"--value", "1"}, "--trial is missing");
+  expect_refused({"--trial", "0"}, "give --value, --status or --result");
+  expect_refused({"--trial", "0", "--status", "ok"}, "--status ok needs --value");
+  expect_refused({"--trial", "0", "--status", "oom", "--value", "1"}, "--value does not go with --status oom");
+  expect_refused({"--trial", "0", "--value", "1", "--reason", "crash"}, "--reason does not go with --status ok");
+  expect_refused({"--trial", "0", "--status", "oom", "--peak-memory-bytes", "1"}, "say --status ok");
+  expect_refused({"--trial", "0", "--status", "okay"}, "did you mean 'ok'?");
+  expect_refused({"--trial", "0", "--status", "failed", "--reason", "timeuot"}, "did you mean 'timeout'?");
+  expect_refused({"--trial", "0", "--value", "nan"}, "--value: 'nan' is not accepted");
+  const std::string file = directory_.write("r.json", R"({"speed": 7})").string();
+  expect_refused({"--trial", "0", "--value", "1", "--result", file}, "--value does not go with --result");
+  expect_refused({"--trial", "0", "--status", "oom", "--result", file}, "--status oom, but " + file + " says ok");
+  expect_refused({"--trial", "0", "--result", (directory_ / "absent").string()}, "absent");
+  expect_refused({"--trial", "7", "--value", "1"}, "there is no trial 7");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run/trials.csv")) << "nothing was closed";
+}
+
+TEST_F(AskTellTest, TellClosesATrialOnce) {
+  asked();
+  tell({"--trial", "0", "--value", "1"});
+  expect_refused({"--trial", "0", "--value", "2"}, "trial 0 is closed already: ok");
+  EXPECT_EQ(in_row(0, "value"), "1");
+}
+
+TEST_F(AskTellTest, AKnownMetricMustBeAboveZeroAndHasItsUnit) {
+  session_ = directory_.write("own.json", R"({"space": {"threads": [1, 2, 4]}, "baseline": null,
+    "runner": {"kind": "none"}})");
+  asked();
+  expect_refused({"--trial", "0", "--value=-1"}, "--value: ");
+  EXPECT_EQ(tell({"--trial", "0", "--value", "12.3"}).err,
+            "trial 0: ok, 12.3 samples/s, 1.00x trial 0; best trial 0\n");
+}
+
+TEST_F(AskTellTest, NobodyButTheUserRunsTrialsOfSuchASession) {
+  for (const char* command : {"tune", "compare"}) {
+    const Said said = run({command, session_.string(), "--out", run_directory()});
+    EXPECT_EQ(said.code, 2);
+    EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+    EXPECT_NE(said.err.find("use krigtune ask and krigtune tell"), std::string::npos) << said.err;
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
+  }
+}
+
+}  // namespace
+}  // namespace krigtune
