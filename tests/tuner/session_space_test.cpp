@@ -87,12 +87,12 @@ INSTANTIATE_TEST_SUITE_P(
             plain(R"({"x": {"type": "real", "min": 0, "max": 1}})", R"(, "grid": {"order": "session"})"),
             "/grid/order: ", "steps"},
         Bad{"bench_real",
-            with_workload(R"({"reduce_bucket_size": {"type": "real", "min": 1, "max": 9}})",
+            with_workload(R"({"overlap_comm": {"type": "real", "min": 0, "max": 1}})",
                           R"(, "runner": {"kind": "bench"})"),
-            "/space/reduce_bucket_size: ", "type"},
+            "/space/overlap_comm: krigtune-bench takes no real numbers", "list its values"},
         Bad{"baseline_kind", plain(kSmall, R"(, "baseline": {"a": "one"})"),
             "/baseline/a: a number was expected, not \"one\"", "as in the space"},
-        Bad{"baseline_name", plain(kSmall, R"(, "baseline": {"b": 1})"), "/baseline/b: ", "known: a"}),
+        Bad{"baseline_name", plain(kSmall, R"(, "baseline": {"b": 1})"), "/baseline/b: ", "'a'"}),
     [](const auto& param_info) { return param_info.param.name; });
 
 TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
