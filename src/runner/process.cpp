@@ -1,12 +1,11 @@
-// One child at a time: fork, own process group, exec; wait on a pidfd in slices, so that the clock that was passed in
-// decides about the timeout; end the whole group before the leader is reaped, because until then its process id, which
-// names the group, cannot be given to anybody else.
+// krigtune's side of a running program: a guard process (guard.h) starts and ends it, this side keeps the clock. It
+// waits in slices, so that the clock that was passed in decides about time limits.
 #include "process.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,8 +14,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <optional>
 
+#include "guard.h"
 #include "krigtune/core/error.h"
 
 namespace krigtune {
@@ -24,9 +23,18 @@ namespace {
 
 constexpr double kSliceS = 0.05;  // how soon a stop request or a moved clock is noticed
 
+[[noreturn]] void fail(const std::string& what, const std::string& hint) {
+  throw EnvironmentError(what + ": " + std::strerror(errno), hint);
+}
+
 class Descriptor {
  public:
-  explicit Descriptor(int number) : number_(number) {}
+  // Never 0, 1 or 2, also where krigtune was started with those closed: the program gets its own there.
+  explicit Descriptor(int number) : number_(number) {
+    if (number > STDERR_FILENO || number < 0) return;
+    number_ = ::fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    ::close(number);
+  }
   ~Descriptor() { close(); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -42,94 +50,164 @@ class Descriptor {
 
 int open_output(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) {
-    throw EnvironmentError("cannot write '" + path.string() + "': " + std::strerror(errno),
-                           "check the directory's permissions and free space");
-  }
+  if (file < 0) fail("cannot write '" + path.string() + "'", "check the directory's permissions and free space");
   return file;
 }
 
-struct ChildFiles {
-  int in;
-  int out;
-  int err;
-  int report;  // where errno goes if exec fails
+std::array<int, 2> connected_pair() {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) fail("socketpair", "");
+  return ends;
+}
+
+std::vector<std::string> merged_environment(const std::vector<std::pair<std::string, std::string>>& added) {
+  std::vector<std::string> lines;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string line(*entry);
+    const auto replaces = [&](const auto& pair) { return line.rfind(pair.first + "=", 0) == 0; };
+    if (std::none_of(added.begin(), added.end(), replaces)) lines.push_back(line);
+  }
+  for (const auto& [name, value] : added) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  list.reserve(texts.size() + 1);
+  for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+/// A program under a guard. The end of this object is the end of the program.
+class GuardedProgram {
+ public:
+  explicit GuardedProgram(const ProcessSpec& spec) : GuardedProgram(spec, connected_pair()) {}
+  ~GuardedProgram() {
+    socket_.close();
+    while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  GuardedProgram(const GuardedProgram&) = delete;
+  GuardedProgram& operator=(const GuardedProgram&) = delete;
+
+  void order(GuardOrder what) const { ::send(socket_.get(), &what, sizeof what, MSG_NOSIGNAL); }
+
+  /// Waits so many seconds at most for the next report.
+  std::optional<GuardReport> wait(double seconds) {
+    pollfd event{socket_.get(), POLLIN, 0};
+    if (::poll(&event, 1, static_cast<int>(std::clamp(seconds, 0.001, kSliceS) * 1e3)) <= 0) return std::nullopt;
+    GuardReport report;
+    const ssize_t got = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+    if (got != sizeof report) return died();
+    if (report.kind == GuardReport::Kind::kStarted) program_ = report.value;
+    return report;
+  }
+
+ private:
+  GuardedProgram(const ProcessSpec& spec, std::array<int, 2> ends) : socket_(ends[0]) {
+    const Descriptor theirs(ends[1]);
+    const std::vector<std::string> environment = merged_environment(spec.environment);
+    const std::vector<char*> argv = pointers(spec.argv);
+    const std::vector<char*> variables = pointers(environment);
+    const Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const Descriptor out(open_output(spec.stdout_file));
+    const Descriptor err(open_output(spec.stderr_file));
+    const char* directory = spec.working_directory.empty() ? nullptr : spec.working_directory.c_str();
+    const GuardTask task{argv.data(), variables.data(), directory, in.get(), out.get(), err.get(), theirs.get()};
+    sigset_t all;
+    sigset_t ours;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &ours);
+    guard_ = ::fork();
+    if (guard_ == 0) run_guard(task);
+    const int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &ours, nullptr);
+    errno = error;
+    if (guard_ < 0) fail("fork", "end other programs");
+  }
+
+  // Somebody killed the guard. The program goes with it (its parent-death signal); the rest of its group is ended here.
+  GuardReport died() const {
+    if (program_ > 0) ::kill(-program_, SIGKILL);
+    return {GuardReport::Kind::kEnded, SIGKILL, 0};
+  }
+
+  Descriptor socket_;
+  pid_t guard_ = -1;
+  pid_t program_ = -1;
 };
 
-// Between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become_program(char* const* argv, const ChildFiles& files, pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before the line above
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::dup2(files.in, STDIN_FILENO);
-  ::dup2(files.out, STDOUT_FILENO);
-  ::dup2(files.err, STDERR_FILENO);
-  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-  ::execvp(argv[0], argv);
-  const int error = errno;
-  const ssize_t written = ::write(files.report, &error, sizeof error);
-  ::_exit(written == sizeof error ? 127 : 126);
-}
-
-// The child's process id. `error` gets errno where the program cannot be started; the child is then gone.
-pid_t start(const ProcessSpec& spec, int& error) {
-  std::vector<char*> argv;
-  argv.reserve(spec.argv.size() + 1);
-  for (const std::string& argument : spec.argv) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const Descriptor out(open_output(spec.stdout_file));
-  const Descriptor err(open_output(spec.stderr_file));
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw EnvironmentError(std::string("pipe: ") + std::strerror(errno));
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) throw EnvironmentError(std::string("fork: ") + std::strerror(errno), "end other programs");
-  if (child == 0) become_program(argv.data(), {in.get(), out.get(), err.get(), write_end.get()}, parent);
-  ::setpgid(child, child);  // here too: whoever of the two is first, the group exists before anybody signals it
-  write_end.close();
-  error = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(read_end.get(), &error, sizeof error);
-  } while (got < 0 && errno == EINTR);
-  if (got > 0) ::waitpid(child, nullptr, 0);
-  return child;
-}
-
-bool has_ended(pid_t child) {
-  siginfo_t info{};
-  const int rc = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
-  return rc == 0 && info.si_pid == child;
-}
-
-// Waits a slice at most; true once the child has ended. It is not reaped.
-bool wait_slice(pid_t child, int pidfd, double seconds) {
-  pollfd event{pidfd, POLLIN, 0};
-  // Without a pidfd (kernels before 5.3) poll is just a wait.
-  ::poll(&event, pidfd >= 0 ? 1 : 0, static_cast<int>(std::clamp(seconds, 0.001, kSliceS) * 1e3));
-  return has_ended(child);
-}
-
-bool wait_until(pid_t child, int pidfd, double deadline_s, const std::atomic<bool>* stop, const Clock& clock) {
-  while (!wait_slice(child, pidfd, deadline_s - clock.now_s())) {
-    if (clock.now_s() >= deadline_s || (stop != nullptr && stop->load())) return false;
+/// Whether the files grow.
+class Watchdog {
+ public:
+  Watchdog(const ProcessSpec& spec, double begin_s) : limit_s_(spec.no_progress_s), last_change_s_(begin_s) {
+    files_ = spec.progress_files;
+    files_.push_back(spec.stdout_file);
+    files_.push_back(spec.stderr_file);
   }
-  return true;
+
+  bool expired(double now_s) {
+    if (!limit_s_) return false;
+    // A slow shared file system is asked once a second at most.
+    if (now_s < next_look_s_) return false;
+    next_look_s_ = now_s + std::min(1.0, *limit_s_ / 10.0);
+    std::vector<State> states = look();
+    if (states != states_) last_change_s_ = now_s;
+    states_ = std::move(states);
+    return now_s - last_change_s_ >= *limit_s_;
+  }
+
+ private:
+  using State = std::array<std::int64_t, 3>;  // size, seconds, nanoseconds
+
+  std::vector<State> look() const {
+    std::vector<State> states;
+    for (const std::filesystem::path& file : files_) {
+      struct stat state {};
+      const bool there = ::stat(file.c_str(), &state) == 0;
+      states.push_back(there ? State{state.st_size, state.st_mtim.tv_sec, state.st_mtim.tv_nsec} : State{-1, 0, 0});
+    }
+    return states;
+  }
+
+  std::optional<double> limit_s_;
+  double last_change_s_;
+  double next_look_s_ = 0.0;
+  std::vector<std::filesystem::path> files_;
+  std::vector<State> states_;
+};
+
+void note(const GuardReport& report, ProcessResult& result) {
+  switch (report.kind) {
+    case GuardReport::Kind::kStarted:
+      return;
+    case GuardReport::Kind::kNoDirectory:
+      result.start_error = std::string("its working directory: ") + std::strerror(report.value);
+      return;
+    case GuardReport::Kind::kNotStarted:
+      result.start_error = std::strerror(report.value);
+      return;
+    case GuardReport::Kind::kEnded:
+      result.signal = WIFSIGNALED(report.value) ? WTERMSIG(report.value) : 0;
+      result.exit_code = WIFSIGNALED(report.value) ? 128 + result.signal : WEXITSTATUS(report.value);
+      result.peak_rss_bytes = report.peak_rss_bytes;
+      return;
+  }
 }
 
-void reap(pid_t child, ProcessResult& result) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+// Until the program has ended (true) or `enough` says that it should.
+template <class Enough>
+bool wait_until(GuardedProgram& program, double deadline_s, const Enough& enough, const Clock& clock,
+                ProcessResult& result) {
+  for (;;) {
+    const std::optional<GuardReport> report = program.wait(deadline_s - clock.now_s());
+    if (report) note(*report, result);
+    if (report && report->kind == GuardReport::Kind::kEnded) return true;
+    const double now_s = clock.now_s();
+    if (now_s >= deadline_s || enough(now_s)) return false;
   }
-  result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  result.exit_code = WIFSIGNALED(status) ? 128 + result.signal : WEXITSTATUS(status);
 }
 
 }  // namespace
@@ -137,24 +215,24 @@ void reap(pid_t child, ProcessResult& result) {
 ProcessResult run_process(const ProcessSpec& spec, const Clock& clock) {
   ProcessResult result;
   const double begin_s = clock.now_s();
-  int error = 0;
-  const pid_t child = start(spec, error);
-  if (error != 0) {
-    result.exit_code = 127;
-    result.start_error = std::strerror(error);
-    return result;
-  }
-  // By number: glibc 2.36 declares pidfd_open without C linkage.
-  const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  if (!wait_until(child, pidfd.get(), begin_s + spec.timeout_s, spec.stop, clock)) {
+  GuardedProgram program(spec);
+  Watchdog watchdog(spec, begin_s);
+  const auto enough = [&](double now_s) {
     result.stopped = spec.stop != nullptr && spec.stop->load();
-    result.timed_out = !result.stopped;
+    result.hung = !result.stopped && watchdog.expired(now_s);
+    return result.stopped || result.hung;
+  };
+  const auto never = [](double /*now_s*/) { return false; };
+  if (!wait_until(program, begin_s + spec.timeout_s, enough, clock, result)) {
+    result.timed_out = !result.stopped && !result.hung;
     const double patience_ends_s = clock.now_s() + spec.grace_s;
-    ::kill(-child, SIGTERM);
-    wait_until(child, pidfd.get(), patience_ends_s, nullptr, clock);
+    program.order(GuardOrder::kTerminate);
+    if (!wait_until(program, patience_ends_s, never, clock, result)) {
+      program.order(GuardOrder::kKill);
+      constexpr double kForever = 1e300;
+      wait_until(program, kForever, never, clock, result);
+    }
   }
-  ::kill(-child, SIGKILL);
-  reap(child, result);
   result.wall_s = clock.now_s() - begin_s;
   return result;
 }

@@ -14,5 +14,7 @@ struct RunnerEntry {
 
 RunnerEntry bench_runner_entry();
 RunnerEntry replay_runner_entry();
+RunnerEntry command_runner_entry();
+RunnerEntry none_runner_entry();
 
 }  // namespace krigtune

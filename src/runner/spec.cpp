@@ -13,6 +13,8 @@ std::vector<RunnerEntry> registry() {
   return {
       bench_runner_entry(),
       replay_runner_entry(),
+      command_runner_entry(),
+      none_runner_entry(),
   };
 }
 

@@ -135,7 +135,7 @@ TEST_F(Replay, TheOptimumIsTheBestThatALookUpCanGive) {
   EXPECT_EQ(optimum(open(spec, true)), 5.0);
   EXPECT_EQ(optimum(open(spec, false), {std::int64_t{2}}), 5.0) << "rows outside the space do not count";
   RunnerSpec failures = table("a,b,v,s\n1,1,3,failed\n");
-  failures.status_column = "s";
+  failures.replay.status_column = "s";
   EXPECT_FALSE(optimum(open(failures)).has_value());
 }
 

@@ -25,8 +25,8 @@ TEST(RunnerSpec, BenchIsTheDefaultWithTheDocumentedTimes) {
 }
 
 TEST(RunnerSpec, ATableIsRelativeToTheSession) {
-  EXPECT_EQ(read(R"({"kind": "replay", "table": "../t.csv", "value": "v"})").table, "/t.csv");
-  EXPECT_EQ(read(R"({"kind": "replay", "table": "/data/t.csv", "value": "v"})").table, "/data/t.csv");
+  EXPECT_EQ(read(R"({"kind": "replay", "table": "../t.csv", "value": "v"})").replay.table, "/t.csv");
+  EXPECT_EQ(read(R"({"kind": "replay", "table": "/data/t.csv", "value": "v"})").replay.table, "/data/t.csv");
 }
 
 TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
@@ -47,7 +47,7 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
 
 TEST(RunnerSpec, AnUnknownKindSaysWhichAreKnown) {
   EXPECT_EQ(error_of(R"({"kind": "slurm"})"),
-            "s.json: /runner/kind: 'slurm' is no runner; the known ones are bench, replay");
+            "s.json: /runner/kind: 'slurm' is no runner; the known ones are bench, replay, command, none");
 }
 
 TEST(RunnerSpec, WrongInputNamesItsPlace) {

@@ -1,0 +1,144 @@
+// A command trial: the user's program in a process of its own, everything it was given and said kept in the trial's
+// directory.
+#include "krigtune/runner/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "command_result.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+#include "krigtune/core/text.h"
+#include "placeholders.h"
+#include "trial_files.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::size_t kTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
+constexpr std::size_t kLargestResult = 1 << 20;
+
+bool is_program(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string search_path(const CommandSpec& spec) {
+  const auto& added = spec.environment;
+  const auto path = std::find_if(added.rbegin(), added.rend(), [](const auto& pair) { return pair.first == "PATH"; });
+  if (path != added.rend()) return path->second;
+  const char* ours = std::getenv("PATH");
+  return ours == nullptr ? "/bin:/usr/bin" : ours;  // what execvp takes then
+}
+
+bool is_found(const CommandSpec& spec) {
+  const std::string& name = spec.argv.front();
+  if (name.find('/') != std::string::npos) return is_program(spec.working_directory / name);
+  const std::string path = search_path(spec);
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    if (is_program(spec.working_directory / path.substr(begin, end - begin) / name)) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+void refuse_missing_program(const CommandSpec& spec) {
+  const std::string& name = spec.argv.front();
+  if (!unknown_placeholders(name).empty() || fill_in(name, {}) != name || is_found(spec)) return;
+  const bool path = name.find('/') != std::string::npos;
+  throw EnvironmentError(
+      path ? fmt::format("the program '{}' is not there, seen from '{}'", name, spec.working_directory.string())
+           : fmt::format("the program '{}' is not on PATH", name),
+      path ? "mend 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
+}
+
+std::string trial_number(const std::filesystem::path& dir) {
+  const std::string name = dir.filename().string();
+  const std::size_t end = std::min(name.find_first_not_of("0123456789"), name.size());
+  const std::size_t begin = std::min(name.find_first_not_of('0'), end);
+  return begin == end ? "0" : name.substr(begin, end - begin);
+}
+
+// Programs write anything there, or a pipe, or a link to a device.
+void read_result(const std::filesystem::path& file, CommandEnd& end) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    end.result_error = "it wrote no result: " + file.string() + " is not there";
+  } else if (!std::filesystem::is_regular_file(file, error) || ::access(file.c_str(), R_OK) != 0) {
+    end.result_error = "its result is no file that can be read: " + file.string();
+  } else if (std::filesystem::file_size(file, error) > kLargestResult) {
+    end.result_error = "its result is larger than 1 MiB: " + file.string();
+  } else {
+    end.result = read_tail(file, kLargestResult);
+  }
+}
+
+class CommandRunner final : public Runner {
+ public:
+  CommandRunner(CommandJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {
+    refuse_missing_program(job_.spec);
+    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.emplace_back(pattern);
+  }
+
+  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) override {
+    const TrialFiles files(trial_dir);
+    const ProcessSpec spec = prepare(configuration, files);
+    const std::optional<std::int64_t> kills_before = oom_kills_now();
+    CommandEnd end;
+    end.process = run_process(spec, clock_);
+    write_exit(files, end.process);
+    const std::optional<std::int64_t> kills_after = oom_kills_now();
+    if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
+    end.standard_output = read_tail(spec.stdout_file, kTailBytes);
+    end.standard_error = read_tail(spec.stderr_file, kTailBytes);
+    read_result(files.result(), end);
+    return command_outcome(end, job_, patterns_);
+  }
+
+ private:
+  static std::optional<std::int64_t> oom_kills_now() {
+    constexpr std::size_t kAll = 1 << 16;
+    std::ifstream in("/proc/vmstat");
+    std::string text(kAll, '\0');
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    return oom_kills_in(text);
+  }
+
+  ProcessSpec prepare(const Configuration& configuration, const TrialFiles& files) const {
+    std::error_code ignored;
+    std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
+    const Placeholders values = {{"config", files.config().string()},
+                                 {"result", files.result().string()},
+                                 {"dir", files.dir.string()},
+                                 {"trial", trial_number(files.dir)}};
+    ProcessSpec spec;
+    for (const std::string& word : job_.spec.argv) spec.argv.push_back(fill_in(word, values));
+    spec.timeout_s = job_.spec.timeout_s;
+    spec.grace_s = job_.spec.grace_s;
+    spec.stop = job_.stop;
+    spec.working_directory = job_.spec.working_directory;
+    spec.environment = job_.spec.environment;
+    spec.no_progress_s = job_.spec.no_progress_s;
+    spec.progress_files = {files.result()};
+    write_inputs(files, to_json(configuration), spec);
+    return spec;
+  }
+
+  CommandJob job_;
+  const Clock& clock_;
+  std::vector<std::regex> patterns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_command_runner(CommandJob job, const Clock& clock) {
+  return std::make_unique<CommandRunner>(std::move(job), clock);
+}
+
+}  // namespace krigtune

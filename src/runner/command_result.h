@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "krigtune/runner/command.h"
+#include "process.h"
+
+namespace krigtune {
+
+/// A result file, read.
+struct CommandResult {
+  Outcome outcome;
+  bool names_failure = false;  ///< its status is oom or failed: that counts more than exit codes and output
+};
+CommandResult interpret_result(const std::string& text, const std::string& metric);
+
+/// What a command trial left behind.
+struct CommandEnd {
+  ProcessResult process;
+  std::optional<std::string> result = std::nullopt;  ///< the file's text; empty: there is none that could be read
+  std::string result_error = {};                     ///< then: why
+  std::string standard_output = {};                  ///< the last of it
+  std::string standard_error = {};
+  /// Processes that the kernel's OOM killer has ended on this machine meanwhile; empty: it does not say.
+  std::optional<std::int64_t> oom_kills = std::nullopt;
+};
+
+/// What became of the trial. The first that holds:
+///   it did not start: environment; krigtune was stopped: interrupted;
+///   the result's status is oom or failed: that;
+///   krigtune ended it for its time or its silence: out of memory where its output says so (when one rank runs out, the
+///   others wait for it for ever), else timeout or hang;
+///   exit code 0 and a good result: measured;
+///   an exit code of `spec.oom_exit_codes`, a SIGKILL of the OOM killer's, or an output that says so: out of memory;
+///   exit code 0: bad_result; any other: crash.
+/// A SIGKILL that krigtune did not send (seen as the exit codes 137 = 128 + 9 of shells and 247 = -9 of DeepSpeed's
+/// launcher, too) is the OOM killer's where its count in /proc/vmstat has risen or the kernel keeps none.
+/// `patterns`: those of the spec.
+Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns);
+
+/// "oom_kill 3" of /proc/vmstat (Linux 4.13 on).
+std::optional<std::int64_t> oom_kills_in(const std::string& vmstat);
+
+}  // namespace krigtune

@@ -1,0 +1,24 @@
+#pragma once
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "krigtune/core/units.h"
+
+namespace krigtune {
+
+/// What a program said when memory ran out.
+struct MemoryComplaint {
+  std::string line;
+  std::optional<Bytes> requested;  ///< the allocation that failed, where the line tells it
+};
+
+/// The first line that is known to mean that memory ran out, or that one of `patterns` is found in. Lines are looked at
+/// one by one and not beyond their first 2000 characters: std::regex recurses, and output may be anything.
+std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns);
+
+/// The size behind "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
+std::optional<Bytes> requested_in(const std::string& line);
+
+}  // namespace krigtune

@@ -1,0 +1,34 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "krigtune/core/json.h"
+#include "process.h"
+
+namespace krigtune {
+
+/// Files that every program trial leaves in its directory.
+struct TrialFiles {
+  explicit TrialFiles(const std::filesystem::path& trial_dir) : dir(std::filesystem::absolute(trial_dir)) {}
+
+  std::filesystem::path dir;
+  std::filesystem::path config() const { return dir / "config.json"; }
+  std::filesystem::path result() const { return dir / "result.json"; }
+  std::filesystem::path standard_output() const { return dir / "stdout.log"; }
+  std::filesystem::path standard_error() const { return dir / "stderr.log"; }
+};
+
+/// config.json, cmd.txt and env.txt, and where `spec` sends its output. Of the environment only what can change a
+/// measurement, because run directories are passed on and a whole environment holds people's tokens.
+void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec);
+
+/// exit.json.
+void write_exit(const TrialFiles& files, const ProcessResult& result);
+
+/// The last `bytes` of the file; "" where it cannot be read.
+std::string read_tail(const std::filesystem::path& file, std::size_t bytes);
+
+/// The last 20 lines, and no more than 8 KiB of them: one endless line must not fill the journal.
+std::string last_lines(std::string text);
+
+}  // namespace krigtune

@@ -1,0 +1,163 @@
+#include "krigtune/runner/command.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "runner/event_clock.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+class Command : public ::testing::Test {
+ protected:
+  Command() {
+    job_.metric = "throughput";
+    job_.spec.working_directory = dir_.path();
+    std::filesystem::create_directory(trial_dir());
+  }
+
+  std::filesystem::path trial_dir() const { return dir_ / "0007_z1"; }
+  std::string text_of(const std::string& file) const { return read_text(trial_dir() / file); }
+
+  // A few shell lines as the user's program: $1 is {config}, $2 {result}, $3 {dir}.
+  Outcome run(const std::string& script, const Clock& clock) {
+    job_.spec.argv = {"/bin/sh", "-c", script, "sh", "{config}", "{result}", "{dir}"};
+    return make_command_runner(job_, clock)->run({{"zero_stage", 1.0}, {"lr", 0.5}, {"flag", true}}, trial_dir());
+  }
+  Outcome run(const std::string& script) { return run(script, still_); }
+
+  Failed expect_failed(const Outcome& outcome, FailureReason reason) {
+    const auto* failed = std::get_if<Failed>(&outcome);
+    EXPECT_TRUE(failed != nullptr && failed->reason == reason) << status_text(outcome) << " " << reason_text(outcome);
+    return failed == nullptr ? Failed{} : *failed;
+  }
+
+  TemporaryDirectory dir_;
+  ManualClock still_;
+  CommandJob job_;
+};
+
+constexpr const char* kGood = "echo '{\"throughput\": 12.5, \"loss\": 3, \"peak_memory_bytes\": 4096}' > \"$2\"";
+
+TEST_F(Command, TheNumbersOfTheResultAreTheMeasurement) {
+  const Outcome outcome = run(kGood);
+  const Measured& measured = std::get<Measured>(outcome);
+  EXPECT_EQ(measured.metrics.at("throughput"), 12.5);
+  EXPECT_EQ(measured.metrics.at("loss"), 3.0);
+  EXPECT_EQ(measured.peak_memory, Bytes{4096});
+  EXPECT_GT(measured.metrics.at("peak_rss_bytes"), 0.0);
+  EXPECT_EQ(measured.metrics.size(), 3U);
+}
+
+TEST_F(Command, APeakOfItsOwnIsNotReplaced) {
+  const Outcome outcome = run("echo '{\"throughput\": 1, \"peak_rss_bytes\": 7}' > \"$2\"");
+  EXPECT_EQ(std::get<Measured>(outcome).metrics.at("peak_rss_bytes"), 7.0);
+}
+
+TEST_F(Command, TheProgramReadsTheConfigurationWithWholeNumbersAsIntegers) {
+  run("cp \"$1\" \"$3/copy\"");
+  EXPECT_EQ(text_of("copy"), "{\n  \"zero_stage\": 1,\n  \"lr\": 0.5,\n  \"flag\": true\n}\n");
+}
+
+TEST_F(Command, PlaceholdersAreFilledInWithinWords) {
+  job_.spec.argv = {"/bin/echo", "--trial={trial}", "{dir}/{trial}.txt", "{{config}", "{\"a\": {trial}}", "{ x }", "}"};
+  make_command_runner(job_, still_)->run({}, trial_dir());
+  EXPECT_EQ(text_of("stdout.log"), "--trial=7 " + trial_dir().string() + "/7.txt {config} {\"a\": 7} { x } }\n");
+}
+
+TEST_F(Command, WhatItWasGivenAndSaidIsKept) {
+  ::setenv("NCCL_DEBUG", "WARN", 1);
+  ::setenv("MY_API_TOKEN", "secret", 1);
+  job_.spec.environment = {{"NCCL_ALGO", "Ring"}, {"MY_OWN", "x"}};
+  run("echo said; echo trouble >&2; echo \"$MY_OWN $NCCL_ALGO $NCCL_DEBUG\"; pwd; exit 3");
+  EXPECT_EQ(text_of("stdout.log"), "said\nx Ring WARN\n" + dir_.path().string() + "\n");
+  EXPECT_EQ(text_of("stderr.log"), "trouble\n");
+  EXPECT_NE(text_of("env.txt").find("MY_OWN=x\nNCCL_ALGO=Ring\nNCCL_DEBUG=WARN\n"), std::string::npos);
+  EXPECT_EQ(text_of("env.txt").find("secret"), std::string::npos);
+  EXPECT_EQ(text_of("cmd.txt").find("/bin/sh -c 'echo said"), 0U);
+  Json exit = Json::parse(text_of("exit.json"));
+  EXPECT_GT(exit.at("peak_rss_bytes").get<double>(), 0.0);
+  exit.erase("peak_rss_bytes");
+  EXPECT_EQ(exit, Json::parse(R"({"exit_code": 3, "signal": 0, "timed_out": false, "hung": false, "wall_s": 0.0})"));
+}
+
+TEST_F(Command, AResultOfAnEarlierRunIsNotTakenForThisOne) {
+  dir_.write("0007_z1/result.json", R"({"throughput": 99})");
+  EXPECT_NE(expect_failed(run("exit 0"), FailureReason::kBadResult).last_lines.find("wrote no result"),
+            std::string::npos);
+}
+
+TEST_F(Command, AResultThatIsNoFileIsABadResultAndNobodyWaitsForIt) {
+  for (const char* script :
+       {"mkfifo \"$2\"", "mkdir \"$2\"", "ln -s /dev/zero \"$2\"", "ln -s nowhere \"$2\"",
+        "head -c 1048577 /dev/zero > \"$2\"", ": > \"$2\"", "head -c 1000 /dev/urandom > \"$2\""}) {
+    const Outcome outcome = run(script);
+    const Failed failed = expect_failed(outcome, FailureReason::kBadResult);
+    EXPECT_NE(failed.last_lines.find("result"), std::string::npos) << script;
+  }
+}
+
+TEST_F(Command, TheStatusOfTheResultCountsMoreThanTheExitCode) {
+  const Outcome oom = run("echo '{\"status\": \"oom\"}' > \"$2\"; exit 0");
+  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(oom));
+  const Outcome failed = run("echo '{\"status\": \"failed\", \"reason\": \"invalid\"}' > \"$2\"; echo why >&2; exit 5");
+  const Failed invalid = expect_failed(failed, FailureReason::kInvalid);
+  EXPECT_EQ(invalid.exit_code, 5);
+  EXPECT_EQ(invalid.last_lines, "why");
+  expect_failed(run(std::string(kGood) + "; exit 1"), FailureReason::kCrash);
+}
+
+TEST_F(Command, AStopRequestInterruptsTheTrial) {
+  std::atomic<bool> stop = true;
+  job_.stop = &stop;
+  expect_failed(run("exec sleep 600"), FailureReason::kInterrupted);
+}
+
+TEST_F(Command, ATimeoutIsATimeoutAlthoughThereIsAResult) {
+  const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? 1e6 : 0.0; });
+  expect_failed(run(std::string(kGood) + "; : > \"$3/there\"; exec sleep 600", clock), FailureReason::kTimeout);
+}
+
+TEST_F(Command, ARankThatRanOutOfMemoryExplainsTheHangOfTheOthers) {
+  const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? 1e6 : 0.0; });
+  const Outcome outcome =
+      run("echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.' >&2; : > \"$3/there\"; exec "
+          "sleep 600",
+          clock);
+  EXPECT_EQ(std::get<OutOfMemory>(outcome).requested, Bytes{2684354560});
+}
+
+TEST_F(Command, SilenceIsAHang) {
+  double now_s = 0.0;  // every look at the clock is a second later, once the program is there
+  const EventClock clock([&] {
+    if (std::filesystem::exists(trial_dir() / "there")) now_s += 1.0;
+    return now_s;
+  });
+  job_.spec.no_progress_s = 20.0;
+  expect_failed(run("echo begun; : > \"$3/there\"; exec sleep 600", clock), FailureReason::kHang);
+  EXPECT_TRUE(Json::parse(text_of("exit.json")).at("hung").get<bool>());
+}
+
+TEST_F(Command, AMissingProgramIsFoundOutBeforeAnythingRuns) {
+  for (const char* program : {"no-such-program-here", "./absent.sh", "/nowhere/absent", "0007_z1"}) {
+    job_.spec.argv = {program};
+    EXPECT_THROW(make_command_runner(job_, still_), EnvironmentError) << program;
+  }
+  dir_.write_program("run.sh", "exit 0\n");
+  for (const std::string program : {"./run.sh", "sh"}) {
+    job_.spec.argv = {program};
+    EXPECT_NO_THROW(make_command_runner(job_, still_)) << program;
+  }
+  job_.spec.argv = {"run.sh"};
+  EXPECT_THROW(make_command_runner(job_, still_), EnvironmentError);
+  job_.spec.environment = {{"PATH", dir_.path().string()}};
+  EXPECT_NO_THROW(make_command_runner(job_, still_));
+  expect_failed(make_command_runner(job_, still_)->run({}, trial_dir()), FailureReason::kBadResult);
+}
+
+}  // namespace
+}  // namespace krigtune
