@@ -60,7 +60,8 @@ Json command_block() {
         with_default(at_least(number("seconds between SIGTERM and SIGKILL"), 0), json_number(defaults.grace_s))},
        {"no_progress_s", above(number("seconds without output after which it counts as hung (default: never)"), 0)},
        {"oom_exit_codes", list("exit codes that mean out of memory", at_most(at_least(integer(""), 1), 255))},
-       {"oom_patterns", list("regular expressions (ECMAScript) in its output that mean out of memory", not_empty(text("")))}});
+       {"oom_patterns",
+        list("regular expressions (ECMAScript) in its output that mean out of memory", not_empty(text("")))}});
 }
 
 Json none_block() {

@@ -103,7 +103,8 @@ TEST_F(AskTellTest, TellClosesATrialAndRewritesTheFiles) {
   EXPECT_EQ(in_row(1, "value"), "13.5");
   EXPECT_EQ(in_row(1, "peak_memory_bytes"), "4096");
   EXPECT_EQ(load_json(directory_ / "run/best.json")["trial"], 1);
-  EXPECT_EQ(load_json(directory_ / "run/config_optimal.json"), load_json(directory_ / "run/best.json")["configuration"]);
+  EXPECT_EQ(load_json(directory_ / "run/config_optimal.json"),
+            load_json(directory_ / "run/best.json")["configuration"]);
 }
 
 TEST_F(AskTellTest, TellRecordsFailuresWithTheirReason) {

@@ -75,8 +75,8 @@ TEST(BadSession, IsNamedWithThePlaceAndTheMend) {
     EXPECT_EQ(line.rfind(file.string() + ": ", 0), 0U) << line;
     EXPECT_NE(line.find("; "), std::string::npos) << line;
     const std::string what = line.substr(file.string().size() + 2);
-    const bool is_syntax = what.rfind("not JSON at line ", 0) == 0 || what.rfind("nested ", 0) == 0 ||
-                           what.rfind("a number ", 0) == 0;
+    const bool is_syntax =
+        what.rfind("not JSON at line ", 0) == 0 || what.rfind("nested ", 0) == 0 || what.rfind("a number ", 0) == 0;
     EXPECT_TRUE(is_syntax || what[0] == '/') << line;
     EXPECT_LE(line.size() - file.string().size(), 260U) << line;
   }

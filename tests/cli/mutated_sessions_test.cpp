@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cstdlib>
+#include <iostream>
 
 #include "cli/example_sessions.h"
 #include "krigtune/core/error.h"
@@ -22,7 +22,7 @@ std::int64_t number_from(const char* variable, std::int64_t fallback) {
 /// Damages sessions; every draw comes from one seed.
 class Mutator {
  public:
-  Mutator(std::vector<std::string> texts, std::uint64_t seed) : texts_(std::move(texts)), rng_(seed, 0, 0) {}
+  Mutator(std::vector<std::string> texts, std::uint64_t seed) : texts_(std::move(texts)), rng_(seed, 0) {}
 
   std::string next() {
     std::string text = pick(texts_);
@@ -45,7 +45,8 @@ class Mutator {
     const std::size_t length = 1 + rng_.below(12);
     switch (rng_.below(7)) {
       case 0:
-        if (at < text.size()) text[at] = static_cast<char>(static_cast<unsigned char>(text[at]) ^ (1U << rng_.below(8)));
+        if (at < text.size())
+          text[at] = static_cast<char>(static_cast<unsigned char>(text[at]) ^ (1U << rng_.below(8)));
         break;
       case 1:
         text.erase(at, length);
@@ -70,9 +71,9 @@ class Mutator {
   }
 
   void replace_number(std::string& text, std::size_t at) {
-    static constexpr std::array kNumbers = {"0",    "-1",   "1e308",  "1e19", "-1e19", "9223372036854775807", "1e-320",
-                                            "0.5",  "1e9",  "1e999", "3",    "007",   "2147483648",          "-0.0",
-                                            "1000000", "999999999999"};
+    static constexpr std::array kNumbers = {
+        "0", "-1",  "1e308",      "1e19", "-1e19",   "9223372036854775807", "1e-320", "0.5", "1e9", "1e999",
+        "3", "007", "2147483648", "-0.0", "1000000", "999999999999"};
     const std::size_t begin = text.find_first_of("0123456789", at);
     if (begin == std::string::npos) return;
     const std::size_t end = std::min(text.find_first_not_of("0123456789.e+-", begin), text.size());
@@ -111,11 +112,24 @@ class Mutator {
   }
 
   void damage(Json& target) {
-    static const std::vector<Json> kOthers = {Json(nullptr), Json(true), Json(0), Json(-1), Json(1e308), Json(1e19),
-                                              Json(2.5), Json(""), Json("x"), Json("local"), Json::array(),
-                                              Json::object(), Json::array({1, 1}), Json::array({1, 2, 1000000}),
-                                              Json({{"min", 1}, {"max", 1000000}}), Json({{"min", 0}, {"max", 1e15}}),
-                                              Json({{"type", "real"}, {"min", 0}, {"max", 1}}), Json("a < b"),
+    static const std::vector<Json> kOthers = {Json(nullptr),
+                                              Json(true),
+                                              Json(0),
+                                              Json(-1),
+                                              Json(1e308),
+                                              Json(1e19),
+                                              Json(2.5),
+                                              Json(""),
+                                              Json("x"),
+                                              Json("local"),
+                                              Json::array(),
+                                              Json::object(),
+                                              Json::array({1, 1}),
+                                              Json::array({1, 2, 1000000}),
+                                              Json({{"min", 1}, {"max", 1000000}}),
+                                              Json({{"min", 0}, {"max", 1e15}}),
+                                              Json({{"type", "real"}, {"min", 0}, {"max", 1}}),
+                                              Json("a < b"),
                                               Json({{"values", {1, 2, 3}}, {"when", "a == 1"}})};
     if (target.is_object() && !target.empty() && rng_.below(2) == 0) {
       auto member = target.begin();
@@ -139,8 +153,6 @@ class Mutator {
 };
 
 TEST(MutatedSession, IsReadOrRefusedInOneLine) {
-  // No wall-clock assertion decides the test on a slow machine: it is a limit for what would not end at all.
-  constexpr std::chrono::seconds kNoEnd{30};
   std::vector<std::string> texts;
   for (const ExampleSession& session : own_sessions()) texts.push_back(session.text);
   texts.push_back(made_by_init().text);
@@ -149,13 +161,15 @@ TEST(MutatedSession, IsReadOrRefusedInOneLine) {
   Mutator mutator(texts, seed);
   const TemporaryDirectory directory;
   std::array<std::int64_t, 3> codes{};
+  const SystemClock clock;
+  std::pair<double, std::int64_t> slowest;  // seconds, mutation
   for (std::int64_t i = 0; i < count && !HasFailure(); ++i) {
     const std::string text = mutator.next();
     const auto file = directory.write("session.json", text);
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin_s = clock.now_s();
     const Said said = run({"plan", file.string(), "--show-config"});
     SCOPED_TRACE("seed " + std::to_string(seed) + ", mutation " + std::to_string(i) + ":\n" + text);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, kNoEnd);
+    slowest = std::max(slowest, {clock.now_s() - begin_s, i});
     ASSERT_TRUE(said.code == 0 || said.code == 2) << said.code << ": " << said.err;
     ++codes[static_cast<std::size_t>(said.code)];
     if (said.code == 2) {
@@ -167,8 +181,8 @@ TEST(MutatedSession, IsReadOrRefusedInOneLine) {
     }
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "nothing else was written";
-  RecordProperty("read", static_cast<int>(codes[0]));
-  RecordProperty("refused", static_cast<int>(codes[2]));
+  std::cout << codes[0] << " read, " << codes[2] << " refused; the slowest is mutation " << slowest.second << ": "
+            << slowest.first << " s\n";
   EXPECT_GT(codes[0] * 20, count) << "damage so great that little is read";
   EXPECT_GT(codes[2] * 5, count);
 }

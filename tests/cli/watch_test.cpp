@@ -56,7 +56,9 @@ class WatchTest : public testing::Test {
 TEST_F(WatchTest, SaysALineForEachTrialThatIsClosedMeanwhileWhenPiped) {
   tell(0, "10");
   const ScriptedClock clock({[&] { tell(1, "15"); },
-                             [&] { run({"tell", run_directory(), "--trial", "2", "--status", "oom"}); },
+                             [&] {
+                               run({"tell", run_directory(), "--trial", "2", "--status", "oom"});
+                             },
                              [&] { ask(1), tell(3, "5"); }});
   const Said said = watch(clock, false);
   EXPECT_EQ(said.code, 0);
@@ -136,9 +138,7 @@ TEST_F(WatchTest, EndsWithZeroOnCtrlC) {
   EXPECT_EQ(watch(clock, false).code, 0) << "two trials still wait";
 }
 
-TEST_F(WatchTest, RefusesADirectoryWithoutARun) {
-  EXPECT_EQ(run({"watch", directory_.path().string()}).code, 2);
-}
+TEST_F(WatchTest, RefusesADirectoryWithoutARun) { EXPECT_EQ(run({"watch", directory_.path().string()}).code, 2); }
 
 }  // namespace
 }  // namespace krigtune
