@@ -37,7 +37,8 @@ std::string read_text(const std::filesystem::path& path) {
 }
 
 void write_atomically(const std::filesystem::path& path, std::string_view text) {
-  const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::getpid());
+  // Of the thread, not the process: several may write the same file.
+  const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::gettid());
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) fail_to_write(temporary);
   const bool synced = write_all(file, text) && ::fsync(file) == 0;

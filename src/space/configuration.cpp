@@ -97,6 +97,10 @@ void Configuration::set(const std::string& name, Value value) {
   }
 }
 
+void Configuration::erase(const std::string& name) {
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.first == name; });
+}
+
 std::int64_t Configuration::integer(const std::string& name, std::int64_t fallback) const {
   const Value* value = find(name);
   if (value == nullptr) return fallback;

@@ -34,7 +34,7 @@ TEST(Usage, DoesNotGuessOptionsFromTheirBeginning) {
 }
 
 TEST(Usage, HasNoOptionsThatAreNotBuiltYet) {
-  for (const char* option : {"--jobs", "--try", "--warm-start", "--deepspeed"}) {
+  for (const char* option : {"--warm-start", "--deepspeed"}) {
     expect_refused({"tune", "s.json", option, "1"}, std::string("unknown option '") + option + "'");
   }
 }

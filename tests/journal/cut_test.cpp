@@ -4,16 +4,12 @@
 #include <algorithm>
 
 #include "journal/example_trials.h"
+#include "journal/place_in_memory.h"
 #include "krigtune/core/files.h"
 #include "runner/temporary_directory.h"
 
 namespace krigtune {
 namespace {
-
-std::filesystem::path place_in_memory() {
-  const std::filesystem::path memory = "/dev/shm";  // thousands of fsyncs
-  return ::access(memory.c_str(), W_OK | X_OK) == 0 ? memory : std::filesystem::temp_directory_path();
-}
 
 // Whole lines with that operation, counted in the text itself.
 std::size_t count_operations(const std::string& text, int operation) {
@@ -35,10 +31,11 @@ Space small_space() {
 
 std::vector<ExampleTrial> few_trials() {
   std::vector<ExampleTrial> trials;
-  for (const std::size_t i : {0U, 2U, 5U, 6U, 7U}) trials.push_back(example_trials()[i]);
+  for (const std::size_t i : {0U, 2U, 5U, 6U, 7U, 8U}) trials.push_back(example_trials()[i]);
   for (ExampleTrial& trial : trials) {
     trial.proposal.configuration = {{"zero_stage", std::int64_t{2}}, {"micro_batch", std::int64_t{4}}};
   }
+  trials.back().proposal.configuration = {{"zero_stage", std::int64_t{1}}};
   return trials;
 }
 
@@ -81,6 +78,41 @@ TEST(CutJournal, IsAPrefixAfterEveryByteAndCanBeContinued) {
     ASSERT_EQ(continued.size(), cut.size() + 1);
     for (std::size_t i = 0; i < cut.size(); ++i) ASSERT_EQ(full_text(continued[i]), full_text(cut[i]));
     ASSERT_EQ(full_text(continued.back().proposal), full_text(example_proposal(3, 8)));
+    ASSERT_EQ(full_text(continued.back().outcome), full_text(Outcome(Bounded{1.5})));
+  }
+}
+
+TEST(CutJournal, IsContinuedByTwoWhoHadItOpenWhenAThirdDiedInItsAppend) {
+  const TemporaryDirectory dir(place_in_memory());
+  const Space space = small_space();
+  const std::filesystem::path file = dir / "journal.log";
+  std::size_t created = 0;
+  {
+    Journal journal(file, space, "throughput", true);
+    created = read_text(file).size();
+    write_trials(journal, few_trials());
+  }
+  const std::string text = read_text(file);
+  for (std::size_t size = created; size <= text.size(); ++size) {
+    SCOPED_TRACE(size);
+    dir.write("journal.log", text.substr(0, created));
+    Journal first(file, space, "throughput", true);
+    Journal second(file, space, "throughput", true);
+    dir.write("journal.log", text.substr(0, size));  // the same file, as far as the third came
+    const std::vector<Trial> cut = read_journal(file);
+    const auto next = static_cast<int>(cut.size());
+    ASSERT_EQ(second.begin(example_proposal(3, 8), 1, cut.size()), next);
+    ASSERT_EQ(first.begin(example_proposal(1, 8), 1, cut.size()), std::nullopt);
+    ASSERT_EQ(begin_next(first, example_proposal(1, 8), 1), next + 1);
+    ASSERT_TRUE(second.end(next + 1, Bounded{1.5}, 1.0, 2));
+    first.refresh();
+    const std::vector<Trial> continued = read_journal(file);
+    ASSERT_EQ(continued.size(), cut.size() + 2);
+    for (std::size_t i = 0; i < continued.size(); ++i) {
+      ASSERT_EQ(full_text(first.trials()[i]), full_text(continued[i]));
+      if (i >= cut.size()) continue;
+      ASSERT_EQ(full_text(continued[i]), full_text(cut[i]));
+    }
     ASSERT_EQ(full_text(continued.back().outcome), full_text(Outcome(Bounded{1.5})));
   }
 }

@@ -46,11 +46,16 @@ struct ExampleTrial {
   std::optional<Outcome> outcome;
 };
 
-/// Every kind of ending, with and without what may be absent, and one that runs.
+/// Every kind of ending, with and without what may be absent, one that runs, and one asked by hand without the
+/// parameters that do not exist there. The first eight stand in tests/golden/journal_0_1.log: add at the end.
 inline std::vector<ExampleTrial> example_trials() {
   Proposal bare;
   bare.configuration = example_configuration(2, 4, true);
   bare.strategy = "baseline";
+  Proposal conditional = example_proposal(1, 2);
+  conditional.configuration = {{"zero_stage", std::int64_t{1}}, {"lr", 0.5}};
+  conditional.asker = Asker::kHand;
+  conditional.trials_without_gain = 3;
   const Measured full{{{"throughput", 100.0 / 3.0}, {"step_time_s", 0.1}, {"steps", 40.0}}, 1e-3 / 7.0, Bytes{1 << 20}};
   return {{bare, Measured{{{"throughput", 12.0}}, 0.0, std::nullopt}},
           {example_proposal(1, 8), full},
@@ -59,7 +64,8 @@ inline std::vector<ExampleTrial> example_trials() {
           {example_proposal(3, 1), Failed{FailureReason::kCrash, 139, "signal 11\nßtack \"trace\"\t\\\n"}},
           {example_proposal(3, 2), Failed{FailureReason::kTimeout, 143, ""}},
           {example_proposal(3, 4), Bounded{0.1 + 0.2}},
-          {example_proposal(2, 1), std::nullopt}};
+          {example_proposal(2, 1), std::nullopt},
+          {conditional, Failed{FailureReason::kInterrupted, 0, ""}}};
 }
 
 inline constexpr std::int64_t kExampleStartUs = 1'787'479'200'123'456;

@@ -1,5 +1,10 @@
-// The journal as Optuna reads it: needs Python with Optuna (Debian: python3-optuna), else it is skipped.
+// The journal as Optuna reads it: needs Python with Optuna (Debian: python3-optuna), else it is skipped. Which Python:
+// KRIGTUNE_TEST_PYTHON (scripts/optuna_check sets it), else Debian's.
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <future>
 
 #include "journal/example_trials.h"
 #include "krigtune/core/clock.h"
@@ -11,20 +16,26 @@
 namespace krigtune {
 namespace {
 
-constexpr const char* kPython = "/usr/bin/python3";
 constexpr const char* kScript = KRIGTUNE_TEST_DIR "/journal/load_with_optuna.py";
+constexpr const char* kWorker = KRIGTUNE_TEST_DIR "/journal/share_with_optuna.py";
+
+std::string python_program() {
+  const char* given = std::getenv("KRIGTUNE_TEST_PYTHON");
+  return given != nullptr ? given : "/usr/bin/python3";
+}
 
 class Optuna : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (python({"-c", "import optuna"}) != 0)
-      GTEST_SKIP() << kPython << " has no optuna: apt-get install python3-optuna";
+    if (python({"-c", "import optuna"}) == 0) return;
+    ASSERT_EQ(std::getenv("KRIGTUNE_TEST_PYTHON"), nullptr) << python_program() << " has no optuna";
+    GTEST_SKIP() << python_program() << " has no optuna: apt-get install python3-optuna";
   }
 
   // Its exit code; what it said is added to the test's output.
   int python(std::vector<std::string> arguments) const {
     ProcessSpec spec;
-    spec.argv = {kPython};
+    spec.argv = {python_program()};
     spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
     spec.stdout_file = dir_ / "out";
     spec.stderr_file = dir_ / "err";
@@ -153,6 +164,49 @@ TEST_F(Optuna, MayAddATrialThatIsUnderstoodHere) {
   EXPECT_TRUE(journal.trials()[added].proposal.configuration.has("zero_stage"));
   EXPECT_EQ(std::get<Measured>(*journal.trials()[added].outcome).metrics.at("throughput"), 1.25);
   EXPECT_EQ(begin_next(journal, example_proposal(1, 1), kExampleStartUs), static_cast<int>(added) + 1);
+}
+
+// [number, state, value, zero_stage, strategy], as share_with_optuna.py writes it.
+Json row_of(const Trial& trial) {
+  const auto* measured = trial.outcome ? std::get_if<Measured>(&*trial.outcome) : nullptr;
+  const char* state = !trial.outcome ? "RUNNING" : measured != nullptr ? "COMPLETE" : "FAIL";
+  Json row = {trial.number, state, nullptr, trial.proposal.configuration.integer("zero_stage", -1),
+              trial.proposal.strategy};
+  if (measured != nullptr) row[2] = measured->metrics.at("throughput");
+  return row;
+}
+
+TEST_F(Optuna, WorksOnTheSameJournalAtTheSameTime) {
+  constexpr int kTheirs = 60;
+  Journal journal(file_, example_space(), "throughput", true);
+  std::atomic<bool> done = false;
+  auto worker = std::async(std::launch::async, [&] {
+    const int code = python({kWorker, "ask", file_.string(), std::to_string(kTheirs)});
+    done = true;
+    return code;
+  });
+  const SystemClock clock;
+  int ours = 0;
+  for (; !done; ++ours) {
+    std::optional<int> number;
+    while (!number) number = journal.begin(example_proposal(ours % 4, 4), kExampleStartUs, journal.trials().size());
+    if (ours % 3 != 0) journal.end(*number, Measured{{{"throughput", 1.0 + ours}}, 0.0, std::nullopt}, 1.0, 1);
+    clock.sleep_until_s(clock.now_s() + 0.01);  // time for them, who wait in steps that double
+  }
+  ASSERT_EQ(worker.get(), 0);
+  ASSERT_EQ(python({kWorker, "list", file_.string(), dir_ / "rows"}), 0);
+  const Json theirs = Json::parse(read_text(dir_ / "rows"));
+  journal.refresh();
+  ASSERT_EQ(journal.trials().size(), static_cast<std::size_t>(ours + kTheirs));
+  ASSERT_EQ(theirs.size(), journal.trials().size());
+  double next_value = 1000.0;
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    EXPECT_EQ(theirs[i], row_of(journal.trials()[i]));
+    if (!journal.trials()[i].proposal.strategy.empty()) continue;
+    EXPECT_EQ(theirs[i][2], next_value);
+    next_value += 1.0;
+  }
+  EXPECT_EQ(next_value, 1000.0 + kTheirs);
 }
 
 }  // namespace

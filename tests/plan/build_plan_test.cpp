@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "krigtune/core/error.h"
+#include "krigtune/space/well_known.h"
 #include "plan/plan_fixtures.h"
 
 namespace krigtune {
@@ -199,6 +201,31 @@ TEST(BuildPlan, RefusesWhatItDoesNotModel) {
   refuses_model([](Workload& w) { w.model.heads = 5; });
   refuses_model([](Workload& w) { w.precision = Precision::kBf16; });
   refuses_model([](Workload& w) { w.optimizer = OptimizerKind::kSgd; });
+}
+
+TEST(PlannedParameters, AreThoseThatAPlanTakes) {
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const std::vector<std::string>& planned = planned_parameters();
+    const bool is_planned = std::find(planned.begin(), planned.end(), known.name) != planned.end();
+    if (!is_planned) continue;
+    const Configuration at_default{{known.name, known.default_value}};
+    EXPECT_NO_THROW(check_knobs(small_workload(), cpu_ranks(2), at_default)) << known.name;
+    // What a plan leaves out is at the default of the table.
+    EXPECT_EQ(build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
+              build_plan(small_workload(), cpu_ranks(2), {}).arena_bytes);
+  }
+  EXPECT_EQ(planned_parameters().size(), 6U);
+}
+
+TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {
+  for (const Configuration& wrong :
+       {Configuration{{"zero_stage", std::int64_t{4}}}, Configuration{{"micro_batch", 1.5}},
+        Configuration{{"zero_stgae", std::int64_t{1}}}}) {
+    EXPECT_THROW(check_knobs(small_workload(), cpu_ranks(2), wrong), UserError) << wrong.text();
+  }
+  Workload gated = small_workload();
+  gated.model.gated_mlp = true;
+  EXPECT_THROW(check_knobs(gated, cpu_ranks(2), {}), UserError);
 }
 
 }  // namespace

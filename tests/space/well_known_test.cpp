@@ -36,7 +36,7 @@ TEST(WellKnown, HaveADefaultOfTheKindOfTheirRange) {
     const Parameter parameter = parsed_range(known);
     EXPECT_GE(parameter.values.size(), 2U) << known.name;
     EXPECT_EQ(parameter.values.front().index(), known.default_value.index()) << known.name;
-    if (parameter.scale == Scale::kRank) EXPECT_GE(parameter.index_of(known.default_value), 0) << known.name;
+    EXPECT_TRUE(parameter.scale != Scale::kRank || parameter.index_of(known.default_value) >= 0) << known.name;
   }
 }
 
@@ -44,7 +44,8 @@ TEST(WellKnown, RangesMakeASpaceTogether) {
   std::vector<Parameter> parameters;
   for (const WellKnownParameter& known : well_known_parameters()) parameters.push_back(parsed_range(known));
   const Space space(parameters, {.ranks = 8, .train_batch_size = 512, .parameter_count = 1'500'000'000});
-  EXPECT_GT(space.count(), 1'000'000'000);
+  EXPECT_GT(space.count(), 100'000'000);
+  EXPECT_LT(space.count(), space.lattice_count());
 }
 
 // What has an effect nowhere twice, and what does not: the words against the rules.

@@ -38,6 +38,7 @@ class Configuration {
   const Value* find(const std::string& name) const;  ///< nullptr when absent
   bool has(const std::string& name) const { return find(name) != nullptr; }
   void set(const std::string& name, Value value);  ///< replaces in place, or appends
+  void erase(const std::string& name);             ///< nothing happens where it is absent
   bool empty() const { return entries_.empty(); }
   std::size_t size() const { return entries_.size(); }
   auto begin() const { return entries_.begin(); }

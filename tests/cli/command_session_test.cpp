@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "cli/cli_fixtures.h"
+#include "krigtune/core/csv.h"
+#include "krigtune/core/json.h"
+#include "krigtune/journal/claim.h"
+#include "krigtune/tuner/run_directory.h"
+
+namespace krigtune {
+namespace {
+
+/// Sessions of a program: eight micro-batches, the speed of each is ten times as much.
+class CommandSessionTest : public testing::Test {
+ protected:
+  static constexpr const char* kMeasure = R"(
+    mb=$(sed -n 's/.*"micro_batch": *\([0-9]*\).*/\1/p' "$1")
+    echo "{\"speed\": $((10 * mb)), \"loss\": 2.5}" > "$2"
+  )";
+
+  void SetUp() override { program(kMeasure); }
+  void program(const std::string& text) const { directory_.write_program("own", text); }
+  /// kill -INT to this process, which runs the command line.
+  static std::string interrupt() { return "kill -INT " + std::to_string(::getpid()) + "\n"; }
+  std::string session(const std::string& runner_more = "") const {
+    return directory_
+        .write("own.json", R"({"space": {"micro_batch": {"min": 1, "max": 8}}, "baseline": {"micro_batch": 2},
+      "objective": {"metric": "speed", "direction": "maximize"}, "budget": {"trials": 4},
+      "runner": {"kind": "command", "argv": ["./own", "{config}", "{result}"], "timeout_s": 60)" +
+                               runner_more + "}}")
+        .string();
+  }
+  std::string run_directory() const { return (directory_ / "run").string(); }
+  Said tune(std::vector<std::string> more = {}, const std::string& runner_more = "") const {
+    more.insert(more.begin(), {"tune", session(runner_more), "--out", run_directory()});
+    return run(more, "/nowhere/krigtune", clock_);
+  }
+  std::vector<std::string> column(const std::string& name) const {
+    const CsvTable table = parse_csv(read_text(directory_ / "run/trials.csv"), "trials");
+    std::vector<std::string> values;
+    for (const auto& row : table.rows) values.push_back(row[static_cast<std::size_t>(table.column(name))]);
+    return values;
+  }
+  void expect_said(const Said& said, const std::string& text) const {
+    EXPECT_NE(said.err.find(text), std::string::npos) << "not said: " << text << "\n" << said.err;
+  }
+
+  const SystemClock clock_;
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(CommandSessionTest, TunesAProgramAndShowsItsMetricByItsOwnName) {
+  const Said said = tune({"--trials", "8"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("speed 80, 4.00x trial 0 (20)\n"), std::string::npos) << said.out;
+  EXPECT_EQ(column("metric_loss"), std::vector<std::string>(8, "2.5"));
+  EXPECT_EQ(load_json(directory_ / "run/config_optimal.json"), parse_json(R"({"micro_batch": 8})", "expected"));
+}
+
+TEST_F(CommandSessionTest, RunsTheUsersGuessesAfterTheBaselineEachOnce) {
+  const std::vector<std::string> guesses = {"--try", R"({"micro_batch": 7})", "--try", R"({"micro_batch": 5})"};
+  EXPECT_EQ(tune(guesses).code, 0);
+  EXPECT_EQ(tune(guesses).code, 0);
+  const std::vector<std::string> strategies = column("strategy");
+  EXPECT_EQ(std::vector<std::string>(strategies.begin(), strategies.begin() + 3),
+            (std::vector<std::string>{"baseline", "try", "try"}));
+  EXPECT_EQ(column("micro_batch").at(1), "7");
+  EXPECT_EQ(column("micro_batch").at(2), "5");
+  EXPECT_EQ(column("trial").size(), 4U);
+}
+
+TEST_F(CommandSessionTest, RefusesAGuessThatIsNoneInOneLineAndWritesNothing) {
+  for (const char* guess : {"8", R"({"micro_batc": 8})", "{"}) {
+    const Said said = tune({"--try", guess});
+    EXPECT_EQ(said.code, 2) << guess;
+    EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+    EXPECT_EQ(said.err.rfind("krigtune: --try", 0), 0U) << said.err;
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
+  }
+}
+
+TEST_F(CommandSessionTest, RunsSeveralTrialsAtATime) {
+  // Each waits for another one: alone it would go on until its time is over.
+  program("touch $$.runs; while [ $(ls | grep -c runs) -lt 2 ]; do sleep 0.01; done\n" + std::string(kMeasure));
+  const Said said = tune({"--jobs", "2"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(column("status"), std::vector<std::string>(4, "ok"));
+}
+
+TEST_F(CommandSessionTest, FinishesTheRunningTrialOnTheFirstCtrlCAndSaysWhich) {
+  program(interrupt() + kMeasure);
+  const Said said = tune();
+  EXPECT_EQ(said.code, 130);
+  expect_said(said, "ending after trial 0; once more (Ctrl-C) ends what runs");
+  expect_said(said, "saved; to go on: krigtune tune ");
+  EXPECT_EQ(column("status"), std::vector<std::string>{"ok"});
+}
+
+TEST_F(CommandSessionTest, EndsTheTrialsWholeGroupOnTheSecondCtrlC) {
+  program("sleep 60 & echo $! > child\n" + interrupt() + "sleep 0.3\n" + interrupt() + "wait\n");
+  EXPECT_EQ(tune().code, 130);
+  EXPECT_EQ(column("reason"), std::vector<std::string>{"interrupted"});
+  const pid_t child = std::stoi(read_text(directory_ / "child"));
+  EXPECT_NE(::kill(child, 0), 0) << "nothing that a trial started outlives it";
+  program(kMeasure);
+  EXPECT_EQ(tune().code, 0);
+  EXPECT_EQ(column("strategy").at(1), "baseline") << "it counts nowhere and is asked again";
+}
+
+TEST_F(CommandSessionTest, RefusesASecondTuneOnTheSameDirectory) {
+  ASSERT_EQ(tune().code, 0);
+  const TunerClaim claim(journal_path(run_directory()));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--fresh"}}) {
+    const Said said = tune(more);
+    EXPECT_EQ(said.code, 2);
+    EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+    expect_said(said, "another krigtune tune is at work there");
+    EXPECT_FALSE(std::filesystem::exists(run_directory() + ".1")) << "it is not moved from under its feet";
+  }
+}
+
+TEST_F(CommandSessionTest, ExplainsCrashesWithTheLogAndTheCommand) {
+  program("echo starting; echo 'no such file: data.bin' >&2; exit 3\n");
+  const Said said = tune();
+  EXPECT_EQ(said.code, 1);
+  expect_said(said, "krigtune: no trial is ok: 4 failed (crash)\n");
+  expect_said(said, "trial 0 (" + run_directory() + "/trials/0000_mb2/stderr.log), said:\nno such file: data.bin\n");
+  expect_said(said, "to try: run the command in " + run_directory() + "/trials/0000_mb2/cmd.txt by hand\n");
+}
+
+TEST_F(CommandSessionTest, ExplainsWhatRunsOutOfMemory) {
+  program("echo '{\"status\": \"oom\"}' > \"$2\"; echo 'CUDA out of memory' >&2\n");
+  const Said said = tune();
+  EXPECT_EQ(said.code, 1);
+  expect_said(said, "no trial is ok: 4 oom\n");
+  expect_said(said, "said:\nCUDA out of memory\n");
+  expect_said(said, "to try: let the space hold a lower micro_batch\n");
+}
+
+TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
+  program("if mkdir once; then echo 'only once' >&2; exit 3; fi; echo '{\"sped\": 1}' > \"$2\"\n");
+  const Said said = tune();
+  EXPECT_EQ(said.code, 1);
+  expect_said(said, "no trial is ok: 3 failed (bad_result), 1 failed (crash)\n");
+  expect_said(said, "said:\nonly once\n");
+  expect_said(said, "to try: the program must write {\"speed\": NUMBER} to the file that it is given as {result}\n");
+}
+
+TEST_F(CommandSessionTest, ExplainsTimeouts) {
+  program("exec sleep 60\n");
+  const Said said = run({"tune",
+                         directory_
+                             .write("slow.json", R"({"space": {"a": [1]}, "baseline": null,
+      "objective": {"metric": "speed", "direction": "maximize"},
+      "runner": {"kind": "command", "argv": ["./own"], "timeout_s": 0.2}})")
+                             .string(),
+                         "--out", run_directory()},
+                        "/nowhere/krigtune", clock_);
+  EXPECT_EQ(said.code, 1);
+  expect_said(said, "no trial is ok: 1 failed (timeout)\n");
+  expect_said(said, "to try: raise /runner/timeout_s of the session (now 0.2 s)");
+}
+
+TEST_F(CommandSessionTest, AComparisonEndsItsRunsOnCtrlC) {
+  program("sleep 60 & echo $! > child\n" + interrupt() + "wait\n");
+  const Said said = run({"compare", session(), "--strategies", "random", "--seeds", "2", "--out", run_directory()},
+                        "/nowhere/krigtune", clock_);
+  EXPECT_EQ(said.code, 130) << said.err;
+  expect_said(said, "interrupted, and nothing was written but trial directories; to begin again: krigtune compare ");
+  EXPECT_NE(::kill(std::stoi(read_text(directory_ / "child")), 0), 0);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run/comparison.csv"));
+}
+
+}  // namespace
+}  // namespace krigtune

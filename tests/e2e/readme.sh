@@ -1,0 +1,15 @@
+# Sourced by the tests that run the README's examples.
+
+# example README NAME: the code block that stands below <!-- example: NAME -->.
+example() {
+  awk -v mark="<!-- example: $2 -->" '
+    $0 == mark { wanted = 1; next }
+    wanted && /^```/ { if (inside) exit; inside = 1; next }
+    inside' "$1"
+}
+
+# take_example README NAME: writes it to the file NAME here; fails where there is none.
+take_example() {
+  example "$1" "$2" >"$2"
+  [ -s "$2" ] || { echo "FAILED: the README has no example $2" >&2; exit 1; }
+}

@@ -1,0 +1,24 @@
+#!/bin/bash
+# usage: readme_ask_tell.sh KRIGTUNE SOURCE_DIR
+# The README's shell loop with ask and tell, as it stands there.
+set -euo pipefail
+source "$2/tests/e2e/readme.sh"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() { echo "FAILED: $*" >&2; cat out err >&2; exit 1; }
+
+mkdir bin
+ln -s "$1" bin/krigtune
+PATH=$work/bin:$PATH
+for name in sort.json sort.sh; do take_example "$2/README.md" $name; done
+
+sh -e sort.sh >out 2>err || fail "the example ends with $?"
+[ "$(awk -F, 'NR > 1 && $2 == "ok"' runs/sort/trials.csv | wc -l)" -eq 12 ] || fail "12 ok trials were expected"
+[ "$(awk -F, 'NR > 1 { print $5, $6 }' runs/sort/trials.csv | sort -u | wc -l)" -eq 12 ] || fail "one was asked twice"
+[ "$(grep -c '^trial [0-9]*: ok, us ' err)" -eq 12 ] || fail "tell says a line for each"
+# The first row of the results is the smallest value.
+smallest=$(awk -F, 'NR > 1 { print $7 }' runs/sort/trials.csv | sort -n | head -1)
+[ "$(awk -F, -v v="$smallest" 'NR > 1 && $7 == v { print $1 }' runs/sort/trials.csv | head -1)" = "$(awk 'NR == 2 { print $1 }' out)" ] ||
+  fail "results does not begin with the fastest"
+echo "12 trials of the README's loop"

@@ -1,0 +1,199 @@
+// Several writers of one journal, and writers that die.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <fstream>
+
+#include "journal/example_trials.h"
+#include "journal/file_lock.h"
+#include "journal/lock.h"
+#include "journal/place_in_memory.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "runner/temporary_directory.h"
+
+namespace krigtune {
+namespace {
+
+class SharedJournal : public ::testing::Test {
+ protected:
+  Journal open() const { return {file_, space_, "throughput", true}; }
+
+  TemporaryDirectory dir_{place_in_memory()};
+  std::filesystem::path file_ = dir_ / "journal.log";
+  Space space_ = example_space();
+};
+
+// Begins and ends `count` trials beside others who do the same, each with a value that tells whose it is.
+void take_turns(const std::filesystem::path& file, int writer, int count) {
+  Journal journal(file, example_space(), "throughput", true);
+  for (int i = 0; i < count; ++i) {
+    std::optional<int> number;
+    while (!number) number = journal.begin(example_proposal(writer, 1), i, journal.trials().size());
+    const Measured outcome{{{"throughput", 1000.0 * writer + i}}, 0.0, std::nullopt};
+    if (!journal.end(*number, outcome, 1.0, i + 1)) throw std::logic_error("somebody else ended it");
+  }
+}
+
+TEST_F(SharedJournal, WritersAtOnceGetEveryNumberOnceAndLoseNothing) {
+  constexpr int kWriters = 3;
+  constexpr int kTrials = 200;
+  std::array<pid_t, kWriters> children{};
+  for (int writer = 0; writer < kWriters; ++writer) {
+    children[static_cast<std::size_t>(writer)] = ::fork();
+    if (children[static_cast<std::size_t>(writer)] != 0) continue;
+    try {
+      take_turns(file_, writer, kTrials);
+      ::_exit(0);
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  const std::vector<Trial> trials = read_journal(file_);
+  ASSERT_EQ(trials.size(), static_cast<std::size_t>(kWriters * kTrials));
+  std::array<double, kWriters> next{0.0, 1000.0, 2000.0};  // each writer's trials, in the order in which it began them
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    EXPECT_EQ(trials[i].number, static_cast<int>(i));
+    const auto writer = static_cast<std::size_t>(trials[i].proposal.configuration.integer("zero_stage", -1));
+    ASSERT_TRUE(trials[i].outcome.has_value());
+    EXPECT_EQ(std::get<Measured>(*trials[i].outcome).metrics.at("throughput"), next.at(writer));
+    next.at(writer) += 1.0;
+  }
+  EXPECT_EQ(next, (std::array<double, kWriters>{200.0, 1200.0, 2200.0}));
+}
+
+TEST_F(SharedJournal, TheFirstEndOfATrialStands) {
+  Journal journal = open();
+  Journal other = open();
+  begin_next(journal, example_proposal(1, 4), 1);
+  other.refresh();
+  EXPECT_TRUE(other.end(0, Measured{{{"throughput", 3.0}}, 0.0, std::nullopt}, 1, 2));
+  const std::string before = read_text(file_);
+  EXPECT_FALSE(journal.end(0, Failed{}, 0, 3));
+  EXPECT_EQ(read_text(file_), before);
+  EXPECT_EQ(std::get<Measured>(*journal.trials().at(0).outcome).metrics.at("throughput"), 3.0);
+}
+
+TEST_F(SharedJournal, AProposalOfYesterdayIsNotBegun) {
+  Journal journal = open();
+  Journal other = open();
+  begin_next(other, example_proposal(1, 4), 1);
+  const std::string before = read_text(file_);
+  EXPECT_EQ(journal.begin(example_proposal(2, 4), 2, 0), std::nullopt);
+  EXPECT_EQ(read_text(file_), before);
+  ASSERT_EQ(journal.trials().size(), 1U);
+  EXPECT_EQ(journal.trials()[0].proposal.configuration, example_proposal(1, 4).configuration);
+  EXPECT_EQ(journal.begin(example_proposal(2, 4), 2, 1), 1);
+}
+
+TEST_F(SharedJournal, ATrialThatAnotherProcessBeganCanBeEnded) {
+  Journal journal = open();
+  {
+    Journal other = open();
+    begin_next(other, example_proposal(1, 4), 1);
+  }
+  EXPECT_TRUE(journal.end(0, Bounded{2.0}, 1, 2));
+  EXPECT_EQ(std::get<Bounded>(*read_journal(file_).at(0).outcome).at_best, 2.0);
+}
+
+TEST_F(SharedJournal, RefreshReadsWhatOthersAppended) {
+  Journal journal = open();
+  Journal other = open();
+  write_trials(other, example_trials());
+  EXPECT_TRUE(journal.trials().empty());
+  journal.refresh();
+  ASSERT_EQ(journal.trials().size(), other.trials().size());
+  for (std::size_t i = 0; i < other.trials().size(); ++i) {
+    EXPECT_EQ(full_text(journal.trials()[i]), full_text(other.trials()[i]));
+  }
+}
+
+TEST_F(SharedJournal, AKilledWriterIsInNobodysWay) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Journal journal = open();
+    begin_next(journal, example_proposal(1, 4), 1);
+    // It dies while it appends: a torn line and both locks are there.
+    const ScopedByteLock turn(::open(file_.c_str(), O_RDWR), LockedByte::kAppend);
+    std::filesystem::create_symlink(SymlinkLock::target_of(file_), file_.string() + ".lock");
+    std::ofstream(file_, std::ios::app) << "{\"op_code\":4,\"work" << std::flush;
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  Journal journal = open();
+  EXPECT_EQ(journal.trials().size(), 1U);
+  EXPECT_EQ(begin_next(journal, example_proposal(1, 8), 2), 1);
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(file_.string() + ".lock")));
+}
+
+TEST_F(SharedJournal, AKilledWriterIsInTheWayOfNoneThatIsAtWork) {
+  Journal journal = open();
+  begin_next(journal, example_proposal(1, 4), 1);
+  std::filesystem::create_symlink(SymlinkLock::target_of(file_), file_.string() + ".lock");
+  EXPECT_EQ(begin_next(journal, example_proposal(1, 8), 2), 1);
+}
+
+TEST_F(SharedJournal, AFullDiskLeavesWholeLines) {
+  {
+    Journal journal = open();
+    begin_next(journal, example_proposal(1, 4), 1);
+  }
+  const std::string before = read_text(file_);
+  for (const std::size_t room : {1U, 700U, 900U}) {
+    SCOPED_TRACE(room);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{before.size() + room, before.size() + room};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      Journal journal = open();
+      try {
+        begin_next(journal, example_proposal(2, 8), 2);
+      } catch (const EnvironmentError&) {
+        ::_exit(7);
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+    const std::string after = read_text(file_);
+    EXPECT_EQ(after.substr(0, before.size()), before);
+    EXPECT_EQ(after.back(), '\n');
+    EXPECT_EQ(read_journal(file_).size(), room < 700U ? 1U : 2U);
+    dir_.write("journal.log", before);
+  }
+}
+
+TEST_F(SharedJournal, AppendingReadsNothingTwice) {
+  // Twenty thousand appends to a journal that grows to 200 000 lines: if each read the lines before it, the test's
+  // limit of time would be passed by far.
+  Journal journal = open();
+  for (int i = 0; i < 10'000; ++i) {
+    begin_next(journal, example_proposal(i % 4, 1 << (i % 4)), i);
+    journal.end(i, Measured{{{"throughput", 1.0 + i}}, 0.0, std::nullopt}, 1.0, i + 1);
+  }
+  EXPECT_EQ(read_journal(file_).size(), 10'000U);
+}
+
+TEST_F(SharedJournal, NoLockIsLeftBehind) {
+  Journal journal = open();
+  write_trials(journal, example_trials());
+  const auto files = std::filesystem::directory_iterator(dir_.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+}  // namespace
+}  // namespace krigtune
