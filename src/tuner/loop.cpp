@@ -76,7 +76,7 @@ class Run {
   // What runs counts once it is closed: no more are begun than the budget has left for them.
   bool may_begin() const {
     const int running = static_cast<int>(runners_.running().size());
-    return !stop_ && runners_.has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
+    return !stop_ && runners_.has_room() && counted_trials(journal_.trials()) + running < session_.budget.trials;
   }
 
   // False: nothing is left to ask.

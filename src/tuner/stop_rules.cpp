@@ -22,14 +22,14 @@ double hours_spent(const History& history) {
 
 }  // namespace
 
-int closed_trials(const History& history) {
+int counted_trials(const History& history) {
   return static_cast<int>(
       std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.outcome && counts(trial); }));
 }
 
 std::optional<EndReason> budget_is_spent(const Session& session, const History& history) {
   const Budget& budget = session.budget;
-  if (closed_trials(history) >= budget.trials) return EndReason::kTrials;
+  if (counted_trials(history) >= budget.trials) return EndReason::kTrials;
   const double hours = hours_spent(history);
   if (budget.hours && hours >= *budget.hours) return EndReason::kHours;
   if (budget.gpu_hours && hours * static_cast<double>(session.cluster.ranks()) >= *budget.gpu_hours) {
