@@ -38,7 +38,7 @@ Json essentials(int ranks) {
     if (is_varied(parameter)) space[parameter.name] = parse_json(parameter.default_range, parameter.name);
   }
   return {{"workload",
-           {{"model", {{"layers", 4}, {"hidden", 128}, {"heads", 4}, {"vocab", 256}, {"seq_len", 16}}},
+           {{"model", {{"layers", 4}, {"hidden", 256}, {"heads", 8}, {"vocab", 1024}, {"seq_len", 16}}},
             {"precision", "fp32"},
             {"optimizer", "adamw"},
             {"train_batch_size", 8 * ranks}}},

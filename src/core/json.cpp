@@ -131,7 +131,12 @@ class Watch {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   const std::string plain = blank_out_extensions(text);
+  if (plain.find_first_not_of(" \t\r\n", text.rfind(kByteOrderMark, 0) == 0 ? kByteOrderMark.size() : 0) ==
+      std::string::npos) {
+    throw UserError(source + ": /: there is nothing in it", "write { ... }");
+  }
   Watch watch(source);
   try {
     return Json::parse(plain, [&](int, Json::parse_event_t event, Json& parsed) { return watch.see(event, parsed); });

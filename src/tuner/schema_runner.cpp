@@ -53,14 +53,15 @@ Json command_block() {
       {{"kind", kind_is("command"), true},
        {"argv", not_empty(list("program and arguments with {config}, {result}, {dir}, {trial}; no shell", text(""))),
         true},
-       {"working_directory", text("relative to the session (default: the session's directory)")},
-       {"environment", map("variables added to ours", text(""))},
+       {"cwd", text("relative to the session (default: the session's directory)")},
+       {"env", map("variables added to ours", Json{{"type", {"string", "number"}}})},
        {"timeout_s", seconds("seconds after which a trial is ended", defaults.timeout_s)},
        {"grace_s",
         with_default(at_least(number("seconds between SIGTERM and SIGKILL"), 0), json_number(defaults.grace_s))},
        {"no_progress_s", above(number("seconds without output after which it counts as hung (default: never)"), 0)},
-       {"oom_exit_codes", list("exit codes that mean out of memory", integer(""))},
-       {"oom_patterns", list("regular expressions in its output that mean out of memory", text(""))}});
+       {"oom_exit_codes", list("exit codes that mean out of memory", at_most(at_least(integer(""), 1), 255))},
+       {"oom_patterns",
+        list("regular expressions (ECMAScript) in its output that mean out of memory", not_empty(text("")))}});
 }
 
 Json none_block() {
