@@ -13,7 +13,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
-#include "placeholders.h"
+#include "krigtune/runner/placeholders.h"
 #include "trial_files.h"
 
 namespace krigtune {

@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "krigtune/core/text.h"
-#include "placeholders.h"
+#include "krigtune/runner/placeholders.h"
 #include "registry.h"
 
 namespace krigtune {
