@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -15,9 +17,25 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr const char* kOperands = "operands";
+constexpr std::string_view kPrefix = "KRIGTUNE_";
+
+// Marks values that the environment does not give.
+struct TypedOnly {
+  virtual ~TypedOnly() = default;
+};
+template <class T>
+struct TypedOnlyValue final : po::typed_value<T>, TypedOnly {
+  TypedOnlyValue() : po::typed_value<T>(nullptr) {}
+};
 
 // Prefixes are not guessed: a script that says --tri would break with the next option that begins so.
 constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+
+std::string variable_name(const std::string& option) {
+  std::string name = fmt::format("{}{}", kPrefix, option);
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
 
 std::vector<std::string> option_names(const po::options_description& options) {
   std::vector<std::string> names;
@@ -49,12 +67,13 @@ std::string only_operand(const Command& command, const po::variables_map& values
   std::vector<std::string> operands;
   if (values.count(kOperands) > 0) operands = values[kOperands].as<std::vector<std::string>>();
   const std::string wanted = command.operand;
+  const bool may_be_missing = wanted.empty() || wanted.front() == '[';
   const std::string hint =
       fmt::format("usage: krigtune {}{}{} [options]", command.name, wanted.empty() ? "" : " ", wanted);
   if (operands.size() > (wanted.empty() ? 0U : 1U)) {
     throw UserError(fmt::format("{}: '{}' is too much", command.name, operands.back()), hint);
   }
-  if (!wanted.empty() && operands.empty() && values.count("help") == 0) {
+  if (!may_be_missing && operands.empty() && values.count("help") == 0) {
     throw UserError(fmt::format("{}: {} is missing", command.name, wanted), hint);
   }
   return operands.empty() ? "" : operands.front();
@@ -64,8 +83,48 @@ std::string only_operand(const Command& command, const po::variables_map& values
 
 po::value_semantic* value_named(const char* name) { return po::value<std::string>()->value_name(name); }
 
+po::value_semantic* typed_value_named(const char* name) {
+  return (new TypedOnlyValue<std::string>)->value_name(name);  // the options take it over, as they do po::value's
+}
+
 po::value_semantic* repeated_value_named(const char* name) {
-  return po::value<std::vector<std::string>>()->value_name(name)->composing();
+  return (new TypedOnlyValue<std::vector<std::string>>)->value_name(name)->composing();
+}
+
+std::optional<std::string> variable_of(const po::option_description& option) {
+  const po::value_semantic* semantic = option.semantic().get();
+  if (semantic->max_tokens() == 0 || dynamic_cast<const TypedOnly*>(semantic) != nullptr) return std::nullopt;
+  return variable_name(option.long_name());
+}
+
+std::vector<std::string> unknown_variables(const Environment& environment) {
+  std::vector<std::string> known = {"CUDA", "MPI", "TESTS", "WERROR"};  // of the build: CMakeLists.txt
+  std::map<std::string, std::string> typed_only;                        // variable, option
+  for (const Command& command : commands()) {
+    const po::options_description options = options_of(command);
+    for (const auto& option : options.options()) {
+      const std::string rest = variable_name(option->long_name()).substr(kPrefix.size());
+      if (variable_of(*option)) {
+        known.push_back(rest);
+      } else {
+        typed_only[rest] = option->long_name();
+      }
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : environment) {
+    if (name.rfind(kPrefix, 0) != 0 || name.rfind("KRIGTUNE_TEST_", 0) == 0) continue;
+    const std::string rest = name.substr(kPrefix.size());
+    if (std::find(known.begin(), known.end(), rest) != known.end()) continue;
+    const std::string nearest = nearest_name(rest, known);
+    const auto option = typed_only.find(rest);
+    lines.push_back(
+        option != typed_only.end()
+            ? fmt::format("the variable {} is not asked for; type --{}", name, option->second)
+            : fmt::format("the variable {} is no option of krigtune; {}", name,
+                          nearest.empty() ? "unset it" : fmt::format("did you mean {}{}?", kPrefix, nearest)));
+  }
+  return lines;
 }
 
 po::options_description options_of(const Command& command) {
@@ -79,16 +138,39 @@ po::options_description options_of(const Command& command) {
   return options;
 }
 
-Arguments::Arguments(const Command& command, const std::vector<std::string>& words)
-    : words_(words), values_(parse(command, words)) {
-  operand_ = only_operand(command, values_);
+Arguments::Arguments(const Command& command, const std::vector<std::string>& words, const Environment& environment)
+    : words_(words), typed_(parse(command, words)) {
+  operand_ = only_operand(command, typed_);
+  const po::options_description options = options_of(command);
+  for (const auto& option : options.options()) {
+    const std::optional<std::string> variable = variable_of(*option);
+    if (!variable || flag(option->long_name())) continue;
+    const auto found = environment.find(*variable);
+    if (found != environment.end() && !found->second.empty()) from_environment_[option->long_name()] = found->second;
+  }
 }
 
-bool Arguments::flag(const std::string& name) const { return values_.count(name) > 0; }
+bool Arguments::flag(const std::string& name) const { return typed_.count(name) > 0; }
+
+Arguments::Origin Arguments::origin(const std::string& name) const {
+  if (flag(name)) return Origin::kTyped;
+  return from_environment_.count(name) > 0 ? Origin::kEnvironment : Origin::kNone;
+}
+
+std::string Arguments::named(const std::string& name) const {
+  return origin(name) == Origin::kEnvironment ? variable_name(name) : "--" + name;
+}
 
 std::optional<std::string> Arguments::text(const std::string& name) const {
-  if (!flag(name)) return std::nullopt;
-  return values_[name].as<std::string>();
+  switch (origin(name)) {
+    case Origin::kTyped:
+      return typed_[name].as<std::string>();
+    case Origin::kEnvironment:
+      return from_environment_.at(name);
+    case Origin::kNone:
+      break;
+  }
+  return std::nullopt;
 }
 
 std::string Arguments::text(const std::string& name, const std::string& fallback) const {
@@ -96,7 +178,7 @@ std::string Arguments::text(const std::string& name, const std::string& fallback
 }
 
 std::vector<std::string> Arguments::texts(const std::string& name) const {
-  return flag(name) ? values_[name].as<std::vector<std::string>>() : std::vector<std::string>();
+  return flag(name) ? typed_[name].as<std::vector<std::string>>() : std::vector<std::string>();
 }
 
 std::vector<std::string> Arguments::list(const std::string& name) const {
@@ -107,7 +189,8 @@ std::vector<std::string> Arguments::list(const std::string& name) const {
   while (true) {
     const std::size_t comma = typed->find(',', begin);
     items.push_back(typed->substr(begin, comma - begin));
-    if (items.back().empty()) throw UserError(fmt::format("--{}: an empty name in '{}'", name, *typed), "write a,b,c");
+    if (items.back().empty())
+      throw UserError(fmt::format("{}: an empty name in '{}'", named(name), *typed), "write a,b,c");
     if (comma == std::string::npos) return items;
     begin = comma + 1;
   }
@@ -119,7 +202,7 @@ std::optional<std::int64_t> Arguments::integer(const std::string& name, std::int
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(typed->data(), typed->data() + typed->size(), number);
   if (error != std::errc() || end != typed->data() + typed->size() || number < min || number > max) {
-    throw UserError(fmt::format("--{}: '{}' is not accepted", name, *typed),
+    throw UserError(fmt::format("{}: '{}' is not accepted", named(name), *typed),
                     fmt::format("write a whole number from {} to {}", min, max));
   }
   return number;
@@ -131,7 +214,7 @@ std::optional<double> Arguments::positive_number(const std::string& name) const 
   double number = 0.0;
   const auto [end, error] = std::from_chars(typed->data(), typed->data() + typed->size(), number);
   if (error != std::errc() || end != typed->data() + typed->size() || !(number > 0.0) || !std::isfinite(number)) {
-    throw UserError(fmt::format("--{}: '{}' is not accepted", name, *typed), "write a number above 0");
+    throw UserError(fmt::format("{}: '{}' is not accepted", named(name), *typed), "write a number above 0");
   }
   return number;
 }

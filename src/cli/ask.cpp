@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t kMost = 1'000'000;
 
 void declare(boost::program_options::options_description& options) {
-  options.add_options()("session", value_named("SESSION"), "the session file: the first call needs it and makes DIR");
+  options.add_options()("session", typed_value_named("SESSION"),
+                        "the session file: the first call needs it and makes DIR");
   options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
   options.add_options()("strategy", value_named("NAME"), "as of krigtune tune; decided by the first call");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
@@ -34,7 +35,8 @@ RunRecord record_of(const Context& context, const std::filesystem::path& directo
   if (begun) record = load_run(directory);
   // What a session warns of is said once, by the first call: who asks in a loop need not read it every time.
   if (file) record.session = begun ? load_session(*file) : session_of(context, *file);
-  if (const auto word = arguments.text("strategy")) record.options.strategy = strategy_kind_from(*word, "--strategy");
+  if (const auto word = arguments.text("strategy"))
+    record.options.strategy = strategy_kind_from(*word, arguments.named("strategy"));
   if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) {
     record.options.seed = static_cast<std::uint64_t>(*seed);
   }

@@ -18,7 +18,7 @@ struct Context {
 /// One command: one file and one line in the registry.
 struct Command {
   const char* name;
-  const char* operand;  ///< "SESSION", "DIR", or "": it takes none
+  const char* operand;  ///< "SESSION", "DIR", in brackets where it may be left out, or "": it takes none
   const char* summary;  ///< one line
   const char* details;  ///< paragraphs for --help
   void (*declare)(boost::program_options::options_description& options);
@@ -28,6 +28,7 @@ struct Command {
 Command ask_command();
 Command compare_command();
 Command doctor_command();
+Command init_command();
 Command plan_command();
 Command predict_command();
 Command results_command();

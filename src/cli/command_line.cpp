@@ -51,12 +51,13 @@ int guarded(Log& log, const std::function<int()>& body) {
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words, const Console& console) {
-  const Arguments arguments(command, words);
+  const Arguments arguments(command, words, console.environment);
   if (arguments.flag("help")) {
     console.out << help_of(command);
     return ExitCode::kDone;
   }
-  Log log(console, verbosity_of(arguments), arguments.text("log-file"));
+  Log log(console, verbosity_of(arguments), arguments.text("log-file"), arguments.named("log-file"));
+  for (const std::string& warning : unknown_variables(console.environment)) log.warning(warning);
   const int code = guarded(log, [&] { return command.run({console, arguments, log}); });
   console.out.flush();
   if (console.out.good()) return code;
@@ -86,8 +87,8 @@ int dispatch(const std::vector<std::string>& arguments, const Console& console) 
 }  // namespace
 
 std::vector<Command> commands() {
-  return {doctor_command(), plan_command(),    tune_command(),    watch_command(),  ask_command(),
-          tell_command(),   compare_command(), predict_command(), results_command()};
+  return {doctor_command(), init_command(), plan_command(),    tune_command(),    watch_command(),
+          ask_command(),    tell_command(), compare_command(), predict_command(), results_command()};
 }
 
 int run_command_line(const std::vector<std::string>& arguments, const Console& console) {

@@ -18,6 +18,7 @@
 #include "loaded_run.h"
 #include "regret_chart.h"
 #include "runners.h"
+#include "show_config.h"
 
 namespace krigtune {
 namespace {
@@ -34,17 +35,19 @@ void declare(boost::program_options::options_description& options) {
                         "runs at a time; more than 1 disturbs real measurements (default: 1)");
   options.add_options()("from", value_named("DIR"), "look trials up in DIR/trials.csv instead of running them");
   options.add_options()("out", value_named("DIR"), "directory of the CSV files (default: runs/<session>-compare)");
+  declare_show_config(options);
 }
 
 // trials is 0 where the session decides.
 CompareOptions compare_options(const Arguments& arguments) {
   CompareOptions options;
-  if (arguments.flag("strategies")) {
+  if (arguments.origin("strategies") != Arguments::Origin::kNone) {
     options.strategies.clear();
     for (const std::string& word : arguments.list("strategies")) {
-      const StrategyKind kind = strategy_kind_from(word, "--strategies");
+      const StrategyKind kind = strategy_kind_from(word, arguments.named("strategies"));
       if (std::find(options.strategies.begin(), options.strategies.end(), kind) != options.strategies.end()) {
-        throw UserError(fmt::format("--strategies: '{}' stands there twice", word), "name each once");
+        throw UserError(fmt::format("{}: '{}' stands there twice", arguments.named("strategies"), word),
+                        "name each once");
       }
       options.strategies.push_back(kind);
     }
@@ -154,6 +157,16 @@ std::filesystem::path directory_of(const Arguments& arguments, const Session& se
   return arguments.text("out", (std::filesystem::path("runs") / (session_name(session) + "-compare")).string());
 }
 
+std::vector<RunSetting> settings_of(const CompareOptions& options, const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const StrategyKind kind : options.strategies) names.emplace_back(to_string(kind));
+  return {{"strategies", join(names, ",")},
+          {"seeds", options.seeds},
+          {"seed", options.seed},
+          {"jobs", options.jobs},
+          {"out", directory.string()}};
+}
+
 int conclude(const Context& context, const Session& session, const Comparison& comparison,
              const CompareOptions& options, const std::filesystem::path& directory) {
   context.log.end_status();
@@ -171,11 +184,14 @@ int conclude(const Context& context, const Session& session, const Comparison& c
 
 int compare_strategies(const Context& context) {
   CompareOptions options = compare_options(context.arguments);
-  const Prepared prepared(session_to_compare(context));
+  Session to_compare = session_to_compare(context);
+  if (options.trials == 0) options.trials = to_compare.budget.trials;
+  to_compare.budget.trials = options.trials;
+  const std::filesystem::path directory = directory_of(context.arguments, to_compare);
+  if (context.arguments.flag("show-config")) return show_config(context, to_compare, settings_of(options, directory));
+  const Prepared prepared(std::move(to_compare));
   const Session& session = prepared.session;
-  if (options.trials == 0) options.trials = session.budget.trials;
   if (prepared.candidates.empty()) return say_nothing_fits(context);
-  const std::filesystem::path directory = directory_of(context.arguments, session);
   const Interrupt interrupt([&log = context.log] { log.progress("ending the running trials"); });
   std::atomic<int> trials{0};
   const RunnerFactory make_runner = [&] {

@@ -141,6 +141,16 @@ const char* to_string(Health health) {
   return "";
 }
 
+int count_gpus() {
+  const Library driver("libcuda.so.1");
+  auto* initialise = driver.is_open() ? driver.find<int(unsigned)>("cuInit") : nullptr;
+  auto* count_devices = driver.is_open() ? driver.find<int(int*)>("cuDeviceGetCount") : nullptr;
+  int count = 0;
+  const bool known =
+      initialise != nullptr && count_devices != nullptr && initialise(0) == 0 && count_devices(&count) == 0;
+  return known ? count : 0;
+}
+
 std::vector<Finding> examine(const Console& console) {
   return {bench(console), cpu(),
           memory(),       shared_memory(),

@@ -20,4 +20,7 @@ struct Finding {
 /// Looks at everything once. Starts no program, writes nothing; works on a login node.
 std::vector<Finding> examine(const Console& console);
 
+/// GPUs that the CUDA driver shows; 0 without a driver.
+int count_gpus();
+
 }  // namespace krigtune

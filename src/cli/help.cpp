@@ -47,7 +47,9 @@ std::string options_text(const po::options_description& options) {
   for (const auto& option : options.options()) width = std::max(width, option_text(*option).size());
   std::string text;
   for (const auto& option : options.options()) {
-    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, wrapped(option->description(), width + 4));
+    const std::optional<std::string> variable = variable_of(*option);
+    const std::string meaning = option->description() + (variable ? fmt::format("; also {}", *variable) : "");
+    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, wrapped(meaning, width + 4));
   }
   return text;
 }
@@ -60,6 +62,11 @@ std::string call_of(const Command& command) {
 std::string exit_codes() {
   return "Exit codes: 0 done; 1 nothing fits in memory, no trial is ok, or slower than asked for;\n"
          "2 bad usage or input; 3 the environment lacks something; 4 internal error; 130 interrupted.\n";
+}
+
+std::string precedence() {
+  return "A value comes from the command line, else from the variable KRIGTUNE_<OPTION> (an empty one counts as\n"
+         "unset), else from the session file, else it is the default; --show-config says which.\n\n";
 }
 
 }  // namespace
@@ -75,7 +82,7 @@ std::string general_help() {
     text += fmt::format("  {:<16}  {}\n", call_of(command), command.summary);
   }
   return text + "\n  krigtune COMMAND --help  documents a command\n  krigtune --version       prints the version\n\n" +
-         exit_codes();
+         precedence() + exit_codes();
 }
 
 std::string help_of(const Command& command) {

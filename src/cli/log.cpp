@@ -28,11 +28,12 @@ std::string clipped(const std::string& line, int columns) {
   return line;
 }
 
-Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file)
+Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
+         const std::string& named)
     : console_(console), verbosity_(verbosity) {
   if (!file) return;
   file_.open(*file, std::ios::app);
-  if (!file_) throw UserError(fmt::format("--log-file: cannot write '{}'", file->string()), "choose another file");
+  if (!file_) throw UserError(fmt::format("{}: cannot write '{}'", named, file->string()), "choose another file");
 }
 
 Log::~Log() { end_status(); }

@@ -17,8 +17,10 @@ enum class Verbosity { kQuiet, kNormal, kVerbose };
 /// What is said beside the results: on stderr, and in full with times in a file. Safe from several threads.
 class Log {
  public:
-  /// Opens the file at once: a session must not find out at its end that it cannot be written. UserError.
-  Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file);
+  /// Opens the file at once: a session must not find out at its end that it cannot be written. UserError that begins
+  /// with `named`.
+  Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
+      const std::string& named = "--log-file");
   ~Log();
 
   void error(const std::string& text);     ///< "krigtune: ..."

@@ -10,12 +10,14 @@
 #include "krigtune/report/tables_csv.h"
 #include "loaded_run.h"
 #include "plan_summary.h"
+#include "show_config.h"
 
 namespace krigtune {
 namespace {
 
 void declare(boost::program_options::options_description& options) {
   options.add_options()("csv", value_named("FILE"), "write a row for each configuration, with its memory, to FILE");
+  declare_show_config(options);
 }
 
 std::string values_text(const Parameter& parameter) {
@@ -90,6 +92,7 @@ void print_time(std::ostream& out, const PlanSummary& plan, const Session& sessi
 
 int plan_session(const Context& context) {
   const Session session = session_of(context, context.arguments.operand());
+  if (context.arguments.flag("show-config")) return show_config(context, session, {});
   const MemoryFilter filter(session);
   const std::optional<std::string> csv = context.arguments.text("csv");
   const std::vector<std::string> columns = session.space.columns();

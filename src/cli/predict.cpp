@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMostRows = 1'000'000'000;
 
 void declare(boost::program_options::options_description& options) {
-  options.add_options()("out", value_named("FILE"), "the CSV file (default: DIR/predictions.csv)");
+  options.add_options()("out", typed_value_named("FILE"), "the CSV file (default: DIR/predictions.csv)");
   options.add_options()("where", repeated_value_named("NAME=VALUE"),
                         "only configurations with this value; may be repeated, all must hold");
   options.add_options()("sample", value_named("N"), "only N configurations, drawn at random with the run's seed");

@@ -24,7 +24,7 @@ void declare(boost::program_options::options_description& options) {
 }
 
 TableFormat format_of(const Arguments& arguments) {
-  const TableFormat format = table_format_from(arguments.text("format", "table"), "--format");
+  const TableFormat format = table_format_from(arguments.text("format", "table"), arguments.named("format"));
   if (!arguments.flag("json")) return format;
   if (arguments.flag("format") && format != TableFormat::kJson) {
     throw UserError("--json and --format exclude each other", "leave one out");
@@ -53,7 +53,7 @@ int results(const Context& context) {
   Table table = trial_table(run);
   const std::string by = context.arguments.text("sort", "value");
   const bool best_is_largest = by == "gain" || (by == "value" && run.session.objective.maximize);
-  sort_rows(table, by, best_is_largest, "--sort");
+  sort_rows(table, by, best_is_largest, context.arguments.named("sort"));
   if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));
   if (table.rows.empty()) context.log.warning("no trial is closed yet");
   if (format == TableFormat::kJson) {

@@ -25,14 +25,15 @@ namespace {
 const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
 
 void declare(boost::program_options::options_description& options) {
-  options.add_options()("trial", value_named("N"), "the trial's number, as krigtune ask gave it");
-  options.add_options()("status", value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
-  options.add_options()("value", value_named("X"), "what was measured, in the objective's unit");
-  options.add_options()("peak-memory-bytes", value_named("B"), "what the rank that needed most had, with --value");
-  options.add_options()("reason", value_named("WORD"),
+  options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
+  options.add_options()("status", typed_value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
+  options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
+  options.add_options()("peak-memory-bytes", typed_value_named("B"),
+                        "what the rank that needed most had, with --value");
+  options.add_options()("reason", typed_value_named("WORD"),
                         "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment; "
                         "interrupted: it does not count and may be asked again");
-  options.add_options()("result", value_named("FILE"),
+  options.add_options()("result", typed_value_named("FILE"),
                         "instead of the above: a result as the runner `command` reads it; - is standard input");
 }
 

@@ -12,6 +12,7 @@
 #include "loaded_run.h"
 #include "progress.h"
 #include "runners.h"
+#include "show_config.h"
 #include "tune_summary.h"
 
 namespace krigtune {
@@ -42,6 +43,7 @@ void declare(boost::program_options::options_description& options) {
   options.add_options()("fresh", "move an older run directory aside (DIR.1, DIR.2, ...) and begin anew");
   options.add_options()("fail-if-slower-than", value_named("X"),
                         "exit 1 unless the best is at least X times the baseline");
+  declare_show_config(options);
 }
 
 /// What the command line changes of the session's budget.
@@ -59,7 +61,8 @@ Session session_to_tune(const Context& context, const BudgetOptions& budget) {
 
 LoopOptions loop_options(const Arguments& arguments) {
   LoopOptions options;
-  options.strategy = strategy_kind_from(arguments.text("strategy", to_string(options.strategy)), "--strategy");
+  options.strategy =
+      strategy_kind_from(arguments.text("strategy", to_string(options.strategy)), arguments.named("strategy"));
   options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, kLargestSeed).value_or(1));
   return options;
 }
@@ -79,6 +82,13 @@ std::vector<Configuration> guesses(const Arguments& arguments, const Session& se
 
 std::filesystem::path run_directory(const Arguments& arguments, const Session& session) {
   return arguments.text("out", (std::filesystem::path("runs") / session_name(session)).string());
+}
+
+std::vector<RunSetting> settings_of(const RunOptions& options, const std::filesystem::path& directory) {
+  return {{"strategy", to_string(options.loop.strategy)},
+          {"seed", options.loop.seed},
+          {"jobs", options.jobs},
+          {"out", directory.string()}};
 }
 
 void refuse_second_tune(const std::filesystem::path& directory) {
@@ -142,9 +152,11 @@ int tune(const Context& context) {
   RunOptions options = run_options(arguments);
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
   const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours")};
-  const Prepared prepared(session_to_tune(context, budget));
-  options.tries = guesses(arguments, prepared.session);
-  const std::filesystem::path directory = run_directory(arguments, prepared.session);
+  Session session = session_to_tune(context, budget);
+  options.tries = guesses(arguments, session);
+  const std::filesystem::path directory = run_directory(arguments, session);
+  if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
+  const Prepared prepared(std::move(session));
 
   Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
   Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });

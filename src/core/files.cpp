@@ -22,9 +22,14 @@ namespace {
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw UserError(fmt::format("cannot read '{}': it is a directory", path.string()), "name a file");
+  }
   std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) {
-    throw UserError(fmt::format("cannot read '{}'", path.string()), "check the path and its permissions");
+  if (!in) {
+    throw UserError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno)),
+                    errno == ENOENT ? "check the path" : "check its permissions");
   }
   std::ostringstream text;
   text << in.rdbuf();

@@ -50,28 +50,96 @@ std::string position_text(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", line, column);
 }
 
+// As JSON, cut where it is long: it is quoted in one line.
+std::string quoted(const Json& value) {
+  constexpr std::size_t kLongest = 60;
+  std::string text = value.dump();
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not within a character of UTF-8
+  return text.substr(0, end) + "...";
+}
+
 // The library's message without its "[json.exception...] parse error at line 1, column 2: " prefix.
 std::string short_reason(const std::string& message) {
   const std::size_t colon = message.find(": ");
   return colon == std::string::npos ? message : message.substr(colon + 2);
 }
 
+/// Follows the parser and refuses what it would take: keys that stand twice, of which it keeps the last, and nesting
+/// so deep that whoever walks the result by recursion would run out of stack.
+class Watch {
+ public:
+  explicit Watch(const std::string& source) : source_(source) {}
+
+  bool see(Json::parse_event_t event, const Json& parsed) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+      case Json::parse_event_t::array_start:
+        open(event == Json::parse_event_t::array_start);
+        break;
+      case Json::parse_event_t::object_end:
+      case Json::parse_event_t::array_end:
+        levels_.pop_back();
+        next_item();
+        break;
+      case Json::parse_event_t::key:
+        key(parsed.get<std::string>());
+        break;
+      case Json::parse_event_t::value:
+        next_item();
+        break;
+    }
+    return true;
+  }
+
+ private:
+  struct Level {
+    bool is_array = false;
+    std::size_t items = 0;
+    std::string last_key;
+    std::set<std::string> keys;
+  };
+
+  void open(bool is_array) {
+    constexpr std::size_t kDeepest = 64;  // a session needs five
+    if (levels_.size() >= kDeepest) {
+      throw UserError(fmt::format("{}: nested more than {} deep", source_, kDeepest), "mend its brackets");
+    }
+    levels_.push_back({is_array, 0, "", {}});
+  }
+
+  void next_item() {
+    if (!levels_.empty()) ++levels_.back().items;
+  }
+
+  void key(const std::string& name) {
+    Level& level = levels_.back();
+    level.last_key = name;
+    if (level.keys.insert(name).second) return;
+    std::string pointer;
+    for (const Level& above : levels_) {
+      pointer += "/" + (above.is_array ? std::to_string(above.items) : above.last_key);
+    }
+    throw UserError(fmt::format("{}: {}: the key stands twice in one object", source_, pointer), "keep one of them");
+  }
+
+  const std::string& source_;
+  std::vector<Level> levels_;
+};
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   const std::string plain = blank_out_extensions(text);
-  std::vector<std::set<std::string>> keys;
-  const auto refuse_duplicates = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw UserError(fmt::format("{}: the key '{}' stands twice in one object", source, parsed.get<std::string>()),
-                      "keep one of them");
-    }
-    return true;
-  };
+  if (plain.find_first_not_of(" \t\r\n", text.rfind(kByteOrderMark, 0) == 0 ? kByteOrderMark.size() : 0) ==
+      std::string::npos) {
+    throw UserError(source + ": /: there is nothing in it", "write { ... }");
+  }
+  Watch watch(source);
   try {
-    return Json::parse(plain, refuse_duplicates);
+    return Json::parse(plain, [&](int, Json::parse_event_t event, Json& parsed) { return watch.see(event, parsed); });
   } catch (const Json::parse_error& error) {
     throw UserError(
         fmt::format("{}: not JSON at {}: {}", source, position_text(plain, error.byte), short_reason(error.what())),
@@ -116,7 +184,7 @@ std::int64_t JsonObject::integer(const std::string& key, std::int64_t fallback) 
 std::optional<double> JsonObject::optional_number(const std::string& key) {
   const Json* found = find(key);
   if (found == nullptr) return std::nullopt;
-  if (!found->is_number()) fail(key, fmt::format("a number was expected, not {}", found->dump()), "write a number");
+  if (!found->is_number()) fail(key, fmt::format("a number was expected, not {}", quoted(*found)), "write a number");
   return found->get<double>();
 }
 
@@ -126,7 +194,7 @@ std::optional<std::int64_t> JsonObject::optional_integer(const std::string& key)
   const Json& json = value_.at(key);
   if (json.is_number_integer() && std::abs(*value) < 9e18) return json.get<std::int64_t>();  // with all its digits
   if (*value != std::trunc(*value) || std::abs(*value) > 9e18) {
-    fail(key, fmt::format("a whole number was expected, not {}", json.dump()), "write one without a fraction");
+    fail(key, fmt::format("a whole number was expected, not {}", quoted(json)), "write one without a fraction");
   }
   return static_cast<std::int64_t>(*value);
 }
@@ -135,7 +203,7 @@ bool JsonObject::boolean(const std::string& key, bool fallback) {
   const Json* found = find(key);
   if (found == nullptr) return fallback;
   if (!found->is_boolean()) {
-    fail(key, fmt::format("true or false was expected, not {}", found->dump()), "write true or false");
+    fail(key, fmt::format("true or false was expected, not {}", quoted(*found)), "write true or false");
   }
   return found->get<bool>();
 }
@@ -143,7 +211,7 @@ bool JsonObject::boolean(const std::string& key, bool fallback) {
 std::string JsonObject::text(const std::string& key, const std::string& fallback) {
   const Json* found = find(key);
   if (found == nullptr) return fallback;
-  if (!found->is_string()) fail(key, fmt::format("a string was expected, not {}", found->dump()), "write \"...\"");
+  if (!found->is_string()) fail(key, fmt::format("a string was expected, not {}", quoted(*found)), "write \"...\"");
   return found->get<std::string>();
 }
 

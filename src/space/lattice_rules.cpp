@@ -17,6 +17,12 @@
 namespace krigtune {
 namespace {
 
+// An error that says already which condition it is about.
+class LocatedError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 struct Bound {
   int root = 0;
   Kind kind = Kind::kNumber;
@@ -131,8 +137,10 @@ class Binder {
       const Bound bound = bind(expression.root(), defaults);
       check_condition(expression.root(), bound.kind);
       return bound.root;
+    } catch (const LocatedError&) {
+      throw;
     } catch (const UserError& error) {
-      throw UserError(fmt::format("{}: {}", where, error.what()));
+      throw LocatedError(fmt::format("{}: {}", where, error.what()));
     }
   }
 
@@ -206,7 +214,7 @@ int Binder::reference(std::size_t i) {
     std::vector<std::string> path;
     for (auto at = circle; at != making_.end(); ++at) path.push_back(parameters_[*at].name);
     path.push_back(parameters_[i].name);
-    throw UserError(fmt::format("conditions that go in a circle: {}", join(path, " needs ")), "drop one \"when\"");
+    throw LocatedError(fmt::format("conditions that go in a circle: {}", join(path, " needs ")), "drop one \"when\"");
   }
   making_.push_back(i);
   result_.exists[i] = existence(i);

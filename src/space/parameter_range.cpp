@@ -130,7 +130,7 @@ std::string read_scale(JsonObject& object, const std::vector<std::string>& known
 }
 
 void read_when(JsonObject& object, Parameter& parameter) {
-  if (!object.has("when")) return;
+  if (object.find("when") == nullptr) return;
   const std::string text = object.text("when", "");
   try {
     parameter.when = Expression::parse(text);

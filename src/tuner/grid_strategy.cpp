@@ -2,7 +2,6 @@
 // given to the parameter that has fewest, in the session's order, for as long as the grid's configurations are no more
 // than the budget: the result is a sub-grid to which no parameter could add a value.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <unordered_set>
 
@@ -12,8 +11,8 @@
 namespace krigtune {
 namespace {
 
-// Points of a sub-grid that are looked at: where hardly any is a configuration, the grid grows no further.
-constexpr std::size_t kMostVisited = 20'000;
+// Points of sub-grids that are looked at in all: where hardly any is a configuration, the grid grows no further.
+constexpr std::size_t kMostVisited = 1'000'000;
 
 // `count` of the positions 0 ... size - 1, evenly; a single one is the middle.
 std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
@@ -25,6 +24,7 @@ std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
   return positions;
 }
 
+// The same of the parameter's values; a real range's ends are exact.
 std::vector<Value> even_values(const Parameter& parameter, std::size_t count) {
   std::vector<Value> values;
   if (!parameter.continuous()) {
@@ -36,7 +36,7 @@ std::vector<Value> even_values(const Parameter& parameter, std::size_t count) {
   const auto [min, max] = *parameter.range;
   for (std::size_t j = 0; j < count; ++j) {
     const double fraction = count == 1 ? 0.5 : static_cast<double>(j) / static_cast<double>(count - 1);
-    values.emplace_back(j > 0 && j + 1 == count ? max : between(parameter, min, max, fraction));  // the end is exact
+    values.emplace_back(j > 0 && j + 1 == count ? max : between(parameter, min, max, fraction));
   }
   return values;
 }
@@ -82,13 +82,10 @@ class SubGrid {
   std::unordered_set<std::string> keys_;
 };
 
-bool is_walkable(const std::vector<std::size_t>& counts) {
+std::size_t product_of(const std::vector<std::size_t>& counts) {
   std::size_t product = 1;
-  for (const std::size_t count : counts) {
-    product *= count;
-    if (product > kMostVisited) return false;
-  }
-  return true;
+  for (const std::size_t count : counts) product *= std::min(count, kMostVisited / product + 1);
+  return product;
 }
 
 // In lattice order.
@@ -98,16 +95,18 @@ std::vector<Configuration> largest_within(const Candidates& candidates, std::siz
   std::vector<std::size_t> counts(parameters.size(), 1);
   std::vector<bool> growing(parameters.size(), true);
   std::vector<Configuration> members = grid.members(counts, budget);
+  std::size_t visited = 0;
   while (true) {
     std::size_t next = parameters.size();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      growing[i] = growing[i] && (parameters[i].continuous() || counts[i] < parameters[i].values.size());
+      growing[i] = growing[i] && counts[i] < (parameters[i].continuous() ? budget : parameters[i].values.size());
       if (growing[i] && (next == parameters.size() || counts[i] < counts[next])) next = i;
     }
     if (next == parameters.size()) break;
     ++counts[next];
+    visited += product_of(counts);
     std::vector<Configuration> larger;
-    growing[next] = is_walkable(counts) && (larger = grid.members(counts, budget)).size() <= budget;
+    growing[next] = visited <= kMostVisited && (larger = grid.members(counts, budget)).size() <= budget;
     if (growing[next]) {
       members = std::move(larger);
     } else {

@@ -160,7 +160,7 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
   for (const Parameter& parameter : session.space.parameters()) {
     const std::string key = "space/" + parameter.name;
     if (parameter.continuous()) {
-      root.fail(key, fmt::format("krigtune-bench takes whole numbers for '{}'", parameter.name), "leave \"type\" out");
+      root.fail(key, fmt::format("krigtune-bench takes no real numbers for '{}'", parameter.name), "list its values");
     }
     for (const Value& value : parameter.values) {
       at_key(root, key, [&] { check_knobs(workload, session.cluster, {{parameter.name, value}}); });

@@ -31,12 +31,10 @@ constexpr std::array kLines = {
 
 EmulatedNetwork known_network(const std::string& id, const std::string& where) {
   const std::string wanted = lower_case(id);
-  std::vector<std::string> known;
   for (const Line& line : kLines) {
     if (line.id == wanted) return {wanted, line.latency_us / kMicroseconds, line.bits_per_s / 8.0};
-    known.emplace_back(line.id);
   }
-  throw UserError(fmt::format("{}: the network '{}' is not known", where, id), suggestion(wanted, known));
+  throw UserError(fmt::format("{}: the network '{}' is not known", where, id), suggestion(wanted, network_names()));
 }
 
 bool is_known(const std::string& id) {
@@ -51,6 +49,12 @@ double microseconds(double latency_s) {
 }
 
 }  // namespace
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const Line& line : kLines) names.emplace_back(line.id);
+  return names;
+}
 
 EmulatedNetwork read_network(const Json& json, const std::string& source, const std::string& pointer) {
   if (json.is_string()) return known_network(json.get<std::string>(), source + ": " + pointer);

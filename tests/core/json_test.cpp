@@ -28,8 +28,22 @@ TEST(ParseJson, KeepsTheOrderOfKeys) {
 
 TEST(ParseJson, RefusesAKeyThatStandsTwiceInOneObject) {
   EXPECT_EQ(user_error_of([] { parse_json(R"({"a": {"b": 1}, "c": {"b": 1, "b": 2}})", "s.json"); }),
-            "s.json: the key 'b' stands twice in one object; keep one of them");
+            "s.json: /c/b: the key stands twice in one object; keep one of them");
+  EXPECT_EQ(user_error_of([] { parse_json(R"({"a": [0, [1], {"b": 1}, {"b": 1, "b": 2}]})", "s.json"); }),
+            "s.json: /a/3/b: the key stands twice in one object; keep one of them");
   EXPECT_EQ(user_error_of([] { parse_json(R"({"a": {"b": 1}, "b": [{"b": 1}, {"b": 2}]})", "s.json"); }), "no error");
+}
+
+TEST(ParseJson, RefusesWhatIsNestedTooDeepToWalk) {
+  const auto nested = [](int depth) {
+    const auto n = static_cast<std::size_t>(depth);
+    return std::string(n, '[') + std::string(n, ']');
+  };
+  EXPECT_EQ(user_error_of([&] { parse_json(nested(64), "s.json"); }), "no error");
+  EXPECT_EQ(user_error_of([&] { parse_json(nested(65), "s.json"); }),
+            "s.json: nested more than 64 deep; mend its brackets");
+  EXPECT_EQ(user_error_of([&] { parse_json(nested(1'000'000), "s.json"); }),
+            "s.json: nested more than 64 deep; mend its brackets");
 }
 
 TEST(ParseJson, SaysWhereTheSyntaxBreaks) {
@@ -112,6 +126,16 @@ TEST(JsonObject, RefusesKeysThatNobodyAskedForWithTheNearestName) {
 TEST(LoadJson, NamesTheFile) {
   EXPECT_EQ(user_error_of([] { load_json("/nowhere/s.json"); }),
             "cannot read '/nowhere/s.json'; check the path and its permissions");
+}
+
+TEST_F(Object, QuotesLongValuesInPart) {
+  const Json json = {{"key", Json::array()}};
+  Json longer = json;
+  for (int i = 0; i < 1000; ++i) longer["key"].push_back(i);
+  const std::string line = user_error_of([&] { JsonObject(longer, "s.json", "").number("key", 0.0); });
+  EXPECT_EQ(line,
+            "s.json: /key: a number was expected, not [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,...; "
+            "write a number");
 }
 
 }  // namespace

@@ -155,6 +155,16 @@ TEST_F(Loop, MakesAFolderForEachTrialOfTheBenchRunner) {
   EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000_z0_mb4_gas1"));
 }
 
+TEST_F(Loop, MakesAFolderForEachTrialOfACommandAndNoneForAReplayedOne) {
+  Session session = budgeted(1);
+  run(session);
+  EXPECT_FALSE(std::filesystem::exists(directory() / "trials"));
+  std::filesystem::remove_all(directory());
+  session.runner.kind = RunnerKind::kCommand;
+  run(session);
+  EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000"));
+}
+
 TEST_F(Loop, IsRebuiltFromItsDirectory) {
   const Session session = read_session(kBenchSession, "bench", ".");
   options_.loop.seed = 99;

@@ -1,12 +1,16 @@
 #pragma once
 #include <filesystem>
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "krigtune/core/clock.h"
 
 namespace krigtune {
+
+/// Variables that begin with KRIGTUNE_, by name.
+using Environment = std::map<std::string, std::string>;
 
 /// In characters.
 struct TerminalSize {
@@ -27,7 +31,11 @@ struct Console {
   int width = 80;       ///< of the terminal, in characters
   /// The terminal's size now, which the user may change; empty: always 24 lines of `width`.
   TerminalSize (*terminal_size)() = nullptr;
+  Environment environment = {};
 };
+
+/// The console of this process. `clock` must outlive it.
+Console process_console(const Clock& clock, const std::string& typed_as);
 
 /// The program `krigtune`. `arguments`: without the program's name. Returns the exit code (0, 1, 2, 3, 4 or 130);
 /// throws nothing. This is the one place where errors end.

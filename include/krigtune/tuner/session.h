@@ -24,8 +24,9 @@ struct Objective {
 
 /// When to stop: the session's block "budget".
 struct Budget {
-  int trials = 30;                  ///< closed trials of the run directory, interrupted ones not counted
-  std::optional<double> hours;      ///< spent in trials and suggestions, over all commands that worked on the directory
+  int trials = 30;  ///< closed trials of the run directory, interrupted ones not counted
+  /// Spent in trials and suggestions, over all commands that worked on the directory; not from `ask` to `tell`.
+  std::optional<double> hours;
   std::optional<double> gpu_hours;  ///< hours times the cluster's ranks
   std::optional<int> patience;      ///< trials without an improvement of more than 1 %
 };

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "krigtune/core/units.h"
 #include "krigtune/workload/model.h"
@@ -36,6 +37,9 @@ struct ClusterSpec {
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
 };
+
+/// Ids that "emulate_network" knows.
+std::vector<std::string> network_names();
 
 /// The session's block "memory".
 struct MemorySpec {

@@ -1,0 +1,204 @@
+// krigtune init: a commented session for this machine. It asks nothing. What its lines mean is said by the schema, what
+// they default to by the session as resolved: neither is written twice.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "doctor_checks.h"
+#include "document.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
+#include "krigtune/plan/build_plan.h"
+#include "krigtune/space/well_known.h"
+#include "krigtune/tuner/session_schema.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kDefaultFile = "session.json";
+constexpr const char* kAccumulation = "gradient_accumulation_steps";
+
+void declare(boost::program_options::options_description& options) {
+  options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
+}
+
+bool is_varied(const WellKnownParameter& parameter) {
+  const std::vector<std::string>& planned = planned_parameters();
+  // The accumulation follows from the batch, which is kept.
+  return parameter.name != std::string_view(kAccumulation) &&
+         std::find(planned.begin(), planned.end(), parameter.name) != planned.end();
+}
+
+// What stands uncommented. A model that two CPU cores train in tens of milliseconds a step.
+Json essentials(int ranks) {
+  Json space = Json::object();
+  for (const WellKnownParameter& parameter : well_known_parameters()) {
+    if (is_varied(parameter)) space[parameter.name] = parse_json(parameter.default_range, parameter.name);
+  }
+  return {{"workload",
+           {{"model", {{"layers", 4}, {"hidden", 256}, {"heads", 8}, {"vocab", 1024}, {"seq_len", 16}}},
+            {"precision", "fp32"},
+            {"optimizer", "adamw"},
+            {"train_batch_size", 8 * ranks}}},
+          {"cluster", {{"gpus_per_node", ranks}, {"gpu", "local"}}},
+          {"space", space},
+          {"runner", {{"kind", "bench"}, {"warmup_s", 0.3}, {"measure_s", 1.5}, {"timeout_s", 60}}},
+          {"budget", {{"trials", 20}}}};
+}
+
+// The part of the schema that describes `key` of this object, whatever the shape in which it stands.
+const Json* part_of(const Json& schema, const std::string& key) {
+  if (schema.contains("properties") && schema["properties"].contains(key)) return &schema["properties"][key];
+  for (const char* shapes : {"anyOf", "allOf"}) {
+    if (!schema.contains(shapes)) continue;
+    for (const Json& shape : schema[shapes]) {
+      if (const Json* part = part_of(shape.contains("then") ? shape["then"] : shape, key)) return part;
+    }
+  }
+  return nullptr;
+}
+
+std::string meaning_of(const Json* schema) {
+  return schema != nullptr && schema->contains("description") ? (*schema)["description"].get<std::string>() : "";
+}
+
+std::string one_line(const Json& value) {
+  std::string text;
+  for (const char c : value.dump()) text += c == ',' || c == ':' ? std::string(1, c) + " " : std::string(1, c);
+  return text;
+}
+
+/// Writes blocks line by line; what is no essential is commented out.
+class Writer {
+ public:
+  void comment(const std::string& text) { lines_ += fmt::format("{:{}}// {}\n", "", indent_, text); }
+  void blank() { lines_ += "\n"; }
+
+  // `essential`: nullptr where all of it is a default.
+  void block(const std::string& key, const Json& values, const Json* essential, const Json* schema) {
+    const bool active = essential != nullptr;
+    line(active, fmt::format("\"{}\": {{", key));
+    indent_ += 2;
+    for (const auto& [name, value] : values.items()) {
+      const Json* given = active && essential->contains(name) ? &essential->at(name) : nullptr;
+      const Json* part = schema == nullptr ? nullptr : part_of(*schema, name);
+      if (value.is_object() && !value.empty()) {
+        block(name, value, given, part);
+      } else {
+        leaf(name, value, given != nullptr, meaning_of(part));
+      }
+    }
+    indent_ -= 2;
+    line(active, "},");
+  }
+
+  void leaf(const std::string& key, const Json& value, bool active, const std::string& meaning) {
+    line(active, fmt::format("\"{}\": {},{}", key, one_line(value), meaning.empty() ? "" : "  // " + meaning));
+  }
+
+  void append(const std::string& lines) { lines_ += lines; }
+  const std::string& lines() const { return lines_; }
+
+ private:
+  void line(bool active, const std::string& text) {
+    lines_ += fmt::format("{:{}}{}{}\n", "", indent_, active ? "" : "// ", text);
+  }
+
+  std::string lines_;
+  std::size_t indent_ = 2;
+};
+
+std::string space_text(const Json& space) {
+  std::string text = "  \"space\": {\n";
+  std::vector<std::string> others;
+  for (const WellKnownParameter& parameter : well_known_parameters()) {
+    if (!space.contains(parameter.name)) {
+      others.emplace_back(parameter.name);
+      continue;
+    }
+    const std::string unit = *parameter.unit == '\0' ? "" : fmt::format(" ({})", parameter.unit);
+    text +=
+        fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name, parameter.default_range);
+  }
+  return text + fmt::format("    // known as well, for runners other than bench: {}\n  }},\n", join(others, ", "));
+}
+
+std::string session_text(int gpus) {
+  const int ranks = std::max(gpus, 2);
+  const Json essential = essentials(ranks);
+  Json values = resolved(read_session(essential, "init", "."));
+  values["baseline"].erase(kAccumulation);
+  const Json schema = session_schema();
+  Writer writer;
+  for (const auto& [key, value] : values.items()) {
+    const Json& part = schema["properties"][key];
+    writer.blank();
+    writer.comment(meaning_of(&part));
+    if (key == "space") {
+      writer.append(space_text(essential["space"]));
+    } else if (value.is_object()) {
+      writer.block(key, value, essential.contains(key) ? &essential[key] : nullptr, &part);
+    } else {
+      writer.leaf(key, value, essential.contains(key), "");
+    }
+  }
+  const std::string found =
+      gpus > 0 ? fmt::format("{} GPUs found, which krigtune-bench does not use yet", gpus) : "no GPU found";
+  return fmt::format(
+      "// A session for this machine: {} CPU ranks ({}). What stands behind // is the default.\n"
+      "// krigtune plan FILE says what fits, krigtune tune FILE finds the fastest; every key: docs/session.md.\n{{\n"
+      "  // \"$schema\": \"session.schema.json\",  // for editors: krigtune init --schema > "
+      "session.schema.json\n{}}}\n",
+      ranks, found, writer.lines());
+}
+
+void refuse_to_overwrite(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::symlink_status(file, error).type() != std::filesystem::file_type::not_found) {
+    throw UserError(fmt::format("init: '{}' is there already", file.string()),
+                    "move it away, or name another file: krigtune init OTHER.json");
+  }
+  const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
+  if (!std::filesystem::is_directory(directory, error)) {
+    throw UserError(fmt::format("init: there is no directory '{}'", directory.string()), "make it first");
+  }
+}
+
+int init(const Context& context) {
+  const std::string& operand = context.arguments.operand();
+  if (context.arguments.flag("schema")) {
+    if (!operand.empty()) throw UserError("init: --schema writes no file", "leave '" + operand + "' out");
+    context.console.out << session_schema().dump(2) << '\n';
+    return ExitCode::kDone;
+  }
+  const std::filesystem::path file = operand.empty() ? kDefaultFile : operand;
+  refuse_to_overwrite(file);
+  const int gpus = count_gpus();
+  write_atomically(file, session_text(gpus));
+  if (context.arguments.flag("json")) {
+    Json json = new_document("init");
+    json["file"] = file.string();
+    json["gpus"] = gpus;
+    print(context, json);
+  } else {
+    const std::vector<std::string> next = {context.console.typed_as, "plan", file.string()};
+    context.console.out << fmt::format("{}: written; next: {}\n", file.string(), shell_line(next));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command init_command() {
+  return {"init",
+          "[SESSION]",
+          "Writes a commented session for this machine (default: session.json)",
+          "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there are\n"
+          "GPUs, or on two; what else a session may say stands in it as comments, with its defaults.",
+          declare,
+          init};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,249 @@
+// docs/session.schema.json and the reader of sessions say the same, in both directions.
+// `test_cli_schema --write-reference DOCS` writes session.schema.json and session.md there.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "cli/cli_fixtures.h"
+#include "cli/example_sessions.h"
+#include "krigtune/core/json.h"
+#include "krigtune/tuner/session.h"
+#include "krigtune/tuner/session_schema.h"
+#include "runner/process.h"
+#include "user_error.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kPython = "/usr/bin/python3";
+constexpr const char* kUnlikely = "zzzzzzzzzzzz";  // near to no key and no name
+
+std::string refusal(const Json& session) {
+  return user_error_of([&] { read_session(session, "s", KRIGTUNE_BAD_SESSIONS); });
+}
+
+std::set<std::string> names_in(const std::string& list) {
+  std::set<std::string> names;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(", ", begin), list.size());
+    names.insert(list.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return names;
+}
+
+/// Where an object of the schema stands in a session that has it.
+struct Place {
+  const char* in_schema;
+  const char* session;
+  const char* in_session;
+};
+
+constexpr const char* kTrained =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"emulate_network": {"latency_us": 1, "bytes_per_s": 1}},
+        "space": {"zero_stage": [0]}, "baseline": null, "objective": {}, "runner": {}, "budget": {}, "grid": {},
+        "memory": {}})";
+constexpr const char* kRanges =
+    R"({"space": {"a": {"min": 1, "max": 2}, "b": {"values": [1]}}, "runner": {"kind": "none"}})";
+constexpr const char* kCommand = R"({"space": {"a": [1]}, "runner": {"kind": "command", "argv": ["x"]}})";
+constexpr const char* kReplay =
+    R"({"space": {"a": [1]}, "runner": {"kind": "replay", "table": "table.csv", "value": {"column": "speed"},
+        "status": "status"}})";
+
+const std::vector<Place>& places() {
+  static const std::vector<Place> kPlaces = {
+      {"", kTrained, ""},
+      {"/properties/workload", kTrained, "/workload"},
+      {"/properties/workload/properties/model", kTrained, "/workload/model"},
+      {"/properties/cluster/anyOf/1", kTrained, "/cluster"},
+      {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/1", kTrained, "/cluster/emulate_network"},
+      {"/properties/objective", kTrained, "/objective"},
+      {"/properties/runner/allOf/0/then", kTrained, "/runner"},
+      {"/properties/runner/allOf/1/then", kReplay, "/runner"},
+      {"/properties/runner/allOf/1/then/properties/value/anyOf/1", kReplay, "/runner/value"},
+      {"/properties/runner/allOf/2/then", kCommand, "/runner"},
+      {"/properties/runner/allOf/3/then", kRanges, "/runner"},
+      {"/properties/budget", kTrained, "/budget"},
+      {"/properties/grid", kTrained, "/grid"},
+      {"/properties/memory", kTrained, "/memory"},
+      {"/definitions/parameter/anyOf/3", kRanges, "/space/a"},
+      {"/definitions/parameter/anyOf/4", kRanges, "/space/b"},
+  };
+  return kPlaces;
+}
+
+// Calls visit(pointer, object) for every object of the schema that names all its keys.
+void for_each_closed_object(const Json& schema, const Json::json_pointer& at,
+                            const std::function<void(const std::string&, const Json&)>& visit) {
+  if (schema.is_object() && schema.contains("additionalProperties") && schema["additionalProperties"] == false) {
+    visit(at.to_string(), schema);
+  }
+  if (schema.is_object()) {
+    for (const auto& [key, part] : schema.items()) for_each_closed_object(part, at / key, visit);
+  } else if (schema.is_array()) {
+    for (std::size_t i = 0; i < schema.size(); ++i) for_each_closed_object(schema[i], at / i, visit);
+  }
+}
+
+const Place* place_of(const std::string& in_schema, const Json& object) {
+  for (const Place& place : places()) {
+    if (in_schema == place.in_schema) return &place;
+  }
+  // Columns are all of one shape: one stands for them.
+  const bool is_column = object["properties"].contains("column") && object["properties"].contains("times");
+  return is_column ? place_of("/properties/runner/allOf/1/then/properties/value/anyOf/1", Json::object()) : nullptr;
+}
+
+TEST(SessionSchema, IsWhatStandsInTheDocumentation) {
+  EXPECT_EQ(read_text(KRIGTUNE_DOCS "/session.schema.json"), session_schema().dump(2) + "\n")
+      << "rewrite it: test_cli_schema --write-reference docs";
+  EXPECT_EQ(read_text(KRIGTUNE_DOCS "/session.md"), session_reference())
+      << "rewrite it: test_cli_schema --write-reference docs";
+}
+
+TEST(SessionSchema, IsPrintedByInit) {
+  const Said said = run({"init", "--schema"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.err, "");
+  EXPECT_EQ(said.out, session_schema().dump(2) + "\n");
+}
+
+TEST(SessionSchema, HasTheKeysOfEveryBlockThatTheReaderHas) {
+  std::set<std::string> seen;
+  for_each_closed_object(session_schema(), Json::json_pointer(), [&](const std::string& pointer, const Json& object) {
+    SCOPED_TRACE(pointer);
+    const Place* place = place_of(pointer, object);
+    ASSERT_NE(place, nullptr) << "add it to places()";
+    seen.insert(place->in_schema);
+    Json session = parse_json(place->session, "s");
+    session[Json::json_pointer(place->in_session)][kUnlikely] = 1;
+    const std::string line = refusal(session);
+    const std::string begin = std::string("s: ") + place->in_session + "/" + kUnlikely + ": unknown key; known: ";
+    ASSERT_EQ(line.rfind(begin, 0), 0U) << line;
+    std::set<std::string> keys;
+    for (const auto& [key, value] : object["properties"].items()) keys.insert(key);
+    EXPECT_EQ(names_in(line.substr(begin.size())), keys);
+  });
+  EXPECT_EQ(seen.size(), places().size()) << "a place that the schema does not have";
+}
+
+TEST(SessionSchema, HasTheNamesThatTheReaderKnows) {
+  std::size_t enums = 0;
+  for_each_closed_object(session_schema(), Json::json_pointer(), [&](const std::string& pointer, const Json& object) {
+    const Place* place = place_of(pointer, object);
+    if (place == nullptr) return;
+    for (const auto& [key, value] : object["properties"].items()) {
+      Json names = value.value("enum", Json());
+      if (value.contains("anyOf")) names = value["anyOf"][0].value("enum", Json());
+      if (!names.is_array() || names.size() < 2) continue;
+      SCOPED_TRACE(pointer + "/" + key);
+      Json session = parse_json(place->session, "s");
+      session[Json::json_pointer(place->in_session)][key] = kUnlikely;
+      const std::string line = refusal(session);
+      const std::size_t known = line.find("known: ");
+      std::set<std::string> wanted;
+      for (const Json& name : names) {
+        if (name.is_string()) wanted.insert(name.get<std::string>());
+      }
+      if (wanted.size() < 2) continue;
+      ASSERT_NE(known, std::string::npos) << line;
+      EXPECT_EQ(names_in(line.substr(known + 7)), wanted);
+      ++enums;
+    }
+  });
+  EXPECT_GE(enums, 9U);
+}
+
+TEST(SessionSchema, DescribesEveryKey) {
+  for_each_closed_object(session_schema(), Json::json_pointer(), [](const std::string& pointer, const Json& object) {
+    for (const auto& [key, value] : object["properties"].items()) {
+      if (key != "kind") EXPECT_FALSE(value.value("description", "").empty()) << pointer << "/" << key;
+    }
+  });
+}
+
+/// Whole sessions under the schema, judged by Python's jsonschema (Debian: python3-jsonschema).
+class Validation : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (python({"-c", "import jsonschema"}) != 0)
+      GTEST_SKIP() << kPython << " has no jsonschema: apt-get install python3-jsonschema";
+    schema_ = directory_.write("schema.json", session_schema().dump()).string();
+  }
+
+  int python(std::vector<std::string> arguments) const {
+    ProcessSpec spec;
+    spec.argv = {kPython};
+    spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+    spec.stdout_file = directory_ / "out";
+    spec.stderr_file = directory_ / "err";
+    return run_process(spec, SystemClock()).exit_code;
+  }
+
+  /// "valid", or what is wrong, for each.
+  std::vector<std::string> verdicts(const std::vector<Json>& sessions) const {
+    std::vector<std::string> arguments = {KRIGTUNE_TEST_DIR "/cli/validate_sessions.py", schema_};
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      arguments.push_back(directory_.write(std::to_string(i) + ".json", sessions[i].dump()).string());
+    }
+    EXPECT_EQ(python(arguments), 0) << read_text(directory_ / "err");
+    std::vector<std::string> lines;
+    std::istringstream out(read_text(directory_ / "out"));
+    for (std::string line; std::getline(out, line);) lines.push_back(line);
+    return lines;
+  }
+
+  TemporaryDirectory directory_;
+  std::string schema_;
+};
+
+TEST_F(Validation, AcceptsEveryGoodSession) {
+  std::vector<Json> sessions;
+  std::vector<std::string> names;
+  for (const ExampleSession& example : example_sessions()) {
+    names.push_back(example.name);
+    sessions.push_back(parse_json(example.text, example.name));
+    EXPECT_EQ(refusal(sessions.back()), "no error") << example.name;
+  }
+  const std::vector<std::string> said = verdicts(sessions);
+  ASSERT_EQ(said.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(said[i], "valid") << names[i];
+}
+
+// Those of tests/golden/bad_sessions that say "// schema: cannot tell" are bad by arithmetic or by other files.
+TEST_F(Validation, RefusesEverySessionThatIsBadByItsStructure) {
+  std::vector<Json> sessions;
+  std::vector<std::string> names;
+  std::vector<bool> may_pass;
+  for (const auto& entry : std::filesystem::directory_iterator(KRIGTUNE_BAD_SESSIONS)) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string text = read_text(entry.path());
+    try {
+      sessions.push_back(parse_json(text, "s"));
+    } catch (const UserError&) {
+      continue;  // no JSON at all
+    }
+    names.push_back(entry.path().filename().string());
+    may_pass.push_back(text.find("\n// schema: cannot tell\n") != std::string::npos);
+  }
+  const std::vector<std::string> said = verdicts(sessions);
+  ASSERT_EQ(said.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(said[i] == "valid", may_pass[i]) << names[i] << ": " << said[i];
+  }
+}
+
+}  // namespace
+}  // namespace krigtune
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc == 3 && std::string(argv[1]) == "--write-reference") {
+    const std::filesystem::path docs = argv[2];
+    krigtune::write_atomically(docs / "session.schema.json", krigtune::session_schema().dump(2) + "\n");
+    krigtune::write_atomically(docs / "session.md", krigtune::session_reference());
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}
