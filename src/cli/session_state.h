@@ -20,7 +20,7 @@ std::vector<ClassCount> counts_by_class(const History& history);
 std::string text_of(const std::vector<ClassCount>& counts);
 
 /// Closed trials that count.
-int closed_trials(const History& history);
+int closed_count(const History& history);
 
 /// The trial with the best measured value. Empty while none is ok.
 std::optional<Trial> best_trial(const Objective& objective, const History& history);
