@@ -12,7 +12,7 @@ namespace krigtune {
 
 void Progress::resumed(const History& history) {
   number_ = counted_trials(history);
-  const int closed = closed_count(history);
+  const int closed = closed_trials(history);
   if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
   if (number_ > closed) log_.progress(fmt::format("{} asked by hand and not told yet", number_ - closed));
   remember_summary(history);

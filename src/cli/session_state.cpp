@@ -54,10 +54,6 @@ std::string text_of(const std::vector<ClassCount>& counts) {
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
-int closed_count(const History& history) {
-  return static_cast<int>(std::count_if(history.begin(), history.end(), is_closed));
-}
-
 std::optional<Trial> best_trial(const Objective& objective, const History& history) {
   const std::optional<double> best = best_value(objective, history);
   if (!best) return std::nullopt;
@@ -71,7 +67,7 @@ std::string gain_text_of(const Objective& objective, double value, const History
 }
 
 std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time) {
-  const int closed = closed_count(history);
+  const int closed = closed_trials(history);
   if (closed == 0) return std::nullopt;
   double left_s = spent_s(history) / closed * std::max(session.budget.trials - closed, 0);
   if (session.budget.hours) left_s = std::min(left_s, *session.budget.hours * kSecondsPerHour - spent_s(history));
@@ -91,7 +87,7 @@ std::string last_line_of(const Trial& trial) {
 
 std::string closed_trial_text(const Session& session, const Trial& trial, const History& history) {
   const Objective& objective = session.objective;
-  std::string line = fmt::format("trial {}/{} {:<6}  #{} {}  {}", closed_count(history), session.budget.trials,
+  std::string line = fmt::format("trial {}/{} {:<6}  #{} {}  {}", closed_trials(history), session.budget.trials,
                                  status_text(*trial.outcome), trial.number,
                                  short_text(session, trial.proposal.configuration), outcome_text(session, trial));
   if (const auto value = value_of(trial, objective)) line += "  " + gain_text_of(objective, *value, history);

@@ -19,9 +19,6 @@ std::vector<ClassCount> counts_by_class(const History& history);
 /// "9 ok, 2 oom, 1 failed (crash)"; "none" where there is none.
 std::string text_of(const std::vector<ClassCount>& counts);
 
-/// Closed trials that count.
-int closed_count(const History& history);
-
 /// The trial with the best measured value. Empty while none is ok.
 std::optional<Trial> best_trial(const Objective& objective, const History& history);
 

@@ -77,7 +77,7 @@ bool wait(const Clock& clock, const std::atomic<bool>& stop) {
 
 // Empty: it goes on.
 std::string why_it_ends(const Watched& watched) {
-  if (closed_count(watched.history) >= watched.record.session.budget.trials) return "the budget of trials is spent";
+  if (closed_trials(watched.history) >= watched.record.session.budget.trials) return "the budget of trials is spent";
   if (!watched.tune_runs && pending_trials(watched).empty()) return "no tune is at work, and no trial waits";
   return "";
 }

@@ -31,7 +31,7 @@ std::string seconds_text(double seconds) {
 std::string title(const Watched& watched) {
   const Session& session = watched.record.session;
   std::string text =
-      fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory, closed_count(watched.history),
+      fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory, closed_trials(watched.history),
                   session.budget.trials, to_string(watched.record.options.strategy), watched.record.options.seed);
   if (is_emulated(session)) text += ", " + emulated_label(session);
   return text;
@@ -130,7 +130,7 @@ void add_state(Json& document, const Watched& watched) {
   document["metric"] = session.objective.metric;
   document["emulated_network"] = is_emulated(session) ? Json(emulated_label(session)) : Json(nullptr);
   document["budget_trials"] = session.budget.trials;
-  document["closed"] = closed_count(watched.history);
+  document["closed"] = closed_trials(watched.history);
   document["by_class"] = Json::object();
   for (const ClassCount& one : counts_by_class(watched.history)) document["by_class"][one.name] = one.count;
   document["tune_runs"] = watched.tune_runs;

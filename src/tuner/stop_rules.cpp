@@ -1,7 +1,5 @@
 #include "stop_rules.h"
 
-#include <algorithm>
-
 #include "krigtune/tuner/best.h"
 
 namespace krigtune {
@@ -22,14 +20,9 @@ double hours_spent(const History& history) {
 
 }  // namespace
 
-int counted_trials(const History& history) {
-  return static_cast<int>(
-      std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.outcome && counts(trial); }));
-}
-
 std::optional<EndReason> budget_is_spent(const Session& session, const History& history) {
   const Budget& budget = session.budget;
-  if (counted_trials(history) >= budget.trials) return EndReason::kTrials;
+  if (closed_trials(history) >= budget.trials) return EndReason::kTrials;
   const double hours = hours_spent(history);
   if (budget.hours && hours >= *budget.hours) return EndReason::kHours;
   if (budget.gpu_hours && hours * static_cast<double>(session.cluster.ranks()) >= *budget.gpu_hours) {

@@ -42,6 +42,11 @@ bool counts(const Trial& trial) {
   return !trial.waiting && !is_interrupted(trial) && !has_failed_by(trial, FailureReason::kEnvironment);
 }
 
+int closed_trials(const History& history) {
+  return static_cast<int>(
+      std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.outcome && counts(trial); }));
+}
+
 int counted_trials(const History& history) {
   return static_cast<int>(std::count_if(history.begin(), history.end(), counts));
 }

@@ -26,6 +26,8 @@ bool is_interrupted(const Trial& trial);
 bool counts(const Trial& trial);
 /// Trials that count, pending ones included: the number that random streams are drawn by.
 int counted_trials(const History& history);
+/// Of those the closed ones: what the budget of trials is of.
+int closed_trials(const History& history);
 /// The objective's value of an ok trial.
 std::optional<double> value_of(const Trial& trial, const Objective& objective);
 
