@@ -9,23 +9,24 @@
 namespace krigtune {
 namespace {
 
-bool shards_no_parameters(const Situation& s) { return s.zero_stage < 3; }
-// Stage 0 has nothing to gather, stage 3 gathers unit by unit.
-bool gathers_no_buckets(const Situation& s) { return s.zero_stage == 0 || s.zero_stage == 3; }
-bool is_alone(const Situation& s) { return s.dp == 1; }
-
 struct NoEffect {
   std::string_view knob;  ///< a name, or a prefix that ends in '*'
-  bool (*where)(const Situation&);
+  Expression where;
 };
-constexpr std::array kNoEffect = {
-    NoEffect{"stage3_*", shards_no_parameters},
-    NoEffect{"stage3_prefetch_bucket_size", is_alone},
-    NoEffect{"allgather_bucket_size", gathers_no_buckets},
-    NoEffect{"allgather_bucket_size", is_alone},
-    NoEffect{"reduce_bucket_size", is_alone},
-    NoEffect{"overlap_comm", is_alone},
-};
+
+const std::vector<NoEffect>& rules() {
+  constexpr const char* kAlone = "dp == 1";
+  static const std::vector<NoEffect> kRules = {
+      {"stage3_*", Expression::parse("zero_stage < 3")},
+      {"stage3_prefetch_bucket_size", Expression::parse(kAlone)},
+      // Stage 0 has nothing to gather, stage 3 gathers unit by unit.
+      {"allgather_bucket_size", Expression::parse("zero_stage == 0 || zero_stage == 3")},
+      {"allgather_bucket_size", Expression::parse(kAlone)},
+      {"reduce_bucket_size", Expression::parse(kAlone)},
+      {"overlap_comm", Expression::parse(kAlone)},
+  };
+  return kRules;
+}
 
 // In elements: whatever holds all parameters makes one bucket.
 constexpr std::array<std::string_view, 2> kBuckets = {"reduce_bucket_size", "allgather_bucket_size"};
@@ -36,39 +37,46 @@ bool names(std::string_view pattern, std::string_view name) {
   return name.substr(0, pattern.size()) == pattern;
 }
 
-bool has_no_effect(const std::string& name, const Situation& situation) {
-  return std::any_of(kNoEffect.begin(), kNoEffect.end(),
-                     [&](const NoEffect& rule) { return names(rule.knob, name) && rule.where(situation); });
-}
-
-// The smallest value of the range that holds `elems`; `value` itself where there is none. Never a smaller bucket.
-Value smallest_that_holds(const Parameter& parameter, double elems, const Value& value) {
-  const Value* smallest = nullptr;
-  for (const Value& candidate : parameter.values) {
-    if (!is_number(candidate) || as_number(candidate) < elems) continue;
-    if (smallest == nullptr || as_number(candidate) < as_number(*smallest)) smallest = &candidate;
-  }
-  return smallest == nullptr ? value : *smallest;
+// Never a smaller bucket than `value`.
+Value held_value(const Parameter& bucket, double elems, const Value& value) {
+  if (bucket.range) return bucket.range->max < elems ? value : number_value(std::max(elems, bucket.range->min));
+  const int smallest = smallest_that_holds(bucket, elems);
+  return smallest < 0 ? value : bucket.values[static_cast<std::size_t>(smallest)];
 }
 
 }  // namespace
 
-void canonicalise_knobs(const std::vector<Parameter>& parameters, const Situation& situation,
-                        Configuration& configuration) {
-  for (const Parameter& parameter : parameters) {
-    const Value* value = configuration.find(parameter.name);
-    if (value == nullptr) continue;
-    if (has_no_effect(parameter.name, situation)) {
-      configuration.set(parameter.name, parameter.values.front());
-      continue;
-    }
-    if (!situation.parameter_count || !is_number(*value)) continue;
-    const auto all = static_cast<double>(*situation.parameter_count);
-    const bool is_bucket = std::find(kBuckets.begin(), kBuckets.end(), parameter.name) != kBuckets.end();
-    if (is_bucket && as_number(*value) >= all) {
-      configuration.set(parameter.name, smallest_that_holds(parameter, all, *value));
-    }
+std::vector<const Expression*> conditions_of_no_effect(const std::string& knob) {
+  std::vector<const Expression*> conditions;
+  for (const NoEffect& rule : rules()) {
+    if (names(rule.knob, knob)) conditions.push_back(&rule.where);
   }
+  return conditions;
+}
+
+bool is_bucket(const std::string& knob) { return std::find(kBuckets.begin(), kBuckets.end(), knob) != kBuckets.end(); }
+
+int smallest_that_holds(const Parameter& bucket, double elems) {
+  int smallest = -1;
+  for (std::size_t i = 0; i < bucket.values.size(); ++i) {
+    if (!is_number(bucket.values[i]) || as_number(bucket.values[i]) < elems) continue;
+    const bool smaller =
+        smallest < 0 || as_number(bucket.values[i]) < as_number(bucket.values[static_cast<std::size_t>(smallest)]);
+    if (smaller) smallest = static_cast<int>(i);
+  }
+  return smallest;
+}
+
+Value first_value(const Parameter& parameter) {
+  return parameter.range ? number_value(parameter.range->min) : parameter.values.front();
+}
+
+Value canonical_value(const Parameter& knob, const Value& value, bool no_effect,
+                      const std::optional<std::int64_t>& parameter_count) {
+  if (no_effect) return first_value(knob);
+  if (!parameter_count || !is_bucket(knob.name) || !is_number(value)) return value;
+  const auto all = static_cast<double>(*parameter_count);
+  return as_number(value) < all ? value : held_value(knob, all, value);
 }
 
 }  // namespace krigtune

@@ -1,23 +1,27 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "krigtune/space/configuration.h"
 #include "krigtune/space/parameter.h"
 
 namespace krigtune {
 
-/// What decides whether a knob has an effect.
-struct Situation {
-  std::int64_t zero_stage = 0;
-  std::int64_t dp = 1;
-  std::optional<std::int64_t> parameter_count;
-};
+/// The conditions, over zero_stage and dp, under any of which a knob changes nothing: it then has one value, the first
+/// of its range. Empty: it always has an effect. They live as long as the program.
+std::vector<const Expression*> conditions_of_no_effect(const std::string& knob);
 
-/// Replaces the values of knobs that are parameters of the space by the one value that stands for their meaning:
-/// without effect, the first of the range; a bucket that holds all parameters, the smallest such one of the range.
-void canonicalise_knobs(const std::vector<Parameter>& parameters, const Situation& situation,
-                        Configuration& configuration);
+/// Whether all sizes of this bucket that hold `elems` are alike: they are one value, the smallest of the range.
+bool is_bucket(const std::string& knob);
+/// Position of the smallest value of the list that holds `elems`, or -1.
+int smallest_that_holds(const Parameter& bucket, double elems);
+
+/// The value that stands for the meaning of `value`. `no_effect`: one of the conditions holds.
+Value canonical_value(const Parameter& knob, const Value& value, bool no_effect,
+                      const std::optional<std::int64_t>& parameter_count);
+
+/// The first of the list, or of the range.
+Value first_value(const Parameter& parameter);
 
 }  // namespace krigtune

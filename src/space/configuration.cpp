@@ -14,13 +14,6 @@
 namespace krigtune {
 namespace {
 
-// 4.0 is stored as 4, so that one value has one form in the journal, in tables and in names of directories.
-Value number_value(double number) {
-  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
-  if (std::abs(number) <= kExactIntegers && number == std::trunc(number)) return static_cast<std::int64_t>(number);
-  return number;
-}
-
 std::optional<double> parse_number(const std::string& text) {
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -39,6 +32,12 @@ std::string to_string(const Value& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
   if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
   return std::get<std::string>(value);
+}
+
+Value number_value(double number) {
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
+  if (std::abs(number) <= kExactIntegers && number == std::trunc(number)) return static_cast<std::int64_t>(number);
+  return number;
 }
 
 bool is_number(const Value& value) {
@@ -96,6 +95,10 @@ void Configuration::set(const std::string& name, Value value) {
   } else {
     found->second = std::move(value);
   }
+}
+
+void Configuration::erase(const std::string& name) {
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.first == name; });
 }
 
 std::int64_t Configuration::integer(const std::string& name, std::int64_t fallback) const {

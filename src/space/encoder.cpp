@@ -7,6 +7,11 @@
 // so that the values span [0, 1]. A value outside the list lies, by the same measure, between its neighbours or beyond
 // an end; on the rank axis "beyond" goes on with the slope of the last step. No farther than the length of the axis: a
 // default of 5e8 beside a list that ends at 8000 would otherwise be a thousand axes away and teach nothing.
+//
+// A parameter that does not exist in a configuration is put in the middle of its axis, or into a category of its own.
+// Any constant would do: where it exists follows from other columns ("when"), so among the configurations without it
+// this column is constant and adds nothing to any distance between them, and between those with and those without it
+// the distance is at most half an axis, the least that a constant can promise.
 #include "krigtune/space/encoder.h"
 
 #include <fmt/format.h>
@@ -15,12 +20,18 @@
 #include <cmath>
 #include <limits>
 
+#include "axis.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/rng.h"
 
 namespace krigtune {
 namespace {
 
 constexpr double kFarthest = 1.0;  // beyond an end, in lengths of the axis
+constexpr double kAbsent = 0.5;
+
+// A list of values, or a real range: without a choice there is no column.
+bool has_column(const Parameter& parameter) { return parameter.continuous() || parameter.values.size() >= 2; }
 
 double number_at(const Parameter& parameter, std::size_t i) { return as_number(parameter.values[i]); }
 
@@ -45,10 +56,15 @@ double position_of_number(const Parameter& parameter, double value) {
   if (parameter.scale == Scale::kRank) return rank_position(parameter, value);
   const double low = number_at(parameter, 0);
   const double high = number_at(parameter, parameter.values.size() - 1);
-  if (parameter.scale == Scale::kLinear) return fraction(low, high, value);
   // Nothing lies at or below 0 on this axis: one step below the lowest value, as far as the next one lies above it.
-  if (value <= 0.0) return -std::log(number_at(parameter, 1) / low) / std::log(high / low);
-  return std::log(value / low) / std::log(high / low);
+  if (parameter.scale == Scale::kLog && value <= 0.0)
+    return -std::log(number_at(parameter, 1) / low) / std::log(high / low);
+  return axis_position(parameter.scale, low, high, value);
+}
+
+double position_of_real(const Parameter& parameter, double value) {
+  if (parameter.scale == Scale::kLog && value <= 0.0) return -kFarthest;
+  return axis_position(parameter.scale, parameter.range->min, parameter.range->max, value);
 }
 
 double position_of_index(const Parameter& parameter, std::size_t i) {
@@ -63,10 +79,14 @@ double position(const Parameter& parameter, const Value& value) {
     throw UserError(fmt::format("'{}' is '{}', where the space has numbers", parameter.name, to_string(value)),
                     "write a number");
   }
-  return std::clamp(position_of_number(parameter, as_number(value)), -kFarthest, 1.0 + kFarthest);
+  const double number = as_number(value);
+  const double at =
+      parameter.continuous() ? position_of_real(parameter, number) : position_of_number(parameter, number);
+  return std::clamp(at, -kFarthest, 1.0 + kFarthest);
 }
 
-const Value& nearest_value(const Parameter& parameter, double at) {
+Value nearest_value(const Parameter& parameter, double at) {
+  if (parameter.continuous()) return number_value(real_at(parameter, at));
   std::size_t best = 0;
   double best_distance = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < parameter.values.size(); ++i) {
@@ -92,33 +112,38 @@ double squared_distance(const EncodedPoint& a, const EncodedPoint& b) {
 Encoder::Encoder(const Space& space) : space_(space) {
   for (std::size_t i = 0; i < space_.parameters().size(); ++i) {
     const Parameter& parameter = space_.parameters()[i];
-    if (parameter.values.size() < 2) continue;
+    if (!has_column(parameter)) continue;
     (parameter.categorical ? categorical_ : ordered_).push_back(static_cast<int>(i));
   }
 }
 
 EncodedPoint Encoder::encode(const Configuration& configuration) const {
-  const auto value_of = [&](const Parameter& parameter) -> const Value& {
+  const auto value_of = [&](const Parameter& parameter) -> const Value* {
     const Value* value = configuration.find(parameter.name);
-    if (value != nullptr) return *value;
+    if (value != nullptr || parameter.when) return value;
     throw UserError(fmt::format("the configuration '{}' lacks '{}'", configuration.text(), parameter.name), "add it");
   };
   EncodedPoint point;
   for (const int i : ordered_) {
     const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(i)];
-    point.ordered.push_back(position(parameter, value_of(parameter)));
+    const Value* value = value_of(parameter);
+    point.ordered.push_back(value == nullptr ? kAbsent : position(parameter, *value));
   }
   for (const int i : categorical_) {
     const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(i)];
-    const int index = parameter.index_of(value_of(parameter));
-    point.categories.push_back(index >= 0 ? index : static_cast<int>(parameter.values.size()));
+    const Value* value = value_of(parameter);
+    const int count = static_cast<int>(parameter.values.size());
+    const int index = value == nullptr ? count + 1 : parameter.index_of(*value);
+    point.categories.push_back(index >= 0 ? index : count);
   }
   return point;
 }
 
 Configuration Encoder::decode(const EncodedPoint& point) const {
   Configuration configuration;
-  for (const Parameter& parameter : space_.parameters()) configuration.set(parameter.name, parameter.values.front());
+  for (const Parameter& parameter : space_.parameters()) {
+    configuration.set(parameter.name, parameter.continuous() ? Value(parameter.range->min) : parameter.values.front());
+  }
   for (std::size_t column = 0; column < ordered_.size(); ++column) {
     const Parameter& parameter = space_.parameters()[static_cast<std::size_t>(ordered_[column])];
     configuration.set(parameter.name, nearest_value(parameter, point.ordered[column]));
@@ -133,6 +158,8 @@ Configuration Encoder::decode(const EncodedPoint& point) const {
 }
 
 Configuration Encoder::nearest_configuration(const EncodedPoint& point) const {
+  constexpr std::int64_t kMostToWalk = 1'000'000;
+  if (!space_.listable() || space_.lattice_count() > kMostToWalk) return near_configuration(point);
   Configuration best;
   double best_distance = std::numeric_limits<double>::infinity();
   space_.for_each([&](const Configuration& candidate) {
@@ -144,6 +171,27 @@ Configuration Encoder::nearest_configuration(const EncodedPoint& point) const {
     return true;
   });
   if (best.empty()) throw UserError("the space holds no configuration", "widen its lists or loosen the constraints");
+  return best;
+}
+
+// The best of some draws, then step by step to the nearest neighbour. The same draws each time: decoding is a function.
+Configuration Encoder::near_configuration(const EncodedPoint& point) const {
+  constexpr int kDraws = 100;
+  Rng rng(0, 0);
+  Configuration best = space_.sample(rng);
+  double best_distance = squared_distance(encode(best), point);
+  const auto consider = [&](const Configuration& candidate) {
+    const double distance = squared_distance(encode(candidate), point);
+    if (distance >= best_distance) return false;
+    best_distance = distance;
+    best = candidate;
+    return true;
+  };
+  for (int draw = 1; draw < kDraws; ++draw) consider(space_.sample(rng));
+  for (bool nearer = true; nearer;) {
+    nearer = false;
+    for (const Configuration& neighbour : space_.neighbours(best)) nearer = consider(neighbour) || nearer;
+  }
   return best;
 }
 

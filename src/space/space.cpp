@@ -4,48 +4,49 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <set>
 
 #include "canonical.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/json.h"
+#include "krigtune/space/well_known.h"
+#include "lattice.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
-
-// Calls visit(point) for every point of the lattice, the last parameter fastest, until it returns false.
-template <class Visit>
-void for_each_lattice_point(const std::vector<Parameter>& parameters, Visit visit) {
-  Configuration point;
-  for (const Parameter& parameter : parameters) point.set(parameter.name, parameter.values.front());
-  std::vector<std::size_t> digits(parameters.size(), 0);
-  while (visit(std::as_const(point))) {
-    std::size_t i = parameters.size();
-    for (; i > 0; --i) {
-      const Parameter& parameter = parameters[i - 1];
-      std::size_t& digit = digits[i - 1];
-      digit = (digit + 1) % parameter.values.size();
-      point.set(parameter.name, parameter.values[digit]);
-      if (digit != 0) break;
-    }
-    if (i == 0) return;
-  }
+// The smallest value of a well-known parameter whose values are integers.
+std::int64_t smallest_value(const WellKnownParameter& known) {
+  if (std::string_view(known.unit) == "elements") return 0;
+  const Json space = {{known.name, parse_json(known.default_range, known.name)}};
+  return std::get<std::int64_t>(read_parameters(space, known.name, "").front().values.front());
 }
 
 // The names that decide what is possible must hold integers, or no rule could be applied to them.
 void check_well_known(const Parameter& parameter) {
-  const std::pair<const char*, std::int64_t> kSmallest[] = {
-      {"zero_stage", 0}, {"micro_batch", 1}, {kAccumulation, 1}, {"tensor_parallel", 1}, {"pipeline_parallel", 1}};
-  for (const auto& [name, smallest] : kSmallest) {
-    if (parameter.name != name) continue;
-    for (const Value& value : parameter.values) {
-      const auto* integer = std::get_if<std::int64_t>(&value);
-      if (integer != nullptr && *integer >= smallest) continue;
-      throw UserError(fmt::format("the parameter '{}' has the value {}", name, to_string(value)),
-                      fmt::format("its values are integers from {} on", smallest));
-    }
+  const WellKnownParameter* known = find_well_known(parameter.name);
+  if (known == nullptr || !std::holds_alternative<std::int64_t>(known->default_value)) return;
+  const std::int64_t smallest = smallest_value(*known);
+  const std::string hint = fmt::format("its values are integers from {} on", smallest);
+  if (parameter.continuous()) {
+    throw UserError(fmt::format("the parameter '{}' is a range of real numbers", parameter.name), hint);
+  }
+  for (const Value& value : parameter.values) {
+    const auto* integer = std::get_if<std::int64_t>(&value);
+    if (integer != nullptr && *integer >= smallest) continue;
+    throw UserError(fmt::format("the parameter '{}' has the value {}", parameter.name, to_string(value)), hint);
+  }
+}
+
+void check_parameter(const Parameter& parameter, const JobFacts& facts) {
+  if (parameter.values.empty() && !parameter.continuous()) {
+    throw UserError(fmt::format("the parameter '{}' has no values", parameter.name), "give it at least one");
+  }
+  if (!facts.well_known) return;
+  check_well_known(parameter);
+  if (parameter.name == kAccumulation && parameter.when && facts.train_batch_size) {
+    throw UserError(fmt::format("'{}' cannot have \"when\": train_batch_size asks for it everywhere", parameter.name),
+                    "drop \"when\"");
   }
 }
 
@@ -66,6 +67,27 @@ std::optional<std::int64_t> accumulation_steps(std::int64_t train_batch_size, st
   const std::int64_t micro_batches = train_batch_size / micro_batch;
   if (micro_batches % dp != 0) return std::nullopt;
   return micro_batches / dp;
+}
+
+// Each parameter after those that its existence and effect depend on, so that these are settled.
+void drop_and_canonicalise(Configuration& configuration, const std::vector<Parameter>& parameters,
+                           const JobFacts& facts, const Lattice& lattice) {
+  const Vocabulary& vocabulary = lattice.vocabulary();
+  for (const std::size_t i : lattice.all().by_need) {
+    const Parameter& parameter = parameters[i];
+    const Value* value = configuration.find(parameter.name);
+    if (value == nullptr) continue;
+    if (parameter.when && !vocabulary.holds(*parameter.when, configuration, false).value_or(false)) {
+      configuration.erase(parameter.name);
+      continue;
+    }
+    if (!facts.well_known) continue;
+    const std::vector<const Expression*> conditions = conditions_of_no_effect(parameter.name);
+    const bool no_effect = std::any_of(conditions.begin(), conditions.end(), [&](const Expression* condition) {
+      return vocabulary.holds(*condition, configuration, true).value_or(false);
+    });
+    configuration.set(parameter.name, canonical_value(parameter, *value, no_effect, facts.parameter_count));
+  }
 }
 
 }  // namespace
@@ -93,192 +115,51 @@ Space::Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expr
   assert(facts_.ranks >= 1);
   std::set<std::string> names;
   for (const Parameter& parameter : parameters_) {
-    if (parameter.values.empty()) {
-      throw UserError(fmt::format("the parameter '{}' has no values", parameter.name), "give it at least one");
-    }
+    check_parameter(parameter, facts_);
     if (!names.insert(parameter.name).second) {
       throw UserError(fmt::format("the parameter '{}' stands twice in the space", parameter.name), "keep one of them");
     }
-    if (facts_.well_known) check_well_known(parameter);
   }
+  lattice_ = std::make_shared<const Lattice>(parameters_, facts_, constraints_);
 }
 
 std::vector<std::string> Space::columns() const {
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
-  if (derives_accumulation()) names.emplace_back(kAccumulation);
+  if (lattice_->vocabulary().derives_accumulation()) names.emplace_back(kAccumulation);
   return names;
 }
 
 void Space::restrict_to(Predicate keep) { restrictions_.push_back(std::move(keep)); }
 
-std::int64_t Space::lattice_count() const {
-  std::int64_t count = 1;
-  for (const Parameter& parameter : parameters_) {
-    if (__builtin_mul_overflow(count, static_cast<std::int64_t>(parameter.values.size()), &count)) {
-      return std::numeric_limits<std::int64_t>::max();
-    }
-  }
-  return count;
-}
-
-std::int64_t Space::count() const {
-  std::int64_t count = 0;
-  for_each([&](const Configuration&) {
-    ++count;
-    return true;
-  });
-  return count;
-}
-
-void Space::for_each(const std::function<bool(const Configuration&)>& visit) const {
-  for_each_lattice_point(parameters_, [&](const Configuration& point) {
-    Configuration configuration = point;
-    return !admit(configuration) || visit(configuration);
-  });
-}
-
-std::vector<ExclusionCount> Space::exclusions() const {
-  std::vector<ExclusionCount> counts;
-  for (const Exclusion reason : {Exclusion::kNone, Exclusion::kRanksNotDivisible, Exclusion::kBatchNotDivisible,
-                                 Exclusion::kBatchMismatch, Exclusion::kConstraint, Exclusion::kRestricted}) {
-    counts.push_back({reason, 0});
-  }
-  for_each_lattice_point(parameters_, [&](const Configuration& point) {
-    Configuration configuration = point;
-    Exclusion reason = complete(configuration);
-    if (reason == Exclusion::kNone && !is_kept(configuration)) reason = Exclusion::kRestricted;
-    ++counts[static_cast<std::size_t>(reason)].count;
-    return true;
-  });
-  return counts;
-}
-
-Configuration Space::sample(Rng& rng) const {
-  // Rejection is uniform whatever it rejects; where little is left, counting costs less than drawing on.
-  constexpr int kDraws = 1000;
-  for (int draw = 0; draw < kDraws; ++draw) {
-    Configuration point;
-    for (const Parameter& parameter : parameters_) {
-      point.set(parameter.name, parameter.values[rng.below(parameter.values.size())]);
-    }
-    if (admit(point)) return point;
-  }
-  const std::int64_t total = count();
-  if (total == 0) {
-    throw UserError("the space holds no configuration",
-                    "widen its lists or loosen the constraints and the batch size; `krigtune plan` counts the reasons");
-  }
-  auto left = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(total)));
-  Configuration chosen;
-  for_each([&](const Configuration& configuration) {
-    if (left == 0) chosen = configuration;
-    return left-- > 0;
-  });
-  return chosen;
-}
-
-std::vector<Configuration> Space::neighbours(const Configuration& configuration) const {
-  std::vector<Configuration> found;
-  const auto try_value = [&](const Parameter& parameter, const Value& value) {
-    const std::optional<Configuration> moved = moved_to(configuration, parameter, value);
-    if (!moved || *moved == configuration) return false;
-    if (std::find(found.begin(), found.end(), *moved) == found.end()) found.push_back(*moved);
-    return true;
-  };
-  for (const Parameter& parameter : parameters_) {
-    const Value* value = configuration.find(parameter.name);
-    const int index = value == nullptr ? -1 : parameter.index_of(*value);
-    const int count = static_cast<int>(parameter.values.size());
-    if (parameter.categorical || index < 0) {
-      for (const Value& other : parameter.values) try_value(parameter, other);
-      continue;
-    }
-    // One step is the way to the next value that makes another configuration: holes and dead values are leapt over.
-    for (const int direction : {-1, 1}) {
-      for (int i = index + direction; i >= 0 && i < count; i += direction) {
-        if (try_value(parameter, parameter.values[static_cast<std::size_t>(i)])) break;
-      }
-    }
-  }
-  return found;
-}
-
 bool Space::contains(const Configuration& configuration) const {
-  Configuration point;
-  for (const Parameter& parameter : parameters_) {
-    const Value* value = configuration.find(parameter.name);
-    if (value == nullptr || parameter.index_of(*value) < 0) return false;
-    point.set(parameter.name, *value);
-  }
-  return admit(point) && point == configuration;
+  const std::optional<Assignment> assignment = lattice_->assignment_of(configuration);
+  return assignment && lattice_->meets_rules(*assignment) && lattice_->configuration_of(*assignment) == configuration &&
+         is_kept(configuration);
 }
 
 Exclusion Space::complete(Configuration& configuration) const {
-  if (!facts_.well_known) return Exclusion::kNone;
-  const std::optional<std::int64_t> dp = data_parallel_ranks(configuration, facts_.ranks);
-  if (!dp) return Exclusion::kRanksNotDivisible;
-  if (facts_.train_batch_size) {
-    const auto steps = accumulation_steps(*facts_.train_batch_size, configuration.integer("micro_batch", 1), *dp);
-    const bool given = configuration.has(kAccumulation);
-    if (!steps) return given && !derives_accumulation() ? Exclusion::kBatchMismatch : Exclusion::kBatchNotDivisible;
-    if (given && configuration.integer(kAccumulation, 0) != *steps) return Exclusion::kBatchMismatch;
-    if (!given) configuration.set(kAccumulation, *steps);
+  Configuration completed = configuration;
+  drop_and_canonicalise(completed, parameters_, facts_, *lattice_);
+  if (facts_.well_known) {
+    const std::optional<std::int64_t> dp = data_parallel_ranks(completed, facts_.ranks);
+    if (!dp) return Exclusion::kRanksNotDivisible;
+    if (facts_.train_batch_size) {
+      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer("micro_batch", 1), *dp);
+      const bool given = completed.has(kAccumulation);
+      const bool derived = lattice_->vocabulary().derives_accumulation();
+      if (!steps) return given && !derived ? Exclusion::kBatchMismatch : Exclusion::kBatchNotDivisible;
+      if (given && completed.integer(kAccumulation, 0) != *steps) return Exclusion::kBatchMismatch;
+      if (!given) completed.set(kAccumulation, *steps);
+    }
   }
-  canonicalise_knobs(parameters_, {configuration.integer("zero_stage", 0), *dp, facts_.parameter_count}, configuration);
+  configuration = std::move(completed);
   return Exclusion::kNone;
-}
-
-bool Space::derives_accumulation() const {
-  return facts_.well_known && facts_.train_batch_size &&
-         std::none_of(parameters_.begin(), parameters_.end(),
-                      [](const Parameter& p) { return p.name == kAccumulation; });
 }
 
 bool Space::is_kept(const Configuration& configuration) const {
   return std::all_of(restrictions_.begin(), restrictions_.end(),
                      [&](const Predicate& keep) { return keep(configuration); });
-}
-
-bool Space::admit(Configuration& point) const {
-  Configuration completed = point;
-  if (complete(completed) != Exclusion::kNone) return false;
-  const bool stands_for_itself = std::all_of(point.begin(), point.end(), [&](const Configuration::Entry& entry) {
-    return same_value(entry.second, *completed.find(entry.first));
-  });
-  if (!stands_for_itself || !is_kept(completed)) return false;
-  point = std::move(completed);
-  return true;
-}
-
-std::optional<Configuration> Space::moved_to(const Configuration& configuration, const Parameter& parameter,
-                                             const Value& value) const {
-  Configuration moved;
-  for (const Parameter& other : parameters_) {
-    const Value* kept = configuration.find(other.name);
-    if (&other == &parameter) {
-      moved.set(other.name, value);
-    } else if (kept != nullptr) {
-      moved.set(other.name, *kept);
-    }
-  }
-  Exclusion reason = complete(moved);
-  if (reason == Exclusion::kBatchMismatch) reason = keep_batch(moved, parameter.name);
-  if (reason != Exclusion::kNone || !contains(moved)) return std::nullopt;
-  return moved;
-}
-
-Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name) const {
-  // Where both factors are tuned, one step of one alone would always break the identity: the other one follows.
-  const std::string follower = moved_name == kAccumulation ? "micro_batch" : kAccumulation;
-  const auto parameter =
-      std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == follower; });
-  if (parameter == parameters_.end()) return Exclusion::kBatchMismatch;
-  for (const Value& value : parameter->values) {
-    moved.set(follower, value);
-    if (complete(moved) == Exclusion::kNone) return Exclusion::kNone;
-  }
-  return Exclusion::kBatchMismatch;
 }
 
 }  // namespace krigtune

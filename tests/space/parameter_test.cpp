@@ -78,15 +78,66 @@ TEST(Range, OnALog2ScaleHoldsThePowersOfTwoWithin) {
   EXPECT_EQ(integers(read(R"({"min": 4e18, "max": 9e18, "scale": "log2"})")), (Integers{4'611'686'018'427'387'904}));
 }
 
+TEST(RealRange, WithoutStepsHoldsEveryNumberBetween) {
+  const Parameter parameter = read(R"({"type": "real", "min": 1e-5, "max": 0.1, "scale": "log"})");
+  ASSERT_TRUE(parameter.continuous());
+  EXPECT_TRUE(parameter.values.empty());
+  EXPECT_EQ(parameter.range->min, 1e-5);
+  EXPECT_EQ(parameter.range->max, 0.1);
+  EXPECT_EQ(parameter.scale, Scale::kLog);
+  EXPECT_EQ(read(R"({"type": "real", "min": -1, "max": 1})").scale, Scale::kLinear);
+  EXPECT_EQ(read(R"({"type": "real", "min": 2, "max": 2})").values, (std::vector<Value>{std::int64_t{2}}));
+}
+
+TEST(RealRange, WithStepsIsAListWithExactEnds) {
+  const Parameter even = read(R"({"type": "real", "min": 0, "max": 0.5, "steps": 6})");
+  EXPECT_EQ(even.values, (std::vector<Value>{std::int64_t{0}, 0.1, 0.2, 0.3, 0.4, 0.5}));
+  EXPECT_FALSE(even.continuous());
+  const Parameter log = read(R"({"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log", "steps": 5})");
+  ASSERT_EQ(log.values.size(), 5U);
+  EXPECT_EQ(log.values.front(), Value(1e-5));
+  EXPECT_EQ(log.values.back(), Value(1e-1));
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_NEAR(as_number(log.values[static_cast<std::size_t>(i)]) / std::pow(10.0, i - 5), 1.0, 1e-14);
+  }
+  const Parameter wide = read(R"({"type": "real", "min": -1e308, "max": 1e308, "steps": 3})");
+  EXPECT_EQ(as_number(wide.values.at(1)), 0.0);
+}
+
+TEST(When, IsReadOnRangesAndOnLists) {
+  const Parameter range = read(R"({"min": 1, "max": 3, "when": "zero_stage == 3"})");
+  ASSERT_TRUE(range.when.has_value());
+  EXPECT_EQ(range.when->text(), "zero_stage == 3");
+  const Parameter texts = read(R"({"values": ["cpu", "nvme"], "when": "zero_stage >= 1"})");
+  EXPECT_TRUE(texts.categorical && texts.when);
+  const Parameter numbers = read(R"({"values": [4, 1, 2], "when": "zero_stage >= 1"})");
+  EXPECT_EQ(numbers.scale, Scale::kRank);
+  EXPECT_EQ(integers(numbers), (Integers{4, 1, 2}));
+  EXPECT_EQ(read(R"({"values": [1, 2], "scale": "log", "when": "a"})").scale, Scale::kLog);
+  EXPECT_FALSE(read("[1, 2]").when.has_value());
+}
+
 TEST(Parameter, SurvivesWritingAndReading) {
   for (const char* json :
        {"[4, 1, 0.5]", "[true, false]", R"(["none", "cpu"])", R"({"min": 1, "max": 10, "scale": "log", "steps": 50})",
-        R"({"min": 1, "max": 64, "scale": "log2"})", R"({"min": 0, "max": 9})", "[7]"}) {
+        R"({"min": 1, "max": 64, "scale": "log2"})", R"({"min": 0, "max": 9})", "[7]",
+        R"({"values": ["a", "b"], "when": "x > 1"})", R"({"values": [3, 1], "when": "x > 1"})",
+        R"({"min": 1, "max": 64, "scale": "log2", "when": "x == 'y' || z"})",
+        R"({"type": "real", "min": 1e-5, "max": 0.1, "scale": "log"})", R"({"type": "real", "min": -1, "max": 1})",
+        R"({"type": "real", "min": 0.1, "max": 0.7, "steps": 7, "when": "z"})",
+        R"({"type": "real", "min": 0.1, "max": 0.7, "scale": "log", "when": "!z"})"}) {
     const Parameter parameter = read(json);
     const Parameter again = read(to_json(parameter).dump());
     EXPECT_EQ(again.values, parameter.values) << json;
     EXPECT_EQ(again.scale, parameter.scale) << json;
     EXPECT_EQ(again.categorical, parameter.categorical) << json;
+    ASSERT_EQ(again.continuous(), parameter.continuous()) << json;
+    if (parameter.continuous()) {
+      EXPECT_EQ(again.range->min, parameter.range->min) << json;
+      EXPECT_EQ(again.range->max, parameter.range->max) << json;
+    }
+    ASSERT_EQ(again.when.has_value(), parameter.when.has_value()) << json;
+    EXPECT_EQ(again.when ? again.when->text() : "", parameter.when ? parameter.when->text() : "") << json;
   }
 }
 
@@ -125,8 +176,21 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"max": 4})", "s.json: /space/p/min: is missing"},
         Refusal{R"({"min": 1, "mx": 4})", "s.json: /space/p/mx: unknown key; did you mean 'max'?"},
         Refusal{R"({"min": 1, "max": 4, "step": 2})", "s.json: /space/p/step: unknown key; did you mean 'steps'?"},
-        Refusal{R"({"type": "real", "min": 0, "max": 1})", "s.json: /space/p/type: real ranges are not supported yet"},
-        Refusal{R"({"min": 1, "max": 4, "when": "a == 3"})", "s.json: /space/p/when: conditional parameters are not"},
+        Refusal{R"({"type": "real", "min": 2, "max": 1})", "s.json: /space/p/min: min 2 is above max 1; swap them"},
+        Refusal{R"({"type": "real", "min": 0, "max": 1, "scale": "log"})", "s.json: /space/p/min: a log scale starts"},
+        Refusal{R"({"type": "real", "min": 1, "max": 8, "scale": "log2"})", "s.json: /space/p/scale: a log2 scale"},
+        Refusal{R"({"type": "real", "min": 0, "max": 1, "steps": 1})", "s.json: /space/p/steps: 1 steps cannot"},
+        Refusal{R"({"type": "real", "min": 0, "max": 1, "steps": 2e6})", "s.json: /space/p/steps: 2000000 values"},
+        Refusal{R"({"type": "real", "min": "nan", "max": 1})", "s.json: /space/p/min: a number was expected"},
+        Refusal{R"({"type": "real", "min": 0})", "s.json: /space/p/max: is missing"},
+        Refusal{R"({"type": "reel", "min": 0, "max": 1})",
+                "s.json: /space/p/type: unknown type 'reel'; did you mean 'real'?"},
+        Refusal{R"({"type": "categorical", "min": 0, "max": 1})", "s.json: /space/p/type: there is no type 'categ"},
+        Refusal{R"({"min": 1, "max": 4, "when": "a = 3"})",
+                "s.json: /space/p/when: at character 3: unknown operator '='; write =="},
+        Refusal{R"({"min": 1, "max": 4, "when": 3})", "s.json: /space/p/when: "},
+        Refusal{R"({"values": [1], "when": "a +"})", "s.json: /space/p/when: at character 4: a name, a number"},
+        Refusal{R"({"values": [1], "wen": "a"})", "s.json: /space/p/wen: unknown key; did you mean 'when'?"},
         Refusal{"[]", "s.json: /space/p: the list is empty"},
         Refusal{"[1, 2, 1.0]", "s.json: /space/p/2: 1 stands twice"},
         Refusal{R"([1, "cpu"])", "s.json: /space/p/1: \"cpu\" is of another kind"},

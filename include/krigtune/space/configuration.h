@@ -22,6 +22,8 @@ bool same_value(const Value& a, const Value& b);
 nlohmann::ordered_json to_json(const Value& value);
 /// Scalars only; whole doubles become integers. Throws UserError naming `where`.
 Value value_from_json(const nlohmann::ordered_json& json, const std::string& where);
+/// 4.0 becomes the integer 4, so that one value has one form in the journal, in tables and in names of directories.
+Value number_value(double number);
 /// The value that a CSV field or a command line means: true/false, a number, else text.
 Value value_from_text(const std::string& text);
 
@@ -36,6 +38,7 @@ class Configuration {
   const Value* find(const std::string& name) const;  ///< nullptr when absent
   bool has(const std::string& name) const { return find(name) != nullptr; }
   void set(const std::string& name, Value value);  ///< replaces in place, or appends
+  void erase(const std::string& name);             ///< nothing happens where it is absent
   bool empty() const { return entries_.empty(); }
   std::size_t size() const { return entries_.size(); }
   auto begin() const { return entries_.begin(); }

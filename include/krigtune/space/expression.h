@@ -15,6 +15,8 @@ namespace krigtune {
 ///   condition  ||   &&   == != <= >= < >   + -   * / %   ! -   ( ) min(a, b, ...) max(a, b, ...)   loosest first
 ///   names, numbers (1, 2.5, 1e6), true, false, 'text' or "text"
 ///
+/// Comparisons do not chain. true and false are 1 and 0 in a calculation; texts know == and != only.
+///
 /// Truth is three-valued (Kleene): a name whose value is not known makes unknown what depends on it, and only that:
 /// `false && unknown` is false. So one evaluation serves whole configurations and the beginnings of them.
 class Expression {
@@ -31,6 +33,7 @@ class Expression {
   std::optional<bool> holds(const Lookup& lookup) const;
 
   struct Node;
+  const Node& root() const { return *root_; }  ///< for the layer itself
 
  private:
   std::string text_;

@@ -12,8 +12,8 @@ namespace krigtune {
 /// How the values of a parameter lie on the surrogate's [0, 1] axis.
 enum class Scale {
   kRank,    ///< a list of numbers or booleans: by position, evenly
-  kLinear,  ///< an integer range
-  kLog,     ///< an integer range with "scale": "log" or "log2"
+  kLinear,  ///< a range
+  kLog,     ///< a range with "scale": "log" or "log2"
 };
 
 /// Every real number of [min, max].
@@ -39,12 +39,14 @@ struct Parameter {
 /// Reads the session's block "space": parameters in the order of the file.
 /// A list: its values in order (all text: categorical). {"min", "max"}: every integer; "scale": "log2": the powers of
 /// two within; "scale": "log" with "steps": spaced geometrically, both ends included, rounded, duplicates dropped;
-/// "steps" without scale: spaced evenly, likewise. {"values", "scale"}: a list on the axis of a range.
+/// "steps" without scale: spaced evenly, likewise. With "type": "real" nothing is rounded, and without "steps" every
+/// real number is meant. {"values", "scale"}: a list, with a scale on the axis of a range. "when": a condition.
 /// Throws UserError with the JSON pointer below `pointer`.
 std::vector<Parameter> read_parameters(const nlohmann::ordered_json& space, const std::string& source,
                                        const std::string& pointer);
 
-/// Writes a parameter so that read_parameters gives the same one: a list, or {"values": [...], "scale": "log"}.
+/// Writes a parameter so that read_parameters gives the same one: a list, {"values": [...], "scale": "log"} or
+/// {"type": "real", "min", "max"}.
 nlohmann::ordered_json to_json(const Parameter& parameter);
 
 }  // namespace krigtune

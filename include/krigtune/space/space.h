@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct ExclusionCount {
   std::int64_t count = 0;
   std::string constraint = {};  ///< its text, with kConstraint
 };
+
+class Lattice;
 
 /// The configurations that may be tried: the lattice of the parameters' values under the batch identity
 /// train_batch_size = micro_batch * dp * gradient_accumulation_steps, dp = ranks / (tensor_parallel *
@@ -86,10 +89,8 @@ class Space {
   Exclusion complete(Configuration& configuration) const;
 
  private:
-  bool derives_accumulation() const;
   bool is_kept(const Configuration& configuration) const;
-  /// Completes a lattice point that stands for its own meaning and is kept; false and unchanged otherwise.
-  bool admit(Configuration& point) const;
+  std::optional<Configuration> draw(Rng& rng) const;
   std::optional<Configuration> moved_to(const Configuration& configuration, const Parameter& parameter,
                                         const Value& value) const;
   Exclusion keep_batch(Configuration& moved, const std::string& moved_name) const;
@@ -98,6 +99,7 @@ class Space {
   JobFacts facts_;
   std::vector<Expression> constraints_;
   std::vector<Predicate> restrictions_;
+  std::shared_ptr<const Lattice> lattice_;  ///< the rules and their counts, shared by copies
 };
 
 }  // namespace krigtune

@@ -1,0 +1,59 @@
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "krigtune/core/rng.h"
+#include "lattice_rules.h"
+
+namespace krigtune {
+
+/// How many points of a lattice meet its rules, and points drawn evenly from them, without walking the lattice.
+/// Continuous parameters stay open: a rule that depends on them holds as long as it may.
+class LatticeCount {
+ public:
+  /// Exact up to 2^63 at least, then to the precision of the type.
+  using Count = long double;
+
+  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it.
+  LatticeCount(const LatticeRules& rules, std::size_t rule_count);
+
+  Count total() const { return total_; }
+  /// A point, each with the same probability; total() > 0. Continuous parameters are left unbound. Safe from any
+  /// thread.
+  Assignment draw(Rng& rng) const;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Residue& residue) const;
+  };
+  using Memo = std::unordered_map<Residue, Count, Hash>;
+
+  struct Memory {
+    std::vector<Memo> by_depth;
+    std::size_t size = 0;
+  };
+
+  /// A parameter to bind, and the rules that then have something to say.
+  struct Step {
+    std::size_t variable = 0;
+    bool free = false;                   ///< no rule reads it
+    std::vector<std::size_t> decided{};  ///< rules that read it, and no parameter that is bound later
+    std::vector<std::size_t> open{};     ///< rules that read it or an earlier one, and a later one
+  };
+
+  void make_steps(std::size_t rule_count);
+  std::size_t next_variable(const std::vector<std::vector<std::size_t>>& read, const std::vector<bool>& bound) const;
+  double frontier(const std::vector<std::vector<std::size_t>>& read, const std::vector<bool>& bound) const;
+  bool may_hold(std::size_t rule, const Assignment& assignment, Residue& residue, bool is_open) const;
+  Count below(std::size_t depth, Assignment& assignment, Memory* grow) const;
+  Count sum_below(std::size_t depth, Assignment& assignment, Memory* grow) const;
+  void bind(std::size_t variable, std::size_t digit, Assignment& assignment) const;
+
+  const LatticeRules& rules_;
+  std::vector<std::size_t> standing_;  ///< rules that read no listed parameter
+  std::vector<Step> steps_;
+  Memory memory_;
+  Count total_ = 0;
+};
+
+}  // namespace krigtune

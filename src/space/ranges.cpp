@@ -1,0 +1,190 @@
+#include "ranges.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+
+namespace krigtune {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool exact(const Range& a) { return a.low == a.high; }
+
+// The kinds of an operation on a and b: absent if either is, else undefined if either is.
+Range kinds(const Range& a, const Range& b) {
+  Range result;
+  result.absent = a.absent || b.absent;
+  const bool a_there = a.number || a.undefined;
+  const bool b_there = b.number || b.undefined;
+  result.undefined = a_there && b_there && (a.undefined || b.undefined);
+  result.number = a.number && b.number;
+  return result;
+}
+
+void set_undefined(Range& result, bool always) {
+  result.undefined = true;
+  if (always) result.number = false;
+  result.low = -kInfinity;
+  result.high = kInfinity;
+}
+
+// The bounds of a monotone operation are among its values at the corners.
+template <class Operation>
+Range corners(const Range& a, const Range& b, Operation operation) {
+  Range result = kinds(a, b);
+  if (!result.number) return result;
+  const auto at = {operation(a.low, b.low), operation(a.low, b.high), operation(a.high, b.low),
+                   operation(a.high, b.high)};
+  result.low = std::min(at);
+  result.high = std::max(at);
+  const bool not_finite = std::any_of(at.begin(), at.end(), [](double value) { return !std::isfinite(value); });
+  const bool both_exact = exact(a) && exact(b);
+  // inf - inf and 0 * inf: inside the corners too, so a doubt is enough.
+  if (both_exact ? std::isnan(result.low) : not_finite) set_undefined(result, both_exact);
+  return result;
+}
+
+Range divided(const Range& a, const Range& b) {
+  Range result = kinds(a, b);
+  if (!result.number) return result;
+  if (b.low <= 0.0 && b.high >= 0.0) {
+    set_undefined(result, b.low == 0.0 && b.high == 0.0);
+    return result;
+  }
+  return corners(a, b, [](double x, double y) { return x / y; });
+}
+
+Range remainder(const Range& a, const Range& b) {
+  Range result = kinds(a, b);
+  if (!result.number) return result;
+  if (exact(a) && exact(b) && b.low != 0.0) return corners(a, b, [](double x, double y) { return std::fmod(x, y); });
+  if (b.low <= 0.0 && b.high >= 0.0) {
+    set_undefined(result, exact(b));
+    return result;
+  }
+  const double widest = std::max(std::abs(b.low), std::abs(b.high));
+  result.low = a.low >= 0.0 ? 0.0 : std::max(a.low, -widest);
+  result.high = a.high <= 0.0 ? 0.0 : std::min(a.high, widest);
+  if (!std::isfinite(a.low) || !std::isfinite(a.high)) result.undefined = true;
+  return result;
+}
+
+Range smaller_or_larger(BoundOp op, const Range& a, const Range& b) {
+  Range result = kinds(a, b);
+  result.low = op == BoundOp::kMin ? std::min(a.low, b.low) : std::max(a.low, b.low);
+  result.high = op == BoundOp::kMin ? std::min(a.high, b.high) : std::max(a.high, b.high);
+  return result;
+}
+
+Range logical(BoundOp op, const Range& a, const Range& b) {
+  if (op == BoundOp::kAnd) {
+    return Range::truth(a.may_hold() && b.may_hold(), a.may_fail() || b.may_fail(),
+                        (a.absent && (b.absent || b.may_hold())) || (b.absent && a.may_hold()));
+  }
+  return Range::truth(a.may_hold() || b.may_hold(), a.may_fail() && b.may_fail(),
+                      (a.absent && (b.absent || b.may_fail())) || (b.absent && a.may_fail()));
+}
+
+Range compared(BoundOp op, const Range& a, const Range& b) {
+  const Range kind = kinds(a, b);
+  bool may_hold = false;
+  bool may_fail = kind.undefined;
+  if (kind.number) {
+    const bool may_equal = a.low <= b.high && b.low <= a.high;
+    const bool must_equal = exact(a) && exact(b) && a.low == b.low;
+    switch (op) {
+      case BoundOp::kEqual:
+        may_hold = may_equal;
+        may_fail = may_fail || !must_equal;
+        break;
+      case BoundOp::kNotEqual:
+        may_hold = !must_equal;
+        may_fail = may_fail || may_equal;
+        break;
+      case BoundOp::kLess:
+        may_hold = a.low < b.high;
+        may_fail = may_fail || a.high >= b.low;
+        break;
+      default:
+        may_hold = a.low <= b.high;
+        may_fail = may_fail || a.high > b.low;
+    }
+  }
+  return Range::truth(may_hold, may_fail, kind.absent);
+}
+
+}  // namespace
+
+Range Range::truth(bool may_hold, bool may_fail, bool may_be_absent) {
+  return {may_fail ? 0.0 : 1.0, may_hold ? 1.0 : 0.0, may_hold || may_fail, false, may_be_absent};
+}
+
+Range combine(BoundOp op, const Range& a, const Range& b) {
+  switch (op) {
+    case BoundOp::kSum:
+      return corners(a, b, [](double x, double y) { return x + y; });
+    case BoundOp::kProduct:
+      return corners(a, b, [](double x, double y) { return x * y; });
+    case BoundOp::kMin:
+    case BoundOp::kMax:
+      return smaller_or_larger(op, a, b);
+    case BoundOp::kAnd:
+    case BoundOp::kOr:
+      return logical(op, a, b);
+    case BoundOp::kDivide:
+      return divided(a, b);
+    case BoundOp::kModulo:
+      return remainder(a, b);
+    case BoundOp::kOtherwise: {
+      if (!a.absent) return a;
+      Range there = a;
+      there.absent = false;
+      return there.number || there.undefined ? either(there, b) : b;
+    }
+    default:
+      return compared(op, a, b);
+  }
+}
+
+Range combine(BoundOp op, const Range& a) {
+  switch (op) {
+    case BoundOp::kNot:
+      return Range::truth(a.may_fail(), a.may_hold(), a.absent);
+    case BoundOp::kHolds:
+      return Range::truth(a.may_hold(), a.may_fail() || a.absent, false);
+    default:
+      assert(op == BoundOp::kNegate);
+      return {-a.high, -a.low, a.number, a.undefined, a.absent};
+  }
+}
+
+Range identity(BoundOp op) {
+  switch (op) {
+    case BoundOp::kSum:
+    case BoundOp::kOr:
+      return Range::exactly(0.0);
+    case BoundOp::kMin:
+      return Range::exactly(kInfinity);
+    case BoundOp::kMax:
+      return Range::exactly(-kInfinity);
+    default:
+      return Range::exactly(1.0);
+  }
+}
+
+Range either(const Range& a, const Range& b) {
+  Range result = a.number ? a : b;
+  if (a.number && b.number) {
+    result.low = std::min(a.low, b.low);
+    result.high = std::max(a.high, b.high);
+  }
+  result.number = a.number || b.number;
+  result.undefined = a.undefined || b.undefined;
+  result.absent = a.absent || b.absent;
+  return result;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,124 @@
+#include "vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "krigtune/core/text.h"
+#include "krigtune/space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+double number_or(const Configuration& configuration, const char* name, double fallback) {
+  const Value* value = configuration.find(name);
+  return value == nullptr || std::holds_alternative<std::string>(*value) ? fallback : as_number(*value);
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(const std::vector<Parameter>& parameters, const JobFacts& facts)
+    : parameters_(parameters), facts_(facts) {
+  for (const auto& [name, number] : facts.numbers) constants_[name] = number;
+  constants_["ranks"] = facts.ranks;
+  if (facts.train_batch_size) constants_["train_batch_size"] = *facts.train_batch_size;
+  if (!facts.well_known) return;
+  for (const WellKnownParameter& known : well_known_parameters())
+    constants_.try_emplace(known.name, known.default_value);
+}
+
+bool Vocabulary::derives_accumulation() const {
+  return facts_.well_known && facts_.train_batch_size &&
+         std::none_of(parameters_.begin(), parameters_.end(),
+                      [](const Parameter& parameter) { return parameter.name == kAccumulation; });
+}
+
+Vocabulary::Meaning Vocabulary::meaning_of(std::string_view name) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].name == name) return {Meaning::Is::kParameter, i, false};
+  }
+  if (name == "dp") return {Meaning::Is::kDp, 0, false};
+  if (name == kAccumulation && derives_accumulation()) return {Meaning::Is::kAccumulationSteps, 0, false};
+  const auto constant = constants_.find(name);
+  if (constant == constants_.end()) return {};
+  return {Meaning::Is::kConstant, 0, constant->second};
+}
+
+Kind Vocabulary::kind_of(const Meaning& meaning) const {
+  const auto kind_of_value = [](const Value& value) {
+    if (std::holds_alternative<std::string>(value)) return Kind::kText;
+    return std::holds_alternative<bool>(value) ? Kind::kCondition : Kind::kNumber;
+  };
+  switch (meaning.is) {
+    case Meaning::Is::kParameter: {
+      const Parameter& parameter = parameters_[meaning.parameter];
+      return parameter.values.empty() ? Kind::kNumber : kind_of_value(parameter.values.front());
+    }
+    case Meaning::Is::kConstant:
+      return kind_of_value(meaning.constant);
+    default:
+      return Kind::kNumber;
+  }
+}
+
+const Value* Vocabulary::default_of(std::string_view name) const {
+  const WellKnownParameter* known = find_well_known(name);
+  return known != nullptr ? &known->default_value : nullptr;
+}
+
+std::vector<std::string> Vocabulary::names() const {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
+  names.emplace_back("dp");
+  for (const auto& [name, value] : constants_) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+void Vocabulary::fail_unknown(const Expression::Node& name) const {
+  fail_at(name.at, fmt::format("unknown name '{}'", name.text), suggestion(name.text, names()));
+}
+
+double Vocabulary::dp(const Configuration& configuration) const {
+  const double ways =
+      number_or(configuration, "tensor_parallel", 1.0) * number_or(configuration, "pipeline_parallel", 1.0);
+  return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
+}
+
+const Value* Vocabulary::look_up(std::string_view name, const Configuration& configuration, bool defaults,
+                                 Value& scratch) const {
+  if (const Value* value = configuration.find(std::string(name))) return value;
+  const Meaning meaning = meaning_of(name);
+  switch (meaning.is) {
+    case Meaning::Is::kNothing:
+      return nullptr;
+    case Meaning::Is::kParameter:
+      return defaults ? default_of(name) : nullptr;
+    case Meaning::Is::kConstant:
+      scratch = meaning.constant;
+      return &scratch;
+    case Meaning::Is::kDp:
+      scratch = dp(configuration);
+      return &scratch;
+    case Meaning::Is::kAccumulationSteps:
+      break;
+  }
+  const double micro_batches = arithmetic(Operator::kDivide, static_cast<double>(*facts_.train_batch_size),
+                                          number_or(configuration, "micro_batch", 1.0));
+  scratch = arithmetic(Operator::kDivide, micro_batches, dp(configuration));
+  return &scratch;
+}
+
+std::optional<bool> Vocabulary::holds(const Expression& condition, const Configuration& configuration,
+                                      bool defaults) const {
+  // A place for the value of each name: two of them may be compared.
+  std::vector<std::pair<std::string, Value>> scratch;
+  for (const std::string& name : condition.names()) scratch.emplace_back(name, false);
+  return condition.holds([&](std::string_view name) {
+    const auto place = std::find_if(scratch.begin(), scratch.end(), [&](const auto& s) { return s.first == name; });
+    return look_up(name, configuration, defaults, place->second);
+  });
+}
+
+}  // namespace krigtune

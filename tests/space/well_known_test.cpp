@@ -1,0 +1,92 @@
+#include "krigtune/space/well_known.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "krigtune/core/files.h"
+#include "space/spaces.h"
+
+namespace krigtune {
+namespace {
+
+Parameter parsed_range(const WellKnownParameter& known) {
+  const Json space = {{known.name, parse_json(known.default_range, known.name)}};
+  return read_parameters(space, known.name, "/space").at(0);
+}
+
+// `test_space_well_known --write-reference FILE` writes it.
+TEST(WellKnown, AreDocumentedAsTheyAre) {
+  EXPECT_EQ(read_text(KRIGTUNE_PARAMETER_REFERENCE), parameter_reference())
+      << "rewrite it: test_space_well_known --write-reference docs/parameters.md";
+}
+
+TEST(WellKnown, StandOnceAndAreFound) {
+  std::set<std::string> names;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    EXPECT_TRUE(names.insert(known.name).second) << known.name;
+    EXPECT_EQ(find_well_known(known.name), &known);
+  }
+  EXPECT_EQ(names.size(), 17U);
+  EXPECT_EQ(find_well_known("zero_stag"), nullptr);
+}
+
+TEST(WellKnown, HaveADefaultOfTheKindOfTheirRange) {
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const Parameter parameter = parsed_range(known);
+    EXPECT_GE(parameter.values.size(), 2U) << known.name;
+    EXPECT_EQ(parameter.values.front().index(), known.default_value.index()) << known.name;
+    EXPECT_TRUE(parameter.scale != Scale::kRank || parameter.index_of(known.default_value) >= 0) << known.name;
+  }
+}
+
+TEST(WellKnown, RangesMakeASpaceTogether) {
+  std::vector<Parameter> parameters;
+  for (const WellKnownParameter& known : well_known_parameters()) parameters.push_back(parsed_range(known));
+  const Space space(parameters, {.ranks = 8, .train_batch_size = 512, .parameter_count = 1'500'000'000});
+  EXPECT_GT(space.count(), 100'000'000);
+  EXPECT_LT(space.count(), space.lattice_count());
+}
+
+// What has an effect nowhere twice, and what does not: the words against the rules.
+TEST(WellKnown, SayWhereTheyHaveNoEffect) {
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const std::string name = known.name;
+    if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel") continue;
+    const Parameter parameter = parsed_range(known);
+    const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
+      const Space space({{"zero_stage", {stage}}, parameter}, {.ranks = ranks});
+      return space.count() == 1;
+    };
+    const std::string words = known.no_effect;
+    const bool alone = words.find("one data-parallel rank") != std::string::npos;
+    EXPECT_EQ(is_dead(3, 1), alone || name == "allgather_bucket_size") << name;
+    EXPECT_EQ(is_dead(2, 2), words.find("below stage 3") != std::string::npos) << name;
+    EXPECT_EQ(is_dead(0, 2), words.find("stage") != std::string::npos) << name;
+  }
+}
+
+TEST(WellKnown, NamesWithoutEffectAreAllInTheTable) {
+  for (const Parameter& knob : {Parameter{"stage3_made_up", {std::int64_t{1}, std::int64_t{2}}}}) {
+    EXPECT_EQ(Space({knob}, {.ranks = 2}).count(), 1) << "every knob of stage 3 follows its rule";
+    EXPECT_EQ(find_well_known(knob.name), nullptr);
+  }
+}
+
+TEST(KnownFacts, StandOnce) {
+  std::set<std::string> names;
+  for (const KnownFact& fact : known_facts()) EXPECT_TRUE(names.insert(fact.name).second) << fact.name;
+  EXPECT_EQ(names.size(), 11U);
+}
+
+}  // namespace
+}  // namespace krigtune
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc == 3 && std::string(argv[1]) == "--write-reference") {
+    krigtune::write_atomically(argv[2], krigtune::parameter_reference());
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}
