@@ -13,6 +13,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "oom_text.h"
 #include "placeholders.h"
 #include "trial_files.h"
 
@@ -82,7 +83,7 @@ class CommandRunner final : public Runner {
  public:
   CommandRunner(CommandJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {
     refuse_missing_program(job_.spec);
-    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.emplace_back(pattern);
+    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(compile_pattern(pattern));
   }
 
   Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) override {

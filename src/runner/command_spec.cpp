@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include "krigtune/core/text.h"
+#include "oom_text.h"
 #include "placeholders.h"
 #include "registry.h"
 
 namespace krigtune {
 namespace {
 
-// libstdc++ compiles and matches by recursion: a pattern of this length is no danger to the stack.
+// libstdc++ compiles by recursion: a pattern of this length is no danger to the stack.
 constexpr std::size_t kLongestPattern = 500;
 
 std::string indexed(const std::string& key, std::size_t index) { return fmt::format("{}/{}", key, index); }
@@ -84,9 +84,10 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
     if (pattern.size() > kLongestPattern) block.fail(key, "is too long", "give 500 characters at most");
     if (pattern.empty()) block.fail(key, "is empty and would match every line", "remove it");
     try {
-      const std::regex compiled(pattern);
+      compile_pattern(pattern);
     } catch (const std::regex_error&) {
-      block.fail(key, fmt::format("'{}' is no regular expression", pattern), "write one as in JavaScript (ECMAScript)");
+      block.fail(key, fmt::format("'{}' is no regular expression", pattern),
+                 "write one as in JavaScript, without back-references");
     }
   }
 }
@@ -94,9 +95,10 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
 void read_command(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& spec) {
   CommandSpec& command = spec.command;
   read_argv(block, command);
-  const std::string directory = block.text("cwd", ".");
+  const std::string directory = block.text("cwd", "");
   refuse_zero_byte(block, "cwd", directory);
-  command.working_directory = std::filesystem::absolute(base_dir / directory).lexically_normal();
+  command.working_directory = std::filesystem::absolute(directory.empty() ? base_dir : base_dir / directory);
+  command.working_directory = command.working_directory.lexically_normal();
   std::error_code error;
   if (!std::filesystem::is_directory(command.working_directory, error) && block.has("cwd")) {
     block.fail("cwd", fmt::format("'{}' is no directory", command.working_directory.string()),

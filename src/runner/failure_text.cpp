@@ -150,7 +150,8 @@ std::string ending_of(const std::vector<std::string>& lines) {
   constexpr std::size_t kEnough = 200;  // last_lines takes the last 20 of them
   const std::size_t skip = lines.size() > kEnough ? lines.size() - kEnough : 0;
   for (std::size_t i = skip; i < lines.size(); ++i) clean.push_back(printable(lines[i]));
-  return last_lines(join(clean, "\n"));
+  const std::string text = join(clean, "\n");
+  return text.find_first_not_of(" \t\n") == std::string::npos ? "" : last_lines(text);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kLineLength = 2000;
+constexpr std::size_t kLineLength = 1000;
 
 struct Sign {
   std::string_view text;
@@ -99,6 +99,15 @@ std::optional<Bytes> size_at(std::string_view text) {
 }
 
 }  // namespace
+
+std::regex compile_pattern(const std::string& pattern) {
+#ifdef __GLIBCXX__
+  // libstdc++ otherwise backtracks: "(x+)+y" would take a line of x for ever, by recursion.
+  return std::regex(pattern, std::regex_constants::ECMAScript | std::regex_constants::__polynomial);
+#else
+  return std::regex(pattern);
+#endif
+}
 
 std::optional<Bytes> requested_in(const std::string& line) {
   for (const std::string_view word : {"allocate", "allocating"}) {

@@ -14,8 +14,12 @@ struct MemoryComplaint {
   std::optional<Bytes> requested;  ///< the allocation that failed, where the line tells it
 };
 
+/// A pattern of the user's (ECMAScript, without back-references), made so that matching takes polynomial time and no
+/// deep recursion, whatever the output is. Throws std::regex_error.
+std::regex compile_pattern(const std::string& pattern);
+
 /// The first line that is known to mean that memory ran out, or that one of `patterns` is found in. Lines are looked at
-/// one by one and not beyond their first 2000 characters: std::regex recurses, and output may be anything.
+/// one by one, and not beyond their first 1000 characters.
 std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns);
 
 /// The size behind "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".

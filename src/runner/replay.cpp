@@ -1,67 +1,130 @@
+// A measured table in place of a machine. Several rows of one configuration are merged:
+//
+//   best     the row with the best value, with all that it has
+//   median   of the value and of each metric by itself; with three rows or more, s sqrt(pi / 2) / sqrt(n) as its
+//   standard
+//            error: the asymptotic one of the median of n normal values with the rows' standard deviation s (Cramer
+//            1946, Mathematical Methods of Statistics, 28.5)
+//   cycle    the n-th measurement takes the n-th row
 #include "krigtune/runner/replay.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <numbers>
 #include <stdexcept>
 
-#include "registry.h"
+#include "krigtune/core/error.h"
+#include "replay_keys.h"
 #include "replay_rows.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kBest = "best";
-constexpr const char* kMedian = "median";
-constexpr const char* kCycle = "cycle";
+using Rows = std::vector<ReplayRow>;
 
-std::vector<std::pair<std::string, std::string>> read_pairs(JsonObject& block, const char* key, bool texts_only) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  if (block.find(key) == nullptr) return pairs;
-  const JsonObject object = block.object(key);
-  for (const auto& [name, value] : object.value().items()) {
-    if (texts_only && !value.is_string()) object.fail(name, "a column's name was expected", "write \"...\"");
-    pairs.emplace_back(name, to_string(value_from_json(value, block.source() + ": " + object.pointer(name))));
-  }
-  return pairs;
+constexpr const char* kValueSem = "value_sem";
+constexpr const char* kPeakMemory = "peak_memory_bytes";
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
 }
 
-void read_replay(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& spec) {
-  block.require("table");
-  block.require("value");
-  const std::filesystem::path table = block.text("table", "");
-  if (table.empty()) block.fail("table", "is empty", "name a CSV file");
-  spec.replay.table = std::filesystem::absolute(base_dir / table).lexically_normal();
-  spec.replay.where = read_pairs(block, "where", false);
-  for (auto& [parameter, column] : read_pairs(block, "columns", true)) {
-    spec.replay.columns.push_back({parameter, {column, 1.0}});
-  }
-  spec.replay.value.name = block.text("value", "");
-  spec.replay.status_column = block.text("status", "");
-  const std::string repeats = block.text("repeats", kBest);
-  if (repeats == kBest) {
-    spec.replay.repeats = ReplaySpec::Repeats::kBest;
-  } else if (repeats == kMedian) {
-    spec.replay.repeats = ReplaySpec::Repeats::kMedian;
-  } else if (repeats == kCycle) {
-    spec.replay.repeats = ReplaySpec::Repeats::kCycle;
-  } else {
-    block.fail("repeats", fmt::format("'{}' is not known", repeats), "known: best, median, cycle");
-  }
+double best_of(const std::vector<double>& values, bool maximize) {
+  return maximize ? *std::max_element(values.begin(), values.end()) : *std::min_element(values.begin(), values.end());
 }
 
-void write_replay(const RunnerSpec& spec, Json& block) {
-  block["table"] = spec.replay.table.string();
-  block["where"] = Json::object();
-  for (const auto& [column, value] : spec.replay.where) block["where"][column] = to_json(value_from_text(value));
-  block["columns"] = Json::object();
-  for (const auto& [parameter, column] : spec.replay.columns) block["columns"][parameter] = column.name;
-  block["value"] = spec.replay.value.name;
-  block["status"] = spec.replay.status_column.empty() ? Json(nullptr) : Json(spec.replay.status_column);
-  block["repeats"] = spec.replay.repeats == ReplaySpec::Repeats::kBest     ? kBest
-                     : spec.replay.repeats == ReplaySpec::Repeats::kMedian ? kMedian
-                                                                           : kCycle;
+std::vector<double> values_of(const Rows& rows) {
+  std::vector<double> values;
+  for (const ReplayRow& row : rows) values.push_back(row.value);
+  return values;
 }
+
+double standard_error_of_median(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  if (values.size() < 3) return 0.0;
+  double mean = 0.0;
+  for (const double value : values) mean += value / count;
+  double variance = 0.0;
+  for (const double value : values) variance += (value - mean) * (value - mean) / (count - 1.0);
+  return std::sqrt(0.5 * std::numbers::pi * variance / count);
+}
+
+ReplayRow median_row(const Rows& rows) {
+  std::map<std::string, std::vector<double>> metrics;
+  for (const ReplayRow& row : rows) {
+    for (const auto& [name, number] : row.metrics) metrics[name].push_back(number);
+  }
+  ReplayRow median{median_of(values_of(rows))};
+  for (auto& [name, numbers] : metrics) median.metrics[name] = median_of(std::move(numbers));
+  const double sem = standard_error_of_median(values_of(rows));
+  if (sem > 0.0) median.metrics.emplace(kValueSem, sem);
+  return median;
+}
+
+ReplayRow best_row(const Rows& rows, bool maximize) {
+  const auto worse = [&](const ReplayRow& a, const ReplayRow& b) {
+    return maximize ? a.value < b.value : a.value > b.value;
+  };
+  return *std::max_element(rows.begin(), rows.end(), worse);
+}
+
+Measured measured(ReplayRow row, const std::string& metric) {
+  Measured outcome;
+  outcome.metrics = std::move(row.metrics);
+  if (const auto sem = outcome.metrics.extract(kValueSem)) outcome.value_sem = std::max(0.0, sem.mapped());
+  if (const auto bytes = outcome.metrics.extract(kPeakMemory)) {
+    constexpr double kMost = 1e18;
+    outcome.peak_memory = Bytes{std::llround(std::clamp(bytes.mapped(), 0.0, kMost))};
+  }
+  outcome.metrics[metric] = row.value;
+  return outcome;
+}
+
+/// Turns rows into configurations as the space writes them.
+class RowConfigurations {
+ public:
+  RowConfigurations(const Space& space, const std::vector<std::string>& parameters)
+      : space_(space), parameters_(parameters) {
+    for (const Parameter& parameter : space.parameters()) {
+      for (const Value& value : parameter.values) {
+        values_[parameter.name].emplace(spelling_of_field(to_string(value)), value);
+      }
+    }
+  }
+
+  /// Nothing where it is none of the space's.
+  std::optional<Configuration> of(const ReplayGroup& group) const {
+    Configuration configuration;
+    for (const Parameter& parameter : space_.parameters()) {
+      const auto at = std::find(parameters_.begin(), parameters_.end(), parameter.name);
+      if (at == parameters_.end()) return std::nullopt;
+      const std::string& field = group.fields[static_cast<std::size_t>(at - parameters_.begin())];
+      if (field.empty()) continue;  // it does not exist there
+      const std::optional<Value> value = value_of(parameter, field);
+      if (!value) return std::nullopt;
+      configuration.set(parameter.name, *value);
+    }
+    if (space_.complete(configuration) != Exclusion::kNone || !space_.contains(configuration)) return std::nullopt;
+    return configuration;
+  }
+
+ private:
+  std::optional<Value> value_of(const Parameter& parameter, const std::string& field) const {
+    if (parameter.continuous()) return value_from_text(field);
+    const auto& spelled = values_.at(parameter.name);
+    const auto found = spelled.find(spelling_of_field(field));
+    return found == spelled.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const Space& space_;
+  const std::vector<std::string>& parameters_;
+  std::map<std::string, std::map<std::string, Value>> values_;
+};
 
 class ReplayRunner final : public Runner {
  public:
@@ -86,59 +149,73 @@ struct ReplayTable::Impl {
   std::string metric;
   ReplaySpec::Repeats repeats;
   bool maximize;
+  ReplayKeys keys;
   ReplayGroups groups;
 
+  // Ok if any row is.
   Outcome merged(const ReplayGroup& group, int measurement) const {
-    if (group.values.empty()) {
-      if (group.out_of_memory) return OutOfMemory{};
-      return Failed{FailureReason::kCrash, 0, "the table says " + group.failure};
+    if (group.rows.empty()) {
+      if (group.bound) return *group.bound;
+      if (group.memory) return *group.memory;
+      return *group.failure;
     }
-    const std::size_t turn = static_cast<std::size_t>(measurement) % group.values.size();
-    const double value = repeats == ReplaySpec::Repeats::kCycle ? group.values[turn] : *merged_value(group);
-    return Measured{{{metric, value}}, 0.0, std::nullopt};
+    switch (repeats) {
+      case ReplaySpec::Repeats::kBest:
+        return measured(best_row(group.rows, maximize), metric);
+      case ReplaySpec::Repeats::kMedian:
+        return measured(median_row(group.rows), metric);
+      case ReplaySpec::Repeats::kCycle:
+        break;
+    }
+    return measured(group.rows[static_cast<std::size_t>(measurement) % group.rows.size()], metric);
   }
 
   // One number for all rows of a configuration.
   std::optional<double> merged_value(const ReplayGroup& group) const {
-    if (group.values.empty()) return std::nullopt;
-    if (repeats == ReplaySpec::Repeats::kBest) return best_of(group.values, maximize);
-    return median_of(group.values);
+    if (group.rows.empty()) return std::nullopt;
+    if (repeats == ReplaySpec::Repeats::kBest) return best_of(values_of(group.rows), maximize);
+    return median_of(values_of(group.rows));
   }
 };
 
 ReplayTable::ReplayTable(const RunnerSpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
                          bool maximize)
-    : impl_(std::make_unique<Impl>(
-          Impl{parameters, metric, spec.replay.repeats, maximize, read_replay_groups(spec, parameters)})) {}
+    : impl_(std::make_unique<Impl>(Impl{parameters, metric, spec.replay.repeats, maximize, ReplayKeys(spec, parameters),
+                                        read_replay_groups(spec, parameters, maximize)})) {
+  for (const auto& [name, column] : spec.replay.metrics) {
+    if (name != metric) continue;
+    throw UserError(fmt::format("runner's 'metrics' names '{}', the objective, whose column is 'value'", name),
+                    "remove it there");
+  }
+}
 
 ReplayTable::~ReplayTable() = default;
 
 bool ReplayTable::contains(const Configuration& configuration) const {
-  return impl_->groups.count(replay_key(configuration, impl_->parameters)) > 0;
+  return impl_->groups.count(impl_->keys.of(configuration)) > 0;
 }
 
 Outcome ReplayTable::look_up(const Configuration& configuration, int measurement) const {
-  const auto found = impl_->groups.find(replay_key(configuration, impl_->parameters));
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
   if (found == impl_->groups.end()) throw std::logic_error("look_up of a configuration that is not in the table");
   return impl_->merged(found->second, measurement);
 }
 
 std::optional<double> ReplayTable::optimum(const Space& space) const {
+  const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;
-  space.for_each([&](const Configuration& configuration) {
-    const auto found = impl_->groups.find(replay_key(configuration, impl_->parameters));
-    const std::optional<double> value =
-        found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
-    if (value) values.push_back(*value);
-    return true;
-  });
+  // Over the rows: the space may be far larger, or continuous.
+  for (const auto& [key, group] : impl_->groups) {
+    const std::optional<double> value = impl_->merged_value(group);
+    if (!value) continue;
+    const std::optional<Configuration> configuration = configurations.of(group);
+    if (configuration && impl_->keys.of(*configuration) == key) values.push_back(*value);
+  }
   if (values.empty()) return std::nullopt;
   return best_of(values, impl_->maximize);
 }
 
 std::size_t ReplayTable::size() const { return impl_->groups.size(); }
-
-RunnerEntry replay_runner_entry() { return {RunnerKind::kReplay, "replay", read_replay, write_replay}; }
 
 std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table) { return std::make_unique<ReplayRunner>(table); }
 

@@ -10,30 +10,19 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
+#include "replay_keys.h"
 
 namespace krigtune {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
-std::string spelling(const Value& value) {
-  const auto* text = std::get_if<std::string>(&value);
-  return text == nullptr ? number_text(as_number(value)) : *text;
-}
-
-// A field as other programs write it: Python's True and False are booleans too.
-std::string spelling_of_field(const std::string& field) {
-  const std::string word = lower(field);
-  return spelling(value_from_text(word == "true" || word == "false" ? word : field));
-}
 
 // A table with its name, for errors.
 struct Source {
   std::string name;
   CsvTable table;
+
+  Source(const std::filesystem::path& file) : name(file.string()), table(parse_csv(read_text(file), name)) {
+    for (std::string& title : table.header) title = trimmed(title);
+  }
 
   std::size_t column(const std::string& wanted, const std::string& what) const {
     const int found = table.column(wanted);
@@ -41,6 +30,25 @@ struct Source {
     throw UserError(fmt::format("{}: line 1: there is no column '{}' ({})", name, wanted, what),
                     suggestion(wanted, table.header));
   }
+  std::string field(std::size_t row, std::size_t column) const { return trimmed(table.rows[row][column]); }
+
+  [[noreturn]] void refuse(std::size_t row, std::size_t column, const std::string& hint) const {
+    throw UserError(fmt::format("{}: line {}, column '{}': '{}' is no number", name, table.lines[row],
+                                table.header[column], table.rows[row][column]),
+                    hint);
+  }
+};
+
+std::optional<double> number_in(const std::string& field, double times) {
+  const Value value = value_from_text(field);
+  if (!is_number(value) || !std::isfinite(as_number(value) * times)) return std::nullopt;
+  return times == 1.0 ? as_number(value) : rounded(as_number(value) * times);
+}
+
+struct NumberColumn {
+  std::string metric;
+  std::size_t column;
+  double times;
 };
 
 struct Wanted {
@@ -48,17 +56,19 @@ struct Wanted {
   std::string spelling;
 };
 
-std::vector<Wanted> read_conditions(const RunnerSpec& spec, const Source& source) {
-  std::vector<Wanted> conditions;
-  for (const auto& [column, value] : spec.replay.where) {
-    conditions.push_back({source.column(column, "runner's 'where'"), spelling_of_field(value)});
-  }
-  return conditions;
-}
+/// The columns that the runner's block names, found.
+struct Columns {
+  std::vector<Wanted> where;
+  std::vector<std::size_t> parameters;
+  NumberColumn value;
+  std::vector<NumberColumn> metrics;
+  std::optional<std::size_t> status;
+  std::optional<std::size_t> reason;
+};
 
-std::vector<std::size_t> parameter_columns(const RunnerSpec& spec, const std::vector<std::string>& parameters,
+std::vector<std::size_t> parameter_columns(const ReplaySpec& spec, const std::vector<std::string>& parameters,
                                            const Source& source) {
-  for (const auto& [parameter, column] : spec.replay.columns) {
+  for (const auto& [parameter, column] : spec.columns) {
     if (std::find(parameters.begin(), parameters.end(), parameter) != parameters.end()) continue;
     throw UserError(fmt::format("runner's 'columns' maps '{}', which is no parameter of the space", parameter),
                     suggestion(parameter, parameters));
@@ -66,7 +76,7 @@ std::vector<std::size_t> parameter_columns(const RunnerSpec& spec, const std::ve
   std::vector<std::size_t> columns;
   for (const std::string& parameter : parameters) {
     std::string column = parameter;
-    for (const auto& [name, other] : spec.replay.columns) {
+    for (const auto& [name, other] : spec.columns) {
       if (name == parameter) column = other.name;
     }
     const bool mapped = column != parameter;
@@ -76,24 +86,112 @@ std::vector<std::size_t> parameter_columns(const RunnerSpec& spec, const std::ve
   return columns;
 }
 
-double read_value(const Source& source, std::size_t row, std::size_t column) {
-  const std::string& field = source.table.rows[row][column];
-  const Value value = value_from_text(field);
-  if (is_number(value) && std::isfinite(as_number(value))) return as_number(value);
-  throw UserError(fmt::format("{}: line {}, column '{}': '{}' is no number", source.name, source.table.lines[row],
-                              source.table.header[column], field),
-                  "mend it, or name a status column that marks failures");
+Columns find_columns(const ReplaySpec& spec, const std::vector<std::string>& parameters, const Source& source) {
+  Columns columns;
+  for (const auto& [column, value] : spec.where) {
+    columns.where.push_back({source.column(column, "runner's 'where'"), spelling_of_field(trimmed(value))});
+  }
+  columns.parameters = parameter_columns(spec, parameters, source);
+  columns.value = {"", source.column(spec.value.name, "runner's 'value'"), spec.value.times};
+  for (const auto& [metric, column] : spec.metrics) {
+    columns.metrics.push_back({metric, source.column(column.name, "runner's 'metrics'"), column.times});
+  }
+  if (!spec.status_column.empty()) columns.status = source.column(spec.status_column, "runner's 'status'");
+  if (!spec.reason_column.empty()) columns.reason = source.column(spec.reason_column, "runner's 'reason'");
+  return columns;
 }
 
-void add_row(ReplayGroup& group, const std::string& status, const std::function<double()>& value) {
-  if (status == "ok") {
-    group.values.push_back(value());
-  } else if (status == "oom") {
-    group.out_of_memory = true;
-  } else if (group.failure.empty()) {
-    group.failure = status.empty() ? "nothing" : status;
+enum class RowStatus { kOk, kOutOfMemory, kBounded, kFailed };
+
+// Words of other programs: exit codes, DeepSpeed's and Ray Tune's states, pandas dumps.
+RowStatus status_of(const std::string& field) {
+  const std::string word = lower_case(field);
+  for (const char* ok : {"ok", "success", "completed", "0"}) {
+    if (word == ok) return RowStatus::kOk;
   }
+  for (const char* oom : {"oom", "out_of_memory", "out of memory"}) {
+    if (word == oom) return RowStatus::kOutOfMemory;
+  }
+  return word == "bounded" ? RowStatus::kBounded : RowStatus::kFailed;
 }
+
+/// Sorts one row after another into the groups.
+class RowReader {
+ public:
+  RowReader(const Source& source, const Columns& columns, bool maximize)
+      : source_(source), columns_(columns), maximize_(maximize) {}
+
+  bool is_wanted(std::size_t row) const {
+    return std::all_of(columns_.where.begin(), columns_.where.end(), [&](const Wanted& wanted) {
+      return spelling_of_field(source_.field(row, wanted.column)) == wanted.spelling;
+    });
+  }
+
+  // A trial that was interrupted, or that the machine could not run, tells nothing about its configuration.
+  bool is_result(std::size_t row) const {
+    const std::string reason = reason_of(row);
+    return reason != to_string(FailureReason::kInterrupted) && reason != to_string(FailureReason::kEnvironment);
+  }
+
+  void add(std::size_t row, ReplayGroup& group) const {
+    const std::string status = columns_.status ? source_.field(row, *columns_.status) : "ok";
+    switch (status_of(status)) {
+      case RowStatus::kOk:
+        group.rows.push_back({value(row), metrics(row)});
+        return;
+      case RowStatus::kOutOfMemory:
+        if (!group.memory) group.memory = OutOfMemory{std::nullopt, reason_of(row) == "predicted"};
+        return;
+      case RowStatus::kBounded:
+        add_bound(value(row), group);
+        return;
+      case RowStatus::kFailed:
+        if (!group.failure) group.failure = failure(row, status);
+        return;
+    }
+  }
+
+ private:
+  std::string reason_of(std::size_t row) const {
+    return columns_.reason ? lower_case(source_.field(row, *columns_.reason)) : "";
+  }
+
+  double value(std::size_t row) const {
+    const auto number = number_in(source_.field(row, columns_.value.column), columns_.value.times);
+    if (!number) source_.refuse(row, columns_.value.column, "mend it, or name a status column that marks failures");
+    return *number;
+  }
+
+  // A field without a number is a metric that the row does not have.
+  std::map<std::string, double> metrics(std::size_t row) const {
+    std::map<std::string, double> found;
+    for (const NumberColumn& column : columns_.metrics) {
+      const std::string field = source_.field(row, column.column);
+      const std::string word = lower_case(field);
+      if (word.empty() || word == "nan" || word == "none" || word == "null" || word == "na") continue;
+      const auto number = number_in(field, column.times);
+      if (!number) source_.refuse(row, column.column, "mend it, or leave the field empty");
+      found[column.metric] = *number;
+    }
+    return found;
+  }
+
+  void add_bound(double at_best, ReplayGroup& group) const {
+    if (group.bound && (maximize_ ? group.bound->at_best <= at_best : group.bound->at_best >= at_best)) return;
+    group.bound = Bounded{at_best};
+  }
+
+  Failed failure(std::size_t row, const std::string& status) const {
+    std::string text = "the table says " + (status.empty() ? "nothing" : status);
+    const std::string reason = columns_.reason ? source_.field(row, *columns_.reason) : "";
+    if (!reason.empty()) text += ": " + reason;
+    return {failure_reason_from(lower_case(reason)), 0, text};
+  }
+
+  const Source& source_;
+  const Columns& columns_;
+  bool maximize_;
+};
 
 [[noreturn]] void fail_empty(const RunnerSpec& spec, const Source& source) {
   std::vector<std::string> conditions;
@@ -110,51 +208,29 @@ void add_row(ReplayGroup& group, const std::string& status, const std::function<
     hints.push_back(fmt::format("column '{}' has {}", column, join(shown, ", ")));
   }
   if (source.table.rows.empty()) throw UserError(source.name + ": line 1: no row follows the header", "add rows");
+  if (conditions.empty()) throw UserError(source.name + ": every row was interrupted", "add rows of finished trials");
   throw UserError(fmt::format("{}: no row has {}", source.name, join(conditions, " and ")), join(hints, "; "));
 }
 
 }  // namespace
 
-ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters) {
-  const Source source{spec.replay.table.string(), parse_csv(read_text(spec.replay.table), spec.replay.table.string())};
-  const std::vector<Wanted> conditions = read_conditions(spec, source);
-  const std::vector<std::size_t> columns = parameter_columns(spec, parameters, source);
-  const std::size_t value_column = source.column(spec.replay.value.name, "runner's 'value'");
-  const bool has_status = !spec.replay.status_column.empty();
-  const std::size_t status_column = has_status ? source.column(spec.replay.status_column, "runner's 'status'") : 0;
+ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters, bool maximize) {
+  const Source source(spec.replay.table);
+  const Columns columns = find_columns(spec.replay, parameters, source);
+  const RowReader reader(source, columns, maximize);
+  const ReplayKeys keys(spec, parameters);
   ReplayGroups groups;
   for (std::size_t row = 0; row < source.table.rows.size(); ++row) {
-    const std::vector<std::string>& fields = source.table.rows[row];
-    const auto holds = [&](const Wanted& wanted) {
-      return spelling_of_field(fields[wanted.column]) == wanted.spelling;
-    };
-    if (!std::all_of(conditions.begin(), conditions.end(), holds)) continue;
-    std::vector<std::string> key;
-    for (const std::size_t column : columns) key.push_back(spelling_of_field(fields[column]));
-    const std::string status = has_status ? lower(fields[status_column]) : "ok";
-    add_row(groups[key], status, [&] { return read_value(source, row, value_column); });
+    if (!reader.is_wanted(row) || !reader.is_result(row)) continue;
+    std::vector<std::string> fields;
+    for (const std::size_t column : columns.parameters) fields.push_back(source.field(row, column));
+    const std::string key = keys.of(fields);
+    ReplayGroup& group = groups[key];
+    if (group.fields.empty()) group.fields = std::move(fields);
+    reader.add(row, group);
   }
   if (groups.empty()) fail_empty(spec, source);
   return groups;
-}
-
-std::vector<std::string> replay_key(const Configuration& configuration, const std::vector<std::string>& parameters) {
-  std::vector<std::string> key;
-  for (const std::string& parameter : parameters) {
-    const Value* value = configuration.find(parameter);
-    key.push_back(value == nullptr ? "" : spelling(*value));
-  }
-  return key;
-}
-
-double best_of(const std::vector<double>& values, bool maximize) {
-  return maximize ? *std::max_element(values.begin(), values.end()) : *std::min_element(values.begin(), values.end());
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
 }
 
 }  // namespace krigtune

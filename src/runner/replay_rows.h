@@ -1,30 +1,33 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "krigtune/runner/runner.h"
 
 namespace krigtune {
 
-/// The rows of one configuration.
-struct ReplayGroup {
-  std::vector<double> values;  ///< of its ok rows, in the table's order
-  bool out_of_memory = false;  ///< a row says oom
-  std::string failure;         ///< the first status that is neither
+/// One ok row: the objective and the other metrics that it has.
+struct ReplayRow {
+  double value = 0.0;
+  std::map<std::string, double> metrics = {};
 };
 
-/// By the values of the parameters, as replay_key writes them.
-using ReplayGroups = std::map<std::vector<std::string>, ReplayGroup>;
+/// The rows of one configuration.
+struct ReplayGroup {
+  std::vector<std::string> fields;         ///< of the parameters, as the table spells them, in units of the space
+  std::vector<ReplayRow> rows = {};        ///< the ok ones, in the table's order
+  std::optional<Bounded> bound = {};       ///< the best of its bounded rows
+  std::optional<OutOfMemory> memory = {};  ///< its first row that says oom
+  std::optional<Failed> failure = {};      ///< its first row that is none of these
+};
 
-/// Reads the rows that `spec.where` picks. Throws UserError with file and line or column.
-ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters);
+/// By the values of the parameters, as ReplayKeys writes them.
+using ReplayGroups = std::unordered_map<std::string, ReplayGroup>;
 
-/// Values in one spelling, so that 4, 4.0 and "4", or true, True and 1, are the same; a parameter that is absent is
-/// an empty field.
-std::vector<std::string> replay_key(const Configuration& configuration, const std::vector<std::string>& parameters);
-
-double best_of(const std::vector<double>& values, bool maximize);  ///< of at least one
-double median_of(std::vector<double> values);                      ///< of at least one
+/// Reads the rows that `spec.where` picks. Throws UserError with file, line and column.
+ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters, bool maximize);
 
 }  // namespace krigtune

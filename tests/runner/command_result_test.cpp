@@ -1,1 +1,243 @@
+#include "runner/command_result.h"
+
 #include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "krigtune/core/rng.h"
+
+namespace krigtune {
+namespace {
+
+Measured measured_of(const std::string& text, const std::string& metric = "throughput") {
+  const Outcome outcome = read_command_result(text, metric);
+  const auto* measured = std::get_if<Measured>(&outcome);
+  EXPECT_NE(measured, nullptr) << text << ": " << reason_text(outcome);
+  return measured == nullptr ? Measured{} : *measured;
+}
+
+std::string complaint_of(const std::string& text, const std::string& metric = "throughput") {
+  const Outcome outcome = read_command_result(text, metric);
+  const auto* failed = std::get_if<Failed>(&outcome);
+  EXPECT_TRUE(failed != nullptr && failed->reason == FailureReason::kBadResult) << text << status_text(outcome);
+  return failed == nullptr ? "" : failed->last_lines;
+}
+
+TEST(CommandResult, EveryNumberIsAMetric) {
+  const Measured measured = measured_of(
+      R"({"throughput": 12.5, "status": "ok", "reason": "", "value_sem": 0.25, "peak_memory_bytes": 1.2e10, "epoch": 3,
+          "eval": {"loss": 1.5, "by": {"token": 2}, "name": "x"}, "good": true, "note": "n", "list": [1, 2], "none": null})");
+  const std::map<std::string, double> expected = {
+      {"throughput", 12.5}, {"epoch", 3}, {"eval_loss", 1.5}, {"eval_by_token", 2}};
+  EXPECT_EQ(measured.metrics, expected);
+  EXPECT_EQ(measured.value_sem, 0.25);
+  EXPECT_EQ(measured.peak_memory, Bytes{12000000000});
+}
+
+TEST(CommandResult, NothingButTheObjectiveIsNeeded) {
+  const Measured measured = measured_of(R"({"loss": -0.5})", "loss");
+  EXPECT_EQ(measured.metrics, (std::map<std::string, double>{{"loss", -0.5}}));
+  EXPECT_EQ(measured.value_sem, 0.0);
+  EXPECT_FALSE(measured.peak_memory.has_value());
+  EXPECT_EQ(measured_of(R"({"status": null, "throughput": 1})").metrics.at("throughput"), 1.0);
+}
+
+TEST(CommandResult, AnObjectiveMayBeNestedOrThePeakItself) {
+  EXPECT_EQ(measured_of(R"({"eval": {"loss": 2}})", "eval_loss").metrics.at("eval_loss"), 2.0);
+  EXPECT_EQ(measured_of(R"({"peak_memory_bytes": 5})", "peak_memory_bytes").metrics.at("peak_memory_bytes"), 5.0);
+}
+
+TEST(CommandResult, KnownMetricsArePositiveAndOthersNeedNotBe) {
+  for (const std::string metric : {"throughput", "tokens_per_second", "flops", "latency", "goodput"}) {
+    for (const std::string value : {"0", "-1", "-0.0", "-1e-300"}) {
+      EXPECT_NE(complaint_of("{\"" + metric + "\": " + value + "}", metric).find("above 0"), std::string::npos);
+    }
+    measured_of("{\"" + metric + "\": 1e-300}", metric);
+  }
+  for (const std::string value : {"0", "-1", "-1e300"}) measured_of("{\"regret\": " + value + "}", "regret");
+}
+
+TEST(CommandResult, GarbageIsABadResultThatSaysWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "is empty"},
+      {" \n", "is empty"},
+      {"garbage", "is no JSON"},
+      {"{\"throughput\": 1", "is no JSON"},
+      {"{\"throughput\": 1} trailing", "is no JSON"},
+      {"{\"throughput\": 1e400}", "1e400"},
+      {"{\"throughput\": NaN}", "no NaN"},
+      {"{\"throughput\": 1, \"loss\": -Infinity}", "no Infinity"},
+      {"[1]", "no JSON object"},
+      {"12.5", "no JSON object"},
+      {"{}", "no number 'throughput'"},
+      {"{\"thruoghput\": 1}", "but 'thruoghput'"},
+      {"{\"throughput\": \"12.5\"}", "has \"12.5\" as 'throughput', where a number was expected"},
+      {"{\"throughput\": null}", "has null as 'throughput'"},
+      {"{\"throughput\": true}", "has true as 'throughput'"},
+      {"{\"throughput\": 1, \"value_sem\": -1}", "'value_sem'"},
+      {"{\"throughput\": 1, \"value_sem\": \"1\"}", "'value_sem'"},
+      {"{\"throughput\": 1, \"peak_memory_bytes\": -1}", "'peak_memory_bytes'"},
+      {"{\"throughput\": 1, \"peak_memory_bytes\": 1e30}", "'peak_memory_bytes'"},
+      {"{\"throughput\": 1, \"status\": 0}", "'status' that is no text"},
+      {"{\"throughput\": 1, \"reason\": []}", "'reason' that is no text"},
+      {"{\"throughput\": 1, \"status\": \"good\"}", "status 'good'; known: ok, oom, failed"},
+      {std::string("\xff\xfe{\0", 4), "is no JSON"},
+      {"{\"throughput\": \"\xff\"}", "is no JSON"},
+  };
+  for (const auto& [text, part] : cases) {
+    EXPECT_NE(complaint_of(text).find(part), std::string::npos) << text << ": " << complaint_of(text);
+  }
+}
+
+TEST(CommandResult, HugeAndDeepResultsAreRefusedAtOnce) {
+  constexpr int kMany = 100000;
+  std::string many = "{\"throughput\": 1";
+  for (int i = 0; i < kMany; ++i) many += ", \"k" + std::to_string(i) + "\": 1";
+  EXPECT_NE(complaint_of(many + "}").find("100001 numbers"), std::string::npos);
+  std::string deep;
+  for (int i = 0; i < kMany; ++i) deep += "{\"a\": ";
+  EXPECT_NE(complaint_of(deep + "1" + std::string(kMany, '}')).find("nested too deeply"), std::string::npos);
+  complaint_of(deep);
+  complaint_of(std::string(1 << 20, '['));
+}
+
+TEST(CommandResult, FailuresHaveTheirReason) {
+  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(read_command_result(R"({"status": "oom"})", "throughput")));
+  const auto failed = [](const std::string& text) {
+    const Outcome outcome = read_command_result(text, "throughput");
+    return std::get<Failed>(outcome);
+  };
+  EXPECT_EQ(failed(R"({"status": "failed"})").reason, FailureReason::kCrash);
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "hang"})").reason, FailureReason::kHang);
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "loss exploded"})").reason, FailureReason::kCrash);
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "loss exploded"})").last_lines, "loss exploded");
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "interrupted"})").reason, FailureReason::kCrash)
+      << "an interrupted trial would be asked again for ever";
+}
+
+TEST(CommandResult, NoTextWhateverCrashesTheReader) {
+  const std::string good =
+      R"({"throughput": 12.5, "status": "ok", "value_sem": 0.1, "eval": {"loss": [1, {"a": "b"}]}})";
+  Rng rng(1, 0);
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = good;
+    for (std::uint64_t n = 1 + rng.below(4); n > 0; --n) {
+      const std::size_t at = rng.below(text.size());
+      const char byte = static_cast<char>(rng.below(256));
+      switch (rng.below(3)) {
+        case 0:
+          text.erase(at, 1 + rng.below(5));
+          break;
+        case 1:
+          text.insert(at, 1, byte);
+          break;
+        default:
+          text[at] = byte;
+      }
+      if (text.empty()) text.assign(1, '{');
+    }
+    const Outcome outcome = read_command_result(text, "throughput");
+    if (const auto* measured = std::get_if<Measured>(&outcome)) {
+      ASSERT_GT(measured->metrics.at("throughput"), 0.0);
+    }
+  }
+}
+
+class CommandOutcome : public ::testing::Test {
+ protected:
+  CommandOutcome() {
+    job_.metric = "throughput";
+    job_.spec.argv = {"train"};
+    end_.result = R"({"throughput": 2})";
+    end_.oom_kills = 0;
+  }
+  Outcome outcome() const { return command_outcome(end_, job_, patterns_); }
+  std::string words() const { return std::string(status_text(outcome())) + " " + reason_text(outcome()); }
+  void exit_with(int code) {
+    end_.process.exit_code = code;
+    end_.process.signal = code > 128 ? code - 128 : 0;
+  }
+
+  CommandJob job_;
+  CommandEnd end_;
+  std::vector<std::regex> patterns_;
+};
+
+TEST_F(CommandOutcome, ExitCodeZeroAndAGoodResultIsMeasuredWhateverWasPrinted) {
+  end_.standard_error = "warning: CUDA out of memory, trying a smaller batch\nError\n";
+  EXPECT_EQ(words(), "ok ");
+}
+
+TEST_F(CommandOutcome, AGoodResultDoesNotExcuseAnExitCode) {
+  exit_with(3);
+  end_.standard_error = "boom\n";
+  EXPECT_EQ(words(), "failed crash");
+  EXPECT_EQ(std::get<Failed>(outcome()).exit_code, 3);
+  EXPECT_EQ(std::get<Failed>(outcome()).last_lines, "exit code 3\nboom");
+}
+
+TEST_F(CommandOutcome, WithoutAResultTheOutputTellsWhetherMemoryRanOut) {
+  end_.result.reset();
+  end_.result_error = "it wrote no result";
+  EXPECT_EQ(words(), "failed bad_result");
+  EXPECT_EQ(std::get<Failed>(outcome()).last_lines, "it wrote no result");
+  for (const int code : {0, 1}) {
+    exit_with(code);
+    end_.standard_output = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB\n";
+    EXPECT_EQ(std::get<OutOfMemory>(outcome()).requested, Bytes{1 << 30}) << code;
+  }
+}
+
+TEST_F(CommandOutcome, TheUsersExitCodesAndPatternsMeanOutOfMemory) {
+  exit_with(3);
+  job_.spec.oom_exit_codes = {2, 3};
+  EXPECT_EQ(words(), "oom ");
+  exit_with(4);
+  EXPECT_EQ(words(), "failed crash");
+  patterns_.emplace_back("arena [0-9]+ exhausted");
+  end_.standard_error = "x\narena 12 exhausted\n";
+  EXPECT_EQ(words(), "oom ");
+}
+
+TEST_F(CommandOutcome, AKillThatWasNotOursIsTheOomKillersWhereItHasKilled) {
+  for (const int code : {137, 247}) {
+    exit_with(code);
+    end_.oom_kills = 0;
+    EXPECT_EQ(words(), "failed crash") << code;
+    EXPECT_NE(std::get<Failed>(outcome()).last_lines.find("neither by krigtune nor"), std::string::npos);
+    end_.oom_kills = 1;
+    EXPECT_EQ(words(), "oom ") << code;
+    end_.oom_kills.reset();
+    EXPECT_EQ(words(), "oom ") << "the kernel does not count";
+  }
+  exit_with(139);
+  end_.oom_kills = 1;
+  EXPECT_EQ(words(), "failed crash") << "another signal";
+}
+
+TEST_F(CommandOutcome, WhatKrigtuneEndedItselfIsNoCrash) {
+  exit_with(137);
+  end_.oom_kills = 1;
+  end_.process.timed_out = true;
+  EXPECT_EQ(words(), "failed timeout");
+  end_.process.timed_out = false;
+  end_.process.hung = true;
+  EXPECT_EQ(words(), "failed hang");
+  end_.process.stopped = true;
+  EXPECT_EQ(words(), "failed interrupted");
+  end_.result = R"({"status": "oom"})";
+  EXPECT_EQ(words(), "failed interrupted") << "it was told to end";
+  end_.process.stopped = false;
+  EXPECT_EQ(words(), "oom ");
+  end_.process.start_error = "Permission denied";
+  EXPECT_EQ(words(), "failed environment");
+}
+
+TEST(OomKills, AreReadFromVmstat) {
+  EXPECT_EQ(oom_kills_in("nr_free_pages 12\noom_kill 3\ndrop_pagecache 0\n"), 3);
+  EXPECT_FALSE(oom_kills_in("nr_free_pages 12\n").has_value());
+  EXPECT_FALSE(oom_kills_in("").has_value());
+}
+
+}  // namespace
+}  // namespace krigtune

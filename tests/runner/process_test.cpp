@@ -1,62 +1,11 @@
-#include "runner/process.h"
-
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 
-#include "krigtune/core/files.h"
-#include "runner/event_clock.h"
-#include "runner/temporary_directory.h"
+#include "runner/process_fixture.h"
 
 namespace krigtune {
 namespace {
 
 using std::filesystem::exists;
-
-class Process : public ::testing::Test {
- protected:
-  ProcessSpec shell(const std::string& script) const { return program({"/bin/sh", "-c", script, "sh", dir_.path()}); }
-
-  ProcessSpec program(std::vector<std::string> argv) const {
-    ProcessSpec spec;
-    spec.argv = std::move(argv);
-    spec.stdout_file = dir_ / "out";
-    spec.stderr_file = dir_ / "err";
-    return spec;
-  }
-
-  TemporaryDirectory dir_;
-  ManualClock still_;
-};
-
-// Tells whether all processes that have the pipe open for writing are gone, without looking at process ids.
-class WriterWatch {
- public:
-  explicit WriterWatch(const std::filesystem::path& pipe) {
-    EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-    file_ = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  }
-  ~WriterWatch() { ::close(file_); }
-  bool all_gone() const {
-    constexpr int kGenerousMs = 60000;
-    pollfd event{file_, POLLIN, 0};
-    ::poll(&event, 1, kGenerousMs);
-    char byte = 0;
-    return (event.revents & POLLHUP) != 0 && ::read(file_, &byte, 1) == 0;
-  }
-
- private:
-  int file_;
-};
-
-// A process that ignores SIGTERM, holds the pipe open and says so by making the file `there`.
-constexpr const char* kStubborn =
-    "/bin/sh -c 'trap \"\" TERM; exec 3> \"$1/pipe\"; : > \"$1/there\"; while :; do sleep 600; done' sh \"$1\"";
 
 TEST_F(Process, ReturnsTheExitCode) {
   const ProcessResult result = run_process(shell("exit 7"), still_);
@@ -113,36 +62,6 @@ TEST_F(Process, WhoDoesNotListenIsKilledAfterTheGrace) {
   EXPECT_EQ(result.signal, SIGKILL);
 }
 
-TEST_F(Process, ATimeoutEndsGrandchildrenToo) {
-  const WriterWatch watch(dir_ / "pipe");
-  const EventClock clock([&] { return exists(dir_ / "there") ? 1000.0 : 0.0; });
-  const ProcessResult result = run_process(shell(std::string(kStubborn) + " & sleep 600"), clock);
-  EXPECT_TRUE(result.timed_out);
-  EXPECT_TRUE(watch.all_gone());
-}
-
-TEST_F(Process, AProgramThatEndsLeavesNobodyBehind) {
-  const WriterWatch watch(dir_ / "pipe");
-  const ProcessResult result = run_process(
-      shell(std::string(kStubborn) + " & while ! [ -e \"$1/there\" ]; do sleep 0.01; done; exit 0"), still_);
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(watch.all_gone());
-}
-
-TEST_F(Process, IsKilledWhenItsParentIs) {
-  const WriterWatch watch(dir_ / "pipe");
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    run_process(shell("exec 3> \"$1/pipe\"; : > \"$1/there\"; exec sleep 600"), still_);
-    ::_exit(0);
-  }
-  const SystemClock clock;
-  while (!exists(dir_ / "there")) clock.sleep_until_s(clock.now_s() + 0.01);
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
-  EXPECT_TRUE(watch.all_gone());
-}
-
 TEST_F(Process, AStopRequestEndsItAndIsNoTimeout) {
   std::atomic<bool> stop = false;
   const EventClock clock([&] {
@@ -155,6 +74,67 @@ TEST_F(Process, AStopRequestEndsItAndIsNoTimeout) {
   EXPECT_TRUE(result.stopped);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.signal, SIGTERM);
+}
+
+TEST_F(Process, TheEnvironmentIsOursWithWhatIsAdded) {
+  ::setenv("KRIGTUNE_TEST_KEPT", "kept", 1);
+  ::setenv("KRIGTUNE_TEST_REPLACED", "old", 1);
+  ProcessSpec spec =
+      shell("echo \"$KRIGTUNE_TEST_KEPT $KRIGTUNE_TEST_REPLACED $KRIGTUNE_TEST_NEW\"; env | grep -c _REPL");
+  spec.environment = {{"KRIGTUNE_TEST_REPLACED", "new"}, {"KRIGTUNE_TEST_NEW", "a b"}};
+  run_process(spec, still_);
+  EXPECT_EQ(read_text(dir_ / "out"), "kept new a b\n1\n");
+}
+
+TEST_F(Process, APathIsSeenFromTheWorkingDirectory) {
+  std::filesystem::create_directory(dir_ / "sub");
+  dir_.write_program("sub/run.sh", "pwd\n");
+  ProcessSpec spec = program({"./run.sh"});
+  spec.working_directory = dir_ / "sub";
+  EXPECT_EQ(run_process(spec, still_).exit_code, 0);
+  EXPECT_EQ(read_text(dir_ / "out"), (dir_ / "sub").string() + "\n");
+  spec.working_directory = dir_ / "absent";
+  EXPECT_EQ(run_process(spec, still_).start_error, "its working directory: No such file or directory");
+}
+
+TEST_F(Process, ThePeakIsThatOfTheLargestOfItsProcesses) {
+  constexpr std::int64_t k64Mib = 64 << 20;
+  const std::string touch = "dd if=/dev/zero of=/dev/null bs=64M count=1";
+  EXPECT_LT(run_process(shell("exit 0"), still_).peak_rss_bytes, k64Mib);
+  for (const std::string& script : {touch, "sh -c '" + touch + "'; true"}) {
+    const std::int64_t peak = run_process(shell("exec 2> /dev/null; " + script), still_).peak_rss_bytes;
+    EXPECT_GE(peak, k64Mib) << script;
+    EXPECT_LT(peak, 2 * k64Mib) << script;
+  }
+}
+
+TEST_F(Process, WhoSaysNothingForTooLongIsEnded) {
+  double now_s = 0.0;
+  const EventClock clock([&] { return now_s += exists(dir_ / "there") ? 1.0 : 0.0; });
+  ProcessSpec spec = shell("echo begun; : > \"$1/there\"; exec sleep 600");
+  spec.no_progress_s = 25.0;
+  const ProcessResult result = run_process(spec, clock);
+  EXPECT_TRUE(result.hung);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.signal, SIGTERM);
+}
+
+TEST_F(Process, AFileThatChangesIsProgress) {
+  double now_s = 0.0;
+  int looks = 0;
+  const EventClock clock([&] {
+    // Each look is 20 s after the one before, and each time something has happened.
+    if (++looks == 100) dir_.write("go", "");
+    dir_.write(looks % 2 == 0 ? "out" : "progress", std::string(static_cast<std::size_t>(looks), 'x'));
+    return now_s += 20.0;
+  });
+  ProcessSpec spec = shell("while ! [ -e \"$1/go\" ]; do sleep 0.01; done; exit 6");
+  spec.timeout_s = 1e9;
+  spec.no_progress_s = 100.0;
+  spec.progress_files = {dir_ / "progress"};
+  const ProcessResult result = run_process(spec, clock);
+  EXPECT_FALSE(result.hung);
+  EXPECT_EQ(result.exit_code, 6);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace krigtune {
 namespace {
 
 RunnerSpec read(const std::string& text) {
-  return read_runner(parse_json(text, "s.json"), "s.json", "/runner", "/base");
+  return read_runner(parse_json(text, "s.json"), "s.json", "/runner", "/tmp");
 }
 
 std::string error_of(const std::string& text) {
@@ -30,11 +30,19 @@ TEST(RunnerSpec, ATableIsRelativeToTheSession) {
 }
 
 TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
-  for (const std::string text :
-       {R"({"kind": "bench", "warmup_s": 0.5, "measure_s": 3, "timeout_s": 60, "memory_limit_gib": 1.25})",
-        R"({"kind": "replay", "table": "t.csv", "where": {"model": "1B", "n_gpus": 8, "flag": true},
+  for (
+      const std::string text :
+      {R"({"kind": "bench", "warmup_s": 0.5, "measure_s": 3, "timeout_s": 60, "memory_limit_gib": 1.25})",
+       R"({"kind": "replay", "table": "t.csv", "where": {"model": "1B", "n_gpus": 8, "flag": true},
             "columns": {"tensor_parallel": "tp"}, "value": "v", "status": "s", "repeats": "cycle"})",
-        R"({"kind": "replay", "table": "t.csv", "value": "v", "repeats": "median"})"}) {
+       R"({"kind": "replay", "table": "t.csv", "value": "v", "repeats": "median"})",
+       R"({"kind": "replay", "table": "t.csv", "value": {"column": "ms", "times": 0.001}, "reason": "why",
+            "columns": {"bucket": {"column": "mb", "times": 1000000}, "tp": "t"},
+            "metrics": {"peak_memory_bytes": {"column": "gb", "times": 1e9}, "step_time_s": "t"}})",
+       R"({"kind": "command", "argv": ["python", "run.py", "--config={config}", "{{x}"], "timeout_s": 600, "grace_s": 0,
+            "no_progress_s": 0.5, "cwd": "/", "env": {"A": "b=c", "N": "4"}, "oom_exit_codes": [3, 255],
+            "oom_patterns": ["a+b", "^x"]})",
+       R"({"kind": "command", "argv": ["true"]})", R"({"kind": "none"})"}) {
     const Json once = to_json(read(text));
     EXPECT_EQ(once, to_json(read(once.dump()))) << text;
     const Json given = parse_json(text, "given");
@@ -66,6 +74,74 @@ TEST(RunnerSpec, WrongInputNamesItsPlace) {
       std::string::npos);
   EXPECT_NE(error_of(R"({"kind": "replay", "table": "t", "value": "v", "warmup_s": 1})").find("/runner/warmup_s"),
             std::string::npos);
+}
+
+TEST(RunnerSpec, ACommandHasTheDocumentedDefaults) {
+  const CommandSpec spec = read(R"({"kind": "command", "argv": ["./run.sh"]})").command;
+  EXPECT_EQ(spec.working_directory, "/tmp") << "the session's directory";
+  EXPECT_EQ(spec.timeout_s, 3600.0);
+  EXPECT_EQ(spec.grace_s, 10.0);
+  EXPECT_FALSE(spec.no_progress_s.has_value());
+  EXPECT_TRUE(spec.environment.empty() && spec.oom_exit_codes.empty() && spec.oom_patterns.empty());
+  EXPECT_EQ(read(R"({"kind": "command", "argv": ["x"], "cwd": "../usr"})").command.working_directory, "/usr");
+  EXPECT_EQ(read(R"({"kind": "command", "argv": ["x"], "env": {"N": 4}})").command.environment.at(0).second, "4");
+}
+
+TEST(RunnerSpec, NobodyRunsTrialsWithNone) { EXPECT_EQ(read(R"({"kind": "none"})").kind, RunnerKind::kNone); }
+
+TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("timeout_s": 1)", "/runner/argv"},
+      {R"("argv": [])", "/runner/argv: names no program"},
+      {R"("argv": [""])", "/runner/argv: names no program"},
+      {R"("argv": "python run.py")", "/runner/argv: a list of strings was expected"},
+      {R"("argv": ["python", 3])", "/runner/argv: a list of strings was expected"},
+      {R"("argv": ["x", "{confg}"])", "/runner/argv/1: '{confg}' is no placeholder; did you mean 'config'?"},
+      {R"("argv": ["x", "a\u0000b"])", "/runner/argv/1: holds a zero byte"},
+      {R"("argv": ["x"], "timeout_s": 0)", "/runner/timeout_s: 0 is no time limit"},
+      {R"("argv": ["x"], "timeout_s": 1e300)", "/runner/timeout_s"},
+      {R"("argv": ["x"], "grace_s": -1)", "/runner/grace_s: -1 is no time limit"},
+      {R"("argv": ["x"], "no_progress_s": 0)", "/runner/no_progress_s: 0 is no time limit"},
+      {R"("argv": ["x"], "cwd": "absent-directory")", "/runner/cwd: '/tmp/absent-directory' is no directory"},
+      {R"("argv": ["x"], "cwd": 3)", "/runner/cwd: a string was expected"},
+      {R"("argv": ["x"], "env": ["A=b"])", "/runner/env"},
+      {R"("argv": ["x"], "env": {"A=B": "c"})", "/runner/env/A=B: is no name of an environment variable"},
+      {R"("argv": ["x"], "env": {"A": null})", "/runner/env/A: a text or a number was expected"},
+      {R"("argv": ["x"], "oom_exit_codes": [0])", "/runner/oom_exit_codes: a list of exit codes was expected"},
+      {R"("argv": ["x"], "oom_exit_codes": [256])", "/runner/oom_exit_codes"},
+      {R"("argv": ["x"], "oom_exit_codes": 3)", "/runner/oom_exit_codes"},
+      {R"("argv": ["x"], "oom_patterns": ["ok", "(a"])", "/runner/oom_patterns/1: '(a' is no regular expression"},
+      {R"("argv": ["x"], "oom_patterns": ["(a)\\1"])", "/runner/oom_patterns/0"},
+      {R"("argv": ["x"], "oom_patterns": [""])", "/runner/oom_patterns/0: is empty"},
+      {R"("argv": ["x"], "oom_patterns": "a")", "/runner/oom_patterns: a list of strings was expected"},
+      {R"("argv": ["x"], "workdir": "/")", "/runner/workdir: unknown key"},
+      {R"("argv": ["x"], "no_progres_s": 3)", "/runner/no_progres_s: unknown key; did you mean 'no_progress_s'?"},
+  };
+  for (const auto& [keys, part] : cases) {
+    const std::string error = error_of(R"({"kind": "command", )" + keys + "}");
+    EXPECT_NE(error.find("s.json: " + part), std::string::npos) << keys << "\n  gives " << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+  const std::string pattern(501, '(');
+  EXPECT_NE(error_of(R"({"kind": "command", "argv": ["x"], "oom_patterns": [")" + pattern + "\"]}").find("too long"),
+            std::string::npos);
+}
+
+TEST(RunnerSpec, AWrongColumnNamesItsPlace) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("value": 3)", "/runner/value: a column was expected"},
+      {R"("value": "")", "/runner/value: names no column"},
+      {R"("value": {"times": 3})", "/runner/value/column"},
+      {R"("value": {"column": "v", "times": 0})", "/runner/value/times: 0 is no factor"},
+      {R"("value": {"column": "v", "time": 2})", "/runner/value/time: unknown key; did you mean 'times'?"},
+      {R"("value": "v", "metrics": {"t": 1})", "/runner/metrics/t: a column was expected"},
+      {R"("value": "v", "metrics": ["t"])", "/runner/metrics"},
+      {R"("value": "v", "columns": {"a": {"column": "b", "times": -1}})", "/runner/columns/a/times"},
+  };
+  for (const auto& [keys, part] : cases) {
+    const std::string error = error_of(R"({"kind": "replay", "table": "t", )" + keys + "}");
+    EXPECT_NE(error.find("s.json: " + part), std::string::npos) << keys << "\n  gives " << error;
+  }
 }
 
 }  // namespace
