@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "krigtune/core/text.h"
+#include "krigtune/runner/placeholders.h"
 #include "writers.h"
 
 namespace krigtune {
@@ -31,25 +32,17 @@ std::vector<std::string> bench_words(const RunView& run) {
   return words;
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
-}
-
 // As the trial was started: its words, its environment, its working directory.
 std::string user_command(const RunView& run) {
   const CommandSpec& command = run.session.runner.command;
   std::vector<std::string> words;
   if (!command.environment.empty()) words.emplace_back("env");
   for (const auto& [name, value] : command.environment) words.push_back(fmt::format("{}={}", name, value));
-  for (std::string word : command.argv) {
-    word = replaced(word, "{config}", in_directory(run, kConfigFile).string());
-    word = replaced(word, "{result}", in_directory(run, kResultFile).string());
-    word = replaced(word, "{dir}", in_directory(run, "").parent_path().string());
-    words.push_back(replaced(word, "{trial}", fmt::format("{}", run.best->trial)));
-  }
+  const Placeholders values = {{"config", in_directory(run, kConfigFile).string()},
+                               {"result", in_directory(run, kResultFile).string()},
+                               {"dir", in_directory(run, "").parent_path().string()},
+                               {"trial", fmt::format("{}", run.best->trial)}};
+  for (const std::string& word : command.argv) words.push_back(fill_in(word, values));
   return fmt::format("{} && {}", shell_line({"cd", command.working_directory.string()}), shell_line(words));
 }
 

@@ -13,8 +13,8 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "krigtune/runner/placeholders.h"
 #include "oom_text.h"
-#include "placeholders.h"
 #include "trial_files.h"
 
 namespace krigtune {

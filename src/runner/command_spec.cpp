@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "krigtune/core/text.h"
+#include "krigtune/runner/placeholders.h"
 #include "oom_text.h"
-#include "placeholders.h"
 #include "registry.h"
 
 namespace krigtune {

@@ -45,7 +45,7 @@ std::optional<Label> label_between(std::string_view line, std::string_view open,
   const std::size_t end = line.find(close, open.size());
   const std::optional<int> rank = number_at(line.substr(open.size()));
   constexpr std::size_t kLongest = 24;
-  if (end == std::string_view::npos || end > kLongest || !rank) return std::nullopt;
+  if (end > kLongest || !rank) return std::nullopt;
   return Label{*rank, end + close.size()};
 }
 

@@ -129,9 +129,10 @@ pid_t number_of(const char* name) {
 // From /proc/<pid>/stat: "pid (name) state parent ...", where the name may hold anything.
 pid_t parent_of(int proc, const char* pid) {
   char path[32] = {};
-  const std::size_t length = std::min(std::strlen(pid), sizeof path - sizeof "/stat");
-  std::memcpy(path, pid, length);
-  std::memcpy(path + length, "/stat", sizeof "/stat");
+  std::size_t length = 0;
+  for (const char* part : {pid, "/stat"}) {
+    for (; *part != '\0' && length + 1 < sizeof path; ++part) path[length++] = *part;
+  }
   const int file = ::openat(proc, path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   char text[512] = {};

@@ -1,4 +1,4 @@
-#include "placeholders.h"
+#include "krigtune/runner/placeholders.h"
 
 #include <algorithm>
 

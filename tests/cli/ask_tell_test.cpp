@@ -72,12 +72,14 @@ TEST_F(AskTellTest, NeedsASessionForANewDirectoryOnly) {
 
 TEST_F(AskTellTest, NeverProposesTheSameTwiceAndEndsWithOneWhenNothingIsLeft) {
   std::vector<std::string> seen;
-  for (const Json& trial : asked({"--count", "4"})) seen.push_back(trial["configuration"].dump());
+  const Json first = asked({"--count", "4"});
+  for (const Json& trial : first) seen.push_back(trial["configuration"].dump());
   ASSERT_EQ(seen.size(), 4U);
   const Said rest = ask({"--count", "4"});
   EXPECT_EQ(rest.code, 0);
   EXPECT_NE(rest.err.find("no more than 2 of 4"), std::string::npos) << rest.err;
-  for (const Json& trial : parse_json(rest.out, "ask")["trials"]) seen.push_back(trial["configuration"].dump());
+  const Json last = parse_json(rest.out, "ask")["trials"];
+  for (const Json& trial : last) seen.push_back(trial["configuration"].dump());
   EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 6U);
   const Said none = ask();
   EXPECT_EQ(none.code, 1);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "cli/cli_fixtures.h"
 #include "krigtune/core/csv.h"
@@ -33,6 +34,10 @@ class BenchSessionTest : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return krigtune::run(arguments, directory_ / "krigtune", clock_);
   }
+  /// In a trial's program: a signal to this process, which runs the command line.
+  static std::string kill_us(const std::string& signal) {
+    return "kill -" + signal + " " + std::to_string(::getpid()) + "\n";
+  }
   std::vector<std::string> column(const std::string& name) const {
     const CsvTable table = parse_csv(read_text(directory_ / "run/trials.csv"), "trials");
     std::vector<std::string> values;
@@ -65,7 +70,7 @@ TEST_F(BenchSessionTest, ComparesTheBestWithTheUsersOwnConfigurationAndLabelsThe
 }
 
 TEST_F(BenchSessionTest, EndsAfterTheRunningTrialWhenInterruptedAndGoesOnWithTheLineItPrints) {
-  directory_.write_program("krigtune-bench", std::string("kill -INT $PPID\n") + kMeasure);
+  directory_.write_program("krigtune-bench", kill_us("INT") + kMeasure);
   const Said said = tune({"--fresh"});
   EXPECT_EQ(said.code, 130);
   EXPECT_EQ(column("status"), std::vector<std::string>{"ok"}) << "the running trial was finished and saved";
@@ -79,7 +84,7 @@ TEST_F(BenchSessionTest, EndsAfterTheRunningTrialWhenInterruptedAndGoesOnWithThe
 }
 
 TEST_F(BenchSessionTest, EndsTheRunningTrialWhenTerminatedAndAsksItAgain) {
-  directory_.write_program("krigtune-bench", "kill -TERM $PPID\nexec sleep 60\n");
+  directory_.write_program("krigtune-bench", kill_us("TERM") + "exec sleep 60\n");
   EXPECT_EQ(tune().code, 130);
   EXPECT_EQ(column("reason"), std::vector<std::string>{"interrupted"});
   directory_.write_program("krigtune-bench", kMeasure);

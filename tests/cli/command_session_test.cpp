@@ -124,7 +124,8 @@ TEST_F(CommandSessionTest, ExplainsCrashesWithTheLogAndTheCommand) {
   const Said said = tune();
   EXPECT_EQ(said.code, 1);
   expect_said(said, "krigtune: no trial is ok: 4 failed (crash)\n");
-  expect_said(said, "trial 0 (" + run_directory() + "/trials/0000_mb2/stderr.log), said:\nno such file: data.bin\n");
+  expect_said(said, "trial 0 (" + run_directory() +
+                        "/trials/0000_mb2/stderr.log), said:\nexit code 3\nno such file: data.bin\n");
   expect_said(said, "to try: run the command in " + run_directory() + "/trials/0000_mb2/cmd.txt by hand\n");
 }
 
@@ -142,7 +143,7 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
   const Said said = tune();
   EXPECT_EQ(said.code, 1);
   expect_said(said, "no trial is ok: 3 failed (bad_result), 1 failed (crash)\n");
-  expect_said(said, "said:\nonly once\n");
+  expect_said(said, "said:\nexit code 3\nonly once\n");
   expect_said(said, "to try: the program must write {\"speed\": NUMBER} to the file that it is given as {result}\n");
 }
 

@@ -4,6 +4,7 @@
 
 #include "krigtune/core/csv.h"
 #include "krigtune/core/files.h"
+#include "krigtune/tuner/run_directory.h"
 #include "report/report_fixtures.h"
 #include "runner/temporary_directory.h"
 
@@ -132,6 +133,75 @@ TEST(BenchCommand, MeasuresTheRecommendedConfigurationAsItsTrialWas) {
   EXPECT_EQ(read_workload(config["workload"], "written", "").model, session.workload->model);
 }
 
+Session command_session() {
+  return read_session(parse_json(R"({"space": {"lr": [1, 2], "momentum": {"min": 0, "max": 4, "when": "lr == 2"}},
+    "baseline": null, "objective": {"metric": "speed", "direction": "maximize"},
+    "runner": {"kind": "command", "argv": ["python3", "it's.py", "{config}", "--to={result}", "{dir}/{trial}", "{{x}"],
+               "env": {"OMP_NUM_THREADS": "4"}, "cwd": "/"}})",
+                                 "session"),
+                      "session", ".");
+}
+
+Recommendation recommended(int trial, Configuration configuration) {
+  Recommendation best = recommendation();
+  best.trial = trial;
+  best.configuration = std::move(configuration);
+  return best;
+}
+
+TEST(UserCommand, IsTheTrialsWithTheRecommendedConfiguration) {
+  const Session session = command_session();
+  const History none;
+  const RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
+  EXPECT_EQ(text_of("cmd_optimal.txt", run).value(),
+            "cd / && env OMP_NUM_THREADS=4 python3 'it'\\''s.py' '/runs/it'\\''s/config_optimal.json' "
+            "'--to=/runs/it'\\''s/result_optimal.json' '/runs/it'\\''s/3' '{x}'\n");
+  EXPECT_EQ(parse_json(text_of("config_optimal.json", run).value(), "written"), parse_json(R"({"lr": 1})", "expected"));
+  EXPECT_FALSE(text_of("ds_config_optimal.json", run)) << "there is no model";
+}
+
+TEST(UserCommand, IsNoneWhereTrialsAreRunByHandButTheConfigurationIsThere) {
+  Session session = command_session();
+  session.runner.kind = RunnerKind::kNone;
+  const History none;
+  const RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
+  EXPECT_FALSE(text_of("cmd_optimal.txt", run));
+  EXPECT_TRUE(text_of("config_optimal.json", run));
+}
+
+TEST(TrialsCsv, LeavesOutWhatDoesNotExistInAConfigurationAndAddsFurtherMetrics) {
+  const Session session = command_session();
+  Measured measured;
+  measured.metrics = {{"speed", 5.0}, {"loss", 0.25}};
+  const History history = {trial(0, {{"lr", std::int64_t{1}}}, OutOfMemory{}),
+                           trial(1, {{"lr", std::int64_t{2}}, {"momentum", std::int64_t{3}}}, measured)};
+  const CsvTable table = parse_csv(text_of("trials.csv", run_view(session, history, std::nullopt)).value(), "trials");
+  const auto cell = [&](std::size_t row, const char* name) {
+    return table.rows.at(row).at(static_cast<std::size_t>(table.column(name)));
+  };
+  EXPECT_EQ(cell(0, "momentum"), "");
+  EXPECT_EQ(cell(0, "metric_loss"), "");
+  EXPECT_EQ(cell(1, "momentum"), "3");
+  EXPECT_EQ(cell(1, "metric_loss"), "0.25");
+}
+
+TEST(DsConfig, WritesEveryKnobOfTheConfigurationWhereDeepSpeedReadsIt) {
+  const Session session = bench_session();
+  Recommendation best = recommendation();
+  best.configuration.set("stage3_prefetch_bucket_size", std::int64_t{1000});
+  best.configuration.set("offload_optimizer", "cpu");
+  best.configuration.set("offload_param", "none");
+  const auto written = [&] {
+    return parse_json(text_of("ds_config_optimal.json", run_view(session, {}, best)).value(), "written");
+  };
+  const Json zero = written()["zero_optimization"];
+  EXPECT_EQ(zero["stage3_prefetch_bucket_size"], 1000);
+  EXPECT_EQ(zero["offload_optimizer"], parse_json(R"({"device": "cpu", "pin_memory": true})", "expected"));
+  EXPECT_FALSE(zero.contains("offload_param"));
+  best.configuration.set("zero_stage", std::int64_t{2});
+  EXPECT_FALSE(written()["zero_optimization"].contains("stage3_prefetch_bucket_size")) << "it says nothing there";
+}
+
 TEST(ResultFiles, SayNothingOfABestBeforeATrialIsOk) {
   const Session session = bench_session();
   const TemporaryDirectory directory;
@@ -149,6 +219,30 @@ TEST(ResultFiles, OfASessionWithoutWorkloadHaveNoTrainingConfiguration) {
   RunView run = run_view(session, none, recommendation());
   run.directory = directory.path();
   EXPECT_EQ(write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json"}));
+}
+
+TEST(ResultFileWriter, WritesWhatOthersHaveClosedMeanwhile) {
+  const Session session = bench_session();
+  const MemoryFilter filter(session);
+  const Candidates candidates(session, filter);
+  const TemporaryDirectory directory;
+  Journal journal(journal_path(directory.path()), session.space, session.objective.field, true);
+  for (int number = 0; number < 2; ++number) {
+    Proposal proposal;
+    proposal.configuration = configuration(2, number + 1, false);
+    ASSERT_TRUE(journal.begin(proposal, 0, journal.trials().size()));
+  }
+  journal.end(0, measured_samples(100.0), 1.0, 0);
+  const History before = journal.trials();
+  journal.end(1, measured_samples(200.0), 1.0, 0);
+  const History none;
+  RunView run = run_view(session, none, std::nullopt);
+  run.directory = directory.path();
+  const auto best = ResultFileWriter(run, candidates).write(before);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->trial, 1);
+  EXPECT_EQ(parse_csv(read_text(directory / "trials.csv"), "trials").rows.size(), 2U);
+  EXPECT_EQ(load_json(directory / "best.json")["trial"], 1);
 }
 
 TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
