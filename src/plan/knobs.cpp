@@ -90,6 +90,29 @@ std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_mi
   return batch / sequences_per_micro_step;
 }
 
+// Beyond the first the plan's counts of bytes would leave 64 bits, beyond the second its list of operations (and the
+// time that lay_out takes, which grows with their square) would have no end.
+void check_extent(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs) {
+  constexpr double kMostElems = 1e17;
+  constexpr double kMostBlocks = 10'000;
+  const ModelSpec& model = workload.model;
+  const auto real = [](std::int64_t count) { return static_cast<double>(count); };
+  const double rows = real(knobs.micro_batch) * real(model.seq_len);
+  const double width =
+      32.0 * real(model.hidden) + 8.0 * real(model.ffn_hidden) + 8.0 * real(model.heads * model.seq_len);
+  const double elems = rows * (real(model.layers) * width + 8.0 * real(model.vocab)) +
+                       16.0 * (real(parameter_count(model)) + real(cluster.ranks()) * real(model.layers) * 256.0);
+  if (!(elems <= kMostElems)) {
+    throw UserError("the training step is too large to be planned: about " + fmt::format("{:.0e}", elems) + " numbers",
+                    "choose smaller sizes of the model, or a smaller micro_batch");
+  }
+  if (real(knobs.micro_steps) * real(model.layers) > kMostBlocks) {
+    throw UserError(fmt::format("the training step is too long to be planned: {} micro-steps of {} layers",
+                                knobs.micro_steps, model.layers),
+                    "choose a smaller train_batch_size, or a larger micro_batch");
+  }
+}
+
 }  // namespace
 
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
@@ -102,6 +125,7 @@ Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Con
   knobs.reduce_bucket_elems = bounded(configuration, kReduceBucket, 1, kMostElems);
   knobs.allgather_bucket_elems = bounded(configuration, kAllgatherBucket, 1, kMostElems);
   knobs.overlap_comm = configuration.boolean(kOverlap, std::get<bool>(default_of(kOverlap)));
+  check_extent(workload, cluster, knobs);
   return knobs;
 }
 

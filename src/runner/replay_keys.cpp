@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "krigtune/core/text.h"
 
 namespace krigtune {
@@ -33,7 +35,8 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-double rounded(double number) { return std::stod(fmt::format("{:.12g}", number)); }
+// Not stod, which throws where a number is subnormal.
+double rounded(double number) { return std::strtod(fmt::format("{:.12g}", number).c_str(), nullptr); }
 
 std::string spelling_of_field(const std::string& field) { return spelling(value_of_field(field)); }
 

@@ -28,7 +28,7 @@ Json column(const char* meaning) {
   return either(meaning, {not_empty(text("the column's name")),
                           block("a column whose numbers are in another unit",
                                 {{"column", not_empty(text("the column's name")), true},
-                                 {"times", with_default(number("what makes our unit of its numbers"), 1)}})});
+                                 {"times", with_default(above(number("what makes our unit of its numbers"), 0), 1)}})});
 }
 
 Json replay_block() {

@@ -94,7 +94,7 @@ bool keeps_constraints(const Space& space, const Configuration& point) {
   return !Space(fixed, space.facts(), space.constraints()).is_empty();
 }
 
-void set_default_baseline(Session& session) {
+void set_default_baseline(Session& session, const JsonObject& root) {
   Configuration point = filled_in(session.space, {});
   std::string reason;
   const Exclusion exclusion = session.space.complete(point);
@@ -102,9 +102,10 @@ void set_default_baseline(Session& session) {
     reason = to_string(exclusion);
   } else if (!keeps_constraints(session.space, point)) {
     reason = "a constraint does not hold";
-  } else if (session.usable_per_rank &&
-             build_plan(*session.workload, session.cluster, point).arena_bytes > session.usable_per_rank->count) {
-    reason = "it does not fit in memory";
+  } else if (session.usable_per_rank) {
+    const std::int64_t bytes =
+        at_key(root, "workload", [&] { return build_plan(*session.workload, session.cluster, point).arena_bytes; });
+    if (bytes > session.usable_per_rank->count) reason = "it does not fit in memory";
   }
   if (reason.empty()) {
     session.baseline = point;
@@ -126,7 +127,7 @@ void read_baseline(Session& session, JsonObject& root) {
     return;
   }
   if (json == nullptr) {
-    set_default_baseline(session);
+    set_default_baseline(session, root);
   } else {
     session.baseline = completed(session, JsonObject(*json, root.source(), root.pointer("baseline")));
   }

@@ -22,8 +22,10 @@ void check_local(JsonObject& object, const ClusterSpec& cluster) {
   if (cluster.nodes != 1) {
     object.fail("nodes", fmt::format("{} nodes are not supported", cluster.nodes), "a local cluster has 1");
   }
-  if (cluster.gpus_per_node < 1) {
-    object.fail("gpus_per_node", fmt::format("{} ranks cannot train", cluster.gpus_per_node), "write 1 or more");
+  constexpr std::int64_t kMostRanks = 1'000'000;  // so that products with them fit into 64 bits
+  if (cluster.gpus_per_node < 1 || cluster.gpus_per_node > kMostRanks) {
+    object.fail("gpus_per_node", fmt::format("{} ranks cannot train", cluster.gpus_per_node),
+                fmt::format("write 1 to {}", kMostRanks));
   }
   for (const char* key : {"interconnect", "network"}) {
     if (object.find(key) != nullptr) {

@@ -14,13 +14,15 @@ struct ExampleSession {
 /// Good sessions that have, between them, every block and every key. Tables are named by absolute paths.
 inline std::vector<ExampleSession> own_sessions() {
   const std::string table = KRIGTUNE_BAD_SESSIONS "/table.csv";
-  return {{"bench with everything", R"({
+  return {
+      {"bench with everything", R"json({
     "$schema": "session.schema.json",
     "workload": {"model": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 4, "ffn_hidden": 128, "vocab": 96,
                            "seq_len": 16, "gated_mlp": false, "tied_embeddings": true, "positions": "learned",
                            "norm": "layernorm"},
                  "precision": "fp32", "optimizer": "adamw", "train_batch_size": 16},
-    "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local", "emulate_network": {"latency_us": 30, "bytes_per_s": 3e9}},
+    "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local",
+                "emulate_network": {"latency_us": 30, "bytes_per_s": 3e9}},
     "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 8, "scale": "log2"},
               "reduce_bucket_size": {"min": 1e3, "max": 1e5, "scale": "log", "steps": 4},
               "overlap_comm": [true, false]},
@@ -31,51 +33,40 @@ inline std::vector<ExampleSession> own_sessions() {
     "budget": {"trials": 5, "hours": 1.5, "gpu_hours": null, "patience": 3},
     "grid": {"order": "session"},
     "memory": {"limit_gib": 1.5, "reserve_fraction": 0.05, "model": "krigtune"},
-})"},
-          {"bench, short", R"({
+})json"},
+      {"bench, short", R"json({
     "workload": {"model": {"preset": "gpt2-124m", "layers": 1, "seq_len": 8}},
     "space": {"zero_stage": [0, 3], "gradient_accumulation_steps": [1, 2], "micro_batch": [1, 2]},
-    "baseline": null, "memory": {"limit_gib": 16}})"},
-          {"emulated line", R"({
+    "baseline": null, "memory": {"limit_gib": 16}})json"},
+      {"emulated line", R"json({
     "workload": {"model": {"layers": 1, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 8}, "train_batch_size": 8},
-    "cluster": {"emulate_network": "ETH-25"}, "space": {"micro_batch": [1, 2, 4]}, "memory": {"limit_gib": 1}})"},
-          {"command with everything", R"({
+    "cluster": {"emulate_network": "eth-25"}, "space": {"micro_batch": [1, 2, 4]}, "memory": {"limit_gib": 1}})json"},
+      {"command with everything", R"json({
     "space": {"lr": {"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log"},
               "momentum": {"type": "real", "min": 0.5, "max": 0.99, "when": "optimizer == 'sgd'"},
               "optimizer": ["adam", "sgd"], "layers": {"min": 1, "max": 4},
               "width": {"min": 32, "max": 512, "scale": "log", "steps": 5, "when": "layers > 1"},
               "batch": {"values": [8, 16, 32], "scale": "log", "when": "layers >= 1 && !(layers == 4)"}},
-         "constraints" : [ "layers * width <= 1024 || batch % 16 == 0", "max(layers, 2) < 5" ],
-                         "baseline" : {"lr" : 0.001, "optimizer" : "adam"},
-                                      "objective" : {"metric" : "loss", "direction" : "minimize"},
-                                                    "runner"
-      : {
-        "kind" : "command",
-        "argv" : [ "/bin/true", "{config}", "{result}", "{dir}", "{trial}" ],
-        "cwd" : "/tmp",
-        "env" : {"OMP_NUM_THREADS" : "1", "N" : 2},
-        "timeout_s" : 60,
-        "grace_s" : 1,
-        "no_progress_s" : 30,
-        "oom_exit_codes" : [ 3, 137 ],
-        "oom_patterns" : [ "out of memory", "^OOM [0-9]+$" ]
-      },
-        "budget" : {
-    "trials" : 3
-  }
-})"},
-      {"replay with everything", R"({
+    "constraints": ["layers * width <= 1024 || batch % 16 == 0", "max(layers, 2) < 5"],
+    "baseline": {"lr": 0.001, "optimizer": "adam"},
+    "objective": {"metric": "loss", "direction": "minimize"},
+    "runner": {"kind": "command", "argv": ["/bin/true", "{config}", "{result}", "{dir}", "{trial}"], "cwd": "/tmp",
+               "env": {"OMP_NUM_THREADS": "1", "N": 2}, "timeout_s": 60, "grace_s": 1, "no_progress_s": 30,
+               "oom_exit_codes": [3, 137], "oom_patterns": ["out of memory", "^OOM [0-9]+$"]},
+    "budget": {"trials": 3}})json"},
+      {"replay with everything", R"json({
     "space": {"alpha": [1, 2, 3]}, "baseline": null,
     "objective": {"metric": "speed", "direction": "maximize"},
-    "runner": {"kind": "replay", "table": ")" + table +
-                                     R"(", "where": {"host": "one", "nodes": 1},
+    "runner": {"kind": "replay", "table": ")json" +
+                                     table + R"json(", "where": {"host": "one", "nodes": 1},
                "columns": {"alpha": {"column": "milli_a", "times": 0.001}}, "value": {"column": "speed", "times": 2},
-               "metrics": {"power": "watt"}, "status": "status", "reason": "why", "repeats": "median"}})"},
-      {"by hand", R"({"space": {"x": {"min": 0, "max": 100, "steps": 11}, "y": [0.5, 1, 2.5], "on": [true, false]},
+               "metrics": {"power": "watt"}, "status": "status", "reason": "why", "repeats": "median"}})json"},
+      {"by hand", R"json({
+    "space": {"x": {"min": 0, "max": 100, "steps": 11}, "y": [0.5, 1, 2.5], "on": [true, false]},
     "constraints": ["x + y < 90", "on || x > 10"], "runner": {"kind": "none"},
-    "objective": {"metric": "score", "direction": "maximize"}})"},
-      {"least", R"({"space": {"a": [1, 2]}})"},
-};
+    "objective": {"metric": "score", "direction": "maximize"}})json"},
+      {"least", R"json({"space": {"a": [1, 2]}})json"},
+  };
 }
 
 /// The blocks ```jsonc of a Markdown file that are whole sessions.

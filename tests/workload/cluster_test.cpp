@@ -64,7 +64,7 @@ TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
   EXPECT_EQ(user_error_of([] { cluster(R"({"nodes": 2})"); }),
             "s.json: /cluster/nodes: 2 nodes are not supported; a local cluster has 1");
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpus_per_node": 0})"); }),
-            "s.json: /cluster/gpus_per_node: 0 ranks cannot train; write 1 or more");
+            "s.json: /cluster/gpus_per_node: 0 ranks cannot train; write 1 to 1000000");
   EXPECT_EQ(
       user_error_of([] { cluster(R"({"network": "ib-hdr-200"})"); }),
       "s.json: /cluster/network: is not supported yet with gpu \"local\"; \"emulate_network\" imitates a network");
