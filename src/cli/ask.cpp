@@ -84,7 +84,7 @@ Command ask_command() {
   return {"ask",
           "DIR",
           "Proposes trials for you to run; krigtune tell closes them",
-          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON in any case:\n"
+          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON always:\n"
           "a line with \"schema_version\", then a line for each trial with \"trial\" (its number), \"configuration\",\n"
           "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known).\n"
           "Trial 0 is the session's baseline. The session's budget is not asked. Safe beside other processes\n"

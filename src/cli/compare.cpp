@@ -219,8 +219,8 @@ Command compare_command() {
           "SESSION",
           "Runs each strategy with the same budget and shows who finds the best how soon",
           "Every run ends at the budget or when the space is exhausted; the baseline, if any, is its trial 0.\n"
-          "Strategies without chance run once. Ctrl-C ends it; runs are not resumed. DIR gets comparison.csv and "
-          "comparison_summary.csv.",
+          "Strategies without chance run once. Ctrl-C ends it; runs are not resumed. DIR gets comparison.csv\n"
+          "and comparison_summary.csv.",
           declare,
           compare_strategies};
 }

@@ -188,8 +188,8 @@ Command tune_command() {
           "SESSION",
           "Finds the fastest configuration by running trials",
           "Trial 0 is the session's baseline; every result is shown relative to it. The same command again goes\n"
-          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too. Meanwhile\n"
-          "krigtune watch DIR shows it in another shell, and krigtune ask and tell work beside it. DIR gets\n"
+          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too.\n"
+          "Meanwhile krigtune watch DIR shows it in another shell, and ask and tell work beside it. DIR gets\n"
           "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.",
           declare,
           tune};

@@ -143,9 +143,9 @@ Command watch_command() {
   return {"watch",
           "DIR",
           "Shows a session as it goes, from another shell",
-          "On a terminal a panel that is rewritten in place, elsewhere a line for each trial that is closed from\n"
-          "now on. Ends when the budget of trials is spent, when no tune is at work and no trial waits to be\n"
-          "told, or with Ctrl-C. It only reads: any number may watch. --json prints the state once.",
+          "On a terminal a panel that is rewritten in place, elsewhere a line for each trial that is closed\n"
+          "from now on. Ends when the budget of trials is spent, when no tune is at work and no trial waits\n"
+          "to be told, or with Ctrl-C. It only reads: any number may watch. --json prints the state once.",
           declare,
           watch};
 }

@@ -47,7 +47,7 @@ void ResultFileWriter::trial_ended(const Trial& /*trial*/, const History& histor
 std::optional<Recommendation> ResultFileWriter::write(History history) const {
   const Session& session = run_.session;
   while (true) {
-    const std::optional<Recommendation> best = recommend(session, candidates_, history, run_.options.seed);
+    std::optional<Recommendation> best = recommend(session, candidates_, history, run_.options.seed);
     write_result_files({session, history, run_.name, run_.options, run_.directory, run_.bench, best});
     History now = journalled(run_.directory);
     if (closed(now) <= closed(history)) return best;

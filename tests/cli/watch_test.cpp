@@ -73,7 +73,7 @@ TEST_F(WatchTest, SaysALineForEachTrialThatIsClosedMeanwhileWhenPiped) {
   EXPECT_EQ(said.err, "ended: the budget of trials is spent\n");
 }
 
-TEST_F(WatchTest, RewritesItsPanelInPlaceOnATerminalAndOnlyWhenSomethingChanged) {
+TEST_F(WatchTest, RewritesItsPanelInPlaceOnATerminal) {
   const ScriptedClock clock({[&] { tell(0, "10"); }, [&] { tell(1, "15"); }, [&] { tell(2, "5"); }});
   const Said said = watch(clock, true);
   EXPECT_EQ(said.code, 0);
@@ -130,8 +130,10 @@ TEST_F(WatchTest, GoesOnAsLongAsATuneIsAtWork) {
   for (int trial = 0; trial < 3; ++trial) tell(trial, "1");
   auto claim = std::make_unique<TunerClaim>(journal_path(run_directory()));
   const ScriptedClock clock({[] {}, [] {}, [&] { claim.reset(); }});
-  EXPECT_EQ(watch(clock, false).code, 0);
+  const Said said = watch(clock, true);
+  EXPECT_EQ(said.code, 0);
   EXPECT_GE(clock.now_s(), 3.0);
+  EXPECT_EQ(said.out.find("A\r"), said.out.rfind("A\r")) << "rewritten once, when the tune ended: " << said.out;
 }
 
 TEST_F(WatchTest, EndsWithZeroOnCtrlC) {
