@@ -20,18 +20,18 @@ class Run {
  public:
   Run(const Session& session, const Candidates& candidates, const std::filesystem::path& directory,
       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
-      RunnerPool& runners)
+      std::unique_ptr<RunnerPool> runners)
       : session_(session),
         directory_(directory),
         clock_(clock),
         observer_(observer),
         stop_(stop),
-        runners_(runners),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
         strategy_(
             make_strategy(options.loop.strategy, session, candidates, {options.loop.seed, session.budget.trials})),
-        proposer_(session, candidates, *strategy_, clock, options.tries) {
+        proposer_(session, candidates, *strategy_, clock, options.tries),
+        runners_(std::move(runners)) {
     close_trials_of_the_dead();
   }
 
@@ -43,10 +43,10 @@ class Run {
       if (!reason) reason = reason_to_end();
       while (!reason && may_begin()) {
         if (begin_one()) continue;
-        if (runners_.running().empty()) reason = EndReason::kExhausted;
+        if (runners_->running().empty()) reason = EndReason::kExhausted;
         break;
       }
-      if (runners_.running().empty() && reason) break;
+      if (runners_->running().empty() && reason) break;
       wait_for_one();
     }
     RunResult result;
@@ -75,8 +75,8 @@ class Run {
 
   // What runs counts once it is closed: no more are begun than the budget has left for them.
   bool may_begin() const {
-    const int running = static_cast<int>(runners_.running().size());
-    return !stop_ && runners_.has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
+    const int running = static_cast<int>(runners_->running().size());
+    return !stop_ && runners_->has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
   }
 
   // False: nothing is left to ask.
@@ -90,14 +90,14 @@ class Run {
     }
     const Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
     observer_.trial_begins(trial, journal_.trials());
-    runners_.start(trial, make_trial_directory(trial));
+    runners_->start(trial, make_trial_directory(trial));
     return true;
   }
 
   void wait_for_one() {
-    const std::optional<FinishedTrial> finished = runners_.wait();
+    const std::optional<FinishedTrial> finished = runners_->wait();
     if (!finished) {
-      for (const Trial& trial : runners_.running()) observer_.waiting(trial);
+      for (const Trial& trial : runners_->running()) observer_.waiting(trial);
       return;
     }
     // Where somebody told the trial by hand, theirs is what counts.
@@ -120,11 +120,11 @@ class Run {
   const Clock& clock_;
   Observer& observer_;
   const std::atomic<bool>& stop_;
-  RunnerPool& runners_;
   TunerClaim claim_;
   Journal journal_;
   std::unique_ptr<Strategy> strategy_;
   Proposer proposer_;
+  std::unique_ptr<RunnerPool> runners_;  ///< the first to go: the claim lasts as long as anything runs
   int trials_now_ = 0;
   bool was_interrupted_ = false;
 };
@@ -177,10 +177,10 @@ RunResult run_session(const Session& session, const Candidates& candidates, cons
     return result;
   }
   // What the runners lack must show before anything is made.
-  RunnerPool runners(make_runner, options.jobs, candidates.filter(), clock);
+  auto runners = std::make_unique<RunnerPool>(make_runner, options.jobs, candidates.filter(), clock);
   make_writable_directory(directory);
   // The journal's claim first: it refuses a directory in which another tune is at work.
-  Run run(session, candidates, directory, options, clock, observer, stop, runners);
+  Run run(session, candidates, directory, options, clock, observer, stop, std::move(runners));
   write_atomically(session_path(directory), run_record(session, options.loop).dump(2) + "\n");
   return run.until_it_ends();
 }

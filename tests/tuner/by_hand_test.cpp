@@ -206,6 +206,17 @@ TEST_F(ByHand, DoesNotSpendTheBudgetBeforeItIsTold) {
   EXPECT_EQ(run(session_).trials_now, 1);  // five and the one that was told
 }
 
+TEST_F(ByHand, DoesNotSpendTheBudgetOfHours) {
+  session_.budget.hours = 1.0;
+  ask();
+  clock_.advance_s(10.0 * 3600.0);
+  tell(0, measured(session_, 1.0));
+  session_.runner.kind = RunnerKind::kReplay;
+  session_.budget.trials = 4;
+  write_atomically(session_path(directory()), run_record(session_, options_.loop).dump());
+  EXPECT_EQ(run(session_).reason, EndReason::kTrials);
+}
+
 TEST_F(ByHand, IsNotWhatRunSessionIsFor) {
   const std::string message = user_error_of([&] { run(session_); });
   EXPECT_NE(message.find("/runner: nobody runs the trials"), std::string::npos) << message;

@@ -12,7 +12,7 @@ constexpr const char* kWorkload = R"("workload": {"model": {"layers": 2, "hidden
     "seq_len": 16}, "precision": "fp32", "train_batch_size": 8})";
 constexpr const char* kCluster = R"("cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"})";
 
-Session read(const std::string& text) { return read_session(parse_json(text, "s.json"), "s.json", "/base"); }
+Session read(const std::string& text) { return read_session(parse_json(text, "s.json"), "s.json", "/"); }
 
 std::string error_of(const std::string& text) {
   return user_error_of([&] { read(text); });
