@@ -131,7 +131,6 @@ Range BoundExpressions::evaluate(int root, const Assignment& assignment, Residue
   const Node& node = nodes_[static_cast<std::size_t>(root)];
   switch (node.op) {
     case BoundOp::kConstant:
-      return node.extent;
     case BoundOp::kAbsent:
       return node.extent;
     case BoundOp::kVariable:

@@ -7,11 +7,13 @@
 namespace krigtune {
 namespace {
 
-// Nine parameters of ten values.
+std::string name_of(int i) { return std::string("p").append(std::to_string(i)); }
+
+// p0, p1, ... of ten values each.
 std::vector<Parameter> parameters_of(int count) {
   std::vector<Parameter> parameters;
   for (int i = 0; i < count; ++i) {
-    Parameter parameter{"p" + std::to_string(i), {}};
+    Parameter parameter{name_of(i), {}};
     for (std::int64_t value = 0; value < 10; ++value) parameter.values.emplace_back(value);
     parameters.push_back(parameter);
   }

@@ -39,24 +39,20 @@ class Lattice;
 /// The configurations that may be tried: the lattice of the parameters' values under the batch identity
 /// train_batch_size = micro_batch * dp * gradient_accumulation_steps, dp = ranks / (tensor_parallel *
 /// pipeline_parallel), the session's constraints, conditional parameters (absent where their "when" does not hold), one
-/// canonical representative for each meaning (a knob without effect has one value), and further restrictions. It
-/// answers count, iterate, sample and neighbours without ever listing the lattice: lattices of 10^9 points and more are
-/// counted and sampled in the time that their constraints take. It is no vector.
-///
+/// canonical representative for each meaning (a knob without effect has one value), and further restrictions. It is no
+/// vector: 10^9 points and more are counted and sampled in the time that their constraints take, never listed.
 /// A constraint that uses a parameter which does not exist in a configuration does not apply to it (Kleene: unknown).
 class Space {
  public:
   using Predicate = std::function<bool(const Configuration&)>;
 
-  /// Throws UserError for names in `constraints` or "when" that are neither parameters nor known, with the nearest
-  /// name, and for "when" that go in a circle.
+  /// Throws UserError for conditions that use unknown names (with the nearest one), mix kinds, or go in a circle.
   Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expression> constraints = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const JobFacts& facts() const { return facts_; }
   const std::vector<Expression>& constraints() const { return constraints_; }
-  /// False where a parameter is continuous: it then has no count and no list, and can be sampled only.
-  bool listable() const;
+  bool listable() const;  ///< false where a parameter is continuous: no count and no list then, only samples
   /// Whether it holds any configuration; of one that is not listable, whether sampling finds one.
   bool is_empty() const;
   /// Names in session order, then gradient_accumulation_steps where it is derived: the columns of every table.
@@ -67,9 +63,8 @@ class Space {
 
   /// Product of the parameters' value counts (continuous ones: 1); the largest integer where it is more.
   std::int64_t lattice_count() const;
-  std::int64_t count() const;  ///< configurations, each meaning once; likewise. It must be listable
-  /// Calls `visit` for each configuration once, in lattice order (the last parameter fastest), until it returns false.
-  /// It must be listable.
+  std::int64_t count() const;  ///< configurations, each meaning once; likewise. UserError where it is not listable
+  /// Calls `visit` for each configuration once, the last parameter fastest, until it returns false. Likewise listable.
   void for_each(const std::function<bool(const Configuration&)>& visit) const;
   /// How many lattice points each reason excludes (kNone: those that are configurations or mean the same as one).
   /// Each point by the first reason, in the order of Exclusion, constraints one by one.
@@ -77,15 +72,15 @@ class Space {
   /// Uniform over the configurations; real values uniform on their scale. Throws UserError when the space is empty.
   Configuration sample(Rng& rng) const;
   /// Configurations that differ by one step of one ordered parameter or by one category. A step goes to the next value
-  /// that makes another configuration; where gradient accumulation is a parameter too, it follows the micro-batch. A
-  /// continuous parameter moves by a tenth of its axis.
+  /// that makes another configuration, of a continuous one a tenth of its axis. Where gradient accumulation is a
+  /// parameter too, it follows the micro-batch; what a step makes exist has its first value, or the middle of its
+  /// range.
   std::vector<Configuration> neighbours(const Configuration& configuration) const;
   bool contains(const Configuration& configuration) const;
 
-  /// Derives gradient_accumulation_steps and replaces values without effect by the canonical ones.
-  /// Returns the reason where the point is none; `configuration` is then left as it was.
-  /// Values need not be of the lists (a baseline may lie outside); constraints and restrictions are not asked. What
-  /// does not exist there (its "when") is left out.
+  /// Derives gradient_accumulation_steps, replaces values without effect by the canonical ones, and drops what does not
+  /// exist ("when"). Returns the reason where the point is none; `configuration` is then left as it was. Values need
+  /// not be of the lists (a baseline may lie outside); constraints and restrictions are not asked.
   Exclusion complete(Configuration& configuration) const;
 
  private:
