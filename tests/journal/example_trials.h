@@ -18,7 +18,7 @@ inline Space example_space() {
   parameters[2] = {"workers", {number(2), number(4), number(6), number(8)}, Scale::kLinear, false};
   parameters[3] = {"overlap_comm", {Value(true), Value(false)}, Scale::kRank, false};
   parameters[4] = {"offload", {Value(std::string("none")), Value(std::string("cpu"))}, Scale::kRank, true};
-  parameters[5] = {"lr", {Value(0.125), Value(0.5), Value(2.5)}, Scale::kLog, false};
+  parameters[5] = {"lr", {}, Scale::kLog, false, RealRange{0.125, 2.5}};
   JobFacts facts;
   facts.well_known = false;
   return {parameters, facts};
@@ -53,7 +53,7 @@ inline std::vector<ExampleTrial> example_trials() {
   bare.configuration = example_configuration(2, 4, true);
   bare.strategy = "baseline";
   Proposal conditional = example_proposal(1, 2);
-  conditional.configuration = {{"zero_stage", std::int64_t{1}}, {"lr", 0.5}};
+  conditional.configuration = {{"zero_stage", std::int64_t{1}}, {"lr", 0.3}};
   conditional.asker = Asker::kHand;
   conditional.trials_without_gain = 3;
   const Measured full{{{"throughput", 100.0 / 3.0}, {"step_time_s", 0.1}, {"steps", 40.0}}, 1e-3 / 7.0, Bytes{1 << 20}};
