@@ -110,6 +110,22 @@ class Writer {
   std::size_t indent_ = 2;
 };
 
+// Comments of at most 120 columns.
+std::string names_as_comments(const std::string& before, const std::vector<std::string>& names) {
+  constexpr std::size_t kWidth = 120;
+  const std::string indent = "    // ";
+  std::string text;
+  std::string line = indent + before;
+  for (const std::string& name : names) {
+    if (line.size() + name.size() + 1 > kWidth) {
+      text += line + "\n";
+      line = indent + " ";
+    }
+    line += " " + name;
+  }
+  return text + line + "\n";
+}
+
 std::string space_text(const Json& space) {
   std::string text = "  \"space\": {\n";
   std::vector<std::string> others;
@@ -122,7 +138,7 @@ std::string space_text(const Json& space) {
     text +=
         fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name, parameter.default_range);
   }
-  return text + fmt::format("    // known as well, for runners other than bench: {}\n  }},\n", join(others, ", "));
+  return text + names_as_comments("known as well, to runners other than bench:", others) + "  },\n";
 }
 
 std::string session_text(int gpus) {

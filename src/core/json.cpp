@@ -60,10 +60,29 @@ std::string quoted(const Json& value) {
   return text.substr(0, end) + "...";
 }
 
-// The library's message without its "[json.exception...] parse error at line 1, column 2: " prefix.
+// What the library says, without its prefixes and without what it read last, which may be of any length and form.
 std::string short_reason(const std::string& message) {
-  const std::size_t colon = message.find(": ");
-  return colon == std::string::npos ? message : message.substr(colon + 2);
+  std::string reason = message;
+  for (const std::string_view prefix : {"] ", ": ", " - "}) {
+    const std::size_t at = reason.find(prefix);
+    if (at != std::string::npos) reason = reason.substr(at + prefix.size());
+  }
+  const std::size_t last_read = reason.find("; last read: '");
+  if (last_read == std::string::npos) return reason;
+  const std::size_t rest = reason.rfind("'; expected ");
+  return reason.substr(0, last_read) + (rest == std::string::npos ? "" : reason.substr(rest + 1));
+}
+
+std::string mend_of(std::string_view text, std::size_t byte, const std::string& message) {
+  const auto says = [&](std::string_view words) { return message.find(words) != std::string::npos; };
+  const std::size_t comment = text.substr(0, byte + 1).rfind("/*");
+  if (comment != std::string_view::npos && comment + 2 >= byte) return "write comments with //";
+  if (says("UTF-8")) return "save the file as UTF-8";
+  if (says("unexpected string literal; expected '")) return "put a comma before it";
+  if (says("object key")) return "write names in double quotes, and values after a colon";
+  if (says("unexpected end of input")) return "close what is open";
+  if (says("; expected end of input")) return "keep one { ... } in the file";
+  return "mend the syntax there";
 }
 
 /// Follows the parser and refuses what it would take: keys that stand twice, of which it keeps the last, and nesting
@@ -93,6 +112,15 @@ class Watch {
     return true;
   }
 
+  /// Of what is being parsed.
+  std::string pointer() const {
+    std::string pointer;
+    for (const Level& level : levels_) {
+      pointer += "/" + (level.is_array ? std::to_string(level.items) : level.last_key);
+    }
+    return pointer;
+  }
+
  private:
   struct Level {
     bool is_array = false;
@@ -117,11 +145,7 @@ class Watch {
     Level& level = levels_.back();
     level.last_key = name;
     if (level.keys.insert(name).second) return;
-    std::string pointer;
-    for (const Level& above : levels_) {
-      pointer += "/" + (above.is_array ? std::to_string(above.items) : above.last_key);
-    }
-    throw UserError(fmt::format("{}: {}: the key stands twice in one object", source_, pointer), "keep one of them");
+    throw UserError(fmt::format("{}: {}: the key stands twice in one object", source_, pointer()), "keep one of them");
   }
 
   const std::string& source_;
@@ -143,9 +167,10 @@ Json parse_json(std::string_view text, const std::string& source) {
   } catch (const Json::parse_error& error) {
     throw UserError(
         fmt::format("{}: not JSON at {}: {}", source, position_text(plain, error.byte), short_reason(error.what())),
-        "mend the syntax there");
-  } catch (const Json::out_of_range& error) {
-    throw UserError(fmt::format("{}: {}", source, short_reason(error.what())), "write a number that a double can hold");
+        mend_of(plain, error.byte, error.what()));
+  } catch (const Json::out_of_range&) {
+    throw UserError(fmt::format("{}: {}: the number is beyond all bounds", source, watch.pointer()),
+                    "write one that a double can hold");
   }
 }
 
@@ -171,8 +196,14 @@ const Json* JsonObject::find(const std::string& key) {
 
 const Json& JsonObject::require(const std::string& key) {
   const Json* found = find(key);
-  if (found == nullptr) fail(key, "is missing", "add it");
-  return *found;
+  if (found != nullptr) return *found;
+  // A misspelt key is better news than a missing one.
+  for (const auto& item : value_.items()) {
+    const bool is_known = std::find(known_.begin(), known_.end(), item.key()) != known_.end();
+    if (!is_known && nearest_name(item.key(), {key}) == key)
+      fail(item.key(), "unknown key", suggestion(item.key(), {key}));
+  }
+  fail(key, "is missing", "add it");
 }
 
 double JsonObject::number(const std::string& key, double fallback) { return optional_number(key).value_or(fallback); }
@@ -193,7 +224,8 @@ std::optional<std::int64_t> JsonObject::optional_integer(const std::string& key)
   if (!value) return std::nullopt;
   const Json& json = value_.at(key);
   if (json.is_number_integer() && std::abs(*value) < 9e18) return json.get<std::int64_t>();  // with all its digits
-  if (*value != std::trunc(*value) || std::abs(*value) > 9e18) {
+  if (std::abs(*value) > 9e18) fail(key, fmt::format("{} is too large", quoted(json)), "write one below 9e18");
+  if (*value != std::trunc(*value)) {
     fail(key, fmt::format("a whole number was expected, not {}", quoted(json)), "write one without a fraction");
   }
   return static_cast<std::int64_t>(*value);

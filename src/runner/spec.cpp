@@ -34,7 +34,7 @@ RunnerSpec read_runner(const Json& json, const std::string& source, const std::s
     block.finish();
     return spec;
   }
-  block.fail("kind", fmt::format("'{}' is no runner", kind), "the known ones are " + join(known, ", "));
+  block.fail("kind", fmt::format("'{}' is no runner", kind), suggestion(kind, known));
 }
 
 Json to_json(const RunnerSpec& spec) {

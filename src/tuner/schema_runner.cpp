@@ -10,12 +10,12 @@ Json seconds(const char* meaning, double fallback) {
   return with_default(above(number(meaning), 0), json_number(fallback));
 }
 
-Json kind_is(const char* kind) { return {{"const", kind}}; }
+Json kind_is(const char* kind) { return {{"description", "who runs it"}, {"const", kind}}; }
 
 Json bench_block() {
   const BenchSpec defaults;
   return block("krigtune-bench, one process a trial",
-               {{"kind", Json{{"enum", {"bench"}}}},
+               {{"kind", word("who runs it: bench, replay, command or none", {"bench"})},
                 {"warmup_s",
                  with_default(at_least(number("seconds before the measurement"), 0), json_number(defaults.warmup_s))},
                 {"measure_s", seconds("seconds of measurement", defaults.measure_s)},
@@ -33,7 +33,7 @@ Json column(const char* meaning) {
 
 Json replay_block() {
   return block(
-      "a measured table answers",
+      "A measured table answers",
       {{"kind", kind_is("replay"), true},
        {"table", not_empty(text("a CSV file, relative to the session")), true},
        {"where", map("picks rows: column, value", Json{{"type", {"number", "string", "boolean"}}})},
@@ -49,7 +49,7 @@ Json replay_block() {
 Json command_block() {
   const CommandSpec defaults;
   return block(
-      "a program of yours, one process a trial",
+      "A program of yours, one process a trial",
       {{"kind", kind_is("command"), true},
        {"argv", not_empty(list("program and arguments with {config}, {result}, {dir}, {trial}; no shell", text(""))),
         true},
@@ -65,7 +65,7 @@ Json command_block() {
 }
 
 Json none_block() {
-  return block("nobody: trials are run by hand, with krigtune ask and tell", {{"kind", kind_is("none"), true}});
+  return block("Nobody: trials are run by hand, with krigtune ask and tell", {{"kind", kind_is("none"), true}});
 }
 
 Json when_kind(const char* kind, Json then) {

@@ -30,7 +30,7 @@ Json network() {
   return either(
       "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth",
       {word("a known network (upper and lower case are alike)", network_names()),
-       block("a network by its numbers", {{"latency_us", at_least(number("microseconds a collective"), 0), true},
+       block("A network by its numbers", {{"latency_us", at_least(number("microseconds a collective"), 0), true},
                                           {"bytes_per_s", above(number("bytes a second"), 0), true}})});
 }
 
@@ -47,7 +47,7 @@ Json workload_block() {
 Json cluster_block() {
   const ClusterSpec defaults;
   const Json fields =
-      block("the machines",
+      block("The machines",
             {{"nodes", with_default(size("machines"), defaults.nodes)},
              {"gpus_per_node",
               with_default(size("ranks of one machine; with gpu \"local\": CPU ranks"), defaults.gpus_per_node)},

@@ -67,7 +67,7 @@ void prepare_replay(Session& session, const JsonObject& root) {
     root.fail("space/" + parameter.name, "a table has no row for every real number", "list the table's values");
   }
   refuse_empty_space(session.space, root);
-  set_table(session);
+  at_key(root, "runner/table", [&] { set_table(session); });
   if (session.space.is_empty()) {
     root.fail(
         "runner/table",

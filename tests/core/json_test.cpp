@@ -49,15 +49,33 @@ TEST(ParseJson, RefusesWhatIsNestedTooDeepToWalk) {
 TEST(ParseJson, SaysWhereTheSyntaxBreaks) {
   EXPECT_EQ(user_error_of([] {
               parse_json("{\n  \"a\": 1,\n  \"b\" 2\n}", "s.json");
-            }).rfind("s.json: not JSON at line 3, column 7: syntax error", 0),
+            }).rfind("s.json: not JSON at line 3, column 7: unexpected number literal", 0),
             0U);
   for (const char* text : {"", "{", "[1 2]", "[,]", "{,}", "[1,,]", "[1,,2]", "{\"a\": }", "{} x", "\"\\", "/"}) {
     EXPECT_NE(user_error_of([&] { parse_json(text, "s.json"); }), "no error") << text;
   }
 }
 
+TEST(ParseJson, SaysHowToMendWhatIsOftenWrong) {
+  const auto line = [](const char* text) { return user_error_of([&] { parse_json(text, "s.json"); }); };
+  EXPECT_EQ(line("{\"a\": 1\n\"b\": 2}"),
+            "s.json: not JSON at line 2, column 3: unexpected string literal; expected '}'; put a comma before it");
+  EXPECT_EQ(line("{a: 1}"),
+            "s.json: not JSON at line 1, column 2: invalid literal; expected string literal; write names in double "
+            "quotes, and values after a colon");
+  EXPECT_EQ(line("/* no */ {}"), "s.json: not JSON at line 1, column 1: invalid literal; write comments with //");
+  EXPECT_EQ(line("[1, 2"),
+            "s.json: not JSON at line 1, column 6: unexpected end of input; expected ']'; close what is open");
+  EXPECT_EQ(
+      line("{} {}"),
+      "s.json: not JSON at line 1, column 4: unexpected '{'; expected end of input; keep one { ... } in the file");
+  EXPECT_NE(line("[\"\xff\"]").find("; save the file as UTF-8"), std::string::npos) << line("[\"\xff\"]");
+  EXPECT_EQ(line("  // nothing\n"), "s.json: /: there is nothing in it; write { ... }");
+}
+
 TEST(ParseJson, RefusesANumberThatNoDoubleHolds) {
-  EXPECT_NE(user_error_of([] { parse_json(R"({"a": 1e999})", "s.json"); }), "no error");
+  EXPECT_EQ(user_error_of([] { parse_json(R"({"a": [0, {"b": 1e999}]})", "s.json"); }),
+            "s.json: /a/1/b: the number is beyond all bounds; write one that a double can hold");
 }
 
 TEST(JsonNumber, IsAnIntegerWhereItIsOne) {
@@ -101,6 +119,7 @@ TEST_F(Object, NamesSourcePointerAndMendInItsErrors) {
   EXPECT_EQ(user_error_of([&] { object_.texts("inner"); }),
             "s.json: /top/inner: a list of strings was expected; write [\"...\", ...]");
   EXPECT_EQ(user_error_of([&] { object_.require("absent"); }), "s.json: /top/absent: is missing; add it");
+  EXPECT_EQ(user_error_of([&] { object_.require("hole"); }), "s.json: /top/whole: unknown key; did you mean 'hole'?");
   EXPECT_EQ(user_error_of([&] { object_.object("texts"); }),
             "s.json: /top/texts: an object was expected, not array; write { ... }");
   EXPECT_EQ(user_error_of([&] {
@@ -125,7 +144,7 @@ TEST(JsonObject, RefusesKeysThatNobodyAskedForWithTheNearestName) {
 
 TEST(LoadJson, NamesTheFile) {
   EXPECT_EQ(user_error_of([] { load_json("/nowhere/s.json"); }),
-            "cannot read '/nowhere/s.json'; check the path and its permissions");
+            "cannot read '/nowhere/s.json': No such file or directory; check the path");
 }
 
 TEST_F(Object, QuotesLongValuesInPart) {

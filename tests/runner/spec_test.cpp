@@ -55,7 +55,7 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
 
 TEST(RunnerSpec, AnUnknownKindSaysWhichAreKnown) {
   EXPECT_EQ(error_of(R"({"kind": "slurm"})"),
-            "s.json: /runner/kind: 'slurm' is no runner; the known ones are bench, replay, command, none");
+            "s.json: /runner/kind: 'slurm' is no runner; known: bench, replay, command, none");
 }
 
 TEST(RunnerSpec, WrongInputNamesItsPlace) {
