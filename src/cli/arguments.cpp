@@ -84,11 +84,12 @@ std::string only_operand(const Command& command, const po::variables_map& values
 po::value_semantic* value_named(const char* name) { return po::value<std::string>()->value_name(name); }
 
 po::value_semantic* typed_value_named(const char* name) {
-  return (new TypedOnlyValue<std::string>)->value_name(name);  // the options take it over, as they do po::value's
+  // The options take it over, as they do po::value's.
+  return std::make_unique<TypedOnlyValue<std::string>>().release()->value_name(name);
 }
 
 po::value_semantic* repeated_value_named(const char* name) {
-  return (new TypedOnlyValue<std::vector<std::string>>)->value_name(name)->composing();
+  return std::make_unique<TypedOnlyValue<std::vector<std::string>>>().release()->value_name(name)->composing();
 }
 
 std::optional<std::string> variable_of(const po::option_description& option) {

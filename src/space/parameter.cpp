@@ -68,6 +68,17 @@ Parameter read_parameter(const std::string& name, const Json& json, const std::s
   return parameter;
 }
 
+// Of its range: {"min", "max"} says all, where a thousand values would say it, too.
+bool is_every_integer(const Parameter& parameter) {
+  if (parameter.scale != Scale::kLinear || parameter.categorical) return false;
+  const auto* first = std::get_if<std::int64_t>(&parameter.values.front());
+  for (std::size_t i = 0; first != nullptr && i < parameter.values.size(); ++i) {
+    const auto* value = std::get_if<std::int64_t>(&parameter.values[i]);
+    if (value == nullptr || *value - *first != static_cast<std::int64_t>(i)) return false;
+  }
+  return first != nullptr;
+}
+
 }  // namespace
 
 int Parameter::index_of(const Value& value) const {
@@ -91,6 +102,8 @@ Json to_json(const Parameter& parameter) {
   Json json = Json::object();
   if (parameter.range) {
     json = {{"type", "real"}, {"min", json_number(parameter.range->min)}, {"max", json_number(parameter.range->max)}};
+  } else if (is_every_integer(parameter)) {
+    json = {{"min", to_json(parameter.values.front())}, {"max", to_json(parameter.values.back())}};
   } else {
     json["values"] = Json::array();
     for (const Value& value : parameter.values) json["values"].push_back(to_json(value));
@@ -98,7 +111,7 @@ Json to_json(const Parameter& parameter) {
   const bool has_scale = !parameter.categorical && parameter.scale != Scale::kRank;
   if (has_scale) json["scale"] = parameter.scale == Scale::kLog ? "log" : "linear";
   if (parameter.when) json["when"] = parameter.when->text();
-  return json.size() == 1 && !parameter.range ? json["values"] : json;
+  return json.size() == 1 ? json["values"] : json;
 }
 
 }  // namespace krigtune

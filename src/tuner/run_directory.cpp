@@ -103,9 +103,13 @@ Json run_record(const Session& session, const LoopOptions& options) {
 
 void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
   if (!std::filesystem::exists(session_path(directory))) return;
-  const Json before = comparable(load_record(directory));
-  // Through text, so that numbers compare as they are written.
-  const Json now = comparable(parse_json(run_record(session, options).dump(), "session"));
+  // Both as this version writes them, through text: the same session may have been written otherwise by an older one.
+  const auto as_written = [](const Session& any, const LoopOptions& with) {
+    return comparable(parse_json(run_record(any, with).dump(), "session"));
+  };
+  const RunRecord begun = load_run(directory);
+  const Json before = as_written(begun.session, begun.options);
+  const Json now = as_written(session, options);
   std::vector<std::string> differences;
   add_differences(before, now, "", differences);
   if (differences.empty()) return;
