@@ -25,8 +25,11 @@ Json load_record(const std::filesystem::path& directory) {
   return load_json(file);
 }
 
-// Without what may change from one command to the next.
+// Without what may change from one command to the next; parameters as this version writes them.
 Json comparable(Json record) {
+  for (const Parameter& parameter : read_parameters(record.at("space"), "session.json", "/space")) {
+    record["space"][parameter.name] = to_json(parameter);
+  }
   record.erase("schema_version");
   record.erase("krigtune_version");
   record.erase("budget");
@@ -103,13 +106,9 @@ Json run_record(const Session& session, const LoopOptions& options) {
 
 void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
   if (!std::filesystem::exists(session_path(directory))) return;
-  // Both as this version writes them, through text: the same session may have been written otherwise by an older one.
-  const auto as_written = [](const Session& any, const LoopOptions& with) {
-    return comparable(parse_json(run_record(any, with).dump(), "session"));
-  };
-  const RunRecord begun = load_run(directory);
-  const Json before = as_written(begun.session, begun.options);
-  const Json now = as_written(session, options);
+  const Json before = comparable(load_record(directory));
+  // Through text, so that numbers compare as they are written.
+  const Json now = comparable(parse_json(run_record(session, options).dump(), "session"));
   std::vector<std::string> differences;
   add_differences(before, now, "", differences);
   if (differences.empty()) return;
