@@ -33,7 +33,8 @@ std::size_t LatticeCount::Hash::operator()(const Residue& residue) const {
   return hash;
 }
 
-LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count) : rules_(rules) {
+LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count)
+    : rules_(rules), rule_count_(rule_count) {
   make_steps(rule_count);
   memory_.by_depth.resize(steps_.size() + 1);
   Assignment assignment(rules_.expressions.domains().size());
@@ -42,6 +43,21 @@ LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count) : 
     if (!may_hold(rule, assignment, residue, false)) return;
   }
   total_ = below(0, assignment, &memory_);
+  by_rejection_ = is_rejection_cheaper();
+}
+
+// A point drawn from the whole lattice costs a look at each rule, and is rejected so often as the counts say; a descent
+// costs a look at each value of each parameter. Both are exact.
+bool LatticeCount::is_rejection_cheaper() const {
+  if (total_ <= 0) return false;
+  Count points = 1;
+  Count values = 0;
+  for (const Step& step : steps_) {
+    const auto count = static_cast<Count>(rules_.expressions.domains()[step.variable].values.size());
+    points *= count;
+    if (!step.free) values += count;
+  }
+  return points / total_ < values;
 }
 
 void LatticeCount::make_steps(std::size_t rule_count) {
@@ -155,6 +171,25 @@ void LatticeCount::bind(std::size_t variable, std::size_t digit, Assignment& ass
 
 Assignment LatticeCount::draw(Rng& rng) const {
   assert(total_ > 0);
+  return by_rejection_ ? draw_by_rejection(rng) : draw_by_descent(rng);
+}
+
+Assignment LatticeCount::draw_by_rejection(Rng& rng) const {
+  Assignment assignment(rules_.expressions.domains().size());
+  Residue none;
+  for (bool meets_rules = false; !meets_rules;) {
+    for (const Step& step : steps_) {
+      bind(step.variable, rng.below(rules_.expressions.domains()[step.variable].values.size()), assignment);
+    }
+    meets_rules = true;
+    for (std::size_t rule = 0; rule < rule_count_ && meets_rules; ++rule) {
+      meets_rules = may_hold(rule, assignment, none, false);
+    }
+  }
+  return assignment;
+}
+
+Assignment LatticeCount::draw_by_descent(Rng& rng) const {
   constexpr Count kExact = 9223372036854775808.0L;  // 2^63
   Count left = total_ <= kExact ? static_cast<Count>(rng.below(static_cast<std::uint64_t>(total_)))
                                 : static_cast<Count>(rng.uniform()) * total_;

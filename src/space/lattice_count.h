@@ -42,6 +42,9 @@ class LatticeCount {
   };
 
   void make_steps(std::size_t rule_count);
+  bool is_rejection_cheaper() const;
+  Assignment draw_by_rejection(Rng& rng) const;
+  Assignment draw_by_descent(Rng& rng) const;
   std::size_t next_variable(const std::vector<std::vector<std::size_t>>& read, const std::vector<bool>& bound) const;
   double frontier(const std::vector<std::vector<std::size_t>>& read, const std::vector<bool>& bound) const;
   bool may_hold(std::size_t rule, const Assignment& assignment, Residue& residue, bool is_open) const;
@@ -50,10 +53,12 @@ class LatticeCount {
   void bind(std::size_t variable, std::size_t digit, Assignment& assignment) const;
 
   const LatticeRules& rules_;
+  std::size_t rule_count_;
   std::vector<std::size_t> standing_;  ///< rules that read no listed parameter
   std::vector<Step> steps_;
   Memory memory_;
   Count total_ = 0;
+  bool by_rejection_ = false;
 };
 
 }  // namespace krigtune
