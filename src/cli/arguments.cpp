@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <memory>
 
 #include "command.h"
 #include "krigtune/core/error.h"
@@ -83,13 +84,17 @@ std::string only_operand(const Command& command, const po::variables_map& values
 
 po::value_semantic* value_named(const char* name) { return po::value<std::string>()->value_name(name); }
 
+// The options take over what these return, as they do po::value's.
 po::value_semantic* typed_value_named(const char* name) {
-  // The options take it over, as they do po::value's.
-  return std::make_unique<TypedOnlyValue<std::string>>().release()->value_name(name);
+  auto value = std::make_unique<TypedOnlyValue<std::string>>();
+  value->value_name(name);
+  return value.release();
 }
 
 po::value_semantic* repeated_value_named(const char* name) {
-  return std::make_unique<TypedOnlyValue<std::vector<std::string>>>().release()->value_name(name)->composing();
+  auto value = std::make_unique<TypedOnlyValue<std::vector<std::string>>>();
+  value->value_name(name)->composing();
+  return value.release();
 }
 
 std::optional<std::string> variable_of(const po::option_description& option) {

@@ -37,13 +37,13 @@ Json word(const std::string& meaning, const std::vector<std::string>& names) {
   return {{"description", meaning}, {"enum", names}};
 }
 
-Json list(const std::string& meaning, Json item) { return with(of_type("array", meaning), "items", item); }
+Json list(const std::string& meaning, const Json& item) { return with(of_type("array", meaning), "items", item); }
 
-Json map(const std::string& meaning, Json value) {
+Json map(const std::string& meaning, const Json& value) {
   return with(of_type("object", meaning), "additionalProperties", value);
 }
 
-Json either(const std::string& meaning, std::vector<Json> shapes) {
+Json either(const std::string& meaning, const std::vector<Json>& shapes) {
   return {{"description", meaning}, {"anyOf", Json(shapes)}};
 }
 

@@ -12,10 +12,10 @@ Json number(const std::string& meaning);
 Json integer(const std::string& meaning);
 Json boolean(const std::string& meaning);
 Json word(const std::string& meaning, const std::vector<std::string>& names);
-Json list(const std::string& meaning, Json item);
-Json map(const std::string& meaning, Json value);  ///< any key
+Json list(const std::string& meaning, const Json& item);
+Json map(const std::string& meaning, const Json& value);  ///< any key
 /// Any of several shapes.
-Json either(const std::string& meaning, std::vector<Json> shapes);
+Json either(const std::string& meaning, const std::vector<Json>& shapes);
 
 Json with_default(Json schema, const Json& value);
 Json at_least(Json schema, const Json& smallest);
