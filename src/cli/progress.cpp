@@ -75,7 +75,7 @@ std::string Progress::running_text() const {
 
 void Progress::remember_summary(const History& history) {
   summary_.clear();
-  if (const auto left_s = seconds_left(session_, history, jobs_)) summary_ = "ETA " + duration_text(*left_s);
+  if (const auto left_s = seconds_left(session_, history, jobs_)) summary_ = "ETA " + seconds_text(*left_s);
   if (const std::optional<double> best = best_value(session_.objective, history)) {
     summary_ += fmt::format("  best {} {}{}", value_text(session_, *best),
                             gain_text_of(session_.objective, *best, history), short_emulated_note(session_));

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/core/text.h"
+#include "krigtune/core/units.h"
 #include "krigtune/report/labels.h"
 
 namespace krigtune {
@@ -83,6 +85,10 @@ std::string last_line_of(const Trial& trial) {
   const std::size_t before = text.rfind('\n', end);
   const std::size_t begin = before == std::string::npos ? 0 : before + 1;
   return text.substr(begin, end - begin + 1);
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
 }
 
 std::string closed_trial_text(const Session& session, const Trial& trial, const History& history) {

@@ -32,6 +32,9 @@ std::optional<double> seconds_left(const Session& session, const History& histor
 /// What a failed trial said at last: one line. Empty: it did not fail, said nothing, or was ended by the user.
 std::string last_line_of(const Trial& trial);
 
+/// Whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
+std::string seconds_text(double seconds);
+
 /// "trial 3/30 ok      #2 zero_stage=3 micro_batch=4  190.1 samples/s  1.34x  best 1.34x": of a closed trial,
 /// `history` as it was then.
 std::string closed_trial_text(const Session& session, const Trial& trial, const History& history);

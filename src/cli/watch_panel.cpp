@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "krigtune/report/labels.h"
 #include "log.h"
@@ -21,11 +20,6 @@ std::optional<double> running_s(const Watched& watched, const Trial& trial) {
   const std::optional<std::int64_t> began_us = unix_us_of(trial.started_at);
   if (!began_us) return std::nullopt;
   return static_cast<double>(std::max<std::int64_t>(watched.now_us - *began_us, 0)) / 1e6;
-}
-
-// Whole seconds: the text of a running trial changes once a second.
-std::string seconds_text(double seconds) {
-  return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
 }
 
 std::string title(const Watched& watched) {
