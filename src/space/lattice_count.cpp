@@ -33,8 +33,7 @@ std::size_t LatticeCount::Hash::operator()(const Residue& residue) const {
   return hash;
 }
 
-LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count)
-    : rules_(rules), rule_count_(rule_count) {
+LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count) : rules_(rules), rule_count_(rule_count) {
   make_steps(rule_count);
   memory_.by_depth.resize(steps_.size() + 1);
   Assignment assignment(rules_.expressions.domains().size());
