@@ -11,11 +11,15 @@
 #include <cassert>
 #include <cmath>
 
+#include "krigtune/core/error.h"
+
 namespace krigtune {
 namespace {
 
 // Memory for about a gigabyte of residues; what lies beyond is counted anew each time.
 constexpr std::size_t kMostRemembered = 4'000'000;
+// A few seconds. Who ties two parameters of a million values together by x + y < 90 would wait for days.
+constexpr std::size_t kMostVisits = 20'000'000;
 
 bool reads(const std::vector<std::size_t>& variables, std::size_t variable) {
   return std::binary_search(variables.begin(), variables.end(), variable);
@@ -131,6 +135,10 @@ bool LatticeCount::may_hold(std::size_t rule, const Assignment& assignment, Resi
 }
 
 LatticeCount::Count LatticeCount::below(std::size_t depth, Assignment& assignment, Memory* grow) const {
+  if (grow != nullptr && ++grow->visits > kMostVisits) {
+    throw UserError("the conditions tie too many values together to be counted",
+                    "give the ranges that they use fewer \"steps\"");
+  }
   Residue residue;
   if (depth > 0) {
     for (const std::size_t rule : steps_[depth - 1].decided) {

@@ -14,7 +14,8 @@ class LatticeCount {
   /// Exact up to 2^63 at least, then to the precision of the type.
   using Count = long double;
 
-  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it.
+  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it. Throws UserError where the rules
+  /// tie so many values together that counting would take minutes.
   LatticeCount(const LatticeRules& rules, std::size_t rule_count);
 
   Count total() const { return total_; }
@@ -31,6 +32,7 @@ class LatticeCount {
   struct Memory {
     std::vector<Memo> by_depth;
     std::size_t size = 0;
+    std::size_t visits = 0;
   };
 
   /// A parameter to bind, and the rules that then have something to say.

@@ -88,7 +88,7 @@ void read_space(Session& session, JsonObject& root) {
 }
 
 void refuse_empty_space(const Space& space, const JsonObject& root) {
-  if (!space.is_empty()) return;
+  if (!at_key(root, "space", [&] { return space.is_empty(); })) return;
   const std::vector<ExclusionCount> reasons = space.listable() ? reasons_of(space) : std::vector<ExclusionCount>{};
   std::vector<std::string> texts;
   for (const ExclusionCount& reason : reasons) texts.push_back(reason_text(reason));

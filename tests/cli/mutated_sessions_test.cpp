@@ -127,7 +127,7 @@ class Mutator {
                                               Json::object(),
                                               Json::array({1, 1}),
                                               Json::array({1, 2, 1000000}),
-                                              Json({{"min", 1}, {"max", 1000000}}),
+                                              Json({{"min", 1}, {"max", 50000}}),
                                               Json({{"min", 0}, {"max", 1e15}}),
                                               Json({{"type", "real"}, {"min", 0}, {"max", 1}}),
                                               Json("a < b"),
