@@ -205,8 +205,9 @@ Assignment LatticeCount::draw_by_descent(Rng& rng) const {
     const std::size_t variable = steps_[depth].variable;
     const std::size_t values = rules_.expressions.domains()[variable].values.size();
     if (steps_[depth].free) {  // all values have as many points below
-      const Count rest = std::fmod(left, below(depth + 1, assignment, nullptr));
-      const Count digit = (left - rest) / below(depth + 1, assignment, nullptr);
+      const Count each = below(depth + 1, assignment, nullptr);
+      const Count rest = std::fmod(left, each);
+      const Count digit = (left - rest) / each;
       bind(variable, std::min(values - 1, static_cast<std::size_t>(digit)), assignment);
       left = rest;
       continue;

@@ -27,8 +27,10 @@ Json load_record(const std::filesystem::path& directory) {
 
 // Without what may change from one command to the next; parameters as this version writes them.
 Json comparable(Json record) {
-  for (const Parameter& parameter : read_parameters(record.at("space"), "session.json", "/space")) {
-    record["space"][parameter.name] = to_json(parameter);
+  if (record.contains("space")) {
+    for (const Parameter& parameter : read_parameters(record["space"], "session.json", "/space")) {
+      record["space"][parameter.name] = to_json(parameter);
+    }
   }
   record.erase("schema_version");
   record.erase("krigtune_version");

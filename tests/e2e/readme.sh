@@ -1,5 +1,17 @@
 # Sourced by the tests that run the README's examples.
 
+fail() { echo "FAILED: $*" >&2; cat out err >&2; exit 1; }
+
+# enter_workshop KRIGTUNE: an empty directory, removed at the end, in which the examples find the program by its name.
+enter_workshop() {
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  cd "$work"
+  mkdir bin
+  ln -s "$1" bin/krigtune
+  PATH=$work/bin:$PATH
+}
+
 # example README NAME: the code block that stands below <!-- example: NAME -->.
 example() {
   awk -v mark="<!-- example: $2 -->" '

@@ -3,14 +3,7 @@
 # The README's shell loop with ask and tell, as it stands there.
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-fail() { echo "FAILED: $*" >&2; cat out err >&2; exit 1; }
-
-mkdir bin
-ln -s "$1" bin/krigtune
-PATH=$work/bin:$PATH
+enter_workshop "$1"
 for name in sort.json sort.sh; do take_example "$2/README.md" $name; done
 
 sh -e sort.sh >out 2>err || fail "the example ends with $?"

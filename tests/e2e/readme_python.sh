@@ -3,14 +3,7 @@
 # The README's program of one's own, as it stands there: ten lines of Python, its session, the commands.
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-fail() { echo "FAILED: $*" >&2; cat out err >&2; exit 1; }
-
-mkdir bin
-ln -s "$1" bin/krigtune
-PATH=$work/bin:$PATH
+enter_workshop "$1"
 for name in own.py own.json own.sh; do take_example "$2/README.md" $name; done
 [ "$(wc -l <own.py)" -le 10 ] || { echo "FAILED: own.py has more than ten lines" >&2; exit 1; }
 

@@ -6,6 +6,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/runner/replay.h"
 #include "runner/event_clock.h"
+#include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
 
 namespace krigtune {
@@ -47,12 +48,6 @@ class Bench : public ::testing::Test {
     Json document = Json::parse(kGoodResult);
     document[field] = value;
     return document.dump();
-  }
-
-  Failed expect_failed(const Outcome& outcome, FailureReason reason) {
-    const auto* failed = std::get_if<Failed>(&outcome);
-    EXPECT_TRUE(failed != nullptr && failed->reason == reason) << status_text(outcome) << " " << reason_text(outcome);
-    return failed == nullptr ? Failed{} : *failed;
   }
 
   TemporaryDirectory dir_;

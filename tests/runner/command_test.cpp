@@ -7,6 +7,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "runner/event_clock.h"
+#include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
 
 namespace krigtune {
@@ -29,12 +30,6 @@ class Command : public ::testing::Test {
     return make_command_runner(job_, clock)->run({{"zero_stage", 1.0}, {"lr", 0.5}, {"flag", true}}, trial_dir());
   }
   Outcome run(const std::string& script) { return run(script, still_); }
-
-  Failed expect_failed(const Outcome& outcome, FailureReason reason) {
-    const auto* failed = std::get_if<Failed>(&outcome);
-    EXPECT_TRUE(failed != nullptr && failed->reason == reason) << status_text(outcome) << " " << reason_text(outcome);
-    return failed == nullptr ? Failed{} : *failed;
-  }
 
   TemporaryDirectory dir_;
   ManualClock still_;

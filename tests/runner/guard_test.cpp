@@ -14,7 +14,21 @@ namespace {
 
 using std::filesystem::exists;
 
-using Guard = Process;
+class Guard : public Process {
+ protected:
+  // Runs the script by a process that is killed once the file `there` stands.
+  void kill_parent_of(const std::string& script) {
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      run_process(shell(script), still_);
+      ::_exit(0);
+    }
+    const SystemClock clock;
+    while (!exists(dir_ / "there")) clock.sleep_until_s(clock.now_s() + 0.01);
+    ::kill(parent, SIGKILL);
+    ::waitpid(parent, nullptr, 0);
+  }
+};
 
 // Tells whether all processes that have the pipe open for writing are gone, without looking at process ids.
 class WriterWatch {
@@ -76,29 +90,13 @@ TEST_F(Guard, AProgramThatEndsLeavesNobodyBehind) {
 
 TEST_F(Guard, IsKilledWhenItsParentIs) {
   const WriterWatch watch(dir_ / "pipe");
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    run_process(shell("exec 3> \"$1/pipe\"; : > \"$1/there\"; exec sleep 600"), still_);
-    ::_exit(0);
-  }
-  const SystemClock clock;
-  while (!exists(dir_ / "there")) clock.sleep_until_s(clock.now_s() + 0.01);
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
+  kill_parent_of("exec 3> \"$1/pipe\"; : > \"$1/there\"; exec sleep 600");
   EXPECT_TRUE(watch.all_gone());
 }
 
 TEST_F(Guard, NobodyOutlivesAKilledParent) {
   const WriterWatch watch(dir_ / "pipe");
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    run_process(shell(std::string(kFamily) + "sleep 600"), still_);
-    ::_exit(0);
-  }
-  const SystemClock clock;
-  while (!exists(dir_ / "there")) clock.sleep_until_s(clock.now_s() + 0.01);
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
+  kill_parent_of(std::string(kFamily) + "sleep 600");
   EXPECT_TRUE(watch.all_gone());
 }
 

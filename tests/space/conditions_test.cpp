@@ -9,12 +9,6 @@
 namespace krigtune {
 namespace {
 
-Space constrained(const std::string& json, const std::vector<std::string>& constraints, JobFacts facts = {}) {
-  std::vector<Expression> parsed;
-  for (const std::string& constraint : constraints) parsed.push_back(Expression::parse(constraint));
-  return {read_parameters(parse_json(json, "test"), "test", "/space"), std::move(facts), parsed};
-}
-
 std::vector<std::string> texts_of(const Space& space) {
   std::vector<std::string> texts;
   for (const Configuration& c : all_of(space)) texts.push_back(c.text());

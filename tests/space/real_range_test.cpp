@@ -11,12 +11,6 @@
 namespace krigtune {
 namespace {
 
-Space constrained(const std::string& json, const std::vector<std::string>& constraints, JobFacts facts = {}) {
-  std::vector<Expression> parsed;
-  for (const std::string& constraint : constraints) parsed.push_back(Expression::parse(constraint));
-  return {read_parameters(parse_json(json, "test"), "test", "/space"), std::move(facts), parsed};
-}
-
 double number(const Configuration& c, const char* name) { return as_number(*c.find(name)); }
 
 // The largest distance of the draws' distribution from the uniform one on [0, 1] (Kolmogorov, Smirnov).

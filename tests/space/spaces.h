@@ -7,9 +7,13 @@
 
 namespace krigtune {
 
-inline Space space_from(const std::string& json, const JobFacts& facts = {}) {
-  return {read_parameters(parse_json(json, "test"), "test", "/space"), facts};
+inline Space constrained(const std::string& json, const std::vector<std::string>& constraints, JobFacts facts = {}) {
+  std::vector<Expression> parsed;
+  for (const std::string& constraint : constraints) parsed.push_back(Expression::parse(constraint));
+  return {read_parameters(parse_json(json, "test"), "test", "/space"), std::move(facts), parsed};
 }
+
+inline Space space_from(const std::string& json, const JobFacts& facts = {}) { return constrained(json, {}, facts); }
 
 /// The space of a small session on two ranks: 480 points of the lattice.
 inline Space quickstart_space(std::int64_t parameter_count = 5'000'000) {
