@@ -14,8 +14,8 @@ class LatticeCount {
   /// Exact up to 2^63 at least, then to the precision of the type.
   using Count = long double;
 
-  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it. Throws UserError where the rules
-  /// tie so many values together that counting would take minutes.
+  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it. Throws UserError where the
+  /// rules tie so many values together that counting would take minutes.
   LatticeCount(const LatticeRules& rules, std::size_t rule_count);
 
   Count total() const { return total_; }
