@@ -20,7 +20,6 @@ constexpr double kPriorLogit = 2.0;
 constexpr double kPlannedLogit = 3.0;
 constexpr double kLogitPerLogMemory = 11.0;
 constexpr double kCannotRunLogit = -10.0;
-constexpr Eigen::Index kBlock = 4096;  // points predicted at a time: bounds the memory of large spaces
 
 // Failing is mostly a matter of direction (more of this, less of that): a trend says so after two failures.
 SuccessOptions success_options() {
@@ -50,7 +49,6 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       candidates_(candidates),
       history_(history),
       scale_(objective, history),
-      gp_(make_kernel(KernelKind::kMatern52)),
       success_(make_kernel(KernelKind::kMatern52), success_options()) {
   read_outcomes();
   fit_success();
@@ -104,18 +102,15 @@ void TrialModel::fit_success() {
 Eigen::VectorXd TrialModel::probability(const Points& points, const std::vector<std::optional<Bytes>>& memory) const {
   Eigen::VectorXd prior(points.size());
   for (Eigen::Index i = 0; i < prior.size(); ++i) prior(i) = prior_logit(memory[static_cast<std::size_t>(i)]);
-  Eigen::VectorXd result(points.size());
-  for (Eigen::Index first = 0; first < points.size(); first += kBlock) {
-    const Eigen::Index count = std::min(kBlock, points.size() - first);
-    result.segment(first, count) = success_.probability(points.slice(first, count), prior.segment(first, count));
-  }
-  return result;
+  return success_.probability(points, prior);
 }
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
-  const auto length = make_kernel(KernelKind::kMatern52)
-                          ->parameter_count(measured_points_.ordered.cols(), measured_points_.categories.cols()) +
-                      1;
+  const auto length = static_cast<Eigen::Index>(
+      make_kernel(KernelKind::kMatern52)
+          ->hyperparameters(measured_points_.ordered.cols(), measured_points_.categories.cols())
+          .size() +
+      1);
   for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
     const std::vector<double>& stored = trial->proposal.hyperparameters;
     if (!counts(*trial) || static_cast<Eigen::Index>(stored.size()) != length) continue;
@@ -134,7 +129,7 @@ void TrialModel::fit(Rng& rng) {
     values(row) = scale_.to_latent(value);
     variances(row) = scale_.latent_variance(value, std::get<Measured>(*trial.outcome).value_sem);
   }
-  gp_.fit(measured_points_, values, variances, rng, last_fit());
+  surrogate_.fit({measured_points_, values, variances}, rng, last_fit());
   incumbent_ = predict_measured().mean.maxCoeff();
 }
 
@@ -143,22 +138,11 @@ void TrialModel::believe_pending() {
   for (const Trial& trial : history_) {
     if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
   }
-  if (!pending.empty()) gp_.believe(candidates_.encode(pending));
-}
-
-Prediction TrialModel::predict(const Points& points) const {
-  Prediction result{Eigen::VectorXd(points.size()), Eigen::VectorXd(points.size())};
-  for (Eigen::Index first = 0; first < points.size(); first += kBlock) {
-    const Eigen::Index count = std::min(kBlock, points.size() - first);
-    const Prediction block = gp_.predict(points.slice(first, count));
-    result.mean.segment(first, count) = block.mean;
-    result.variance.segment(first, count) = block.variance;
-  }
-  return result;
+  if (!pending.empty()) surrogate_.believe(candidates_.encode(pending));
 }
 
 std::vector<double> TrialModel::hyperparameters() const {
-  const Eigen::VectorXd& fitted = gp_.hyperparameters();
+  const Eigen::VectorXd& fitted = surrogate_.theta();
   return {fitted.begin(), fitted.end()};
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "krigtune/surrogate/gaussian_process.h"
 #include "krigtune/surrogate/success_model.h"
+#include "krigtune/surrogate/surrogate.h"
 #include "objective_scale.h"
 
 namespace krigtune {
@@ -26,9 +26,9 @@ class TrialModel {
   void fit(Rng& rng);
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
-  Prediction predict(const Points& points) const;
+  Prediction predict(const Points& points) const { return surrogate_.predict(points); }
   /// Latent values of the ok trials' configurations without noise, in the order of measured().
-  Prediction predict_measured() const { return gp_.predict(measured_points_); }
+  Prediction predict_measured() const { return surrogate_.predict(measured_points_); }
   /// The largest posterior mean among the ok trials, before believing.
   double incumbent() const { return incumbent_; }
   std::vector<double> hyperparameters() const;
@@ -52,7 +52,7 @@ class TrialModel {
   std::optional<double> memory_wall_;  ///< bytes; see trial_model.cpp
   bool wall_is_sharp_ = false;         ///< nothing larger has run
   double incumbent_ = 0.0;
-  GaussianProcess gp_;
+  Surrogate surrogate_;
   SuccessModel success_;
 };
 

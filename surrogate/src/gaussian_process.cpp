@@ -1,11 +1,15 @@
-// Gaussian-process regression by Cholesky (Rasmussen & Williams 2006, algorithm 2.1) on standardised outputs.
+// Gaussian-process regression by Cholesky (Rasmussen & Williams 2006, algorithm 2.1). The mean function's coefficients
+// beta ~ Normal(b, B), integrated out, are one more covariance of rank p (section 2.7):
 //
-//   K_y = K + diag(known variance) + noise^2 I = L L^T,   alpha = K_y^-1 y
-//   mean(x*)     = k*^T alpha
-//   variance(x*) = k(x*, x*) - |L^-1 k*|^2      of the noise-free function
+//   C(x, y)      = k(x, y) + h(x)^T B h(y)
+//   C_y          = C(X, X) + diag(noise) = L L^T,   w = L^-1 (y - H b)
+//   V            = L^-1 C(X, x*)
+//   mean(x*)     = h(x*)^T b + V^T w
+//   variance(x*) = C(x*, x*) - |V|^2        of the noise-free function
+//   beta | y     ~ Normal(b + G^T w, B - G^T G),   G = L^-1 H B
 //
-// Believing a pending point at its own posterior mean leaves alpha as it is (the new entry is 0: kriging believer,
-// Ginsbourger, Le Riche & Carraro 2010), so only L grows.
+// Believing a pending point at its own posterior mean makes the new entry of w zero (kriging believer, Ginsbourger, Le
+// Riche & Carraro 2010), so only L grows; a draw of what it will measure makes that entry standard normal.
 #include "krigtune/surrogate/gaussian_process.h"
 
 #include <algorithm>
@@ -15,8 +19,7 @@
 #include <utility>
 
 #include "cholesky.h"
-#include "hyperparameter_fit.h"
-#include "krigtune/core/error.h"
+#include "merged_observations.h"
 
 namespace krigtune {
 namespace {
@@ -25,147 +28,171 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
+constexpr double kLogTwoPi = 1.8378770664093454836;
 // Candidates scored at once: n x 1024 doubles stay in the cache for the n of tuning sessions.
 constexpr Index kBlock = 1024;
 
-/// y = mean + scale * standardised.
-struct Standardisation {
-  double mean = 0.0;
-  double scale = 1.0;
-};
-
-/// Sample stddev as scale; 1 where there is none: a single value, or values equal to within rounding.
-Standardisation standardise(const VectorXd& values) {
-  Standardisation result{values.mean(), 1.0};
-  if (values.size() < 2) return result;
-  const double stddev =
-      (values.array() - result.mean).matrix().stableNorm() / std::sqrt(static_cast<double>(values.size() - 1));
-  if (stddev > 1e-12 * values.cwiseAbs().maxCoeff()) result.scale = stddev;
-  return result;
-}
-
-void check(const LogNormalPrior& prior, const char* name) {
-  if (!std::isfinite(prior.log_median)) throw UserError(std::string(name) + ": the prior's median must be finite");
-  if (!(prior.log_stddev > 0.0 && std::isfinite(prior.log_stddev)))
-    throw UserError(std::string(name) + ": the prior's stddev must be positive");
+void extend(VectorXd& vector, const VectorXd& more) {
+  const Index before = vector.size();
+  vector.conservativeResize(before + more.size());
+  vector.tail(more.size()) = more;
 }
 
 }  // namespace
 
-void GpOptions::validate() const {
-  check(lengthscale, "lengthscale");
-  check(signal_stddev, "signal_stddev");
-  check(noise_stddev, "noise_stddev");
-  if (random_starts < 0) throw UserError("random_starts must not be negative");
+GaussianProcess::GaussianProcess(std::shared_ptr<const Kernel> kernel, Mean mean)
+    : kernel_(std::move(kernel)), mean_(std::move(mean)) {}
+
+VectorXd GaussianProcess::kernel_theta() const { return theta_.head(theta_.size() - 1); }
+
+double GaussianProcess::noise_stddev() const { return std::exp(theta_[theta_.size() - 1]); }
+
+VectorXd GaussianProcess::prior_mean(const Points& points) const { return mean_.basis(points) * mean_.centre(); }
+
+VectorXd GaussianProcess::prior_variance(const Points& points) const {
+  return kernel_->diagonal(points, kernel_theta()) +
+         (mean_.basis(points) * mean_.stddev().asDiagonal()).rowwise().squaredNorm();
 }
 
-struct GaussianProcess::State {
-  std::unique_ptr<Kernel> kernel;
-  GpOptions options;
-  Points points;  ///< observed, then believed
-  Standardisation output;
-  VectorXd known_variance;  ///< n, standardised
-  VectorXd theta;
-  MatrixXd lower;  ///< L of all points
-  VectorXd alpha;  ///< of the observed points; the believed ones' entries are 0
-  double jitter = 0.0;
-
-  VectorXd kernel_theta() const { return theta.head(theta.size() - 1); }
-  /// Takes the data and returns the standardised outputs.
-  VectorXd observe(const Points& observed, const VectorXd& values, const VectorXd& variance);
-  void factorise(const VectorXd& outputs);
-};
-
-VectorXd GaussianProcess::State::observe(const Points& observed, const VectorXd& values, const VectorXd& variance) {
-  assert(observed.size() >= 1 && values.size() == observed.size());
-  assert(variance.size() == 0 || variance.size() == values.size());
-  assert(values.allFinite() && observed.ordered.allFinite());
-  points = observed;
-  output = standardise(values);
-  known_variance = VectorXd::Zero(values.size());
-  if (variance.size() > 0) known_variance = variance / output.scale / output.scale;
-  return (values.array() - output.mean) / output.scale;
+MatrixXd GaussianProcess::prior_covariance(const Points& x, const Points& y) const {
+  MatrixXd covariance = kernel_->gram(x, y, kernel_theta());
+  if (mean_.centre().size() > 0)
+    covariance.noalias() += mean_.basis(x) * mean_.stddev().cwiseAbs2().asDiagonal() * mean_.basis(y).transpose();
+  return covariance;
 }
 
-void GaussianProcess::State::factorise(const VectorXd& outputs) {
-  auto factor = cholesky_with_jitter(noisy_covariance(*kernel, points, known_variance, theta));
+void GaussianProcess::condition(const Observations& observations, const VectorXd& theta) {
+  observations.validate();
+  theta_ = theta;
+  const MergedObservations merged(observations);
+  const double noise = noise_stddev();
+  const MergedObservations::Values values = merged.at(noise * noise);
+  points_ = merged.points();
+  values_ = values.mean;
+  noise_ = values.variance;
+  MatrixXd covariance = prior_covariance(points_, points_);
+  covariance.diagonal() += noise_;
+  auto factor = cholesky_with_jitter(covariance);
   if (!factor) throw std::domain_error("the covariance of the observations is not positive definite");
-  lower = std::move(factor->lower);
-  jitter = factor->jitter;
-  const auto triangle = std::as_const(lower).triangularView<Eigen::Lower>();
-  alpha = triangle.transpose().solve(triangle.solve(outputs));
+  lower_ = std::move(factor->lower);
+  jitter_ = factor->jitter;
+  noise_.array() += jitter_;
+  whitened_ = lower_.triangularView<Eigen::Lower>().solve(values_ - prior_mean(points_));
 }
 
-GaussianProcess::GaussianProcess(std::unique_ptr<Kernel> kernel, GpOptions options)
-    : state_(std::make_unique<State>()) {
-  options.validate();
-  state_->kernel = std::move(kernel);
-  state_->options = options;
+/// Rows at the end, with `noise` as their noise; `whitened_` is left to the caller.
+void GaussianProcess::add_rows(const Points& points, const VectorXd& noise) {
+  const MatrixXd cross = prior_covariance(points_, points);
+  MatrixXd block = prior_covariance(points, points);
+  block.diagonal() += noise;
+  auto extended = extend_cholesky(lower_, cross, block);
+  if (!extended) throw std::domain_error("the covariance of the added points is not positive definite");
+  lower_ = std::move(*extended);
+  points_.append(points);
+  extend(noise_, noise);
 }
 
-GaussianProcess::~GaussianProcess() = default;
-GaussianProcess::GaussianProcess(GaussianProcess&&) noexcept = default;
-GaussianProcess& GaussianProcess::operator=(GaussianProcess&&) noexcept = default;
-
-FitReport GaussianProcess::fit(const Points& points, const VectorXd& values, const VectorXd& known_variance, Rng& rng,
-                               const std::optional<VectorXd>& start) {
-  State& state = *state_;
-  const VectorXd outputs = state.observe(points, values, known_variance);
-  const HyperparameterPosterior posterior(*state.kernel, state.options, state.points, outputs, state.known_variance);
-  FittedHyperparameters fitted = fit_hyperparameters(posterior, state.options.random_starts, rng, start);
-  state.theta = std::move(fitted.theta);
-  state.factorise(outputs);
-  fitted.report.jitter = state.jitter;
-  return fitted.report;
-}
-
-void GaussianProcess::condition(const Points& points, const VectorXd& values, const VectorXd& known_variance,
-                                const VectorXd& hyperparameters) {
-  State& state = *state_;
-  const VectorXd outputs = state.observe(points, values, known_variance);
-  state.theta = hyperparameters;
-  assert(state.theta.size() == state.kernel->parameter_count(points.ordered.cols(), points.categories.cols()) + 1);
-  state.factorise(outputs);
+void GaussianProcess::append(const Observations& more) {
+  if (more.size() == 0) return;
+  more.validate();
+  assert(observed() > 0 && observed() == points_.size());
+  VectorXd noise = VectorXd::Constant(more.size(), noise_stddev() * noise_stddev() + jitter_);
+  if (more.variance.size() > 0) noise += more.variance;
+  const Index before = observed();
+  add_rows(more.points, noise);
+  extend(values_, more.values);
+  const VectorXd residual =
+      more.values - prior_mean(more.points) - lower_.bottomLeftCorner(more.size(), before) * whitened_;
+  extend(whitened_, lower_.bottomRightCorner(more.size(), more.size()).triangularView<Eigen::Lower>().solve(residual));
 }
 
 void GaussianProcess::believe(const Points& pending) {
-  State& state = *state_;
-  assert(state.alpha.size() > 0);
   if (pending.size() == 0) return;
-  const MatrixXd cross = state.kernel->gram(state.points, pending, state.kernel_theta());
-  MatrixXd block = noisy_covariance(*state.kernel, pending, VectorXd::Zero(pending.size()), state.theta);
-  block.diagonal().array() += state.jitter;
-  auto extended = extend_cholesky(state.lower, cross, block);
-  if (!extended) throw std::domain_error("the covariance of the pending points is not positive definite");
-  state.lower = std::move(*extended);
-  state.points.append(pending);
+  assert(observed() > 0);
+  add_rows(pending, VectorXd::Constant(pending.size(), noise_stddev() * noise_stddev() + jitter_));
+  extend(whitened_, VectorXd::Zero(pending.size()));
+}
+
+void GaussianProcess::forget_believed() {
+  const Index kept = observed();
+  if (points_.size() == kept) return;
+  points_ = points_.slice(0, kept);
+  noise_.conservativeResize(kept);
+  whitened_.conservativeResize(kept);
+  lower_ = lower_.topLeftCorner(kept, kept).eval();
 }
 
 Prediction GaussianProcess::predict(const Points& points) const {
-  const State& state = *state_;
-  assert(state.alpha.size() > 0);
-  const VectorXd theta = state.kernel_theta();
-  const double scale = state.output.scale;
+  assert(observed() > 0);
   Prediction prediction{VectorXd(points.size()), VectorXd(points.size())};
   for (Index first = 0; first < points.size(); first += kBlock) {
     const Index count = std::min(kBlock, points.size() - first);
     const Points block = points.slice(first, count);
-    MatrixXd cross = state.kernel->gram(state.points, block, theta);
-    prediction.mean.segment(first, count).noalias() = cross.topRows(state.alpha.size()).transpose() * state.alpha;
-    state.lower.triangularView<Eigen::Lower>().solveInPlace(cross);
-    prediction.variance.segment(first, count) =
-        state.kernel->diagonal(block, theta) - cross.colwise().squaredNorm().transpose();
+    MatrixXd v = prior_covariance(points_, block);
+    lower_.triangularView<Eigen::Lower>().solveInPlace(v);
+    prediction.mean.segment(first, count) = prior_mean(block) + v.transpose() * whitened_;
+    prediction.variance.segment(first, count) = prior_variance(block) - v.colwise().squaredNorm().transpose();
   }
-  prediction.mean = (state.output.mean + scale * prediction.mean.array()).matrix();
   // Rounding may leave a variance of -1e-16 at an observed point.
-  prediction.variance = (scale * scale) * prediction.variance.cwiseMax(0.0);
+  prediction.variance = prediction.variance.cwiseMax(0.0);
   return prediction;
 }
 
-const VectorXd& GaussianProcess::hyperparameters() const { return state_->theta; }
+PredictionGradient GaussianProcess::predict_with_gradient(const Points& point) const {
+  assert(observed() > 0 && point.size() == 1);
+  const auto triangle = lower_.triangularView<Eigen::Lower>();
+  const VectorXd theta = kernel_theta();
+  const VectorXd v = triangle.solve(prior_covariance(points_, point)).col(0);
+  const VectorXd mean_weights = triangle.transpose().solve(whitened_);
+  const VectorXd variance_weights = triangle.transpose().solve(v);
+  PredictionGradient result;
+  result.mean = prior_mean(point)[0] + v.dot(whitened_);
+  result.variance = std::max(prior_variance(point)[0] - v.squaredNorm(), 0.0);
+  result.mean_gradient = kernel_->input_gradient(point, points_, theta, mean_weights);
+  // d k(z, z) / dz is twice the derivative by one argument.
+  result.variance_gradient = 2.0 * kernel_->input_gradient(point, point, theta, VectorXd::Ones(1)) -
+                             2.0 * kernel_->input_gradient(point, points_, theta, variance_weights);
+  return result;
+}
 
-double GaussianProcess::noise_stddev() const {
-  return state_->output.scale * std::exp(state_->theta[state_->theta.size() - 1]);
+MatrixXd GaussianProcess::posterior_covariance(const Points& points) const {
+  const MatrixXd v = lower_.triangularView<Eigen::Lower>().solve(prior_covariance(points_, points));
+  MatrixXd covariance = prior_covariance(points, points);
+  covariance.noalias() -= v.transpose() * v;
+  return covariance;
+}
+
+/// Rasmussen & Williams 2006, eq. 5.12.
+LeaveOneOut GaussianProcess::leave_one_out() const {
+  const Index n = observed();
+  const auto triangle = lower_.topLeftCorner(n, n).triangularView<Eigen::Lower>();
+  const VectorXd precision = triangle.solve(MatrixXd::Identity(n, n)).colwise().squaredNorm().transpose();
+  const VectorXd alpha = triangle.transpose().solve(whitened_.head(n));
+  return {values_ - alpha.cwiseQuotient(precision), precision.cwiseInverse()};
+}
+
+Coefficients GaussianProcess::coefficients() const {
+  const MatrixXd scaled = mean_.basis(points_) * mean_.stddev().cwiseAbs2().asDiagonal();
+  const MatrixXd g = lower_.triangularView<Eigen::Lower>().solve(scaled);
+  MatrixXd covariance = mean_.stddev().cwiseAbs2().asDiagonal();
+  covariance.noalias() -= g.transpose() * g;
+  return {mean_.centre() + g.transpose() * whitened_, covariance};
+}
+
+double GaussianProcess::log_marginal_likelihood() const {
+  const Index n = observed();
+  return -0.5 * whitened_.head(n).squaredNorm() - lower_.diagonal().head(n).array().log().sum() -
+         0.5 * static_cast<double>(n) * kLogTwoPi;
+}
+
+double LeaveOneOut::coverage(const VectorXd& values, double level) const {
+  // Inside the central interval of probability `level` is erf(|z| / sqrt 2) <= level.
+  const Eigen::ArrayXd z = (values - mean).array().abs() / variance.array().sqrt();
+  return z.unaryExpr([level](double x) { return std::erf(x / std::sqrt(2.0)) <= level ? 1.0 : 0.0; }).mean();
+}
+
+double LeaveOneOut::log_density(const VectorXd& values) const {
+  return -0.5 * ((values - mean).array().square() / variance.array() + variance.array().log() + kLogTwoPi).sum();
 }
 
 }  // namespace krigtune

@@ -1,20 +1,17 @@
 #pragma once
 #include <Eigen/Core>
 
-#include "krigtune/core/rng.h"
-#include "krigtune/surrogate/gaussian_process.h"
+#include "krigtune/surrogate/hyperparameters.h"
+#include "merged_observations.h"
 
 namespace krigtune {
 
-/// log p(y | X, theta) + log p(theta) as a function of the hyperparameters theta = [the kernel's log_theta, log noise
-/// stddev]. Borrows everything that it is made of.
+/// log p(y | X, theta) + log p(theta) as a function of theta = [the kernel's, log noise stddev]. Borrows `structure`.
 class HyperparameterPosterior {
  public:
-  /// `outputs`, `known_variance`: n, standardised.
-  HyperparameterPosterior(const Kernel& kernel, const GpOptions& options, const Points& points,
-                          const Eigen::VectorXd& outputs, const Eigen::VectorXd& known_variance);
+  HyperparameterPosterior(const GpStructure& structure, const Observations& observations);
 
-  Eigen::Index size() const;
+  Eigen::Index size() const { return static_cast<Eigen::Index>(roles_.size()) + 1; }
   /// Writes the gradient if there is one to write to. NaN where the covariance cannot be factorised.
   double log_density(const Eigen::VectorXd& theta, Eigen::VectorXd* gradient) const;
   double log_marginal_likelihood(const Eigen::VectorXd& theta, Eigen::VectorXd* gradient) const;
@@ -25,20 +22,21 @@ class HyperparameterPosterior {
   Eigen::VectorXd upper_bound() const;
 
  private:
-  /// log_density of the prior, the gradient added to.
+  /// Normal prior and box of one entry of theta.
+  struct Entry {
+    double mean;
+    double stddev;
+    double lower;
+    double upper;
+  };
+  Entry entry(Eigen::Index i) const;
   double log_prior(const Eigen::VectorXd& theta, Eigen::VectorXd* gradient) const;
-  template <class Get>
-  Eigen::VectorXd assemble(Get get) const;
 
-  const Kernel& kernel_;
-  const GpOptions& options_;
-  const Points& points_;
-  const Eigen::VectorXd& outputs_;
-  const Eigen::VectorXd& known_variance_;
+  const GpStructure& structure_;
+  MergedObservations observations_;
+  std::vector<Hyperparameter> roles_;
+  Eigen::MatrixXd basis_;            ///< H of the merged points
+  Eigen::MatrixXd mean_covariance_;  ///< H B H^T, or nothing
 };
-
-/// K + diag(known variance) + noise^2 I.
-Eigen::MatrixXd noisy_covariance(const Kernel& kernel, const Points& points, const Eigen::VectorXd& known_variance,
-                                 const Eigen::VectorXd& theta);
 
 }  // namespace krigtune

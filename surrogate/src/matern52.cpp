@@ -62,8 +62,11 @@ MatrixXd squared_distance(const Points& x, const Points& y, const Scales& scales
 
 class Matern52 final : public Kernel {
  public:
-  Index parameter_count(Index ordered_dims, Index category_dims) const override {
-    return ordered_dims + category_dims + 1;
+  std::vector<Hyperparameter> hyperparameters(Index ordered_dims, Index category_dims) const override {
+    const auto lengthscales = static_cast<std::size_t>(ordered_dims + category_dims);
+    std::vector<Hyperparameter> result(lengthscales, {Hyperparameter::Role::kLengthscale});
+    result.push_back({Hyperparameter::Role::kSignalVariance});
+    return result;
   }
 
   MatrixXd gram(const Points& x, const Points& y, const VectorXd& log_theta) const override {
@@ -96,10 +99,23 @@ class Matern52 final : public Kernel {
     }
     return gradient;
   }
+
+  VectorXd input_gradient(const Points& z, const Points& x, const VectorXd& log_theta,
+                          const VectorXd& weights) const override {
+    const Scales scales(x, log_theta);
+    const VectorXd u = (5.0 * squared_distance(x, z, scales).array()).sqrt();
+    const VectorXd slope =
+        (-5.0 / 3.0) * scales.signal_variance * weights.array() * (1.0 + u.array()) * (-u.array()).exp();
+    VectorXd gradient(z.ordered.cols());
+    for (Index i = 0; i < gradient.size(); ++i)
+      gradient[i] = slope.dot((z.ordered(0, i) - x.ordered.col(i).array()).matrix()) * scales.inverse_lengthscale[i] *
+                    scales.inverse_lengthscale[i];
+    return gradient;
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_matern52() { return std::make_unique<Matern52>(); }
+std::shared_ptr<const Kernel> make_matern52() { return std::make_shared<Matern52>(); }
 
 }  // namespace krigtune

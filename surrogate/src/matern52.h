@@ -5,6 +5,6 @@
 
 namespace krigtune {
 
-std::unique_ptr<Kernel> make_matern52();
+std::shared_ptr<const Kernel> make_matern52();
 
 }  // namespace krigtune

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "krigtune/surrogate/gaussian_process.h"
+#include "krigtune/surrogate/hyperparameters.h"
 
 namespace krigtune {
 

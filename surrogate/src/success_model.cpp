@@ -47,7 +47,7 @@ struct Iterate {
 }  // namespace
 
 struct SuccessModel::State {
-  std::unique_ptr<Kernel> kernel;
+  std::shared_ptr<const Kernel> kernel;
   SuccessOptions options;
   Points points;
   VectorXd slope;   ///< d log p / d f at the mode
@@ -60,7 +60,7 @@ struct SuccessModel::State {
 };
 
 VectorXd SuccessModel::State::theta(const Points& x) const {
-  const Index count = kernel->parameter_count(x.ordered.cols(), x.categories.cols());
+  const auto count = static_cast<Index>(kernel->hyperparameters(x.ordered.cols(), x.categories.cols()).size());
   VectorXd log_theta = VectorXd::Constant(count, std::log(options.lengthscale));
   log_theta[count - 1] = 2.0 * std::log(options.signal_stddev);
   return log_theta;
@@ -78,7 +78,8 @@ VectorXd SuccessModel::State::variance(const Points& x) const {
          options.slope_stddev * options.slope_stddev * from_centre(x).rowwise().squaredNorm().array();
 }
 
-SuccessModel::SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options) : state_(std::make_unique<State>()) {
+SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options)
+    : state_(std::make_unique<State>()) {
   assert(options.signal_stddev > 0.0 && options.lengthscale > 0.0 && options.offset_stddev >= 0.0 &&
          options.slope_stddev >= 0.0);
   state_->kernel = std::move(kernel);

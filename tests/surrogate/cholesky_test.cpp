@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "krigtune/surrogate/kernel.h"
 #include "surrogate/reference_gp.h"
 
 namespace krigtune {

@@ -43,7 +43,7 @@ void expect_kernel_contract(const Kernel& kernel, int ordered, int categories) {
   Points x = reference::random_points(rng, 15, ordered, categories);
   x.append(x.slice(3, 2));  // repeated points
   const Points y = reference::random_points(rng, 6, ordered, categories);
-  const Index count = kernel.parameter_count(ordered, categories);
+  const auto count = static_cast<Index>(kernel.hyperparameters(ordered, categories).size());
   ASSERT_GE(count, 1);
   const VectorXd theta = 0.5 * random_vector(rng, count);
 

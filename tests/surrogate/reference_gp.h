@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "krigtune/core/rng.h"
-#include "krigtune/surrogate/kernel.h"
+#include "krigtune/surrogate/points.h"
 
 namespace krigtune::reference {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "krigtune/surrogate/acquisition.h"
-#include "krigtune/surrogate/gaussian_process.h"
+#include "krigtune/surrogate/surrogate.h"
 
 namespace krigtune {
 namespace {
@@ -35,9 +35,9 @@ std::vector<Index> search(Function f, std::uint64_t seed, int evaluations) {
       seen.append(all.slice(asked[i], 1));
       values[static_cast<Index>(i)] = f(all.ordered(asked[i], 0));
     }
-    GaussianProcess gp(make_kernel(KernelKind::kMatern52));
+    Surrogate gp;
     Rng rng(seed, asked.size());
-    gp.fit(seen, values, {}, rng);
+    gp.fit({seen, values, {}}, rng);
     VectorXd score = log_expected_improvement(gp.predict(all), values.maxCoeff());
     for (const Index done : asked) score[done] = -HUGE_VAL;
     Index next = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
 namespace krigtune {
@@ -30,9 +31,9 @@ void fit_and_score(benchmark::State& state) {
   const Data data(static_cast<int>(state.range(0)));
   int evaluations = 0;
   for (auto _ : state) {
-    GaussianProcess gp(make_kernel(KernelKind::kMatern52));
+    Surrogate gp;
     Rng rng(2, 0);
-    evaluations = gp.fit(data.points, data.values, {}, rng).evaluations;
+    evaluations = gp.fit({data.points, data.values, {}}, rng).evaluations;
     benchmark::DoNotOptimize(log_expected_improvement(gp.predict(data.candidates), data.values.maxCoeff()).eval());
   }
   state.counters["likelihoods"] = evaluations;
@@ -41,9 +42,9 @@ BENCHMARK(fit_and_score)->Arg(30)->Arg(100)->Unit(benchmark::kMillisecond);
 
 void score(benchmark::State& state) {
   const Data data(static_cast<int>(state.range(0)));
-  GaussianProcess gp(make_kernel(KernelKind::kMatern52));
+  Surrogate gp;
   Rng rng(2, 0);
-  gp.fit(data.points, data.values, {}, rng);
+  gp.fit({data.points, data.values, {}}, rng);
   for (auto _ : state)
     benchmark::DoNotOptimize(log_expected_improvement(gp.predict(data.candidates), data.values.maxCoeff()).eval());
 }

@@ -1,18 +1,75 @@
 #pragma once
 #include <Eigen/Core>
+#include <memory>
+#include <vector>
 
-#include "krigtune/surrogate/gaussian_process.h"
+#include "krigtune/surrogate/model.h"
 
 namespace krigtune {
 
 /// log(phi(u) + u Phi(u)) without cancellation or underflow down to u = -1e100 (Ament et al. 2023, "Unexpected
-/// improvements to expected improvement", with an asymptotic series in place of erfcx).
+/// improvements to expected improvement").
 double log_h(double u);
 /// d log_h / du = Phi(u) / h(u).
 double log_h_derivative(double u);
 double log_normal_cdf(double z);
 
-/// log EI for maximisation over `best`, one per prediction; variance is clamped at 1e-12.
+/// An acquisition's value at one Gaussian and its derivatives by the Gaussian's moments.
+struct AcquisitionValue {
+  double value = 0.0;
+  double by_mean = 0.0;
+  double by_variance = 0.0;
+};
+
+/// What a Gaussian posterior at a point is worth, larger is better; those that multiply (improvement, probability, one
+/// over cost) as logarithms, so that a product of several is a sum. Knows nothing of the model behind the posterior.
+class Acquisition {
+ public:
+  virtual ~Acquisition() = default;
+  virtual AcquisitionValue at(double mean, double variance) const = 0;
+  /// value at every prediction.
+  virtual Eigen::VectorXd values(const Prediction& prediction) const = 0;
+};
+
+/// log EI over `best`, for maximisation; variance is clamped at 1e-12. With the largest posterior mean among the
+/// measured points as `best` and the latent variance this is the variant for noisy values.
+std::unique_ptr<Acquisition> make_log_expected_improvement(double best);
+/// mean + sqrt(beta) stddev (Srinivas et al. 2010). A plain value, no logarithm: not for sums with the others.
+std::unique_ptr<Acquisition> make_upper_confidence_bound(double beta);
+/// log P(f >= bound), log P(f <= bound): feasibility by a measured constraint.
+std::unique_ptr<Acquisition> make_log_probability_above(double bound);
+std::unique_ptr<Acquisition> make_log_probability_below(double bound);
+/// -log E[exp f] = -(mean + variance / 2): divides by a cost whose logarithm is modelled.
+std::unique_ptr<Acquisition> make_per_unit_cost();
+
+/// One model's word on a point.
+struct ScoreTerm {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Acquisition> acquisition;
+  double weight = 1.0;
+};
+
+/// Anything to be maximised over points.
+class ScoreFunction {
+ public:
+  virtual ~ScoreFunction() = default;
+  virtual Eigen::VectorXd values(const Points& points) const = 0;
+  /// Value at one point; writes the derivatives by its ordered columns.
+  virtual double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const = 0;
+};
+
+/// Sum of weighted terms: expected improvement times probabilities of feasibility per unit cost, as logarithms.
+class Score final : public ScoreFunction {
+ public:
+  explicit Score(std::vector<ScoreTerm> terms);
+  Eigen::VectorXd values(const Points& points) const override;
+  double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const override;
+
+ private:
+  std::vector<ScoreTerm> terms_;
+};
+
+/// log EI over `best` at every prediction: the one that is asked for most.
 Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double best);
 
 }  // namespace krigtune

@@ -1,72 +1,82 @@
 #pragma once
 #include <Eigen/Core>
 #include <memory>
-#include <optional>
-#include <string>
 
-#include "krigtune/core/rng.h"
 #include "krigtune/surrogate/kernel.h"
+#include "krigtune/surrogate/mean.h"
+#include "krigtune/surrogate/model.h"
+#include "krigtune/surrogate/points.h"
 
 namespace krigtune {
 
-/// log theta ~ Normal(log_median, log_stddev^2): a log-normal prior of a positive hyperparameter. Its density is taken
-/// with respect to log theta (no factor 1 / theta), so that its mode is the median and does not depend on whether one
-/// thinks of a stddev or of a variance.
-struct LogNormalPrior {
-  double log_median = 0.0;
-  double log_stddev = 1.0;
+/// Each observation predicted from all others.
+struct LeaveOneOut {
+  Eigen::VectorXd mean;      ///< n
+  Eigen::VectorXd variance;  ///< n, of the observation: noise included
+  /// Share of the values inside their central interval of probability `level`.
+  double coverage(const Eigen::VectorXd& values, double level) const;
+  double log_density(const Eigen::VectorXd& values) const;  ///< sum over the observations
 };
 
-struct GpOptions {
-  LogNormalPrior lengthscale{0.0, 0.7};    ///< of the unit cube
-  LogNormalPrior signal_stddev{0.0, 0.7};  ///< of standardised outputs
-  LogNormalPrior noise_stddev{-3.5, 1.0};  ///< likewise; log 0.03 = -3.5
-  int random_starts = 2;                   ///< besides the prior's mode and the last fit
-  void validate() const;
+/// What the data say of the mean function's coefficients.
+struct Coefficients {
+  Eigen::VectorXd mean;        ///< p
+  Eigen::MatrixXd covariance;  ///< p x p
 };
 
-/// Why the maximum-a-posteriori fit ended.
-struct FitReport {
-  enum class Termination { kNotRun, kConverged, kEvaluationLimit, kFallback, kFailed };
-  Termination termination = Termination::kNotRun;
-  std::string message = "not run";
-  int evaluations = 0;
-  double log_posterior = 0.0;
-  double jitter = 0.0;  ///< added to the diagonal beyond the noise
-};
-
-struct Prediction {
-  Eigen::VectorXd mean;
-  Eigen::VectorXd variance;  ///< of the noise-free function
-};
-
-/// Gaussian-process regression, outputs standardised inside (values that do not differ are only shifted), constant
-/// mean, MAP hyperparameters (Rasmussen & Williams 2006, ch. 2 and 5). Hyperparameters as one vector: the kernel's
-/// log_theta, then log noise stddev (of standardised outputs).
-class GaussianProcess {
+/// Gaussian-process regression with given hyperparameters (Rasmussen & Williams 2006, chapter 2): outputs in their own
+/// units, Gaussian noise of known variances plus a common one. A value: copies are independent.
+/// theta = [the kernel's, log noise stddev].
+class GaussianProcess final : public Model {
  public:
-  explicit GaussianProcess(std::unique_ptr<Kernel> kernel, GpOptions options = {});
-  ~GaussianProcess();
-  GaussianProcess(GaussianProcess&&) noexcept;
-  GaussianProcess& operator=(GaussianProcess&&) noexcept;
+  explicit GaussianProcess(std::shared_ptr<const Kernel> kernel, Mean mean = Mean::zero());
 
-  /// Learns the hyperparameters and conditions on (points, values). `known_variance` (n, or empty: none) is added to
-  /// the learned noise, in the units of values squared. `start`: hyperparameters of an earlier fit. n >= 1, all finite.
-  FitReport fit(const Points& points, const Eigen::VectorXd& values, const Eigen::VectorXd& known_variance, Rng& rng,
-                const std::optional<Eigen::VectorXd>& start = std::nullopt);
-  /// Conditions with given hyperparameters, nothing learned.
-  void condition(const Points& points, const Eigen::VectorXd& values, const Eigen::VectorXd& known_variance,
-                 const Eigen::VectorXd& hyperparameters);
-  /// Adds points that are being measured at their posterior mean (kriging believer): only the variance changes.
+  /// O(n^3). Repeated points become one, weighted by inverse variance: the rows of this object are distinct points.
+  void condition(const Observations& observations, const Eigen::VectorXd& theta);
+  /// Adds observations in O(n^2) each, as rows at the end. Nothing may be believed at the time.
+  void append(const Observations& more);
+  /// Adds points that are being measured, at their posterior mean (kriging believer: only the variance changes).
   void believe(const Points& pending);
+  /// Drops the believed points again, O(1) but for the copy.
+  void forget_believed();
 
-  Prediction predict(const Points& points) const;
-  const Eigen::VectorXd& hyperparameters() const;
-  double noise_stddev() const;  ///< in the units of the values
+  Prediction predict(const Points& points) const override;
+  PredictionGradient predict_with_gradient(const Points& point) const override;
+  /// Covariance of the posterior between points, m x m.
+  Eigen::MatrixXd posterior_covariance(const Points& points) const;
+  LeaveOneOut leave_one_out() const;  ///< of the rows, without believed ones
+  Coefficients coefficients() const;
+  double log_marginal_likelihood() const;  ///< of the rows' values; merged repetitions count as one
+
+  const Eigen::VectorXd& theta() const { return theta_; }
+  double noise_stddev() const;
+  double jitter() const { return jitter_; }
+
+  // What predictions are made of: V = L^-1 prior_covariance(points(), x*), mean = prior_mean(x*) + V^T whitened,
+  // variance = prior_variance(x*) - |V|^2. Rows of earlier points stay as they are when others are appended.
+  const Points& points() const { return points_; }  ///< observed, then believed
+  Eigen::Index observed() const { return values_.size(); }
+  const Eigen::VectorXd& values() const { return values_; }         ///< of the observed rows
+  const Eigen::VectorXd& noise_variance() const { return noise_; }  ///< of all rows, jitter included
+  const Eigen::MatrixXd& lower() const { return lower_; }           ///< Cholesky factor L of all rows
+  const Eigen::VectorXd& whitened() const { return whitened_; }     ///< L^-1 (values - prior mean); 0 if believed
+  Eigen::VectorXd prior_mean(const Points& points) const;           ///< h(x)^T centre
+  Eigen::VectorXd prior_variance(const Points& points) const;       ///< k + h^T B h
+  Eigen::MatrixXd prior_covariance(const Points& x, const Points& y) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  Eigen::VectorXd kernel_theta() const;
+  void add_rows(const Points& points, const Eigen::VectorXd& noise);
+
+  std::shared_ptr<const Kernel> kernel_;
+  Mean mean_;
+  Eigen::VectorXd theta_;
+  Points points_;
+  Eigen::VectorXd values_;
+  Eigen::VectorXd noise_;
+  Eigen::MatrixXd lower_;
+  Eigen::VectorXd whitened_;
+  double jitter_ = 0.0;
 };
 
 }  // namespace krigtune

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "krigtune/surrogate/kernel.h"
+#include "krigtune/surrogate/model.h"
 
 namespace krigtune {
 
@@ -18,7 +19,7 @@ struct SuccessOptions {
 /// hyperparameters fixed (Rasmussen & Williams 2006, algorithms 3.1 and 3.2; probit-like averaging of MacKay 1992).
 class SuccessModel {
  public:
-  explicit SuccessModel(std::unique_ptr<Kernel> kernel, SuccessOptions options = {});
+  explicit SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options = {});
   ~SuccessModel();
 
   /// `prior_logit`: mean of the latent at each point; `succeeded`: one outcome a point; n >= 0.

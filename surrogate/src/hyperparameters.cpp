@@ -1,12 +1,14 @@
 // Multi-start maximum a posteriori. Marginal likelihoods of a few points have several modes (much noise and a smooth
 // function, or little noise and a rough one): one start finds the wrong one in about a tenth of the cases.
-#include "hyperparameter_fit.h"
+#include "krigtune/surrogate/hyperparameters.h"
 
 #include <cassert>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "hyperparameter_posterior.h"
+#include "krigtune/core/error.h"
 #include "nlopt_minimizer.h"
 
 namespace krigtune {
@@ -25,10 +27,30 @@ std::vector<VectorXd> starting_points(const HyperparameterPosterior& posterior, 
   return starts;
 }
 
+void check(const LogNormalPrior& prior, const char* name) {
+  if (!std::isfinite(prior.log_median)) throw UserError(std::string(name) + ": the prior's median must be finite");
+  if (!(prior.log_stddev > 0.0 && std::isfinite(prior.log_stddev)))
+    throw UserError(std::string(name) + ": the prior's stddev must be positive");
+}
+
 }  // namespace
 
-FittedHyperparameters fit_hyperparameters(const HyperparameterPosterior& posterior, int random_starts, Rng& rng,
-                                          const std::optional<VectorXd>& start) {
+void HyperparameterPriors::validate() const {
+  check(lengthscale, "lengthscale");
+  check(signal_stddev, "signal_stddev");
+  check(noise_stddev, "noise_stddev");
+  if (!(loading_stddev > 0.0)) throw UserError("loading_stddev must be positive");
+}
+
+LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
+  // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).
+  constexpr double kVariance = 3.0;
+  return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
+}
+
+FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                          int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
+  const HyperparameterPosterior posterior(structure, observations);
   const DifferentiableFunction negative = [&posterior](const VectorXd& theta, VectorXd& gradient) {
     const double value = posterior.log_density(theta, &gradient);
     gradient = -gradient;

@@ -1,4 +1,4 @@
-#include "krigtune/surrogate/gaussian_process.h"
+#include "krigtune/surrogate/surrogate.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,12 @@ using Eigen::VectorXd;
 using reference::Real;
 using reference::Vector;
 
-GaussianProcess make_gp(GpOptions options = {}) { return GaussianProcess(make_kernel(KernelKind::kMatern52), options); }
+Surrogate make_surrogate(const HyperparameterPriors& priors = {}) {
+  SurrogateOptions options;
+  options.mean = Mean::zero();
+  options.priors = priors;
+  return Surrogate(options);
+}
 
 /// A mixed problem with values far from standardised.
 struct Problem {
@@ -78,10 +83,10 @@ void expect_moments(const Prediction& got, const reference::Moments& want, doubl
   }
 }
 
-TEST(GaussianProcess, PredictsWhatDenseInversesInLongDoublePredict) {
+TEST(Surrogate, PredictsWhatDenseInversesInLongDoublePredict) {
   const Problem p(1);
-  GaussianProcess gp = make_gp();
-  gp.condition(p.points, p.values, p.known_variance, p.theta);
+  Surrogate gp = make_surrogate();
+  gp.condition({p.points, p.values, p.known_variance}, p.theta);
   const Scale scale(p.values);
   const auto want = expected_moments(scale, p.points, reference::to_reference(p.values),
                                      reference::to_reference(p.known_variance), p.theta, p.at);
@@ -89,10 +94,10 @@ TEST(GaussianProcess, PredictsWhatDenseInversesInLongDoublePredict) {
   EXPECT_NEAR(gp.noise_stddev(), 0.1 * static_cast<double>(scale.stddev), 1e-12);
 }
 
-TEST(GaussianProcess, BelievingLeavesTheMeanAndEqualsObservingIt) {
+TEST(Surrogate, BelievingLeavesTheMeanAndEqualsObservingIt) {
   const Problem p(2);
-  GaussianProcess gp = make_gp();
-  gp.condition(p.points, p.values, p.known_variance, p.theta);
+  Surrogate gp = make_surrogate();
+  gp.condition({p.points, p.values, p.known_variance}, p.theta);
   const Prediction before = gp.predict(p.at);
   const Points pending = p.at.slice(0, 3);
   Points joined = p.points;
@@ -116,12 +121,12 @@ TEST(GaussianProcess, BelievingLeavesTheMeanAndEqualsObservingIt) {
                  static_cast<double>(scale.stddev));
 }
 
-TEST(GaussianProcess, BelievingThePointThatIsAlreadyBelievedIsHarmless) {
+TEST(Surrogate, BelievingThePointThatIsAlreadyBelievedIsHarmless) {
   const Problem p(3);
-  GaussianProcess gp = make_gp();
+  Surrogate gp = make_surrogate();
   VectorXd theta = p.theta;
   theta[4] = std::log(1e-9);  // without noise the repeated row makes the covariance singular
-  gp.condition(p.points, p.values, {}, theta);
+  gp.condition({p.points, p.values, {}}, theta);
   gp.believe(p.at.slice(0, 1));
   gp.believe(p.at.slice(0, 1));
   gp.believe(p.points.slice(0, 2));
@@ -130,12 +135,12 @@ TEST(GaussianProcess, BelievingThePointThatIsAlreadyBelievedIsHarmless) {
   EXPECT_GE(prediction.variance.minCoeff(), 0.0);
 }
 
-TEST(GaussianProcess, WithoutNoiseInterpolates) {
+TEST(Surrogate, WithoutNoiseInterpolates) {
   const Problem p(4);
-  GaussianProcess gp = make_gp();
+  Surrogate gp = make_surrogate();
   VectorXd theta = p.theta;
   theta[4] = std::log(1e-7);
-  gp.condition(p.points, p.values, {}, theta);
+  gp.condition({p.points, p.values, {}}, theta);
   const Prediction prediction = gp.predict(p.points);
   // The pull towards the mean is noise variance (1e-14) times the condition number (1e6 at most here).
   EXPECT_LE((prediction.mean - p.values).cwiseAbs().maxCoeff(), 1e-6 * p.values.cwiseAbs().maxCoeff());
@@ -143,10 +148,10 @@ TEST(GaussianProcess, WithoutNoiseInterpolates) {
   EXPECT_GE(prediction.variance.minCoeff(), 0.0);
 }
 
-TEST(GaussianProcess, FarFromDataReturnsToThePrior) {
+TEST(Surrogate, FarFromDataReturnsToThePrior) {
   const Problem p(5);
-  GaussianProcess gp = make_gp();
-  gp.condition(p.points, p.values, {}, p.theta);
+  Surrogate gp = make_surrogate();
+  gp.condition({p.points, p.values, {}}, p.theta);
   Points far = Points::zero(1, 2, 1);
   far.ordered.setConstant(1e3);
   const Scale scale(p.values);
@@ -154,10 +159,10 @@ TEST(GaussianProcess, FarFromDataReturnsToThePrior) {
   EXPECT_NEAR(gp.predict(far).variance[0], 1.3 * static_cast<double>(scale.stddev * scale.stddev), 1e-9);
 }
 
-TEST(GaussianProcess, ScoresManyCandidatesAsItScoresOne) {
+TEST(Surrogate, ScoresManyCandidatesAsItScoresOne) {
   const Problem p(6);
-  GaussianProcess gp = make_gp();
-  gp.condition(p.points, p.values, {}, p.theta);
+  Surrogate gp = make_surrogate();
+  gp.condition({p.points, p.values, {}}, p.theta);
   Rng rng(6, 1);
   const Points many = reference::random_points(rng, 2500, 2, 1);  // three blocks
   const Prediction all = gp.predict(many);
@@ -168,7 +173,7 @@ TEST(GaussianProcess, ScoresManyCandidatesAsItScoresOne) {
   }
 }
 
-TEST(GaussianProcess, RepeatedPointsCountAsOneWithTheirAverage) {
+TEST(Surrogate, RepeatedPointsCountAsOneWithTheirAverage) {
   // m observations with noise v at one point are one observation of their average with noise v / m.
   Points points = Points::zero(6, 1, 0);
   points.ordered.col(0) << 0.2, 0.2, 0.2, 0.2, 0.7, 0.9;
@@ -176,8 +181,8 @@ TEST(GaussianProcess, RepeatedPointsCountAsOneWithTheirAverage) {
   values << 1.0, 3.0, 2.0, 2.5, -1.0, -1.4;
   VectorXd theta(3);
   theta << std::log(0.3), 0.0, std::log(0.5);
-  GaussianProcess gp = make_gp();
-  gp.condition(points, values, {}, theta);
+  Surrogate gp = make_surrogate();
+  gp.condition({points, values, {}}, theta);
   const Scale scale(values);
   Points merged = points.slice(3, 3);
   const Real noise = 0.25L * scale.stddev * scale.stddev;
@@ -187,16 +192,16 @@ TEST(GaussianProcess, RepeatedPointsCountAsOneWithTheirAverage) {
   expect_moments(gp.predict(points), want, static_cast<double>(scale.stddev));
 }
 
-TEST(GaussianProcess, OptionsThatMakeNoSenseAreRefused) {
-  GpOptions options;
-  options.noise_stddev.log_stddev = 0.0;
-  EXPECT_THROW(make_gp(options), UserError);
-  options = {};
-  options.lengthscale.log_median = std::nan("");
-  EXPECT_THROW(make_gp(options), UserError);
-  options = {};
+TEST(Surrogate, OptionsThatMakeNoSenseAreRefused) {
+  HyperparameterPriors priors;
+  priors.noise_stddev.log_stddev = 0.0;
+  EXPECT_THROW(make_surrogate(priors), UserError);
+  priors = {};
+  priors.lengthscale.log_median = std::nan("");
+  EXPECT_THROW(make_surrogate(priors), UserError);
+  SurrogateOptions options;
   options.random_starts = -1;
-  EXPECT_THROW(make_gp(options), UserError);
+  EXPECT_THROW(Surrogate{options}, UserError);
 }
 
 }  // namespace

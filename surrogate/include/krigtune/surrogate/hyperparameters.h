@@ -1,0 +1,68 @@
+#pragma once
+#include <Eigen/Core>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "krigtune/core/rng.h"
+#include "krigtune/surrogate/kernel.h"
+#include "krigtune/surrogate/mean.h"
+#include "krigtune/surrogate/points.h"
+
+namespace krigtune {
+
+/// log theta ~ Normal(log_median, log_stddev^2): a log-normal prior of a positive hyperparameter. Its density is taken
+/// with respect to log theta (no factor 1 / theta), so that its mode is the median and does not depend on whether one
+/// thinks of a stddev or of a variance.
+struct LogNormalPrior {
+  double log_median = 0.0;
+  double log_stddev = 1.0;
+};
+
+/// The prior of Hvarfner, Hellsten & Nardi 2024 ("Vanilla Bayesian optimization performs great in high dimensions"),
+/// LogNormal(sqrt 2 + log(d) / 2, sqrt 3) of a lengthscale, moved to have its mode where that density of l has it.
+LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims);
+
+struct HyperparameterPriors {
+  LogNormalPrior lengthscale{0.0, 0.7};    ///< of the unit cube
+  LogNormalPrior signal_stddev{0.0, 0.7};  ///< of standardised outputs
+  LogNormalPrior noise_stddev{-3.5, 1.0};  ///< likewise; log 0.03 = -3.5
+  double loading_stddev = 1.0;             ///< of a free Gram matrix's entries around their centres
+  void validate() const;
+};
+
+/// Why the maximum-a-posteriori fit ended.
+struct FitReport {
+  enum class Termination { kNotRun, kConverged, kEvaluationLimit, kFallback, kFailed };
+  Termination termination = Termination::kNotRun;
+  std::string message = "not run";
+  int evaluations = 0;
+  double log_posterior = 0.0;
+  double jitter = 0.0;  ///< added to the diagonal beyond the noise
+};
+
+/// The parts of a Gaussian process whose theta is to be learned.
+struct GpStructure {
+  std::shared_ptr<const Kernel> kernel;
+  Mean mean = Mean::constant();
+  HyperparameterPriors priors;
+};
+
+struct FittedHyperparameters {
+  Eigen::VectorXd theta;  ///< [the kernel's, log noise stddev]
+  FitReport report;
+};
+
+/// Maximum a posteriori from several starts: the prior's mode, `start` if there is one, and `random_starts` draws from
+/// the prior. Observations should be standardised, as the priors are.
+FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                          int random_starts, Rng& rng,
+                                          const std::optional<Eigen::VectorXd>& start = std::nullopt);
+
+/// `count` draws from the posterior of theta by slice sampling from `start` (Neal 2003; for Gaussian processes Murray &
+/// Adams 2010).
+std::vector<Eigen::VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                                    const Eigen::VectorXd& start, int count, Rng& rng);
+
+}  // namespace krigtune

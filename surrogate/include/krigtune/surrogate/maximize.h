@@ -1,0 +1,48 @@
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "krigtune/core/rng.h"
+#include "krigtune/surrogate/acquisition.h"
+
+namespace krigtune {
+
+/// An ordered column: every number in [0, 1], or the given ones.
+struct OrderedDimension {
+  std::vector<double> values;  ///< increasing, in [0, 1]; empty: continuous
+};
+
+/// A space too large to list: the product of its columns, less what is not allowed.
+struct MixedSpace {
+  std::vector<OrderedDimension> ordered;
+  std::vector<int> categories;                                          ///< number of indices of each category column
+  std::function<bool(const Points& points, Eigen::Index row)> allowed;  ///< empty: all
+  std::function<void(Points& points)> add_features;                     ///< fills points.features; empty: none
+
+  void validate() const;  ///< else UserError
+  /// Quasi-random (Halton 1960, scrambled by `rng`); allowed ones only, so there may be fewer than `count`.
+  Points sample(Eigen::Index count, Rng& rng) const;
+};
+
+struct MaximizeOptions {
+  int samples = 1024;     ///< quasi-random points scored at first
+  int starts = 8;         ///< of them and of the hints, climbed from
+  int rounds = 50;        ///< at most, of one climb
+  int evaluations = 100;  ///< at most, of one gradient ascent
+};
+
+struct Maximum {
+  Points point;  ///< one; none if nothing is allowed
+  double score = 0.0;
+};
+
+/// Best point of `score` over the space: quasi-random points and `hints` (the incumbent, say), then from the best of
+/// them rounds of gradient ascent on the continuous columns and moves to neighbours on the others. Deterministic for an
+/// Rng.
+Maximum maximize(const ScoreFunction& score, const MixedSpace& space, const Points& hints, Rng& rng,
+                 const MaximizeOptions& options = {});
+
+/// Row of the largest score among those allowed (empty: all), the first of equals; -1 if there is none.
+Eigen::Index best_candidate(const Eigen::VectorXd& scores, const std::vector<bool>& allowed = {});
+
+}  // namespace krigtune

@@ -1,0 +1,69 @@
+#pragma once
+#include <Eigen/Core>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "krigtune/core/rng.h"
+#include "krigtune/surrogate/gaussian_process.h"
+#include "krigtune/surrogate/hyperparameters.h"
+#include "krigtune/surrogate/output_transform.h"
+
+namespace krigtune {
+
+struct SurrogateOptions {
+  KernelSpec kernel;
+  Mean mean = Mean::constant();
+  HyperparameterPriors priors;
+  OutputTransform::Kind transform = OutputTransform::Kind::kIdentity;
+  bool standardise = true;         ///< latent outputs to mean 0, stddev 1 before the priors see them
+  int random_starts = 2;           ///< of the fit, besides the prior's mode and the last fit
+  int hyperparameter_samples = 0;  ///< predictions average over so many draws of theta; 0: the mode alone
+  void validate() const;
+};
+
+/// The whole regression: transform, standardisation, hyperparameters learned, one Gaussian process (or several, one for
+/// each draw of the hyperparameters). Predictions are Gaussian in the latent units of the transform (those of the
+/// values for kIdentity); transform() takes them back. A feature that predicts the function (Mean::scaled) is given in
+/// the values' units and transformed as they are.
+class Surrogate final : public Model {
+ public:
+  explicit Surrogate(SurrogateOptions options = {});
+
+  /// `start`: theta of an earlier fit.
+  FitReport fit(const Observations& observations, Rng& rng, const std::optional<Eigen::VectorXd>& start = std::nullopt);
+  /// Conditions with given hyperparameters, nothing learned.
+  void condition(const Observations& observations, const Eigen::VectorXd& theta);
+  /// Adds observations; hyperparameters, transform and standardisation stay. O(n^2) each.
+  void append(const Observations& more);
+  void believe(const Points& pending);
+  void forget_believed();
+
+  Prediction predict(const Points& points) const override;
+  PredictionGradient predict_with_gradient(const Points& point) const override;
+
+  const OutputTransform& transform() const { return *transform_; }
+  const Eigen::VectorXd& theta() const { return theta_; }  ///< the mode; of standardised outputs
+  double noise_stddev() const;                             ///< in latent units
+  /// latent = shift + scale * standardised.
+  double shift() const { return shift_; }
+  double scale() const { return scale_; }
+  /// Of standardised outputs: one, or one for each draw of the hyperparameters.
+  const std::vector<GaussianProcess>& processes() const { return processes_; }
+  /// The points as the processes know them: features transformed and standardised.
+  Points standardised(const Points& points) const;
+
+ private:
+  Observations learn_scales(const Observations& observations);
+  Observations standardised(const Observations& observations) const;
+
+  SurrogateOptions options_;
+  std::shared_ptr<const Kernel> kernel_;
+  std::optional<OutputTransform> transform_;
+  double shift_ = 0.0;
+  double scale_ = 1.0;
+  Eigen::VectorXd theta_;
+  std::vector<GaussianProcess> processes_;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,147 @@
+#include "krigtune/surrogate/surrogate.h"
+
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Sample stddev; 1 where there is none: a single value, or values equal to within rounding.
+double spread_of(const VectorXd& values) {
+  if (values.size() < 2) return 1.0;
+  const double stddev =
+      (values.array() - values.mean()).matrix().stableNorm() / std::sqrt(static_cast<double>(values.size() - 1));
+  return stddev > 1e-12 * values.cwiseAbs().maxCoeff() ? stddev : 1.0;
+}
+
+}  // namespace
+
+void SurrogateOptions::validate() const {
+  priors.validate();
+  if (random_starts < 0) throw UserError("random_starts must not be negative");
+  if (hyperparameter_samples < 0) throw UserError("hyperparameter_samples must not be negative");
+}
+
+Surrogate::Surrogate(SurrogateOptions options) : options_(std::move(options)), kernel_(make_kernel(options_.kernel)) {
+  options_.validate();
+}
+
+Points Surrogate::standardised(const Points& points) const {
+  if (!options_.mean.predicts_the_function()) return points;
+  Points result = points;
+  result.features.col(0) = (transform_->to_latent(points.features.col(0)).array() - shift_) / scale_;
+  return result;
+}
+
+Observations Surrogate::standardised(const Observations& observations) const {
+  Observations result{standardised(observations.points), transform_->to_latent(observations.values), {}};
+  result.values = (result.values.array() - shift_) / scale_;
+  if (observations.variance.size() == 0) return result;
+  result.variance = observations.values.binaryExpr(observations.variance, [this](double value, double variance) {
+    return transform_->latent_variance(value, variance) / (scale_ * scale_);
+  });
+  return result;
+}
+
+Observations Surrogate::learn_scales(const Observations& observations) {
+  observations.validate();
+  transform_.emplace(options_.transform, observations.values);
+  const VectorXd latent = transform_->to_latent(observations.values);
+  shift_ = options_.standardise ? latent.mean() : 0.0;
+  scale_ = options_.standardise ? spread_of(latent) : 1.0;
+  return standardised(observations);
+}
+
+FitReport Surrogate::fit(const Observations& observations, Rng& rng, const std::optional<VectorXd>& start) {
+  const Observations data = learn_scales(observations);
+  const GpStructure structure{kernel_, options_.mean, options_.priors};
+  FittedHyperparameters fitted = fit_hyperparameters(structure, data, options_.random_starts, rng, start);
+  theta_ = fitted.theta;
+  std::vector<VectorXd> thetas{theta_};
+  if (options_.hyperparameter_samples > 0)
+    thetas = sample_hyperparameters(structure, data, theta_, options_.hyperparameter_samples, rng);
+  processes_.assign(thetas.size(), GaussianProcess(kernel_, options_.mean));
+  for (std::size_t i = 0; i < thetas.size(); ++i) processes_[i].condition(data, thetas[i]);
+  fitted.report.jitter = processes_.front().jitter();
+  return fitted.report;
+}
+
+void Surrogate::condition(const Observations& observations, const VectorXd& theta) {
+  const Observations data = learn_scales(observations);
+  theta_ = theta;
+  processes_.assign(1, GaussianProcess(kernel_, options_.mean));
+  processes_.front().condition(data, theta);
+}
+
+void Surrogate::append(const Observations& more) {
+  const Observations data = standardised(more);
+  for (GaussianProcess& process : processes_) process.append(data);
+}
+
+void Surrogate::believe(const Points& pending) {
+  if (pending.size() == 0) return;
+  const Points data = standardised(pending);
+  for (GaussianProcess& process : processes_) process.believe(data);
+}
+
+void Surrogate::forget_believed() {
+  for (GaussianProcess& process : processes_) process.forget_believed();
+}
+
+double Surrogate::noise_stddev() const { return scale_ * std::exp(theta_[theta_.size() - 1]); }
+
+/// Mean and variance of an equal mixture: E[m], E[v] + Var[m].
+Prediction Surrogate::predict(const Points& points) const {
+  assert(!processes_.empty());
+  const Points data = standardised(points);
+  Prediction sum{VectorXd::Zero(points.size()), VectorXd::Zero(points.size())};
+  VectorXd square = VectorXd::Zero(points.size());
+  for (const GaussianProcess& process : processes_) {
+    const Prediction one = process.predict(data);
+    sum.mean += one.mean;
+    sum.variance += one.variance;
+    square += one.mean.cwiseAbs2();
+  }
+  const auto count = static_cast<double>(processes_.size());
+  const VectorXd mean = sum.mean / count;
+  VectorXd variance = sum.variance / count;
+  if (processes_.size() > 1) variance += (square / count - mean.cwiseAbs2()).cwiseMax(0.0);
+  return {(shift_ + scale_ * mean.array()).matrix(), scale_ * scale_ * variance};
+}
+
+PredictionGradient Surrogate::predict_with_gradient(const Points& point) const {
+  assert(!processes_.empty());
+  const Points data = standardised(point);
+  const Index d = point.ordered.cols();
+  PredictionGradient sum{0.0, 0.0, VectorXd::Zero(d), VectorXd::Zero(d)};
+  double square = 0.0;
+  VectorXd square_gradient = VectorXd::Zero(d);
+  for (const GaussianProcess& process : processes_) {
+    const PredictionGradient one = process.predict_with_gradient(data);
+    sum.mean += one.mean;
+    sum.variance += one.variance;
+    sum.mean_gradient += one.mean_gradient;
+    sum.variance_gradient += one.variance_gradient;
+    square += one.mean * one.mean;
+    square_gradient += 2.0 * one.mean * one.mean_gradient;
+  }
+  const auto count = static_cast<double>(processes_.size());
+  PredictionGradient result;
+  const double mean = sum.mean / count;
+  const VectorXd mean_gradient = sum.mean_gradient / count;
+  result.mean = shift_ + scale_ * mean;
+  result.mean_gradient = scale_ * mean_gradient;
+  result.variance = scale_ * scale_ * (sum.variance / count + square / count - mean * mean);
+  result.variance_gradient =
+      scale_ * scale_ * (sum.variance_gradient / count + square_gradient / count - 2.0 * mean * mean_gradient);
+  return result;
+}
+
+}  // namespace krigtune
