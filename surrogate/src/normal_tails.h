@@ -58,28 +58,34 @@ inline double improvement_ratio(double t) {
   return tails_detail::polynomial_at(kImprovement, t) / ((1.0 + t) * (1.0 + t));
 }
 
+// max(u, 0) and min(u, 0), exactly: comparisons, which may trap, keep GCC from vectorising.
+inline double positive_part(double u) { return 0.5 * (u + std::abs(u)); }
+inline double negative_part(double u) { return 0.5 * (u - std::abs(u)); }
+
 /// A logarithm before it is taken: offset + log(factor).
 struct LogParts {
   double offset;
   double factor;
 };
 
-/// log h(u), given bell = exp(-u^2 / 2).
+/// exp of this is what the two below are given as `bell`: exp(-u^2 / 2) above 0, and 1 below, where the exponent is put
+/// into the offset.
+inline double bell_exponent(double u) { return -0.5 * positive_part(u) * positive_part(u); }
+
+/// log h(u).
 inline LogParts log_h_parts(double u, double bell) {
   const double tail = kInverseRootTwoPi * improvement_ratio(std::abs(u));
-  const double above = u + bell * tail;
-  const double exponent = -0.5 * u * u;
-  return {u < 0.0 ? exponent : 0.0, u < 0.0 ? tail : above};
+  return {-0.5 * negative_part(u) * negative_part(u), positive_part(u) + bell * tail};
 }
 
-/// log Phi(z), given bell = exp(-z^2 / 2). For z > 0 the offset gives back what 1 - Phi(-z) loses by rounding.
+/// log Phi(z). For z > 0 the offset gives back what 1 - Phi(-z) loses by rounding.
 inline LogParts log_normal_cdf_parts(double z, double bell) {
-  const double tail = kInverseRootTwoPi * mills_ratio(std::abs(z));
-  const double missing = bell * tail;
-  const double above = 1.0 - missing;
-  const double lost = ((1.0 - above) - missing) / above;
-  const double exponent = -0.5 * z * z;
-  return {z < 0.0 ? exponent : lost, z < 0.0 ? tail : above};
+  const double tail = bell * kInverseRootTwoPi * mills_ratio(std::abs(z));
+  const double sign = std::copysign(1.0, z);
+  const double above = positive_part(sign);
+  const double rest = 1.0 - tail;
+  const double lost = ((1.0 - rest) - tail) / rest;
+  return {-0.5 * negative_part(z) * negative_part(z) + above * lost, above - sign * tail};
 }
 
 /// d log Phi / dz = phi / Phi.
