@@ -32,6 +32,7 @@ class GaussianProcess final : public Model {
   explicit GaussianProcess(std::shared_ptr<const Kernel> kernel, Mean mean = Mean::zero());
 
   /// O(n^3). Repeated points become one, weighted by inverse variance: the rows of this object are distinct points.
+  /// With no observations (n = 0, columns as those to come) it predicts the prior.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations in O(n^2) each, as rows at the end. Nothing may be believed at the time.
   void append(const Observations& more);
