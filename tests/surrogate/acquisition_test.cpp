@@ -188,6 +188,21 @@ TEST(Score, HasTheGradientOfItsDifferences) {
   }
 }
 
+TEST(Score, AddsOtherScores) {
+  const std::vector<ScoreTerm> all = full_terms(0.5);
+  const std::vector<ScoreTerm> rest(all.begin() + 1, all.end());
+  const Score together(all);
+  const Score apart({all[0]}, {std::make_shared<Score>(rest)});
+  Rng rng(13, 0);
+  const Points at = random_points(rng, 20, 2, 1);
+  EXPECT_LE((together.values(at) - apart.values(at)).cwiseAbs().maxCoeff(), 1e-11);
+  VectorXd want;
+  VectorXd got;
+  together.value_with_gradient(at.slice(3, 1), want);
+  apart.value_with_gradient(at.slice(3, 1), got);
+  EXPECT_LE((want - got).cwiseAbs().maxCoeff(), 1e-10 * (1.0 + want.norm()));
+}
+
 TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilitiesOverCost) {
   const auto terms = full_terms(0.5);
   Rng rng(11, 0);
