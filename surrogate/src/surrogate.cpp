@@ -104,18 +104,20 @@ void Surrogate::forget_believed() {
 
 double Surrogate::noise_stddev() const { return scale_ * std::exp(theta_[theta_.size() - 1]); }
 
-/// Mean and variance of an equal mixture: E[m], E[v] + E[(m - E m)^2].
 Prediction Surrogate::predict(const Points& points) const {
   assert(!processes_.empty());
   const Points data = standardised(points);
-  const auto count = static_cast<double>(processes_.size());
   std::vector<Prediction> each;
-  VectorXd mean = VectorXd::Zero(points.size());
-  for (const GaussianProcess& process : processes_) {
-    each.push_back(process.predict(data));
-    mean += each.back().mean / count;
-  }
-  VectorXd variance = VectorXd::Zero(points.size());
+  for (const GaussianProcess& process : processes_) each.push_back(process.predict(data));
+  return mixture(each);
+}
+
+/// E[m], E[v] + E[(m - E m)^2].
+Prediction Surrogate::mixture(const std::vector<Prediction>& each) const {
+  const auto count = static_cast<double>(each.size());
+  VectorXd mean = VectorXd::Zero(each.front().mean.size());
+  for (const Prediction& one : each) mean += one.mean / count;
+  VectorXd variance = VectorXd::Zero(mean.size());
   for (const Prediction& one : each) variance += (one.variance + (one.mean - mean).cwiseAbs2()) / count;
   return {(shift_ + scale_ * mean.array()).matrix(), scale_ * scale_ * variance};
 }

@@ -51,6 +51,8 @@ class Surrogate final : public Model {
   double scale() const { return scale_; }
   /// Of standardised outputs: one, or one for each draw of the hyperparameters.
   const std::vector<GaussianProcess>& processes() const { return processes_; }
+  /// Predictions of the processes, one each, as one in latent units: mean and variance of their equal mixture.
+  Prediction mixture(const std::vector<Prediction>& each) const;
   /// The points as the processes know them: features transformed and standardised.
   Points standardised(const Points& points) const;
 
