@@ -49,7 +49,8 @@ struct Matern32 {
 struct SquaredExponential {
   static void correlation(ArrayOut r2) { r2 = (-0.5 * r2).exp(); }
   static void with_slope(ArrayOut r2, ArrayOut correlation, ArrayOut slope) {
-    correlation = (-0.5 * r2).exp();
+    r2 *= -0.5;
+    correlation = r2.exp();
     slope = -0.5 * correlation;
   }
 };
