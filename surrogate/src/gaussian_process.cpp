@@ -16,10 +16,13 @@
 #include <cassert>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "cholesky.h"
+#include "krigtune/core/error.h"
 #include "merged_observations.h"
+#include "vector_unit.h"
 
 namespace krigtune {
 namespace {
@@ -29,8 +32,8 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double kLogTwoPi = 1.8378770664093454836;
-// Candidates scored at once: n x 1024 doubles stay in the cache for the n of tuning sessions.
-constexpr Index kBlock = 1024;
+// Candidates predicted at once: 256 x n doubles stay in a second cache of 1 MB up to n = 500.
+constexpr Index kBlock = 256;
 
 void extend(VectorXd& vector, const VectorXd& more) {
   const Index before = vector.size();
@@ -61,8 +64,17 @@ MatrixXd GaussianProcess::prior_covariance(const Points& x, const Points& y) con
   return covariance;
 }
 
+void GaussianProcess::check_theta(const Points& points, const VectorXd& theta) const {
+  const auto kernels = kernel_->hyperparameters(points.ordered.cols(), points.categories.cols()).size();
+  if (theta.size() != static_cast<Index>(kernels) + 1 || !theta.allFinite())
+    throw UserError("theta must be " + std::to_string(kernels) +
+                    " finite numbers for the kernel and the logarithm of the noise's stddev");
+}
+
 void GaussianProcess::condition(const Observations& observations, const VectorXd& theta) {
   observations.validate();
+  mean_.validate(observations.points);
+  check_theta(observations.points, theta);
   theta_ = theta;
   const MergedObservations merged(observations);
   const double noise = noise_stddev();
@@ -128,10 +140,14 @@ Prediction GaussianProcess::predict(const Points& points) const {
   for (Index first = 0; first < points.size(); first += kBlock) {
     const Index count = std::min(kBlock, points.size() - first);
     const Points block = points.slice(first, count);
-    MatrixXd v = prior_covariance(points_, block);
-    lower_.triangularView<Eigen::Lower>().solveInPlace(v);
-    prediction.mean.segment(first, count) = prior_mean(block) + v.transpose() * whitened_;
-    prediction.variance.segment(first, count) = prior_variance(block) - v.colwise().squaredNorm().transpose();
+    MatrixXd v = prior_covariance(block, points_);
+    solve_rows(lower_, v);
+    VectorXd mean = prior_mean(block);
+    VectorXd explained = VectorXd::Zero(count);
+    vector_unit().add_moments(count, v.cols(), v.data(), v.outerStride(), whitened_.data(), mean.data(),
+                              explained.data());
+    prediction.mean.segment(first, count) = mean;
+    prediction.variance.segment(first, count) = prior_variance(block) - explained;
   }
   // Rounding may leave a variance of -1e-16 at an observed point.
   prediction.variance = prediction.variance.cwiseMax(0.0);
@@ -156,9 +172,11 @@ PredictionGradient GaussianProcess::predict_with_gradient(const Points& point) c
 }
 
 MatrixXd GaussianProcess::posterior_covariance(const Points& points) const {
-  const MatrixXd v = lower_.triangularView<Eigen::Lower>().solve(prior_covariance(points_, points));
+  MatrixXd v = prior_covariance(points, points_);
+  solve_rows(lower_, v);
   MatrixXd covariance = prior_covariance(points, points);
-  covariance.noalias() -= v.transpose() * v;
+  vector_unit().subtract_product(v.rows(), v.rows(), v.cols(), v.data(), v.outerStride(), v.data(), v.outerStride(),
+                                 covariance.data(), covariance.outerStride());
   return covariance;
 }
 
@@ -166,17 +184,18 @@ MatrixXd GaussianProcess::posterior_covariance(const Points& points) const {
 LeaveOneOut GaussianProcess::leave_one_out() const {
   const Index n = observed();
   const auto triangle = lower_.topLeftCorner(n, n).triangularView<Eigen::Lower>();
-  const VectorXd precision = triangle.solve(MatrixXd::Identity(n, n)).colwise().squaredNorm().transpose();
+  const VectorXd precision = inverse_of_product(lower_.topLeftCorner(n, n)).diagonal();
   const VectorXd alpha = triangle.transpose().solve(whitened_.head(n));
   return {values_ - alpha.cwiseQuotient(precision), precision.cwiseInverse()};
 }
 
 Coefficients GaussianProcess::coefficients() const {
-  const MatrixXd scaled = mean_.basis(points_) * mean_.stddev().cwiseAbs2().asDiagonal();
-  const MatrixXd g = lower_.triangularView<Eigen::Lower>().solve(scaled);
+  const Index n = observed();
+  const MatrixXd scaled = mean_.basis(points_).topRows(n) * mean_.stddev().cwiseAbs2().asDiagonal();
+  const MatrixXd g = lower_.topLeftCorner(n, n).triangularView<Eigen::Lower>().solve(scaled);
   MatrixXd covariance = mean_.stddev().cwiseAbs2().asDiagonal();
   covariance.noalias() -= g.transpose() * g;
-  return {mean_.centre() + g.transpose() * whitened_, covariance};
+  return {mean_.centre() + g.transpose() * whitened_.head(n), covariance};
 }
 
 double GaussianProcess::log_marginal_likelihood() const {

@@ -25,7 +25,7 @@ struct LogNormalPrior {
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims);
 
 struct HyperparameterPriors {
-  LogNormalPrior lengthscale{0.0, 0.7};    ///< of the unit cube
+  LogNormalPrior lengthscale{-0.7, 0.6};   ///< of the unit cube; log 0.5 = -0.7
   LogNormalPrior signal_stddev{0.0, 0.7};  ///< of standardised outputs
   LogNormalPrior noise_stddev{-3.5, 1.0};  ///< likewise; log 0.03 = -3.5
   double loading_stddev = 1.0;             ///< of a free Gram matrix's entries around their centres

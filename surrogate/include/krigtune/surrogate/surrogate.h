@@ -25,7 +25,8 @@ struct SurrogateOptions {
 /// The whole regression: transform, standardisation, hyperparameters learned, one Gaussian process (or several, one for
 /// each draw of the hyperparameters). Predictions are Gaussian in the latent units of the transform (those of the
 /// values for kIdentity); transform() takes them back. A feature that predicts the function (Mean::scaled) is given in
-/// the values' units and transformed as they are.
+/// the values' units and transformed as they are, but centred on its own mean: an offset between the two (with kLog a
+/// factor) is no error of the prediction.
 class Surrogate final : public Model {
  public:
   explicit Surrogate(SurrogateOptions options = {});
@@ -50,6 +51,8 @@ class Surrogate final : public Model {
   double scale() const { return scale_; }
   /// Of standardised outputs: one, or one for each draw of the hyperparameters.
   const std::vector<GaussianProcess>& processes() const { return processes_; }
+  /// Predictions of the processes, one each, as one in latent units: mean and variance of their equal mixture.
+  Prediction mixture(const std::vector<Prediction>& each) const;
   /// The points as the processes know them: features transformed and standardised.
   Points standardised(const Points& points) const;
 
@@ -61,6 +64,7 @@ class Surrogate final : public Model {
   std::shared_ptr<const Kernel> kernel_;
   std::optional<OutputTransform> transform_;
   double shift_ = 0.0;
+  double feature_shift_ = 0.0;
   double scale_ = 1.0;
   Eigen::VectorXd theta_;
   std::vector<GaussianProcess> processes_;
