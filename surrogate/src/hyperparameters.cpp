@@ -2,7 +2,6 @@
 // function, or little noise and a rough one): one start finds the wrong one in about a tenth of the cases.
 #include "krigtune/surrogate/hyperparameters.h"
 
-#include <cassert>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -20,7 +19,9 @@ std::vector<VectorXd> starting_points(const HyperparameterPosterior& posterior, 
                                       const std::optional<VectorXd>& start) {
   std::vector<VectorXd> starts{posterior.prior_mode()};
   if (start) {
-    assert(start->size() == posterior.size());
+    if (start->size() != posterior.size())
+      throw UserError("a fit cannot start at a theta of " + std::to_string(start->size()) + " numbers, it has " +
+                      std::to_string(posterior.size()));
     starts.push_back(*start);
   }
   for (int i = 0; i < random_starts; ++i) starts.push_back(posterior.draw(rng));

@@ -255,5 +255,11 @@ TEST(Fit, GivesThePriorsModeWhereNoLikelihoodExists) {
   EXPECT_EQ(fitted.theta, posterior.prior_mode());
 }
 
+TEST(Fit, RefusesToStartAtAThetaOfAnotherKernel) {
+  const Problem p;
+  Rng rng(31, 0);
+  EXPECT_THROW(fit_hyperparameters(p.structure, p.observations(), 0, rng, VectorXd::Zero(3)), UserError);
+}
+
 }  // namespace
 }  // namespace krigtune
