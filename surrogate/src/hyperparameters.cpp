@@ -15,13 +15,17 @@ namespace {
 
 using Eigen::VectorXd;
 
+void check_start(const HyperparameterPosterior& posterior, const VectorXd& start) {
+  if (start.size() != posterior.size())
+    throw UserError("a fit cannot start at a theta of " + std::to_string(start.size()) + " numbers, it has " +
+                    std::to_string(posterior.size()));
+}
+
 std::vector<VectorXd> starting_points(const HyperparameterPosterior& posterior, int random_starts, Rng& rng,
                                       const std::optional<VectorXd>& start) {
   std::vector<VectorXd> starts{posterior.prior_mode()};
   if (start) {
-    if (start->size() != posterior.size())
-      throw UserError("a fit cannot start at a theta of " + std::to_string(start->size()) + " numbers, it has " +
-                      std::to_string(posterior.size()));
+    check_start(posterior, *start);
     starts.push_back(*start);
   }
   for (int i = 0; i < random_starts; ++i) starts.push_back(posterior.draw(rng));
@@ -50,15 +54,14 @@ LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
   return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
 }
 
-FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
-                                          int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
-  const HyperparameterPosterior posterior(structure, observations);
+namespace {
+
+FittedHyperparameters fit_from(const HyperparameterPosterior& posterior, const std::vector<VectorXd>& starts) {
   const DifferentiableFunction negative = [&posterior](const VectorXd& theta, VectorXd& gradient) {
     const double value = posterior.log_density(theta, &gradient);
     gradient = -gradient;
     return -value;
   };
-  const std::vector<VectorXd> starts = starting_points(posterior, random_starts, rng, start);
   const VectorXd lower = posterior.lower_bound();
   const VectorXd upper = posterior.upper_bound();
 
@@ -80,6 +83,21 @@ FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Ob
   fitted.report.evaluations = evaluations;
   fitted.report.log_posterior = -best.value;
   return fitted;
+}
+
+}  // namespace
+
+FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                          int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
+  const HyperparameterPosterior posterior(structure, observations);
+  return fit_from(posterior, starting_points(posterior, random_starts, rng, start));
+}
+
+FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                            const VectorXd& start) {
+  const HyperparameterPosterior posterior(structure, observations);
+  check_start(posterior, start);
+  return fit_from(posterior, {start});
 }
 
 }  // namespace krigtune
