@@ -36,7 +36,7 @@ Surrogate::Surrogate(SurrogateOptions options) : options_(std::move(options)), k
 Points Surrogate::standardised(const Points& points) const {
   if (!options_.mean.predicts_the_function()) return points;
   Points result = points;
-  result.features.col(0) = (transform_->to_latent(points.features.col(0)).array() - shift_) / scale_;
+  result.features.col(0) = (transform_->to_latent(points.features.col(0)).array() - feature_shift_) / scale_;
   return result;
 }
 
@@ -57,6 +57,8 @@ Observations Surrogate::learn_scales(const Observations& observations) {
   const VectorXd latent = transform_->to_latent(observations.values);
   shift_ = options_.standardise ? latent.mean() : 0.0;
   scale_ = options_.standardise ? spread_of(latent) : 1.0;
+  if (options_.mean.predicts_the_function())
+    feature_shift_ = options_.standardise ? transform_->to_latent(observations.points.features.col(0)).mean() : 0.0;
   return standardised(observations);
 }
 

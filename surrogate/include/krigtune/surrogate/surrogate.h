@@ -25,7 +25,8 @@ struct SurrogateOptions {
 /// The whole regression: transform, standardisation, hyperparameters learned, one Gaussian process (or several, one for
 /// each draw of the hyperparameters). Predictions are Gaussian in the latent units of the transform (those of the
 /// values for kIdentity); transform() takes them back. A feature that predicts the function (Mean::scaled) is given in
-/// the values' units and transformed as they are.
+/// the values' units and transformed as they are, but centred on its own mean: an offset between the two (with kLog a
+/// factor) is no error of the prediction.
 class Surrogate final : public Model {
  public:
   explicit Surrogate(SurrogateOptions options = {});
@@ -63,6 +64,7 @@ class Surrogate final : public Model {
   std::shared_ptr<const Kernel> kernel_;
   std::optional<OutputTransform> transform_;
   double shift_ = 0.0;
+  double feature_shift_ = 0.0;
   double scale_ = 1.0;
   Eigen::VectorXd theta_;
   std::vector<GaussianProcess> processes_;
