@@ -65,11 +65,21 @@ Observations Surrogate::learn_scales(const Observations& observations) {
 FitReport Surrogate::fit(const Observations& observations, Rng& rng, const std::optional<VectorXd>& start) {
   const Observations data = learn_scales(observations);
   const GpStructure structure{kernel_, options_.mean, options_.priors};
-  FittedHyperparameters fitted = fit_hyperparameters(structure, data, options_.random_starts, rng, start);
+  return take(fit_hyperparameters(structure, data, options_.random_starts, rng, start), data, rng);
+}
+
+FitReport Surrogate::refit(const Observations& observations, Rng& rng, const VectorXd& start) {
+  const Observations data = learn_scales(observations);
+  return take(refit_hyperparameters({kernel_, options_.mean, options_.priors}, data, start), data, rng);
+}
+
+/// Makes the processes of what was learned.
+FitReport Surrogate::take(FittedHyperparameters fitted, const Observations& data, Rng& rng) {
   theta_ = fitted.theta;
   std::vector<VectorXd> thetas{theta_};
   if (options_.hyperparameter_samples > 0)
-    thetas = sample_hyperparameters(structure, data, theta_, options_.hyperparameter_samples, rng);
+    thetas = sample_hyperparameters({kernel_, options_.mean, options_.priors}, data, theta_,
+                                    options_.hyperparameter_samples, rng);
   processes_.assign(thetas.size(), GaussianProcess(kernel_, options_.mean));
   for (std::size_t i = 0; i < thetas.size(); ++i) processes_[i].condition(data, thetas[i]);
   fitted.report.jitter = processes_.front().jitter();

@@ -33,6 +33,8 @@ class Surrogate final : public Model {
 
   /// `start`: theta of an earlier fit.
   FitReport fit(const Observations& observations, Rng& rng, const std::optional<Eigen::VectorXd>& start = std::nullopt);
+  /// From `start` alone, theta of a fit to somewhat fewer observations: the cheap one.
+  FitReport refit(const Observations& observations, Rng& rng, const Eigen::VectorXd& start);
   /// Conditions with given hyperparameters, nothing learned.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations; hyperparameters, transform and standardisation stay. O(n^2) each.
@@ -58,6 +60,7 @@ class Surrogate final : public Model {
 
  private:
   Observations learn_scales(const Observations& observations);
+  FitReport take(FittedHyperparameters fitted, const Observations& data, Rng& rng);
   Observations standardised(const Observations& observations) const;
 
   SurrogateOptions options_;
