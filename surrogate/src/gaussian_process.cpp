@@ -84,7 +84,7 @@ void GaussianProcess::condition(const Observations& observations, const VectorXd
   noise_ = values.variance;
   MatrixXd covariance = prior_covariance(points_, points_);
   covariance.diagonal() += noise_;
-  auto factor = cholesky_with_jitter(covariance);
+  auto factor = cholesky_with_jitter(std::move(covariance));
   if (!factor) throw std::domain_error("the covariance of the observations is not positive definite");
   lower_ = std::move(factor->lower);
   jitter_ = factor->jitter;

@@ -63,7 +63,7 @@ double HyperparameterPosterior::log_marginal_likelihood(const VectorXd& theta, V
   MatrixXd covariance = structure_.kernel->gram(observations_.points(), observations_.points(), theta.head(last));
   if (mean_covariance_.size() > 0) covariance += mean_covariance_;
   covariance.diagonal() += values.variance;
-  auto factor = cholesky_with_jitter(covariance);
+  auto factor = cholesky_with_jitter(std::move(covariance));
   if (!factor) return std::numeric_limits<double>::quiet_NaN();
   const auto lower = std::as_const(factor->lower).triangularView<Eigen::Lower>();
   const VectorXd whitened = lower.solve(values.mean - basis_ * structure_.mean.centre());

@@ -122,10 +122,13 @@ bool factor_small(const View& a) {
   return true;
 }
 
-/// A <- A - B B^T, the lower triangle and some of what is above it.
+/// The lower triangle of A <- A - B B^T.
 void subtract_square(const View& a, const View& b) {
   if (a.rows <= 2 * kBlock) {
-    a.map().noalias() -= b.map() * b.map().transpose();
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, 2 * kBlock, 2 * kBlock> product(a.rows, a.rows);
+    product.noalias() = b.map() * b.map().transpose();
+    for (Index j = 0; j < a.cols; ++j)
+      for (Index i = j; i < a.rows; ++i) a.at(i, j) -= product(i, j);
     return;
   }
   const Quarters q(a);
