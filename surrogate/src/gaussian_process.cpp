@@ -72,6 +72,12 @@ void GaussianProcess::check_theta(const Points& points, const VectorXd& theta) c
 }
 
 void GaussianProcess::condition(const Observations& observations, const VectorXd& theta) {
+  if (observations.size() == 0) {
+    *this = GaussianProcess(kernel_, mean_);
+    theta_ = theta;
+    points_ = observations.points;
+    return;
+  }
   observations.validate();
   mean_.validate(observations.points);
   check_theta(observations.points, theta);
@@ -83,8 +89,10 @@ void GaussianProcess::condition(const Observations& observations, const VectorXd
   values_ = values.mean;
   noise_ = values.variance;
   MatrixXd covariance = prior_covariance(points_, points_);
+  // Of the function alone: an observation of enormous noise is no reason for an enormous jitter.
+  const double unit = covariance.diagonal().mean();
   covariance.diagonal() += noise_;
-  auto factor = cholesky_with_jitter(covariance);
+  auto factor = cholesky_with_jitter(covariance, unit);
   if (!factor) throw std::domain_error("the covariance of the observations is not positive definite");
   lower_ = std::move(factor->lower);
   jitter_ = factor->jitter;
@@ -135,7 +143,7 @@ void GaussianProcess::forget_believed() {
 }
 
 Prediction GaussianProcess::predict(const Points& points) const {
-  assert(observed() > 0);
+  assert(theta_.size() > 0);
   Prediction prediction{VectorXd(points.size()), VectorXd(points.size())};
   for (Index first = 0; first < points.size(); first += kBlock) {
     const Index count = std::min(kBlock, points.size() - first);
@@ -155,7 +163,7 @@ Prediction GaussianProcess::predict(const Points& points) const {
 }
 
 PredictionGradient GaussianProcess::predict_with_gradient(const Points& point) const {
-  assert(observed() > 0 && point.size() == 1);
+  assert(theta_.size() > 0 && point.size() == 1);
   const auto triangle = lower_.triangularView<Eigen::Lower>();
   const VectorXd theta = kernel_theta();
   const VectorXd v = triangle.solve(prior_covariance(points_, point)).col(0);

@@ -1,45 +1,17 @@
-// log h and log Phi at many arguments in three passes over a block: exp, the polynomials, log.
 #include "normal_tails.h"
 
-#include <algorithm>
-
 #include "krigtune/surrogate/acquisition.h"
+#include "vector_unit.h"
 
 namespace krigtune {
 namespace {
 
-using Eigen::Index;
 using Eigen::VectorXd;
 
 /// phi(u), u >= 0.
 double density(double u) { return kInverseRootTwoPi * std::exp(bell_exponent(u)); }
 
 double logarithm(const LogParts& parts) { return parts.offset + std::log(parts.factor); }
-
-constexpr Index kBlock = 256;  // four arrays of a block fill half of a first-level cache
-
-template <class Parts>
-VectorXd logarithms(const VectorXd& arguments, Parts parts_at) {
-  using Block = Eigen::Array<double, kBlock, 1>;
-  VectorXd result(arguments.size());
-  Block u = Block::Zero();
-  Block bell;
-  Block offset;
-  Block factor;
-  for (Index first = 0; first < arguments.size(); first += kBlock) {
-    const Index count = std::min(kBlock, arguments.size() - first);
-    u.head(count) = arguments.segment(first, count);
-    for (Index i = 0; i < kBlock; ++i) bell[i] = bell_exponent(u[i]);
-    bell = bell.exp();
-    for (Index i = 0; i < kBlock; ++i) {
-      const LogParts parts = parts_at(u[i], bell[i]);
-      offset[i] = parts.offset;
-      factor[i] = parts.factor;
-    }
-    result.segment(first, count) = (offset + factor.log()).head(count);
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -66,11 +38,15 @@ double normal_density_over_h(double u) {
 }
 
 VectorXd log_h(const VectorXd& u) {
-  return logarithms(u, [](double x, double bell) { return log_h_parts(x, bell); });
+  VectorXd result(u.size());
+  vector_unit().log_h(u.size(), u.data(), result.data());
+  return result;
 }
 
 VectorXd log_normal_cdf(const VectorXd& z) {
-  return logarithms(z, [](double x, double bell) { return log_normal_cdf_parts(x, bell); });
+  VectorXd result(z.size());
+  vector_unit().log_normal_cdf(z.size(), z.data(), result.data());
+  return result;
 }
 
 }  // namespace krigtune

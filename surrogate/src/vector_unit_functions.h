@@ -16,4 +16,18 @@ void invert(Index n, double* lower, Index lower_stride);
 void add_moments(Index m, Index n, const double* v, Index v_stride, const double* weights, double* sums,
                  double* squares);
 
+VectorUnit::Profile matern52();
+VectorUnit::Profile matern32();
+VectorUnit::Profile squared_exponential();
+void add_squares(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride, double* r2);
+void add_mismatches(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
+                    const double* weights, double* r2);
+void sum_squares(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
+                 const double* weights, double* sums);
+void sum_mismatches(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
+                    const double* weights, double* sums);
+
+void log_h(Index n, const double* u, double* result);
+void log_normal_cdf(Index n, const double* z, double* result);
+
 }  // namespace krigtune::KRIGTUNE_VECTOR_UNIT

@@ -6,7 +6,22 @@
 namespace krigtune::KRIGTUNE_VECTOR_UNIT {
 
 extern const VectorUnit kUnit;
-const VectorUnit kUnit{
-    KRIGTUNE_TEXT(KRIGTUNE_VECTOR_UNIT), cholesky, solve_rows, subtract_product, invert, add_moments};
+constexpr VectorUnit kUnit{
+    .name = KRIGTUNE_TEXT(KRIGTUNE_VECTOR_UNIT),
+    .cholesky = cholesky,
+    .solve_rows = solve_rows,
+    .subtract_product = subtract_product,
+    .invert = invert,
+    .add_moments = add_moments,
+    .matern52 = matern52,
+    .matern32 = matern32,
+    .squared_exponential = squared_exponential,
+    .add_squares = add_squares,
+    .add_mismatches = add_mismatches,
+    .sum_squares = sum_squares,
+    .sum_mismatches = sum_mismatches,
+    .log_h = log_h,
+    .log_normal_cdf = log_normal_cdf,
+};
 
 }  // namespace krigtune::KRIGTUNE_VECTOR_UNIT

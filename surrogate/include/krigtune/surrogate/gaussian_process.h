@@ -33,6 +33,7 @@ class GaussianProcess final : public Model {
 
   /// O(n^3). Repeated points become one, weighted by inverse variance: the rows are then distinct points. UserError
   /// where the observations, their features or the size of theta are not what the kernel and the mean need.
+  /// With no observations (n = 0, columns as those to come) it predicts the prior.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations in O(n^2) each, as rows at the end, repeated points too. Nothing may be believed at the time.
   void append(const Observations& more);

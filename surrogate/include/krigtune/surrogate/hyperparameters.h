@@ -59,6 +59,9 @@ struct FittedHyperparameters {
 FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                           int random_starts, Rng& rng,
                                           const std::optional<Eigen::VectorXd>& start = std::nullopt);
+/// From `start` alone: one search instead of several, for an optimum that a few observations more have hardly moved.
+FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                            const Eigen::VectorXd& start);
 
 /// `count` draws from the posterior of theta by slice sampling from `start` (Neal 2003; for Gaussian processes Murray &
 /// Adams 2010).
