@@ -1,6 +1,6 @@
 // Stationary kernels with one lengthscale for each column (automatic relevance determination):
 //
-//   k(x, y) = s^2 k(r^2),   r^2 the joint distance, k(r^2) the correlation of radial.cpp
+//   k(x, y) = s^2 k(r^2),   r^2 the joint distance (radial.cpp), k(r^2) a correlation (vector_unit_radial.cpp)
 //
 //   theta = [log l_1, ..., log l_d of the ordered columns, log l_1, ..., log l_c of the categories, log s^2]
 //   dk / d log l_p  = -2 s^2 k'(r^2) * (the term of r^2 that holds l_p)
