@@ -29,7 +29,8 @@ def coefficients(f, degree):
     values = [f(CENTRE * (1 + w) / (1 - w)) for w in nodes]
     powers = [mpf(0)] * (degree + 1)
     for k in range(degree + 1):
-        term = sum(v * cos(pi * k * (j + mpf(1) / 2) / NODES) for j, v in enumerate(values)) * (1 if k == 0 else 2) / NODES
+        projection = sum(v * cos(pi * k * (j + mpf(1) / 2) / NODES) for j, v in enumerate(values))
+        term = projection * (1 if k == 0 else 2) / NODES
         for i, c in enumerate(taylor(lambda w: chebyt(k, w), 0, k)):
             powers[i] += term * chop(c, tol=mpf(10) ** -40)
     return [float(c) for c in powers]

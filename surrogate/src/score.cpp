@@ -9,7 +9,8 @@ namespace krigtune {
 
 using Eigen::VectorXd;
 
-Score::Score(std::vector<ScoreTerm> terms) : terms_(std::move(terms)) {
+Score::Score(std::vector<ScoreTerm> terms, std::vector<std::shared_ptr<const ScoreFunction>> others)
+    : terms_(std::move(terms)), others_(std::move(others)) {
   for ([[maybe_unused]] const ScoreTerm& term : terms_)
     assert(term.model && term.acquisition && std::isfinite(term.weight));
 }
@@ -24,6 +25,7 @@ VectorXd Score::values(const Points& points) const {
     predicted = term.model.get();
     sum += term.weight * term.acquisition->values(prediction);
   }
+  for (const auto& other : others_) sum += other->values(points);
   return sum;
 }
 
@@ -36,6 +38,11 @@ double Score::value_with_gradient(const Points& point, VectorXd& gradient) const
     sum += term.weight * value.value;
     gradient += term.weight * value.by_mean * prediction.mean_gradient;
     gradient += term.weight * value.by_variance * prediction.variance_gradient;
+  }
+  for (const auto& other : others_) {
+    VectorXd by_other;
+    sum += other->value_with_gradient(point, by_other);
+    gradient += by_other;
   }
   return sum;
 }

@@ -39,13 +39,13 @@ struct VectorUnit {
   Profile (*squared_exponential)();
   /// r2_i <- r2_i + sum_p (x_ip - y_p)^2.
   void (*add_squares)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride, double* r2);
-  /// r2_i <- r2_i + sum_p weights_p [x_ip != y_p].
+  /// r2_i <- r2_i + sum_p weights_p [x_ip != y_p], x and y whole numbers.
   void (*add_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                          const double* weights, double* r2);
   /// sums_p <- sums_p + sum_i weights_i (x_ip - y_p)^2.
   void (*sum_squares)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                       const double* weights, double* sums);
-  /// sums_p <- sums_p + sum_i weights_i [x_ip != y_p].
+  /// sums_p <- sums_p + sum_i weights_i [x_ip != y_p], x and y whole numbers.
   void (*sum_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                          const double* weights, double* sums);
 

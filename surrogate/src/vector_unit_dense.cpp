@@ -63,7 +63,7 @@ View bottom(const View& b, Index from) { return b.block(from, 0, b.rows - from, 
 template <class Count>
 void solve_column(double* x, const double* before, Index stride, Index columns, const double* l, Index l_stride,
                   double scale, Count count) {
-  constexpr int kSize = Count::value;
+  constexpr int kSize = Count::kSize;
   Eigen::Map<Eigen::Array<double, kSize, 1>> target(x, count.size);
   Eigen::Array<double, kSize, 1, 0, kRows, 1> sum = target;
   for (Index k = 0; k < columns; ++k)
@@ -72,11 +72,11 @@ void solve_column(double* x, const double* before, Index stride, Index columns, 
 }
 
 struct Whole {
-  static constexpr int value = kRows;
+  static constexpr int kSize = kRows;
   Index size = kRows;
 };
 struct Rest {
-  static constexpr int value = Eigen::Dynamic;
+  static constexpr int kSize = Eigen::Dynamic;
   Index size;
 };
 

@@ -168,7 +168,9 @@ TEST(Score, IsTheSumOfItsTerms) {
 }
 
 TEST(Score, HasTheGradientOfItsDifferences) {
-  const Score score(full_terms(0.5));
+  std::vector<ScoreTerm> terms = full_terms(0.5);
+  terms[1].weight = 0.3;
+  const Score score(std::move(terms));
   Rng rng(10, 0);
   for (int i = 0; i < 50; ++i) {
     Points at = random_points(rng, 1, 2, 1);
@@ -186,6 +188,21 @@ TEST(Score, HasTheGradientOfItsDifferences) {
       EXPECT_LE(std::abs(gradient[j] - difference), 1e-5 * (1.0 + std::abs(difference)));
     }
   }
+}
+
+TEST(Score, AddsOtherScores) {
+  const std::vector<ScoreTerm> all = full_terms(0.5);
+  const std::vector<ScoreTerm> rest(all.begin() + 1, all.end());
+  const Score together(all);
+  const Score apart({all[0]}, {std::make_shared<Score>(rest)});
+  Rng rng(13, 0);
+  const Points at = random_points(rng, 20, 2, 1);
+  EXPECT_LE((together.values(at) - apart.values(at)).cwiseAbs().maxCoeff(), 1e-11);
+  VectorXd want;
+  VectorXd got;
+  together.value_with_gradient(at.slice(3, 1), want);
+  apart.value_with_gradient(at.slice(3, 1), got);
+  EXPECT_LE((want - got).cwiseAbs().maxCoeff(), 1e-10 * (1.0 + want.norm()));
 }
 
 TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilitiesOverCost) {

@@ -64,15 +64,17 @@ class ScoreFunction {
   virtual double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const = 0;
 };
 
-/// Sum of weighted terms: expected improvement times probabilities of feasibility per unit cost, as logarithms.
+/// Sum of weighted terms: expected improvement times probabilities of feasibility per unit cost, as logarithms; and of
+/// `others`, such as expected improvement over fantasies.
 class Score final : public ScoreFunction {
  public:
-  explicit Score(std::vector<ScoreTerm> terms);
+  explicit Score(std::vector<ScoreTerm> terms, std::vector<std::shared_ptr<const ScoreFunction>> others = {});
   Eigen::VectorXd values(const Points& points) const override;
   double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const override;
 
  private:
   std::vector<ScoreTerm> terms_;
+  std::vector<std::shared_ptr<const ScoreFunction>> others_;
 };
 
 /// A measured quantity that must not be above its bound.
