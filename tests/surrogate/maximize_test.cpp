@@ -255,10 +255,14 @@ std::shared_ptr<Surrogate> fitted_branin() {
 TEST(Maximize, IsAsGoodAsAFineGridForExpectedImprovement) {
   const auto surrogate = fitted_branin();
   const Score score({{surrogate, make_log_expected_improvement(-5.0)}});
-  constexpr Index kSide = 301;
-  Points all = Points::zero(kSide * kSide, 2, 0);
-  for (Index i = 0; i < kSide * kSide; ++i)
-    all.ordered.row(i) << static_cast<double>(i % kSide) / (kSide - 1), static_cast<double>(i / kSide) / (kSide - 1);
+  const std::vector<double> side = grid(301);
+  Points all = Points::zero(0, 2, 0);
+  for (const double x : side) {
+    Points column = Points::zero(std::ssize(side), 2, 0);
+    column.ordered.col(0).setConstant(x);
+    column.ordered.col(1) = VectorXd::Map(side.data(), std::ssize(side));
+    all.append(column);
+  }
   const double of_grid = score.values(all).maxCoeff();
   for (const std::uint64_t seed : {1, 2, 3}) EXPECT_GE(maximum_of(score, continuous(2), seed).score, of_grid);
 }
