@@ -35,7 +35,7 @@ class Optimizer {
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
 
-  Points ask();
+  std::optional<Points> ask();
   void tell(const Evaluation& evaluation);
   /// The feasible point of the largest value told so far.
   std::optional<Evaluation> best() const;
