@@ -1,18 +1,95 @@
 #include "krigtune/surrogate/kernel.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "kernel_families.h"
 #include "krigtune/core/error.h"
-#include "matern52.h"
 
 namespace krigtune {
+namespace {
 
-std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec) {
+// With q levels there are q (q + 1) / 2 numbers to learn: more than this no data of an expensive function can tell.
+constexpr int kMaxLevels = 32;
+
+/// `where` names the spec within the whole for the user.
+[[noreturn]] void refuse(const std::string& where, const std::string& what, const std::string& hint = "") {
+  throw UserError(where + ": " + what, hint);
+}
+
+void check_indices(std::vector<Eigen::Index> indices, const std::string& where, const std::string& what) {
+  std::sort(indices.begin(), indices.end());
+  if (!indices.empty() && indices.front() < 0)
+    refuse(where, what + " column " + std::to_string(indices.front()) + " is negative");
+  const auto twice = std::adjacent_find(indices.begin(), indices.end());
+  if (twice != indices.end()) refuse(where, what + " column " + std::to_string(*twice) + " is named twice");
+}
+
+void check_columns(const KernelSpec& spec, const std::string& where) {
+  const Columns& columns = spec.columns;
+  const std::size_t named = columns.ordered.size() + columns.categories.size();
+  if (columns.all && named > 0)
+    refuse(where, "columns are named, and yet all are asked for", "set columns.all = false");
+  if (columns.all) return;
+  if (named == 0) refuse(where, "it looks at no column", "name one, or set columns.all = true");
+  check_indices(columns.ordered, where, "ordered");
+  check_indices(columns.categories, where, "category");
+  if (spec.kind == KernelKind::kFreeGram && named != 1)
+    refuse(where, "a free Gram matrix looks at one column, not at " + std::to_string(named));
+  if (spec.kind == KernelKind::kLinear && !columns.categories.empty())
+    refuse(where, "a linear kernel looks at ordered columns only");
+}
+
+void check(const KernelSpec& spec, const std::string& where) {
+  check_columns(spec, where);
+  const bool composite = spec.kind == KernelKind::kSum || spec.kind == KernelKind::kProduct;
+  if (composite && spec.parts.size() < 2)
+    refuse(where, "a sum or product needs two parts or more, not " + std::to_string(spec.parts.size()));
+  if (!composite && !spec.parts.empty()) refuse(where, "only a sum or product has parts");
+  const bool has_levels = spec.kind == KernelKind::kFreeGram;
+  if (has_levels && (spec.levels < 2 || spec.levels > kMaxLevels))
+    refuse(where,
+           "a free Gram matrix has 2 to " + std::to_string(kMaxLevels) + " levels, not " + std::to_string(spec.levels));
+  if (!has_levels && spec.levels != 0) refuse(where, "only a free Gram matrix has levels");
+}
+
+KernelPointer make(const KernelSpec& spec, const std::string& where);
+
+std::vector<KernelPointer> make_parts(const KernelSpec& spec, const std::string& where) {
+  std::vector<KernelPointer> parts;
+  for (std::size_t q = 0; q < spec.parts.size(); ++q)
+    parts.push_back(make(spec.parts[q], where + ".parts[" + std::to_string(q) + "]"));
+  return parts;
+}
+
+KernelPointer make_of_all_columns(const KernelSpec& spec, const std::string& where) {
   switch (spec.kind) {
     case KernelKind::kMatern52:
-      return make_matern52();
-    default:
-      throw UserError("make_kernel: no such kernel");
+    case KernelKind::kMatern32:
+    case KernelKind::kSquaredExponential:
+      return make_stationary(spec.kind);
+    case KernelKind::kLinear:
+      return make_linear();
+    case KernelKind::kFreeGram:
+      return make_free_gram(spec.levels);
+    case KernelKind::kSum:
+      return make_sum(make_parts(spec, where));
+    case KernelKind::kProduct:
+      return make_product(make_parts(spec, where));
   }
+  refuse(where, "there is no such kind");
 }
+
+KernelPointer make(const KernelSpec& spec, const std::string& where) {
+  check(spec, where);
+  KernelPointer kernel = make_of_all_columns(spec, where);
+  return spec.columns.all ? kernel : make_on_columns(spec.columns, std::move(kernel));
+}
+
+}  // namespace
+
+std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec) { return make(spec, "kernel"); }
 
 std::shared_ptr<const Kernel> make_kernel(KernelKind kind) {
   KernelSpec spec;

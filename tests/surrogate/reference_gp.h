@@ -24,16 +24,24 @@ inline Points random_points(Rng& rng, int count, int ordered, int categories) {
   return points;
 }
 
-inline Real matern52(const Points& x, Eigen::Index i, const Points& y, Eigen::Index j, const Eigen::VectorXd& theta) {
+/// theta: [log lengthscales of ordered columns and categories, ...].
+inline Real squared_distance(const Points& x, Eigen::Index i, const Points& y, Eigen::Index j,
+                             const Eigen::VectorXd& theta) {
   Real r2 = 0;
   Eigen::Index p = 0;
   for (Eigen::Index k = 0; k < x.ordered.cols(); ++k, ++p)
     r2 += std::pow((static_cast<Real>(x.ordered(i, k)) - y.ordered(j, k)) / std::exp(static_cast<Real>(theta[p])), 2);
   for (Eigen::Index k = 0; k < x.categories.cols(); ++k, ++p)
     if (x.categories(i, k) != y.categories(j, k)) r2 += std::exp(-2 * static_cast<Real>(theta[p]));
+  return r2;
+}
+
+inline Real matern52(const Points& x, Eigen::Index i, const Points& y, Eigen::Index j, const Eigen::VectorXd& theta) {
+  const Real r2 = squared_distance(x, i, y, j, theta);
   const Real r = std::sqrt(r2);
   const Real root5 = std::sqrt(static_cast<Real>(5));
-  return std::exp(static_cast<Real>(theta[p])) * (1 + root5 * r + 5 * r2 / 3) * std::exp(-root5 * r);
+  const Eigen::Index signal = x.ordered.cols() + x.categories.cols();
+  return std::exp(static_cast<Real>(theta[signal])) * (1 + root5 * r + 5 * r2 / 3) * std::exp(-root5 * r);
 }
 
 inline Matrix gram(const Points& x, const Points& y, const Eigen::VectorXd& theta) {

@@ -24,7 +24,7 @@ class Kernel {
   virtual ~Kernel() = default;
   /// One for every entry of theta, in its order, for points with so many columns.
   virtual std::vector<Hyperparameter> hyperparameters(Eigen::Index ordered_dims, Eigen::Index category_dims) const = 0;
-  /// x.size() by y.size().
+  /// x.size() by y.size(). Exactly symmetric (and cheaper) if x and y are one object.
   virtual Eigen::MatrixXd gram(const Points& x, const Points& y, const Eigen::VectorXd& theta) const = 0;
   /// k(x_i, x_i).
   virtual Eigen::VectorXd diagonal(const Points& x, const Eigen::VectorXd& theta) const = 0;
@@ -38,9 +38,10 @@ class Kernel {
 
 enum class KernelKind { kMatern52, kMatern32, kSquaredExponential, kLinear, kFreeGram, kSum, kProduct };
 
-/// Which columns a kernel looks at. Each of a Points object's columns is one of its dimensions unless named here.
+/// Which columns a kernel looks at: all of a Points object's, or those named here, counted from 0. A part of a sum or
+/// product counts among the columns that the whole looks at.
 struct Columns {
-  bool all = true;
+  bool all = true;  ///< else those named
   std::vector<Eigen::Index> ordered;
   std::vector<Eigen::Index> categories;
 };
@@ -48,16 +49,17 @@ struct Columns {
 /// How a kernel is made. The stationary three: one lengthscale per column over the joint distance of ordered columns
 /// and categories (Hamming), and s^2. kLinear: s^2 sum_i (x_i - 1/2)(y_i - 1/2) / l_i^2 of the ordered columns.
 /// kFreeGram: the covariance of the levels of one column as a free positive definite matrix, for a few-valued factor: a
-/// category column with `levels` indices, or an ordered one whose values are k / (levels - 1). kSum, kProduct: of
-/// `parts`.
+/// category column with `levels` indices, or an ordered one whose values are k / (levels - 1); other values are
+/// refused (UserError). kSum, kProduct: of two `parts` or more, theta one after the other; each part keeps its s^2.
 struct KernelSpec {
   KernelKind kind = KernelKind::kMatern52;
   Columns columns;
-  int levels = 0;
-  std::vector<KernelSpec> parts;
+  int levels = 0;                 ///< kFreeGram, at least 2; else 0
+  std::vector<KernelSpec> parts;  ///< kSum, kProduct; else empty
 };
 
-/// UserError if the spec makes no sense.
+/// UserError if the spec makes no sense; what only shows with the points (a column they lack) is refused by
+/// hyperparameters().
 std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec);
 std::shared_ptr<const Kernel> make_kernel(KernelKind kind);  ///< one that needs no more than its kind
 

@@ -1,0 +1,19 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "krigtune/surrogate/kernel.h"
+
+namespace krigtune {
+
+using KernelPointer = std::shared_ptr<const Kernel>;
+
+KernelPointer make_stationary(KernelKind kind);  ///< kMatern52, kMatern32 or kSquaredExponential
+KernelPointer make_linear();
+KernelPointer make_free_gram(int levels);
+KernelPointer make_sum(std::vector<KernelPointer> parts);
+KernelPointer make_product(std::vector<KernelPointer> parts);
+/// `kernel` for points of which it sees the named columns only, in that order.
+KernelPointer make_on_columns(Columns columns, KernelPointer kernel);
+
+}  // namespace krigtune

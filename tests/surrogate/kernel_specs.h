@@ -1,0 +1,80 @@
+#pragma once
+// Kernels of every kind and combination, with points that suit them.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "krigtune/surrogate/kernel.h"
+#include "surrogate/reference_gp.h"
+
+namespace krigtune {
+
+inline KernelSpec spec_of(KernelKind kind, Columns columns = {}) { return {kind, std::move(columns), 0, {}}; }
+
+inline KernelSpec free_gram_spec(int levels, Columns columns = {}) {
+  return {KernelKind::kFreeGram, std::move(columns), levels, {}};
+}
+
+inline KernelSpec sum_of(std::vector<KernelSpec> parts, Columns columns = {}) {
+  return {KernelKind::kSum, std::move(columns), 0, std::move(parts)};
+}
+
+inline KernelSpec product_of(std::vector<KernelSpec> parts, Columns columns = {}) {
+  return {KernelKind::kProduct, std::move(columns), 0, std::move(parts)};
+}
+
+inline Columns ordered_columns(std::vector<Eigen::Index> ordered) { return {false, std::move(ordered), {}}; }
+
+inline Columns category_columns(std::vector<Eigen::Index> categories) { return {false, {}, std::move(categories)}; }
+
+struct KernelCase {
+  std::string name;
+  KernelSpec spec;
+  int ordered;
+  int categories;
+  std::string roles;  ///< of theta: l lengthscale, s signal variance, f loading
+  int levels = 0;     ///< of every ordered value; 0: continuous
+
+  /// Category indices are 0, 1 and 2.
+  Points random_points(Rng& rng, int count) const {
+    Points points = reference::random_points(rng, count, ordered, categories);
+    if (levels > 0)
+      for (double& value : points.ordered.reshaped())
+        value = static_cast<double>(rng.below(static_cast<std::uint64_t>(levels))) / (levels - 1);
+    return points;
+  }
+};
+
+inline std::vector<KernelCase> kernel_cases() {
+  using enum KernelKind;
+  std::vector<KernelCase> cases;
+  for (const auto& [kind, name] :
+       {std::pair{kMatern52, "Matern 5/2"}, {kMatern32, "Matern 3/2"}, {kSquaredExponential, "SE"}}) {
+    cases.push_back({name + std::string(" 1+0"), spec_of(kind), 1, 0, "ls"});
+    cases.push_back({name + std::string(" 3+0"), spec_of(kind), 3, 0, "llls"});
+    cases.push_back({name + std::string(" 8+0"), spec_of(kind), 8, 0, "lllllllls"});
+    cases.push_back({name + std::string(" 2+2"), spec_of(kind), 2, 2, "lllls"});
+    cases.push_back({name + std::string(" 0+3"), spec_of(kind), 0, 3, "llls"});
+    cases.push_back({name + std::string(" on columns"), spec_of(kind, {false, {2, 0}, {1}}), 3, 2, "llls"});
+  }
+  cases.push_back({"linear 1+0", spec_of(kLinear), 1, 0, "ls"});
+  cases.push_back({"linear 5+1", spec_of(kLinear), 5, 1, "llllls"});
+  cases.push_back({"linear on columns", spec_of(kLinear, ordered_columns({1})), 3, 0, "ls"});
+  cases.push_back({"free Gram of a category", free_gram_spec(3), 0, 1, "ffffff"});
+  cases.push_back({"free Gram of two levels", free_gram_spec(2), 1, 0, "fff", 2});
+  cases.push_back({"free Gram of an ordered column", free_gram_spec(4), 1, 0, "ffffffffff", 4});
+  cases.push_back({"free Gram on columns", free_gram_spec(3, category_columns({1})), 2, 2, "ffffff"});
+  cases.push_back({"sum", sum_of({spec_of(kMatern32), spec_of(kLinear)}), 2, 1, "lllslls"});
+  cases.push_back(
+      {"product", product_of({spec_of(kMatern52), spec_of(kLinear), spec_of(kSquaredExponential)}), 2, 0, "llsllslls"});
+  cases.push_back({"trend, smooth part and free Gram",
+                   sum_of({spec_of(kLinear), product_of({free_gram_spec(3, category_columns({0})),
+                                                         spec_of(kMatern52, ordered_columns({0, 1}))})}),
+                   2, 1, "llsfffffflls"});
+  cases.push_back({"product on columns",
+                   product_of({spec_of(kMatern32, ordered_columns({1})), spec_of(kLinear)}, ordered_columns({2, 0})), 3,
+                   1, "lslls"});
+  return cases;
+}
+
+}  // namespace krigtune
