@@ -16,9 +16,11 @@
 #include <cassert>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "cholesky.h"
+#include "krigtune/core/error.h"
 #include "merged_observations.h"
 
 namespace krigtune {
@@ -61,8 +63,17 @@ MatrixXd GaussianProcess::prior_covariance(const Points& x, const Points& y) con
   return covariance;
 }
 
+void GaussianProcess::check_theta(const Points& points, const VectorXd& theta) const {
+  const auto kernels = kernel_->hyperparameters(points.ordered.cols(), points.categories.cols()).size();
+  if (theta.size() != static_cast<Index>(kernels) + 1 || !theta.allFinite())
+    throw UserError("theta must be " + std::to_string(kernels) +
+                    " finite numbers for the kernel and the logarithm of the noise's stddev");
+}
+
 void GaussianProcess::condition(const Observations& observations, const VectorXd& theta) {
   observations.validate();
+  mean_.validate(observations.points);
+  check_theta(observations.points, theta);
   theta_ = theta;
   const MergedObservations merged(observations);
   const double noise = noise_stddev();
@@ -172,11 +183,12 @@ LeaveOneOut GaussianProcess::leave_one_out() const {
 }
 
 Coefficients GaussianProcess::coefficients() const {
-  const MatrixXd scaled = mean_.basis(points_) * mean_.stddev().cwiseAbs2().asDiagonal();
-  const MatrixXd g = lower_.triangularView<Eigen::Lower>().solve(scaled);
+  const Index n = observed();
+  const MatrixXd scaled = mean_.basis(points_).topRows(n) * mean_.stddev().cwiseAbs2().asDiagonal();
+  const MatrixXd g = lower_.topLeftCorner(n, n).triangularView<Eigen::Lower>().solve(scaled);
   MatrixXd covariance = mean_.stddev().cwiseAbs2().asDiagonal();
   covariance.noalias() -= g.transpose() * g;
-  return {mean_.centre() + g.transpose() * whitened_, covariance};
+  return {mean_.centre() + g.transpose() * whitened_.head(n), covariance};
 }
 
 double GaussianProcess::log_marginal_likelihood() const {

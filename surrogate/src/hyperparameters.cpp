@@ -43,6 +43,7 @@ void HyperparameterPriors::validate() const {
 }
 
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
+  if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
   // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).
   constexpr double kVariance = 3.0;
   return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "krigtune/core/error.h"
@@ -35,6 +36,12 @@ Mean Mean::scaled(double offset_stddev, double scale_stddev) {
 }
 
 Index Mean::features() const { return std::max<Index>(centre_.size() - 1, 0); }
+
+void Mean::validate(const Points& points) const {
+  if (points.features.cols() < features())
+    throw UserError("mean function: it needs " + std::to_string(features()) + " feature(s) of every point, there are " +
+                    std::to_string(points.features.cols()));
+}
 
 MatrixXd Mean::basis(const Points& points) const {
   MatrixXd h(points.size(), centre_.size());

@@ -1,21 +1,156 @@
+// Maps of outputs y to latent z in which a Gaussian process is a fair model, and what a Gaussian of z says of y.
+//
+//   log:          z = log y;   E[y] = exp(m + v / 2)
+//   rank-robust:  z = y at and above the median M; below, a value of mid-rank r among n becomes
+//                 z = M + s Phi^-1((r - 1/2) / n),   s^2 = mean of (y - M)^2 over the values y >= M
+//                 (the normal scores of the lower half of a Gaussian whose upper half is as wide as the data's: the
+//                 half-rank warping of Vizier, Song et al. 2022, "Open Source Vizier"), linear between these knots
+//
+// With slopes b_k = dy/dz below and above knot t_k, from_latent is the line that holds above M less hinges, so
+//
+//   E[y] = m - sum_k (b_k^below - b_k^above) sd h((t_k - m) / sd),   h(u) = phi(u) + u Phi(u) = E[(u + eps)_+]
+//
+// for z ~ Normal(m, sd^2): knots far below m do not count, and nothing cancels there.
 #include "krigtune/surrogate/output_transform.h"
+
+#include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <numbers>
 
 #include "krigtune/core/error.h"
 
 namespace krigtune {
+namespace {
 
 using Eigen::VectorXd;
+using Knots = std::vector<double>;
 
-OutputTransform::OutputTransform(Kind kind, const VectorXd&) : kind_(kind) {
-  if (kind != Kind::kIdentity) throw UserError("this transform is not there yet");
+double probit(double probability) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * probability); }
+
+/// h(u) = E[(u + eps)_+] for a standard normal eps.
+double mean_excess(double u) {
+  const double density = std::exp(-0.5 * u * u) * 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+  return std::max(density + 0.5 * u * std::erfc(-u / std::numbers::sqrt2), 0.0);
 }
 
-double OutputTransform::to_latent(double value) const { return value; }
-double OutputTransform::from_latent(double latent) const { return latent; }
+/// An increasing piecewise linear map through (from, to): beyond the last knot the identity, below the first with the
+/// mean slope between first and last. The end's own slope would hang on the gap between the two worst values.
+class Broken {
+ public:
+  Broken(const Knots& from, const Knots& to) : from_(from), to_(to) {}
+
+  /// Of the piece that ends at knot i; i = size: of the last ray.
+  double slope(std::size_t i) const {
+    if (i == from_.size() || from_.size() == 1) return 1.0;
+    if (i == 0) return (to_.back() - to_.front()) / (from_.back() - from_.front());
+    return (to_[i] - to_[i - 1]) / (from_[i] - from_[i - 1]);
+  }
+
+  double operator()(double x) const {
+    const auto i = static_cast<std::size_t>(std::distance(from_.begin(), std::ranges::lower_bound(from_, x)));
+    if (i == from_.size()) return x;  // both end at the median
+    // Measured from the knot above, and no further than the one below: rounding must not break the order.
+    const double y = to_[i] - (from_[i] - x) * slope(i);
+    return i == 0 ? y : std::max(y, to_[i - 1]);
+  }
+
+ private:
+  const Knots& from_;
+  const Knots& to_;
+};
+
+double median_of_sorted(const Knots& sorted) {
+  const std::size_t n = sorted.size();
+  return n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + 0.5 * (sorted[n / 2] - sorted[n / 2 - 1]);
+}
+
+/// Stddev of the Gaussian whose upper half the values from the median on are; from the distances below where these are
+/// (nearly) all equal.
+double spread(const Knots& sorted, double median) {
+  const auto from = std::ranges::lower_bound(sorted, median);
+  const Knots below(sorted.begin(), from);
+  const Eigen::Map<const VectorXd> above(&*from, std::distance(from, sorted.end()));
+  const double upper = (above.array() - median).matrix().stableNorm() / std::sqrt(static_cast<double>(above.size()));
+  // Knots lie as close as a thousandth of it and must be told apart beside the median.
+  constexpr double kResolved = 1e-9;
+  if (upper > kResolved * std::max(std::abs(median), std::abs(sorted.back())) || below.empty()) return upper;
+  constexpr double kMedianOfHalfNormal = 0.67448975019608171;
+  return (median - median_of_sorted(below)) / kMedianOfHalfNormal;
+}
+
+}  // namespace
+
+OutputTransform::OutputTransform(Kind kind, const VectorXd& values) : kind_(kind) {
+  if (values.size() < 1 || !values.allFinite())
+    throw UserError("output transform: it needs one value at least, and all must be finite");
+  if (kind == Kind::kLog && !(values.minCoeff() > 0.0))
+    throw UserError("output transform: the logarithm needs values above zero");
+  if (kind != Kind::kRankRobust) return;
+  Knots sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const double median = median_of_sorted(sorted);
+  const double stddev = spread(sorted, median);
+  const auto count = static_cast<double>(sorted.size());
+  for (auto first = sorted.begin(); *first < median;) {
+    const auto last = std::upper_bound(first, sorted.end(), *first);
+    // Ties share the mean of their ranks: i + 1, ..., j less 1/2 have the mean (i + j) / 2.
+    const auto ranks = static_cast<double>((first - sorted.begin()) + (last - sorted.begin()));
+    const double latent = median + stddev * probit(0.5 * ranks / count);
+    if (latent < median && (latent_knots_.empty() || latent > latent_knots_.back())) {
+      value_knots_.push_back(*first);
+      latent_knots_.push_back(latent);
+    }
+    first = last;
+  }
+  value_knots_.push_back(median);
+  latent_knots_.push_back(median);
+}
+
+double OutputTransform::to_latent(double value) const {
+  if (kind_ == Kind::kRankRobust) return Broken(value_knots_, latent_knots_)(value);
+  if (kind_ == Kind::kIdentity) return value;
+  if (!(value > 0.0)) throw UserError("output transform: the logarithm needs values above zero");
+  return std::log(value);
+}
+
+double OutputTransform::from_latent(double latent) const {
+  if (kind_ == Kind::kRankRobust) return Broken(latent_knots_, value_knots_)(latent);
+  return kind_ == Kind::kLog ? std::exp(latent) : latent;
+}
+
 VectorXd OutputTransform::to_latent(const VectorXd& values) const {
   return values.unaryExpr([this](double value) { return to_latent(value); });
 }
-double OutputTransform::latent_variance(double, double variance) const { return variance; }
-double OutputTransform::output_mean(double mean, double) const { return mean; }
+
+double OutputTransform::latent_variance(double value, double variance) const {
+  if (kind_ == Kind::kIdentity || variance == 0.0) return variance;
+  if (kind_ == Kind::kLog) return variance / (value * value);
+  const double stddev = std::sqrt(variance);
+  const double half = 0.5 * (to_latent(value + stddev) - to_latent(value - stddev));
+  return half * half;
+}
+
+double OutputTransform::output_mean(double mean, double variance) const {
+  assert(variance >= 0.0);
+  if (kind_ == Kind::kIdentity) return mean;
+  if (kind_ == Kind::kLog) return std::exp(mean + 0.5 * variance);
+  const double stddev = std::sqrt(variance);
+  if (stddev == 0.0) return from_latent(mean);
+  const Broken line(latent_knots_, value_knots_);
+  double result = mean;
+  for (std::size_t i = latent_knots_.size(); i-- > 0;)
+    result -= (line.slope(i) - line.slope(i + 1)) * stddev * mean_excess((latent_knots_[i] - mean) / stddev);
+  return result;
+}
+
+double OutputTransform::output_quantile(double mean, double variance, double probability) const {
+  assert(variance >= 0.0);
+  if (!(probability > 0.0 && probability < 1.0)) throw UserError("a quantile's probability must lie between 0 and 1");
+  return from_latent(mean + std::sqrt(variance) * probit(probability));
+}
 
 }  // namespace krigtune

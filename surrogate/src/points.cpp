@@ -40,6 +40,9 @@ Points Points::slice(Eigen::Index first, Eigen::Index count) const {
 
 void Observations::validate() const {
   if (size() < 1) throw UserError("no observations: there must be one at least");
+  const auto fits = [this](const auto& columns) { return columns.cols() == 0 || columns.rows() == size(); };
+  if (!fits(points.categories) || !fits(points.features))
+    throw UserError("observations: every point needs its categories and features");
   if (values.size() != size() || (variance.size() != 0 && variance.size() != size()))
     throw UserError("observations: every point needs one value, and one variance or none at all");
   if (!values.allFinite() || !points.ordered.allFinite() || !points.features.allFinite())

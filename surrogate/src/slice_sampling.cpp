@@ -3,6 +3,7 @@
 // until both ends lie below the level, then shrunk towards the point until a draw lies above.
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "hyperparameter_posterior.h"
 
@@ -18,13 +19,15 @@ constexpr int kMostSteps = 8;
 
 class SliceSampler {
  public:
-  SliceSampler(const HyperparameterPosterior& posterior, VectorXd start, Rng& rng)
+  SliceSampler(const HyperparameterPosterior& posterior, const VectorXd& start, Rng& rng)
       : posterior_(posterior),
         lower_(posterior.lower_bound()),
         upper_(posterior.upper_bound()),
-        theta_(std::move(start)),
+        theta_(start.cwiseMax(lower_).cwiseMin(upper_)),
         density_(posterior.log_density(theta_, nullptr)),
-        rng_(rng) {}
+        rng_(rng) {
+    if (!std::isfinite(density_)) throw std::domain_error("no likelihood where the sampling is to start");
+  }
 
   void sweep() {
     for (Index i = 0; i < theta_.size(); ++i) update(i);

@@ -52,6 +52,7 @@ Observations Surrogate::standardised(const Observations& observations) const {
 
 Observations Surrogate::learn_scales(const Observations& observations) {
   observations.validate();
+  options_.mean.validate(observations.points);
   transform_.emplace(options_.transform, observations.values);
   const VectorXd latent = transform_->to_latent(observations.values);
   shift_ = options_.standardise ? latent.mean() : 0.0;
@@ -81,11 +82,15 @@ void Surrogate::condition(const Observations& observations, const VectorXd& thet
 }
 
 void Surrogate::append(const Observations& more) {
+  assert(!processes_.empty());
+  if (more.size() == 0) return;
+  more.validate();
   const Observations data = standardised(more);
   for (GaussianProcess& process : processes_) process.append(data);
 }
 
 void Surrogate::believe(const Points& pending) {
+  assert(!processes_.empty());
   if (pending.size() == 0) return;
   const Points data = standardised(pending);
   for (GaussianProcess& process : processes_) process.believe(data);
@@ -97,22 +102,19 @@ void Surrogate::forget_believed() {
 
 double Surrogate::noise_stddev() const { return scale_ * std::exp(theta_[theta_.size() - 1]); }
 
-/// Mean and variance of an equal mixture: E[m], E[v] + Var[m].
+/// Mean and variance of an equal mixture: E[m], E[v] + E[(m - E m)^2].
 Prediction Surrogate::predict(const Points& points) const {
   assert(!processes_.empty());
   const Points data = standardised(points);
-  Prediction sum{VectorXd::Zero(points.size()), VectorXd::Zero(points.size())};
-  VectorXd square = VectorXd::Zero(points.size());
-  for (const GaussianProcess& process : processes_) {
-    const Prediction one = process.predict(data);
-    sum.mean += one.mean;
-    sum.variance += one.variance;
-    square += one.mean.cwiseAbs2();
-  }
   const auto count = static_cast<double>(processes_.size());
-  const VectorXd mean = sum.mean / count;
-  VectorXd variance = sum.variance / count;
-  if (processes_.size() > 1) variance += (square / count - mean.cwiseAbs2()).cwiseMax(0.0);
+  std::vector<Prediction> each;
+  VectorXd mean = VectorXd::Zero(points.size());
+  for (const GaussianProcess& process : processes_) {
+    each.push_back(process.predict(data));
+    mean += each.back().mean / count;
+  }
+  VectorXd variance = VectorXd::Zero(points.size());
+  for (const Prediction& one : each) variance += (one.variance + (one.mean - mean).cwiseAbs2()) / count;
   return {(shift_ + scale_ * mean.array()).matrix(), scale_ * scale_ * variance};
 }
 
@@ -120,28 +122,22 @@ PredictionGradient Surrogate::predict_with_gradient(const Points& point) const {
   assert(!processes_.empty());
   const Points data = standardised(point);
   const Index d = point.ordered.cols();
-  PredictionGradient sum{0.0, 0.0, VectorXd::Zero(d), VectorXd::Zero(d)};
-  double square = 0.0;
-  VectorXd square_gradient = VectorXd::Zero(d);
-  for (const GaussianProcess& process : processes_) {
-    const PredictionGradient one = process.predict_with_gradient(data);
-    sum.mean += one.mean;
-    sum.variance += one.variance;
-    sum.mean_gradient += one.mean_gradient;
-    sum.variance_gradient += one.variance_gradient;
-    square += one.mean * one.mean;
-    square_gradient += 2.0 * one.mean * one.mean_gradient;
-  }
   const auto count = static_cast<double>(processes_.size());
-  PredictionGradient result;
-  const double mean = sum.mean / count;
-  const VectorXd mean_gradient = sum.mean_gradient / count;
-  result.mean = shift_ + scale_ * mean;
-  result.mean_gradient = scale_ * mean_gradient;
-  result.variance = scale_ * scale_ * (sum.variance / count + square / count - mean * mean);
-  result.variance_gradient =
-      scale_ * scale_ * (sum.variance_gradient / count + square_gradient / count - 2.0 * mean * mean_gradient);
-  return result;
+  std::vector<PredictionGradient> each;
+  PredictionGradient all{0.0, 0.0, VectorXd::Zero(d), VectorXd::Zero(d)};
+  for (const GaussianProcess& process : processes_) {
+    each.push_back(process.predict_with_gradient(data));
+    all.mean += each.back().mean / count;
+    all.mean_gradient += each.back().mean_gradient / count;
+  }
+  for (const PredictionGradient& one : each) {
+    const double off = one.mean - all.mean;
+    all.variance += (one.variance + off * off) / count;
+    all.variance_gradient += (one.variance_gradient + 2.0 * off * (one.mean_gradient - all.mean_gradient)) / count;
+  }
+  const double square = scale_ * scale_;
+  return {shift_ + scale_ * all.mean, square * all.variance, scale_ * all.mean_gradient,
+          square * all.variance_gradient};
 }
 
 }  // namespace krigtune

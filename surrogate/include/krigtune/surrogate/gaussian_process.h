@@ -31,9 +31,10 @@ class GaussianProcess final : public Model {
  public:
   explicit GaussianProcess(std::shared_ptr<const Kernel> kernel, Mean mean = Mean::zero());
 
-  /// O(n^3). Repeated points become one, weighted by inverse variance: the rows of this object are distinct points.
+  /// O(n^3). Repeated points become one, weighted by inverse variance: the rows are then distinct points. UserError
+  /// where the observations, their features or the size of theta are not what the kernel and the mean need.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
-  /// Adds observations in O(n^2) each, as rows at the end. Nothing may be believed at the time.
+  /// Adds observations in O(n^2) each, as rows at the end, repeated points too. Nothing may be believed at the time.
   void append(const Observations& more);
   /// Adds points that are being measured, at their posterior mean (kriging believer: only the variance changes).
   void believe(const Points& pending);
@@ -45,7 +46,7 @@ class GaussianProcess final : public Model {
   /// Covariance of the posterior between points, m x m.
   Eigen::MatrixXd posterior_covariance(const Points& points) const;
   LeaveOneOut leave_one_out() const;  ///< of the rows, without believed ones
-  Coefficients coefficients() const;
+  Coefficients coefficients() const;        ///< by the observed rows
   double log_marginal_likelihood() const;  ///< of the rows' values; merged repetitions count as one
 
   const Eigen::VectorXd& theta() const { return theta_; }
@@ -65,6 +66,7 @@ class GaussianProcess final : public Model {
   Eigen::MatrixXd prior_covariance(const Points& x, const Points& y) const;
 
  private:
+  void check_theta(const Points& points, const Eigen::VectorXd& theta) const;
   Eigen::VectorXd kernel_theta() const;
   void add_rows(const Points& points, const Eigen::VectorXd& noise);
 

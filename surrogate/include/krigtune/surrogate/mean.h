@@ -18,6 +18,8 @@ class Mean {
   /// of the function, which the data discount where it is wrong.
   static Mean scaled(double offset_stddev = 1.0, double scale_stddev = 0.2);
 
+  /// UserError unless the points have the features that it needs.
+  void validate(const Points& points) const;
   /// h, n x p.
   Eigen::MatrixXd basis(const Points& points) const;
   const Eigen::VectorXd& centre() const { return centre_; }  ///< p
