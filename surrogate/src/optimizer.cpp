@@ -71,6 +71,21 @@ class WithSuccess final : public ScoreFunction {
   double power_;
 };
 
+class Inflated final : public Acquisition {
+ public:
+  Inflated(std::unique_ptr<Acquisition> inner, double factor) : inner_(std::move(inner)), factor_(factor) {}
+  AcquisitionValue at(double mean, double variance) const override {
+    AcquisitionValue v = inner_->at(mean, factor_ * variance);
+    v.by_variance *= factor_;
+    return v;
+  }
+  VectorXd values(const Prediction& p) const override { return inner_->values({p.mean, factor_ * p.variance}); }
+
+ private:
+  std::unique_ptr<Acquisition> inner_;
+  double factor_;
+};
+
 }  // namespace
 
 void OptimizerOptions::validate() const { surrogate.validate(); }
@@ -176,6 +191,13 @@ std::optional<Points> Optimizer::ask() {
                      return t;
                    }()
                        .c_str());
+    if (knob("LOG", 0) > 0 && dims == 6) {
+      Points opt = Points::zero(1, 6, 0);
+      opt.ordered << 0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573;
+      const Prediction p = model->predict(opt);
+      const double inc = model->transform().to_latent(best()->value.value());
+      std::fprintf(stderr, "n %ld inc %.6f; at optimum mean %.3f sd %.3f logei %.2f, scale %.3f\n", (long)count, best()->value.value(), p.mean[0], std::sqrt(p.variance[0]), log_expected_improvement(p, inc)[0], model->scale());
+    }
     model->believe(s.pending);
     for (const auto& e : s.told)
       if (feasible(e))
@@ -210,6 +232,18 @@ std::optional<Points> Optimizer::ask() {
     best = maximize(score, space, hints, rng, mo);
   }
   if (best.point.size() == 0) return std::nullopt;
+  if (knob("EXPLORE", 0) > 0 && any_feasible && count % static_cast<int>(knob("EVERY", 2)) == 0) {
+    double high = -HUGE_VAL, low = HUGE_VAL;
+    for (Index i = 0; i < data.values.size(); ++i) high = std::max(high, data.values[i]), low = std::min(low, data.values[i]);
+    if (best.score < std::log(knob("EXPLORE", 0) * (high - low))) {
+      terms[0].acquisition = std::make_shared<Inflated>(make_log_expected_improvement(incumbent + knob("XI", 0) * (high - low)), knob("INFL", 9));
+      const Score wide(terms);
+      const Maximum other = maximize(wide, space, hints, rng, mo);
+      if (other.point.size() > 0) best = other;
+      if (knob("LOG", 0) > 0) std::fprintf(stderr, "  EXPLORE score %.2f\n", other.score);
+    }
+  }
+  if (knob("LOG", 0) > 0) std::fprintf(stderr, "  asked score %.2f\n", best.score);
   return finish(best.point);
 }
 
