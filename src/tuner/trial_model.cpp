@@ -1,11 +1,11 @@
-// Failures. A trial succeeds with probability P(x), a Gaussian-process classifier whose latent has the prior mean m(x).
-// Without a memory plan m = 2 (88 %). With the bench runner's plan, exact to the byte, what does not fit was never a
-// candidate and m = 3 (95 %): other things fail. If memory runs out all the same, the device has less than was said:
-// the smallest planned peak that failed bounds it from above (a censored observation of the wall), the largest that ran
-// bounds it from below, and
+// Failures. A trial succeeds with probability P(x), a Gaussian-process classifier whose latent has the prior mean m(x),
+// Phi(m) being its probability of success (probits). Without a memory plan m = 1.17 (88 %). With the bench runner's
+// plan, exact to the byte, what does not fit was never a candidate and m = 1.65 (95 %): other things fail. If memory
+// runs out all the same, the device has less than was said: the smallest planned peak that failed bounds it from above
+// (a censored observation of the wall), the largest that ran bounds it from below, and
 //
-//   m(x) = min(11 log(wall / memory(x)), 3)  below it,      11 = 1.7 / 0.15: a logistic error of 15 % of log memory,
-//   m(x) = -10                               at and above it: planned bytes are exact, who needs as many fails as well,
+//   m(x) = min(log(wall / memory(x)) / 0.15, 1.65)  below it: a normal error of 15 % of log memory,
+//   m(x) = -5                                       at and above it: planned bytes are exact, who needs as many fails,
 //
 // unless something larger did run: then the planned peak is not what decides, and the first line holds everywhere.
 #include "trial_model.h"
@@ -16,15 +16,15 @@
 namespace krigtune {
 namespace {
 
-constexpr double kPriorLogit = 2.0;
-constexpr double kPlannedLogit = 3.0;
-constexpr double kLogitPerLogMemory = 11.0;
-constexpr double kCannotRunLogit = -10.0;
+constexpr double kPriorMean = 1.17;
+constexpr double kPlannedMean = 1.65;
+constexpr double kLogMemoryError = 0.15;
+constexpr double kCannotRunMean = -5.0;
 
 // Failing is mostly a matter of direction (more of this, less of that): a trend says so after two failures.
 SuccessOptions success_options() {
   SuccessOptions options;
-  options.slope_stddev = 2.0;
+  options.slope_stddev = 1.2;
   return options;
 }
 
@@ -77,12 +77,12 @@ void TrialModel::read_outcomes() {
   measured_points_ = candidates_.encode(configurations);
 }
 
-double TrialModel::prior_logit(std::optional<Bytes> memory) const {
-  if (!memory) return kPriorLogit;
-  if (!memory_wall_) return kPlannedLogit;
+double TrialModel::prior_mean(std::optional<Bytes> memory) const {
+  if (!memory) return kPriorMean;
+  if (!memory_wall_) return kPlannedMean;
   const auto bytes = static_cast<double>(memory->count);
-  if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunLogit;
-  return std::min(kLogitPerLogMemory * std::log(*memory_wall_ / bytes), kPlannedLogit);
+  if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunMean;
+  return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
 }
 
 void TrialModel::fit_success() {
@@ -93,7 +93,7 @@ void TrialModel::fit_success() {
     if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
     configurations.push_back(trial.proposal.configuration);
     succeeded.push_back(ran(*trial.outcome));
-    prior.push_back(prior_logit(candidates_.memory_of(trial.proposal.configuration)));
+    prior.push_back(prior_mean(candidates_.memory_of(trial.proposal.configuration)));
   }
   success_.fit(candidates_.encode(configurations),
                Eigen::Map<const Eigen::VectorXd>(prior.data(), static_cast<Eigen::Index>(prior.size())), succeeded);
@@ -101,7 +101,7 @@ void TrialModel::fit_success() {
 
 Eigen::VectorXd TrialModel::probability(const Points& points, const std::vector<std::optional<Bytes>>& memory) const {
   Eigen::VectorXd prior(points.size());
-  for (Eigen::Index i = 0; i < prior.size(); ++i) prior(i) = prior_logit(memory[static_cast<std::size_t>(i)]);
+  for (Eigen::Index i = 0; i < prior.size(); ++i) prior(i) = prior_mean(memory[static_cast<std::size_t>(i)]);
   return success_.probability(points, prior);
 }
 

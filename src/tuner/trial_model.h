@@ -39,7 +39,7 @@ class TrialModel {
  private:
   void read_outcomes();
   void fit_success();
-  double prior_logit(std::optional<Bytes> memory) const;
+  double prior_mean(std::optional<Bytes> memory) const;
   std::optional<Eigen::VectorXd> last_fit() const;
 
   const Objective& objective_;

@@ -1,68 +1,123 @@
-// Expected improvement and its ingredients as logarithms, for maximisation:
+// What a Gaussian is worth, with m its mean and s^2 its variance:
 //
-//   EI(x) = stddev h(u),   u = (mean - best) / stddev,   h(u) = phi(u) + u Phi(u)
+//   log EI           = log(s h(u)),  u = (m - best) / s      d/dm = Phi / (h s)     d/ds = phi / (h s)
+//   log P(f >= b)    = log Phi(z),   z = (m - b) / s         d/dm = phi / (Phi s)   d/ds = -z phi / (Phi s)
+//   confidence bound = m + c s                               d/dm = 1               d/ds = c
+//   per unit cost    = -(m + s^2 / 2) = -log E[exp f]
 //
-// For u <= -1, h / phi = 1 - |u| R with Mills' ratio R = Phi / phi = sqrt(pi/2) exp(u^2/2) erfc(-u/sqrt 2): a
-// difference that stays accurate down to u = -15 (5e-12); below, its asymptotic series (Abramowitz & Stegun 26.2.13).
-// Ament et al. 2023, "Unexpected improvements to expected improvement for Bayesian optimization".
+// d / d s^2 = (d / ds) / (2 s). Mockus 1975 (EI); Ament et al. 2023 (its logarithm); h and Phi: normal_tails.h.
 #include "krigtune/surrogate/acquisition.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
-#include <numbers>
+
+#include "normal_tails.h"
 
 namespace krigtune {
 namespace {
 
-constexpr double kHalfLogTwoPi = 0.91893853320467274178;
-constexpr double kSqrtHalfPi = 1.2533141373155002512;
-constexpr double kTail = -1.0;     // above, h is computed as it is written
-constexpr double kSeries = -15.0;  // below, eight terms of the series are exact to 5e-12
-constexpr double kMinVariance = 1e-12;
+using Eigen::VectorXd;
 
-double normal_density(double u) { return std::exp(-0.5 * u * u - kHalfLogTwoPi); }
-double normal_cdf(double u) { return 0.5 * std::erfc(-u / std::numbers::sqrt2); }
+// A stddev of 0 has no logarithm. So small that it is nothing in any unit of the values, and u^2 is still a number.
+constexpr double kMinVariance = 1e-200;
 
-/// h(u) / phi(u) for u <= -1.
-double tail_ratio(double u) {
-  if (u <= kSeries) {
-    const double v = 1.0 / (u * u);
-    constexpr double kCoefficients[] = {-2027025.0, 135135.0, -10395.0, 945.0, -105.0, 15.0, -3.0, 1.0};
-    double sum = 0.0;
-    for (const double coefficient : kCoefficients) sum = sum * v + coefficient;
-    return v * sum;
-  }
-  const double mills = kSqrtHalfPi * std::exp(0.5 * u * u) * std::erfc(-u / std::numbers::sqrt2);
-  return 1.0 + u * mills;
+double stddev_of(double variance) { return std::sqrt(std::max(variance, kMinVariance)); }
+
+Eigen::ArrayXd stddev_of(const VectorXd& variance) { return variance.array().max(kMinVariance).sqrt(); }
+
+/// d / d s^2 from d / ds; nothing changes where the variance is held at its least.
+double by_variance(double by_stddev, double variance) {
+  return variance > kMinVariance ? 0.5 * by_stddev / std::sqrt(variance) : 0.0;
 }
 
-/// Phi(u) / phi(u) for u <= -1.
-double mills_ratio(double u) { return (1.0 - tail_ratio(u)) / -u; }
+class LogExpectedImprovement final : public Acquisition {
+ public:
+  explicit LogExpectedImprovement(double best) : best_(best) { assert(std::isfinite(best)); }
+  AcquisitionValue at(double mean, double variance) const override {
+    const double stddev = stddev_of(variance);
+    const double u = (mean - best_) / stddev;
+    return {log_h(u) + std::log(stddev), log_h_derivative(u) / stddev,
+            by_variance(normal_density_over_h(u) / stddev, variance)};
+  }
+  VectorXd values(const Prediction& prediction) const override {
+    const Eigen::ArrayXd stddev = stddev_of(prediction.variance);
+    return log_h((prediction.mean.array() - best_) / stddev).array() + stddev.log();
+  }
+
+ private:
+  double best_;
+};
+
+class ConfidenceBound final : public Acquisition {
+ public:
+  explicit ConfidenceBound(double stddevs) : stddevs_(stddevs) {}
+  AcquisitionValue at(double mean, double variance) const override {
+    return {mean + stddevs_ * stddev_of(variance), 1.0, by_variance(stddevs_, variance)};
+  }
+  VectorXd values(const Prediction& prediction) const override {
+    return prediction.mean.array() + stddevs_ * stddev_of(prediction.variance);
+  }
+
+ private:
+  double stddevs_;
+};
+
+/// log P(sign (f - bound) >= 0).
+class LogProbability final : public Acquisition {
+ public:
+  LogProbability(double sign, double bound) : sign_(sign), bound_(bound) { assert(std::isfinite(bound)); }
+  AcquisitionValue at(double mean, double variance) const override {
+    const double stddev = stddev_of(variance);
+    const double z = sign_ * (mean - bound_) / stddev;
+    const double slope = log_normal_cdf_derivative(z) / stddev;
+    return {log_normal_cdf(z), sign_ * slope, by_variance(-z * slope, variance)};
+  }
+  VectorXd values(const Prediction& prediction) const override {
+    return log_normal_cdf(sign_ * (prediction.mean.array() - bound_) / stddev_of(prediction.variance));
+  }
+
+ private:
+  double sign_;
+  double bound_;
+};
+
+class PerUnitCost final : public Acquisition {
+ public:
+  AcquisitionValue at(double mean, double variance) const override { return {-(mean + 0.5 * variance), -1.0, -0.5}; }
+  VectorXd values(const Prediction& prediction) const override {
+    return -(prediction.mean + 0.5 * prediction.variance);
+  }
+};
 
 }  // namespace
 
-double log_h(double u) {
-  if (u > kTail) return std::log(normal_density(u) + u * normal_cdf(u));
-  return -0.5 * u * u - kHalfLogTwoPi + std::log(tail_ratio(u));
+std::unique_ptr<Acquisition> make_log_expected_improvement(double best) {
+  return std::make_unique<LogExpectedImprovement>(best);
 }
 
-double log_h_derivative(double u) {
-  if (u > kTail) return normal_cdf(u) / (normal_density(u) + u * normal_cdf(u));
-  return mills_ratio(u) / tail_ratio(u);
+std::unique_ptr<Acquisition> make_upper_confidence_bound(double beta) {
+  return std::make_unique<ConfidenceBound>(std::sqrt(beta));
 }
 
-double log_normal_cdf(double z) {
-  if (z > kTail) return std::log1p(-0.5 * std::erfc(z / std::numbers::sqrt2));
-  return -0.5 * z * z - kHalfLogTwoPi + std::log(mills_ratio(z));
+std::unique_ptr<Acquisition> make_lower_confidence_bound(double beta) {
+  return std::make_unique<ConfidenceBound>(-std::sqrt(beta));
 }
 
-Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double best) {
-  Eigen::VectorXd result(prediction.mean.size());
-  for (Eigen::Index i = 0; i < result.size(); ++i) {
-    const double stddev = std::sqrt(std::max(prediction.variance[i], kMinVariance));
-    result[i] = log_h((prediction.mean[i] - best) / stddev) + std::log(stddev);
-  }
-  return result;
+std::unique_ptr<Acquisition> make_log_probability_above(double bound) {
+  return std::make_unique<LogProbability>(1.0, bound);
+}
+
+std::unique_ptr<Acquisition> make_log_probability_below(double bound) {
+  return std::make_unique<LogProbability>(-1.0, bound);
+}
+
+std::unique_ptr<Acquisition> make_per_unit_cost() { return std::make_unique<PerUnitCost>(); }
+
+double incumbent_mean(const Model& model, const Points& measured) { return model.predict(measured).mean.maxCoeff(); }
+
+VectorXd log_expected_improvement(const Prediction& prediction, double best) {
+  return LogExpectedImprovement(best).values(prediction);
 }
 
 }  // namespace krigtune

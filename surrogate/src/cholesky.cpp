@@ -4,8 +4,12 @@
 //   [ K12^T K22 ] = [ L21   L22 ] [   0    L22^T ],   L21^T = L11^-1 K12,   L22 L22^T = K22 - L21 L21^T
 #include "cholesky.h"
 
-#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <cassert>
 #include <cmath>
+#include <utility>
+
+#include "vector_unit.h"
 
 namespace krigtune {
 namespace {
@@ -21,17 +25,27 @@ std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance, 
   if (!std::isfinite(unit)) return std::nullopt;
   for (double relative = 0.0; relative < kLastJitter; relative = relative == 0.0 ? kFirstJitter : 10.0 * relative) {
     const double jitter = relative * unit;
-    Eigen::MatrixXd shifted = covariance;
-    shifted.diagonal().array() += jitter;
-    const Eigen::LLT<Eigen::MatrixXd> llt(shifted);
-    // Eigen reports a pivot <= 0 but lets NaN through.
-    if (llt.info() == Eigen::Success && llt.matrixLLT().allFinite()) return Cholesky{llt.matrixL(), jitter};
+    Eigen::MatrixXd lower = covariance;
+    lower.diagonal().array() += jitter;
+    if (!vector_unit().cholesky(lower.rows(), lower.data(), lower.outerStride())) continue;
+    lower.triangularView<Eigen::StrictlyUpper>().setZero();
+    return Cholesky{std::move(lower), jitter};
   }
   return std::nullopt;
 }
 
 std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance) {
   return cholesky_with_jitter(covariance, covariance.diagonal().mean());
+}
+
+void solve_rows(const Eigen::MatrixXd& lower, Eigen::MatrixXd& b) {
+  assert(b.cols() == lower.rows());
+  vector_unit().solve_rows(b.rows(), b.cols(), lower.data(), lower.outerStride(), b.data(), b.outerStride());
+}
+
+Eigen::MatrixXd inverse_of_product(Eigen::MatrixXd lower) {
+  vector_unit().invert(lower.rows(), lower.data(), lower.outerStride());
+  return lower;
 }
 
 std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, const Eigen::MatrixXd& cross,

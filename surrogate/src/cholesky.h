@@ -15,6 +15,11 @@ std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance, 
 /// The same with the mean diagonal as unit.
 std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance);
 
+/// B <- B L^-T: the rows of B, m x n, are right-hand sides of L v = b.
+void solve_rows(const Eigen::MatrixXd& lower, Eigen::MatrixXd& b);
+/// (L L^T)^-1.
+Eigen::MatrixXd inverse_of_product(Eigen::MatrixXd lower);
+
 /// Appends points to a factorised covariance: `cross` n x m, `block` m x m. O(n^2 m).
 std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, const Eigen::MatrixXd& cross,
                                                const Eigen::MatrixXd& block);

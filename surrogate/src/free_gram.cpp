@@ -101,10 +101,13 @@ class FreeGram final : public Kernel {
     return f;
   }
 
-  /// Exactly symmetric: both triangles are sums of the same products in the same order.
+  /// G, exactly symmetric.
   MatrixXd level_covariance(const VectorXd& theta) const {
     const MatrixXd f = factor(theta);
-    return f.lazyProduct(f.transpose());
+    MatrixXd covariance(levels_, levels_);
+    for (Index a = 0; a < levels_; ++a)
+      for (Index b = 0; b <= a; ++b) covariance(a, b) = covariance(b, a) = f.row(a).dot(f.row(b));
+    return covariance;
   }
 
   std::vector<Index> levels_of(const Points& x) const {

@@ -63,22 +63,22 @@ double HyperparameterPosterior::log_marginal_likelihood(const VectorXd& theta, V
   MatrixXd covariance = structure_.kernel->gram(observations_.points(), observations_.points(), theta.head(last));
   if (mean_covariance_.size() > 0) covariance += mean_covariance_;
   covariance.diagonal() += values.variance;
-  const auto factor = cholesky_with_jitter(covariance);
+  auto factor = cholesky_with_jitter(covariance);
   if (!factor) return std::numeric_limits<double>::quiet_NaN();
   const auto lower = std::as_const(factor->lower).triangularView<Eigen::Lower>();
   const VectorXd whitened = lower.solve(values.mean - basis_ * structure_.mean.centre());
+  const double log_likelihood = -0.5 * whitened.squaredNorm() - factor->lower.diagonal().array().log().sum() -
+                                0.5 * static_cast<double>(n) * kLogTwoPi + values.log_spread;
   if (gradient != nullptr) {
     const VectorXd alpha = lower.transpose().solve(whitened);
-    const MatrixXd inverse_lower = lower.solve(MatrixXd::Identity(n, n));
-    MatrixXd weights = -0.5 * inverse_lower.transpose() * inverse_lower;
-    weights += 0.5 * alpha * alpha.transpose();
+    MatrixXd weights = inverse_of_product(std::move(factor->lower));
+    for (Index j = 0; j < n; ++j) weights.col(j) = (0.5 * alpha[j]) * alpha - 0.5 * weights.col(j);
     gradient->head(last) = structure_.kernel->weighted_gradient(observations_.points(), theta.head(last), weights);
     const double by_noise_variance =
         weights.diagonal().dot(values.variance_slope) - alpha.dot(values.mean_slope) + values.log_spread_slope;
     (*gradient)[last] = 2.0 * noise_variance * by_noise_variance;
   }
-  return -0.5 * whitened.squaredNorm() - factor->lower.diagonal().array().log().sum() -
-         0.5 * static_cast<double>(n) * kLogTwoPi + values.log_spread;
+  return log_likelihood;
 }
 
 /// The prior is that of log s, theta holds log s^2.

@@ -49,15 +49,14 @@ LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
   return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
 }
 
-FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
-                                          int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
-  const HyperparameterPosterior posterior(structure, observations);
+namespace {
+
+FittedHyperparameters fit_from(const HyperparameterPosterior& posterior, const std::vector<VectorXd>& starts) {
   const DifferentiableFunction negative = [&posterior](const VectorXd& theta, VectorXd& gradient) {
     const double value = posterior.log_density(theta, &gradient);
     gradient = -gradient;
     return -value;
   };
-  const std::vector<VectorXd> starts = starting_points(posterior, random_starts, rng, start);
   const VectorXd lower = posterior.lower_bound();
   const VectorXd upper = posterior.upper_bound();
 
@@ -79,6 +78,21 @@ FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Ob
   fitted.report.evaluations = evaluations;
   fitted.report.log_posterior = -best.value;
   return fitted;
+}
+
+}  // namespace
+
+FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                          int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
+  const HyperparameterPosterior posterior(structure, observations);
+  return fit_from(posterior, starting_points(posterior, random_starts, rng, start));
+}
+
+FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                            const VectorXd& start) {
+  const HyperparameterPosterior posterior(structure, observations);
+  assert(start.size() == posterior.size());
+  return fit_from(posterior, {start});
 }
 
 }  // namespace krigtune

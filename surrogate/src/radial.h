@@ -2,6 +2,7 @@
 #include <Eigen/Core>
 
 #include "krigtune/surrogate/kernel.h"
+#include "vector_unit.h"
 
 namespace krigtune {
 
@@ -25,15 +26,7 @@ void squared_distances(const ScaledPoints& x, const ScaledPoints& y, Eigen::Inde
 void add_weighted_terms(const ScaledPoints& x, const ScaledPoints& y, Eigen::Index j, const ArrayIn& weights,
                         Eigen::Ref<Eigen::VectorXd> sums);
 
-/// A correlation as a function of r^2, for whole arrays.
-struct RadialProfile {
-  /// r^2 becomes the correlation.
-  void (*correlation)(ArrayOut r2);
-  /// The same apart, with slope = d correlation / d r^2, which has no 0/0 at r = 0. Uses r2 up.
-  void (*with_slope)(ArrayOut r2, ArrayOut correlation, ArrayOut slope);
-};
-
-/// Of a stationary kind.
-RadialProfile radial_profile(KernelKind kind);
+/// The correlation of a stationary kind, by the vector unit of this machine.
+VectorUnit::Profile radial_profile(KernelKind kind);
 
 }  // namespace krigtune

@@ -22,8 +22,8 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Below this many rows the loops of a wide Gram matrix run along its other side.
-constexpr Index kFewRows = 16;
+// Loops run down the rows. With fewer than these the start of each loop costs more than to turn the matrix (measured).
+constexpr Index kFewRows = 8;
 
 double signal_variance(const VectorXd& theta) { return std::exp(theta[theta.size() - 1]); }
 
@@ -37,7 +37,7 @@ ScaledPoints scaled(const Points& x, const VectorXd& theta) {
 
 class Stationary final : public Kernel {
  public:
-  explicit Stationary(const RadialProfile& profile) : profile_(profile) {}
+  explicit Stationary(const VectorUnit::Profile& profile) : profile_(profile) {}
 
   std::vector<Hyperparameter> hyperparameters(Index ordered_dims, Index category_dims) const override {
     const auto lengthscales = static_cast<std::size_t>(ordered_dims + category_dims);
@@ -47,15 +47,16 @@ class Stationary final : public Kernel {
   }
 
   MatrixXd gram(const Points& x, const Points& y, const VectorXd& theta) const override {
-    if (&x == &y) return symmetric_gram(scaled(x, theta), signal_variance(theta));
+    const double variance = signal_variance(theta);
+    if (&x == &y) return symmetric_gram(scaled(x, theta), variance);
     if (x.size() < y.size() && x.size() < kFewRows) return gram(y, x, theta).transpose();
     const ScaledPoints scaled_x = scaled(x, theta);
     const ScaledPoints scaled_y = scaled(y, theta);
     MatrixXd k(x.size(), y.size());
     for (Index j = 0; j < y.size(); ++j) {
       squared_distances(scaled_x, scaled_y, j, k.col(j).array());
-      profile_.correlation(k.col(j).array());
-      k.col(j) *= signal_variance(theta);
+      profile_.correlation(k.rows(), k.col(j).data());
+      k.col(j) *= variance;
     }
     return k;
   }
@@ -70,14 +71,14 @@ class Stationary final : public Kernel {
     const ScaledPoints points = scaled(x, theta);
     const Index last = theta.size() - 1;
     VectorXd gradient = VectorXd::Zero(theta.size());
-    ArrayXd r2(x.size());
     ArrayXd correlation(x.size());
     ArrayXd slope(x.size());
+    ArrayXd weight(x.size());
     for (Index j = 0; j < x.size(); ++j) {
       const Index count = x.size() - j;
-      squared_distances(points, points, j, r2.head(count));
-      profile_.with_slope(r2.head(count), correlation.head(count), slope.head(count));
-      ArrayOut both = r2.head(count);
+      squared_distances(points, points, j, correlation.head(count));
+      profile_.with_slope(count, correlation.data(), slope.data());
+      auto both = weight.head(count);
       both = weights.col(j).tail(count) + weights.row(j).tail(count).transpose();
       both[0] = weights(j, j);
       gradient[last] += (both * correlation.head(count)).sum();
@@ -91,11 +92,10 @@ class Stationary final : public Kernel {
   VectorXd input_gradient(const Points& z, const Points& x, const VectorXd& theta,
                           const VectorXd& weights) const override {
     assert(z.size() == 1 && weights.size() == x.size());
-    ArrayXd r2(x.size());
     ArrayXd correlation(x.size());
     ArrayXd slope(x.size());
-    squared_distances(scaled(x, theta), scaled(z, theta), 0, r2);
-    profile_.with_slope(r2, correlation, slope);
+    squared_distances(scaled(x, theta), scaled(z, theta), 0, correlation);
+    profile_.with_slope(x.size(), correlation.data(), slope.data());
     slope *= 2.0 * signal_variance(theta) * weights.array();
     VectorXd gradient(z.ordered.cols());
     for (Index i = 0; i < gradient.size(); ++i)
@@ -110,14 +110,14 @@ class Stationary final : public Kernel {
       const Index count = x.size() - j;
       auto column = k.col(j).tail(count);
       squared_distances(x, x, j, column.array());
-      profile_.correlation(column.array());
+      profile_.correlation(count, column.data());
       column *= variance;
       k.row(j).tail(count) = column.transpose();
     }
     return k;
   }
 
-  RadialProfile profile_;
+  VectorUnit::Profile profile_;
 };
 
 }  // namespace

@@ -1,189 +1,151 @@
-// Gaussian-process classification by Laplace's approximation around the mode of
+// Gaussian-process classification with a probit link by expectation propagation (Rasmussen & Williams 2006,
+// sections 3.6 and 3.9):
 //
-//   psi(f) = sum_i log sigmoid(t_i f_i) - 1/2 (f - m)^T K^-1 (f - m),   t_i = +1 succeeded, -1 failed
-//   f = m + K a;   at the mode a = d log p / d f;   W = diag(pi (1 - pi)),   B = I + W^1/2 K W^1/2
+//   P(success | f) = Phi(f) = P(f + Normal(0, 1) >= 0)
+//   f(x) = m(x) + a + g(x),   a ~ Normal(0, offset_stddev^2),   g a Gaussian process
+//   P(success at x) = E Phi(f) = Phi(mu / sqrt(1 + variance))        exactly, for f ~ Normal(mu, variance)
 //
-// (Rasmussen & Williams 2006, algorithms 3.1 and 3.2, with a mean m). psi is concave, but a full Newton step can
-// overshoot where the prior mean is far from the outcomes: steps are halved until psi rises.
-// K = kernel + offset_stddev^2 + slope_stddev^2 (x - c) . (y - c), c the cube's centre, over the ordered columns: a
-// common offset and a linear trend are integrated out (Rasmussen & Williams 2006, section 2.7, with proper priors).
-//   P(success at x*) = sigmoid(mu / sqrt(1 + pi/8 var))    (MacKay 1992)
+// An outcome is thus a bound of 0 on a value of f with noise of variance 1; the substitutes of the bounds make a
+// GaussianProcess, which does the rest. m is its one feature, with a coefficient of 1 that nothing can change.
+// g's covariance may hold a linear trend, slope_stddev^2 (x - c) . (y - c), c the cube's centre (section 2.7).
 #include "krigtune/surrogate/success_model.h"
 
-#include <Eigen/Cholesky>
-#include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numbers>
 #include <utility>
+
+#include "expectation_propagation.h"
+#include "krigtune/core/error.h"
 
 namespace krigtune {
 namespace {
 
-using Eigen::ArrayXd;
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr int kMaxNewtonSteps = 100;
-constexpr int kMaxHalvings = 40;
-constexpr double kTolerance = 1e-12;  // of psi, relative; a Newton step squares the error, so the mode has it too
-constexpr Index kBlock = 1024;
+constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
-double sigmoid(double z) { return z >= 0.0 ? 1.0 / (1.0 + std::exp(-z)) : std::exp(z) / (1.0 + std::exp(z)); }
+/// A kernel plus slope_variance (x - c) . (y - c) over the ordered columns, c the cube's centre.
+class TrendedKernel final : public Kernel {
+ public:
+  TrendedKernel(std::shared_ptr<const Kernel> kernel, double slope_variance)
+      : kernel_(std::move(kernel)), slope_variance_(slope_variance) {}
 
-/// log sigmoid(z) without overflow.
-double log_sigmoid(double z) { return z >= 0.0 ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z)); }
+  std::vector<Hyperparameter> hyperparameters(Index ordered_dims, Index category_dims) const override {
+    return kernel_->hyperparameters(ordered_dims, category_dims);
+  }
+  MatrixXd gram(const Points& x, const Points& y, const VectorXd& theta) const override {
+    MatrixXd result = kernel_->gram(x, y, theta);
+    result.noalias() += slope_variance_ * from_centre(x) * from_centre(y).transpose();
+    return result;
+  }
+  VectorXd diagonal(const Points& x, const VectorXd& theta) const override {
+    return kernel_->diagonal(x, theta) + slope_variance_ * from_centre(x).rowwise().squaredNorm();
+  }
+  VectorXd weighted_gradient(const Points& x, const VectorXd& theta, const MatrixXd& weights) const override {
+    return kernel_->weighted_gradient(x, theta, weights);
+  }
+  VectorXd input_gradient(const Points& z, const Points& x, const VectorXd& theta,
+                          const VectorXd& weights) const override {
+    return kernel_->input_gradient(z, x, theta, weights) + slope_variance_ * from_centre(x).transpose() * weights;
+  }
 
-MatrixXd from_centre(const Points& x) { return x.ordered.array() - 0.5; }
+ private:
+  static MatrixXd from_centre(const Points& x) { return x.ordered.array() - 0.5; }
 
-/// psi and where it was taken: f = m + K a.
-struct Iterate {
-  VectorXd a;
-  VectorXd shift;  ///< K a
-  double psi;
+  std::shared_ptr<const Kernel> kernel_;
+  double slope_variance_;
+};
+
+std::shared_ptr<const Kernel> with_trend(std::shared_ptr<const Kernel> kernel, const SuccessOptions& options) {
+  options.validate();
+  if (options.slope_stddev == 0.0) return kernel;
+  return std::make_shared<TrendedKernel>(std::move(kernel), options.slope_stddev * options.slope_stddev);
+}
+
+/// log Phi(mean / sqrt(1 + variance)).
+class LogSuccessProbability final : public Acquisition {
+ public:
+  AcquisitionValue at(double mean, double variance) const override {
+    const double scale = std::sqrt(1.0 + variance);
+    const double z = mean / scale;
+    const double value = log_normal_cdf(z);
+    const double slope = std::exp(-0.5 * z * z - kHalfLogTwoPi - value);
+    return {value, slope / scale, -0.5 * slope * z / (1.0 + variance)};
+  }
+  VectorXd values(const Prediction& prediction) const override {
+    return prediction.mean.binaryExpr(prediction.variance, [](double mean, double variance) {
+      return log_normal_cdf(mean / std::sqrt(1.0 + variance));
+    });
+  }
 };
 
 }  // namespace
 
-struct SuccessModel::State {
-  std::shared_ptr<const Kernel> kernel;
-  SuccessOptions options;
-  Points points;
-  VectorXd slope;   ///< d log p / d f at the mode
-  VectorXd root_w;  ///< sqrt of the diagonal of W
-  MatrixXd lower;   ///< of B
-
-  VectorXd theta(const Points& x) const;
-  MatrixXd covariance(const Points& x, const Points& y) const;
-  VectorXd variance(const Points& x) const;
-};
-
-VectorXd SuccessModel::State::theta(const Points& x) const {
-  const auto count = static_cast<Index>(kernel->hyperparameters(x.ordered.cols(), x.categories.cols()).size());
-  VectorXd log_theta = VectorXd::Constant(count, std::log(options.lengthscale));
-  log_theta[count - 1] = 2.0 * std::log(options.signal_stddev);
-  return log_theta;
-}
-
-MatrixXd SuccessModel::State::covariance(const Points& x, const Points& y) const {
-  MatrixXd result = kernel->gram(x, y, theta(x)).array() + options.offset_stddev * options.offset_stddev;
-  const double slope_variance = options.slope_stddev * options.slope_stddev;
-  if (slope_variance > 0.0) result.noalias() += slope_variance * from_centre(x) * from_centre(y).transpose();
-  return result;
-}
-
-VectorXd SuccessModel::State::variance(const Points& x) const {
-  return kernel->diagonal(x, theta(x)).array() + options.offset_stddev * options.offset_stddev +
-         options.slope_stddev * options.slope_stddev * from_centre(x).rowwise().squaredNorm().array();
+void SuccessOptions::validate() const {
+  if (!(signal_stddev > 0.0 && lengthscale > 0.0)) throw UserError("success model: signal and lengthscale must be > 0");
+  if (!(offset_stddev >= 0.0 && slope_stddev >= 0.0)) throw UserError("success model: a stddev must not be negative");
 }
 
 SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options)
-    : state_(std::make_unique<State>()) {
-  assert(options.signal_stddev > 0.0 && options.lengthscale > 0.0 && options.offset_stddev >= 0.0 &&
-         options.slope_stddev >= 0.0);
-  state_->kernel = std::move(kernel);
-  state_->options = options;
-}
+    : kernel_(with_trend(std::move(kernel), options)),
+      options_(options),
+      latent_(kernel_, Mean::scaled(options.offset_stddev, 0.0)) {}
 
-SuccessModel::~SuccessModel() = default;
-
-namespace {
-
-/// The classification problem of one fit.
-struct Laplace {
-  const MatrixXd& covariance;
-  const VectorXd& mean;
-  VectorXd sign;  ///< +1 or -1
-
-  Iterate at(VectorXd a) const {
-    Iterate iterate{std::move(a), {}, 0.0};
-    iterate.shift = covariance * iterate.a;
-    iterate.psi = -0.5 * iterate.a.dot(iterate.shift);
-    for (Index i = 0; i < sign.size(); ++i) iterate.psi += log_sigmoid(sign[i] * (mean[i] + iterate.shift[i]));
-    return iterate;
-  }
-  VectorXd latent(const Iterate& iterate) const { return mean + iterate.shift; }
-  VectorXd slope(const VectorXd& f) const {
-    // t sigmoid(-t f): no cancellation where the outcome is certain.
-    return sign.binaryExpr(f, [](double t, double value) { return t * sigmoid(-t * value); });
-  }
-  static VectorXd root_w(const VectorXd& f) {
-    return f.unaryExpr([](double value) { return std::sqrt(sigmoid(value) * sigmoid(-value)); });
-  }
-  MatrixXd factor(const VectorXd& root) const {
-    MatrixXd b = root.asDiagonal() * covariance * root.asDiagonal();
-    b.diagonal().array() += 1.0;
-    return b.llt().matrixL();  // eigenvalues >= 1
-  }
-  /// Full Newton step: the next a.
-  VectorXd newton(const Iterate& iterate) const {
-    const VectorXd f = latent(iterate);
-    const VectorXd root = root_w(f);
-    const MatrixXd lower = factor(root);
-    const auto triangle = lower.triangularView<Eigen::Lower>();
-    const VectorXd b = root.array().square() * iterate.shift.array() + slope(f).array();
-    const VectorXd inner = triangle.solve((root.array() * (covariance * b).array()).matrix());
-    return b.array() - root.array() * triangle.transpose().solve(inner).array();
-  }
-};
-
-/// The mode, from a = 0.
-Iterate find_mode(const Laplace& problem) {
-  Iterate current = problem.at(VectorXd::Zero(problem.sign.size()));
-  for (int step = 0; step < kMaxNewtonSteps; ++step) {
-    const VectorXd direction = problem.newton(current) - current.a;
-    Iterate next = problem.at(current.a + direction);
-    double fraction = 1.0;
-    for (int halving = 0; !(next.psi >= current.psi) && halving < kMaxHalvings; ++halving) {
-      fraction *= 0.5;
-      next = problem.at(current.a + fraction * direction);
+/// [the kernel's, log noise stddev = 0].
+VectorXd SuccessModel::theta(const Points& points) const {
+  const auto parameters = kernel_->hyperparameters(points.ordered.cols(), points.categories.cols());
+  VectorXd theta = VectorXd::Zero(static_cast<Index>(parameters.size()) + 1);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    double& entry = theta[static_cast<Index>(i)];
+    switch (parameters[i].role) {
+      case Hyperparameter::Role::kLengthscale:
+        entry = std::log(options_.lengthscale);
+        break;
+      case Hyperparameter::Role::kSignalVariance:
+        entry = 2.0 * std::log(options_.signal_stddev);
+        break;
+      case Hyperparameter::Role::kLoading:
+        entry = parameters[i].centre;
+        break;
     }
-    if (!(next.psi > current.psi)) break;  // at the mode to within rounding
-    const double gain = next.psi - current.psi;
-    current = std::move(next);
-    if (gain <= kTolerance * (1.0 + std::abs(current.psi))) break;
   }
-  return current;
+  return theta;
 }
 
-}  // namespace
-
-void SuccessModel::fit(const Points& points, const VectorXd& prior_logit, const std::vector<bool>& succeeded) {
-  State& state = *state_;
+SuccessFit SuccessModel::fit(const Points& points, const VectorXd& prior_mean, const std::vector<bool>& succeeded) {
   const Index n = points.size();
-  assert(prior_logit.size() == n && static_cast<Index>(succeeded.size()) == n && prior_logit.allFinite());
-  state.points = points;
-  if (n == 0) return;
-  const MatrixXd covariance = state.covariance(points, points);
-  Laplace problem{covariance, prior_logit, VectorXd(n)};
-  for (Index i = 0; i < n; ++i) problem.sign[i] = succeeded[static_cast<std::size_t>(i)] ? 1.0 : -1.0;
-  const VectorXd f = problem.latent(find_mode(problem));
-  state.slope = problem.slope(f);
-  state.root_w = Laplace::root_w(f);
-  state.lower = problem.factor(state.root_w);
+  if (prior_mean.size() != n || static_cast<Index>(succeeded.size()) != n || !prior_mean.allFinite())
+    throw UserError("success model: every point needs one outcome and one finite prior mean");
+  const Points known{points.ordered, points.categories, prior_mean};
+  latent_.condition({known.slice(0, 0), {}, {}}, theta(points));
+  if (n == 0) return {true, 0, 0.0};
+  ProbitSites sites{VectorXd(n), VectorXd::Zero(n), latent_.noise_stddev()};
+  for (Index i = 0; i < n; ++i) sites.sign[i] = succeeded[static_cast<std::size_t>(i)] ? 1.0 : -1.0;
+  const SiteSubstitutes substitutes = propagate_expectations(latent_, known, sites);
+  latent_.condition({known, substitutes.value, substitutes.variance}, theta(points));
+  return {substitutes.converged, substitutes.sweeps, substitutes.log_evidence};
 }
 
-VectorXd SuccessModel::probability(const Points& points, const VectorXd& prior_logit) const {
-  const State& state = *state_;
-  assert(prior_logit.size() == points.size());
-  VectorXd result(points.size());
-  for (Index first = 0; first < points.size(); first += kBlock) {
-    const Index count = std::min(kBlock, points.size() - first);
-    const Points block = points.slice(first, count);
-    VectorXd mean = prior_logit.segment(first, count);
-    VectorXd variance = state.variance(block);
-    if (state.points.size() > 0) {
-      MatrixXd cross = state.covariance(state.points, block);
-      mean += cross.transpose() * state.slope;
-      cross = state.root_w.asDiagonal() * cross;
-      state.lower.triangularView<Eigen::Lower>().solveInPlace(cross);
-      variance -= cross.colwise().squaredNorm().transpose();
-    }
-    const ArrayXd damping = (1.0 + std::numbers::pi / 8.0 * variance.array().max(0.0)).sqrt();
-    result.segment(first, count) = (mean.array() / damping).unaryExpr([](double z) { return sigmoid(z); });
-  }
-  return result;
+VectorXd SuccessModel::probability(const Points& points, const VectorXd& prior_mean) const {
+  assert(prior_mean.size() == points.size());
+  return LogSuccessProbability().values(latent_.predict({points.ordered, points.categories, prior_mean})).array().exp();
 }
+
+/// As the latent process knows them.
+Points SuccessModel::with_mean(const Points& points) const {
+  if (!options_.mean_feature) return {points.ordered, points.categories, MatrixXd::Zero(points.size(), 1)};
+  assert(*options_.mean_feature < points.features.cols());
+  return {points.ordered, points.categories, points.features.col(*options_.mean_feature)};
+}
+
+Prediction SuccessModel::predict(const Points& points) const { return latent_.predict(with_mean(points)); }
+
+PredictionGradient SuccessModel::predict_with_gradient(const Points& point) const {
+  return latent_.predict_with_gradient(with_mean(point));
+}
+
+std::unique_ptr<Acquisition> make_log_success_probability() { return std::make_unique<LogSuccessProbability>(); }
 
 }  // namespace krigtune

@@ -36,7 +36,7 @@ Surrogate::Surrogate(SurrogateOptions options) : options_(std::move(options)), k
 Points Surrogate::standardised(const Points& points) const {
   if (!options_.mean.predicts_the_function()) return points;
   Points result = points;
-  result.features.col(0) = (transform_->to_latent(points.features.col(0)).array() - shift_) / scale_;
+  result.features.col(0) = (transform_->to_latent(points.features.col(0)).array() - feature_shift_) / scale_;
   return result;
 }
 
@@ -57,17 +57,29 @@ Observations Surrogate::learn_scales(const Observations& observations) {
   const VectorXd latent = transform_->to_latent(observations.values);
   shift_ = options_.standardise ? latent.mean() : 0.0;
   scale_ = options_.standardise ? spread_of(latent) : 1.0;
+  if (options_.mean.predicts_the_function())
+    feature_shift_ = options_.standardise ? transform_->to_latent(observations.points.features.col(0)).mean() : 0.0;
   return standardised(observations);
 }
 
 FitReport Surrogate::fit(const Observations& observations, Rng& rng, const std::optional<VectorXd>& start) {
   const Observations data = learn_scales(observations);
   const GpStructure structure{kernel_, options_.mean, options_.priors};
-  FittedHyperparameters fitted = fit_hyperparameters(structure, data, options_.random_starts, rng, start);
+  return take(fit_hyperparameters(structure, data, options_.random_starts, rng, start), data, rng);
+}
+
+FitReport Surrogate::refit(const Observations& observations, Rng& rng, const VectorXd& start) {
+  const Observations data = learn_scales(observations);
+  return take(refit_hyperparameters({kernel_, options_.mean, options_.priors}, data, start), data, rng);
+}
+
+/// Makes the processes of what was learned.
+FitReport Surrogate::take(FittedHyperparameters fitted, const Observations& data, Rng& rng) {
   theta_ = fitted.theta;
   std::vector<VectorXd> thetas{theta_};
   if (options_.hyperparameter_samples > 0)
-    thetas = sample_hyperparameters(structure, data, theta_, options_.hyperparameter_samples, rng);
+    thetas = sample_hyperparameters({kernel_, options_.mean, options_.priors}, data, theta_,
+                                    options_.hyperparameter_samples, rng);
   processes_.assign(thetas.size(), GaussianProcess(kernel_, options_.mean));
   for (std::size_t i = 0; i < thetas.size(); ++i) processes_[i].condition(data, thetas[i]);
   fitted.report.jitter = processes_.front().jitter();
@@ -102,18 +114,20 @@ void Surrogate::forget_believed() {
 
 double Surrogate::noise_stddev() const { return scale_ * std::exp(theta_[theta_.size() - 1]); }
 
-/// Mean and variance of an equal mixture: E[m], E[v] + E[(m - E m)^2].
 Prediction Surrogate::predict(const Points& points) const {
   assert(!processes_.empty());
   const Points data = standardised(points);
-  const auto count = static_cast<double>(processes_.size());
   std::vector<Prediction> each;
-  VectorXd mean = VectorXd::Zero(points.size());
-  for (const GaussianProcess& process : processes_) {
-    each.push_back(process.predict(data));
-    mean += each.back().mean / count;
-  }
-  VectorXd variance = VectorXd::Zero(points.size());
+  for (const GaussianProcess& process : processes_) each.push_back(process.predict(data));
+  return mixture(each);
+}
+
+/// E[m], E[v] + E[(m - E m)^2].
+Prediction Surrogate::mixture(const std::vector<Prediction>& each) const {
+  const auto count = static_cast<double>(each.size());
+  VectorXd mean = VectorXd::Zero(each.front().mean.size());
+  for (const Prediction& one : each) mean += one.mean / count;
+  VectorXd variance = VectorXd::Zero(mean.size());
   for (const Prediction& one : each) variance += (one.variance + (one.mean - mean).cwiseAbs2()) / count;
   return {(shift_ + scale_ * mean.array()).matrix(), scale_ * scale_ * variance};
 }

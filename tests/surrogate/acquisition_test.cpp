@@ -3,81 +3,62 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
+
+#include "krigtune/surrogate/gaussian_process.h"
+#include "reference_gp.h"
 
 namespace krigtune {
 namespace {
 
-struct Reference {
-  double u;
-  double value;
-};
+using Eigen::Index;
+using Eigen::VectorXd;
+using reference::random_points;
 
 /// Relative for large values, absolute for small ones.
 double error(double got, double want) { return std::abs(got - want) / std::max(1.0, std::abs(want)); }
 
-// All reference values: 60-digit arithmetic.
-TEST(LogH, HasTheReferenceValues) {
-  const Reference kValues[] = {{3, 1.0987396653277078},     {1, 0.080026218849306940},   {0, -0.91893853320467274},
-                               {-0.5, -1.6205162643873199}, {-1, -2.4851210257126413},   {-2, -4.7687835239171142},
-                               {-5, -16.74430116266099},    {-10, -55.553122036122356},  {-15, -118.84817068411358},
-                               {-20, -206.9178385094251},   {-30, -457.724653760598},    {-50, -1258.7441828684609},
-                               {-100, -5010.1295788002498}, {-1e3, -500014.73445209116}, {-1e4, -50000019.339619307},
-                               {-1e5, -5000000023.9447895}, {-1e8, -5000000000000037.8}};
-  for (const auto& [u, want] : kValues) EXPECT_LE(error(log_h(u), want), 1e-11) << "u = " << u;
+Prediction prediction(std::initializer_list<double> mean, std::initializer_list<double> variance) {
+  const std::vector<double> means(mean);
+  const std::vector<double> variances(variance);
+  return {VectorXd::Map(means.data(), std::ssize(means)), VectorXd::Map(variances.data(), std::ssize(variances))};
 }
 
-TEST(LogH, DerivativeHasTheReferenceValues) {
-  const Reference kValues[] = {{0, 1.25331413732},   {-0.5, 1.55987314835}, {-1, 1.90427123333},  {-2, 2.67941688396},
-                               {-5, 5.36181624129},  {-10, 10.1943830334},  {-20, 20.0992628111}, {-30, 30.0664461542},
-                               {-50, 50.0399521339}, {-100, 100.019994004}};
-  for (const auto& [u, want] : kValues) EXPECT_LE(error(log_h_derivative(u), want), 1e-11) << "u = " << u;
-}
-
-TEST(LogH, DerivativeIsTheDifference) {
-  for (const double u : {2.5, 0.3, -0.9, -1.1, -4.0, -14.5, -15.5, -60.0}) {
-    // log h is about u^2 / 2 with a rounding error of 1e-12 near the branches: h = 1e-4 leaves 1e-8.
-    const double step = 1e-4;
-    const double difference = (log_h(u + step) - log_h(u - step)) / (2.0 * step);
-    EXPECT_LE(error(log_h_derivative(u), difference), 1e-7) << "u = " << u;
-  }
-}
-
-TEST(LogH, EqualsTheIntegralAllAlongTheTail) {
-  // h(u) / phi(u) is the integral of t exp(u t - t^2 / 2) over t > 0: no cancellation. Simpson's rule.
-  for (double u = -1.0; u >= -40.0; u -= 0.23) {
-    constexpr int kIntervals = 20000;  // the rule's error, (u width)^4 / 60, is 3e-13
-    const long double width = 40.0L / -u / kIntervals;
-    long double sum = 0;
-    for (int i = 1; i <= kIntervals; ++i) {
-      const long double t = width * i;
-      sum += (i == kIntervals ? 1 : (i % 2 == 1 ? 4 : 2)) * t * std::exp(u * t - t * t / 2);
+/// What every acquisition must do: the same for one and for many, derivatives that are those of its value, a number
+/// wherever the variance is not negative.
+void expect_acquisition_contract(const Acquisition& acquisition) {
+  for (const double mean : {-30.0, -3.0, -0.5, 0.0, 0.7, 1.0, 2.5, 20.0}) {
+    for (const double variance : {1e-3, 0.09, 1.0, 16.0}) {
+      const AcquisitionValue got = acquisition.at(mean, variance);
+      EXPECT_LE(error(acquisition.values(prediction({mean}, {variance}))[0], got.value), 1e-13);
+      // Central differences over 1e-5 of the scale: the step's square, 1e-10, and the rounding of the values over it.
+      const double rounding = 1e-15 * (1.0 + std::abs(got.value));
+      const double step = 1e-5 * std::sqrt(variance);
+      const double by_mean =
+          (acquisition.at(mean + step, variance).value - acquisition.at(mean - step, variance).value) / (2.0 * step);
+      EXPECT_LE(std::abs(got.by_mean - by_mean), 1e-8 * std::abs(by_mean) + rounding / step)
+          << mean << ", " << variance;
+      const double part = 1e-5 * variance;
+      const double by_variance =
+          (acquisition.at(mean, variance + part).value - acquisition.at(mean, variance - part).value) / (2.0 * part);
+      EXPECT_LE(std::abs(got.by_variance - by_variance), 1e-8 * std::abs(by_variance) + rounding / part)
+          << mean << ", " << variance;
     }
-    const long double log_two_pi = std::log(2 * std::acos(-1.0L));
-    const auto want =
-        static_cast<double>(std::log(sum * width / 3) - static_cast<long double>(u) * u / 2 - log_two_pi / 2);
-    // Absolute: the change of log h between candidates is what orders them. The worst place is u = -15.
-    EXPECT_LE(std::abs(log_h(u) - want), 1e-11) << "u = " << u;
+    for (const double variance : {0.0, 1e-300, 1e-30}) {
+      const AcquisitionValue got = acquisition.at(mean, variance);
+      EXPECT_TRUE(std::isfinite(got.value) && std::isfinite(got.by_mean) && std::isfinite(got.by_variance))
+          << mean << ", " << variance;
+    }
   }
 }
 
-TEST(LogH, JoinsItsBranchesAndNeverUnderflows) {
-  for (const double branch : {-1.0, -15.0}) {
-    const double above = std::nextafter(branch, 0.0);
-    const double below = std::nextafter(branch, -100.0);
-    EXPECT_LE(error(log_h(above), log_h(below)), 1e-11);
-    EXPECT_LE(error(log_h_derivative(above), log_h_derivative(below)), 1e-10);
-  }
-  EXPECT_LE(error(log_h(-1e100), -5e199), 1e-15);
-  EXPECT_LE(error(log_h_derivative(-1e100), 1e100), 1e-15);
-}
-
-TEST(LogNormalCdf, HasTheReferenceValues) {
-  const Reference kValues[] = {{-1, -1.8410216450092635},   {-5, -15.064998393988726},  {-10, -53.231285150512471},
-                               {-20, -203.91715537109726},  {-38, -726.55721601882013}, {-100, -5005.5242086942051},
-                               {0, -0.69314718055994530942}};
-  for (const auto& [z, want] : kValues) EXPECT_LE(error(log_normal_cdf(z), want), 1e-11) << "z = " << z;
-  // For large z, log Phi = -Phi(-z): no rounding to zero.
-  EXPECT_LE(std::abs(log_normal_cdf(10.0) / -7.6198530241605260e-24 - 1.0), 1e-12);
+TEST(Acquisitions, MeetTheContract) {
+  expect_acquisition_contract(*make_log_expected_improvement(1.0));
+  expect_acquisition_contract(*make_upper_confidence_bound(4.0));
+  expect_acquisition_contract(*make_lower_confidence_bound(2.0));
+  expect_acquisition_contract(*make_log_probability_above(0.5));
+  expect_acquisition_contract(*make_log_probability_below(0.5));
+  expect_acquisition_contract(*make_per_unit_cost());
 }
 
 /// log of the integral of t N(best + t; mean, stddev^2) over t > 0, by Simpson's rule.
@@ -95,27 +76,169 @@ double integrated_log_ei(double mean, double stddev, double best) {
 }
 
 TEST(LogExpectedImprovement, EqualsTheIntegral) {
-  Prediction prediction;
-  prediction.mean = Eigen::VectorXd(5);
-  prediction.mean << 3.0, 1.0, 0.4, -2.0, -20.0;
-  prediction.variance = Eigen::VectorXd(5);
-  prediction.variance << 0.25, 4.0, 1.0, 0.09, 9.0;
+  const Prediction at = prediction({3.0, 1.0, 0.4, -2.0, -20.0}, {0.25, 4.0, 1.0, 0.09, 9.0});
   const double best = 1.0;
-  const Eigen::VectorXd got = log_expected_improvement(prediction, best);
-  for (Eigen::Index i = 0; i < 5; ++i) {
-    const double want = integrated_log_ei(prediction.mean[i], std::sqrt(prediction.variance[i]), best);
+  const VectorXd got = log_expected_improvement(at, best);
+  for (Index i = 0; i < 5; ++i) {
+    const double want = integrated_log_ei(at.mean[i], std::sqrt(at.variance[i]), best);
     EXPECT_LE(error(got[i], want), 1e-10) << i;
   }
 }
 
 TEST(LogExpectedImprovement, OfACertainGainIsItsLogarithmAndOrdersCertainLosses) {
-  Prediction prediction;
-  prediction.mean = Eigen::Vector3d(1.5, 0.5, 0.4);
-  prediction.variance = Eigen::Vector3d::Zero();
-  const Eigen::VectorXd got = log_expected_improvement(prediction, 1.0);
+  const VectorXd got = log_expected_improvement(prediction({1.5, 0.5, 0.4}, {0.0, 0.0, 0.0}), 1.0);
   EXPECT_LE(std::abs(got[0] - std::log(0.5)), 1e-11);
   EXPECT_TRUE(got.allFinite());
   EXPECT_GT(got[1], got[2]);
+}
+
+TEST(LogExpectedImprovement, DoesNotDependOnTheUnit) {
+  const Prediction at = prediction({0.3, 0.9, 1.4, -2.0}, {0.2, 0.01, 1.0, 0.5});
+  for (const double unit : {1e-12, 1e12}) {
+    const Prediction in_unit{unit * at.mean, unit * unit * at.variance};
+    const VectorXd want = log_expected_improvement(at, 1.0).array() + std::log(unit);
+    EXPECT_LE((log_expected_improvement(in_unit, unit) - want).cwiseAbs().maxCoeff(), 1e-12);
+  }
+}
+
+TEST(ConfidenceBounds, AreTheMeanAndStddevs) {
+  EXPECT_LE(error(make_upper_confidence_bound(4.0)->at(1.5, 0.25).value, 2.5), 1e-15);
+  EXPECT_LE(error(make_lower_confidence_bound(4.0)->at(1.5, 0.25).value, 0.5), 1e-15);
+}
+
+TEST(LogProbability, IsThatOfTheNormalDistribution) {
+  // Phi(1) = 0.841344746068542948585 (mpmath).
+  const double one = std::log(0.841344746068542948585);
+  EXPECT_LE(error(make_log_probability_above(2.0)->at(3.5, 2.25).value, one), 1e-15);
+  EXPECT_LE(error(make_log_probability_below(2.0)->at(0.5, 2.25).value, one), 1e-15);
+  for (const double mean : {-4.0, 0.0, 3.0}) {
+    const double above = make_log_probability_above(1.0)->at(mean, 2.0).value;
+    const double below = make_log_probability_below(1.0)->at(mean, 2.0).value;
+    EXPECT_LE(std::abs(std::exp(above) + std::exp(below) - 1.0), 1e-14);
+  }
+}
+
+TEST(PerUnitCost, DividesByTheExpectedCost) {
+  // E[exp f] by the trapezoidal rule, exact to rounding for a bell.
+  const double mean = 0.7;
+  const double stddev = 0.6;
+  double sum = 0.0;
+  for (int i = -2000; i <= 2000; ++i) {
+    const double z = 0.01 * i;
+    sum += 0.01 * std::exp(mean + stddev * z - 0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi);
+  }
+  EXPECT_LE(error(make_per_unit_cost()->at(mean, stddev * stddev).value, -std::log(sum)), 1e-12);
+}
+
+std::shared_ptr<const GaussianProcess> process_of(std::uint64_t seed, double noise_stddev, KernelKind kind) {
+  Rng rng(seed, 0);
+  Observations observations{random_points(rng, 15, 2, 1), VectorXd(15), {}};
+  for (Index i = 0; i < 15; ++i)
+    observations.values[i] = std::sin(4.0 * observations.points.ordered(i, 0)) * observations.points.ordered(i, 1) +
+                             0.3 * observations.points.categories(i, 0) + noise_stddev * rng.normal();
+  auto process = std::make_shared<GaussianProcess>(make_kernel(kind), Mean::constant());
+  VectorXd theta(5);
+  theta << std::log(0.4), std::log(0.7), 0.0, 0.0, std::log(noise_stddev);
+  process->condition(observations, theta);
+  return process;
+}
+
+/// Improvement within two constraints per unit cost, of four processes.
+std::vector<ScoreTerm> full_terms(std::optional<double> best_feasible) {
+  return constrained_improvement(
+      process_of(1, 0.05, KernelKind::kMatern52), best_feasible,
+      {{process_of(2, 0.05, KernelKind::kMatern52), 0.4}, {process_of(3, 0.1, KernelKind::kSquaredExponential), 0.2}},
+      process_of(4, 0.1, KernelKind::kMatern32));
+}
+
+TEST(Score, IsTheSumOfItsTerms) {
+  std::vector<ScoreTerm> terms = full_terms(0.5);
+  terms[1].weight = 0.25;
+  Rng rng(9, 0);
+  const Points at = random_points(rng, 100, 2, 1);
+  const VectorXd got = Score(terms).values(at);
+  for (Index i = 0; i < at.size(); ++i) {
+    double want = 0.0;
+    for (const ScoreTerm& term : terms) {
+      const Prediction one = term.model->predict(at.slice(i, 1));
+      want += term.weight * term.acquisition->at(one.mean[0], one.variance[0]).value;
+    }
+    EXPECT_LE(error(got[i], want), 1e-11);
+  }
+}
+
+TEST(Score, HasTheGradientOfItsDifferences) {
+  const Score score(full_terms(0.5));
+  Rng rng(10, 0);
+  for (int i = 0; i < 50; ++i) {
+    Points at = random_points(rng, 1, 2, 1);
+    VectorXd gradient;
+    EXPECT_LE(error(score.value_with_gradient(at, gradient), score.values(at)[0]), 1e-11);
+    for (Index j = 0; j < 2; ++j) {
+      // Rounding of the variance, 1e-14 of it, over the step stays below 1e-8 of the slope, as the step's square does.
+      const double step = 1e-5;
+      const double here = at.ordered(0, j);
+      at.ordered(0, j) = here + step;
+      const double above = score.values(at)[0];
+      at.ordered(0, j) = here - step;
+      const double difference = (above - score.values(at)[0]) / (2.0 * step);
+      at.ordered(0, j) = here;
+      EXPECT_LE(std::abs(gradient[j] - difference), 1e-5 * (1.0 + std::abs(difference)));
+    }
+  }
+}
+
+TEST(Score, AddsOtherScores) {
+  const std::vector<ScoreTerm> all = full_terms(0.5);
+  const std::vector<ScoreTerm> rest(all.begin() + 1, all.end());
+  const Score together(all);
+  const Score apart({all[0]}, {std::make_shared<Score>(rest)});
+  Rng rng(13, 0);
+  const Points at = random_points(rng, 20, 2, 1);
+  EXPECT_LE((together.values(at) - apart.values(at)).cwiseAbs().maxCoeff(), 1e-11);
+  VectorXd want;
+  VectorXd got;
+  together.value_with_gradient(at.slice(3, 1), want);
+  apart.value_with_gradient(at.slice(3, 1), got);
+  EXPECT_LE((want - got).cwiseAbs().maxCoeff(), 1e-10 * (1.0 + want.norm()));
+}
+
+TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilitiesOverCost) {
+  const auto terms = full_terms(0.5);
+  Rng rng(11, 0);
+  const Points at = random_points(rng, 40, 2, 1);
+  const VectorXd got = Score(terms).values(at).array().exp();
+  const auto standard = [&](const ScoreTerm& term, double bound) {
+    const Prediction one = term.model->predict(at);
+    return ((bound - one.mean.array()) / one.variance.array().sqrt()).eval();
+  };
+  const Eigen::ArrayXd first = standard(terms[1], 0.4);
+  const Eigen::ArrayXd second = standard(terms[2], 0.2);
+  const Prediction cost = terms[3].model->predict(at);
+  const VectorXd improvement = log_expected_improvement(terms[0].model->predict(at), 0.5);
+  for (Index i = 0; i < at.size(); ++i) {
+    const double probability =
+        0.25 * std::erfc(-first[i] / std::numbers::sqrt2) * std::erfc(-second[i] / std::numbers::sqrt2);
+    const double want = std::exp(improvement[i]) * probability / std::exp(cost.mean[i] + 0.5 * cost.variance[i]);
+    EXPECT_LE(std::abs(got[i] - want), 1e-9 * want);
+  }
+}
+
+TEST(ConstrainedImprovement, IsTheProbabilityWhileNothingFeasibleIsKnown) {
+  const auto without = full_terms(std::nullopt);
+  ASSERT_EQ(without.size(), 3U);
+  const auto with = full_terms(0.5);
+  Rng rng(12, 0);
+  const Points at = random_points(rng, 40, 2, 1);
+  const VectorXd improvement = log_expected_improvement(with[0].model->predict(at), 0.5);
+  EXPECT_LE((Score(with).values(at) - improvement - Score(without).values(at)).cwiseAbs().maxCoeff(), 1e-10);
+}
+
+TEST(IncumbentMean, IsNotTheLuckiestValue) {
+  const auto process = process_of(5, 0.5, KernelKind::kMatern52);
+  const double incumbent = incumbent_mean(*process, process->points());
+  EXPECT_LE(incumbent, process->values().maxCoeff() - 0.05);
+  EXPECT_LE(std::abs(incumbent - process->predict(process->points()).mean.maxCoeff()), 0.0);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include <Eigen/Cholesky>
 #include <cmath>
+#include <utility>
 
 #include "hyperparameter_posterior.h"
+#include "krigtune/core/error.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
@@ -78,6 +80,42 @@ TEST(HyperparameterPosterior, HasTheGradientOfItsDifferences) {
         (posterior.log_density(up, nullptr) - posterior.log_density(down, nullptr)) / (2.0 * kStep);
     EXPECT_LE(std::abs(gradient[i] - difference), 1e-7 * (1.0 + std::abs(difference))) << "parameter " << i;
   }
+}
+
+TEST(HyperparameterPriors, ScaledByTheDimensionHaveTheModesOfThePaper) {
+  // exp(sqrt 2 + log(d) / 2 - 3), by mpmath.
+  for (const auto& [dims, mode] :
+       {std::pair{1, 0.20478}, {2, 0.28961}, {4, 0.40957}, {6, 0.50162}, {8, 0.57922}, {10, 0.64759}}) {
+    const LogNormalPrior prior = dimension_scaled_lengthscale(dims);
+    EXPECT_LE(std::abs(std::exp(prior.log_median) - mode), 1e-5) << dims;
+    EXPECT_LE(std::abs(prior.log_stddev - std::sqrt(3.0)), 1e-15);
+    // The density of l itself, LogNormal(sqrt 2 + log(d) / 2, sqrt 3), is the same bell over log l.
+    const double location = std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims));
+    const auto in_l = [&](double log_l) { return -std::pow(log_l - location, 2) / 6.0 - log_l; };
+    const auto in_log = [&](double log_l) { return -0.5 * std::pow((log_l - prior.log_median) / prior.log_stddev, 2); };
+    EXPECT_LE(std::abs(in_l(1.0) - in_l(-2.0) - (in_log(1.0) - in_log(-2.0))), 1e-13);
+  }
+  EXPECT_THROW(dimension_scaled_lengthscale(0), UserError);
+}
+
+TEST(HyperparameterPriors, AreWhereTheFitStarts) {
+  Problem p;
+  p.structure.priors.lengthscale = dimension_scaled_lengthscale(2);
+  p.structure.priors.signal_stddev = {0.3, 0.1};
+  p.structure.priors.noise_stddev = {-2.0, 0.1};
+  const VectorXd mode = p.posterior().prior_mode();
+  for (Index i = 0; i < 3; ++i) EXPECT_LE(std::abs(std::exp(mode[i]) - 0.28961), 1e-5);
+  EXPECT_LE(std::abs(mode[3] - 0.6), 1e-15);
+  EXPECT_EQ(mode[4], -2.0);
+  p.structure.priors.noise_stddev.log_median = -50.0;  // outside the box
+  EXPECT_LE(std::abs(p.posterior().prior_mode()[4] - std::log(1e-4)), 1e-12);
+}
+
+TEST(FitReport, SaysThatNothingHasRunUntilThen) {
+  const FitReport report;
+  EXPECT_EQ(report.termination, Termination::kNotRun);
+  EXPECT_EQ(report.message, "not run");
+  EXPECT_EQ(report.evaluations, 0);
 }
 
 TEST(HyperparameterPosterior, DrawsInsideItsBounds) {

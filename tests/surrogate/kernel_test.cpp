@@ -4,6 +4,7 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -191,6 +192,14 @@ TEST(StationaryKernel, KeepsItsValuesForPointsVeryNearAndVeryFar) {
       EXPECT_LE(std::abs(k(0, j) - expected), 1e-12 * expected + 1e-300) << j;  // a relative error of exp grows with r
     }
   }
+}
+
+TEST(StationaryKernel, DoesNotHideWhatIsNotANumber) {
+  Points x = Points::zero(9, 2, 0);  // more than one vector register holds, and a rest
+  x.ordered.col(1).setConstant(std::numeric_limits<double>::quiet_NaN());
+  const Points y = Points::zero(2, 2, 0);
+  for (const auto& [kind, correlation] : kTextbook)
+    EXPECT_TRUE(make_kernel(kind)->gram(x, y, VectorXd::Zero(3)).array().isNaN().all());
 }
 
 TEST(LinearKernel, IsTheCovarianceOfRandomSlopesThroughTheCentre) {

@@ -1,56 +1,149 @@
-// What one suggestion costs: hyperparameters learned anew, then LogEI of 1e4 candidates, in 8 dimensions.
+// What a suggestion costs, in 8 dimensions on one core: the goals first, then how the cost grows. `likelihoods` counts
+// the evaluations of the marginal likelihood with its gradient.
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <string>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "krigtune/surrogate/candidate_predictions.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
 namespace krigtune {
 namespace {
 
-constexpr int kDims = 8;
-constexpr int kCandidates = 10'000;
-
-struct Data {
-  Points points;
-  Eigen::VectorXd values;
+struct Problem {
+  Observations observed;
+  Observations one_more;
   Points candidates;
 
-  explicit Data(int count) {
+  Problem(benchmark::State& state, int dims)
+      : Problem(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), dims) {}
+  Problem(int count, int candidate_count, int dims) {
     Rng rng(1, 0);
-    points = reference::random_points(rng, count, kDims, 0);
-    candidates = reference::random_points(rng, kCandidates, kDims, 0);
-    values = (4.0 * points.ordered.col(0).array()).sin() + points.ordered.col(1).array().square();
-    for (double& value : values) value += 0.05 * rng.normal();
+    observed = draw(rng, count, dims);
+    one_more = draw(rng, 1, dims);
+    candidates = reference::random_points(rng, candidate_count, dims, 0);
   }
+  static Observations draw(Rng& rng, int count, int dims) {
+    Observations drawn{reference::random_points(rng, count, dims, 0), {}, {}};
+    drawn.values = (4.0 * drawn.points.ordered.col(0).array()).sin() + drawn.points.ordered.col(1).array().square();
+    for (double& value : drawn.values) value += 0.05 * rng.normal();
+    return drawn;
+  }
+  double best() const { return observed.values.maxCoeff(); }
 };
 
-void fit_and_score(benchmark::State& state) {
-  const Data data(static_cast<int>(state.range(0)));
-  int evaluations = 0;
-  for (auto _ : state) {
-    Surrogate gp;
-    Rng rng(2, 0);
-    evaluations = gp.fit({data.points, data.values, {}}, rng).evaluations;
-    benchmark::DoNotOptimize(log_expected_improvement(gp.predict(data.candidates), data.values.maxCoeff()).eval());
-  }
-  state.counters["likelihoods"] = evaluations;
-}
-BENCHMARK(fit_and_score)->Arg(30)->Arg(100)->Unit(benchmark::kMillisecond);
+constexpr int kDims = 8;
 
-void score(benchmark::State& state) {
-  const Data data(static_cast<int>(state.range(0)));
-  Surrogate gp;
-  Rng rng(2, 0);
-  gp.fit({data.points, data.values, {}}, rng);
-  for (auto _ : state)
-    benchmark::DoNotOptimize(log_expected_improvement(gp.predict(data.candidates), data.values.maxCoeff()).eval());
+/// Of the process so far, in MB.
+double peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
-BENCHMARK(score)->Arg(30)->Arg(100)->Unit(benchmark::kMillisecond);
+
+Surrogate fitted(const Problem& problem) {
+  Surrogate surrogate;
+  Rng rng(2, 0);
+  surrogate.fit(problem.observed, rng);
+  return surrogate;
+}
+
+/// Hyperparameters learned anew from the last optimum, one observation later; all candidates scored.
+void refit_and_score(benchmark::State& state, int dims) {
+  const Problem problem(state, dims);
+  const Eigen::VectorXd start = fitted(problem).theta();
+  Observations observed = problem.observed;
+  observed.append(problem.one_more);
+  int likelihoods = 0;
+  for (auto _ : state) {
+    Surrogate surrogate;
+    Rng rng(3, 0);
+    likelihoods = surrogate.refit(observed, rng, start).evaluations;
+    benchmark::DoNotOptimize(log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
+  }
+  state.counters["likelihoods"] = likelihoods;
+  state.counters["peak_MB"] = peak_memory();
+}
+
+/// Hyperparameters kept and one observation appended; all candidates scored, with what was kept of them.
+void append_and_rescore(benchmark::State& state, int dims) {
+  const Problem problem(state, dims);
+  const Surrogate before = fitted(problem);
+  CandidatePredictions predictions(problem.candidates);
+  for (auto _ : state) {
+    state.PauseTiming();
+    Surrogate surrogate = before;
+    predictions.predict(surrogate);
+    state.ResumeTiming();
+    surrogate.append(problem.one_more);
+    benchmark::DoNotOptimize(log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
+  }
+  state.counters["rows_computed"] = static_cast<double>(predictions.rows_computed());
+  state.counters["peak_MB"] = peak_memory();
+}
+
+/// The whole fit, from several starts.
+void fit(benchmark::State& state, int dims) {
+  const Problem problem(state, dims);
+  int likelihoods = 0;
+  for (auto _ : state) {
+    Surrogate surrogate;
+    Rng rng(2, 0);
+    likelihoods = surrogate.fit(problem.observed, rng).evaluations;
+  }
+  state.counters["likelihoods"] = likelihoods;
+}
+
+void score(benchmark::State& state, int dims) {
+  const Problem problem(state, dims);
+  const Surrogate surrogate = fitted(problem);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
+}
+
+using Work = void (*)(benchmark::State&, int);
+
+void add(const std::string& name, Work work, int count, int candidates, int dims = kDims) {
+  const std::string title = name + "/n=" + std::to_string(count) + "/m=" + std::to_string(candidates) +
+                            (dims == kDims ? "" : "/d=" + std::to_string(dims));
+  benchmark::RegisterBenchmark(title.c_str(), [work, dims](benchmark::State& state) { work(state, dims); })
+      ->Args({count, candidates})
+      ->Unit(benchmark::kMillisecond);
+}
+
+void add_goals() {
+  add("goal/refit_and_score", refit_and_score, 100, 10'000);
+  add("goal/refit_and_score", refit_and_score, 100, 100'000);
+  add("goal/append_and_rescore", append_and_rescore, 100, 100'000);
+  add("goal/refit_and_score", refit_and_score, 1000, 10'000);
+  add("goal/append_and_rescore", append_and_rescore, 1000, 10'000);
+}
+
+void add_growth() {
+  for (const int count : {30, 100, 300, 1000}) {
+    add("growth/fit", fit, count, 0);
+    add("growth/score", score, count, 10'000);
+    add("growth/append_and_rescore", append_and_rescore, count, 10'000);
+  }
+  for (const int dims : {2, 32}) {
+    add("growth/fit", fit, 100, 0, dims);
+    add("growth/score", score, 100, 10'000, dims);
+  }
+  for (const int candidates : {1'000, 100'000}) add("growth/score", score, 100, candidates);
+}
 
 }  // namespace
 }  // namespace krigtune
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  krigtune::add_goals();
+  krigtune::add_growth();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

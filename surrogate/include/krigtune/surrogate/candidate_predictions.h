@@ -19,12 +19,15 @@ class CandidatePredictions {
   const Points& candidates() const { return candidates_; }
   /// As surrogate.predict(candidates()), to rounding.
   Prediction predict(const Surrogate& surrogate);
+  /// Of L^-1 K*, over all processes, by the last call: the others were kept.
+  Eigen::Index rows_computed() const { return rows_computed_; }
 
  private:
   struct Kept;
   Points candidates_;
   std::size_t memory_limit_bytes_;
   std::unique_ptr<Kept> kept_;
+  Eigen::Index rows_computed_ = 0;
 };
 
 }  // namespace krigtune

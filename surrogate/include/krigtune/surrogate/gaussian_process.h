@@ -33,6 +33,7 @@ class GaussianProcess final : public Model {
 
   /// O(n^3). Repeated points become one, weighted by inverse variance: the rows are then distinct points. UserError
   /// where the observations, their features or the size of theta are not what the kernel and the mean need.
+  /// With no observations (n = 0, columns as those to come) it predicts the prior.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations in O(n^2) each, as rows at the end, repeated points too. Nothing may be believed at the time.
   void append(const Observations& more);
@@ -45,8 +46,8 @@ class GaussianProcess final : public Model {
   PredictionGradient predict_with_gradient(const Points& point) const override;
   /// Covariance of the posterior between points, m x m.
   Eigen::MatrixXd posterior_covariance(const Points& points) const;
-  LeaveOneOut leave_one_out() const;  ///< of the rows, without believed ones
-  Coefficients coefficients() const;        ///< by the observed rows
+  LeaveOneOut leave_one_out() const;       ///< of the rows, without believed ones
+  Coefficients coefficients() const;       ///< by the observed rows
   double log_marginal_likelihood() const;  ///< of the rows' values; merged repetitions count as one
 
   const Eigen::VectorXd& theta() const { return theta_; }
@@ -55,6 +56,8 @@ class GaussianProcess final : public Model {
 
   // What predictions are made of: V = L^-1 prior_covariance(points(), x*), mean = prior_mean(x*) + V^T whitened,
   // variance = prior_variance(x*) - |V|^2. Rows of earlier points stay as they are when others are appended.
+  const std::shared_ptr<const Kernel>& kernel() const { return kernel_; }
+  const Mean& mean() const { return mean_; }
   const Points& points() const { return points_; }  ///< observed, then believed
   Eigen::Index observed() const { return values_.size(); }
   const Eigen::VectorXd& values() const { return values_; }         ///< of the observed rows

@@ -25,7 +25,7 @@ struct LogNormalPrior {
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims);
 
 struct HyperparameterPriors {
-  LogNormalPrior lengthscale{0.0, 0.7};    ///< of the unit cube
+  LogNormalPrior lengthscale{-0.7, 0.6};   ///< of the unit cube; log 0.5 = -0.7
   LogNormalPrior signal_stddev{0.0, 0.7};  ///< of standardised outputs
   LogNormalPrior noise_stddev{-3.5, 1.0};  ///< likewise; log 0.03 = -3.5
   double loading_stddev = 1.0;             ///< of a free Gram matrix's entries around their centres
@@ -59,6 +59,9 @@ struct FittedHyperparameters {
 FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                           int random_starts, Rng& rng,
                                           const std::optional<Eigen::VectorXd>& start = std::nullopt);
+/// From `start` alone: one search instead of several, for an optimum that a few observations more have hardly moved.
+FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                            const Eigen::VectorXd& start);
 
 /// `count` draws from the posterior of theta by slice sampling from `start` (Neal 2003; for Gaussian processes Murray &
 /// Adams 2010).

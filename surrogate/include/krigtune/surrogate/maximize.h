@@ -16,19 +16,21 @@ struct OrderedDimension {
 struct MixedSpace {
   std::vector<OrderedDimension> ordered;
   std::vector<int> categories;                                          ///< number of indices of each category column
-  std::function<bool(const Points& points, Eigen::Index row)> allowed;  ///< empty: all
+  std::function<bool(const Points& points, Eigen::Index row)> allowed;  ///< empty: all; asked before features are there
   std::function<void(Points& points)> add_features;                     ///< fills points.features; empty: none
 
   void validate() const;  ///< else UserError
-  /// Quasi-random (Halton 1960, scrambled by `rng`); allowed ones only, so there may be fewer than `count`.
+  /// Quasi-random (Halton 1960, scrambled by `rng`), with features; allowed ones only, so there may be fewer than
+  /// `count`.
   Points sample(Eigen::Index count, Rng& rng) const;
 };
 
 struct MaximizeOptions {
-  int samples = 1024;     ///< quasi-random points scored at first
-  int starts = 8;         ///< of them and of the hints, climbed from
+  int samples = 1024;     ///< quasi-random points scored at first; a space of no more points is listed instead
+  int starts = 8;         ///< the best of them and of those around the hints, climbed from
   int rounds = 50;        ///< at most, of one climb
-  int evaluations = 100;  ///< at most, of one gradient ascent
+  int evaluations = 100;  ///< at most, of one gradient ascent; ten times as many points where it goes without gradients
+  void validate() const;
 };
 
 struct Maximum {
@@ -36,13 +38,14 @@ struct Maximum {
   double score = 0.0;
 };
 
-/// Best point of `score` over the space: quasi-random points and `hints` (the incumbent, say), then from the best of
-/// them rounds of gradient ascent on the continuous columns and moves to neighbours on the others. Deterministic for an
-/// Rng.
+/// Best point of `score` over the space: quasi-random points, `hints` (the incumbent, say) and points around them, then
+/// from the best rounds of ascent on the continuous columns and moves to neighbours on the others. Ascent is by
+/// gradients, but for two cases where it draws points around the best one: with features, which gradients hold fixed,
+/// and where it runs into what is not allowed. Deterministic for an Rng. Scores may be -inf; NaN counts as that.
 Maximum maximize(const ScoreFunction& score, const MixedSpace& space, const Points& hints, Rng& rng,
                  const MaximizeOptions& options = {});
 
-/// Row of the largest score among those allowed (empty: all), the first of equals; -1 if there is none.
+/// Row of the largest score among those allowed (empty: all), the first of equals; -1 if there is none. A NaN is none.
 Eigen::Index best_candidate(const Eigen::VectorXd& scores, const std::vector<bool>& allowed = {});
 
 }  // namespace krigtune

@@ -1,34 +1,59 @@
 #pragma once
 #include <Eigen/Core>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "krigtune/surrogate/acquisition.h"
+#include "krigtune/surrogate/gaussian_process.h"
 #include "krigtune/surrogate/kernel.h"
 #include "krigtune/surrogate/model.h"
 
 namespace krigtune {
 
+/// All in probit units: a latent value of 1 is a success in 84 % of the cases, 1.65 in 95 %. One of them is about 1.7
+/// logits.
 struct SuccessOptions {
-  double signal_stddev = 2.0;
+  double signal_stddev = 1.2;
   double lengthscale = 0.5;
-  double offset_stddev = 1.0;  ///< of a common offset on the mean
+  double offset_stddev = 0.6;  ///< of a common offset on the mean
   double slope_stddev = 0.0;   ///< of a linear trend across each ordered column, from 0 to 1
+  /// Column of the features that holds a point's prior mean, for predict(); none: 0 everywhere.
+  std::optional<Eigen::Index> mean_feature;
+  void validate() const;
 };
 
-/// Probability that a trial succeeds: Gaussian-process classification with logistic link and Laplace's approximation,
-/// hyperparameters fixed (Rasmussen & Williams 2006, algorithms 3.1 and 3.2; probit-like averaging of MacKay 1992).
-class SuccessModel {
+/// How the approximation of the last fit ended.
+struct SuccessFit {
+  bool converged = false;
+  int sweeps = 0;
+  double log_evidence = 0.0;  ///< log probability of the outcomes under the prior
+};
+
+/// Probability that a trial succeeds, P(success | f) = Phi(f): Gaussian-process classification by expectation
+/// propagation, hyperparameters fixed (Rasmussen & Williams 2006, section 3.6). As a Model it predicts the latent f.
+class SuccessModel final : public Model {
  public:
   explicit SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options = {});
-  ~SuccessModel();
 
-  /// `prior_logit`: mean of the latent at each point; `succeeded`: one outcome a point; n >= 0.
-  void fit(const Points& points, const Eigen::VectorXd& prior_logit, const std::vector<bool>& succeeded);
-  Eigen::VectorXd probability(const Points& points, const Eigen::VectorXd& prior_logit) const;
+  /// `prior_mean`: of the latent at each point; `succeeded`: one outcome a point; n >= 0. O(n^3).
+  SuccessFit fit(const Points& points, const Eigen::VectorXd& prior_mean, const std::vector<bool>& succeeded);
+  /// After fit; so are the others.
+  Eigen::VectorXd probability(const Points& points, const Eigen::VectorXd& prior_mean) const;
+
+  Prediction predict(const Points& points) const override;
+  PredictionGradient predict_with_gradient(const Points& point) const override;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  Eigen::VectorXd theta(const Points& points) const;
+  Points with_mean(const Points& points) const;
+
+  std::shared_ptr<const Kernel> kernel_;
+  SuccessOptions options_;
+  GaussianProcess latent_;  ///< its one feature is the prior mean
 };
+
+/// log P(success) = log Phi(mean / sqrt(1 + variance)) of a SuccessModel's prediction.
+std::unique_ptr<Acquisition> make_log_success_probability();
 
 }  // namespace krigtune

@@ -25,13 +25,16 @@ struct SurrogateOptions {
 /// The whole regression: transform, standardisation, hyperparameters learned, one Gaussian process (or several, one for
 /// each draw of the hyperparameters). Predictions are Gaussian in the latent units of the transform (those of the
 /// values for kIdentity); transform() takes them back. A feature that predicts the function (Mean::scaled) is given in
-/// the values' units and transformed as they are.
+/// the values' units and transformed as they are, but centred on its own mean: an offset between the two (with kLog a
+/// factor) is no error of the prediction.
 class Surrogate final : public Model {
  public:
   explicit Surrogate(SurrogateOptions options = {});
 
   /// `start`: theta of an earlier fit.
   FitReport fit(const Observations& observations, Rng& rng, const std::optional<Eigen::VectorXd>& start = std::nullopt);
+  /// From `start` alone, theta of a fit to somewhat fewer observations: the cheap one.
+  FitReport refit(const Observations& observations, Rng& rng, const Eigen::VectorXd& start);
   /// Conditions with given hyperparameters, nothing learned.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations; hyperparameters, transform and standardisation stay. O(n^2) each.
@@ -50,17 +53,21 @@ class Surrogate final : public Model {
   double scale() const { return scale_; }
   /// Of standardised outputs: one, or one for each draw of the hyperparameters.
   const std::vector<GaussianProcess>& processes() const { return processes_; }
+  /// Predictions of the processes, one each, as one in latent units: mean and variance of their equal mixture.
+  Prediction mixture(const std::vector<Prediction>& each) const;
   /// The points as the processes know them: features transformed and standardised.
   Points standardised(const Points& points) const;
 
  private:
   Observations learn_scales(const Observations& observations);
+  FitReport take(FittedHyperparameters fitted, const Observations& data, Rng& rng);
   Observations standardised(const Observations& observations) const;
 
   SurrogateOptions options_;
   std::shared_ptr<const Kernel> kernel_;
   std::optional<OutputTransform> transform_;
   double shift_ = 0.0;
+  double feature_shift_ = 0.0;
   double scale_ = 1.0;
   Eigen::VectorXd theta_;
   std::vector<GaussianProcess> processes_;

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+namespace krigtune {
+
+/// What dominates the cost of a Gaussian process, compiled for one kind of vector unit. Matrices are column-major:
+/// entry (i, j) at i + j * stride. The functions hold no state; results of two units differ by rounding.
+struct VectorUnit {
+  using Index = std::ptrdiff_t;
+
+  /// A correlation as a function of r^2, for whole arrays.
+  struct Profile {
+    /// r2 becomes the correlation.
+    void (*correlation)(Index n, double* r2);
+    /// The same, and slope <- d correlation / d r^2, which has no 0/0 at r = 0.
+    void (*with_slope)(Index n, double* r2, double* slope);
+  };
+
+  const char* name;
+
+  /// A = L L^T in place, n x n, of which only the lower triangle is read; what is above the diagonal afterwards means
+  /// nothing. False if A is not positive definite.
+  bool (*cholesky)(Index n, double* a, Index a_stride);
+  /// B <- B L^-T: B m x n, L n x n lower triangular. The rows of B are right-hand sides of L v = b.
+  void (*solve_rows)(Index m, Index n, const double* lower, Index lower_stride, double* b, Index b_stride);
+  /// C <- C - A B^T: A m x k, B n x k, C m x n.
+  void (*subtract_product)(Index m, Index n, Index k, const double* a, Index a_stride, const double* b, Index b_stride,
+                           double* c, Index c_stride);
+  /// L <- (L L^T)^-1, whole: L n x n with zeros above the diagonal. About 2/3 n^3 flops.
+  void (*invert)(Index n, double* lower, Index lower_stride);
+  /// sums <- sums + V weights, squares <- squares + the squared norms of V's rows: V m x n.
+  void (*add_moments)(Index m, Index n, const double* v, Index v_stride, const double* weights, double* sums,
+                      double* squares);
+
+  // Of stationary kernels: x n x d, y the d entries of one point (y_stride apart).
+  Profile (*matern52)();
+  Profile (*matern32)();
+  Profile (*squared_exponential)();
+  /// r2_i <- r2_i + sum_p (x_ip - y_p)^2.
+  void (*add_squares)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride, double* r2);
+  /// r2_i <- r2_i + sum_p weights_p [x_ip != y_p].
+  void (*add_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
+                         const double* weights, double* r2);
+  /// sums_p <- sums_p + sum_i weights_i (x_ip - y_p)^2.
+  void (*sum_squares)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
+                      const double* weights, double* sums);
+  /// sums_p <- sums_p + sum_i weights_i [x_ip != y_p].
+  void (*sum_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
+                         const double* weights, double* sums);
+
+  /// Of acquisition functions, at each of n arguments: log(phi(u) + u Phi(u)), log Phi(z).
+  void (*log_h)(Index n, const double* u, double* result);
+  void (*log_normal_cdf)(Index n, const double* z, double* result);
+};
+
+/// The best one that this machine has.
+const VectorUnit& vector_unit();
+/// All that this machine has, the plain one first.
+std::vector<const VectorUnit*> available_vector_units();
+
+}  // namespace krigtune

@@ -1,0 +1,33 @@
+#pragma once
+// Numbers taken several at a time by the elementwise functions of a VectorUnit. The last, incomplete group is filled up
+// with zeros: what becomes of a number does not depend on its place.
+#include <Eigen/Core>
+#include <algorithm>
+
+#include "vector_unit_functions.h"
+
+namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+
+constexpr Index kLanes = EIGEN_MAX_STATIC_ALIGN_BYTES / 4;  // two vector registers of doubles
+
+using Lanes = Eigen::Array<double, kLanes, 1>;
+
+namespace {
+
+Lanes load(const double* from, Index count) {
+  if (count >= kLanes) return Eigen::Map<const Lanes>(from);
+  Lanes lanes = Lanes::Zero();
+  std::copy_n(from, count, lanes.data());
+  return lanes;
+}
+
+void store(const Lanes& lanes, double* to, Index count) {
+  if (count >= kLanes) {
+    Eigen::Map<Lanes>{to} = lanes;
+  } else {
+    std::copy_n(lanes.data(), count, to);
+  }
+}
+
+}  // namespace
+}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT

@@ -1,0 +1,14 @@
+// Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
+#include "vector_unit.h"
+
+namespace krigtune {
+
+namespace plain {
+extern const VectorUnit kUnit;
+}
+
+const VectorUnit& vector_unit() { return plain::kUnit; }
+
+std::vector<const VectorUnit*> available_vector_units() { return {&plain::kUnit}; }
+
+}  // namespace krigtune

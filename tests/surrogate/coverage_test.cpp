@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <array>
+#include <cmath>
+
+#include "krigtune/surrogate/surrogate.h"
+#include "surrogate/reference_gp.h"
+
+namespace krigtune {
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+constexpr Index kFitted = 30;
+constexpr Index kHeldOut = 30;
+constexpr int kDraws = 120;  // 3600 predicted points
+
+VectorXd some_theta() {
+  VectorXd theta(5);
+  theta << std::log(0.4), std::log(0.7), std::log(1.0), std::log(1.5), std::log(0.15);
+  return theta;
+}
+
+/// A draw from the priors of the hyperparameters.
+VectorXd drawn_theta(const HyperparameterPriors& priors, std::uint64_t stream) {
+  Rng rng(83, stream);
+  VectorXd theta(5);
+  for (Index i = 0; i < 3; ++i) theta[i] = priors.lengthscale.log_median + priors.lengthscale.log_stddev * rng.normal();
+  theta[3] = 2.0 * (priors.signal_stddev.log_median + priors.signal_stddev.log_stddev * rng.normal());
+  theta[4] = priors.noise_stddev.log_median + priors.noise_stddev.log_stddev * rng.normal();
+  return theta;
+}
+
+/// A draw from the prior of a process with a constant mean, measured with noise of which a part is known.
+struct Draw {
+  Observations fitted;
+  Observations held_out;
+
+  Draw(std::uint64_t stream, const VectorXd& theta) {
+    Rng rng(81, stream);
+    const Points points = reference::random_points(rng, kFitted + kHeldOut, 2, 1);
+    const VectorXd known =
+        VectorXd::NullaryExpr(points.size(), [&rng](Index i) { return i % 2 == 0 ? 0.0 : 0.1 * rng.uniform(); });
+    Eigen::MatrixXd covariance = make_kernel(KernelKind::kMatern52)->gram(points, points, theta.head(4));
+    covariance.array() += 1.0;  // of the constant
+    covariance.diagonal() += (known.array() + std::exp(2.0 * theta[4])).matrix();
+    const VectorXd normal = VectorXd::NullaryExpr(points.size(), [&rng](Index) { return rng.normal(); });
+    const VectorXd values = covariance.llt().matrixL() * normal;
+    fitted = {points.slice(0, kFitted), values.head(kFitted), known.head(kFitted)};
+    held_out = {points.slice(kFitted, kHeldOut), values.tail(kHeldOut), known.tail(kHeldOut)};
+  }
+};
+
+constexpr std::array kLevels{0.5, 0.9, 0.95};
+
+/// Share of the standardised errors inside the central interval.
+struct Coverage {
+  std::array<double, 3> inside{};
+  double count = 0.0;
+
+  void add(double error, double variance) {
+    for (std::size_t i = 0; i < kLevels.size(); ++i)
+      if (std::erf(std::abs(error) / std::sqrt(2.0 * variance)) <= kLevels[i]) inside[i] += 1.0;
+    count += 1.0;
+  }
+};
+
+TEST(Coverage, OfDrawsFromThePriorIsWhatTheIntervalsPromise) {
+  Coverage coverage;
+  std::array<double, 3> left_out{};
+  for (std::uint64_t stream = 0; stream < kDraws; ++stream) {
+    const Draw draw(stream, some_theta());
+    GaussianProcess gp(make_kernel(KernelKind::kMatern52), Mean::constant());
+    gp.condition(draw.fitted, some_theta());
+    const Prediction prediction = gp.predict(draw.held_out.points);
+    for (Index i = 0; i < kHeldOut; ++i)
+      coverage.add(draw.held_out.values[i] - prediction.mean[i],
+                   prediction.variance[i] + draw.held_out.variance[i] + gp.noise_stddev() * gp.noise_stddev());
+    for (std::size_t i = 0; i < kLevels.size(); ++i)
+      left_out[i] += gp.leave_one_out().coverage(gp.values(), kLevels[i]) / kDraws;
+  }
+  EXPECT_GE(coverage.count, 2000.0);
+  for (std::size_t i = 0; i < kLevels.size(); ++i) {
+    EXPECT_LE(std::abs(coverage.inside[i] / coverage.count - kLevels[i]), 0.03) << kLevels[i];
+    EXPECT_LE(std::abs(left_out[i] - kLevels[i]), 0.03) << kLevels[i];
+  }
+}
+
+/// Of the nominal 90 % interval, the hyperparameters learned from each draw of theta and function.
+double learned_coverage(int samples) {
+  SurrogateOptions options;
+  options.hyperparameter_samples = samples;
+  Coverage coverage;
+  for (std::uint64_t stream = 0; stream < 60; ++stream) {
+    const Draw draw(stream, drawn_theta(options.priors, stream));
+    Surrogate surrogate(options);
+    Rng rng(82, stream);
+    surrogate.fit(draw.fitted, rng);
+    const Prediction prediction = surrogate.predict(draw.held_out.points);
+    const double noise = surrogate.noise_stddev() * surrogate.noise_stddev();
+    for (Index i = 0; i < kHeldOut; ++i)
+      coverage.add(draw.held_out.values[i] - prediction.mean[i],
+                   prediction.variance[i] + draw.held_out.variance[i] + noise);
+  }
+  return coverage.inside[1] / coverage.count;
+}
+
+TEST(Coverage, WithLearnedHyperparametersIsNotFarOff) {
+  // The mode says nothing of its own uncertainty, which 30 points leave large; an average over draws does.
+  EXPECT_GE(learned_coverage(0), 0.82);
+  EXPECT_LE(learned_coverage(0), 0.93);
+  EXPECT_GE(learned_coverage(6), 0.85);
+  EXPECT_LE(learned_coverage(6), 0.93);
+}
+
+}  // namespace
+}  // namespace krigtune

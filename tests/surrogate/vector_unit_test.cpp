@@ -1,0 +1,167 @@
+#include "vector_unit.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <cmath>
+#include <limits>
+
+#include "krigtune/core/rng.h"
+
+namespace krigtune {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using MatrixXl = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+
+// Around the edges of blocks (32), of their halves and of vector registers; 1 and nothing at all.
+constexpr Index kSizes[] = {0, 1, 2, 7, 31, 32, 33, 64, 65, 97, 150};
+
+MatrixXd random_matrix(Rng& rng, Index rows, Index cols) {
+  return MatrixXd::NullaryExpr(rows, cols, [&rng] { return rng.normal(); });
+}
+
+/// Condition number about 10: errors are those of the arithmetic.
+MatrixXd random_covariance(Rng& rng, Index n) {
+  const MatrixXd root = random_matrix(rng, n, n);
+  const double scale = 1.0 / static_cast<double>(n);
+  return scale * root * root.transpose() + 0.5 * MatrixXd::Identity(n, n);
+}
+
+MatrixXl lower_of(const MatrixXd& covariance) { return covariance.cast<long double>().llt().matrixL(); }
+
+double largest(const MatrixXl& m) { return m.size() == 0 ? 0.0 : static_cast<double>(m.cwiseAbs().maxCoeff()); }
+
+// Entries are of order 1, sums have up to 150 terms, condition numbers are about 10: a hundred roundings at the most.
+constexpr double kTolerance = 2e-14;
+
+/// `matrix` inside a larger one whose other entries must not change.
+struct Framed {
+  static constexpr Index kMargin = 3;
+  static constexpr double kOutside = 1e300;
+  MatrixXd whole;
+  Index rows;
+  Index cols;
+  explicit Framed(const MatrixXd& matrix)
+      : whole(MatrixXd::Constant(matrix.rows() + 2 * kMargin, matrix.cols() + 2, kOutside)),
+        rows(matrix.rows()),
+        cols(matrix.cols()) {
+    inner() = matrix;
+  }
+  Eigen::Block<MatrixXd> inner() { return whole.block(kMargin, 1, rows, cols); }
+  double* data() { return whole.data() + whole.rows() + kMargin; }
+  Index stride() const { return whole.rows(); }
+  bool frame_is_whole() const { return (whole.array() == kOutside).count() == whole.size() - rows * cols; }
+};
+
+class EveryVectorUnit : public testing::TestWithParam<const VectorUnit*> {
+ protected:
+  const VectorUnit& unit() const { return *GetParam(); }
+  Rng rng{51, 0};
+};
+
+std::string name_of(const testing::TestParamInfo<const VectorUnit*>& info) { return info.param->name; }
+
+INSTANTIATE_TEST_SUITE_P(Units, EveryVectorUnit, testing::ValuesIn(available_vector_units()), name_of);
+
+TEST(VectorUnit, ThatIsChosenIsTheLastOfThoseThereAre) {
+  EXPECT_STREQ(vector_unit().name, available_vector_units().back()->name);
+  EXPECT_STREQ(available_vector_units().front()->name, "plain");
+  if (available_vector_units().size() == 1) GTEST_SKIP() << "this machine has no vector unit beyond the plain one";
+}
+
+TEST_P(EveryVectorUnit, FactorisesACovariance) {
+  for (const Index n : kSizes) {
+    SCOPED_TRACE(n);
+    const MatrixXd covariance = random_covariance(rng, n);
+    Framed a(covariance);
+    ASSERT_TRUE(unit().cholesky(n, a.data(), a.stride()));
+    const MatrixXl lower = MatrixXd(a.inner().triangularView<Eigen::Lower>()).cast<long double>();
+    EXPECT_LE(largest(lower - lower_of(covariance)), kTolerance);
+    EXPECT_TRUE(a.frame_is_whole());
+  }
+}
+
+TEST_P(EveryVectorUnit, ReadsOnlyTheLowerTriangleOfACovariance) {
+  const MatrixXd covariance = random_covariance(rng, 70);
+  MatrixXd half = covariance;
+  half.triangularView<Eigen::StrictlyUpper>().setConstant(std::numeric_limits<double>::quiet_NaN());
+  ASSERT_TRUE(unit().cholesky(70, half.data(), 70));
+  const MatrixXl lower = MatrixXd(half.triangularView<Eigen::Lower>()).cast<long double>();
+  EXPECT_LE(largest(lower - lower_of(covariance)), kTolerance);
+}
+
+TEST_P(EveryVectorUnit, RefusesWhatIsNotPositiveDefinite) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const Index place : {0, 5, 40, 69})
+    for (const double pivot : {-1.0, 0.0, kNan, kInfinity}) {
+      MatrixXd a = random_covariance(rng, 70);
+      a(place, place) = pivot;
+      EXPECT_FALSE(unit().cholesky(70, a.data(), 70)) << place << ' ' << pivot;
+    }
+  MatrixXd hidden = random_covariance(rng, 70);
+  hidden(60, 3) = kNan;
+  EXPECT_FALSE(unit().cholesky(70, hidden.data(), 70));
+}
+
+TEST_P(EveryVectorUnit, SolvesForRows) {
+  for (const Index n : kSizes)
+    for (const Index m : {Index{1}, Index{5}, Index{70}}) {
+      SCOPED_TRACE(testing::Message() << m << " rows of " << n);
+      const MatrixXd lower = random_covariance(rng, n).llt().matrixL();
+      const MatrixXd solution = random_matrix(rng, m, n);
+      Framed b((solution.cast<long double>() * lower.transpose().cast<long double>()).cast<double>());
+      unit().solve_rows(m, n, lower.data(), n, b.data(), b.stride());
+      EXPECT_LE(largest((b.inner() - solution).cast<long double>()), 10.0 * kTolerance);
+      EXPECT_TRUE(b.frame_is_whole());
+    }
+}
+
+TEST_P(EveryVectorUnit, SubtractsAProduct) {
+  for (const Index n : {1, 2, 40})
+    for (const Index k : {0, 1, 33}) {
+      Framed a(random_matrix(rng, 50, k));
+      Framed b(random_matrix(rng, n, k));
+      const MatrixXd before = random_matrix(rng, 50, n);
+      Framed c(before);
+      unit().subtract_product(50, n, k, a.data(), a.stride(), b.data(), b.stride(), c.data(), c.stride());
+      const MatrixXl want =
+          before.cast<long double>() - a.inner().cast<long double>() * b.inner().transpose().cast<long double>();
+      EXPECT_LE(largest(c.inner().cast<long double>() - want), kTolerance);
+      EXPECT_TRUE(c.frame_is_whole());
+    }
+}
+
+TEST_P(EveryVectorUnit, InvertsACovarianceFromItsFactor) {
+  for (const Index n : kSizes) {
+    SCOPED_TRACE(n);
+    const MatrixXd covariance = random_covariance(rng, n);
+    Framed l(covariance.llt().matrixL());
+    unit().invert(n, l.data(), l.stride());
+    const MatrixXl inverse = l.inner().cast<long double>();
+    EXPECT_LE(largest(inverse * covariance.cast<long double>() - MatrixXl::Identity(n, n)), 10.0 * kTolerance);
+    EXPECT_EQ(l.inner(), MatrixXd(l.inner().transpose()));
+    EXPECT_TRUE(l.frame_is_whole());
+  }
+}
+
+TEST_P(EveryVectorUnit, AddsMoments) {
+  for (const Index m : {1, 9, 600}) {
+    Framed v(random_matrix(rng, m, 21));
+    const VectorXd weights = random_matrix(rng, 21, 1);
+    VectorXd sums = VectorXd::Ones(m);
+    VectorXd squares = VectorXd::Ones(m);
+    unit().add_moments(m, 21, v.data(), v.stride(), weights.data(), sums.data(), squares.data());
+    const MatrixXl rows = v.inner().cast<long double>();
+    EXPECT_LE(largest(sums.cast<long double>() - rows * weights.cast<long double>() - MatrixXl::Ones(m, 1)),
+              kTolerance);
+    EXPECT_LE(largest(squares.cast<long double>() - rows.rowwise().squaredNorm() - MatrixXl::Ones(m, 1)),
+              5.0 * kTolerance);
+  }
+}
+
+}  // namespace
+}  // namespace krigtune
