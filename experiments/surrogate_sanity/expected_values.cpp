@@ -28,7 +28,7 @@ Eigen::RowVectorX<Number> numbers_of(const std::string& text) {
   return numbers;
 }
 
-const Problem& problem_named(const std::string& name) {
+Problem problem_named(const std::string& name) {
   for (const Problem& problem : problems())
     if (problem.name == name) return problem;
   throw UserError("expected_values.csv: no problem '" + name + "'");

@@ -97,8 +97,8 @@ MixedSpace Problem::space() const {
   return result;
 }
 
-const std::vector<Problem>& problems() {
-  static const std::vector<Problem> all{
+std::vector<Problem> problems() {
+  return {
       {"branin", {0, 0}, {}, 25, 0.39788735772973816, branin},
       {"hartmann6", {0, 0, 0, 0, 0, 0}, {}, 60, -3.3223680114155147, hartmann6},
       {"ackley4", {0, 0, 0, 0}, {}, 50, 0.0, ackley4},
@@ -106,7 +106,6 @@ const std::vector<Problem>& problems() {
       {"gramacy", {0, 0}, {}, 40, 0.5997880520100676, gramacy},
       {"hartmann3_failing", {0, 0, 0}, {}, 40, -3.8627797873326624, hartmann3_failing},
   };
-  return all;
 }
 
 }  // namespace krigtune::sanity

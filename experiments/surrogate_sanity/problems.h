@@ -19,7 +19,7 @@ struct Problem {
   MixedSpace space() const;
 };
 
-const std::vector<Problem>& problems();
+std::vector<Problem> problems();
 
 /// Compares every row of expected_values.csv; UserError where one differs.
 void check_expected_values(const std::string& path);
