@@ -21,21 +21,26 @@ constexpr double kLastJitter = 2e-4;
 
 }  // namespace
 
-std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance, double unit) {
+/// In the memory of `covariance`: a large one costs as much to bring into memory as some of the arithmetic. What a
+/// failed attempt leaves of the lower triangle is restored from the upper one.
+std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance, double unit) {
   if (!std::isfinite(unit)) return std::nullopt;
+  const Eigen::VectorXd diagonal = covariance.diagonal();
   for (double relative = 0.0; relative < kLastJitter; relative = relative == 0.0 ? kFirstJitter : 10.0 * relative) {
     const double jitter = relative * unit;
-    Eigen::MatrixXd lower = covariance;
-    lower.diagonal().array() += jitter;
-    if (!vector_unit().cholesky(lower.rows(), lower.data(), lower.outerStride())) continue;
-    lower.triangularView<Eigen::StrictlyUpper>().setZero();
-    return Cholesky{std::move(lower), jitter};
+    covariance.diagonal() = diagonal.array() + jitter;
+    if (vector_unit().cholesky(covariance.rows(), covariance.data(), covariance.outerStride())) {
+      covariance.triangularView<Eigen::StrictlyUpper>().setZero();
+      return Cholesky{std::move(covariance), jitter};
+    }
+    covariance.triangularView<Eigen::StrictlyLower>() = covariance.transpose();
   }
   return std::nullopt;
 }
 
-std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance) {
-  return cholesky_with_jitter(covariance, covariance.diagonal().mean());
+std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance) {
+  const double unit = covariance.diagonal().mean();
+  return cholesky_with_jitter(std::move(covariance), unit);
 }
 
 void solve_rows(const Eigen::MatrixXd& lower, Eigen::MatrixXd& b) {
@@ -56,8 +61,9 @@ std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, con
   // The complement of a point that is already there is all rounding: its own diagonal is no unit for the jitter.
   const auto corner = cholesky_with_jitter(block - below * below.transpose(), block.diagonal().mean());
   if (!corner) return std::nullopt;
-  Eigen::MatrixXd extended = Eigen::MatrixXd::Zero(n + m, n + m);
+  Eigen::MatrixXd extended(n + m, n + m);
   extended.topLeftCorner(n, n) = lower;
+  extended.topRightCorner(n, m).setZero();
   extended.bottomLeftCorner(m, n) = below;
   extended.bottomRightCorner(m, m) = corner->lower;
   return extended;

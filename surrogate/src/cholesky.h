@@ -11,9 +11,9 @@ struct Cholesky {
 
 /// K + jitter I = L L^T with the smallest jitter of the ladder 0, 1e-10, 1e-9, ..., 1e-4 times `unit` that works; none
 /// where even the last does not (K is not finite, or not a covariance).
-std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance, double unit);
+std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance, double unit);
 /// The same with the mean diagonal as unit.
-std::optional<Cholesky> cholesky_with_jitter(const Eigen::MatrixXd& covariance);
+std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance);
 
 /// B <- B L^-T: the rows of B, m x n, are right-hand sides of L v = b.
 void solve_rows(const Eigen::MatrixXd& lower, Eigen::MatrixXd& b);

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "normal_tails.h"
 
 namespace krigtune {
 namespace {
@@ -43,7 +44,6 @@ constexpr double kLeastStep = 0.1;
 // A site that knows less than this share of what its cavity and noise leave open is kept at it: an infinite variance is
 // no observation.
 constexpr double kLeastInformation = 1e-13;
-constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
 struct Cavity {
   double mean;
@@ -61,11 +61,9 @@ MatchedSite match_moments(const Cavity& cavity, double sign, double bound, doubl
   const double total = noise_variance + cavity.variance;
   const double scale = std::sqrt(total);
   const double z = sign * (cavity.mean - bound) / scale;
-  const double log_mass = log_normal_cdf(z);
   const double sum = 1.0 / log_h_derivative(z);  // r + z
-  const double r = z < 0.0 ? sum - z : std::exp(-0.5 * z * z - kHalfLogTwoPi - log_mass);
-  const double w = std::max(r * sum, kLeastInformation);
-  return {cavity.mean + sign * scale / sum, total * std::max(1.0 - w, 0.0) / w, log_mass};
+  const double w = std::max(log_normal_cdf_derivative(z) * sum, kLeastInformation);
+  return {cavity.mean + sign * scale / sum, total * std::max(1.0 - w, 0.0) / w, log_normal_cdf(z)};
 }
 
 class Propagation {

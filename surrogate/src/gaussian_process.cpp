@@ -72,6 +72,8 @@ void GaussianProcess::check_theta(const Points& points, const VectorXd& theta) c
 }
 
 void GaussianProcess::condition(const Observations& observations, const VectorXd& theta) {
+  mean_.validate(observations.points);
+  check_theta(observations.points, theta);
   if (observations.size() == 0) {
     *this = GaussianProcess(kernel_, mean_);
     theta_ = theta;
@@ -79,8 +81,6 @@ void GaussianProcess::condition(const Observations& observations, const VectorXd
     return;
   }
   observations.validate();
-  mean_.validate(observations.points);
-  check_theta(observations.points, theta);
   theta_ = theta;
   const MergedObservations merged(observations);
   const double noise = noise_stddev();
@@ -92,7 +92,7 @@ void GaussianProcess::condition(const Observations& observations, const VectorXd
   // Of the function alone: an observation of enormous noise is no reason for an enormous jitter.
   const double unit = covariance.diagonal().mean();
   covariance.diagonal() += noise_;
-  auto factor = cholesky_with_jitter(covariance, unit);
+  auto factor = cholesky_with_jitter(std::move(covariance), unit);
   if (!factor) throw std::domain_error("the covariance of the observations is not positive definite");
   lower_ = std::move(factor->lower);
   jitter_ = factor->jitter;

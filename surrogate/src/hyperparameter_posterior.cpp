@@ -62,8 +62,9 @@ double HyperparameterPosterior::log_marginal_likelihood(const VectorXd& theta, V
   if (gradient != nullptr) *gradient = VectorXd::Zero(theta.size());
   MatrixXd covariance = structure_.kernel->gram(observations_.points(), observations_.points(), theta.head(last));
   if (mean_covariance_.size() > 0) covariance += mean_covariance_;
+  const double unit = covariance.diagonal().mean();  // the process's own: what has a density can be conditioned
   covariance.diagonal() += values.variance;
-  auto factor = cholesky_with_jitter(covariance);
+  auto factor = cholesky_with_jitter(std::move(covariance), unit);
   if (!factor) return std::numeric_limits<double>::quiet_NaN();
   const auto lower = std::as_const(factor->lower).triangularView<Eigen::Lower>();
   const VectorXd whitened = lower.solve(values.mean - basis_ * structure_.mean.centre());

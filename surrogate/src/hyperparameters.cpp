@@ -2,7 +2,6 @@
 // function, or little noise and a rough one): one start finds the wrong one in about a tenth of the cases.
 #include "krigtune/surrogate/hyperparameters.h"
 
-#include <cassert>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -16,11 +15,17 @@ namespace {
 
 using Eigen::VectorXd;
 
+void check_start(const HyperparameterPosterior& posterior, const VectorXd& start) {
+  if (start.size() != posterior.size())
+    throw UserError("a fit cannot start at a theta of " + std::to_string(start.size()) + " numbers, it has " +
+                    std::to_string(posterior.size()));
+}
+
 std::vector<VectorXd> starting_points(const HyperparameterPosterior& posterior, int random_starts, Rng& rng,
                                       const std::optional<VectorXd>& start) {
   std::vector<VectorXd> starts{posterior.prior_mode()};
   if (start) {
-    assert(start->size() == posterior.size());
+    check_start(posterior, *start);
     starts.push_back(*start);
   }
   for (int i = 0; i < random_starts; ++i) starts.push_back(posterior.draw(rng));
@@ -91,7 +96,7 @@ FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Ob
 FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                             const VectorXd& start) {
   const HyperparameterPosterior posterior(structure, observations);
-  assert(start.size() == posterior.size());
+  check_start(posterior, start);
   return fit_from(posterior, {start});
 }
 

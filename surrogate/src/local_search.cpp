@@ -33,7 +33,8 @@ constexpr double kWiden = 1.5;
 constexpr double kNarrow = 0.6;
 
 bool is_gain(double after, double before) {
-  return after > before && !(after - before <= kTolerance * (1.0 + std::abs(before)));
+  if (!std::isfinite(before)) return after > before;
+  return after - before > kTolerance * (1.0 + std::abs(before));
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ void LocalSearch::ascend(Maximum& place) {
   if (space_.add_features || !ascend_by_gradient(place)) ascend_by_random_steps(place);
 }
 
-/// Whether all was allowed on the way.
+/// False where more is to be done without gradients: it could not start, or met what is not allowed.
 bool LocalSearch::ascend_by_gradient(Maximum& place) const {
   if (!std::isfinite(place.score)) return false;
   const auto count = static_cast<Index>(continuous_.size());
@@ -123,7 +124,7 @@ void LocalSearch::ascend_by_random_steps(Maximum& place) {
   const auto dims = static_cast<Index>(continuous_.size());
   const Index batch = 8 + 4 * dims;
   double step = kFirstStep;
-  for (Index spent = 0; step >= kLastStep && spent < 10 * options_.evaluations; spent += batch) {
+  for (Index spent = 0; step >= kLastStep && spent < Index{10} * options_.evaluations; spent += batch) {
     Points proposed = rows_of(place.point, std::vector<Index>(static_cast<std::size_t>(batch), 0));
     for (Index i = 0; i < batch; ++i) {
       // Every other one along a single axis: for narrow ridges that follow the axes, and for sides of the cube.

@@ -1,7 +1,6 @@
 #include "krigtune/surrogate/mean.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -46,7 +45,7 @@ void Mean::validate(const Points& points) const {
 MatrixXd Mean::basis(const Points& points) const {
   MatrixXd h(points.size(), centre_.size());
   if (h.cols() == 0) return h;
-  assert(points.features.cols() >= features());
+  validate(points);
   h.col(0).setOnes();
   if (features() > 0) h.rightCols(features()) = points.features.leftCols(features());
   return h;

@@ -11,11 +11,26 @@
 namespace krigtune {
 
 using Eigen::Index;
+using Eigen::MatrixXd;
 using Eigen::VectorXd;
+
+ScaledPoints::ScaledPoints(const Points& points, const VectorXd& theta) {
+  const Index d = points.ordered.cols();
+  const Index c = points.categories.cols();
+  const Index n = points.size();
+  const Index whole = (n + kRowGroup - 1) / kRowGroup * kRowGroup;
+  assert(theta.size() == d + c + 1);
+  const VectorXd inverse_lengthscale = (-theta.head(d).array()).exp();
+  ordered = MatrixXd::Zero(whole, d);
+  ordered.topRows(n) = points.ordered * inverse_lengthscale.asDiagonal();
+  categories = MatrixXd::Zero(whole, c);
+  categories.topRows(n) = points.categories.cast<double>();
+  category_weight = (-2.0 * theta.segment(d, c).array()).exp();
+}
 
 void squared_distances(const ScaledPoints& x, const ScaledPoints& y, Index j, ArrayOut r2) {
   const Index count = r2.size();
-  const Index first = x.size() - count;
+  const Index first = x.rows() - count;
   assert(first >= 0);
   r2.setZero();
   const VectorUnit& unit = vector_unit();
@@ -31,7 +46,7 @@ void add_weighted_terms(const ScaledPoints& x, const ScaledPoints& y, Index j, c
   const Index d = x.ordered.cols();
   const Index c = x.categories.cols();
   const Index count = weights.size();
-  const Index first = x.size() - count;
+  const Index first = x.rows() - count;
   assert(first >= 0 && sums.size() == d + c);
   const VectorUnit& unit = vector_unit();
   unit.sum_squares(count, d, x.ordered.data() + first, x.ordered.outerStride(), y.ordered.data() + j,

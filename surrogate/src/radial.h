@@ -6,13 +6,18 @@
 
 namespace krigtune {
 
-/// Points in units of a stationary kernel's lengthscales.
+/// Rows are taken in groups of so many, the most that a vector unit takes at once: an incomplete one costs it several.
+constexpr Eigen::Index kRowGroup = 16;
+
+/// Points in units of a stationary kernel's lengthscales, filled up with zeros to whole groups of rows.
 struct ScaledPoints {
-  Eigen::MatrixXd ordered;          ///< n x d, x_i / l_i
-  Eigen::MatrixXd categories;       ///< n x c, the indices; as doubles they are compared several at a time
+  Eigen::MatrixXd ordered;          ///< rows x d, x_i / l_i
+  Eigen::MatrixXd categories;       ///< rows x c, the indices; as doubles they are compared several at a time
   Eigen::VectorXd category_weight;  ///< c, 1 / l_j^2
 
-  Eigen::Index size() const { return ordered.rows(); }
+  /// theta as in stationary.cpp.
+  ScaledPoints(const Points& points, const Eigen::VectorXd& theta);
+  Eigen::Index rows() const { return ordered.rows(); }
 };
 
 using ArrayIn = Eigen::Ref<const Eigen::ArrayXd>;

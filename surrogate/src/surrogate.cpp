@@ -35,6 +35,7 @@ Surrogate::Surrogate(SurrogateOptions options) : options_(std::move(options)), k
 
 Points Surrogate::standardised(const Points& points) const {
   if (!options_.mean.predicts_the_function()) return points;
+  options_.mean.validate(points);
   Points result = points;
   result.features.col(0) = (transform_->to_latent(points.features.col(0)).array() - feature_shift_) / scale_;
   return result;

@@ -19,8 +19,8 @@ struct VectorUnit {
 
   const char* name;
 
-  /// A = L L^T in place, n x n, of which only the lower triangle is read; what is above the diagonal afterwards means
-  /// nothing. False if A is not positive definite.
+  /// The lower triangle of A, n x n, becomes L with A = L L^T; what is above it is neither read nor changed. False if A
+  /// is not positive definite: then it becomes nothing that means something.
   bool (*cholesky)(Index n, double* a, Index a_stride);
   /// B <- B L^-T: B m x n, L n x n lower triangular. The rows of B are right-hand sides of L v = b.
   void (*solve_rows)(Index m, Index n, const double* lower, Index lower_stride, double* b, Index b_stride);
@@ -39,13 +39,13 @@ struct VectorUnit {
   Profile (*squared_exponential)();
   /// r2_i <- r2_i + sum_p (x_ip - y_p)^2.
   void (*add_squares)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride, double* r2);
-  /// r2_i <- r2_i + sum_p weights_p [x_ip != y_p].
+  /// r2_i <- r2_i + sum_p weights_p [x_ip != y_p], x and y whole numbers.
   void (*add_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                          const double* weights, double* r2);
   /// sums_p <- sums_p + sum_i weights_i (x_ip - y_p)^2.
   void (*sum_squares)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                       const double* weights, double* sums);
-  /// sums_p <- sums_p + sum_i weights_i [x_ip != y_p].
+  /// sums_p <- sums_p + sum_i weights_i [x_ip != y_p], x and y whole numbers.
   void (*sum_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                          const double* weights, double* sums);
 

@@ -63,7 +63,7 @@ View bottom(const View& b, Index from) { return b.block(from, 0, b.rows - from, 
 template <class Count>
 void solve_column(double* x, const double* before, Index stride, Index columns, const double* l, Index l_stride,
                   double scale, Count count) {
-  constexpr int kSize = Count::value;
+  constexpr int kSize = Count::kSize;
   Eigen::Map<Eigen::Array<double, kSize, 1>> target(x, count.size);
   Eigen::Array<double, kSize, 1, 0, kRows, 1> sum = target;
   for (Index k = 0; k < columns; ++k)
@@ -72,11 +72,11 @@ void solve_column(double* x, const double* before, Index stride, Index columns, 
 }
 
 struct Whole {
-  static constexpr int value = kRows;
+  static constexpr int kSize = kRows;
   Index size = kRows;
 };
 struct Rest {
-  static constexpr int value = Eigen::Dynamic;
+  static constexpr int kSize = Eigen::Dynamic;
   Index size;
 };
 
@@ -122,10 +122,13 @@ bool factor_small(const View& a) {
   return true;
 }
 
-/// A <- A - B B^T, the lower triangle and some of what is above it.
+/// The lower triangle of A <- A - B B^T.
 void subtract_square(const View& a, const View& b) {
   if (a.rows <= 2 * kBlock) {
-    a.map().noalias() -= b.map() * b.map().transpose();
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, 2 * kBlock, 2 * kBlock> product(a.rows, a.rows);
+    product.noalias() = b.map() * b.map().transpose();
+    for (Index j = 0; j < a.cols; ++j)
+      for (Index i = j; i < a.rows; ++i) a.at(i, j) -= product(i, j);
     return;
   }
   const Quarters q(a);

@@ -12,16 +12,14 @@ constexpr Index kLanes = EIGEN_MAX_STATIC_ALIGN_BYTES / 4;  // two vector regist
 
 using Lanes = Eigen::Array<double, kLanes, 1>;
 
-namespace {
-
-Lanes load(const double* from, Index count) {
+inline Lanes load(const double* from, Index count) {
   if (count >= kLanes) return Eigen::Map<const Lanes>(from);
   Lanes lanes = Lanes::Zero();
   std::copy_n(from, count, lanes.data());
   return lanes;
 }
 
-void store(const Lanes& lanes, double* to, Index count) {
+inline void store(const Lanes& lanes, double* to, Index count) {
   if (count >= kLanes) {
     Eigen::Map<Lanes>{to} = lanes;
   } else {
@@ -29,5 +27,4 @@ void store(const Lanes& lanes, double* to, Index count) {
   }
 }
 
-}  // namespace
 }  // namespace krigtune::KRIGTUNE_VECTOR_UNIT

@@ -168,7 +168,9 @@ TEST(Score, IsTheSumOfItsTerms) {
 }
 
 TEST(Score, HasTheGradientOfItsDifferences) {
-  const Score score(full_terms(0.5));
+  std::vector<ScoreTerm> terms = full_terms(0.5);
+  terms[1].weight = 0.3;
+  const Score score(std::move(terms));
   Rng rng(10, 0);
   for (int i = 0; i < 50; ++i) {
     Points at = random_points(rng, 1, 2, 1);

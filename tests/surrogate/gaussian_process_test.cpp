@@ -237,5 +237,19 @@ TEST(GaussianProcess, ForgetsWhatItBelieved) {
   }
 }
 
+TEST(GaussianProcess, RefusesObservationsAndHyperparametersThatDoNotFit) {
+  const Problem p = problems().back();
+  GaussianProcess gp(make_kernel(KernelKind::kMatern52), p.mean);
+  EXPECT_THROW(gp.condition(p.data, p.theta.head(5)), UserError);
+  EXPECT_THROW(gp.condition(p.data, VectorXd::Constant(p.theta.size(), std::nan(""))), UserError);
+  EXPECT_THROW(gp.condition({}, p.theta), UserError);
+  Observations broken = p.data;
+  broken.points.categories.conservativeResize(3, 2);
+  EXPECT_THROW(gp.condition(broken, p.theta), UserError);
+  broken = p.data;
+  broken.variance[2] = -1.0;
+  EXPECT_THROW(gp.condition(broken, p.theta), UserError);
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -183,6 +183,24 @@ TEST(Fit, StartsFromAnEarlierFitToo) {
   EXPECT_NE(again.report.message.find("of 2"), std::string::npos) << again.report.message;
 }
 
+TEST(Fit, GoesOnFromTheLastOptimumAlone) {
+  Rng rng(31, 0);
+  const Points points = reference::random_points(rng, 41, 1, 0);
+  const VectorXd values = draw_outputs(points, 0.3, 0.1, rng);
+  const Observations before{points.slice(0, 40), values.head(40), {}};
+  const Observations after{points, values, {}};
+  Surrogate gp;
+  gp.fit(before, rng);
+  Surrogate again;
+  const FitReport quick = again.refit(after, rng, gp.theta());
+  EXPECT_NE(quick.message.find("start 1 of 1"), std::string::npos) << quick.message;
+  const FitReport whole = gp.fit(after, rng, gp.theta());
+  EXPECT_LE(4 * quick.evaluations, 3 * whole.evaluations);
+  // Both end within the stopping test of the same optimum: 1e-6 of a value of order 10.
+  EXPECT_LE(std::abs(quick.log_posterior - whole.log_posterior), 1e-4);
+  EXPECT_LE((again.predict(points).mean - gp.predict(points).mean).cwiseAbs().maxCoeff(), 1e-2);
+}
+
 TEST(Fit, IsAFunctionOfDataAndSeed) {
   const Problem p;
   Surrogate a;
@@ -253,6 +271,12 @@ TEST(Fit, GivesThePriorsModeWhereNoLikelihoodExists) {
   const auto fitted = fit_hyperparameters(p.structure, p.observations(), 1, rng, std::nullopt);
   EXPECT_EQ(fitted.report.termination, Termination::kFailed);
   EXPECT_EQ(fitted.theta, posterior.prior_mode());
+}
+
+TEST(Fit, RefusesToStartAtAThetaOfAnotherKernel) {
+  const Problem p;
+  Rng rng(31, 0);
+  EXPECT_THROW(fit_hyperparameters(p.structure, p.observations(), 0, rng, VectorXd::Zero(3)), UserError);
 }
 
 }  // namespace

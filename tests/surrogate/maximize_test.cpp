@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "krigtune/surrogate/surrogate.h"
+#include "spaces.h"
 
 namespace krigtune {
 namespace {
@@ -16,33 +17,6 @@ using Eigen::Index;
 using Eigen::VectorXd;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// A function of one point as a score; gradients by central differences, whose error of 1e-10 (step^2) is nothing next
-/// to what the ascent asks for.
-class Function final : public ScoreFunction {
- public:
-  explicit Function(std::function<double(const Points&, Index)> f) : f_(std::move(f)) {}
-  VectorXd values(const Points& points) const override {
-    VectorXd result(points.size());
-    for (Index i = 0; i < points.size(); ++i) result[i] = f_(points, i);
-    return result;
-  }
-  double value_with_gradient(const Points& point, VectorXd& gradient) const override {
-    constexpr double kStep = 1e-5;
-    gradient.resize(point.ordered.cols());
-    for (Index j = 0; j < gradient.size(); ++j) {
-      Points moved = point;
-      moved.ordered(0, j) = point.ordered(0, j) + kStep;
-      const double above = f_(moved, 0);
-      moved.ordered(0, j) = point.ordered(0, j) - kStep;
-      gradient[j] = (above - f_(moved, 0)) / (2.0 * kStep);
-    }
-    return f_(point, 0);
-  }
-
- private:
-  std::function<double(const Points&, Index)> f_;
-};
 
 double square(double x) { return x * x; }
 
@@ -53,18 +27,6 @@ double branin(double a, double b) {
   const double pi = std::numbers::pi;
   return -(square(y - 5.1 / (4 * pi * pi) * x * x + 5.0 / pi * x - 6.0) + 10.0 * (1.0 - 1.0 / (8 * pi)) * std::cos(x) +
            10.0);
-}
-
-std::vector<double> grid(int count) {
-  std::vector<double> values;
-  for (int i = 0; i < count; ++i) values.push_back(static_cast<double>(i) / (count - 1));
-  return values;
-}
-
-MixedSpace continuous(int dims) {
-  MixedSpace space;
-  space.ordered.resize(static_cast<std::size_t>(dims));
-  return space;
 }
 
 Maximum maximum_of(const ScoreFunction& score, const MixedSpace& space, std::uint64_t seed = 1) {
@@ -131,13 +93,6 @@ double mixed(const Points& p, Index i) {
   const double shift = 0.1 * p.categories(i, 0) + 0.3 * p.ordered(i, 1);
   return -square(p.ordered(i, 0) - shift) * 50.0 - square(p.ordered(i, 1) - 0.6) + 0.2 * (p.categories(i, 0) == 2) -
          square(p.ordered(i, 2) - 0.25);
-}
-
-MixedSpace mixed_space() {
-  MixedSpace space = continuous(3);
-  space.ordered[1].values = grid(11);
-  space.categories = {4};
-  return space;
 }
 
 TEST(Maximize, FindsTheTopOfAMixedSpace) {
@@ -241,14 +196,32 @@ TEST(Maximize, FindsANarrowPeakThatAHintIsNearTo) {
   });
   Points hint = Points::zero(1, 4, 0);
   hint.ordered.setConstant(0.435);
+  // The hint is a measured point: not to be asked again.
+  MixedSpace space = continuous(4);
+  space.allowed = [&](const Points& p, Index i) { return (p.ordered.row(i) - hint.ordered.row(0)).norm() > 1e-9; };
   Rng rng(1, 0);
-  EXPECT_GE(maximize(f, continuous(4), hint, rng).score, 1.0 - 1e-6);
+  EXPECT_GE(maximize(f, space, hint, rng).score, 1.0 - 1e-6);
 }
 
 TEST(Maximize, GivesTheSameForTheSameRngAndLooksElsewhereForAnother) {
   const Function f([](const Points& p, Index i) { return branin(p.ordered(i, 0), p.ordered(i, 1)); });
   EXPECT_EQ(maximum_of(f, continuous(2), 7).point.ordered, maximum_of(f, continuous(2), 7).point.ordered);
   EXPECT_NE(maximum_of(f, continuous(2), 7).point.ordered, maximum_of(f, continuous(2), 8).point.ordered);
+}
+
+TEST(Maximize, LeavesAPlainOfNoScoreByTheFirstStepThatHasOne) {
+  // All of the first points score -inf, but for the column that a move changes.
+  MixedSpace space;
+  for (int j = 0; j < 4; ++j) space.ordered.push_back({grid(100)});
+  const Function f([](const Points& p, Index i) {
+    return p.ordered(i, 0) < 0.02 ? -std::abs(p.ordered(i, 0)) - std::abs(p.ordered(i, 1) - 1.0) : -kInfinity;
+  });
+  MaximizeOptions options;
+  options.samples = 4;
+  Points hint = Points::zero(1, 4, 0);
+  hint.ordered.setConstant(0.5);
+  Rng rng(1, 0);
+  EXPECT_EQ(maximize(f, space, hint, rng, options).score, 0.0);
 }
 
 TEST(Maximize, TakesNoScoreThatIsNotANumber) {
@@ -282,10 +255,14 @@ std::shared_ptr<Surrogate> fitted_branin() {
 TEST(Maximize, IsAsGoodAsAFineGridForExpectedImprovement) {
   const auto surrogate = fitted_branin();
   const Score score({{surrogate, make_log_expected_improvement(-5.0)}});
-  constexpr Index kSide = 301;
-  Points all = Points::zero(kSide * kSide, 2, 0);
-  for (Index i = 0; i < kSide * kSide; ++i)
-    all.ordered.row(i) << static_cast<double>(i % kSide) / (kSide - 1), static_cast<double>(i / kSide) / (kSide - 1);
+  const std::vector<double> side = grid(301);
+  Points all = Points::zero(0, 2, 0);
+  for (const double x : side) {
+    Points column = Points::zero(std::ssize(side), 2, 0);
+    column.ordered.col(0).setConstant(x);
+    column.ordered.col(1) = VectorXd::Map(side.data(), std::ssize(side));
+    all.append(column);
+  }
   const double of_grid = score.values(all).maxCoeff();
   for (const std::uint64_t seed : {1, 2, 3}) EXPECT_GE(maximum_of(score, continuous(2), seed).score, of_grid);
 }

@@ -35,8 +35,23 @@ TEST(Mean, RefusesWhatItCannotUse) {
   const Points points = Points::zero(2, 1, 0, 1);
   EXPECT_NO_THROW(Mean::scaled().validate(points));
   EXPECT_THROW(Mean::linear(2).validate(points), UserError);
+  EXPECT_THROW(Mean::linear(2).basis(points), UserError);
   GaussianProcess gp(make_kernel(KernelKind::kMatern52), Mean::linear(2));
   EXPECT_THROW(gp.condition({points, VectorXd::Zero(2), {}}, VectorXd::Zero(3)), UserError);
+}
+
+TEST(Mean, OfASurrogateAsksForItsFeaturesEverywhere) {
+  SurrogateOptions options;
+  options.mean = Mean::scaled();
+  Surrogate surrogate(options);
+  const Points with = Points::zero(2, 1, 0, 1);
+  const Points without = Points::zero(2, 1, 0);
+  EXPECT_THROW(surrogate.condition({without, Eigen::Vector2d(1.0, 2.0), {}}, VectorXd::Zero(3)), UserError);
+  surrogate.condition({with, Eigen::Vector2d(1.0, 2.0), {}}, VectorXd::Zero(3));
+  EXPECT_THROW(surrogate.predict(without), UserError);
+  EXPECT_THROW(surrogate.predict_with_gradient(without.slice(0, 1)), UserError);
+  EXPECT_THROW(surrogate.believe(without), UserError);
+  EXPECT_THROW(surrogate.append({without, Eigen::Vector2d(1.0, 2.0), {}}), UserError);
 }
 
 double truth(double x) { return 50.0 + 20.0 * std::sin(4.0 * x) + 30.0 * x; }

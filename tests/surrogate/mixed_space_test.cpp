@@ -3,31 +3,13 @@
 #include <cmath>
 
 #include "krigtune/surrogate/maximize.h"
+#include "spaces.h"
 #include "user_error.h"
 
 namespace krigtune {
 namespace {
 
 using Eigen::Index;
-
-std::vector<double> grid(int count) {
-  std::vector<double> values;
-  for (int i = 0; i < count; ++i) values.push_back(static_cast<double>(i) / (count - 1));
-  return values;
-}
-
-MixedSpace continuous(int dims) {
-  MixedSpace space;
-  space.ordered.resize(static_cast<std::size_t>(dims));
-  return space;
-}
-
-MixedSpace mixed_space() {
-  MixedSpace space = continuous(3);
-  space.ordered[1].values = grid(11);
-  space.categories = {4};
-  return space;
-}
 
 TEST(MixedSpace, SamplesEvenlyWhatIsAllowed) {
   MixedSpace space = mixed_space();

@@ -10,6 +10,7 @@
 #include "krigtune/surrogate/candidate_predictions.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
+#include "vector_unit.h"
 
 namespace krigtune {
 namespace {
@@ -105,12 +106,49 @@ void score(benchmark::State& state, int dims) {
     benchmark::DoNotOptimize(log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
 }
 
+/// The first predictions over a list, with all rows kept for the next.
+void score_and_keep(benchmark::State& state, int dims) {
+  const Problem problem(state, dims);
+  const Surrogate surrogate = fitted(problem);
+  for (auto _ : state) {
+    CandidatePredictions predictions(problem.candidates);
+    benchmark::DoNotOptimize(log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
+  }
+}
+
+/// The dense algebra of one likelihood with its gradient.
+void factorise_and_invert(benchmark::State& state, const VectorUnit& unit) {
+  const auto n = static_cast<Eigen::Index>(state.range(0));
+  Rng rng(4, 0);
+  const Points points = reference::random_points(rng, static_cast<int>(n), kDims, 0);
+  Eigen::MatrixXd covariance =
+      make_kernel(KernelKind::kMatern52)->gram(points, points, Eigen::VectorXd::Zero(kDims + 1));
+  covariance.diagonal().array() += 0.01;
+  for (auto _ : state) {
+    Eigen::MatrixXd lower = covariance.triangularView<Eigen::Lower>();
+    benchmark::DoNotOptimize(unit.cholesky(n, lower.data(), n));
+    unit.invert(n, lower.data(), n);
+  }
+}
+
+/// Correlations of 10 000 pairs in 8 dimensions.
+void correlate(benchmark::State& state, const VectorUnit& unit) {
+  Rng rng(5, 0);
+  const Points points = reference::random_points(rng, 10'000, kDims, 0);
+  Eigen::VectorXd r2(points.size());
+  for (auto _ : state) {
+    r2.setZero();
+    unit.add_squares(r2.size(), kDims, points.ordered.data(), r2.size(), points.ordered.data(), r2.size(), r2.data());
+    unit.matern52().correlation(r2.size(), r2.data());
+  }
+}
+
 using Work = void (*)(benchmark::State&, int);
 
 void add(const std::string& name, Work work, int count, int candidates, int dims = kDims) {
-  const std::string title = name + "/n=" + std::to_string(count) + "/m=" + std::to_string(candidates) +
-                            (dims == kDims ? "" : "/d=" + std::to_string(dims));
+  const std::string title = dims == kDims ? name : name + "/d" + std::to_string(dims);
   benchmark::RegisterBenchmark(title.c_str(), [work, dims](benchmark::State& state) { work(state, dims); })
+      ->ArgNames({"n", "m"})
       ->Args({count, candidates})
       ->Unit(benchmark::kMillisecond);
 }
@@ -133,7 +171,25 @@ void add_growth() {
     add("growth/fit", fit, 100, 0, dims);
     add("growth/score", score, 100, 10'000, dims);
   }
-  for (const int candidates : {1'000, 100'000}) add("growth/score", score, 100, candidates);
+  for (const int candidates : {1'000, 100'000}) {
+    add("growth/score", score, 100, candidates);
+    add("growth/score_and_keep", score_and_keep, 100, candidates);
+    add("growth/append_and_rescore", append_and_rescore, 100, candidates);
+  }
+}
+
+void add_units() {
+  for (const VectorUnit* unit : available_vector_units()) {
+    const std::string name = std::string("/") + unit->name;
+    for (const int count : {100, 1000})
+      benchmark::RegisterBenchmark(("unit/factorise_and_invert" + name + "/n").c_str(),
+                                   [unit](benchmark::State& state) { factorise_and_invert(state, *unit); })
+          ->Arg(count)
+          ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("unit/correlate" + name).c_str(), [unit](benchmark::State& state) {
+      correlate(state, *unit);
+    })->Unit(benchmark::kMicrosecond);
+  }
 }
 
 }  // namespace
@@ -142,6 +198,7 @@ void add_growth() {
 int main(int argc, char** argv) {
   krigtune::add_goals();
   krigtune::add_growth();
+  krigtune::add_units();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -20,7 +20,7 @@ class Mean {
 
   /// UserError unless the points have the features that it needs.
   void validate(const Points& points) const;
-  /// h, n x p.
+  /// h, n x p; validates.
   Eigen::MatrixXd basis(const Points& points) const;
   const Eigen::VectorXd& centre() const { return centre_; }  ///< p
   const Eigen::VectorXd& stddev() const { return stddev_; }  ///< p

@@ -45,12 +45,12 @@ class SuccessModel final : public Model {
   PredictionGradient predict_with_gradient(const Points& point) const override;
 
  private:
-  Eigen::VectorXd theta(const Points& points) const;
+  void assume_prior(const Points& points);
   Points with_mean(const Points& points) const;
 
   std::shared_ptr<const Kernel> kernel_;
   SuccessOptions options_;
-  GaussianProcess latent_;  ///< its one feature is the prior mean
+  GaussianProcess latent_;  ///< its points have one feature, the prior mean
 };
 
 /// log P(success) = log Phi(mean / sqrt(1 + variance)) of a SuccessModel's prediction.
