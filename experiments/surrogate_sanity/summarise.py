@@ -47,7 +47,8 @@ def main():
             regrets[row["problem"], int(row["evaluations"]), row["strategy"]].append(float(row["regret"]))
     print("| problem | evaluations | search | median | quartiles | worst | seeds |")
     print("|---|---:|---|---:|---:|---:|---:|")
-    for (problem, evaluations, strategy), values in sorted(regrets.items(), key=lambda item: item[0][0]):
+    order = list(dict.fromkeys(problem for problem, _, _ in regrets))
+    for (problem, evaluations, strategy), values in sorted(regrets.items(), key=lambda item: order.index(item[0][0])):
         values.sort()
         low, median, high = (quantile(values, part) for part in (0.25, 0.5, 0.75))
         print(f"| {problem} | {evaluations} | {strategy} | {median:.2g} | {low:.2g} to {high:.2g} | {values[-1]:.2g} "
