@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "krigtune/surrogate/optimizer.h"
+
+namespace krigtune::sanity {
+
+/// An expensive function's stand-in, to be minimised.
+struct Problem {
+  std::string name;
+  std::vector<int> levels;      ///< of each ordered column: k / (levels - 1); 0: continuous
+  std::vector<int> categories;  ///< number of indices of each
+  int evaluations;
+  double optimum;
+  /// Value to be minimised (none: failed) and constraints, feasible where all are <= 0.
+  Evaluation (*evaluate)(const Points& point);
+
+  MixedSpace space() const;
+};
+
+std::vector<Problem> problems();
+
+/// Compares every row of expected_values.csv; UserError where one differs.
+void check_expected_values(const std::string& path);
+
+}  // namespace krigtune::sanity
