@@ -38,24 +38,6 @@ void check(const LogNormalPrior& prior, const char* name) {
     throw UserError(std::string(name) + ": the prior's stddev must be positive");
 }
 
-}  // namespace
-
-void HyperparameterPriors::validate() const {
-  check(lengthscale, "lengthscale");
-  check(signal_stddev, "signal_stddev");
-  check(noise_stddev, "noise_stddev");
-  if (!(loading_stddev > 0.0)) throw UserError("loading_stddev must be positive");
-}
-
-LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
-  if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
-  // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).
-  constexpr double kVariance = 3.0;
-  return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
-}
-
-namespace {
-
 FittedHyperparameters fit_from(const HyperparameterPosterior& posterior, const std::vector<VectorXd>& starts) {
   const DifferentiableFunction negative = [&posterior](const VectorXd& theta, VectorXd& gradient) {
     const double value = posterior.log_density(theta, &gradient);
@@ -86,6 +68,20 @@ FittedHyperparameters fit_from(const HyperparameterPosterior& posterior, const s
 }
 
 }  // namespace
+
+void HyperparameterPriors::validate() const {
+  check(lengthscale, "lengthscale");
+  check(signal_stddev, "signal_stddev");
+  check(noise_stddev, "noise_stddev");
+  if (!(loading_stddev > 0.0)) throw UserError("loading_stddev must be positive");
+}
+
+LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
+  if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
+  // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).
+  constexpr double kVariance = 3.0;
+  return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
+}
 
 FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                           int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
