@@ -41,6 +41,10 @@ struct Coverage {
     for (std::size_t i = 0; i < kLevels.size(); ++i) inside[i] += level <= kLevels[i] ? 1 : 0;
     ++count;
   }
+  void add(const Coverage& more) {
+    for (std::size_t i = 0; i < inside.size(); ++i) inside[i] += more.inside[i];
+    count += more.count;
+  }
   double share(std::size_t i) const { return static_cast<double>(inside[i]) / count; }
 };
 
@@ -48,23 +52,31 @@ struct Coverage {
 struct Row {
   Coverage held_out;
   Coverage leave_one_out;
-  int fits = 0;
+  std::vector<double> shares;  ///< held out, at 90 %, of each fit
+
+  double standard_error() const {
+    const Eigen::Map<const VectorXd> each(shares.data(), static_cast<Index>(shares.size()));
+    const auto count = static_cast<double>(shares.size());
+    return std::sqrt((each.array() - each.mean()).square().sum() / (count - 1.0) / count);
+  }
 };
 
 void measure(const SurrogateOptions& options, const Observations& fitted, const Observations& held, Rng& rng,
              Row& row) {
   Surrogate surrogate(options);
   surrogate.fit(fitted, rng);
+  Coverage here;
   const auto predicted = surrogate.predict(held.points);
   const double noise = surrogate.noise_stddev() * surrogate.noise_stddev();
   for (Index i = 0; i < held.size(); ++i) {
-    row.held_out.add(held.values[i], predicted.mean[i], predicted.variance[i] + noise);
+    here.add(held.values[i], predicted.mean[i], predicted.variance[i] + noise);
   }
   const GaussianProcess& process = surrogate.processes().front();
   const auto others = process.leave_one_out();
   for (Index i = 0; i < process.observed(); ++i)
     row.leave_one_out.add(process.values()[i], others.mean[i], others.variance[i]);
-  ++row.fits;
+  row.held_out.add(here);
+  row.shares.push_back(here.share(1));
 }
 
 struct Problem {
@@ -198,8 +210,9 @@ Row of_single_rows(const SurrogateOptions& options, const std::vector<Observatio
 }
 
 void print(const std::string& name, const Row& row) {
-  std::printf("| %s | %d | %d |", name.c_str(), row.fits, row.held_out.count);
-  for (std::size_t i = 0; i < kLevels.size(); ++i) std::printf(" %.1f |", 100.0 * row.held_out.share(i));
+  std::printf("| %s | %zu | %d |", name.c_str(), row.shares.size(), row.held_out.count);
+  std::printf(" %.1f | %.1f (%.1f) | %.1f |", 100.0 * row.held_out.share(0), 100.0 * row.held_out.share(1),
+              100.0 * row.standard_error(), 100.0 * row.held_out.share(2));
   for (std::size_t i = 0; i < kLevels.size(); ++i) std::printf(" %.1f |", 100.0 * row.leave_one_out.share(i));
   std::printf("\n");
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Times a fit and a suggestion in BoTorch and in Optuna's GPSampler, one thread each, on data shared with
-peers_krigtune.cpp.
+"""Times a fit and a suggestion in BoTorch and in Optuna's GPSampler, one thread each, on the data of peers_krigtune.cpp.
 
     peers.py data FOLDER                     writes observations_<n>.csv and candidates.csv
     peers.py botorch|optuna FOLDER N [--repetitions R]
                                              measures at n observations, prints rows tool,task,n,candidates,seconds,error
     peers.py table ROWS.csv                  prints the medians and their ratios as a Markdown table
 
-`error` is the root mean square error of the posterior mean over the candidates, noise-free, where there is one: what was
-fitted is the same function.
+`seconds` are of CPU time, which other work on the machine changes less than the time on the wall. `error` is the root
+mean square error of the posterior mean over the candidates, noise-free, where there is one: was the same function
+learned?
 """
 import os
 
@@ -108,25 +108,25 @@ class Botorch:
     def measure(self, n):
         """The fit once, then the scores of each list: their times are added."""
         x, y = self.observations(n, n)
-        began = time.perf_counter()
+        began = time.process_time()
         model = self.fitted(x, y)
-        fit = time.perf_counter() - began
+        fit = time.process_time() - began
         report("botorch", "fit", n, 0, fit, self.error(model))
         for count in CANDIDATES:
             fresh = self.without_caches(model, x, y)
-            began = time.perf_counter()
+            began = time.process_time()
             self.score(fresh, y, count)
-            report("botorch", "fit and score", n, count, fit + time.perf_counter() - began)
+            report("botorch", "fit and score", n, count, fit + time.process_time() - began)
         learned = {name: value for name, value in model.state_dict().items() if "outcome_transform" not in name}
         x, y = self.observations(n + 1, n)
-        began = time.perf_counter()
+        began = time.process_time()
         refitted = self.fitted(x, y, learned)
-        fit = time.perf_counter() - began
+        fit = time.process_time() - began
         for count in CANDIDATES:
             fresh = self.without_caches(refitted, x, y)
-            began = time.perf_counter()
+            began = time.process_time()
             self.score(fresh, y, count)
-            report("botorch", "refit and score", n, count, fit + time.perf_counter() - began)
+            report("botorch", "refit and score", n, count, fit + time.process_time() - began)
 
     def without_caches(self, model, x, y):
         """The same hyperparameters in a new object: what the first prediction computes is part of a suggestion."""
@@ -137,10 +137,10 @@ class Botorch:
 
 
 def suggestion(study):
-    began = time.perf_counter()
+    began = time.process_time()
     trial = study.ask()
     x = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(DIMS)]
-    return trial, x, time.perf_counter() - began
+    return trial, x, time.process_time() - began
 
 
 def told_study(folder, n):
@@ -176,7 +176,7 @@ def print_table(path):
     for n, task, count, tool in sorted(times):
         ours = statistics.median(times.get((n, task, count, "krigtune"), [math.nan]))
         theirs = statistics.median(times[n, task, count, tool])
-        start = f"| {n} | {task} | {count or ''} | {ours:.3g} |"
+        start = f"| {n} | {task} | {count if count else '-'} | {ours:.3g} |"
         if tool != "krigtune":
             print(f"{start} {NAMES[tool]} | {theirs:.3g} | {theirs / ours:.0f} |")
         elif all((n, task, count, peer) not in times for peer in ("botorch", "optuna")):

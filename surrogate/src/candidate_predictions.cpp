@@ -92,9 +92,9 @@ Index KeptRows::unchanged(const GaussianProcess& process, const Points& candidat
       !same(mean_stddev_, process.mean().stddev()) || !same(mean_centre_, process.mean().centre()))
     return 0;
   const Index most = std::min(points_.size(), process.points().size());
-  const auto differs = [&](Index i) { return std::abs(diagonal_[i] / process.lower()(i, i) - 1.0) > kSameFactor; };
+  const auto same_pivot = [&](Index i) { return std::abs(diagonal_[i] / process.lower()(i, i) - 1.0) <= kSameFactor; };
   for (Index i = 0; i < most; ++i)
-    if (noise_[i] != process.noise_variance()[i] || differs(i) || !same_row(points_, process.points(), i)) return i;
+    if (noise_[i] != process.noise_variance()[i] || !same_pivot(i) || !same_row(points_, process.points(), i)) return i;
   return most;
 }
 
@@ -162,6 +162,7 @@ Index KeptRows::add(const GaussianProcess& process, const Points& candidates, In
 
 Index KeptRows::update(const GaussianProcess& process, const Points& candidates) {
   const Index kept = unchanged(process, candidates);
+  points_ = Points();  // should anything below throw, nothing is kept
   if (kept == 0) begin(process, candidates);
   keep(kept);
   if (kept == 0 || kept < whitened_.size() || whitened_ != process.whitened().head(kept)) sum_up(process.whitened());

@@ -198,6 +198,7 @@ LeaveOneOut GaussianProcess::leave_one_out() const {
 }
 
 Coefficients GaussianProcess::coefficients() const {
+  if (mean_.centre().size() == 0) return {};
   const Index n = observed();
   const MatrixXd scaled = mean_.basis(points_).topRows(n) * mean_.stddev().cwiseAbs2().asDiagonal();
   const MatrixXd g = lower_.topLeftCorner(n, n).triangularView<Eigen::Lower>().solve(scaled);

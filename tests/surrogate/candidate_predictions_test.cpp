@@ -143,6 +143,10 @@ TEST_F(Grown, StartsAtTheFirstPointThatDiffers) {
   surrogate.condition(told, surrogate.theta());
   expect_same(predictions.predict(surrogate), surrogate.predict(predictions.candidates()));
   EXPECT_EQ(predictions.rows_computed(), 20);
+  told.points.ordered(0, 1) += 0.1;  // the first pivot is the same for every point
+  surrogate.condition(told, surrogate.theta());
+  expect_same(predictions.predict(surrogate), surrogate.predict(predictions.candidates()));
+  EXPECT_EQ(predictions.rows_computed(), 30);
 }
 
 TEST_F(Grown, DoesNotTakeAnotherKernelForTheSame) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "krigtune/surrogate/surrogate.h"
+#include "surrogate/kernel_specs.h"
 #include "surrogate/reference_gp.h"
 
 namespace krigtune {
@@ -64,6 +65,22 @@ TEST(PredictionGradient, OfAGaussianProcessIsThatOfItsDifferences) {
     const Points at = probes(data);
     gp.believe(at.slice(0, 1));
     for (Index i = 0; i < at.size(); ++i) expect_gradient_of_differences(gp, at.slice(i, 1));
+  }
+}
+
+TEST(PredictionGradient, OfSumsAndProductsThatAreNotStationaryToo) {
+  const Observations data = mixed_data();
+  for (const KernelSpec& spec :
+       {sum_of({spec_of(KernelKind::kSquaredExponential), spec_of(KernelKind::kLinear)}),
+        product_of({spec_of(KernelKind::kMatern52), spec_of(KernelKind::kLinear)}), spec_of(KernelKind::kMatern32)}) {
+    const auto kernel = make_kernel(spec);
+    const auto parameters = static_cast<Index>(kernel->hyperparameters(3, 1).size());
+    VectorXd theta = VectorXd::LinSpaced(parameters + 1, 0.2, -0.6);
+    theta[parameters] = std::log(0.2);
+    GaussianProcess gp(kernel, Mean::constant());
+    gp.condition(data, theta);
+    const Points at = probes(data);
+    for (Index i = 0; i < at.size() - 1; ++i) expect_gradient_of_differences(gp, at.slice(i, 1));
   }
 }
 

@@ -61,7 +61,7 @@ class GaussianProcess final : public Model {
   const Points& points() const { return points_; }  ///< observed, then believed
   Eigen::Index observed() const { return values_.size(); }
   const Eigen::VectorXd& values() const { return values_; }         ///< of the observed rows
-  const Eigen::VectorXd& noise_variance() const { return noise_; }  ///< of all rows, jitter included
+  const Eigen::VectorXd& noise_variance() const { return noise_; }  ///< of all rows, with jitter()
   const Eigen::MatrixXd& lower() const { return lower_; }           ///< Cholesky factor L of all rows
   const Eigen::VectorXd& whitened() const { return whitened_; }     ///< L^-1 (values - prior mean); 0 if believed
   Eigen::VectorXd prior_mean(const Points& points) const;           ///< h(x)^T centre

@@ -1,0 +1,83 @@
+// Are the probabilities of success what they say, with 3 to 60 outcomes?
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+#include "krigtune/surrogate/success_model.h"
+#include "surrogate/reference_gp.h"
+
+namespace krigtune {
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+/// Forecasts of outcomes of draws from the model's own prior.
+struct Forecasts {
+  std::vector<double> probability;
+  std::vector<bool> outcome;
+};
+
+Forecasts forecasts(int seen, int asked, int draws) {
+  Forecasts result;
+  for (int draw = 0; draw < draws; ++draw) {
+    Rng rng(52, static_cast<std::uint64_t>(1000 * seen + draw));
+    const Points points = reference::random_points(rng, seen + asked, 2, 0);
+    const VectorXd mean = VectorXd::NullaryExpr(points.size(), [&rng](Index) { return 0.5 + 0.5 * rng.normal(); });
+    VectorXd theta = VectorXd::Constant(3, std::log(0.5));
+    theta[2] = 2.0 * std::log(1.2);
+    Eigen::MatrixXd k = make_kernel(KernelKind::kMatern52)->gram(points, points, theta).array() + 0.36;
+    k.diagonal().array() += 1e-9;
+    const VectorXd latent =
+        mean + k.llt().matrixL() * VectorXd::NullaryExpr(points.size(), [&rng](Index) { return rng.normal(); });
+    std::vector<bool> outcome;
+    for (const double f : latent) outcome.push_back(f + rng.normal() >= 0.0);
+    SuccessModel model(make_kernel(KernelKind::kMatern52));
+    EXPECT_TRUE(model.fit(points.slice(0, seen), mean.head(seen), {outcome.begin(), outcome.begin() + seen}).converged);
+    for (const double p : model.probability(points.slice(seen, asked), mean.tail(asked)))
+      result.probability.push_back(p);
+    result.outcome.insert(result.outcome.end(), outcome.begin() + seen, outcome.end());
+  }
+  return result;
+}
+
+struct Bin {
+  double predicted = 0.0;
+  double happened = 0.0;
+  int count = 0;
+};
+
+void expect_calibrated(const Forecasts& asked) {
+  std::vector<Bin> bins(10);
+  double spread = 0.0;
+  double score = 0.0;  // Brier
+  for (std::size_t i = 0; i < asked.probability.size(); ++i) {
+    const double p = asked.probability[i];
+    const double happened = asked.outcome[i] ? 1.0 : 0.0;
+    Bin& bin = bins[static_cast<std::size_t>(std::min(9.0, 10.0 * p))];
+    bin.predicted += p;
+    bin.happened += happened;
+    ++bin.count;
+    spread += p * (1.0 - p);
+    score += (p - happened) * (p - happened);
+  }
+  for (const Bin& bin : bins) {
+    if (bin.count < 200) continue;
+    // Of independent outcomes the frequency would err by 0.5 / sqrt(count): three of these, and 0.02.
+    EXPECT_LE(std::abs(bin.predicted - bin.happened) / bin.count, 0.02 + 1.5 / std::sqrt(bin.count))
+        << bin.predicted / bin.count;
+  }
+  EXPECT_LE(std::abs(score / spread - 1.0), 0.05);  // a calibrated forecast has the Brier score that it claims
+}
+
+TEST(SuccessCalibration, HoldsOnDrawsFromItsOwnPrior) {
+  for (const int seen : {3, 10, 30, 60}) {
+    SCOPED_TRACE(seen);
+    expect_calibrated(forecasts(seen, 10, 600));
+  }
+}
+
+}  // namespace
+}  // namespace krigtune
