@@ -1,8 +1,7 @@
 #!/bin/sh
 # Times the same fit and suggestion here, in BoTorch and in Optuna, one thread each, and prints the table of ratios.
 # usage: experiments/surrogate_peers/run.sh ROWS.csv [build folder]     (default build/release)
-# PYTHON names an interpreter that has torch, botorch, optuna and greenlet; without it a virtual environment is made
-# beside the build and filled by pip.
+# PYTHON names an interpreter that has torch, botorch, optuna and greenlet; without it python.sh makes one.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 rows=${1:?usage: run.sh ROWS.csv [build folder]}
@@ -11,10 +10,7 @@ data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
 
 cmake --build "$build" --target peers_krigtune >&2
-if [ -z "${PYTHON:-}" ]; then
-  PYTHON=$build/peers_venv/bin/python
-  [ -x "$PYTHON" ] || { python3 -m venv "$build/peers_venv" && "$PYTHON" -m pip install -q torch botorch optuna greenlet >&2; }
-fi
+PYTHON=$("$here/../python.sh" "$build" torch botorch optuna greenlet)
 
 "$PYTHON" "$here/peers.py" data "$data"
 echo tool,task,n,candidates,seconds,error >"$rows"

@@ -1,13 +1,22 @@
 #!/bin/sh
-# All searches of this experiment: run.sh BUILD_DIR PYTHON [SEEDS]; PYTHON has Optuna 5.0 and torch.
-# Writes one CSV a strategy into the current folder; summarise.py makes the tables of them.
-set -e
-build=$1
-python=$2
-seeds=${3:-30}
-here=$(dirname "$0")
-sanity="$build/bin/surrogate_sanity $here/expected_values.csv"
-$sanity ours.csv ours 1 "$seeds"
-$sanity ours_impute.csv ours-impute 1 "$seeds" hartmann3_failing
-$sanity random.csv random 1 "$seeds"
-"$python" "$here/optuna_peer.py" optuna.csv --seeds "$seeds"
+# All searches of this experiment in one run, and the table of them. Writes one CSV a strategy and final.csv into FOLDER.
+# usage: experiments/surrogate_sanity/run.sh FOLDER [seeds] [build folder]     (default 30, build/release)
+# PYTHON names an interpreter that has Optuna 5, torch and greenlet; without it python.sh makes one.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+folder=${1:?usage: run.sh FOLDER [seeds] [build folder]}
+seeds=${2:-30}
+build=${3:-$here/../../build/release}
+
+cmake --build "$build" --target surrogate_sanity >&2
+PYTHON=$("$here/../python.sh" "$build" optuna torch scipy greenlet)
+mkdir -p "$folder"
+search() {
+  "$build/bin/surrogate_sanity" "$here/expected_values.csv" "$folder/$1.csv" "$2" 1 "$seeds" ${3:+"$3"}
+}
+search ours ours
+search ours_impute ours-impute hartmann3_failing
+search random random
+"$PYTHON" "$here/optuna_peer.py" "$folder/optuna.csv" --seeds "$seeds"
+"$PYTHON" "$here/summarise.py" "$folder/final.csv" "$folder/ours.csv" "$folder/ours_impute.csv" "$folder/random.csv" \
+  "$folder/optuna.csv"

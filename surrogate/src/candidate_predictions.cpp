@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 namespace {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <utility>
 
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "cholesky.h"
 #include "fantasy_draws.h"
-#include "quasi_random.h"
+#include "search/quasi_random.h"
 
 namespace krigtune {
 namespace {

@@ -22,7 +22,7 @@
 #include "cholesky.h"
 #include "krigtune/core/error.h"
 #include "merged_observations.h"
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 namespace {

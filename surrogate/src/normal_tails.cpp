@@ -1,7 +1,7 @@
 #include "normal_tails.h"
 
 #include "krigtune/surrogate/acquisition.h"
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 namespace {

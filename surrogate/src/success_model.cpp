@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "expectation_propagation.h"
-#include "kernel_families.h"
+#include "kernels/kernel_families.h"
 #include "krigtune/core/error.h"
 
 namespace krigtune {

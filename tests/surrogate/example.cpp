@@ -33,6 +33,7 @@ int main() {
   const auto best = optimizer.best();
   if (!best) return 1;
   const krigtune::Points& p = best->point;
-  std::printf("%.6f at (%.3f, %.3f), material %d\n", *best->value, p.ordered(0, 0), p.ordered(0, 1), p.categories(0, 0));
+  std::printf("%.6f at (%.3f, %.3f), material %d\n", *best->value, p.ordered(0, 0), p.ordered(0, 1),
+              p.categories(0, 0));
   return *best->value > 0.9999 ? 0 : 1;
 }

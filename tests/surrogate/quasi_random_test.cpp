@@ -1,4 +1,4 @@
-#include "quasi_random.h"
+#include "search/quasi_random.h"
 
 #include <gtest/gtest.h>
 

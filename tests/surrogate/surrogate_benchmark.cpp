@@ -10,7 +10,7 @@
 #include "krigtune/surrogate/candidate_predictions.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 namespace {

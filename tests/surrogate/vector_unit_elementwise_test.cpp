@@ -7,7 +7,7 @@
 
 #include "krigtune/core/rng.h"
 #include "krigtune/surrogate/acquisition.h"
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 namespace {

@@ -1,4 +1,4 @@
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 #include <gtest/gtest.h>
 

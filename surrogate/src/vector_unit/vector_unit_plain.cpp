@@ -1,5 +1,5 @@
 // Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 

@@ -13,7 +13,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "kernel_families.h"
+#include "kernels/kernel_families.h"
 #include "krigtune/core/error.h"
 
 namespace krigtune {

@@ -2,15 +2,15 @@
 // gradient ascent on the continuous columns, then the best of all points that differ in one other column; where no
 // single column helps, the best of those that differ in two, where not all is allowed: that may tie columns to each
 // other.
-#include "local_search.h"
+#include "search/local_search.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "mixed_space.h"
 #include "nlopt_minimizer.h"
+#include "search/mixed_space.h"
 
 namespace krigtune {
 namespace {

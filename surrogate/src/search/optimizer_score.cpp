@@ -6,7 +6,7 @@
 // constraint holds (Gardner et al. 2014, "Bayesian optimization with inequality constraints"), times that of not
 // failing. While nothing feasible is known the improvement is left out. Pending points are believed at their posterior
 // means (Ginsbourger, Le Riche & Carraro 2010), which count as measured: as incumbents too.
-#include "optimizer_score.h"
+#include "search/optimizer_score.h"
 
 #include <cmath>
 #include <utility>

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "krigtune/core/error.h"
-#include "local_search.h"
-#include "mixed_space.h"
+#include "search/local_search.h"
+#include "search/mixed_space.h"
 
 namespace krigtune {
 namespace {

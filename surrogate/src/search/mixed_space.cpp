@@ -1,11 +1,11 @@
-#include "mixed_space.h"
+#include "search/mixed_space.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "krigtune/core/error.h"
-#include "quasi_random.h"
+#include "search/quasi_random.h"
 
 namespace krigtune {
 namespace {

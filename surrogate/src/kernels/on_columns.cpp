@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "kernel_families.h"
+#include "kernels/kernel_families.h"
 #include "krigtune/core/error.h"
 
 namespace krigtune {

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-#include "vector_unit_functions.h"
+#include "vector_unit/vector_unit_functions.h"
 
 namespace krigtune::KRIGTUNE_VECTOR_UNIT {
 namespace {

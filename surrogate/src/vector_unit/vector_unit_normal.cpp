@@ -1,7 +1,7 @@
 // log h and log Phi at many arguments, by the formulas of normal_tails.h: exp, the polynomials, log.
 #include "normal_tails.h"
-#include "vector_unit_functions.h"
-#include "vector_unit_lanes.h"
+#include "vector_unit/vector_unit_functions.h"
+#include "vector_unit/vector_unit_lanes.h"
 
 namespace krigtune::KRIGTUNE_VECTOR_UNIT {
 namespace {

@@ -9,7 +9,7 @@
 #include <cassert>
 #include <utility>
 
-#include "kernel_families.h"
+#include "kernels/kernel_families.h"
 
 namespace krigtune {
 namespace {

@@ -6,8 +6,8 @@
 //   squared exponential   k = exp(-r^2 / 2)                k' = -(1/2) exp(-r^2 / 2)
 //
 // Rasmussen & Williams 2006, eq. 4.9 and 4.17.
-#include "vector_unit_functions.h"
-#include "vector_unit_lanes.h"
+#include "vector_unit/vector_unit_functions.h"
+#include "vector_unit/vector_unit_lanes.h"
 
 namespace krigtune::KRIGTUNE_VECTOR_UNIT {
 namespace {

@@ -18,7 +18,7 @@
 #include <cmath>
 #include <string>
 
-#include "kernel_families.h"
+#include "kernels/kernel_families.h"
 #include "krigtune/core/error.h"
 
 namespace krigtune {

@@ -1,5 +1,5 @@
 // Processors of the x86-64 family, asked which vector units they and their operating system have.
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 

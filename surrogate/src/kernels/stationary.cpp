@@ -12,8 +12,8 @@
 #include <cassert>
 #include <cmath>
 
-#include "kernel_families.h"
-#include "radial.h"
+#include "kernels/kernel_families.h"
+#include "kernels/radial.h"
 
 namespace krigtune {
 namespace {

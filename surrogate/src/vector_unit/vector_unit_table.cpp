@@ -1,4 +1,4 @@
-#include "vector_unit_functions.h"
+#include "vector_unit/vector_unit_functions.h"
 
 #define KRIGTUNE_TEXT_OF(token) #token
 #define KRIGTUNE_TEXT(macro) KRIGTUNE_TEXT_OF(macro)

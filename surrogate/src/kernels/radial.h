@@ -2,7 +2,7 @@
 #include <Eigen/Core>
 
 #include "krigtune/surrogate/kernel.h"
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune {
 

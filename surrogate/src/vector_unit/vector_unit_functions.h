@@ -2,7 +2,7 @@
 // The functions of one VectorUnit: what their files define once for every kind of vector unit, each time under another
 // namespace and with Eigen under another name (CMakeLists.txt). An inline function of Eigen's that was compiled for
 // AVX-512 must not be what the linker keeps for the whole program.
-#include "vector_unit.h"
+#include "vector_unit/vector_unit.h"
 
 namespace krigtune::KRIGTUNE_VECTOR_UNIT {
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "history.h"
 #include "krigtune/core/rng.h"
+#include "search/history.h"
 
 namespace krigtune {
 

@@ -4,7 +4,7 @@
 //
 // A category's term is the squared distance of scaled one-hot vectors, so r is Euclidean, and a correlation that is
 // positive definite in every dimension stays so.
-#include "radial.h"
+#include "kernels/radial.h"
 
 #include <cassert>
 

@@ -4,7 +4,7 @@
 //
 // Every digit, those beyond i's first one as well, has a random permutation pi_k of its own (Owen 2017, "A randomized
 // Halton algorithm in R"): without them the coordinates of larger primes rise in step.
-#include "quasi_random.h"
+#include "search/quasi_random.h"
 
 #include <numeric>
 

@@ -4,7 +4,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "vector_unit_functions.h"
+#include "vector_unit/vector_unit_functions.h"
 
 namespace krigtune::KRIGTUNE_VECTOR_UNIT {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "history.h"
 #include "krigtune/core/error.h"
-#include "optimizer_score.h"
+#include "search/history.h"
+#include "search/optimizer_score.h"
 
 namespace krigtune {
 namespace {
