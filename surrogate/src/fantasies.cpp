@@ -10,14 +10,13 @@
 //   score(x)    = log 1/N sum_j EI(x; mean_j, variance, best_j) = log sum_j exp(a_j) - log N
 //   d score     = sum_j p_j d a_j,   p_j = exp(a_j) / sum_i exp(a_i)
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cassert>
 #include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "cholesky.h"
 #include "fantasy_draws.h"
+#include "normal_tails.h"
 #include "search/quasi_random.h"
 
 namespace krigtune {
@@ -129,10 +128,7 @@ std::shared_ptr<const ScoreFunction> make_fantasy_improvement(const GaussianProc
   assert(count > 0);
   if (pending.size() == 0) return make_fantasy_improvement(process, pending, best, MatrixXd::Zero(0, 1));
   const MatrixXd uniform = HaltonSequence(pending.size(), rng).next(count).transpose();
-  // The normal distribution's inverse.
-  const MatrixXd normal =
-      uniform.unaryExpr([](double u) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * u); });
-  return make_fantasy_improvement(process, pending, best, normal);
+  return make_fantasy_improvement(process, pending, best, uniform.unaryExpr(&probit));
 }
 
 }  // namespace krigtune

@@ -22,6 +22,7 @@
 #include "cholesky.h"
 #include "krigtune/core/error.h"
 #include "merged_observations.h"
+#include "normal_tails.h"
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune {
@@ -31,7 +32,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kLogTwoPi = 1.8378770664093454836;
 // Candidates predicted at once: 256 x n doubles stay in a second cache of 1 MB up to n = 500.
 constexpr Index kBlock = 256;
 

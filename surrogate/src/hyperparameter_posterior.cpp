@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cholesky.h"
+#include "normal_tails.h"
 
 namespace krigtune {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-
-constexpr double kLogTwoPi = 1.8378770664093454836;
 
 // The box: with the signal's stddev at most 1e2 and the noise's at least 1e-4 of the outputs' stddev, the condition
 // number of C_y stays below 1e12 n, which double precision factorises (rarely with help of the jitter). A lengthscale

@@ -11,13 +11,13 @@
 #include <cmath>
 #include <map>
 
+#include "normal_tails.h"
+
 namespace krigtune {
 namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-
-constexpr double kLogTwoPi = 1.8378770664093454836;
 
 /// Everything that tells two points apart.
 std::vector<double> key_of(const Points& points, Index row) {

@@ -1,5 +1,8 @@
 #include "normal_tails.h"
 
+#include <boost/math/special_functions/erf.hpp>
+#include <numbers>
+
 #include "krigtune/surrogate/acquisition.h"
 #include "vector_unit/vector_unit.h"
 
@@ -30,6 +33,8 @@ double log_normal_cdf_derivative(double z) {
   const double phi = density(z);
   return phi / (1.0 - phi * mills_ratio(z));
 }
+
+double probit(double probability) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * probability); }
 
 double normal_density_over_h(double u) {
   if (u < 0.0) return 1.0 / improvement_ratio(-u);

@@ -33,6 +33,7 @@ inline constexpr std::array<double, 23> kMills{
     9.0924761340191469e-09, 5.5322922141146196e-09, -7.0738985755615885e-10};
 inline constexpr double kTailCentre = 5.0;
 inline constexpr double kInverseRootTwoPi = 0.39894228040143267794;
+inline constexpr double kLogTwoPi = 1.8378770664093454836;
 
 namespace tails_detail {
 
@@ -62,6 +63,11 @@ inline double improvement_ratio(double t) {
 inline double positive_part(double u) { return 0.5 * (u + std::abs(u)); }
 inline double negative_part(double u) { return 0.5 * (u - std::abs(u)); }
 
+/// h(u) = E[(u + eps)_+] for a standard normal eps.
+inline double mean_excess(double u) {
+  return positive_part(u) + kInverseRootTwoPi * std::exp(-0.5 * u * u) * improvement_ratio(std::abs(u));
+}
+
 /// A logarithm before it is taken: offset + log(factor).
 struct LogParts {
   double offset;
@@ -90,6 +96,8 @@ inline LogParts log_normal_cdf_parts(double z, double bell) {
 
 /// d log Phi / dz = phi / Phi.
 double log_normal_cdf_derivative(double z);
+/// Phi^-1, 0 < probability < 1.
+double probit(double probability);
 /// phi(u) / h(u): the derivative of log(s h(m / s)) by log s, u = m / s.
 double normal_density_over_h(double u);
 

@@ -14,28 +14,19 @@
 #include "krigtune/surrogate/output_transform.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
-#include <numbers>
 
 #include "krigtune/core/error.h"
+#include "normal_tails.h"
 
 namespace krigtune {
 namespace {
 
 using Eigen::VectorXd;
 using Knots = std::vector<double>;
-
-double probit(double probability) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * probability); }
-
-/// h(u) = E[(u + eps)_+] for a standard normal eps.
-double mean_excess(double u) {
-  const double density = std::exp(-0.5 * u * u) * 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2;
-  return std::max(density + 0.5 * u * std::erfc(-u / std::numbers::sqrt2), 0.0);
-}
 
 /// An increasing piecewise linear map through (from, to): beyond the last knot the identity, below the first with the
 /// mean slope between first and last. The end's own slope would hang on the gap between the two worst values.
