@@ -28,10 +28,6 @@ std::vector<double> key_of(const Points& points, Index row) {
   return key;
 }
 
-Points rows_of(const Points& points, const std::vector<Index>& rows) {
-  return {points.ordered(rows, Eigen::all), points.categories(rows, Eigen::all), points.features(rows, Eigen::all)};
-}
-
 }  // namespace
 
 MergedObservations::MergedObservations(const Observations& observations)
@@ -47,7 +43,7 @@ MergedObservations::MergedObservations(const Observations& observations)
     }
     groups_[place->second].push_back(row);
   }
-  points_ = rows_of(observations.points, firsts);
+  points_ = observations.points.rows(firsts);
 }
 
 MergedObservations::Values MergedObservations::at(double noise_variance) const {

@@ -38,6 +38,10 @@ Points Points::slice(Eigen::Index first, Eigen::Index count) const {
   return part;
 }
 
+Points Points::rows(const std::vector<Eigen::Index>& indices) const {
+  return {ordered(indices, Eigen::all), categories(indices, Eigen::all), features(indices, Eigen::all)};
+}
+
 void Observations::validate() const {
   if (size() < 1) throw UserError("no observations: there must be one at least");
   const auto fits = [this](const auto& columns) { return columns.cols() == 0 || columns.rows() == size(); };

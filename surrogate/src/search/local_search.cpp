@@ -125,7 +125,7 @@ void LocalSearch::ascend_by_random_steps(Maximum& place) {
   const Index batch = 8 + 4 * dims;
   double step = kFirstStep;
   for (Index spent = 0; step >= kLastStep && spent < Index{10} * options_.evaluations; spent += batch) {
-    Points proposed = rows_of(place.point, std::vector<Index>(static_cast<std::size_t>(batch), 0));
+    Points proposed = place.point.rows(std::vector<Index>(static_cast<std::size_t>(batch), 0));
     for (Index i = 0; i < batch; ++i) {
       // Every other one along a single axis: for narrow ridges that follow the axes, and for sides of the cube.
       const Index only = i % 2 == 0 ? -1 : static_cast<Index>(rng_.below(static_cast<std::uint64_t>(dims)));
@@ -168,7 +168,7 @@ std::vector<std::vector<LocalSearch::Move>> LocalSearch::singly(const std::vecto
 }
 
 Points LocalSearch::moved(const Points& point, const std::vector<std::vector<Move>>& moves) const {
-  Points points = rows_of(point, std::vector<Index>(moves.size(), 0));
+  Points points = point.rows(std::vector<Index>(moves.size(), 0));
   for (std::size_t i = 0; i < moves.size(); ++i) {
     for (const Move& one : moves[i]) {
       if (one.category)

@@ -41,7 +41,7 @@ Points first_points(const MixedSpace& space, const Points& hints, Rng& rng, Inde
   Points points = space.sample(count, rng);
   if (hints.size() == 0) return points;
   const Points inside = snapped(space, hints);
-  Points near = rows_of(inside, {});
+  Points near = inside.rows({});
   near.append(inside);
   for (Index i = 0; i < inside.size(); ++i)
     near.append(scattered_around(space, inside.slice(i, 1), std::max(count / 4 / inside.size(), Index{1}), rng));

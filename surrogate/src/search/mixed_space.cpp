@@ -69,15 +69,11 @@ Points MixedSpace::sample(Index count, Rng& rng) const {
   return found;
 }
 
-Points rows_of(const Points& points, const std::vector<Index>& rows) {
-  return {points.ordered(rows, Eigen::all), points.categories(rows, Eigen::all), points.features(rows, Eigen::all)};
-}
-
 Points finished(const MixedSpace& space, const Points& points) {
   std::vector<Index> rows;
   for (Index i = 0; i < points.size(); ++i)
     if (!space.allowed || space.allowed(points, i)) rows.push_back(i);
-  Points kept = rows_of(points, rows);
+  Points kept = points.rows(rows);
   if (space.add_features && kept.size() > 0) space.add_features(kept);
   return kept;
 }
@@ -138,7 +134,7 @@ Points scattered_around(const MixedSpace& space, const Points& centre, Index cou
   constexpr double kWidest = 0.2;
   constexpr double kDecades = 2.3;
   constexpr double kOtherCategory = 0.1;
-  Points points = rows_of(centre, std::vector<Index>(static_cast<std::size_t>(count), 0));
+  Points points = centre.rows(std::vector<Index>(static_cast<std::size_t>(count), 0));
   for (Index i = 0; i < count; ++i) {
     const double scale = kWidest * std::pow(10.0, -kDecades * rng.uniform());
     for (Index j = 0; j < points.ordered.cols(); ++j) points.ordered(i, j) += scale * rng.normal();

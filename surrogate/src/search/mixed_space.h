@@ -8,7 +8,6 @@
 
 namespace krigtune {
 
-Points rows_of(const Points& points, const std::vector<Eigen::Index>& rows);
 /// The allowed ones, with their features.
 Points finished(const MixedSpace& space, const Points& points);
 /// Moves what is outside of the space, or between the values of a column, to the nearest point of it; without

@@ -1,5 +1,6 @@
 #pragma once
 #include <Eigen/Core>
+#include <vector>
 
 namespace krigtune {
 
@@ -15,6 +16,7 @@ struct Points {
                      Eigen::Index features = 0);
   void append(const Points& more);  ///< same dimensions; an empty object takes them over
   Points slice(Eigen::Index first, Eigen::Index count) const;
+  Points rows(const std::vector<Eigen::Index>& indices) const;  ///< in that order, repetitions too
 };
 
 /// Values of an unknown function measured at points.
