@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "krigtune/core/error.h"
+#include "surrogate/bounds.h"
 #include "surrogate/gaussian_integrals.h"
 
 namespace krigtune {
@@ -12,25 +13,14 @@ namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
+using reference::fit_of;
 using reference::Integral;
+using reference::kNoise;
 using reference::Matrix;
 using reference::normal_cdf;
 using reference::Real;
+using reference::theta_of;
 using reference::Vector;
-
-constexpr double kNoise = 0.3;
-
-/// Lengthscales of 0.5, a signal variance of 1.3^2, the noise above.
-VectorXd theta_of(Index columns, double noise = kNoise) {
-  VectorXd theta = VectorXd::Constant(columns + 2, std::log(0.5));
-  theta[columns] = 2.0 * std::log(1.3);
-  theta[columns + 1] = std::log(noise);
-  return theta;
-}
-
-CensoredFit fit_of(const Observations& values, const LowerBounds& bounds, const VectorXd& theta) {
-  return condition_on_bounds(make_kernel(KernelKind::kMatern52), Mean::zero(), values, bounds, theta);
-}
 
 Points line(const std::vector<double>& places) {
   Points points = Points::zero(static_cast<Index>(places.size()), 1, 0);

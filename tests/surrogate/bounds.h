@@ -1,0 +1,23 @@
+#pragma once
+// One process for all tests of values beside lower bounds.
+#include <cmath>
+
+#include "krigtune/surrogate/censored.h"
+
+namespace krigtune::reference {
+
+inline constexpr double kNoise = 0.3;
+
+/// Lengthscales of 0.5, a signal variance of 1.3^2, the noise above.
+inline Eigen::VectorXd theta_of(Eigen::Index columns, double noise = kNoise) {
+  Eigen::VectorXd theta = Eigen::VectorXd::Constant(columns + 2, std::log(0.5));
+  theta[columns] = 2.0 * std::log(1.3);
+  theta[columns + 1] = std::log(noise);
+  return theta;
+}
+
+inline CensoredFit fit_of(const Observations& values, const LowerBounds& bounds, const Eigen::VectorXd& theta) {
+  return condition_on_bounds(make_kernel(KernelKind::kMatern52), Mean::zero(), values, bounds, theta);
+}
+
+}  // namespace krigtune::reference
