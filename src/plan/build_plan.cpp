@@ -1,15 +1,11 @@
 #include "krigtune/plan/build_plan.h"
 
-#include <cassert>
-
 #include "gpt_step.h"
 #include "krigtune/plan/memory.h"
 
 namespace krigtune {
 
-StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
-                    [[maybe_unused]] Dialect dialect) {
-  assert(dialect == Dialect::kCanonical);
+StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
   check_model(workload);
   const Knobs knobs = read_knobs(workload, cluster, configuration);
   const ParameterTable table = make_parameters(workload.model, cluster.ranks());
@@ -25,8 +21,7 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
 
   PlanBuilder builder(plan);
   ZeroSchedule zero(builder, table, knobs, plan.ranks, unit_uses(table), gradient_ready_order(table));
-  plan.parameters = zero.parameters();
-  plan.parameters_sharded = zero.sharded_parameters();
+  plan.parameters = zero.homes();
   plan.loss = builder.persistent("loss", Term::kInputs, knobs.micro_steps);
   GptStep step(builder, zero, table, workload.model, knobs, plan.ranks, plan.loss);
   for (std::int64_t m = 0; m < knobs.micro_steps; ++m) step.add_micro_step(m);

@@ -103,11 +103,13 @@ BufferId GptStep::embed() {
   builder_.add(OpKind::kLoadBatch, Stream::kCompute, {.batch = batch_, .seq = model_.seq_len, .outer = model_.vocab},
                {writes(tokens_, rows_), writes(targets_, rows_)});
   zero_.begin_use();
-  const BufferId x = activation("embedding", model_.hidden);
-  builder_.add(OpKind::kEmbeddingForward, Stream::kCompute,
-               {.batch = batch_, .seq = model_.seq_len, .inner = model_.hidden},
-               {reads(tokens_, rows_), zero_.parameter(table_.table), zero_.parameter(table_.positions),
-                writes(x, rows_ * model_.hidden)});
+  const std::int64_t h = model_.hidden;
+  const BufferId x = activation("embedding", h);
+  builder_.add(OpKind::kEmbeddingForward, Stream::kCompute, {.rows = rows_, .inner = h, .outer = model_.vocab},
+               {reads(tokens_, rows_), zero_.parameter(table_.table), writes(x, rows_ * h)});
+  builder_.add(OpKind::kPositionsForward, Stream::kCompute,
+               {.batch = batch_, .seq = model_.seq_len, .rows = rows_, .inner = h},
+               {updates(x, rows_ * h), zero_.parameter(table_.positions)});
   return x;
 }
 
@@ -129,11 +131,10 @@ BufferId GptStep::block_forward(const BlockTensors& block, BufferId input, Kept&
           .activated = activation("activated", f)};
   norm_forward(input, block.norm1_gain, block.norm1_bias, kept.norm1, kept.stats1);
   linear_forward(kept.norm1, block.qkv_weight, block.qkv_bias, kept.qkv, h, 3 * h);
-  const BufferId scratch = builder_.buffer("attention scratch", Term::kWorkspace, s * s);
   builder_.add(OpKind::kAttentionForward, Stream::kCompute,
-               {.batch = batch_, .seq = s, .heads = model_.heads, .inner = h},
+               {.batch = batch_, .seq = s, .heads = model_.heads, .kv_heads = model_.heads, .inner = h},
                {reads(kept.qkv, rows_ * 3 * h), writes(kept.attention, rows_ * h),
-                writes(kept.logsumexp, rows_ * model_.heads), writes(scratch, s * s)});
+                writes(kept.logsumexp, rows_ * model_.heads)});
   linear_forward(kept.attention, block.out_weight, block.out_bias, kept.middle, h, h);
   builder_.add(OpKind::kAdd, Stream::kCompute, {}, {updates(kept.middle, rows_ * h), reads(input, rows_ * h)});
   norm_forward(kept.middle, block.norm2_gain, block.norm2_bias, kept.norm2, kept.stats2);
@@ -162,11 +163,10 @@ void GptStep::block_backward(const BlockTensors& block, const Kept& kept, Buffer
   const BufferId dattention = work("attention gradient", h);
   linear_backward(residual_gradient, kept.attention, block.out_weight, block.out_bias, dattention, h, h);
   const BufferId dqkv = work("qkv gradient", 3 * h);
-  const BufferId scratch = builder_.buffer("attention scratch", Term::kWorkspace, 2 * s * s);
   builder_.add(OpKind::kAttentionBackward, Stream::kCompute,
-               {.batch = batch_, .seq = s, .heads = model_.heads, .inner = h},
+               {.batch = batch_, .seq = s, .heads = model_.heads, .kv_heads = model_.heads, .inner = h},
                {reads(dattention, rows_ * h), reads(kept.qkv, rows_ * 3 * h), reads(kept.attention, rows_ * h),
-                reads(kept.logsumexp, rows_ * model_.heads), writes(dqkv, rows_ * 3 * h), writes(scratch, 2 * s * s)});
+                reads(kept.logsumexp, rows_ * model_.heads), writes(dqkv, rows_ * 3 * h)});
   const BufferId dnorm1 = work("norm1 gradient", h);
   linear_backward(dqkv, kept.norm1, block.qkv_weight, block.qkv_bias, dnorm1, h, 3 * h);
   norm_backward(dnorm1, kept.input, block.norm1_gain, block.norm1_bias, kept.stats1, residual);
@@ -201,15 +201,18 @@ void GptStep::head(BufferId input, BufferId residual_gradient) {
 
 void GptStep::embed_backward(BufferId residual_gradient) {
   zero_.begin_use();
-  std::vector<Operand> operands = {reads(tokens_, rows_), reads(residual_gradient, rows_ * model_.hidden),
-                                   zero_.gradient(table_.table), zero_.gradient(table_.positions)};
-  if (zero_.sharded_parameters()) {  // held as every unit is held through its backward
-    operands.push_back(zero_.parameter(table_.table));
-    operands.push_back(zero_.parameter(table_.positions));
-  }
-  builder_.add(OpKind::kEmbeddingBackward, Stream::kCompute,
-               {.batch = batch_, .seq = model_.seq_len, .inner = model_.hidden}, std::move(operands));
+  const std::int64_t h = model_.hidden;
+  std::vector<Operand> positions = {reads(residual_gradient, rows_ * h), zero_.gradient(table_.positions)};
+  if (zero_.sharded_parameters()) positions.push_back(zero_.parameter(table_.positions));
+  builder_.add(OpKind::kPositionsBackward, Stream::kCompute,
+               {.batch = batch_, .seq = model_.seq_len, .rows = rows_, .inner = h}, std::move(positions));
   zero_.gradient_done(table_.positions);
+  std::vector<Operand> table = {reads(tokens_, rows_), reads(residual_gradient, rows_ * h),
+                                zero_.gradient(table_.table)};
+  // Held as every unit is held through its backward.
+  if (zero_.sharded_parameters()) table.push_back(zero_.parameter(table_.table));
+  builder_.add(OpKind::kEmbeddingBackward, Stream::kCompute, {.rows = rows_, .inner = h, .outer = model_.vocab},
+               std::move(table));
   zero_.gradient_done(table_.table);
 }
 

@@ -23,6 +23,16 @@ constexpr const char* kAccumulation = "gradient_accumulation_steps";
 constexpr const char* kReduceBucket = "reduce_bucket_size";
 constexpr const char* kAllgatherBucket = "allgather_bucket_size";
 constexpr const char* kOverlap = "overlap_comm";
+constexpr const char* kTensorParallel = "tensor_parallel";
+constexpr const char* kSequenceParallel = "sequence_parallel";
+constexpr const char* kCheckpointing = "activation_checkpointing";
+constexpr const char* kCheckpointLayers = "activation_checkpointing_layers";
+constexpr const char* kOffloadOptimizer = "offload_optimizer";
+constexpr const char* kOffloadParam = "offload_param";
+constexpr const char* kPrefetch = "stage3_prefetch_bucket_size";
+constexpr const char* kPersistence = "stage3_param_persistence_threshold";
+constexpr const char* kMaxLive = "stage3_max_live_parameters";
+constexpr const char* kMaxReuse = "stage3_max_reuse_distance";
 
 const Value& default_of(const char* name) {
   const WellKnownParameter* known = find_well_known(name);
@@ -38,11 +48,9 @@ struct NeutralKnob {
 
 const std::vector<NeutralKnob>& neutral_knobs() {
   static const std::vector<NeutralKnob> kKnobs = {
-      {"tensor_parallel", std::int64_t{1}},
       {"pipeline_parallel", std::int64_t{1}},
-      {"offload_optimizer", std::string("none")},
-      {"offload_param", std::string("none")},
-      {"activation_checkpointing", std::string("none")},
+      {"contiguous_gradients", true},
+      {"round_robin_gradients", false},
   };
   return kKnobs;
 }
@@ -71,6 +79,49 @@ std::int64_t bounded(const Configuration& configuration, const char* name, std::
     throw UserError(fmt::format("{} = {} is out of range", name, value), fmt::format("use {} to {}", low, high));
   }
   return value;
+}
+
+bool boolean(const Configuration& configuration, const char* name) {
+  return configuration.boolean(name, std::get<bool>(default_of(name)));
+}
+
+std::string word(const Configuration& configuration, const char* name) {
+  const Value* value = configuration.find(name);
+  return to_string(value == nullptr ? default_of(name) : *value);
+}
+
+bool on_host(const Configuration& configuration, const char* name) {
+  const std::string device = word(configuration, name);
+  if (device == "cpu" || device == "none") return device == "cpu";
+  throw UserError(fmt::format("the training step does not model {} = {}", name, device), "only none and cpu are");
+}
+
+Checkpointing checkpointing(const Configuration& configuration) {
+  const std::string name = word(configuration, kCheckpointing);
+  if (name == "none") return Checkpointing::kNone;
+  if (name == "selective") return Checkpointing::kSelective;
+  if (name == "full") return Checkpointing::kFull;
+  throw UserError(fmt::format("{} = {} is not known", kCheckpointing, name), "use none, selective or full");
+}
+
+void check_divides(std::int64_t parts, std::int64_t whole, const char* what) {
+  if (whole % parts == 0) return;
+  throw UserError(fmt::format("{} = {} does not divide {} {}", kTensorParallel, parts, whole, what),
+                  "choose another size");
+}
+
+// Sets everything of the ranks, and what they must divide.
+void read_ranks(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
+                Knobs& knobs) {
+  const ModelSpec& model = workload.model;
+  knobs.tensor_ranks = bounded(configuration, kTensorParallel, 1, cluster.ranks());
+  check_divides(knobs.tensor_ranks, cluster.ranks(), "ranks");
+  check_divides(knobs.tensor_ranks, model.heads, "heads");
+  check_divides(knobs.tensor_ranks, model.kv_heads, "kv_heads");
+  check_divides(knobs.tensor_ranks, model.ffn_hidden, "columns of the MLP");
+  knobs.data_ranks = cluster.ranks() / knobs.tensor_ranks;
+  knobs.sequence_parallel = knobs.tensor_ranks > 1 && boolean(configuration, kSequenceParallel);
+  if (knobs.sequence_parallel) check_divides(knobs.tensor_ranks, knobs.micro_batch * model.seq_len, "tokens");
 }
 
 std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,
@@ -113,6 +164,17 @@ void check_extent(const Workload& workload, const ClusterSpec& cluster, const Kn
   }
 }
 
+// What the schedule does not cover yet.
+void check_covered(const Knobs& knobs) {
+  const auto refuse = [](bool is_asked_for, const char* name) {
+    if (is_asked_for) throw UserError(fmt::format("the training step does not model this {}", name), "leave it out");
+  };
+  refuse(knobs.tensor_ranks > 1, kTensorParallel);
+  refuse(knobs.checkpointing != Checkpointing::kNone, kCheckpointing);
+  refuse(knobs.offload_optimizer, kOffloadOptimizer);
+  refuse(knobs.offload_parameters, kOffloadParam);
+}
+
 }  // namespace
 
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
@@ -121,11 +183,21 @@ Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Con
   Knobs knobs;
   knobs.zero_stage = bounded(configuration, kZeroStage, 0, 3);
   knobs.micro_batch = bounded(configuration, kMicroBatch, 1, 1'000'000);
-  knobs.micro_steps = micro_steps(workload, knobs.micro_batch * cluster.ranks(), configuration);
+  read_ranks(workload, cluster, configuration, knobs);
+  knobs.micro_steps = micro_steps(workload, knobs.micro_batch * knobs.data_ranks, configuration);
   knobs.reduce_bucket_elems = bounded(configuration, kReduceBucket, 1, kMostElems);
   knobs.allgather_bucket_elems = bounded(configuration, kAllgatherBucket, 1, kMostElems);
-  knobs.overlap_comm = configuration.boolean(kOverlap, std::get<bool>(default_of(kOverlap)));
+  knobs.overlap_comm = boolean(configuration, kOverlap);
+  knobs.checkpointing = checkpointing(configuration);
+  knobs.checkpoint_layers = bounded(configuration, kCheckpointLayers, 1, kMostElems);
+  knobs.offload_optimizer = on_host(configuration, kOffloadOptimizer);
+  knobs.offload_parameters = on_host(configuration, kOffloadParam) && knobs.zero_stage == 3;
+  knobs.prefetch_elems = bounded(configuration, kPrefetch, 0, kMostElems);
+  knobs.persistence_elems = bounded(configuration, kPersistence, 0, kMostElems);
+  knobs.max_live_elems = bounded(configuration, kMaxLive, 0, kMostElems);
+  knobs.max_reuse_elems = bounded(configuration, kMaxReuse, 0, kMostElems);
   check_extent(workload, cluster, knobs);
+  check_covered(knobs);
   return knobs;
 }
 
@@ -149,8 +221,10 @@ void check_model(const Workload& workload) {
 }
 
 const std::vector<std::string>& planned_parameters() {
-  static const std::vector<std::string> kNames{kZeroStage,    kMicroBatch,      kAccumulation,
-                                               kReduceBucket, kAllgatherBucket, kOverlap};
+  static const std::vector<std::string> kNames{
+      kZeroStage,      kMicroBatch,       kAccumulation,  kReduceBucket,     kAllgatherBucket,  kOverlap,
+      kTensorParallel, kSequenceParallel, kCheckpointing, kCheckpointLayers, kOffloadOptimizer, kOffloadParam,
+      kPrefetch,       kPersistence,      kMaxLive,       kMaxReuse};
   return kNames;
 }
 

@@ -6,18 +6,36 @@
 
 namespace krigtune {
 
+/// kSelective: what is cheap to compute again for its bytes is not kept: the core of eager attention (Korthikanti et
+/// al. 2022), with flash attention the outputs of norms and of the MLP's activation. kFull: of every few layers only
+/// the input is kept (Chen et al. 2016).
+enum class Checkpointing { kNone, kSelective, kFull };
+
 /// What the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
+  std::int64_t data_ranks = 1;
+  std::int64_t tensor_ranks = 1;
+  bool sequence_parallel = false;  ///< false on one tensor rank
   std::int64_t zero_stage = 0;
-  std::int64_t micro_batch = 1;  ///< sequences per rank and micro-step
+  std::int64_t micro_batch = 1;  ///< sequences per data-parallel rank and micro-step
   std::int64_t micro_steps = 1;
   std::int64_t reduce_bucket_elems = 0;
   std::int64_t allgather_bucket_elems = 0;
   bool overlap_comm = false;
+  Checkpointing checkpointing = Checkpointing::kNone;
+  std::int64_t checkpoint_layers = 1;  ///< between two checkpoints, with kFull
+  bool offload_optimizer = false;      ///< to host memory
+  bool offload_parameters = false;     ///< likewise; false below stage 3
+  // Stage 3, all in elements.
+  std::int64_t prefetch_elems = 0;     ///< gathered ahead of their use
+  std::int64_t persistence_elems = 0;  ///< tensors up to this size stay whole on every rank
+  std::int64_t max_live_elems = 0;     ///< gathered at most by prefetching
+  std::int64_t max_reuse_elems = 0;    ///< what is used again within this distance is kept (dialect deepspeed)
 };
 
-/// Throws UserError for values out of range, for knobs that the schedule does not model, and where the batch identity
-/// train_batch_size = micro_batch * ranks * gradient_accumulation_steps does not hold.
+/// Throws UserError for values out of range, for knobs that the schedule does not model, where ranks do not divide what
+/// they share, and where the batch identity train_batch_size = micro_batch * data ranks * gradient_accumulation_steps
+/// does not hold.
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
 
 /// Throws UserError for models that the schedule does not cover.

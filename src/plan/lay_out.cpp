@@ -3,6 +3,7 @@
 // "At the same time" is decided by happens-before over stream order and waits, not by the order of issue: what runs
 // asynchronously keeps its bytes until somebody has waited for it.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "krigtune/plan/memory.h"
@@ -19,17 +20,20 @@ class Layout {
 
   void place(std::size_t buffer) {
     std::int64_t offset = 0;
-    for (const std::size_t other : placed_) {  // by offset
+    std::vector<std::size_t>& placed = placed_[static_cast<std::size_t>(plan_.buffers[buffer].place)];
+    for (const std::size_t other : placed) {  // by offset
       if (lives_[buffer].ends_before(lives_[other]) || lives_[other].ends_before(lives_[buffer])) continue;
       if (offset + bytes(buffer) <= plan_.buffers[other].offset_bytes) break;
       offset = std::max(offset, align_up(plan_.buffers[other].offset_bytes + bytes(other)));
     }
     plan_.buffers[buffer].offset_bytes = offset;
-    plan_.arena_bytes = std::max(plan_.arena_bytes, offset + bytes(buffer));
-    const auto behind = std::upper_bound(placed_.begin(), placed_.end(), offset, [&](std::int64_t o, std::size_t b) {
+    std::int64_t& arena_bytes =
+        plan_.buffers[buffer].place == Place::kDevice ? plan_.arena_bytes : plan_.host_arena_bytes;
+    arena_bytes = std::max(arena_bytes, offset + bytes(buffer));
+    const auto behind = std::upper_bound(placed.begin(), placed.end(), offset, [&](std::int64_t o, std::size_t b) {
       return o < plan_.buffers[b].offset_bytes;
     });
-    placed_.insert(behind, buffer);
+    placed.insert(behind, buffer);
   }
 
  private:
@@ -37,7 +41,7 @@ class Layout {
 
   StepPlan& plan_;
   const std::vector<Lifetime>& lives_;
-  std::vector<std::size_t> placed_;
+  std::array<std::vector<std::size_t>, kPlaceCount> placed_;
 };
 
 }  // namespace
@@ -53,6 +57,7 @@ void lay_out(StepPlan& plan) {
     return first.bytes() > second.bytes();
   });
   plan.arena_bytes = 0;
+  plan.host_arena_bytes = 0;
   Layout layout(plan, lives);
   for (const std::size_t buffer : order) {
     if (lives[buffer].first >= 0) layout.place(buffer);

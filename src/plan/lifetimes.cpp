@@ -76,7 +76,7 @@ Lifetimes lifetimes(const StepPlan& plan) {
 std::vector<std::int64_t> live_bytes(const StepPlan& plan, const Lifetimes& lives) {
   std::vector<std::int64_t> live(lives.compute.size() + 1, 0);
   for (std::size_t b = 0; b < lives.buffers.size(); ++b) {
-    if (lives.buffers[b].first < 0) continue;
+    if (lives.buffers[b].first < 0 || plan.buffers[b].place != Place::kDevice) continue;
     const auto [begin, end] = compute_span(lives, lives.buffers[b]);
     if (begin >= end) continue;
     live[begin] += plan.buffers[b].bytes();

@@ -23,8 +23,8 @@ struct Lifetimes {
 };
 Lifetimes lifetimes(const StepPlan& plan);
 
-/// For each operation of the compute stream, the bytes of the buffers that may be in use when it runs: begun in issue
-/// order and not surely finished. So what is still travelling counts, too.
+/// For each operation of the compute stream, the bytes of the device's buffers that may be in use when it runs: begun
+/// in issue order and not surely finished. So what is still travelling counts, too.
 std::vector<std::int64_t> live_bytes(const StepPlan& plan, const Lifetimes& lives);
 /// Whether the buffer is among them, at the `at`-th operation of the compute stream.
 bool is_live(const Lifetimes& lives, std::size_t buffer, std::size_t at);

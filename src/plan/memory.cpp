@@ -29,7 +29,7 @@ MemoryReport explain(const StepPlan& plan) {
   MemoryReport report;
   report.peak_bytes = plan.arena_bytes;
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    if (!is_live(lives, b, peak)) continue;
+    if (plan.buffers[b].place != Place::kDevice || !is_live(lives, b, peak)) continue;
     report.term_bytes[static_cast<std::size_t>(plan.buffers[b].term)] += plan.buffers[b].bytes();
   }
   report.fragmentation_bytes =

@@ -14,14 +14,31 @@ double flops_per_elem(OpKind kind) {
       return 7.0;
     case OpKind::kLayerNormBackward:
       return 14.0;
+    case OpKind::kRmsNormForward:
+      return 4.0;
+    case OpKind::kRmsNormBackward:
+      return 11.0;
+    case OpKind::kRotaryForward:
+    case OpKind::kRotaryBackward:
+      return 3.0;
     case OpKind::kGeluForward:
       return 9.0;
     case OpKind::kGeluBackward:
       return 16.0;
+    case OpKind::kSwigluForward:
+      return 3.0;  // an element of gate_up: 6 an output
+    case OpKind::kSwigluBackward:
+      return 7.0;
     case OpKind::kCrossEntropy:
       return 5.0;
+    case OpKind::kVocabSumExp:
+      return 3.0;
+    case OpKind::kGradientNorm:
+      return 2.0;
     case OpKind::kAdamW:
       return 14.0;
+    case OpKind::kSgd:
+      return 5.0;
     default:
       return 1.0;
   }
@@ -34,33 +51,50 @@ std::int64_t segment_elems(const Operation& operation, std::size_t first, std::s
   return elems;
 }
 
+// Of one product of attention, causal: row i meets i + 1 keys.
+double attention_product(const Shape& shape) {
+  const auto seq = static_cast<double>(shape.seq);
+  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.inner) * seq * (seq + 1.0) / 2.0;
+}
+
+// Eager attention has kept its probabilities, which saves one of five products.
+double attention_backward_flops(const Operation& operation) {
+  constexpr std::size_t kWithoutProbabilities = 5;
+  return (operation.operands.size() > kWithoutProbabilities ? 4.0 : 5.0) * attention_product(operation.shape);
+}
+
 double flops(const Operation& operation) {
   const auto rows = static_cast<double>(operation.shape.rows);
   const auto inner = static_cast<double>(operation.shape.inner);
   const auto outer = static_cast<double>(operation.shape.outer);
-  const auto seq = static_cast<double>(operation.shape.seq);
-  const double product = 2.0 * static_cast<double>(operation.shape.batch) * inner * seq * (seq + 1.0) / 2.0;
   switch (operation.kind) {
     case OpKind::kLoadBatch:
     case OpKind::kZero:
+    case OpKind::kCopy:
     case OpKind::kAllGather:
+    case OpKind::kLossScale:
       return 0.0;
     case OpKind::kLinearForward:
     case OpKind::kLinearBackwardInput:
     case OpKind::kLinearBackwardWeight:
       return 2.0 * rows * inner * outer;
     case OpKind::kAttentionForward:
-      return 2.0 * product;
+      return 2.0 * attention_product(operation.shape);
     case OpKind::kAttentionBackward:
-      return 5.0 * product;
+      return attention_backward_flops(operation);
     case OpKind::kEmbeddingForward:
     case OpKind::kEmbeddingBackward:
-      return static_cast<double>(operation.shape.batch) * seq * inner;
+      return rows * inner;
     case OpKind::kAdamW:
       return flops_per_elem(operation.kind) * static_cast<double>(segment_elems(operation, 0, 4));
+    case OpKind::kSgd:
+      return flops_per_elem(operation.kind) * static_cast<double>(segment_elems(operation, 0, 3));
+    case OpKind::kGradientNorm:
+      return flops_per_elem(operation.kind) * static_cast<double>(segment_elems(operation, 1, 1));
     case OpKind::kAccumulate:
       return static_cast<double>(segment_elems(operation, 0, 2));
     case OpKind::kAllReduce:
+    case OpKind::kAllReduceMax:
     case OpKind::kReduceScatter:
       return static_cast<double>(segment_elems(operation, 0, 1));
     default:
@@ -75,31 +109,38 @@ bool is_look_up(const Operation& operation, std::size_t operand) {
 }
 
 bool is_held_only(const Operation& operation, std::size_t operand) {
-  return operation.kind == OpKind::kEmbeddingBackward && operand >= 4;
+  return (operation.kind == OpKind::kEmbeddingBackward && operand >= 3) ||
+         (operation.kind == OpKind::kPositionsBackward && operand >= 2);
 }
 
-std::int64_t wire_elems(const Operation& operation, std::int64_t ranks) {
+// Every segment is a multiple of the ranks, but for scalars and an all-reduce over the tensor group: those are cut as
+// evenly as possible, and counted so.
+std::int64_t wire_bytes(const Operation& operation, const StepPlan& plan) {
+  const std::int64_t ranks = plan.group_ranks(operation.group);
   const bool pairs = operation.kind == OpKind::kAllGather;
-  const std::int64_t elems = segment_elems(operation, pairs ? 1 : 0, pairs ? 2 : 1);
-  const std::int64_t passes = operation.kind == OpKind::kAllReduce ? 2 : 1;
-  return passes * (elems / ranks) * (ranks - 1);  // every segment is a multiple of ranks
+  std::int64_t bytes = 0;
+  for (std::size_t i = pairs ? 1 : 0; i < operation.operands.size(); i += pairs ? 2 : 1) {
+    const Range& range = operation.operands[i].range;
+    bytes += range.elems * size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
+  }
+  const std::int64_t passes = operation.kind == OpKind::kAllReduce || operation.kind == OpKind::kAllReduceMax ? 2 : 1;
+  return passes * bytes * (ranks - 1) / ranks;
 }
 
 }  // namespace
 
-void add_costs(Operation& operation, std::int64_t ranks) {
+void add_costs(Operation& operation, const StepPlan& plan) {
   operation.flops = flops(operation);
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const Operand& operand = operation.operands[i];
     if (is_held_only(operation, i)) continue;
-    const std::int64_t elems = is_look_up(operation, i)
-                                   ? operation.shape.batch * operation.shape.seq * operation.shape.inner
-                                   : operand.range.elems;
-    const std::int64_t bytes = elems * size_bytes(DType::kFp32);
+    const std::int64_t elems =
+        is_look_up(operation, i) ? operation.shape.rows * operation.shape.inner : operand.range.elems;
+    const std::int64_t bytes = elems * size_bytes(plan.buffers[static_cast<std::size_t>(operand.range.buffer)].type);
     if (operand.access != Access::kWrite) operation.bytes_read += bytes;
     if (operand.access != Access::kRead) operation.bytes_written += bytes;
   }
-  if (is_collective(operation.kind)) operation.wire_bytes = wire_elems(operation, ranks) * size_bytes(DType::kFp32);
+  if (is_collective(operation.kind)) operation.wire_bytes = wire_bytes(operation, plan);
 }
 
 }  // namespace krigtune

@@ -16,7 +16,7 @@ class Adder {
 
   int add(std::string name, std::int64_t elems, double mean, double stddev) {
     const std::int64_t padded = (elems + granule_elems_ - 1) / granule_elems_ * granule_elems_;
-    table_.tensors.push_back({std::move(name), elems, padded, table_.padded_elems, mean, stddev});
+    table_.tensors.push_back({std::move(name), elems, padded, table_.padded_elems, mean, stddev, Split::kNone, {}, 0});
     table_.padded_elems += padded;
     return static_cast<int>(table_.tensors.size()) - 1;
   }

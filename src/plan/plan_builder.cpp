@@ -26,20 +26,19 @@ void PlanBuilder::at(Phase phase, std::int64_t micro_step, std::int64_t layer) {
   layer_ = static_cast<std::int32_t>(layer);
 }
 
-BufferId PlanBuilder::buffer(std::string name, Term term, std::int64_t elems, DType type) {
-  plan_.buffers.push_back({std::move(name), term, type, elems, false, -1});
+BufferId PlanBuilder::buffer(std::string name, Term term, std::int64_t elems, DType type, Place place) {
+  plan_.buffers.push_back({std::move(name), term, type, elems, false, place, -1});
   touches_.emplace_back();
   return static_cast<BufferId>(plan_.buffers.size()) - 1;
 }
 
-BufferId PlanBuilder::persistent(std::string name, Term term, std::int64_t elems) {
-  const BufferId id = buffer(std::move(name), term, elems);
+BufferId PlanBuilder::persistent(std::string name, Term term, std::int64_t elems, DType type, Place place) {
+  const BufferId id = buffer(std::move(name), term, elems, type, place);
   plan_.buffers.back().persistent = true;
   return id;
 }
 
-OpId PlanBuilder::add(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands, double scale,
-                      std::initializer_list<OpId> after) {
+Operation PlanBuilder::make(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) const {
   Operation operation;
   operation.kind = kind;
   operation.stream = stream;
@@ -47,9 +46,25 @@ OpId PlanBuilder::add(OpKind kind, Stream stream, const Shape& shape, std::vecto
   operation.layer = layer_;
   operation.micro_step = micro_step_;
   operation.shape = shape;
-  operation.scale = scale;
   operation.operands = std::move(operands);
+  return operation;
+}
 
+OpId PlanBuilder::add(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands, double scale,
+                      std::initializer_list<OpId> after) {
+  Operation operation = make(kind, stream, shape, std::move(operands));
+  operation.scale = scale;
+  return append(std::move(operation), after);
+}
+
+OpId PlanBuilder::add_tensor_group(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) {
+  Operation operation = make(kind, stream, shape, std::move(operands));
+  operation.group = Group::kTensor;
+  return append(std::move(operation), {});
+}
+
+OpId PlanBuilder::append(Operation operation, std::initializer_list<OpId> after) {
+  const Stream stream = operation.stream;
   VectorClock clock{};
   const OpId previous = last_[index(stream)];
   if (previous >= 0) {
@@ -62,7 +77,7 @@ OpId PlanBuilder::add(OpKind kind, Stream stream, const Shape& shape, std::vecto
     held_for_.clear();
   }
   order_by_data(operation, clock);
-  add_costs(operation, plan_.ranks);
+  add_costs(operation, plan_);
 
   const auto id = static_cast<OpId>(plan_.operations.size());
   positions_.push_back(previous < 0 ? 1 : positions_[static_cast<std::size_t>(previous)] + 1);
@@ -91,7 +106,7 @@ void PlanBuilder::wait_for(Operation& operation, VectorClock& clock, OpId other)
 void PlanBuilder::order_by_data(Operation& operation, VectorClock& clock) const {
   std::array<OpId, kStreamCount> latest{-1, -1, -1, -1, -1};
   for (const Operand& operand : operation.operands) {
-    const std::int64_t end_elems = end_of(operand.range, plan_.ranks);
+    const std::int64_t end_elems = end_of(operand.range, plan_.group_ranks(operation.group));
     for (const Touch& touch : touches_[static_cast<std::size_t>(operand.range.buffer)]) {
       const bool overlaps = touch.begin_elems < end_elems && operand.range.begin_elems < touch.end_elems;
       if (!overlaps || (!touch.writes && operand.access == Access::kRead)) continue;
@@ -106,7 +121,7 @@ void PlanBuilder::order_by_data(Operation& operation, VectorClock& clock) const 
 void PlanBuilder::remember(const Operation& operation, OpId id) {
   for (const Operand& operand : operation.operands) {
     auto& touches = touches_[static_cast<std::size_t>(operand.range.buffer)];
-    const Touch touch{operand.range.begin_elems, end_of(operand.range, plan_.ranks), id,
+    const Touch touch{operand.range.begin_elems, end_of(operand.range, plan_.group_ranks(operation.group)), id,
                       operand.access != Access::kRead};
     if (touch.writes) {
       // Whoever comes later is ordered behind this write, and with it behind all that it covers.

@@ -23,12 +23,16 @@ class PlanBuilder {
   /// Where in the step the following operations belong.
   void at(Phase phase, std::int64_t micro_step, std::int64_t layer = -1);
 
-  BufferId buffer(std::string name, Term term, std::int64_t elems, DType type = DType::kFp32);
-  BufferId persistent(std::string name, Term term, std::int64_t elems);
+  BufferId buffer(std::string name, Term term, std::int64_t elems, DType type = DType::kFp32,
+                  Place place = Place::kDevice);
+  BufferId persistent(std::string name, Term term, std::int64_t elems, DType type = DType::kFp32,
+                      Place place = Place::kDevice);
 
   /// Appends; `after`: further operations to wait for. Fills in costs. Returns its id.
   OpId add(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands, double scale = 1.0,
            std::initializer_list<OpId> after = {});
+  /// Likewise, among the ranks of the tensor group.
+  OpId add_tensor_group(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands);
   /// The next operation on the compute stream waits for `op` too (no-op for -1).
   void hold_compute_for(OpId op);
   /// The last operation of the compute stream, -1 before the first.
@@ -41,6 +45,8 @@ class PlanBuilder {
     bool writes;
   };
 
+  OpId append(Operation operation, std::initializer_list<OpId> after);
+  Operation make(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) const;
   void wait_for(Operation& operation, VectorClock& clock, OpId other) const;
   void order_by_data(Operation& operation, VectorClock& clock) const;
   void remember(const Operation& operation, OpId id);

@@ -175,6 +175,15 @@ void ZeroSchedule::gather_updated(const Bucket& bucket) {
   if (!knobs_.overlap_comm) builder_.hold_compute_for(gathered);
 }
 
+std::vector<TensorHome> ZeroSchedule::homes() const {
+  std::vector<TensorHome> homes;
+  for (int t = 0; t < static_cast<int>(table_.tensors.size()); ++t) {
+    const bool sharded = sharded_parameters();
+    homes.push_back({t, 0, sharded, sharded ? packed_shard(parameters_, t) : whole(parameters_, t)});
+  }
+  return homes;
+}
+
 Range ZeroSchedule::whole(BufferId buffer, int t) const {
   return {buffer, tensor(t).begin_elems, tensor(t).padded_elems, 0};
 }

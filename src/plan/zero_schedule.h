@@ -34,7 +34,8 @@ class ZeroSchedule {
   /// Updates the parameters (and gathers them again in stages 1 and 2).
   void optimizer_step();
 
-  BufferId parameters() const { return parameters_; }
+  /// Where the parameters live from step to step.
+  std::vector<TensorHome> homes() const;
   bool sharded_parameters() const { return knobs_.zero_stage == 3; }
 
  private:

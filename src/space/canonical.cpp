@@ -18,6 +18,9 @@ const std::vector<NoEffect>& rules() {
   constexpr const char* kAlone = "dp == 1";
   static const std::vector<NoEffect> kRules = {
       {"stage3_*", Expression::parse("zero_stage < 3")},
+      {"offload_param", Expression::parse("zero_stage < 3")},
+      {"sequence_parallel", Expression::parse("tensor_parallel == 1")},
+      {"activation_checkpointing_layers", Expression::parse("activation_checkpointing != 'full'")},
       {"stage3_prefetch_bucket_size", Expression::parse(kAlone)},
       // Stage 0 has nothing to gather, stage 3 gathers unit by unit.
       {"allgather_bucket_size", Expression::parse("zero_stage == 0 || zero_stage == 3")},

@@ -25,6 +25,11 @@ std::vector<WellKnownParameter> batch_parameters() {
        "", "none", R"(["none", "selective", "full"])"},
       {"tensor_parallel", "ranks", "over how many ranks each layer is split", "", "/tensor_parallel/autotp_size",
        std::int64_t{1}, R"({"min": 1, "max": 8, "scale": "log2"})"},
+      {"activation_checkpointing_layers", "layers", "how many layers lie between two activations that are kept",
+       "unless activation_checkpointing is full", "", std::int64_t{1}, R"({"min": 1, "max": 16, "scale": "log2"})"},
+      {"sequence_parallel", "",
+       "whether norms, dropouts and residuals are split over the tensor-parallel ranks by tokens",
+       "on one tensor-parallel rank", "", false, "[true, false]"},
       {"pipeline_parallel", "ranks",
        "over how many ranks the layers are dealt out; modelled, not run by krigtune-bench", "", "", std::int64_t{1},
        R"({"min": 1, "max": 8, "scale": "log2"})"},
@@ -67,7 +72,7 @@ std::vector<WellKnownParameter> stage3_parameters() {
        R"({"min": 1e7, "max": 1e10, "scale": "log", "steps": 7})"},
       {"offload_optimizer", "", "where the optimizer's states live and its step runs", "",
        "/zero_optimization/offload_optimizer/device", "none", R"(["none", "cpu", "nvme"])"},
-      {"offload_param", "", "where the sharded parameters of stage 3 live", "",
+      {"offload_param", "", "where the sharded parameters of stage 3 live", kBelow,
        "/zero_optimization/offload_param/device", "none", R"(["none", "cpu", "nvme"])"},
   };
 }

@@ -9,21 +9,26 @@ namespace {
 Json size(const char* meaning) { return at_least(integer(meaning), 1); }
 
 Json model_block() {
-  return block("Sizes of a decoder-only transformer; with a preset, only what differs from it",
-               {{"preset", word("a published model", model_preset_names())},
-                {"layers", size("transformer blocks")},
-                {"hidden", size("width of the model, a multiple of heads")},
-                {"heads", size("attention heads")},
-                {"kv_heads", size("key and value heads, a divisor of heads (default: heads)")},
-                {"ffn_hidden", size("width of the MLP (default: 4 hidden)")},
-                {"vocab", size("tokens of the vocabulary")},
-                {"seq_len", size("tokens of a sequence")},
-                {"gated_mlp", with_default(boolean("an MLP with a gate, as Llama's"), false)},
-                {"tied_embeddings", with_default(boolean("the head is the token table"), true)},
-                {"positions", with_default(word("position embeddings", {"learned", "rotary"}), "learned")},
-                {"norm", with_default(word("normalisation; rmsnorm goes without biases", {"layernorm", "rmsnorm"}),
-                                      "layernorm")},
-                {"hf_config", Json{{"description", "not supported yet"}, {"type", "null"}}}});
+  return block(
+      "Sizes of a decoder-only transformer; with a preset, only what differs from it",
+      {{"preset", word("a published model", model_preset_names())},
+       {"layers", size("transformer blocks")},
+       {"hidden", size("width of the model, a multiple of heads")},
+       {"heads", size("attention heads")},
+       {"kv_heads", size("key and value heads, a divisor of heads (default: heads)")},
+       {"ffn_hidden", size("width of the MLP (default: 4 hidden)")},
+       {"vocab", size("tokens of the vocabulary")},
+       {"seq_len", size("tokens of a sequence")},
+       {"gated_mlp", with_default(boolean("an MLP with a gate, as Llama's"), false)},
+       {"tied_embeddings", with_default(boolean("the head is the token table"), true)},
+       {"positions", with_default(word("position embeddings", {"learned", "rotary"}), "learned")},
+       {"norm",
+        with_default(word("normalisation; rmsnorm goes without biases", {"layernorm", "rmsnorm"}), "layernorm")},
+       {"attention",
+        with_default(word("flash keeps the log-sum-exp of its scores, eager all probabilities", {"flash", "eager"}),
+                     "flash")},
+       {"dropout", with_default(below(at_least(number("probability"), 0), 1), 0.0)},
+       {"hf_config", Json{{"description", "not supported yet"}, {"type", "null"}}}});
 }
 
 Json network() {
@@ -37,11 +42,17 @@ Json network() {
 }  // namespace
 
 Json workload_block() {
-  return block("What is trained; without it krigtune is a plain optimiser of what its runner measures",
-               {{"model", model_block(), true},
-                {"precision", with_default(word("of weights and activations", {"fp32", "fp16", "bf16"}), "fp32")},
-                {"optimizer", with_default(word("the optimizer", {"adamw", "sgd"}), "adamw")},
-                {"train_batch_size", size("sequences a step, kept; leave it out to let it vary")}});
+  return block(
+      "What is trained; without it krigtune is a plain optimiser of what its runner measures",
+      {{"model", model_block(), true},
+       {"precision", with_default(word("of weights and activations", {"fp32", "fp16", "bf16"}), "fp32")},
+       {"optimizer", with_default(word("the optimizer", {"adamw", "sgd"}), "adamw")},
+       {"dialect", with_default(word("whose schedule krigtune-bench runs: reduce-scatter as in the ZeRO paper, "
+                                     "Megatron and FSDP, or what DeepSpeed's code does",
+                                     {"canonical", "deepspeed"}),
+                                "canonical")},
+       {"gradient_clipping", with_default(at_least(number("largest norm of all gradients; 0: not clipped"), 0), 0.0)},
+       {"train_batch_size", size("sequences a step, kept; leave it out to let it vary")}});
 }
 
 Json cluster_block() {

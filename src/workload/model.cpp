@@ -29,6 +29,8 @@ std::int64_t block_matrices(const ModelSpec& model) {
   return attention + (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
 }
 
+constexpr Words<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
+
 struct Size {
   const char* key;
   std::int64_t ModelSpec::*member;
@@ -106,7 +108,12 @@ ModelSpec read_model(const Json& json, const std::string& source, const std::str
   model.tied_embeddings = object.boolean("tied_embeddings", model.tied_embeddings);
   model.positions = read_word(object, "positions", kPositionWords, model.positions);
   model.norm = read_word(object, "norm", kNormWords, model.norm);
+  model.attention = read_word(object, "attention", kAttentionWords, model.attention);
+  model.dropout = object.number("dropout", model.dropout);
   object.finish();
+  if (!(model.dropout >= 0.0 && model.dropout < 1.0)) {
+    object.fail("dropout", fmt::format("{} is no probability", model.dropout), "write a number from 0 to below 1");
+  }
   resolve(model);
   check_model(object, model);
   return model;
@@ -119,6 +126,8 @@ Json to_json(const ModelSpec& model) {
   json["tied_embeddings"] = model.tied_embeddings;
   json["positions"] = word_of(model.positions, kPositionWords);
   json["norm"] = word_of(model.norm, kNormWords);
+  json["attention"] = word_of(model.attention, kAttentionWords);
+  json["dropout"] = json_number(model.dropout);
   return json;
 }
 

@@ -13,6 +13,8 @@ constexpr Words<Precision, 3> kPrecisionWords = {
     {{"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}}};
 constexpr Words<OptimizerKind, 2> kOptimizerWords = {{{"adamw", OptimizerKind::kAdamW}, {"sgd", OptimizerKind::kSgd}}};
 
+constexpr Words<Dialect, 2> kDialectWords = {{{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
+
 }  // namespace
 
 Workload read_workload(const Json& json, const std::string& source, const std::string& pointer) {
@@ -26,6 +28,12 @@ Workload read_workload(const Json& json, const std::string& source, const std::s
     object.fail("train_batch_size", fmt::format("{} sequences make no step", *workload.train_batch_size),
                 "write 1 or more, or leave it out to let it vary");
   }
+  workload.dialect = read_word(object, "dialect", kDialectWords, workload.dialect);
+  workload.gradient_clipping = object.number("gradient_clipping", workload.gradient_clipping);
+  if (!(workload.gradient_clipping >= 0.0)) {
+    object.fail("gradient_clipping", fmt::format("{} is no norm", workload.gradient_clipping),
+                "write a norm above 0, or 0 for none");
+  }
   object.finish();
   return workload;
 }
@@ -34,6 +42,8 @@ Json to_json(const Workload& workload) {
   Json json = {{"model", to_json(workload.model)},
                {"precision", word_of(workload.precision, kPrecisionWords)},
                {"optimizer", word_of(workload.optimizer, kOptimizerWords)}};
+  json["dialect"] = word_of(workload.dialect, kDialectWords);
+  json["gradient_clipping"] = json_number(workload.gradient_clipping);
   if (workload.train_batch_size) json["train_batch_size"] = *workload.train_batch_size;
   return json;
 }

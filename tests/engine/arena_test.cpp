@@ -124,17 +124,19 @@ TEST(PoisonedArena, EndsTheProgramWhereABufferIsPlanned64BytesTooShort) {
 TEST(PoisonedArena, IsOpenWhereABufferLivesAndNowhereElse) {
 #if defined(__SANITIZE_ADDRESS__)
   StepPlan plan;
-  plan.buffers = {{"kept", Term::kParameters, DType::kFp32, 16, true, 0},
-                  {"first", Term::kWorkspace, DType::kFp32, 10, false, 64},
-                  {"second", Term::kWorkspace, DType::kFp32, 16, false, 64}};  // takes the place of the first
+  plan.buffers = {
+      {"kept", Term::kParameters, DType::kFp32, 16, true, Place::kDevice, 0},
+      {"first", Term::kWorkspace, DType::kFp32, 10, false, Place::kDevice, 64},
+      {"second", Term::kWorkspace, DType::kFp32, 16, false, Place::kDevice, 64}};  // takes the place of the first
   plan.arena_bytes = 128;
   Operation uses_first;
   uses_first.operands = {{{1, 0, 10, 0}, Access::kWrite}, {{1, 0, 5, 0}, Access::kRead}};
   Operation uses_second;
   uses_second.operands = {{{2, 0, 16, 0}, Access::kWrite}};
   plan.operations = {uses_first, uses_first, uses_second};
-  const Arena arena(plan.arena_bytes, true);
-  BufferLifetimes lifetimes(plan, arena);
+  const RankMemory memory(plan, true);
+  const Arena& arena = memory.device;
+  BufferLifetimes lifetimes(plan, memory);
   const auto open_bytes = [&](std::int64_t from) {
     std::int64_t at = from;
     while (at < arena.total_bytes() && __asan_address_is_poisoned(arena.at(at)) == 0) ++at;

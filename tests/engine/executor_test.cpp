@@ -18,16 +18,16 @@ namespace {
 StepPlan small_plan(std::int64_t ranks, std::int64_t elems, double initial) {
   StepPlan plan;
   plan.ranks = ranks;
-  plan.tensors = {{"p", elems, elems, 0, initial, 0.0}};
+  plan.tensors = {{"p", elems, elems, 0, initial, 0.0, Split::kNone, {}, elems}};
   plan.padded_parameter_elems = elems;
-  plan.parameters = 0;
+  plan.parameters = {{0, 0, false, {0, 0, elems, 0}}};
   plan.loss = 1;
-  plan.buffers = {{"parameters", Term::kParameters, DType::kFp32, elems, true, -1},
-                  {"loss", Term::kInputs, DType::kFp32, 1, true, -1},
-                  {"gradients", Term::kGradients, DType::kFp32, elems, true, -1},
-                  {"m", Term::kOptimizerState, DType::kFp32, elems, true, -1},
-                  {"v", Term::kOptimizerState, DType::kFp32, elems, true, -1},
-                  {"work", Term::kWorkspace, DType::kFp32, elems, false, -1}};
+  plan.buffers = {{"parameters", Term::kParameters, DType::kFp32, elems, true, Place::kDevice, -1},
+                  {"loss", Term::kInputs, DType::kFp32, 1, true, Place::kDevice, -1},
+                  {"gradients", Term::kGradients, DType::kFp32, elems, true, Place::kDevice, -1},
+                  {"m", Term::kOptimizerState, DType::kFp32, elems, true, Place::kDevice, -1},
+                  {"v", Term::kOptimizerState, DType::kFp32, elems, true, Place::kDevice, -1},
+                  {"work", Term::kWorkspace, DType::kFp32, elems, false, Place::kDevice, -1}};
   for (Buffer& buffer : plan.buffers) {
     buffer.offset_bytes = plan.arena_bytes;
     plan.arena_bytes += (buffer.bytes() + 63) / 64 * 64;
@@ -72,10 +72,10 @@ TEST(Executor, HonoursWaitsBetweenStreams) {
 TEST(Executor, MakesParametersThatDependOnTheSeedAlone) {
   const SystemClock clock;
   StepPlan whole_plan = small_plan(1, 96, 0.5);
-  whole_plan.tensors = {{"p", 90, 96, 0, 0.5, 2.0}};
+  whole_plan.tensors = {{"p", 90, 96, 0, 0.5, 2.0, Split::kNone, {}, 90}};
   StepPlan sharded = small_plan(3, 32, 0.5);
   sharded.tensors = whole_plan.tensors;
-  sharded.parameters_sharded = true;
+  sharded.parameters.front().sharded = true;
   const auto one = Trainer(whole_plan, std::nullopt, clock).parameters();
   EXPECT_EQ(one.size(), 90U);
   EXPECT_EQ(Trainer(sharded, std::nullopt, clock).parameters(), one);
@@ -100,12 +100,9 @@ TEST(Executor, EndsTheStepOfAllRanksWhenOneFails) {
   plan.operations.push_back(load);
   Operation look_up;
   look_up.kind = OpKind::kEmbeddingForward;
-  look_up.shape = {.batch = 1, .seq = 16, .inner = 1};
+  look_up.shape = {.rows = 16, .inner = 1, .outer = 48};
   // A table of 48 rows for 64 tokens.
-  look_up.operands = {{{5, 0, 16, 0}, Access::kRead},
-                      {{0, 0, 48, 0}, Access::kRead},
-                      {{3, 0, 16, 0}, Access::kRead},
-                      {{4, 0, 16, 0}, Access::kWrite}};
+  look_up.operands = {{{5, 0, 16, 0}, Access::kRead}, {{0, 0, 48, 0}, Access::kRead}, {{4, 0, 16, 0}, Access::kWrite}};
   plan.operations.push_back(look_up);
   const OpId reduced = add(plan, OpKind::kAllReduce, Stream::kReduce, {whole(2, 48, Access::kReadWrite)}, {1});
   add(plan, OpKind::kAdd, Stream::kCompute, {whole(0, 48, Access::kReadWrite), whole(2, 48, Access::kRead)}, {reduced});

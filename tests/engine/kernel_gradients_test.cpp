@@ -63,23 +63,22 @@ void expect_attention_gradients(const Shape& s) {
   Vector dout = random_vector(s.batch * s.seq * s.inner, 2);
   Vector out(dout.size());
   Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
-  Vector scratch(static_cast<std::size_t>(2 * s.seq * s.seq));
   const auto loss = [&] {
-    run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp), writes(scratch)});
+    run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp)});
     return dot(out, dout);
   };
   loss();
   Vector dqkv(qkv.size());
   run_kernel<double>(OpKind::kAttentionBackward, s,
-                     {reads(dout), reads(qkv), reads(out), reads(logsumexp), writes(dqkv), writes(scratch)});
+                     {reads(dout), reads(qkv), reads(out), reads(logsumexp), writes(dqkv)});
   expect_gradient(loss, qkv, dqkv, "dqkv");
 }
 
 TEST(AttentionKernel, HasTheGradientsOfItsForward) {
-  expect_attention_gradients({.batch = 2, .seq = 7, .heads = 2, .inner = 16});
+  expect_attention_gradients({.batch = 2, .seq = 7, .heads = 2, .kv_heads = 2, .inner = 16});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
-  expect_attention_gradients({.batch = 1, .seq = 4, .heads = 3, .inner = 6});
+  expect_attention_gradients({.batch = 1, .seq = 4, .heads = 3, .kv_heads = 3, .inner = 6});
 }
 
 TEST(AttentionKernel, EqualsItsDefinition) {
@@ -88,8 +87,7 @@ TEST(AttentionKernel, EqualsItsDefinition) {
   Vector qkv = random_vector(s.batch * s.seq * 3 * s.inner, 1);
   Vector out(static_cast<std::size_t>(s.batch * s.seq * s.inner));
   Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
-  Vector scratch(static_cast<std::size_t>(s.seq * s.seq));
-  run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp), writes(scratch)});
+  run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp)});
   // part 0, 1, 2: q, k, v
   const auto at = [&](std::int64_t b, std::int64_t t, std::int64_t part, std::int64_t head, std::int64_t j) {
     return qkv[static_cast<std::size_t>((b * s.seq + t) * 3 * s.inner + part * s.inner + head * d + j)];
@@ -148,20 +146,22 @@ TEST(CrossEntropyKernel, LeavesTheScaledGradientOfTheSumOfTheRows) {
   expect_gradient(scaled_sum, logits, gradient, "dlogits");
 }
 
-TEST(EmbeddingKernel, HasTheGradientsOfItsForward) {
-  const Shape s{.batch = 2, .seq = 3, .inner = 4};
+TEST(EmbeddingKernels, HaveTheGradientsOfTheirForward) {
+  const Shape s{.batch = 2, .seq = 3, .rows = 6, .inner = 4, .outer = 5};
   std::vector<std::int32_t> tokens = {1, 4, 1, 0, 1, 4};  // repeated ones add up
   Vector table = random_vector(5 * s.inner, 1);
   Vector positions = random_vector(s.seq * s.inner, 2);
-  Vector dx = random_vector(s.batch * s.seq * s.inner, 3);
+  Vector dx = random_vector(s.rows * s.inner, 3);
   Vector x(dx.size());
   const auto loss = [&] {
-    run_kernel<double>(OpKind::kEmbeddingForward, s, {reads(tokens), reads(table), reads(positions), writes(x)});
+    run_kernel<double>(OpKind::kEmbeddingForward, s, {reads(tokens), reads(table), writes(x)});
+    run_kernel<double>(OpKind::kPositionsForward, s, {updates(x), reads(positions)});
     return dot(x, dx);
   };
   Vector dtable(table.size(), 7.0);
   Vector dpositions(positions.size(), 7.0);
-  run_kernel<double>(OpKind::kEmbeddingBackward, s, {reads(tokens), reads(dx), writes(dtable), writes(dpositions)});
+  run_kernel<double>(OpKind::kEmbeddingBackward, s, {reads(tokens), reads(dx), writes(dtable)});
+  run_kernel<double>(OpKind::kPositionsBackward, s, {reads(dx), writes(dpositions)});
   expect_gradient(loss, table, dtable, "dtable");
   expect_gradient(loss, positions, dpositions, "dpositions");
 }

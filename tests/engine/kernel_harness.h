@@ -34,7 +34,8 @@ void run_kernel(OpKind kind, const Shape& shape, const std::vector<OperandView>&
   operation.kind = kind;
   operation.shape = shape;
   operation.scale = scale;
-  kernel_for<T>(kind)({operation, operands, context});
+  std::vector<T> scratch(static_cast<std::size_t>(scratch_elems(kind, shape)));
+  kernel_for<T>(kind)({operation, operands, context, scratch.data()});
 }
 
 inline std::vector<double> random_vector(std::int64_t count, std::uint64_t stream, double stddev = 1.0) {

@@ -49,11 +49,11 @@ TEST(Kernels, OverwriteWhereAccessIsWriteAndAddWhereItIsReadWrite) {
   expect_overwrites_or_adds(
       OpKind::kLayerNormBackward, norm,
       {reads(x), reads(x), reads(gain), reads(stats), writes(dnorm), writes(dgain), writes(dshift)}, {4, 5, 6});
-  const Shape words{.batch = 2, .seq = 2, .inner = 3};
+  const Shape words{.batch = 2, .seq = 2, .rows = 4, .inner = 3, .outer = 4};
   std::vector<std::int32_t> tokens = {0, 1, 1, 3};
   Vector dwords = random_vector(12, 7), dtable(12), dpositions(6);
-  expect_overwrites_or_adds(OpKind::kEmbeddingBackward, words,
-                            {reads(tokens), reads(dwords), writes(dtable), writes(dpositions)}, {2, 3});
+  expect_overwrites_or_adds(OpKind::kEmbeddingBackward, words, {reads(tokens), reads(dwords), writes(dtable)}, {2});
+  expect_overwrites_or_adds(OpKind::kPositionsBackward, words, {reads(dwords), writes(dpositions)}, {1});
   expect_overwrites_or_adds(OpKind::kAccumulate, {}, {reads(x), writes(dx)}, {1});
 }
 

@@ -51,8 +51,8 @@ class Trainer {
   /// Executes the whole plan once on all ranks. Throws std::runtime_error if a rank fails; it is then not usable.
   StepResult step();
 
-  /// All parameters after the last step, in model order, without padding.
-  std::vector<float> parameters() const;
+  /// All parameters of a tensor-parallel rank after the last step, in model order, without padding.
+  std::vector<float> parameters(std::int64_t tensor_rank = 0) const;
   std::string parameters_fnv1a64() const;
 
   /// The highest byte changed since construction, found by scanning for the fill pattern; largest over ranks.

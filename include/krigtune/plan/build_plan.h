@@ -8,16 +8,12 @@
 
 namespace krigtune {
 
-/// Whose schedule: kCanonical is reduce-scatter based, as in the ZeRO paper (Rajbhandari et al. 2020) and Megatron.
-enum class Dialect { kCanonical };
-
-/// The schedule of one optimizer step and its memory, as data. A pure function.
+/// The schedule of one optimizer step and its memory, as data, in the workload's dialect. A pure function.
 ///
 /// Understood of the configuration: planned_parameters(); what it leaves out has its default (space/well_known.h).
-/// Throws UserError for what it does not model (other knobs that would change the step, gated MLPs, rotary positions,
-/// RMS norm, grouped heads, untied heads, precisions other than fp32, SGD) and for sizes that make no model.
-StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
-                    Dialect dialect = Dialect::kCanonical);
+/// Throws UserError for what it does not model (pipeline parallelism, NVMe, unknown knobs), for sizes that the ranks do
+/// not divide and for sizes that make no model.
+StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
 
 /// Names of the parameters that change a plan.
 const std::vector<std::string>& planned_parameters();

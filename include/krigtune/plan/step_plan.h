@@ -4,67 +4,69 @@
 #include <vector>
 
 #include "krigtune/plan/operation.h"
+#include "krigtune/plan/parameter_tensor.h"
 
 namespace krigtune {
 
-enum class DType : std::uint8_t { kFp32, kInt32 };
+enum class DType : std::uint8_t { kFp32, kBf16, kFp16, kInt32, kUint8 };
 std::int64_t size_bytes(DType type);
 
 /// What a buffer is for: the terms in which memory is explained.
 enum class Term : std::uint8_t {
   kParameters,          ///< whole, or this rank's shard (stage 3)
   kGradients,           ///< kept over the step: whole (stages 0, 1) or this rank's shard
-  kOptimizerState,      ///< AdamW moments: whole (stage 0) or this rank's shard
-  kGatheredParameters,  ///< stage 3: a unit's parameters while it is computed
-  kReduceBuckets,       ///< stages 2, 3: gradients until their bucket has been reduced
+  kOptimizerState,      ///< moments and fp32 master parameters: whole (stage 0) or this rank's shard
+  kGatheredParameters,  ///< stage 3: parameters while they are computed with
+  kReduceBuckets,       ///< gradients until their bucket has been reduced
   kActivations,         ///< kept from forward to backward
   kLogits,
-  kWorkspace,  ///< gradients of activations and scratch
-  kInputs,     ///< tokens, loss
+  kWorkspace,  ///< gradients of activations, what is computed again, and scratch
+  kInputs,     ///< tokens, loss, control
 };
 inline constexpr int kTermCount = 9;
 const char* to_string(Term term);
+
+/// Which memory a buffer lies in. On CPU ranks both are this machine's, but they are counted apart.
+enum class Place : std::uint8_t { kDevice, kHost };
+inline constexpr int kPlaceCount = 2;
 
 struct Buffer {
   std::string name;
   Term term{};
   DType type = DType::kFp32;
   std::int64_t elems = 0;
-  bool persistent = false;         ///< keeps its contents from step to step
-  std::int64_t offset_bytes = -1;  ///< in the arena, a multiple of kAlignmentBytes; set by the memory planner
+  bool persistent = false;  ///< keeps its contents from step to step
+  Place place = Place::kDevice;
+  std::int64_t offset_bytes = -1;  ///< in its place's arena, a multiple of kAlignmentBytes; set by the memory planner
 
   std::int64_t bytes() const { return elems * size_bytes(type); }
 };
 inline constexpr std::int64_t kAlignmentBytes = 64;
 
-/// One parameter tensor in model order. Its padded length is a multiple of N * 16 elements: every rank's shard of it
-/// starts on 64 bytes. Tensor t lies at [begin_elems, + elems) of the whole, its shard at begin_elems / N of a shard.
-struct ParameterTensor {
-  std::string name;
-  std::int64_t elems = 0;
-  std::int64_t padded_elems = 0;
-  std::int64_t begin_elems = 0;
-  double initial_mean = 0.0;
-  double initial_stddev = 0.0;
-};
-
-/// One optimizer step of one rank as data. Pure value; the same for all ranks of the data-parallel group.
+/// One optimizer step of one rank as data. Pure value; the same for all ranks.
 struct StepPlan {
-  std::int64_t ranks = 1;
+  std::int64_t ranks = 1;         ///< N: of the data-parallel group
+  std::int64_t tensor_ranks = 1;  ///< t; the job has ranks * tensor_ranks ranks
   std::int64_t zero_stage = 0;
   std::int64_t micro_batch = 1;
   std::int64_t micro_steps = 1;
   std::int64_t seq_len = 1;
   std::vector<ParameterTensor> tensors;     ///< in model order
-  std::int64_t padded_parameter_elems = 0;  ///< Psi: sum of the padded units
-  BufferId parameters = -1;                 ///< Psi elements, or Psi / N when sharded
-  bool parameters_sharded = false;
-  BufferId loss = -1;  ///< one element per micro-step
+  std::int64_t padded_parameter_elems = 0;  ///< Psi: sum of the padded tensors
+  std::vector<TensorHome> parameters;       ///< that the model computes with, each tensor once (over the data ranks)
+  std::vector<TensorHome> copies;           ///< further ranges that start with a parameter's values: fp32 masters, ...
+  BufferId loss = -1;                       ///< one element per micro-step
+  BufferId control = -1;                    ///< ControlElements, fp32; -1: neither clipping nor loss scaling
+  double first_loss_scale = 1.0;
+  double gradient_clipping = 0.0;  ///< largest norm of the gradients; 0: not clipped
   std::vector<Buffer> buffers;
   std::vector<Operation> operations;  ///< in issue order
-  std::int64_t arena_bytes = 0;       ///< planned peak, to the byte
+  std::int64_t arena_bytes = 0;       ///< planned peak of the device, to the byte
+  std::int64_t host_arena_bytes = 0;  ///< likewise of the host: what is offloaded
 
+  std::int64_t world() const { return ranks * tensor_ranks; }
   std::int64_t samples() const { return ranks * micro_batch * micro_steps; }
+  std::int64_t group_ranks(Group group) const { return group == Group::kData ? ranks : tensor_ranks; }
 };
 
 }  // namespace krigtune

@@ -8,6 +8,8 @@ namespace krigtune {
 
 enum class Positions { kLearned, kRotary };
 enum class Norm { kLayerNorm, kRmsNorm };
+/// Flash attention keeps the log-sum-exp of its scores (Dao et al. 2022), eager attention all probabilities.
+enum class Attention { kFlash, kEager };
 
 /// Sizes of a decoder-only transformer. Defaults as in the session file: 0 means "derived" only before `resolve`.
 struct ModelSpec {
@@ -22,6 +24,8 @@ struct ModelSpec {
   bool tied_embeddings = true;
   Positions positions = Positions::kLearned;
   Norm norm = Norm::kLayerNorm;
+  Attention attention = Attention::kFlash;
+  double dropout = 0.0;  ///< probability: of the embedding, both branches of a block, and attention's probabilities
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };

@@ -12,6 +12,9 @@ namespace krigtune {
 
 enum class Precision { kFp32, kFp16, kBf16 };
 enum class OptimizerKind { kAdamW, kSgd };
+/// Whose schedule: kCanonical is reduce-scatter based, as in the ZeRO paper (Rajbhandari et al. 2020), Megatron and
+/// FSDP; kDeepSpeed is what DeepSpeed's code does.
+enum class Dialect { kCanonical, kDeepSpeed };
 
 /// What is to be trained: the session's block "workload".
 struct Workload {
@@ -19,6 +22,8 @@ struct Workload {
   Precision precision = Precision::kFp32;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   std::optional<std::int64_t> train_batch_size;  ///< sequences a step; empty: may vary
+  Dialect dialect = Dialect::kCanonical;
+  double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: not clipped
 };
 
 /// A network that krigtune-bench imitates: each collective is held for latency + bytes / bandwidth.

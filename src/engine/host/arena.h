@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "krigtune/plan/step_plan.h"
+
 namespace krigtune {
 
 /// The memory of one rank: the planned bytes, page-aligned, and a guard region behind them. With `observe` all of it is
@@ -30,6 +32,19 @@ class Arena {
   std::int64_t planned_bytes_;
   std::int64_t total_bytes_;
   std::unique_ptr<std::byte, Free> memory_;
+};
+
+/// What one rank holds: an arena a place.
+struct RankMemory {
+  /// Throws std::bad_alloc.
+  RankMemory(const StepPlan& plan, bool observe)
+      : device(plan.arena_bytes, observe), host(plan.host_arena_bytes, observe) {}
+
+  const Arena& arena(Place place) const { return place == Place::kDevice ? device : host; }
+  std::byte* at(const Buffer& buffer) const { return arena(buffer.place).at(buffer.offset_bytes); }
+
+  Arena device;
+  Arena host;
 };
 
 }  // namespace krigtune

@@ -5,11 +5,11 @@
 namespace krigtune {
 namespace {
 
-OperandView view_of(const StepPlan& plan, const Arena& arena, std::int64_t rank, const Operand& operand) {
+OperandView view_of(const StepPlan& plan, const RankMemory& memory, std::int64_t rank, const Operand& operand) {
   const Range& range = operand.range;
   const Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
   const std::int64_t begin_elems = range.begin_elems + rank * range.rank_stride_elems;
-  return {arena.at(buffer.offset_bytes + begin_elems * size_bytes(buffer.type)), range.elems, operand.access};
+  return {memory.at(buffer) + begin_elems * size_bytes(buffer.type), range.elems, operand.access, buffer.type};
 }
 
 std::vector<Segment> segments_of(OpKind kind, const std::vector<OperandView>& views) {
@@ -35,13 +35,14 @@ std::vector<BufferId> buffers_of(const Operation& operation) {
 
 }  // namespace
 
-BoundPlan bind_plan(const StepPlan& plan, const Arena& arena, std::int64_t rank) {
+BoundPlan bind_plan(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks) {
   BoundPlan bound;
   std::vector<Dependency> completion;  // by operation: what its own completion means
   for (const Operation& operation : plan.operations) {
     BoundOperation entry;
     entry.operation = &operation;
-    for (const Operand& operand : operation.operands) entry.operands.push_back(view_of(plan, arena, rank, operand));
+    const std::int64_t rank = ranks[static_cast<std::size_t>(operation.group)];
+    for (const Operand& operand : operation.operands) entry.operands.push_back(view_of(plan, memory, rank, operand));
     if (is_collective(operation.kind)) {
       entry.segments = segments_of(operation.kind, entry.operands);
     } else {

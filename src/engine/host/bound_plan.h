@@ -15,7 +15,7 @@ struct Dependency {
   std::int32_t done = 0;
 };
 
-/// An operation with pointers into one rank's arena in place of ranges.
+/// An operation with pointers into one rank's memory in place of ranges.
 struct BoundOperation {
   const Operation* operation = nullptr;
   Kernel<float> kernel = nullptr;  ///< null: a collective
@@ -25,15 +25,18 @@ struct BoundOperation {
   std::vector<BufferId> buffers;  ///< that it touches, each once
 };
 
-/// The operations of each stream in their order. Points into the plan and the arena, which must outlive it.
+/// The operations of each stream in their order. Points into the plan and the memory, which must outlive it.
 using BoundPlan = std::array<std::vector<BoundOperation>, kStreamCount>;
+
+/// Which rank of the job, in each group.
+using GroupRanks = std::array<std::int64_t, kGroupCount>;
 
 /// Throws std::logic_error naming the operation and the buffer if the plan would leave its buffers or its arena, wait
 /// for what comes later, or lose what is read after the step. Cheap: done in every build.
 void check_plan(const StepPlan& plan);
 
 /// For a plan that check_plan accepts.
-BoundPlan bind_plan(const StepPlan& plan, const Arena& arena, std::int64_t rank);
+BoundPlan bind_plan(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks);
 
 inline std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }
 

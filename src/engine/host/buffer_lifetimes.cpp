@@ -23,14 +23,14 @@ std::vector<int> count_uses(const StepPlan& plan) {
 
 }  // namespace
 
-BufferLifetimes::BufferLifetimes(const StepPlan& plan, const Arena& arena)
+BufferLifetimes::BufferLifetimes(const StepPlan& plan, const RankMemory& memory)
     : plan_(plan),
-      arena_(arena),
+      memory_(memory),
       uses_(count_uses(plan)),
       still_to_go_(std::make_unique<std::atomic<int>[]>(plan.buffers.size())) {
-  poison(arena.at(0), arena.total_bytes());
+  for (const Arena* arena : {&memory.device, &memory.host}) poison(arena->at(0), arena->total_bytes());
   for (const Buffer& buffer : plan.buffers) {
-    if (buffer.persistent) unpoison(arena.at(buffer.offset_bytes), buffer.bytes());
+    if (buffer.persistent) unpoison(memory.at(buffer), buffer.bytes());
   }
 }
 
@@ -41,7 +41,7 @@ void BufferLifetimes::begin_step() {
 void BufferLifetimes::begin_use(const std::vector<BufferId>& buffers) {
   for (const BufferId id : buffers) {
     const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(id)];
-    if (!buffer.persistent) unpoison(arena_.at(buffer.offset_bytes), buffer.bytes());
+    if (!buffer.persistent) unpoison(memory_.at(buffer), buffer.bytes());
   }
 }
 
@@ -50,7 +50,7 @@ void BufferLifetimes::end_use(const std::vector<BufferId>& buffers) {
   for (const BufferId id : buffers) {
     const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(id)];
     const bool last = still_to_go_[static_cast<std::size_t>(id)].fetch_sub(1, std::memory_order_acq_rel) == 1;
-    if (last && !buffer.persistent) poison(arena_.at(buffer.offset_bytes), buffer.bytes());
+    if (last && !buffer.persistent) poison(memory_.at(buffer), buffer.bytes());
   }
 }
 

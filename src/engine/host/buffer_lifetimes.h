@@ -14,7 +14,7 @@ namespace krigtune {
 class BufferLifetimes {
  public:
   /// Both must outlive it.
-  BufferLifetimes(const StepPlan& plan, const Arena& arena);
+  BufferLifetimes(const StepPlan& plan, const RankMemory& memory);
 
   void begin_step();
   void begin_use(const std::vector<BufferId>& buffers);
@@ -22,7 +22,7 @@ class BufferLifetimes {
 
  private:
   const StepPlan& plan_;
-  const Arena& arena_;
+  const RankMemory& memory_;
   std::vector<int> uses_;                            ///< by buffer, in one step
   std::unique_ptr<std::atomic<int>[]> still_to_go_;  ///< by buffer
 };

@@ -13,7 +13,7 @@ class Checker {
   void run() const {
     if (plan_.ranks < 1) throw std::logic_error("a plan has at least one rank");
     for (const Buffer& buffer : plan_.buffers) check(buffer);
-    check_kept(plan_.parameters, "the parameters");
+    for (const TensorHome& home : plan_.parameters) check_kept(home.range.buffer, "the parameters");
     check_kept(plan_.loss, "the loss");
     for (std::size_t id = 0; id < plan_.operations.size(); ++id) check(id);
   }
@@ -21,7 +21,8 @@ class Checker {
  private:
   void check(const Buffer& buffer) const {
     const bool aligned = buffer.offset_bytes >= 0 && buffer.offset_bytes % kAlignmentBytes == 0;
-    if (!aligned || buffer.offset_bytes + buffer.bytes() > plan_.arena_bytes) {
+    const std::int64_t arena_bytes = buffer.place == Place::kDevice ? plan_.arena_bytes : plan_.host_arena_bytes;
+    if (!aligned || buffer.offset_bytes + buffer.bytes() > arena_bytes) {
       throw std::logic_error("buffer '" + buffer.name + "' does not lie in the arena on a multiple of 64 bytes");
     }
   }
@@ -38,14 +39,15 @@ class Checker {
     for (const OpId other : operation.waits) {
       if (other < 0 || static_cast<std::size_t>(other) >= id) fail(id, "waits for an operation that comes later");
     }
-    for (const Operand& operand : operation.operands) check(id, operand.range);
+    const std::int64_t ranks = plan_.group_ranks(operation.group);
+    for (const Operand& operand : operation.operands) check(id, operand.range, ranks);
     if (is_collective(operation.kind)) check_parts(id);
   }
 
-  void check(std::size_t id, const Range& range) const {
+  void check(std::size_t id, const Range& range, std::int64_t ranks) const {
     if (!exists(range.buffer)) fail(id, "names a buffer that does not exist");
     const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(range.buffer)];
-    const std::int64_t last = range.begin_elems + (plan_.ranks - 1) * range.rank_stride_elems;
+    const std::int64_t last = range.begin_elems + (ranks - 1) * range.rank_stride_elems;
     const bool inside = range.begin_elems >= 0 && range.elems >= 0 && last >= 0 &&
                         range.begin_elems + range.elems <= buffer.elems && last + range.elems <= buffer.elems;
     if (!inside) fail(id, "leaves buffer '" + buffer.name + "'");
@@ -57,9 +59,10 @@ class Checker {
     if (gathers && operation.operands.size() % 2 != 0) fail(id, "gathers a shard into nothing");
     for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
       const std::int64_t elems = operation.operands[i].range.elems;
-      if (operation.kind != OpKind::kAllReduce && elems % plan_.ranks != 0) fail(id, "has uneven shards");
-      if (gathers && operation.operands[i - 1].range.elems != elems / plan_.ranks)
-        fail(id, "has a shard of wrong size");
+      const std::int64_t ranks = plan_.group_ranks(operation.group);
+      const bool parts = gathers || operation.kind == OpKind::kReduceScatter;
+      if (parts && elems % ranks != 0) fail(id, "has uneven shards");
+      if (gathers && operation.operands[i - 1].range.elems != elems / ranks) fail(id, "has a shard of wrong size");
     }
   }
 

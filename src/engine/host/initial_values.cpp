@@ -31,19 +31,20 @@ std::array<double, kPerBlock> four_normals(std::uint64_t seed, std::int64_t tens
 
 }  // namespace
 
-void fill_initial_values(const ParameterTensor& tensor, std::uint64_t seed, std::int64_t index, std::int64_t begin,
-                         std::int64_t count, float* out) {
-  const std::int64_t random_end = std::clamp<std::int64_t>(tensor.elems - begin, 0, count);
-  std::fill(out + random_end, out + count, 0.0F);
-  if (tensor.initial_stddev == 0.0) {
-    std::fill(out, out + random_end, static_cast<float>(tensor.initial_mean));
-    return;
-  }
+void fill_initial_values(const StepPlan& plan, int index, std::uint64_t seed, std::int64_t tensor_rank,
+                         std::int64_t begin, std::int64_t count, float* out) {
+  const ParameterTensor& tensor = plan.tensors[static_cast<std::size_t>(index)];
+  const std::int64_t values_end = std::clamp<std::int64_t>(tensor.elems - begin, 0, count);
+  std::fill(out + values_end, out + count, 0.0F);
   std::array<double, kPerBlock> normals{};
   std::int64_t block = -1;
-  for (std::int64_t i = 0; i < random_end; ++i) {
-    const std::int64_t element = begin + i;
-    if (element / kPerBlock != block) {
+  for (std::int64_t i = 0; i < values_end; ++i) {
+    const std::int64_t element = whole_element(tensor, tensor_rank, plan.tensor_ranks, begin + i);
+    if (element < 0) {
+      out[i] = 0.0F;
+      continue;
+    }
+    if (tensor.initial_stddev != 0.0 && element / kPerBlock != block) {
       block = element / kPerBlock;
       normals = four_normals(seed, index, block);
     }

@@ -14,13 +14,18 @@ constexpr std::int32_t kAborted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
-RankExecutor::RankExecutor(const StepPlan& plan, const Arena& arena, std::int64_t rank,
+RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                            const StreamCommunicators& communicators, const Clock& clock)
-    : bound_(bind_plan(plan, arena, rank)), lifetimes_(plan, arena), communicators_(communicators), clock_(clock) {
+    : bound_(bind_plan(plan, memory, ranks)), lifetimes_(plan, memory), communicators_(communicators), clock_(clock) {
   for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind) && communicators_[index_of(operation.stream)] == nullptr) {
-      throw std::logic_error("a stream with collectives needs a communicator");
+    if (is_collective(operation.kind)) {
+      if (communicator_of(operation) == nullptr)
+        throw std::logic_error("a stream with collectives needs a communicator");
+      continue;
     }
+    const auto needed = static_cast<std::size_t>(scratch_elems(operation.kind, operation.shape));
+    auto& scratch = scratch_[index_of(operation.stream)];
+    if (scratch.size() < needed) scratch.resize(needed);
   }
 }
 
@@ -85,15 +90,19 @@ void RankExecutor::wait_for(const Dependency& dependency) const {
 void RankExecutor::execute(const BoundOperation& bound) {
   lifetimes_.begin_use(bound.buffers);
   if (bound.kernel != nullptr) {
-    bound.kernel({*bound.operation, bound.operands, context_});
+    bound.kernel({*bound.operation, bound.operands, context_, scratch_[index_of(bound.operation->stream)].data()});
   } else {
     communicate(bound);
   }
   lifetimes_.end_use(bound.buffers);
 }
 
+Communicator* RankExecutor::communicator_of(const Operation& operation) const {
+  return communicators_[index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
+}
+
 void RankExecutor::communicate(const BoundOperation& bound) {
-  Communicator& communicator = *communicators_[index_of(bound.operation->stream)];
+  Communicator& communicator = *communicator_of(*bound.operation);
   const Collective collective{bound.segments, bound.operation->wire_bytes};
   CollectiveTimes& times = collective_times_[index_of(bound.operation->stream)];
   const auto timed = [&](double ready_s, double& total_s) { total_s += clock_.now_s() - ready_s; };

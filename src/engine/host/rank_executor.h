@@ -9,15 +9,15 @@
 
 namespace krigtune {
 
-/// The communicator of each stream, null where there is none.
-using StreamCommunicators = std::array<Communicator*, kStreamCount>;
+/// The communicator of each stream and group, null where there is none.
+using StreamCommunicators = std::array<std::array<Communicator*, kGroupCount>, kStreamCount>;
 
 /// Executes a plan as one rank: each stream in order, streams ordered by waits. Everything passed in must outlive it.
 class RankExecutor {
  public:
   /// The plan must pass check_plan.
-  RankExecutor(const StepPlan& plan, const Arena& arena, std::int64_t rank, const StreamCommunicators& communicators,
-               const Clock& clock);
+  RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
+               const StreamCommunicators& communicators, const Clock& clock);
 
   /// The streams that have operations.
   std::vector<Stream> streams() const;
@@ -38,6 +38,7 @@ class RankExecutor {
  private:
   void wait_for(const Dependency& dependency) const;
   void execute(const BoundOperation& bound);
+  Communicator* communicator_of(const Operation& operation) const;
   void communicate(const BoundOperation& bound);
   bool ready(const BoundOperation& bound) const;
 
@@ -46,6 +47,7 @@ class RankExecutor {
   StreamCommunicators communicators_;
   const Clock& clock_;
   StepContext context_;
+  std::array<std::vector<float>, kStreamCount> scratch_;        ///< of the kernels, by stream
   std::array<std::atomic<std::int32_t>, kStreamCount> done_{};  ///< operations done in this step, by stream
   double exposed_comm_s_ = 0.0;
   std::array<CollectiveTimes, kStreamCount> collective_times_;  ///< each stream adds to its own

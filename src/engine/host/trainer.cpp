@@ -23,20 +23,7 @@ Trainer::~Trainer() = default;
 
 StepResult Trainer::step() { return impl_->ranks.step(); }
 
-std::vector<float> Trainer::parameters() const {
-  const StepPlan& plan = impl_->ranks.plan();
-  const std::int64_t holders = plan.parameters_sharded ? plan.ranks : 1;
-  std::vector<float> all;
-  for (const ParameterTensor& tensor : plan.tensors) {
-    const auto end = static_cast<std::ptrdiff_t>(all.size()) + tensor.elems;
-    for (std::int64_t rank = 0; rank < holders; ++rank) {
-      const float* part = impl_->ranks.parameters(rank) + tensor.begin_elems / holders;
-      all.insert(all.end(), part, part + tensor.padded_elems / holders);
-    }
-    all.resize(static_cast<std::size_t>(end));  // drops the padding
-  }
-  return all;
-}
+std::vector<float> Trainer::parameters(std::int64_t tensor_rank) const { return impl_->ranks.parameters(tensor_rank); }
 
 std::string Trainer::parameters_fnv1a64() const {
   const std::vector<float> all = parameters();

@@ -23,21 +23,22 @@ class TrainingRanks {
   StepResult step();
 
   const StepPlan& plan() const { return plan_; }
-  /// The persistent parameters of one rank, whole or its shard.
-  const float* parameters(std::int64_t rank) const;
+  /// Values of all parameters of the tensor rank, in model order, without padding.
+  std::vector<float> parameters(std::int64_t tensor_rank) const;
   std::int64_t arena_peak_bytes() const;
 
  private:
   struct Rank {
-    Rank(const StepPlan& plan, bool observe) : arena(plan.arena_bytes, observe) {}
+    Rank(const StepPlan& plan, bool observe) : memory(plan, observe) {}
 
-    Arena arena;
+    RankMemory memory;
     std::optional<EmulatedLink> link;
     std::vector<std::unique_ptr<Communicator>> communicators;  ///< decorators behind what they decorate
     std::unique_ptr<RankExecutor> executor;
   };
 
   void make_groups(const Clock& clock);
+  GroupRanks groups_of(std::int64_t index) const;
   void make_rank(std::int64_t index, const std::optional<EmulatedNetwork>& network);
   StreamCommunicators connect(Rank& rank, std::int64_t index) const;
   void initialise(const Rank& rank, std::int64_t index) const;
@@ -48,7 +49,8 @@ class TrainingRanks {
   StepPlan plan_;
   TrainingOptions options_;
   const Clock& clock_;
-  std::array<std::unique_ptr<ThreadGroup>, kStreamCount> groups_;
+  /// By stream, group and which of its kind.
+  std::array<std::array<std::vector<std::unique_ptr<ThreadGroup>>, kGroupCount>, kStreamCount> groups_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<Workers> workers_;  ///< last: its threads use all of the above
   std::int64_t steps_ = 0;

@@ -85,7 +85,7 @@ void scores_backward(const T* p, T* dp, T scale, const MatrixView<const T>& out,
 template <class T>
 void attention_forward(const KernelCall& call) {
   const Shape& s = call.shape();
-  T* scratch = call.data<T>(3);
+  T* scratch = static_cast<T*>(call.scratch);
   const MatrixView<const T> p = dense<const T>(scratch, s.seq, s.seq);
   for (std::int64_t b = 0; b < s.batch; ++b) {
     for (std::int64_t a = 0; a < s.heads; ++a) {
@@ -101,7 +101,7 @@ template <class T>
 void attention_backward(const KernelCall& call) {
   const Shape& s = call.shape();
   const T scale = inverse_root_dimension<T>(s);
-  T* p = call.data<T>(5);
+  T* p = static_cast<T*>(call.scratch);
   T* ds = p + s.seq * s.seq;
   const MatrixView<const T> p_view = dense<const T>(p, s.seq, s.seq);
   const MatrixView<const T> ds_view = dense<const T>(ds, s.seq, s.seq);
@@ -122,6 +122,9 @@ void attention_backward(const KernelCall& call) {
     }
   }
 }
+
+std::int64_t attention_forward_scratch(const Shape& shape) { return shape.seq * shape.seq; }
+std::int64_t attention_backward_scratch(const Shape& shape) { return 2 * shape.seq * shape.seq; }
 
 template void attention_forward<float>(const KernelCall&);
 template void attention_forward<double>(const KernelCall&);

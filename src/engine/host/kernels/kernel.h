@@ -12,7 +12,9 @@ struct StepContext {
   TrainingOptions options{};
   std::int64_t step = 0;  ///< optimizer steps done before this one
   std::int64_t rank = 0;
-  std::int64_t ranks = 1;
+  std::int64_t ranks = 1;  ///< of the data-parallel group, as `rank`
+  std::int64_t tensor_rank = 0;
+  std::int64_t tensor_ranks = 1;
   std::int64_t micro_steps = 1;
 };
 
@@ -21,6 +23,7 @@ struct OperandView {
   void* data = nullptr;
   std::int64_t elems = 0;
   Access access = Access::kRead;
+  DType type = DType::kFp32;
 
   bool adds() const { return access == Access::kReadWrite; }
 };
@@ -30,6 +33,7 @@ struct KernelCall {
   const Operation& operation;
   std::span<const OperandView> operands;
   const StepContext& context;
+  void* scratch = nullptr;  ///< as many elements as scratch_elems says
 
   const Shape& shape() const { return operation.shape; }
   bool has(std::size_t i) const { return i < operands.size(); }
@@ -49,6 +53,9 @@ using Kernel = void (*)(const KernelCall&);
 template <class T>
 Kernel<T> kernel_for(OpKind kind);
 
+/// Elements of scratch memory that the kernel needs; its contents mean nothing from call to call.
+std::int64_t scratch_elems(OpKind kind, const Shape& shape);
+
 /// The fewest operands with which an operation of this kind makes sense.
 std::size_t least_operands(OpKind kind);
 
@@ -65,6 +72,10 @@ template <class T>
 void embedding_forward(const KernelCall& call);
 template <class T>
 void embedding_backward(const KernelCall& call);
+template <class T>
+void positions_forward(const KernelCall& call);
+template <class T>
+void positions_backward(const KernelCall& call);
 template <class T>
 void layer_norm_forward(const KernelCall& call);
 template <class T>
@@ -87,5 +98,8 @@ template <class T>
 void cross_entropy(const KernelCall& call);
 template <class T>
 void adamw(const KernelCall& call);
+
+std::int64_t attention_forward_scratch(const Shape& shape);
+std::int64_t attention_backward_scratch(const Shape& shape);
 
 }  // namespace krigtune

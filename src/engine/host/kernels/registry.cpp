@@ -13,21 +13,24 @@ struct Entry {
   OpKind kind;
   Kernel<T> kernel;  ///< null: a collective, which the communicator executes
   std::size_t least_operands;
+  std::int64_t (*scratch_elems)(const Shape&) = nullptr;  ///< null: none
 };
 
 template <class T>
-constexpr std::array<Entry<T>, kOpKindCount> kTable{{
+constexpr std::array kTable = std::to_array<Entry<T>>({
     {OpKind::kLoadBatch, load_batch<T>, 2},
     {OpKind::kZero, zero<T>, 1},
-    {OpKind::kEmbeddingForward, embedding_forward<T>, 4},
-    {OpKind::kEmbeddingBackward, embedding_backward<T>, 4},
+    {OpKind::kEmbeddingForward, embedding_forward<T>, 3},
+    {OpKind::kEmbeddingBackward, embedding_backward<T>, 3},
+    {OpKind::kPositionsForward, positions_forward<T>, 2},
+    {OpKind::kPositionsBackward, positions_backward<T>, 2},
     {OpKind::kLayerNormForward, layer_norm_forward<T>, 5},
     {OpKind::kLayerNormBackward, layer_norm_backward<T>, 7},
     {OpKind::kLinearForward, linear_forward<T>, 3},
     {OpKind::kLinearBackwardInput, linear_backward_input<T>, 3},
     {OpKind::kLinearBackwardWeight, linear_backward_weight<T>, 3},
-    {OpKind::kAttentionForward, attention_forward<T>, 4},
-    {OpKind::kAttentionBackward, attention_backward<T>, 6},
+    {OpKind::kAttentionForward, attention_forward<T>, 3, attention_forward_scratch},
+    {OpKind::kAttentionBackward, attention_backward<T>, 5, attention_backward_scratch},
     {OpKind::kGeluForward, gelu_forward<T>, 2},
     {OpKind::kGeluBackward, gelu_backward<T>, 2},
     {OpKind::kAdd, add<T>, 2},
@@ -37,7 +40,7 @@ constexpr std::array<Entry<T>, kOpKindCount> kTable{{
     {OpKind::kAllReduce, nullptr, 1},
     {OpKind::kReduceScatter, nullptr, 1},
     {OpKind::kAllGather, nullptr, 2},
-}};
+});
 
 template <class T>
 const Entry<T>& entry(OpKind kind) {
@@ -57,6 +60,11 @@ Kernel<T> kernel_for(OpKind kind) {
 }
 
 std::size_t least_operands(OpKind kind) { return entry<float>(kind).least_operands; }
+
+std::int64_t scratch_elems(OpKind kind, const Shape& shape) {
+  const auto elems = entry<float>(kind).scratch_elems;
+  return elems == nullptr ? 0 : elems(shape);
+}
 
 template Kernel<float> kernel_for<float>(OpKind);
 template Kernel<double> kernel_for<double>(OpKind);
