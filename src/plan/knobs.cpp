@@ -177,6 +177,19 @@ void check_covered(const Knobs& knobs) {
 
 }  // namespace
 
+DType compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      return DType::kFp32;
+    case Precision::kFp16:
+      return DType::kFp16;
+    case Precision::kBf16:
+      return DType::kBf16;
+  }
+  assert(false);
+  return DType::kFp32;
+}
+
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
   constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
   check_names(configuration);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "krigtune/plan/step_plan.h"
 #include "krigtune/space/configuration.h"
 #include "krigtune/workload/workload.h"
 
@@ -10,6 +11,9 @@ namespace krigtune {
 /// al. 2022), with flash attention the outputs of norms and of the MLP's activation. kFull: of every few layers only
 /// the input is kept (Chen et al. 2016).
 enum class Checkpointing { kNone, kSelective, kFull };
+
+/// The type of parameters, gradients and activations; statistics, masters and moments are fp32.
+DType compute_type(Precision precision);
 
 /// What the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {

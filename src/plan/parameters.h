@@ -19,6 +19,9 @@ struct ParameterTable {
   std::int64_t padded_elems = 0;  ///< Psi
   int table = 0, positions = 0, final_gain = 0, final_bias = 0;
   std::vector<BlockTensors> blocks;
+  /// By tensor: each tensor-parallel rank computes a part of the gradient (of its tokens, under sequence parallelism):
+  /// summed over the tensor group before it is reduced over the data group. Empty: none.
+  std::vector<bool> partial_gradients;
 };
 ParameterTable make_parameters(const ModelSpec& model, std::int64_t ranks);
 

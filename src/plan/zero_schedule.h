@@ -34,6 +34,8 @@ class ZeroSchedule {
   /// Updates the parameters (and gathers them again in stages 1 and 2).
   void optimizer_step();
 
+  /// The buffer of ControlElements, -1 where neither clipping nor loss scaling needs one.
+  BufferId control() const { return control_; }
   /// Where the parameters live from step to step.
   std::vector<TensorHome> homes() const;
   bool sharded_parameters() const { return knobs_.zero_stage == 3; }
@@ -69,6 +71,8 @@ class ZeroSchedule {
   BufferId gradients_ = -1;  ///< whole (stages 0, 1) or shard
   BufferId first_moments_ = -1;
   BufferId second_moments_ = -1;
+
+  BufferId control_ = -1;
 
   std::size_t next_use_ = 0;               ///< over all micro-steps
   std::vector<BufferId> gathered_;         ///< by use, -1: not yet issued
