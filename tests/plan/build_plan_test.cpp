@@ -214,7 +214,7 @@ TEST(PlannedParameters, AreThoseThatAPlanTakes) {
     EXPECT_EQ(build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
               build_plan(small_workload(), cpu_ranks(2), {}).arena_bytes);
   }
-  EXPECT_EQ(planned_parameters().size(), 6U);
+  EXPECT_EQ(planned_parameters().size(), 16U);
 }
 
 TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {
