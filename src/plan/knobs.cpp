@@ -171,8 +171,6 @@ void check_covered(const Knobs& knobs) {
   };
   refuse(knobs.tensor_ranks > 1, kTensorParallel);
   refuse(knobs.checkpointing != Checkpointing::kNone, kCheckpointing);
-  refuse(knobs.offload_optimizer, kOffloadOptimizer);
-  refuse(knobs.offload_parameters, kOffloadParam);
 }
 
 }  // namespace
