@@ -34,6 +34,8 @@ void reduce_as_deepspeed(ZeroPolicy& policy, const Knobs& knobs) {
 
 }  // namespace
 
+double first_loss_scale(Precision precision) { return precision == Precision::kFp16 ? 0x1.0p16 : 1.0; }
+
 ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs) {
   ZeroPolicy policy;
   policy.type = compute_type(workload.precision);

@@ -41,6 +41,10 @@ struct ZeroPolicy {
   bool gathers_updates_at_once = false;  ///< else by buckets
 };
 
+/// By which the loss is multiplied at first, so that small gradients do not vanish in fp16: 2^16, as DeepSpeed's
+/// initial_scale_power.
+double first_loss_scale(Precision precision);
+
 ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs);
 
 using Bucket = std::vector<int>;  ///< tensors

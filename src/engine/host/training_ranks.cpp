@@ -7,8 +7,33 @@
 #include <utility>
 
 #include "host/initial_values.h"
+#include "host/number_types.h"
 
 namespace krigtune {
+namespace {
+
+void put_initial_values(const StepPlan& plan, const TensorHome& home, std::uint64_t seed, std::int64_t tensor_rank,
+                        std::int64_t first, DType type, std::byte* out) {
+  if (type == DType::kFp32) {
+    fill_initial_values(plan, home.tensor, seed, tensor_rank, first, home.range.elems, reinterpret_cast<float*>(out));
+    return;
+  }
+  std::vector<float> values(static_cast<std::size_t>(home.range.elems));
+  fill_initial_values(plan, home.tensor, seed, tensor_rank, first, home.range.elems, values.data());
+  round_to(type, values.data(), home.range.elems, reinterpret_cast<std::uint16_t*>(out));
+}
+
+void append_floats(DType type, const std::byte* values, std::int64_t elems, std::vector<float>& to) {
+  const std::size_t begin = to.size();
+  to.resize(begin + static_cast<std::size_t>(elems));
+  if (type == DType::kFp32) {
+    std::memcpy(to.data() + begin, values, static_cast<std::size_t>(elems) * sizeof(float));
+  } else {
+    widen(type, reinterpret_cast<const std::uint16_t*>(values), elems, to.data() + begin);
+  }
+}
+
+}  // namespace
 
 TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
                              const TrainingOptions& options)
@@ -76,12 +101,16 @@ void TrainingRanks::initialise(const Rank& rank, std::int64_t index) const {
     for (const TensorHome& home : *homes) {
       const Range& range = home.range;
       const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(range.buffer)];
-      auto* values = reinterpret_cast<float*>(rank.memory.at(buffer)) + range.begin_elems;
+      const std::int64_t begin = range.begin_elems + data_rank * range.rank_stride_elems;
       const std::int64_t first = home.first_elem + (home.sharded ? data_rank * range.elems : 0);
-      fill_initial_values(plan_, home.tensor, options_.seed, tensor_rank, first, range.elems,
-                          values + data_rank * range.rank_stride_elems);
+      put_initial_values(plan_, home, options_.seed, tensor_rank, first, buffer.type,
+                         rank.memory.at(buffer) + begin * size_bytes(buffer.type));
     }
   }
+  if (plan_.control < 0) return;
+  auto* control = reinterpret_cast<float*>(rank.memory.at(plan_.buffers[static_cast<std::size_t>(plan_.control)]));
+  control[kLossScaleElement] = static_cast<float>(plan_.first_loss_scale);
+  control[kFactorElement] = static_cast<float>(1.0 / plan_.first_loss_scale);
 }
 
 StepResult TrainingRanks::step() {
@@ -134,11 +163,11 @@ std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   std::vector<float> all;
   for (const TensorHome& home : plan_.parameters) {
     const auto begin = static_cast<std::ptrdiff_t>(all.size());
+    const DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
     for (std::int64_t holder = 0; holder < (home.sharded ? plan_.ranks : 1); ++holder) {
-      const auto* part =
-          reinterpret_cast<const float*>(begin_of(holder * plan_.tensor_ranks + tensor_rank, home.range.buffer)) +
-          home.range.begin_elems;
-      all.insert(all.end(), part, part + home.range.elems);
+      const std::byte* values = begin_of(holder * plan_.tensor_ranks + tensor_rank, home.range.buffer);
+      const std::int64_t first = home.range.begin_elems + holder * home.range.rank_stride_elems;
+      append_floats(type, values + first * size_bytes(type), home.range.elems, all);
     }
     const std::int64_t elems = plan_.tensors[static_cast<std::size_t>(home.tensor)].elems;
     all.resize(static_cast<std::size_t>(begin + elems));  // drops the padding
