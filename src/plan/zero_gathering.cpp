@@ -1,9 +1,9 @@
 // Whole units (canonical, as FSDP's): a use gathers its unit anew, and lets it go.
 //
 // Single tensors (deepspeed): a use gathers what is missing, and keeps what is used again before max_reuse_elems other
-// parameters of the micro-step have been traversed (partitioned_param_coordinator.py, __params_to_release). Each use may
-// fetch up to prefetch_elems more, while no more than max_live_elems are there. DeepSpeed may exceed both by its last
-// tensor; here they hold.
+// parameters of the micro-step have been traversed (partitioned_param_coordinator.py, __params_to_release). Each use
+// may fetch up to prefetch_elems more, while no more than max_live_elems are there. DeepSpeed may exceed both by its
+// last tensor; here they hold.
 #include "zero_gathering.h"
 
 #include <algorithm>
@@ -155,8 +155,7 @@ void ParameterGathering::gather(const std::vector<std::size_t>& items) {
     }
   }
   if (fetches_from_host) builder_.add(OpKind::kCopy, Stream::kCopy, {}, std::move(copies), 1.0, {before_use_});
-  under_way_.enter(
-      builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use_}));
+  under_way_.enter(builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use_}));
 }
 
 Operand ParameterGathering::parameter(int t) const {

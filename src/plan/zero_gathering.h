@@ -43,7 +43,7 @@ class ParameterGathering {
   const ZeroState& state_;
   const ZeroSetting& setting_;
   const ZeroPolicy& policy_;
-  std::vector<std::vector<int>> uses_;       ///< of one micro-step
+  std::vector<std::vector<int>> uses_;      ///< of one micro-step
   std::vector<Item> items_;                 ///< over all micro-steps
   std::vector<std::size_t> first_item_;     ///< by use over all micro-steps, and the end
   std::vector<std::int64_t> elems_before_;  ///< likewise: of the parameters that earlier uses traverse

@@ -48,7 +48,8 @@ void OptimizerStep::control() {
   if (setting_.knobs.tensor_ranks > 1) {
     builder_.add_tensor_group(OpKind::kAllReduce, Stream::kReduce, {}, {updates(sum, 1)});
   }
-  builder_.add(OpKind::kLossScale, Stream::kCompute, {}, {reads(sum, 1), updates(state_.control, kControlElementCount)});
+  builder_.add(OpKind::kLossScale, Stream::kCompute, {},
+               {reads(sum, 1), updates(state_.control, kControlElementCount)});
   control_ = state_.control;
   if (policy_.optimizer_place == Place::kDevice) return;
   control_ = builder_.buffer("host control", Term::kInputs, kControlElementCount, DType::kFp32, Place::kHost);

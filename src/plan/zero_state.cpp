@@ -51,19 +51,16 @@ ZeroState::ZeroState(PlanBuilder& builder, const ZeroSetting& all) : setting(all
   const Place place = policy.optimizer_place;
   const bool offloads = place == Place::kHost;
   if (!offloads || !policy.shards_gradients) {
-    gradients =
-        store("gradients", Term::kGradients, policy.type, Place::kDevice, policy.shards_gradients, every);
+    gradients = store("gradients", Term::kGradients, policy.type, Place::kDevice, policy.shards_gradients, every);
   }
   if (offloads) {
-    host_gradients =
-        store("host gradients", Term::kGradients, policy.type, place, policy.shards_optimizer, every);
+    host_gradients = store("host gradients", Term::kGradients, policy.type, place, policy.shards_optimizer, every);
   }
   std::vector<int> mastered;
   for (const int t : every) {
     if (policy.type != DType::kFp32 || home(t).place() != place) mastered.push_back(t);
   }
-  masters =
-      store("master parameters", Term::kOptimizerState, DType::kFp32, place, policy.shards_optimizer, mastered);
+  masters = store("master parameters", Term::kOptimizerState, DType::kFp32, place, policy.shards_optimizer, mastered);
   for (const char* name : moment_names(policy.optimizer)) {
     moments.push_back(store(name, Term::kOptimizerState, DType::kFp32, place, policy.shards_optimizer, every));
   }
