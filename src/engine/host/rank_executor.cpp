@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "host/abortable.h"
+#include "host/call_kernel.h"
 
 namespace krigtune {
 namespace {
@@ -16,17 +17,25 @@ constexpr std::int32_t kAborted = std::numeric_limits<std::int32_t>::max();
 
 RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                            const StreamCommunicators& communicators, const Clock& clock)
-    : bound_(bind_plan(plan, memory, ranks)), lifetimes_(plan, memory), communicators_(communicators), clock_(clock) {
-  for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind)) {
-      if (communicator_of(operation) == nullptr)
-        throw std::logic_error("a stream with collectives needs a communicator");
-      continue;
-    }
-    const auto needed = static_cast<std::size_t>(scratch_elems(operation.kind, operation.shape));
-    auto& scratch = scratch_[index_of(operation.stream)];
-    if (scratch.size() < needed) scratch.resize(needed);
+    : plan_(plan),
+      bound_(bind_plan(plan, memory, ranks)),
+      lifetimes_(plan, memory),
+      communicators_(communicators),
+      clock_(clock) {
+  for (std::size_t stream = 0; stream < bound_.size(); ++stream) {
+    for (const BoundOperation& bound : bound_[stream]) make_ready_for(bound, scratch_[stream]);
   }
+}
+
+void RankExecutor::make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const {
+  if (is_collective(bound.operation->kind)) {
+    if (communicator_of(*bound.operation) == nullptr) {
+      throw std::logic_error("a stream with collectives needs a communicator");
+    }
+    return;
+  }
+  const auto needed = static_cast<std::size_t>(call_scratch_elems(bound));
+  if (scratch.size() < needed) scratch.resize(needed);
 }
 
 std::vector<Stream> RankExecutor::streams() const {
@@ -39,6 +48,8 @@ std::vector<Stream> RankExecutor::streams() const {
 
 void RankExecutor::begin_step(const StepContext& context) {
   context_ = context;
+  context_.gradient_clipping = plan_.gradient_clipping;
+  context_.first_loss_scale = plan_.first_loss_scale;
   exposed_comm_s_ = 0.0;
   collective_times_ = {};
   lifetimes_.begin_step();
@@ -90,7 +101,7 @@ void RankExecutor::wait_for(const Dependency& dependency) const {
 void RankExecutor::execute(const BoundOperation& bound) {
   lifetimes_.begin_use(bound.buffers);
   if (bound.kernel != nullptr) {
-    bound.kernel({*bound.operation, bound.operands, context_, scratch_[index_of(bound.operation->stream)].data()});
+    call_kernel(bound, context_, scratch_[index_of(bound.operation->stream)].data());
   } else {
     communicate(bound);
   }
@@ -109,6 +120,8 @@ void RankExecutor::communicate(const BoundOperation& bound) {
   switch (bound.operation->kind) {
     case OpKind::kAllReduce:
       return timed(communicator.all_reduce(collective), times.all_reduce_s);
+    case OpKind::kAllReduceMax:
+      return timed(communicator.all_reduce_max(collective), times.all_reduce_s);
     case OpKind::kReduceScatter:
       return timed(communicator.reduce_scatter(collective), times.reduce_scatter_s);
     default:
