@@ -21,8 +21,12 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   plan.padded_parameter_elems = table.padded_elems;
 
   PlanBuilder builder(plan);
-  ZeroSchedule zero(builder, table, knobs, plan.ranks, unit_uses(table, knobs), gradient_ready_order(table));
+  ZeroSchedule zero(builder, table, workload, knobs, unit_uses(table, knobs), gradient_ready_order(table));
   plan.parameters = zero.homes();
+  plan.copies = zero.copies();
+  plan.control = zero.control();
+  plan.first_loss_scale = first_loss_scale(workload.precision);
+  plan.gradient_clipping = workload.gradient_clipping;
   plan.loss = builder.persistent("loss", Term::kInputs, knobs.micro_steps);
   TransformerStep step(builder, zero, table, workload, knobs, plan.loss);
   for (std::int64_t m = 0; m < knobs.micro_steps; ++m) step.add_micro_step(m);

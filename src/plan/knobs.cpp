@@ -164,15 +164,6 @@ void check_extent(const Workload& workload, const ClusterSpec& cluster, const Kn
   }
 }
 
-// What the schedule does not cover yet.
-void check_covered(const Knobs& knobs) {
-  const auto refuse = [](bool is_asked_for, const char* name) {
-    if (is_asked_for) throw UserError(fmt::format("the training step does not model this {}", name), "leave it out");
-  };
-  refuse(knobs.offload_optimizer, kOffloadOptimizer);
-  refuse(knobs.offload_parameters, kOffloadParam);
-}
-
 }  // namespace
 
 DType compute_type(Precision precision) {
@@ -208,7 +199,6 @@ Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Con
   knobs.max_live_elems = bounded(configuration, kMaxLive, 0, kMostElems);
   knobs.max_reuse_elems = bounded(configuration, kMaxReuse, 0, kMostElems);
   check_extent(workload, cluster, knobs);
-  check_covered(knobs);
   return knobs;
 }
 
