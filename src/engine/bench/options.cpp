@@ -29,6 +29,9 @@ po::options_description declare() {
   add("memory-limit", po::value<double>()->value_name("GIB"), "per rank, in place of the config's limit_gib");
   add("device", po::value<std::string>()->value_name("auto|cpu|cuda"), "where to train (default auto)");
   add("seed", po::value<std::uint64_t>()->value_name("N"), "of the initial values and the corpus (default 1)");
+  add("trace", po::value<std::string>()->value_name("T.json"),
+      "the operations of one measured step, for chrome://tracing or ui.perfetto.dev");
+  add("compare-null", "also measure steps without communication: what it costs in all");
   add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
   add("help", "this text");
   add("version", "the version");
@@ -86,6 +89,8 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.memory_limit_gib = find<double>(given, "memory-limit");
   options.device = device_from(find<std::string>(given, "device").value_or("auto"));
   options.seed = find<std::uint64_t>(given, "seed").value_or(options.seed);
+  options.trace = find<std::string>(given, "trace").value_or("");
+  options.compare_null = given.count("compare-null") > 0;
   require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
   require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
   require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");

@@ -19,6 +19,8 @@ struct BenchOptions {
   std::optional<double> memory_limit_gib;
   DeviceChoice device = DeviceChoice::kAuto;
   std::uint64_t seed = 1;
+  std::filesystem::path trace;  ///< empty: none
+  bool compare_null = false;    ///< measure a few steps without communication, too
   bool probe = false;
   bool help = false;
   bool version = false;

@@ -11,6 +11,7 @@
 #include "bench/exit_codes.h"
 #include "bench/options.h"
 #include "bench/probe.h"
+#include "bench/train.h"
 #include "krigtune/core/error.h"
 #include "krigtune/plan/build_plan.h"
 
@@ -24,46 +25,6 @@ std::int64_t process_peak_bytes() {
   return usage.ru_maxrss * kKibibyte;
 }
 
-std::array<CollectiveUse, 3> collectives_of(const StepPlan& plan) {
-  std::array<CollectiveUse, 3> uses;
-  uses[0].name = "all_reduce";
-  uses[1].name = "reduce_scatter";
-  uses[2].name = "all_gather";
-  for (const Operation& operation : plan.operations) {
-    if (!is_collective(operation.kind)) continue;
-    const bool gathers = operation.kind == OpKind::kAllGather;
-    CollectiveUse& use = uses[gathers ? 2 : operation.kind == OpKind::kReduceScatter ? 1 : 0];
-    ++use.count;
-    use.wire_bytes += operation.wire_bytes;
-    for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
-      use.bytes += operation.operands[i].range.elems * size_bytes(DType::kFp32);
-    }
-  }
-  return uses;
-}
-
-PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOptions& options) {
-  PlannedJob planned;
-  planned.job = job;
-  planned.memory = explain(plan);
-  planned.limit =
-      options.memory_limit_gib ? from_gib(*options.memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
-  planned.samples = plan.samples();
-  planned.collectives = collectives_of(plan);
-  return planned;
-}
-
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock) {
-  TrainingOptions training;
-  training.seed = options.seed;
-  Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock, training);
-  TrainedJob trained;
-  trained.measurement = measure([&] { return trainer.step(); }, clock, options.measure);
-  trained.arena_peak_bytes = trainer.arena_peak_bytes();
-  trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-  return trained;
-}
-
 void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult& result) {
   if (options.device == DeviceChoice::kCuda) {
     const GpuProbe probe = probe_gpus();
@@ -74,18 +35,14 @@ void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult
   }
   const TrainingJob job = load_job(options.config);
   StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-  result.planned = plan_job(job, plan, options);
-  PlannedJob& planned = *result.planned;
+  result.planned = plan_job(job, plan, options.memory_limit_gib);
+  const PlannedJob& planned = *result.planned;
   if (planned.missing_bytes() > 0) {
     result.ending = out_of_memory(planned);
     return;
   }
   result.trained = train(std::move(plan), planned, options, clock);
-  const Measurement& m = result.trained->measurement;
-  planned.collectives[0].time_s = m.collectives.all_reduce_s;
-  planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
-  planned.collectives[2].time_s = m.collectives.all_gather_s;
-  result.ending = ending_of(m);
+  result.ending = ending_of(result.trained->measurement);
 }
 
 // Every way to end becomes a value: the document is printed in every case.

@@ -100,12 +100,22 @@ StepResult TrainingRanks::step() {
     throw std::runtime_error(std::string("a rank has failed: ") + error.what());
   }
   result.step_time_s = clock_.now_s() - start_s;
-  for (const auto& rank : ranks_)
-    result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
+  for (const auto& rank : ranks_) {
+    const StepBreakdown breakdown = break_down(plan_, rank->executor->operation_times());
+    result.exposed_comm_s = std::max(result.exposed_comm_s, breakdown.exposed_comm_s());
+    if (rank == ranks_.front()) result.breakdown = breakdown;
+  }
   result.loss = mean_loss();
-  result.collectives = ranks_.front()->executor->collective_times();
   ++steps_;
   return result;
+}
+
+std::span<const OperationTime> TrainingRanks::operation_times(std::int64_t rank) const {
+  return ranks_[static_cast<std::size_t>(rank)]->executor->operation_times();
+}
+
+void TrainingRanks::silence(bool silent) {
+  for (const auto& rank : ranks_) rank->executor->silence(silent);
 }
 
 void TrainingRanks::abort() {
@@ -146,10 +156,10 @@ std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   return all;
 }
 
-std::int64_t TrainingRanks::arena_peak_bytes() const {
+std::int64_t TrainingRanks::arena_peak_bytes(Place place) const {
   if (!options_.observe_arena) throw std::logic_error("arena_peak_bytes needs TrainingOptions::observe_arena");
   std::int64_t peak = 0;
-  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.device.highest_changed_bytes());
+  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.arena(place).highest_changed_bytes());
   return peak;
 }
 
