@@ -16,7 +16,11 @@ constexpr std::int32_t kAborted = std::numeric_limits<std::int32_t>::max();
 
 RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                            const StreamCommunicators& communicators, const Clock& clock)
-    : bound_(bind_plan(plan, memory, ranks)), lifetimes_(plan, memory), communicators_(communicators), clock_(clock) {
+    : plan_(plan),
+      bound_(bind_plan(plan, memory, ranks)),
+      lifetimes_(plan, memory),
+      communicators_(communicators),
+      clock_(clock) {
   for (const Operation& operation : plan.operations) {
     if (is_collective(operation.kind)) {
       if (communicator_of(operation) == nullptr)
@@ -39,6 +43,8 @@ std::vector<Stream> RankExecutor::streams() const {
 
 void RankExecutor::begin_step(const StepContext& context) {
   context_ = context;
+  context_.gradient_clipping = plan_.gradient_clipping;
+  context_.first_loss_scale = plan_.first_loss_scale;
   exposed_comm_s_ = 0.0;
   collective_times_ = {};
   lifetimes_.begin_step();

@@ -42,6 +42,7 @@ class RankExecutor {
   void communicate(const BoundOperation& bound);
   bool ready(const BoundOperation& bound) const;
 
+  const StepPlan& plan_;
   BoundPlan bound_;
   BufferLifetimes lifetimes_;
   StreamCommunicators communicators_;
