@@ -47,7 +47,7 @@ KRIGTUNE_DEVICE inline float row_loss(const Block& block, const Elements& logits
   const bool known = target >= 0 && target < count;
   const float loss = known ? logf(sum) + (top - logits(target)) : NAN;
   const float factor = scale / sum;
-  // The first barrier of for_each's end comes after all threads have read the target's logit: the empty sum is that.
+  // Every thread must have read the target's logit before one overwrites it: for_each ends with a barrier.
   block.for_each(0, [](std::int64_t) {});
   block.for_each(count, [=](std::int64_t j) {
     logits.set(j, expf(logits(j) - top) * factor - (j == target ? scale : 0.0F));

@@ -21,6 +21,8 @@ struct Product {
 class Gemm {
  public:
   virtual ~Gemm() = default;
+  /// Chooses how. Called before the first step for every product that will be multiplied.
+  virtual void prepare(const Product& product) = 0;
   virtual void multiply(const Product& product, Queue queue) = 0;
 };
 
@@ -42,6 +44,10 @@ struct DeviceCall {
   }
 };
 inline constexpr std::int64_t kScratchFloats = 1024;
+
+/// Whether the operation is a matrix product, and which.
+bool is_product(OpKind kind);
+Product product_of(const DeviceCall& call);
 
 /// Starts the operation on its stream and returns.
 using DeviceKernel = void (*)(const DeviceCall&);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #define KRIGTUNE_DEVICE
+#define KRIGTUNE_HOST_AND_DEVICE
 #define KRIGTUNE_BODY [=]
 
 namespace krigtune::cuda {

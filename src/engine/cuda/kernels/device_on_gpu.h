@@ -5,7 +5,8 @@
 
 #include "cuda/check.h"
 
-#define KRIGTUNE_DEVICE __device__ __host__
+#define KRIGTUNE_DEVICE __device__
+#define KRIGTUNE_HOST_AND_DEVICE __host__ __device__
 #define KRIGTUNE_BODY [=] __device__
 
 namespace krigtune::cuda {

@@ -37,7 +37,7 @@ class Elements {
  public:
   Elements(const DeviceCall& call, std::size_t operand)
       : Elements(call.operands[operand].data, call.operands[operand].type, call.adds(operand)) {}
-  KRIGTUNE_DEVICE Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
+  KRIGTUNE_HOST_AND_DEVICE Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
 
   KRIGTUNE_DEVICE float operator()(std::int64_t i) const {
     if (type_ == DType::kFp32) return static_cast<const float*>(data_)[i];

@@ -22,40 +22,15 @@ void sum_rows(const DeviceCall& call, const Elements& dy, const Elements& dbias,
 }  // namespace
 
 void linear_forward(const DeviceCall& call) {
-  const Shape& s = call.shape();
-  call.gemm->multiply({.a = call.operands[0],
-                       .b = call.operands[1],
-                       .d = call.operands[2],
-                       .rows = s.rows,
-                       .cols = s.outer,
-                       .depth = s.inner,
-                       .transpose_b = true},
-                      call.queue);
-  if (call.has(3)) add_to_rows(call, {call, 2}, {call, 3}, s.outer);
+  call.gemm->multiply(product_of(call), call.queue);
+  if (call.has(3)) add_to_rows(call, {call, 2}, {call, 3}, call.shape().outer);
 }
 
-void linear_backward_input(const DeviceCall& call) {
-  const Shape& s = call.shape();
-  call.gemm->multiply({.a = call.operands[0],
-                       .b = call.operands[1],
-                       .d = call.operands[2],
-                       .rows = s.rows,
-                       .cols = s.inner,
-                       .depth = s.outer},
-                      call.queue);
-}
+void linear_backward_input(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 
 void linear_backward_weight(const DeviceCall& call) {
-  const Shape& s = call.shape();
-  call.gemm->multiply({.a = call.operands[0],
-                       .b = call.operands[1],
-                       .d = call.operands[2],
-                       .rows = s.outer,
-                       .cols = s.inner,
-                       .depth = s.rows,
-                       .transpose_a = true},
-                      call.queue);
-  if (call.has(3)) sum_rows(call, {call, 0}, {call, 3}, s.outer);
+  call.gemm->multiply(product_of(call), call.queue);
+  if (call.has(3)) sum_rows(call, {call, 0}, {call, 3}, call.shape().outer);
 }
 
 void add_bias(const DeviceCall& call) { add_to_rows(call, {call, 0}, {call, 1}, call.shape().inner); }
