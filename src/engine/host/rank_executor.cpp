@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "host/abortable.h"
+#include "host/call_kernel.h"
 
 namespace krigtune {
 namespace {
@@ -21,16 +22,20 @@ RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const
       lifetimes_(plan, memory),
       communicators_(communicators),
       clock_(clock) {
-  for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind)) {
-      if (communicator_of(operation) == nullptr)
-        throw std::logic_error("a stream with collectives needs a communicator");
-      continue;
-    }
-    const auto needed = static_cast<std::size_t>(scratch_elems(operation.kind, operation.shape));
-    auto& scratch = scratch_[index_of(operation.stream)];
-    if (scratch.size() < needed) scratch.resize(needed);
+  for (std::size_t stream = 0; stream < bound_.size(); ++stream) {
+    for (const BoundOperation& bound : bound_[stream]) make_ready_for(bound, scratch_[stream]);
   }
+}
+
+void RankExecutor::make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const {
+  if (is_collective(bound.operation->kind)) {
+    if (communicator_of(*bound.operation) == nullptr) {
+      throw std::logic_error("a stream with collectives needs a communicator");
+    }
+    return;
+  }
+  const auto needed = static_cast<std::size_t>(call_scratch_elems(bound));
+  if (scratch.size() < needed) scratch.resize(needed);
 }
 
 std::vector<Stream> RankExecutor::streams() const {
@@ -96,7 +101,7 @@ void RankExecutor::wait_for(const Dependency& dependency) const {
 void RankExecutor::execute(const BoundOperation& bound) {
   lifetimes_.begin_use(bound.buffers);
   if (bound.kernel != nullptr) {
-    bound.kernel({*bound.operation, bound.operands, context_, scratch_[index_of(bound.operation->stream)].data()});
+    call_kernel(bound, context_, scratch_[index_of(bound.operation->stream)].data());
   } else {
     communicate(bound);
   }
@@ -115,6 +120,8 @@ void RankExecutor::communicate(const BoundOperation& bound) {
   switch (bound.operation->kind) {
     case OpKind::kAllReduce:
       return timed(communicator.all_reduce(collective), times.all_reduce_s);
+    case OpKind::kAllReduceMax:
+      return timed(communicator.all_reduce_max(collective), times.all_reduce_s);
     case OpKind::kReduceScatter:
       return timed(communicator.reduce_scatter(collective), times.reduce_scatter_s);
     default:

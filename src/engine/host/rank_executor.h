@@ -36,6 +36,7 @@ class RankExecutor {
   CollectiveTimes collective_times() const;
 
  private:
+  void make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const;
   void wait_for(const Dependency& dependency) const;
   void execute(const BoundOperation& bound);
   Communicator* communicator_of(const Operation& operation) const;
