@@ -13,7 +13,6 @@
 #include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
-#include "bench/probe.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
 #include "krigtune/core/error.h"
@@ -58,32 +57,26 @@ PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOpt
   return planned;
 }
 
-BenchEnding device_ending(DeviceChoice device) {
-  if (device != DeviceChoice::kCuda) return {};
-  const GpuProbe probe = probe_gpus();
-  return {
-      kNoDevice, "failed", "environment",
-      "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
-}
-
 /// What all processes read alike: measuring decides by it.
 class TrainersClock final : public Clock {
  public:
-  TrainersClock(const Trainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
+  TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
   double now_s() const override { return trainer_.now_s(); }
   std::int64_t unix_us() const override { return clock_.unix_us(); }
   void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
 
  private:
-  const Trainer& trainer_;
+  const BenchTrainer& trainer_;
   const Clock& clock_;
 };
 
 /// One run: this process's part of it.
 class BenchRun {
  public:
-  BenchRun(const BenchOptions& options, const Launch& launch, const Clock& clock, BenchResult& result)
-      : options_(options),
+  BenchRun(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+           BenchResult& result)
+      : engine_(engine),
+        options_(options),
         launch_(launch),
         clock_(clock),
         result_(result),
@@ -125,10 +118,6 @@ class BenchRun {
   // Empty, and an ending in the result: there is nothing to train.
   std::optional<StepPlan> prepare() {
     try {
-      if (const BenchEnding ending = device_ending(options_.device); ending.exit_code != 0) {
-        result_.ending = ending;
-        return std::nullopt;
-      }
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
@@ -150,7 +139,8 @@ class BenchRun {
     TrainingOptions training;
     training.seed = options_.seed;
     training.fault = fault_;
-    Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock_, training, processes_.get());
+    const std::unique_ptr<BenchTrainer> made = engine_.make(std::move(plan), planned, training, clock_, processes_.get());
+    BenchTrainer& trainer = *made;
     std::int64_t steps = 0;
     const auto step = [&] {
       const StepResult result = trainer.step();
@@ -170,6 +160,7 @@ class BenchRun {
     result_.ending = ending_of(m);
   }
 
+  const BenchEngine& engine_;
   const BenchOptions& options_;
   const Launch& launch_;
   const Clock& clock_;
@@ -180,27 +171,22 @@ class BenchRun {
   bool alone_ = false;  ///< in how it ended: the others do not know
 };
 
-int print_probe(bool json, std::ostream& out) {
-  const GpuProbe probe = probe_gpus();
-  if (json) {
-    BenchResult result;
-    if (probe.gpus == 0) result.ending = {kNoDevice, "failed", "environment", probe.reason};
-    out << json_report(result);
-  } else {
-    out << (probe.gpus > 0 ? fmt::format("{} GPU(s)\n", probe.gpus) : "no GPU: " + probe.reason + "\n");
-  }
-  return probe.gpus > 0 ? 0 : kNoDevice;
+BenchResult result_of(const BenchEngine& engine) {
+  BenchResult result;
+  result.program = engine.program;
+  result.device = engine.device;
+  return result;
 }
 
 void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
-  if (!result.ending.message.empty()) err << "krigtune-bench: " << result.ending.message << "\n";
+  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
 }
 
-[[noreturn]] void end_hanging(const BenchOptions& options, int rank, Processes* processes, const Beat& last,
+[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes, const Beat& last,
                               std::ostream& out, std::ostream& err) {
-  BenchResult result;
+  BenchResult result = result_of(engine);
   result.seed = options.seed;
   result.ending = {
       kHang, "failed", "hang",
@@ -211,13 +197,13 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   std::_Exit(kHang);
 }
 
-int run_job(const BenchOptions& options, const Launch& launch, const Clock& clock, std::ostream& out,
-            std::ostream& err) {
-  BenchResult result;
+int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+            std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   result.seed = options.seed;
-  BenchRun run(options, launch, clock, result);
+  BenchRun run(engine, options, launch, clock, result);
   run.run(
-      [&](Processes* processes, const Beat& last) { end_hanging(options, launch.rank, processes, last, out, err); });
+      [&](Processes* processes, const Beat& last) { end_hanging(engine, options, launch.rank, processes, last, out, err); });
   if (launch.rank == 0) report(result, options.json, out, err);
   run.end_all();
   return result.ending.exit_code;
@@ -225,8 +211,9 @@ int run_job(const BenchOptions& options, const Launch& launch, const Clock& cloc
 
 }  // namespace
 
-int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std::ostream& out, std::ostream& err) {
-  BenchResult result;
+int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
+              std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   // Also where the command line cannot be read.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   Launch launch;
@@ -234,11 +221,12 @@ int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std
     const BenchOptions options = parse_options(arguments);
     json = options.json;
     if (options.help) return out << help_text(), 0;
-    if (options.version) return out << "krigtune-bench " << KRIGTUNE_VERSION << "\n", 0;
-    if (options.probe) return print_probe(options.json, out);
+    if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
+    if (options.probe) return engine.probe(options.json, out);
     result.seed = options.seed;
     launch = launch_from(process_environment());
-    return run_job(options, launch, clock, out, err);
+    result.ending = engine.begin(options, arguments);
+    if (result.ending.exit_code == 0) return run_job(engine, options, launch, clock, out, err);
   } catch (...) {
     result.ending = ending_of_current_exception(nullptr);
   }

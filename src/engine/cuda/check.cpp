@@ -48,7 +48,7 @@ void check_blas(int code, const char* call, const char* file, int line) {
 
 void check_nccl(int code, const char* call, const char* file, int line) {
   if (code == ncclSuccess || code == ncclInProgress) return;
-  fail(kCommunicationFailure, call, ncclGetErrorString(static_cast<ncclResult_t>(code)), code, file, line);
+  fail(kCommunication, call, ncclGetErrorString(static_cast<ncclResult_t>(code)), code, file, line);
 }
 
 }  // namespace krigtune::cuda

@@ -1,17 +1,12 @@
 #pragma once
-#include <stdexcept>
-#include <string>
+#include "bench/coded_error.h"
 
 namespace krigtune::cuda {
 
 /// A call of CUDA, cuBLASLt or NCCL has failed. After most of them the context is of no more use: the process ends.
-class DeviceError : public std::runtime_error {
+class DeviceError : public CodedError {
  public:
-  DeviceError(int exit_code, const std::string& what) : std::runtime_error(what), exit_code_(exit_code) {}
-  int exit_code() const { return exit_code_; }  ///< see bench/exit_codes.h
-
- private:
-  int exit_code_;
+  using CodedError::CodedError;
 };
 
 // They take the libraries' codes as int, so that this header needs none of theirs. Each throws unless the code is 0.

@@ -22,8 +22,9 @@ constexpr double kPatienceS = 300.0;  // for a step, or for everybody's start: l
 }  // namespace
 
 struct CudaTrainer::Rank {
-  Rank(const StepPlan& plan, bool observe) : memory(plan, observe) {}
+  Rank(const StepPlan& plan, std::int64_t world, bool observe) : world_rank(world), memory(plan, observe) {}
 
+  std::int64_t world_rank;
   DeviceMemory memory;
   std::vector<std::unique_ptr<DeviceCommunicator>> owned;
   DeviceCommunicators communicators{};
@@ -37,28 +38,42 @@ int usable_gpus() {
   return gpus;
 }
 
-CudaTrainer::CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOptions& options)
-    : plan_(std::move(plan)), clock_(clock), options_(options) {
+CudaTrainer::CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOptions& options, Processes* processes,
+                         int local_rank)
+    : plan_(std::move(plan)), clock_(clock), options_(options), processes_(processes) {
   check_plan(plan_);
-  if (const int gpus = usable_gpus(); plan_.world() > gpus) {
-    throw EnvironmentError(fmt::format("the job has {} ranks and this machine {} GPU(s)", plan_.world(), gpus),
-                           "set cluster.gpus_per_node, or use --device cpu");
-  }
+  check_gpus(local_rank);
   make_ids();
   std::vector<std::function<void()>> jobs;
-  for (std::int64_t r = 0; r < plan_.world(); ++r) {
+  const std::int64_t here = processes_ == nullptr ? plan_.world() : 1;
+  for (std::size_t local = 0; local < static_cast<std::size_t>(here); ++local) {
     ranks_.emplace_back();
-    jobs.emplace_back([this, r] { run(r); });
+    jobs.emplace_back([this, local, device = local_rank + static_cast<int>(local)] { run(local, device); });
   }
   workers_ = std::make_unique<Workers>(std::move(jobs), [this] { abort(); });
   deadline_s_ = clock_.now_s() + kPatienceS;
   workers_->run_round();
+  built_.store(true, std::memory_order_relaxed);
+  StepResult nothing;
+  agree(nothing);
 }
 
 CudaTrainer::~CudaTrainer() = default;
 
-GroupRanks CudaTrainer::groups_of(std::int64_t index) const {
-  return {index / plan_.tensor_ranks, index % plan_.tensor_ranks};
+void CudaTrainer::check_gpus(int local_rank) const {
+  const int gpus = usable_gpus();
+  if (processes_ == nullptr && plan_.world() > gpus) {
+    throw EnvironmentError(fmt::format("the job has {} ranks and this machine {} GPU(s)", plan_.world(), gpus),
+                           "set cluster.gpus_per_node, or use --device cpu");
+  }
+  if (local_rank >= gpus) {
+    throw EnvironmentError(fmt::format("local rank {} has no GPU: there are {}", local_rank, gpus),
+                           "start as many processes on each machine as it has GPUs");
+  }
+}
+
+GroupRanks CudaTrainer::groups_of(std::int64_t world_rank) const {
+  return {world_rank / plan_.tensor_ranks, world_rank % plan_.tensor_ranks};
 }
 
 void CudaTrainer::make_ids() {
@@ -67,33 +82,36 @@ void CudaTrainer::make_ids() {
     if (!is_collective(operation.kind) || !ids.empty()) continue;
     const std::int64_t members = plan_.group_ranks(operation.group);
     ids.resize(static_cast<std::size_t>(plan_.world() / members));
-    if (members > 1) std::generate(ids.begin(), ids.end(), new_nccl_id);
+    if (members == 1) continue;
+    std::generate(ids.begin(), ids.end(), new_nccl_id);
+    if (processes_ == nullptr) continue;
+    for (NcclId& id : ids) id = all_say(processes_->control(), id).front();
   }
 }
 
 // The first round builds, every other one is a step.
-void CudaTrainer::run(std::int64_t index) {
-  KRIGTUNE_CHECK_CUDA(cudaSetDevice(static_cast<int>(index)));
-  const std::unique_ptr<Rank>& rank = ranks_[static_cast<std::size_t>(index)];
-  if (rank) {
-    take_step(*rank, index);
+void CudaTrainer::run(std::size_t local, int device) {
+  KRIGTUNE_CHECK_CUDA(cudaSetDevice(device));
+  if (ranks_[local]) {
+    take_step(*ranks_[local]);
   } else {
-    build(index);
+    build(local);
   }
 }
 
-void CudaTrainer::build(std::int64_t index) {
-  auto rank = std::make_unique<Rank>(plan_, options_.observe_arena);
-  initialise(*rank, index);
-  connect(*rank, index);
-  rank->executor = std::make_unique<DeviceExecutor>(plan_, rank->memory, groups_of(index), rank->communicators);
+void CudaTrainer::build(std::size_t local) {
+  const auto world_rank = static_cast<std::int64_t>(processes_ == nullptr ? local : processes_->rank());
+  auto rank = std::make_unique<Rank>(plan_, world_rank, options_.observe_arena);
+  initialise(*rank);
+  connect(*rank);
+  rank->executor = std::make_unique<DeviceExecutor>(plan_, rank->memory, groups_of(world_rank), rank->communicators);
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-  ranks_[static_cast<std::size_t>(index)] = std::move(rank);
+  ranks_[local] = std::move(rank);
 }
 
 // In the same order on all ranks, as NCCL wants it.
-void CudaTrainer::connect(Rank& rank, std::int64_t index) {
-  const auto [data_rank, tensor_rank] = groups_of(index);
+void CudaTrainer::connect(Rank& rank) {
+  const auto [data_rank, tensor_rank] = groups_of(rank.world_rank);
   for (std::size_t s = 0; s < ids_.size(); ++s) {
     for (const Group group : {Group::kData, Group::kTensor}) {
       const auto g = static_cast<std::size_t>(group);
@@ -109,11 +127,11 @@ void CudaTrainer::connect(Rank& rank, std::int64_t index) {
   }
 }
 
-void CudaTrainer::initialise(const Rank& rank, std::int64_t index) const {
+void CudaTrainer::initialise(const Rank& rank) const {
   for (const Buffer& buffer : plan_.buffers) {
     if (buffer.persistent) rank.memory.clear(buffer);
   }
-  const auto [data_rank, tensor_rank] = groups_of(index);
+  const auto [data_rank, tensor_rank] = groups_of(rank.world_rank);
   for (const auto* homes : {&plan_.parameters, &plan_.copies}) {
     for (const TensorHome& home : *homes) {
       std::vector<float> values(static_cast<std::size_t>(home.range.elems));
@@ -127,8 +145,8 @@ void CudaTrainer::initialise(const Rank& rank, std::int64_t index) const {
   rank.memory.upload(plan_, scale, 0, {static_cast<float>(plan_.first_loss_scale)});
 }
 
-void CudaTrainer::take_step(Rank& rank, std::int64_t index) {
-  const auto [data_rank, tensor_rank] = groups_of(index);
+void CudaTrainer::take_step(Rank& rank) {
+  const auto [data_rank, tensor_rank] = groups_of(rank.world_rank);
   rank.executor->start({.options = options_,
                         .step = steps_,
                         .rank = data_rank,
@@ -142,7 +160,7 @@ void CudaTrainer::take_step(Rank& rank, std::int64_t index) {
 void CudaTrainer::poll() const {
   if (aborted_.load(std::memory_order_relaxed)) throw Aborted();
   if (clock_.now_s() > deadline_s_) {
-    throw DeviceError(kTimeout, fmt::format("step {} has hung for {} s", steps_ + 1, kPatienceS));
+    throw DeviceError(kHang, fmt::format("step {} has hung for {} s", steps_ + 1, kPatienceS));
   }
   std::this_thread::yield();
 }
@@ -155,18 +173,55 @@ StepResult CudaTrainer::step() {
   for (const auto& rank : ranks_) {
     result.step_time_s = std::max(result.step_time_s, rank->executor->step_time_s());
     result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
-    result.loss += rank->executor->mean_loss() / static_cast<double>(ranks_.size());
+    result.loss += rank->executor->mean_loss() / static_cast<double>(plan_.world());
   }
   result.collectives = ranks_.front()->executor->collective_times();
+  agree(result);
   return result;
+}
+
+// What decisions depend on is the same in all processes.
+void CudaTrainer::agree(StepResult& result) {
+  struct Said {
+    double step_time_s, exposed_comm_s, loss, now_s;
+  };
+  const Said mine{result.step_time_s, result.exposed_comm_s, result.loss, clock_.now_s()};
+  now_s_ = mine.now_s;
+  if (processes_ == nullptr) return;
+  const std::vector<Said> all = all_say(processes_->control(), mine);
+  now_s_ = all.front().now_s;
+  result.loss = 0.0;
+  for (const Said& said : all) {
+    result.step_time_s = std::max(result.step_time_s, said.step_time_s);
+    result.exposed_comm_s = std::max(result.exposed_comm_s, said.exposed_comm_s);
+    result.loss += said.loss;
+  }
 }
 
 void CudaTrainer::abort() noexcept {
   aborted_.store(true, std::memory_order_relaxed);
+  if (!built_.load(std::memory_order_relaxed)) return;  // who still builds finds out by polling
   for (const auto& rank : ranks_) {
-    if (!rank) continue;
     for (const auto& communicator : rank->owned) communicator->abort();
   }
+}
+
+// What one rank holds of a tensor, wherever it lives.
+std::vector<float> CudaTrainer::fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const {
+  const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
+  if (processes_ == nullptr) {
+    return ranks_[static_cast<std::size_t>(holder)]->memory.download(plan_, home.range, data_rank);
+  }
+  const bool mine = processes_->rank() == holder;
+  std::vector<float> values(static_cast<std::size_t>(home.range.elems));
+  if (mine) values = ranks_.front()->memory.download(plan_, home.range, data_rank);
+  const auto size = static_cast<std::size_t>(processes_->size());
+  std::vector<std::span<const std::byte>> out(size);
+  std::vector<std::span<std::byte>> in(size);
+  if (mine) out.assign(size, std::as_bytes(std::span(values)));
+  if (!mine) in[static_cast<std::size_t>(holder)] = std::as_writable_bytes(std::span(values));
+  processes_->control().exchange(out, in);
+  return values;
 }
 
 std::vector<float> CudaTrainer::parameters(std::int64_t tensor_rank) const {
@@ -174,8 +229,7 @@ std::vector<float> CudaTrainer::parameters(std::int64_t tensor_rank) const {
   for (const TensorHome& home : plan_.parameters) {
     const std::size_t begin = all.size();
     for (std::int64_t holder = 0; holder < (home.sharded ? plan_.ranks : 1); ++holder) {
-      const Rank& rank = *ranks_[static_cast<std::size_t>(holder * plan_.tensor_ranks + tensor_rank)];
-      const std::vector<float> part = rank.memory.download(plan_, home.range, holder);
+      const std::vector<float> part = fetch(home, holder, tensor_rank);
       all.insert(all.end(), part.begin(), part.end());
     }
     const std::int64_t elems = plan_.tensors[static_cast<std::size_t>(home.tensor)].elems;
@@ -194,7 +248,9 @@ std::string CudaTrainer::parameters_fnv1a64() const {
 std::int64_t CudaTrainer::arena_peak_bytes() const {
   std::int64_t peak = 0;
   for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.highest_changed_bytes());
-  return peak;
+  if (processes_ == nullptr) return peak;
+  const std::vector<std::int64_t> all = all_say(processes_->control(), peak);
+  return *std::max_element(all.begin(), all.end());
 }
 
 }  // namespace krigtune::cuda
