@@ -69,13 +69,14 @@ struct KeyGradient : AttentionGradient {
     float* weights = ds + kTile;
     for (std::int64_t begin = key.i; begin < z.seq; begin += kTile) {
       const std::int64_t count = z.seq - begin < kTile ? z.seq - begin : kTile;
-      const auto query = [&](std::int64_t i) {
-        return AttentionRow((key.b * self.z.heads + head) * self.z.seq + begin + i, self.z.heads, self.z.seq);
-      };
+      const AttentionRow first((key.b * z.heads + head) * z.seq + begin, z.heads, z.seq);
+      const std::int64_t output = first.output(z);
       block.for_each(count, [&](std::int64_t i) {
-        const float p = self.probability(query(i), key.i);
-        const float m = self.kept.factor(query(i), key.i);
-        ds[i] = self.score_gradient(query(i), key.i, p, m);
+        AttentionRow query = first;
+        query.i += i;
+        const float p = self.probability(query, key.i);
+        const float m = self.kept.factor(query, key.i);
+        ds[i] = self.score_gradient(query, key.i, p, m);
         weights[i] = p * m;
       });
       block.for_each(z.d, [&](std::int64_t c) {
@@ -84,7 +85,7 @@ struct KeyGradient : AttentionGradient {
         }
       });
       block.for_each(z.d, [&](std::int64_t c) {
-        for (std::int64_t i = 0; i < count; ++i) dv[c] += weights[i] * self.dout(query(i).output(self.z) + c);
+        for (std::int64_t i = 0; i < count; ++i) dv[c] += weights[i] * self.dout(output + i * self.z.out_width + c);
       });
     }
   }
