@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,16 @@
 
 namespace krigtune {
 
+class Processes;
+
+/// A failure on purpose, for tests: in this rank, before this step (from 0).
+struct Fault {
+  enum class Kind { kHang, kAbort, kBadAlloc, kKill };
+  Kind kind = Kind::kHang;
+  std::int64_t rank = 0;
+  std::int64_t step = 0;
+};
+
 struct TrainingOptions {
   std::uint64_t seed = 1;
   double learning_rate = 1e-3;
@@ -21,6 +30,7 @@ struct TrainingOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
+  std::optional<Fault> fault{};
 };
 
 /// One optimizer step as it was executed.
@@ -31,21 +41,26 @@ struct StepResult {
   StepBreakdown breakdown{};    ///< of rank 0
 };
 
-/// Trains the plan's model on CPU ranks: N ranks as threads of this process, each with an arena of the planned size and
-/// one FIFO worker per logical stream. Deterministic: sums over ranks go in rank order.
+/// Trains the plan's model on CPU ranks, each with an arena of the planned size and one FIFO worker per logical stream.
+/// All ranks are threads of this process, or each is a process; then every function is called by all of them alike.
+/// Deterministic: sums over ranks go in rank order, and threads and processes give the same bits.
 class Trainer {
  public:
-  /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `clock` must outlive it.
+  /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `processes`: one for each rank
+  /// of the plan; null: this one has all. The clock and they must outlive it.
   Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
-          TrainingOptions options = {});
+          TrainingOptions options = {}, Processes* processes = nullptr);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
   /// Executes the whole plan once on all ranks. Throws std::runtime_error if a rank fails; it is then not usable.
   StepResult step();
-  /// When each operation of the last step was executed, by OpId, on one of the ranks of this process.
-  std::span<const OperationTime> operation_times(std::int64_t rank) const;
+  /// The clock of process 0 when the last step had ended, or the construction: the same in all processes, so that they
+  /// decide alike.
+  double now_s() const;
+  /// When each operation of the last step was executed, by OpId, on that rank.
+  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
   const StepPlan& plan() const;
 
   /// From now on collectives communicate nothing, in no time (or do so again): what a step takes without them. What is

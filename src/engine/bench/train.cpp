@@ -19,10 +19,7 @@ class TypicalStep {
     step_time_s_ = step_time_s;
     step_ = report.step;
     ranks_.resize(static_cast<std::size_t>(trainer.plan().world()));
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      const auto times = trainer.operation_times(static_cast<std::int64_t>(r));
-      ranks_[r].assign(times.begin(), times.end());
-    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r] = trainer.operation_times(static_cast<std::int64_t>(r));
   }
   TracedStep traced() const { return {step_, ranks_}; }
 
@@ -34,23 +31,18 @@ class TypicalStep {
 
 }  // namespace
 
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock,
-                 const OnStep& on_step) {
+TrainedJob train(Trainer& trainer, const std::function<StepResult()>& step, const Clock& clock,
+                 const BenchOptions& options, bool writes) {
   constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
-  TrainingOptions training;
-  training.seed = options.seed;
-  Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock, training);
-  const auto step = [&] { return trainer.step(); };
   TypicalStep typical;
   TrainedJob trained;
   trained.measurement = measure(step, clock, options.measure, [&](const StepReport& report) {
     if (!options.trace.empty()) typical.look_at(report, trainer);
-    if (on_step) on_step(report);
   });
   trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
   trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);
   trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-  if (!options.trace.empty()) write_trace(options.trace, trainer.plan(), typical.traced());
+  if (!options.trace.empty() && writes) write_trace(options.trace, trainer.plan(), typical.traced());
   if (options.compare_null && !trained.measurement.diverged) {
     trainer.silence(true);
     trained.silent_step_time_s =

@@ -1,12 +1,14 @@
 #pragma once
+#include <functional>
+
 #include "bench/bench_result.h"
 #include "bench/options.h"
 
 namespace krigtune {
 
-/// Trains and measures a planned job as the options say; `on_step` hears of every measured or warming step. Writes the
-/// trace, if one was asked for. Throws what Trainer throws.
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock,
-                 const OnStep& on_step = {});
+/// Measures a job as the options say; `step` is the trainer's, with whatever must be done after each. `writes`: of the
+/// processes of the job, this one writes the trace, if one was asked for. Throws what Trainer throws.
+TrainedJob train(Trainer& trainer, const std::function<StepResult()>& step, const Clock& clock,
+                 const BenchOptions& options, bool writes);
 
 }  // namespace krigtune

@@ -13,6 +13,9 @@ class EmulatedCommunicator final : public Communicator {
       : base_(base), link_(link), clock_(clock) {}
 
   double all_reduce(const Collective& collective) override { return hold(base_.all_reduce(collective), collective); }
+  double all_reduce_max(const Collective& collective) override {
+    return hold(base_.all_reduce_max(collective), collective);
+  }
   double reduce_scatter(const Collective& collective) override {
     return hold(base_.reduce_scatter(collective), collective);
   }

@@ -11,6 +11,7 @@ class NullCommunicator final : public Communicator {
   explicit NullCommunicator(const Clock& clock) : clock_(clock) {}
 
   double all_reduce(const Collective& /*collective*/) override { return clock_.now_s(); }
+  double all_reduce_max(const Collective& /*collective*/) override { return clock_.now_s(); }
   double reduce_scatter(const Collective& /*collective*/) override { return clock_.now_s(); }
   double all_gather(const Collective& /*collective*/) override { return clock_.now_s(); }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "host/abortable.h"
+#include "host/call_kernel.h"
 
 namespace krigtune {
 namespace {
@@ -17,23 +18,27 @@ constexpr std::int32_t kAborted = std::numeric_limits<std::int32_t>::max();
 
 RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                            const StreamCommunicators& communicators, const Clock& clock)
-    : bound_(bind_plan(plan, memory, ranks)),
+    : plan_(plan),
+      bound_(bind_plan(plan, memory, ranks)),
       lifetimes_(plan, memory),
       communicators_(communicators),
       clock_(clock),
       times_(plan.operations.size()),
-      first_operation_(plan.operations.data()),
       null_communicator_(clock) {
-  for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind)) {
-      if (communicator_of(operation) == nullptr)
-        throw std::logic_error("a stream with collectives needs a communicator");
-      continue;
-    }
-    const auto needed = static_cast<std::size_t>(scratch_elems(operation.kind, operation.shape));
-    auto& scratch = scratch_[index_of(operation.stream)];
-    if (scratch.size() < needed) scratch.resize(needed);
+  for (std::size_t stream = 0; stream < bound_.size(); ++stream) {
+    for (const BoundOperation& bound : bound_[stream]) make_ready_for(bound, scratch_[stream]);
   }
+}
+
+void RankExecutor::make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const {
+  if (is_collective(bound.operation->kind)) {
+    if (communicator_of(*bound.operation) == nullptr) {
+      throw std::logic_error("a stream with collectives needs a communicator");
+    }
+    return;
+  }
+  const auto needed = static_cast<std::size_t>(call_scratch_elems(bound));
+  if (scratch.size() < needed) scratch.resize(needed);
 }
 
 std::vector<Stream> RankExecutor::streams() const {
@@ -46,6 +51,8 @@ std::vector<Stream> RankExecutor::streams() const {
 
 void RankExecutor::begin_step(const StepContext& context) {
   context_ = context;
+  context_.gradient_clipping = plan_.gradient_clipping;
+  context_.first_loss_scale = plan_.first_loss_scale;
   lifetimes_.begin_step();
   for (auto& counter : done_) counter.store(0, std::memory_order_relaxed);
 }
@@ -55,7 +62,7 @@ void RankExecutor::run(Stream stream) {
   std::int32_t expected = 0;
   double now_s = clock_.now_s();
   for (const BoundOperation& bound : bound_[index_of(stream)]) {
-    OperationTime& time = times_[static_cast<std::size_t>(bound.operation - first_operation_)];
+    OperationTime& time = times_[static_cast<std::size_t>(bound.operation - plan_.operations.data())];
     time.queued_s = now_s;
     const bool waits = !ready(bound);
     for (const Dependency& dependency : bound.dependencies) wait_for(dependency);
@@ -98,7 +105,7 @@ double RankExecutor::execute(const BoundOperation& bound, double start_s) {
   lifetimes_.begin_use(bound.buffers);
   double ready_s = start_s;
   if (bound.kernel != nullptr) {
-    bound.kernel({*bound.operation, bound.operands, context_, scratch_[index_of(bound.operation->stream)].data()});
+    call_kernel(bound, context_, scratch_[index_of(bound.operation->stream)].data());
   } else {
     ready_s = std::max(ready_s, communicate(bound));
   }
@@ -117,6 +124,8 @@ double RankExecutor::communicate(const BoundOperation& bound) {
   switch (bound.operation->kind) {
     case OpKind::kAllReduce:
       return communicator.all_reduce(collective);
+    case OpKind::kAllReduceMax:
+      return communicator.all_reduce_max(collective);
     case OpKind::kReduceScatter:
       return communicator.reduce_scatter(collective);
     default:

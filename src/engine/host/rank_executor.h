@@ -38,12 +38,14 @@ class RankExecutor {
   void silence(bool silent) { silent_ = silent; }
 
  private:
+  void make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const;
   void wait_for(const Dependency& dependency) const;
   double execute(const BoundOperation& bound, double start_s);
   Communicator* communicator_of(const Operation& operation) const;
   double communicate(const BoundOperation& bound);
   bool ready(const BoundOperation& bound) const;
 
+  const StepPlan& plan_;
   BoundPlan bound_;
   BufferLifetimes lifetimes_;
   StreamCommunicators communicators_;
@@ -52,7 +54,6 @@ class RankExecutor {
   std::array<std::vector<float>, kStreamCount> scratch_;        ///< of the kernels, by stream
   std::array<std::atomic<std::int32_t>, kStreamCount> done_{};  ///< operations done in this step, by stream
   std::vector<OperationTime> times_;  ///< by OpId; each stream writes those of its own operations
-  const Operation* first_operation_;
   NullCommunicator null_communicator_;
   bool silent_ = false;
 };

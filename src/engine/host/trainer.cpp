@@ -9,19 +9,22 @@
 namespace krigtune {
 
 struct Trainer::Impl {
-  Impl(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock, const TrainingOptions& options)
-      : ranks(std::move(plan), network, clock, options) {}
+  Impl(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock, const TrainingOptions& options,
+       Processes* processes)
+      : ranks(std::move(plan), network, clock, options, processes) {}
 
   TrainingRanks ranks;
 };
 
 Trainer::Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
-                 TrainingOptions options)
-    : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options)) {}
+                 TrainingOptions options, Processes* processes)
+    : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options, processes)) {}
 
 Trainer::~Trainer() = default;
 
 StepResult Trainer::step() { return impl_->ranks.step(); }
+
+double Trainer::now_s() const { return impl_->ranks.now_s(); }
 
 std::vector<float> Trainer::parameters(std::int64_t tensor_rank) const { return impl_->ranks.parameters(tensor_rank); }
 
@@ -32,8 +35,8 @@ std::string Trainer::parameters_fnv1a64() const {
   return hash.hex();
 }
 
-std::span<const OperationTime> Trainer::operation_times(std::int64_t rank) const {
-  return impl_->ranks.operation_times(rank);
+std::vector<OperationTime> Trainer::operation_times(std::int64_t world_rank) const {
+  return impl_->ranks.operation_times(world_rank);
 }
 
 const StepPlan& Trainer::plan() const { return impl_->ranks.plan(); }

@@ -3,21 +3,21 @@
 //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p)
 //
-// Padding elements have g = m = v = p = 0 and stay 0.
+// With a control, t counts the updates that were done and g is multiplied by its factor. Padding elements have g = m =
+// v = p = 0 and stay 0.
 #include <cmath>
 
-#include "host/kernels/kernel.h"
+#include "host/kernels/control.h"
 
 namespace krigtune {
 namespace {
 
 template <class T>
 struct Coefficients {
-  T learning_rate, beta1, beta2, epsilon, decay, correct1, correct2;
+  T learning_rate, beta1, beta2, epsilon, decay, correct1, correct2, factor;
 
-  explicit Coefficients(const StepContext& context) {
-    const TrainingOptions& o = context.options;
-    const auto t = static_cast<double>(context.step + 1);
+  Coefficients(const TrainingOptions& o, const UpdateControl& control) {
+    const double t = control.updates;
     learning_rate = static_cast<T>(o.learning_rate);
     beta1 = static_cast<T>(o.beta1);
     beta2 = static_cast<T>(o.beta2);
@@ -25,6 +25,7 @@ struct Coefficients {
     decay = static_cast<T>(o.weight_decay);
     correct1 = static_cast<T>(1.0 / (1.0 - std::pow(o.beta1, t)));
     correct2 = static_cast<T>(1.0 / (1.0 - std::pow(o.beta2, t)));
+    factor = static_cast<T>(control.factor);
   }
 };
 
@@ -32,8 +33,9 @@ template <class T>
 void update(const Coefficients<T>& c, std::int64_t count, T* __restrict p, const T* __restrict g, T* __restrict m,
             T* __restrict v) {
   for (std::int64_t i = 0; i < count; ++i) {
-    m[i] = c.beta1 * m[i] + (T(1) - c.beta1) * g[i];
-    v[i] = c.beta2 * v[i] + (T(1) - c.beta2) * g[i] * g[i];
+    const T gradient = c.factor * g[i];
+    m[i] = c.beta1 * m[i] + (T(1) - c.beta1) * gradient;
+    v[i] = c.beta2 * v[i] + (T(1) - c.beta2) * gradient * gradient;
     const T direction = m[i] * c.correct1 / (std::sqrt(v[i] * c.correct2) + c.epsilon);
     p[i] -= c.learning_rate * (direction + c.decay * p[i]);
   }
@@ -43,7 +45,9 @@ void update(const Coefficients<T>& c, std::int64_t count, T* __restrict p, const
 
 template <class T>
 void adamw(const KernelCall& call) {
-  const Coefficients<T> coefficients(call.context);
+  const UpdateControl control = update_control<T>(call, 4);
+  if (control.factor == 0.0) return;
+  const Coefficients<T> coefficients(call.context.options, control);
   for (std::size_t i = 0; i + 3 < call.operands.size(); i += 4) {
     update(coefficients, call.operands[i].elems, call.data<T>(i), call.data<const T>(i + 1), call.data<T>(i + 2),
            call.data<T>(i + 3));

@@ -1,83 +1,119 @@
-// Causal attention, one (sequence, head) at a time through GEMM, d = hidden / heads:
+// Causal attention through GEMM, one head of one sequence at a time, in tiles of rows that leave out what lies behind
+// the diagonal. d = hidden / heads; heads share keys and values in groups of heads / kv_heads (Ainslie et al. 2023,
+// "GQA"). m: dropout's mask divided by 1 - p, all 1 without it:
 //
-//   S = Q K^T / sqrt(d);  P_ij = exp(S_ij - L_i) for j <= i, else 0;  L_i = logsumexp_{j <= i} S_ij;  O = P V
-//   D_i = sum_j dO_ij O_ij;  dP = dO V^T;  dS = P (dP - D) / sqrt(d);  dQ = dS K;  dK = dS^T Q;  dV = P^T dO
+//   S = Q K^T / sqrt(d);  P_ij = exp(S_ij - L_i) for j <= i, else 0;  L_i = logsumexp_{j <= i} S_ij;  O = (P m) V
+//   D_i = sum_j dO_ij O_ij;  dP = (dO V^T) m;  dS = P (dP - D) / sqrt(d);  dQ = dS K;  dK = dS^T Q;  dV = (P m)^T dO
 //
-// Forward keeps only L; backward computes P again (Dao et al. 2022, "FlashAttention", algorithm 4 without its tiles).
-#include <cmath>
-
-#include "host/kernels/elementary.h"
-#include "host/kernels/gemm.h"
-#include "host/kernels/kernel.h"
+// Forward keeps only L; backward computes P and m again (Dao et al. 2022, "FlashAttention", algorithm 4). Eager
+// attention keeps P, m and P m instead.
+#include "host/kernels/attention_parts.h"
 
 namespace krigtune {
 namespace {
 
-// The parts of one head within the rows of one sequence.
+/// The operands that eager attention adds, from operand `first` on; what is not there lies in scratch.
 template <class T>
-struct Head {
-  MatrixView<T> q, k, v;
-  Head(T* qkv, std::int64_t sequence, std::int64_t head, const Shape& s) {
-    const std::int64_t d = s.inner / s.heads;
-    T* first = qkv + sequence * s.seq * 3 * s.inner + head * d;
-    q = {first, s.seq, d, 3 * s.inner};
-    k = {first + s.inner, s.seq, d, 3 * s.inner};
-    v = {first + 2 * s.inner, s.seq, d, 3 * s.inner};
+struct Kept {
+  const KernelCall& call;
+  std::size_t first;
+
+  bool probabilities() const { return call.has(first); }
+  bool masks() const { return call.has(first + 1); }
+
+  MatrixView<T> tile(std::size_t operand, const Tile& at, T* scratch) const {
+    const Shape& s = call.shape();
+    if (!call.has(operand)) return {scratch, at.rows, at.cols, s.seq};
+    return {call.data<T>(operand) + at.element(s), at.rows, at.cols, s.seq};
   }
+  MatrixView<T> probabilities(const Tile& at, T* scratch) const { return tile(first, at, scratch); }
+  MatrixView<T> dropped(const Tile& at, T* scratch) const { return tile(first + 2, at, scratch); }
+  std::uint8_t* mask(const Tile& at) const { return call.data<std::uint8_t>(first + 1) + at.element(call.shape()); }
 };
 
+/// Rows of m for one tile: drawn (and kept where they are kept), or read.
 template <class T>
-MatrixView<T> head_of_output(T* out, std::int64_t sequence, std::int64_t head, const Shape& s) {
-  const std::int64_t d = s.inner / s.heads;
-  return {out + sequence * s.seq * s.inner + head * d, s.seq, d, s.inner};
-}
-
-template <class T>
-T inverse_root_dimension(const Shape& s) {
-  const std::int64_t head_dimension = s.inner / s.heads;
-  return T(1) / std::sqrt(static_cast<T>(head_dimension));
-}
-
-// Scores become probabilities; logsumexp gets L.
-template <class T>
-void causal_softmax(T* scores, std::int64_t seq, T scale, T* logsumexp) {
-  for (std::int64_t i = 0; i < seq; ++i) {
-    T* row = scores + i * seq;
-    T top = row[0] * scale;
-    for (std::int64_t j = 0; j <= i; ++j) {
-      row[j] *= scale;
-      top = row[j] > top ? row[j] : top;
-    }
-    for (std::int64_t j = 0; j <= i; ++j) row[j] = exponential(row[j] - top);
-    const T sum = ordered_sum<T>(i + 1, [&](std::int64_t j) { return row[j]; });
-    const T inverse = T(1) / sum;
-    for (std::int64_t j = 0; j <= i; ++j) row[j] *= inverse;
-    clear(row + i + 1, seq - i - 1);
-    logsumexp[i] = top + std::log(sum);
+void draw_factors(const Kept<T>& kept, const Tile& at, const MatrixView<T>& factors) {
+  const KernelCall& call = kept.call;
+  const std::int64_t seq = call.shape().seq;
+  const std::int64_t head = call.context.tensor_rank * call.shape().heads + at.head;  // of the whole model
+  DropoutMask draws(call, DropoutMask::Of::kProbabilities, at.sequence);
+  const T scale = static_cast<T>(1.0 / (1.0 - call.shape().dropout));
+  for (std::int64_t i = 0; i < at.rows; ++i) {
+    T* row = factors.data + i * factors.stride;
+    draws.fill((head * seq + at.begin + i) * seq, at.cols, row);
+    if (kept.masks()) keep_mask(row, at.cols, seq, kept.mask(at) + i * seq);
+    for (std::int64_t j = 0; j < at.cols; ++j) row[j] *= scale;
   }
 }
 
 template <class T>
-void probabilities_again(T* scores, std::int64_t seq, T scale, const T* logsumexp) {
-  for (std::int64_t i = 0; i < seq; ++i) {
-    T* row = scores + i * seq;
-    const T l = logsumexp[i];
-    for (std::int64_t j = 0; j <= i; ++j) row[j] = exponential(row[j] * scale - l);
-    clear(row + i + 1, seq - i - 1);
+void read_factors(const Kept<T>& kept, const Tile& at, const MatrixView<T>& factors) {
+  if (!kept.masks()) return draw_factors(kept, at, factors);
+  const T scale = static_cast<T>(1.0 / (1.0 - kept.call.shape().dropout));
+  for (std::int64_t i = 0; i < at.rows; ++i) {
+    const std::uint8_t* mask = kept.mask(at) + i * kept.call.shape().seq;
+    put(factors.data + i * factors.stride, at.cols, false, [&](std::int64_t j) { return mask[j] != 0 ? scale : T(0); });
   }
 }
 
-// dp becomes dS.
+// P m where m is not all 1; it may lie where P lies.
 template <class T>
-void scores_backward(const T* p, T* dp, T scale, const MatrixView<const T>& out, const MatrixView<const T>& dout) {
-  const std::int64_t seq = out.rows;
-  for (std::int64_t i = 0; i < seq; ++i) {
-    const T* o = out.data + i * out.stride;
-    const T* g = dout.data + i * dout.stride;
-    const T inner = ordered_sum<T>(out.cols, [&](std::int64_t j) { return o[j] * g[j]; });
-    for (std::int64_t j = 0; j <= i; ++j) dp[i * seq + j] = p[i * seq + j] * (dp[i * seq + j] - inner) * scale;
-    clear(dp + i * seq + i + 1, seq - i - 1);
+MatrixView<const T> drop(const MatrixView<T>& p, const MatrixView<T>& factors, const MatrixView<T>& dropped,
+                         std::int64_t seq) {
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    const T* row = p.data + i * p.stride;
+    const T* m = factors.data + i * factors.stride;
+    T* out = dropped.data + i * dropped.stride;
+    for (std::int64_t j = 0; j < p.cols; ++j) out[j] = row[j] * m[j];
+    clear(out + p.cols, seq - p.cols);
   }
+  return constant(dropped);
+}
+
+template <class T>
+void tile_forward(const KernelCall& call, const Tile& at, const Head<const T>& in, const MatrixView<T>& out) {
+  const Shape& s = call.shape();
+  const Kept<T> kept{call, 3};
+  Scratch<T> scratch(call);
+  const MatrixView<T> p = kept.probabilities(at, scratch.tile(0));
+  multiply_bt<T>(at.of(in.q), in.k.first(at.cols), p, false);
+  causal_softmax(p, at, s, call.data<T>(2) + (at.sequence * s.heads + at.head) * s.seq + at.begin);
+  MatrixView<const T> weights = constant(p);
+  if (s.dropout > 0.0) {
+    const MatrixView<T> factors{scratch.tile(1), at.rows, at.cols, s.seq};
+    draw_factors(kept, at, factors);
+    weights = drop(p, factors, kept.dropped(at, scratch.tile(2)), s.seq);
+  }
+  multiply<T>(weights, in.v.first(at.cols), at.of(out), call.adds(1));
+}
+
+template <class T>
+void tile_backward(const KernelCall& call, const Tile& at, const Head<const T>& in, const Head<T>& gradient,
+                   const HeadOutput<T>& output) {
+  const Shape& s = call.shape();
+  const Kept<T> kept{call, 5};
+  Scratch<T> scratch(call);
+  const MatrixView<T> p = kept.probabilities(at, scratch.tile(0));
+  if (!kept.probabilities()) {
+    multiply_bt<T>(at.of(in.q), in.k.first(at.cols), p, false);
+    probabilities_again(p, at, s, call.data<const T>(3) + (at.sequence * s.heads + at.head) * s.seq + at.begin);
+  }
+  const MatrixView<T> ds{scratch.tile(3), at.rows, at.cols, s.seq};
+  const MatrixView<const T> dout = at.of(output.dout);
+  multiply_bt<T>(dout, in.v.first(at.cols), ds, false);
+  MatrixView<const T> weights = constant(p);
+  if (s.dropout > 0.0) {
+    const MatrixView<T> factors{scratch.tile(1), at.rows, at.cols, s.seq};
+    read_factors(kept, at, factors);
+    weights = kept.masks() ? constant(kept.dropped(at, nullptr))
+                           : drop(p, factors, MatrixView<T>{scratch.tile(2), at.rows, at.cols, s.seq}, at.cols);
+    multiply_elements(ds, factors);
+  }
+  multiply_at<T>(weights, dout, gradient.v.first(at.cols), true);
+  scores_backward(constant(p), ds, at, s, at.of(output.out), dout);
+  multiply<T>(constant(ds), in.k.first(at.cols), at.of(gradient.q), call.adds(4));
+  multiply_at<T>(constant(ds), at.of(in.q), gradient.k.first(at.cols), true);
 }
 
 }  // namespace
@@ -85,46 +121,31 @@ void scores_backward(const T* p, T* dp, T scale, const MatrixView<const T>& out,
 template <class T>
 void attention_forward(const KernelCall& call) {
   const Shape& s = call.shape();
-  T* scratch = static_cast<T*>(call.scratch);
-  const MatrixView<const T> p = dense<const T>(scratch, s.seq, s.seq);
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    for (std::int64_t a = 0; a < s.heads; ++a) {
-      const Head<const T> in(call.data<const T>(0), b, a, s);
-      multiply_bt<T>(in.q, in.k, dense(scratch, s.seq, s.seq), false);
-      causal_softmax(scratch, s.seq, inverse_root_dimension<T>(s), call.data<T>(2) + (b * s.heads + a) * s.seq);
-      multiply<T>(p, in.v, head_of_output(call.data<T>(1), b, a, s), call.adds(1));
-    }
-  }
+  for_each_head(s, [&](std::int64_t b, std::int64_t a) {
+    const Head<const T> in(call.data<const T>(0), b, a, s);
+    const MatrixView<T> out = head_of_output(call.data<T>(1), b, a, s);
+    for_each_tile(b, a, s, [&](const Tile& at) { tile_forward(call, at, in, out); });
+  });
 }
 
 template <class T>
 void attention_backward(const KernelCall& call) {
   const Shape& s = call.shape();
-  const T scale = inverse_root_dimension<T>(s);
-  T* p = static_cast<T*>(call.scratch);
-  T* ds = p + s.seq * s.seq;
-  const MatrixView<const T> p_view = dense<const T>(p, s.seq, s.seq);
-  const MatrixView<const T> ds_view = dense<const T>(ds, s.seq, s.seq);
-  const bool adds = call.adds(4);
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    for (std::int64_t a = 0; a < s.heads; ++a) {
-      const Head<const T> in(call.data<const T>(1), b, a, s);
-      const Head<T> gradient(call.data<T>(4), b, a, s);
-      const MatrixView<const T> dout = head_of_output(call.data<const T>(0), b, a, s);
-      const MatrixView<const T> out = head_of_output(call.data<const T>(2), b, a, s);
-      multiply_bt<T>(in.q, in.k, dense(p, s.seq, s.seq), false);
-      probabilities_again(p, s.seq, scale, call.data<const T>(3) + (b * s.heads + a) * s.seq);
-      multiply_at<T>(p_view, dout, gradient.v, adds);
-      multiply_bt<T>(dout, in.v, dense(ds, s.seq, s.seq), false);
-      scores_backward(p, ds, scale, out, dout);
-      multiply<T>(ds_view, in.k, gradient.q, adds);
-      multiply_at<T>(ds_view, in.q, gradient.k, adds);
+  for_each_head(s, [&](std::int64_t b, std::int64_t a) {
+    const Head<const T> in(call.data<const T>(1), b, a, s);
+    const Head<T> gradient(call.data<T>(4), b, a, s);
+    const HeadOutput<T> output{head_of_output(call.data<const T>(2), b, a, s),
+                               head_of_output(call.data<const T>(0), b, a, s)};
+    const bool first_of_group = a % (s.heads / kv_heads(s)) == 0;
+    if (first_of_group && !call.adds(4)) {
+      clear_rows(gradient.k);
+      clear_rows(gradient.v);
     }
-  }
+    for_each_tile(b, a, s, [&](const Tile& at) { tile_backward(call, at, in, gradient, output); });
+  });
 }
 
-std::int64_t attention_forward_scratch(const Shape& shape) { return shape.seq * shape.seq; }
-std::int64_t attention_backward_scratch(const Shape& shape) { return 2 * shape.seq * shape.seq; }
+std::int64_t attention_scratch(const Shape& shape) { return 4 * kTileRows * shape.seq; }
 
 template void attention_forward<float>(const KernelCall&);
 template void attention_forward<double>(const KernelCall&);

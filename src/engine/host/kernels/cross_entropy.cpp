@@ -2,13 +2,13 @@
 //
 //   loss = mean over rows of (logsumexp(l) - l_target);   l_j <- scale (softmax(l)_j - [j = target])
 //
-// `scale` carries whatever the loss is averaged over: rows, micro-steps, ranks.
+// `scale` carries whatever the loss is averaged over (rows, micro-steps, ranks); a control's loss scale multiplies it.
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
+#include "host/kernels/control.h"
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
 
 namespace krigtune {
 namespace {
@@ -16,8 +16,7 @@ namespace {
 // Returns the row's loss.
 template <class T>
 double row_loss(T* logits, std::int64_t count, std::int32_t target, T scale) {
-  T top = logits[0];
-  for (std::int64_t j = 1; j < count; ++j) top = logits[j] > top ? logits[j] : top;
+  const T top = largest(logits, count, logits[0]);
   const T at_target = logits[target];
   for (std::int64_t j = 0; j < count; ++j) logits[j] = exponential(logits[j] - top);
   const T sum = ordered_sum<T>(count, [&](std::int64_t j) { return logits[j]; });
@@ -33,12 +32,13 @@ template <class T>
 void cross_entropy(const KernelCall& call) {
   const Shape& s = call.shape();
   const std::int32_t* targets = call.integers(1);
+  const T scale = static_cast<T>(call.operation.scale * loss_scale<T>(call, 3));
   double loss = 0.0;
   for (std::int64_t row = 0; row < s.rows; ++row) {
     if (targets[row] < 0 || targets[row] >= s.outer) {
       throw std::runtime_error("target " + std::to_string(targets[row]) + " is not in the vocabulary");
     }
-    loss += row_loss(call.data<T>(0) + row * s.outer, s.outer, targets[row], static_cast<T>(call.operation.scale));
+    loss += row_loss(call.data<T>(0) + row * s.outer, s.outer, targets[row], scale);
   }
   put(call.data<T>(2), 1, call.adds(2),
       [&](std::int64_t) { return static_cast<T>(loss / static_cast<double>(s.rows)); });

@@ -34,6 +34,14 @@ void clear(T* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = T(0);
 }
 
+/// The largest of `least` and count values; no NaN unless it is the first.
+template <class T>
+T largest(const T* values, std::int64_t count, T least) {
+  T top = least;
+  for (std::int64_t i = 0; i < count; ++i) top = values[i] > top ? values[i] : top;
+  return top;
+}
+
 inline double exponential(double x) { return std::exp(x); }
 
 /// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody

@@ -10,7 +10,14 @@ struct MatrixView {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t stride = 0;  ///< elements from row to row, >= cols
+
+  MatrixView first(std::int64_t count) const { return {data, count, cols, stride}; }
 };
+
+template <class T>
+MatrixView<const T> constant(const MatrixView<T>& view) {
+  return {view.data, view.rows, view.cols, view.stride};
+}
 
 template <class T>
 MatrixView<T> dense(T* data, std::int64_t rows, std::int64_t cols) {

@@ -16,6 +16,8 @@ struct StepContext {
   std::int64_t tensor_rank = 0;
   std::int64_t tensor_ranks = 1;
   std::int64_t micro_steps = 1;
+  double gradient_clipping = 0.0;  ///< as in StepPlan, likewise the next
+  double first_loss_scale = 1.0;
 };
 
 /// Where one operand lies in this rank's arena.
@@ -81,11 +83,23 @@ void layer_norm_forward(const KernelCall& call);
 template <class T>
 void layer_norm_backward(const KernelCall& call);
 template <class T>
+void rms_norm_forward(const KernelCall& call);
+template <class T>
+void rms_norm_backward(const KernelCall& call);
+template <class T>
 void linear_forward(const KernelCall& call);
 template <class T>
 void linear_backward_input(const KernelCall& call);
 template <class T>
 void linear_backward_weight(const KernelCall& call);
+template <class T>
+void add_bias(const KernelCall& call);
+template <class T>
+void bias_backward(const KernelCall& call);
+template <class T>
+void rotary_forward(const KernelCall& call);
+template <class T>
+void rotary_backward(const KernelCall& call);
 template <class T>
 void attention_forward(const KernelCall& call);
 template <class T>
@@ -95,11 +109,31 @@ void gelu_forward(const KernelCall& call);
 template <class T>
 void gelu_backward(const KernelCall& call);
 template <class T>
+void swiglu_forward(const KernelCall& call);
+template <class T>
+void swiglu_backward(const KernelCall& call);
+template <class T>
+void dropout_forward(const KernelCall& call);
+template <class T>
+void dropout_backward(const KernelCall& call);
+template <class T>
 void cross_entropy(const KernelCall& call);
 template <class T>
+void vocab_max(const KernelCall& call);
+template <class T>
+void vocab_sum_exp(const KernelCall& call);
+template <class T>
+void vocab_cross_entropy(const KernelCall& call);
+template <class T>
+void gradient_norm(const KernelCall& call);
+template <class T>
+void update_loss_scale(const KernelCall& call);
+template <class T>
 void adamw(const KernelCall& call);
+template <class T>
+void sgd(const KernelCall& call);
 
-std::int64_t attention_forward_scratch(const Shape& shape);
-std::int64_t attention_backward_scratch(const Shape& shape);
+std::int64_t rotary_scratch(const Shape& shape);
+std::int64_t attention_scratch(const Shape& shape);
 
 }  // namespace krigtune

@@ -40,6 +40,30 @@ void linear_backward_weight(const KernelCall& call) {
   }
 }
 
+template <class T>
+void add_bias(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const T* bias = call.data<const T>(1);
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    put(call.data<T>(0) + row * s.inner, s.inner, true, [&](std::int64_t j) { return bias[j]; });
+  }
+}
+
+template <class T>
+void bias_backward(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const T* dy = call.data<const T>(0);
+  T* dbias = call.data<T>(1);
+  if (!call.adds(1)) clear(dbias, s.inner);
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    put(dbias, s.inner, true, [&](std::int64_t j) { return dy[row * s.inner + j]; });
+  }
+}
+
+template void add_bias<float>(const KernelCall&);
+template void add_bias<double>(const KernelCall&);
+template void bias_backward<float>(const KernelCall&);
+template void bias_backward<double>(const KernelCall&);
 template void linear_forward<float>(const KernelCall&);
 template void linear_forward<double>(const KernelCall&);
 template void linear_backward_input<float>(const KernelCall&);

@@ -1,0 +1,26 @@
+#pragma once
+#include "host/kernels/kernel.h"
+
+namespace krigtune {
+
+/// By what the loss is multiplied: of the control in operand i, 1 without it.
+template <class T>
+double loss_scale(const KernelCall& call, std::size_t i) {
+  return call.has(i) ? static_cast<double>(call.data<const T>(i)[kLossScaleElement]) : 1.0;
+}
+
+/// What the optimizer does with this step's gradients.
+struct UpdateControl {
+  double factor = 1.0;   ///< by which gradients are multiplied; 0: nothing is updated
+  double updates = 1.0;  ///< done so far, this one included
+};
+
+/// Lists of operands go in groups; a rest of one operand is the control.
+template <class T>
+UpdateControl update_control(const KernelCall& call, std::size_t group) {
+  if (call.operands.size() % group == 0) return {1.0, static_cast<double>(call.context.step + 1)};
+  const T* control = call.data<const T>(call.operands.size() - 1);
+  return {static_cast<double>(control[kFactorElement]), static_cast<double>(control[kUpdatesElement])};
+}
+
+}  // namespace krigtune
