@@ -19,7 +19,10 @@ class BenchTrainer {
   virtual ~BenchTrainer() = default;
   virtual StepResult step() = 0;
   virtual double now_s() const = 0;
-  virtual std::int64_t arena_peak_bytes() const = 0;
+  virtual const StepPlan& plan() const = 0;
+  virtual std::vector<OperationTime> operation_times(std::int64_t rank) const = 0;
+  virtual void silence(bool silent) = 0;
+  virtual std::int64_t arena_peak_bytes(Place place) const = 0;
   virtual std::string parameters_fnv1a64() const = 0;
 };
 

@@ -18,7 +18,12 @@ class HostTrainer final : public BenchTrainer {
 
   StepResult step() override { return trainer_.step(); }
   double now_s() const override { return trainer_.now_s(); }
-  std::int64_t arena_peak_bytes() const override { return trainer_.arena_peak_bytes(); }
+  const StepPlan& plan() const override { return trainer_.plan(); }
+  std::vector<OperationTime> operation_times(std::int64_t rank) const override {
+    return trainer_.operation_times(rank);
+  }
+  void silence(bool silent) override { trainer_.silence(silent); }
+  std::int64_t arena_peak_bytes(Place place) const override { return trainer_.arena_peak_bytes(place); }
   std::string parameters_fnv1a64() const override { return trainer_.parameters_fnv1a64(); }
 
  private:

@@ -13,6 +13,7 @@
 #include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
+#include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
 #include "krigtune/core/error.h"
@@ -26,35 +27,6 @@ std::int64_t process_peak_bytes() {
   getrusage(RUSAGE_SELF, &usage);
   constexpr std::int64_t kKibibyte = 1024;
   return usage.ru_maxrss * kKibibyte;
-}
-
-std::array<CollectiveUse, 3> collectives_of(const StepPlan& plan) {
-  std::array<CollectiveUse, 3> uses;
-  uses[0].name = "all_reduce";
-  uses[1].name = "reduce_scatter";
-  uses[2].name = "all_gather";
-  for (const Operation& operation : plan.operations) {
-    if (!is_collective(operation.kind)) continue;
-    const bool gathers = operation.kind == OpKind::kAllGather;
-    CollectiveUse& use = uses[gathers ? 2 : operation.kind == OpKind::kReduceScatter ? 1 : 0];
-    ++use.count;
-    use.wire_bytes += operation.wire_bytes;
-    for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
-      use.bytes += operation.operands[i].range.elems * size_bytes(DType::kFp32);
-    }
-  }
-  return uses;
-}
-
-PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOptions& options) {
-  PlannedJob planned;
-  planned.job = job;
-  planned.memory = explain(plan);
-  planned.limit =
-      options.memory_limit_gib ? from_gib(*options.memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
-  planned.samples = plan.samples();
-  planned.collectives = collectives_of(plan);
-  return planned;
 }
 
 /// What all processes read alike: measuring decides by it.
@@ -122,7 +94,7 @@ class BenchRun {
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-      result_.planned = plan_job(job, plan, options_);
+      result_.planned = plan_job(job, plan, options_.memory_limit_gib);
       if (result_.planned->missing_bytes() > 0) {
         result_.ending = out_of_memory(*result_.planned);
         return std::nullopt;
@@ -135,11 +107,10 @@ class BenchRun {
   }
 
   void train(StepPlan plan) {
-    PlannedJob& planned = *result_.planned;
     TrainingOptions training;
     training.seed = options_.seed;
     training.fault = fault_;
-    const std::unique_ptr<BenchTrainer> made = engine_.make(std::move(plan), planned, training, clock_, processes_.get());
+    const auto made = engine_.make(std::move(plan), *result_.planned, training, clock_, processes_.get());
     BenchTrainer& trainer = *made;
     std::int64_t steps = 0;
     const auto step = [&] {
@@ -148,16 +119,9 @@ class BenchRun {
       return result;
     };
     heartbeat_.beat("train", 0);
-    TrainedJob& trained = result_.trained.emplace();
     const TrainersClock clock(trainer, clock_);
-    trained.measurement = measure(step, clock, options_.measure);
-    trained.arena_peak_bytes = trainer.arena_peak_bytes();
-    trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-    const Measurement& m = trained.measurement;
-    planned.collectives[0].time_s = m.collectives.all_reduce_s;
-    planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
-    planned.collectives[2].time_s = m.collectives.all_gather_s;
-    result_.ending = ending_of(m);
+    result_.trained = krigtune::train(trainer, step, clock, options_, launch_.rank == 0);
+    result_.ending = ending_of(result_.trained->measurement);
   }
 
   const BenchEngine& engine_;

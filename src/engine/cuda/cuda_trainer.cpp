@@ -172,10 +172,11 @@ StepResult CudaTrainer::step() {
   StepResult result;
   for (const auto& rank : ranks_) {
     result.step_time_s = std::max(result.step_time_s, rank->executor->step_time_s());
-    result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
+    const StepBreakdown breakdown = break_down(plan_, rank->executor->operation_times());
+    result.exposed_comm_s = std::max(result.exposed_comm_s, breakdown.exposed_comm_s());
+    if (rank == ranks_.front()) result.breakdown = breakdown;
     result.loss += rank->executor->mean_loss() / static_cast<double>(plan_.world());
   }
-  result.collectives = ranks_.front()->executor->collective_times();
   agree(result);
   return result;
 }
@@ -206,21 +207,44 @@ void CudaTrainer::abort() noexcept {
   }
 }
 
-// What one rank holds of a tensor, wherever it lives.
-std::vector<float> CudaTrainer::fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const {
-  const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
-  if (processes_ == nullptr) {
-    return ranks_[static_cast<std::size_t>(holder)]->memory.download(plan_, home.range, data_rank);
+const CudaTrainer::Rank* CudaTrainer::find(std::int64_t world_rank) const {
+  for (const auto& rank : ranks_) {
+    if (rank->world_rank == world_rank) return rank.get();
   }
-  const bool mine = processes_->rank() == holder;
-  std::vector<float> values(static_cast<std::size_t>(home.range.elems));
-  if (mine) values = ranks_.front()->memory.download(plan_, home.range, data_rank);
+  return nullptr;
+}
+
+// From its holder to all processes.
+void CudaTrainer::share(std::int64_t holder, std::span<std::byte> bytes) const {
+  if (processes_ == nullptr) return;
   const auto size = static_cast<std::size_t>(processes_->size());
   std::vector<std::span<const std::byte>> out(size);
   std::vector<std::span<std::byte>> in(size);
-  if (mine) out.assign(size, std::as_bytes(std::span(values)));
-  if (!mine) in[static_cast<std::size_t>(holder)] = std::as_writable_bytes(std::span(values));
+  if (find(holder) != nullptr) {
+    out.assign(size, bytes);
+  } else {
+    in[static_cast<std::size_t>(holder)] = bytes;
+  }
   processes_->control().exchange(out, in);
+}
+
+std::vector<OperationTime> CudaTrainer::operation_times(std::int64_t world_rank) const {
+  std::vector<OperationTime> times(plan_.operations.size());
+  if (const Rank* local = find(world_rank)) times = local->executor->operation_times();
+  share(world_rank, std::as_writable_bytes(std::span(times)));
+  return times;
+}
+
+void CudaTrainer::silence(bool silent) {
+  for (const auto& rank : ranks_) rank->executor->silence(silent);
+}
+
+// What one rank holds of a tensor, wherever it lives.
+std::vector<float> CudaTrainer::fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const {
+  const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
+  std::vector<float> values(static_cast<std::size_t>(home.range.elems));
+  if (const Rank* local = find(holder)) values = local->memory.download(plan_, home.range, data_rank);
+  share(holder, std::as_writable_bytes(std::span(values)));
   return values;
 }
 
@@ -245,9 +269,9 @@ std::string CudaTrainer::parameters_fnv1a64() const {
   return hash.hex();
 }
 
-std::int64_t CudaTrainer::arena_peak_bytes() const {
+std::int64_t CudaTrainer::arena_peak_bytes(Place place) const {
   std::int64_t peak = 0;
-  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.highest_changed_bytes());
+  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.highest_changed_bytes(place));
   if (processes_ == nullptr) return peak;
   const std::vector<std::int64_t> all = all_say(processes_->control(), peak);
   return *std::max_element(all.begin(), all.end());

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,12 @@ class CudaTrainer {
 
   // As Trainer's.
   double now_s() const { return now_s_; }
+  const StepPlan& plan() const { return plan_; }
+  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
+  void silence(bool silent);
   std::vector<float> parameters(std::int64_t tensor_rank = 0) const;
   std::string parameters_fnv1a64() const;
-  std::int64_t arena_peak_bytes() const;
+  std::int64_t arena_peak_bytes(Place place = Place::kDevice) const;
 
  private:
   struct Rank;
@@ -50,6 +54,8 @@ class CudaTrainer {
   void initialise(const Rank& rank) const;
   void take_step(Rank& rank);
   void agree(StepResult& result);
+  const Rank* find(std::int64_t world_rank) const;
+  void share(std::int64_t holder, std::span<std::byte> bytes) const;
   std::vector<float> fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const;
   void poll() const;
   void abort() noexcept;

@@ -8,6 +8,7 @@
 
 #include "cuda/blas_gemm.h"
 #include "cuda/check.h"
+#include "host/call_kernel.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -19,9 +20,7 @@ bool is_communication(Stream stream) { return stream == Stream::kGather || strea
 /// What the driver's thread computes between two operations of the host's stream. It may call nothing of CUDA, and
 /// nothing may leave it.
 struct DeviceExecutor::HostWork {
-  Kernel<float> kernel = nullptr;
-  const Operation& operation;
-  const std::vector<OperandView>& operands;
+  BoundOperation bound;
   const StepContext& context;
   std::vector<float> scratch;
   std::exception_ptr failure;
@@ -29,7 +28,7 @@ struct DeviceExecutor::HostWork {
   static void run(void* self) {
     auto& work = *static_cast<HostWork*>(self);
     try {
-      work.kernel({work.operation, work.operands, work.context, work.scratch.data()});
+      call_kernel(work.bound, work.context, work.scratch.data());
     } catch (...) {
       work.failure = std::current_exception();
     }
@@ -39,12 +38,12 @@ struct DeviceExecutor::HostWork {
 struct DeviceExecutor::Bound {
   const Operation* operation = nullptr;
   DeviceKernel kernel = nullptr;  ///< null: a collective
-  std::unique_ptr<std::vector<OperandView>> operands;
-  std::unique_ptr<HostWork> host;   ///< of the host's stream
-  std::vector<cudaEvent_t> waits;   ///< ends of operations of other streams
-  Event end;                        ///< null: nobody waits for it
-  std::unique_ptr<Span> stall;      ///< of the compute stream, while it waits
-  std::unique_ptr<Span> collective;
+  std::vector<OperandView> operands;
+  std::unique_ptr<HostWork> host;  ///< of the host's stream
+  std::vector<cudaEvent_t> waits;  ///< ends of operations of other streams
+  Event end;                       ///< null: nobody waits for it
+  Event queued;                    ///< null: it waits for nobody
+  Span span;
 };
 
 DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks,
@@ -73,23 +72,21 @@ void DeviceExecutor::bind(const StepPlan& plan, const DeviceMemory& memory, cons
     make(operation.stream);
     Bound bound;
     bound.operation = &operation;
-    bound.operands = std::make_unique<std::vector<OperandView>>();
     const std::int64_t rank = ranks[static_cast<std::size_t>(operation.group)];
     for (const Operand& operand : operation.operands) {
       const Buffer& buffer = plan.buffers[static_cast<std::size_t>(operand.range.buffer)];
       if (operation.stream == Stream::kHost && buffer.place != Place::kHost) {
         throw std::logic_error("the host computes with buffer '" + buffer.name + "' on the device");
       }
-      bound.operands->push_back(
+      bound.operands.push_back(
           {memory.at(plan, operand.range, rank), operand.range.elems, operand.access, buffer.type});
     }
     bound.kernel = device_kernel_for(operation.kind);
-    if (is_collective(operation.kind)) {
-      bound.collective = std::make_unique<Span>();
-    } else if (operation.stream == Stream::kHost) {
-      const auto scratch = static_cast<std::size_t>(scratch_elems(operation.kind, operation.shape));
-      bound.host = std::make_unique<HostWork>(HostWork{
-          kernel_for<float>(operation.kind), operation, *bound.operands, context_, std::vector<float>(scratch), {}});
+    if (operation.stream == Stream::kHost && !is_collective(operation.kind)) {
+      BoundOperation on_host{.operation = &operation, .operands = bound.operands};
+      on_host.kernel = kernel_for<float>(operation.kind);
+      const auto scratch = static_cast<std::size_t>(call_scratch_elems(on_host));
+      bound.host = std::make_unique<HostWork>(HostWork{std::move(on_host), context_, std::vector<float>(scratch), {}});
     }
     operations_.push_back(std::move(bound));
   }
@@ -104,8 +101,7 @@ void DeviceExecutor::bind_order(const StepPlan& plan) {
       if (!awaited.end) awaited.end = make_order_event();
       bound.waits.push_back(awaited.end.get());
     }
-    const bool compute = bound.operation->stream == Stream::kCompute;
-    if (compute && !bound.waits.empty()) bound.stall = std::make_unique<Span>();
+    if (!bound.waits.empty()) bound.queued = make_timed_event();
   }
 }
 
@@ -118,7 +114,7 @@ void DeviceExecutor::prepare_products() {
 DeviceCall DeviceExecutor::call_of(const Bound& bound) const {
   const Stream stream = bound.operation->stream;
   auto* scratch = reinterpret_cast<float*>(scratch_[index_of(stream)].get());
-  return {*bound.operation, *bound.operands, context_, scratch, queue_of(stream), gemm_.get()};
+  return {*bound.operation, bound.operands, context_, scratch, queue_of(stream), gemm_.get()};
 }
 
 void DeviceExecutor::start(const StepContext& context) {
@@ -154,18 +150,12 @@ void DeviceExecutor::end_step() {
 
 void DeviceExecutor::enqueue(Bound& bound) {
   const Queue queue = queue_of(bound.operation->stream);
-  wait_for_others(bound);
-  if (bound.collective) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.collective->begin.get(), queue));
-  execute(bound);
-  if (bound.collective) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.collective->end.get(), queue));
-  if (bound.end) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.end.get(), queue));
-}
-
-void DeviceExecutor::wait_for_others(const Bound& bound) {
-  const Queue queue = queue_of(bound.operation->stream);
-  if (bound.stall) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.stall->begin.get(), queue));
+  if (bound.queued) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.queued.get(), queue));
   for (const cudaEvent_t event : bound.waits) KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(queue, event, 0));
-  if (bound.stall) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.stall->end.get(), queue));
+  KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.span.begin.get(), queue));
+  execute(bound);
+  KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.span.end.get(), queue));
+  if (bound.end) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.end.get(), queue));
 }
 
 void DeviceExecutor::execute(Bound& bound) {
@@ -175,11 +165,11 @@ void DeviceExecutor::execute(Bound& bound) {
     KRIGTUNE_CHECK_CUDA(cudaLaunchHostFunc(queue, &HostWork::run, bound.host.get()));
   } else if (bound.kernel != nullptr) {
     bound.kernel(call_of(bound));
-  } else {
+  } else if (!silent_) {
     DeviceCommunicator* communicator =
         communicators_[index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
     if (communicator == nullptr) throw std::logic_error("a stream with collectives needs a communicator");
-    communicator->start(operation.kind, *bound.operands, queue);
+    communicator->start(operation.kind, bound.operands, queue);
   }
 }
 
@@ -207,24 +197,12 @@ double DeviceExecutor::mean_loss() const {
   return sum / static_cast<double>(plan_.micro_steps);
 }
 
-double DeviceExecutor::exposed_comm_s() const {
-  double exposed_s = 0.0;
+std::vector<OperationTime> DeviceExecutor::operation_times() const {
+  std::vector<OperationTime> times;
   for (const Bound& bound : operations_) {
-    if (bound.stall) exposed_s += bound.stall->elapsed_s();
-    if (bound.collective && bound.operation->stream == Stream::kCompute) exposed_s += bound.collective->elapsed_s();
-  }
-  return exposed_s;
-}
-
-CollectiveTimes DeviceExecutor::collective_times() const {
-  CollectiveTimes times;
-  for (const Bound& bound : operations_) {
-    if (!bound.collective) continue;
-    const OpKind kind = bound.operation->kind;
-    double& of_kind = kind == OpKind::kAllGather       ? times.all_gather_s
-                      : kind == OpKind::kReduceScatter ? times.reduce_scatter_s
-                                                       : times.all_reduce_s;
-    of_kind += bound.collective->elapsed_s();
+    const double start_s = elapsed_s(step_.begin, bound.span.begin);
+    const double queued_s = bound.queued ? elapsed_s(step_.begin, bound.queued) : start_s;
+    times.push_back({queued_s, start_s, start_s, elapsed_s(step_.begin, bound.span.end)});
   }
   return times;
 }

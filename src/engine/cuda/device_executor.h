@@ -31,12 +31,14 @@ class DeviceExecutor {
   /// Whether what was queued is done. Throws what went wrong on the device, in a communicator or in a host kernel.
   bool done();
 
+  /// From now on collectives communicate nothing (or do so again).
+  void silence(bool silent) { silent_ = silent; }
+
   // Of the last step, once it is done.
   double step_time_s() const { return step_.elapsed_s(); }
   double mean_loss() const;
-  /// How long the compute stream was stalled by waits for other streams and by its own collectives.
-  double exposed_comm_s() const;
-  CollectiveTimes collective_times() const;
+  /// By OpId, in seconds from the step's begin.
+  std::vector<OperationTime> operation_times() const;
 
  private:
   struct Bound;
@@ -50,7 +52,6 @@ class DeviceExecutor {
   void begin_step();
   void end_step();
   void enqueue(Bound& bound);
-  void wait_for_others(const Bound& bound);
   void execute(Bound& bound);
 
   const StepPlan& plan_;
@@ -60,6 +61,7 @@ class DeviceExecutor {
   std::unique_ptr<Gemm> gemm_;
   std::vector<Bound> operations_;
   StepContext context_;
+  bool silent_ = false;
   Span step_;
   std::array<Event, kStreamCount> joins_;
   Event finished_ = make_order_event();

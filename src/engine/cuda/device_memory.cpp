@@ -1,6 +1,7 @@
 #include "cuda/device_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cuda/check.h"
 #include "host/number_types.h"
@@ -15,9 +16,12 @@ constexpr int kPattern = 0xFB;  // as host/arena.cpp: no real data end so
 
 DeviceMemory::DeviceMemory(const StepPlan& plan, bool observe)
     : device_bytes_(plan.arena_bytes + kGuardBytes),
+      host_bytes_(plan.host_arena_bytes > 0 ? plan.host_arena_bytes + kGuardBytes : 0),
       device_(allocate_device(device_bytes_)),
-      host_(allocate_pinned(plan.host_arena_bytes)) {
-  if (observe) KRIGTUNE_CHECK_CUDA(cudaMemset(device_.get(), kPattern, static_cast<std::size_t>(device_bytes_)));
+      host_(allocate_pinned(host_bytes_)) {
+  if (!observe) return;
+  KRIGTUNE_CHECK_CUDA(cudaMemset(device_.get(), kPattern, static_cast<std::size_t>(device_bytes_)));
+  std::memset(host_.get(), kPattern, static_cast<std::size_t>(host_bytes_));
 }
 
 std::byte* DeviceMemory::at(const Buffer& buffer) const {
@@ -61,13 +65,14 @@ void DeviceMemory::clear(const Buffer& buffer) const {
   KRIGTUNE_CHECK_CUDA(cudaMemset(at(buffer), 0, static_cast<std::size_t>(buffer.bytes())));
 }
 
-std::int64_t DeviceMemory::highest_changed_bytes() const {
+std::int64_t DeviceMemory::highest_changed_bytes(Place place) const {
+  const std::byte* memory = place == Place::kDevice ? device_.get() : host_.get();
   constexpr std::int64_t kChunkBytes = std::int64_t{16} << 20U;
   std::vector<std::byte> chunk(static_cast<std::size_t>(kChunkBytes));
-  for (std::int64_t end = device_bytes_; end > 0;) {
+  for (std::int64_t end = place == Place::kDevice ? device_bytes_ : host_bytes_; end > 0;) {
     const std::int64_t begin = std::max<std::int64_t>(0, end - kChunkBytes);
-    KRIGTUNE_CHECK_CUDA(cudaMemcpy(chunk.data(), device_.get() + begin, static_cast<std::size_t>(end - begin),
-                                   cudaMemcpyDeviceToHost));
+    KRIGTUNE_CHECK_CUDA(cudaMemcpy(chunk.data(), memory + begin, static_cast<std::size_t>(end - begin),
+                                   cudaMemcpyDefault));
     for (std::int64_t i = end - begin; i > 0; --i) {
       if (chunk[static_cast<std::size_t>(i - 1)] != std::byte{kPattern}) return begin + i;
     }

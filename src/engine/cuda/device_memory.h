@@ -21,12 +21,13 @@ class DeviceMemory {
   std::vector<float> download(const StepPlan& plan, const Range& range, std::int64_t rank) const;
   void clear(const Buffer& buffer) const;
 
-  /// One more than the offset of the device's highest byte that differs from the pattern, a guard behind the arena
+  /// One more than the offset of the place's highest byte that differs from the pattern, a guard behind the arena
   /// included.
-  std::int64_t highest_changed_bytes() const;
+  std::int64_t highest_changed_bytes(Place place) const;
 
  private:
-  std::int64_t device_bytes_;  ///< with the guard
+  std::int64_t device_bytes_;  ///< with the guard, likewise the next
+  std::int64_t host_bytes_;
   DeviceBytes device_;
   PinnedBytes host_;
 };

@@ -40,10 +40,10 @@ PinnedBytes allocate_pinned(std::int64_t bytes) {
   return PinnedBytes(static_cast<std::byte*>(memory));
 }
 
-double Span::elapsed_s() const {
+double elapsed_s(const Event& from, const Event& to) {
   constexpr double kMillisecond = 1e-3;
   float elapsed_ms = 0.0F;
-  KRIGTUNE_CHECK_CUDA(cudaEventElapsedTime(&elapsed_ms, begin.get(), end.get()));
+  KRIGTUNE_CHECK_CUDA(cudaEventElapsedTime(&elapsed_ms, from.get(), to.get()));
   return static_cast<double>(elapsed_ms) * kMillisecond;
 }
 

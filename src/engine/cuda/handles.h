@@ -35,13 +35,15 @@ StreamHandle make_stream(bool urgent);
 DeviceBytes allocate_device(std::int64_t bytes);
 PinnedBytes allocate_pinned(std::int64_t bytes);
 
+/// Between two timed events that have passed.
+double elapsed_s(const Event& from, const Event& to);
+
 /// Two moments of a stream.
 struct Span {
   Event begin = make_timed_event();
   Event end = make_timed_event();
 
-  /// Once both have passed.
-  double elapsed_s() const;
+  double elapsed_s() const { return cuda::elapsed_s(begin, end); }
 };
 
 }  // namespace krigtune::cuda
