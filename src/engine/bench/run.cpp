@@ -148,8 +148,8 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
 }
 
-[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes, const Beat& last,
-                              std::ostream& out, std::ostream& err) {
+[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
+                              const Beat& last, std::ostream& out, std::ostream& err) {
   BenchResult result = result_of(engine);
   result.seed = options.seed;
   result.ending = {
@@ -166,8 +166,9 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch
   BenchResult result = result_of(engine);
   result.seed = options.seed;
   BenchRun run(engine, options, launch, clock, result);
-  run.run(
-      [&](Processes* processes, const Beat& last) { end_hanging(engine, options, launch.rank, processes, last, out, err); });
+  run.run([&](Processes* processes, const Beat& last) {
+    end_hanging(engine, options, launch.rank, processes, last, out, err);
+  });
   if (launch.rank == 0) report(result, options.json, out, err);
   run.end_all();
   return result.ending.exit_code;

@@ -1,5 +1,5 @@
-// cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so that the
-// library's first matrix is our b, and its rows are our columns.
+// cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so that
+// the library's first matrix is our b, and its rows are our columns.
 #include "cuda/blas_gemm.h"
 
 #include <cublasLt.h>

@@ -18,8 +18,8 @@ namespace krigtune::cuda {
 /// GPUs that can be used. Throws DeviceError (kNoDevice) with the runtime's reason if there are none.
 int usable_gpus();
 
-/// Trains the plan's model on GPUs: as one process, rank r on GPU r of this machine, each queued by a thread of its own;
-/// as one process a rank, each on the GPU of its local rank. Then every function is called by all processes alike.
+/// Trains the plan's model on GPUs: as one process, rank r on GPU r of this machine, each queued by a thread of its
+/// own; as one process a rank, each on the GPU of its local rank. Then every function is called by all processes alike.
 class CudaTrainer {
  public:
   /// Allocates everything and initialises the parameters. `processes`: null when alone. It and the clock must outlive

@@ -1,6 +1,6 @@
-// One thread queues all streams in the order of the plan. An event is recorded behind every operation that another stream
-// waits for; recording it anew in each step is safe because the waits for it were queued before. A step begins on all
-// streams after the compute stream's begin, and ends when the compute stream has waited for all others.
+// One thread queues all streams in the order of the plan. An event is recorded behind every operation that another
+// stream waits for; recording it anew in each step is safe because the waits for it were queued before. A step begins
+// on all streams after the compute stream's begin, and ends when the compute stream has waited for all others.
 #include "cuda/device_executor.h"
 
 #include <cmath>
@@ -83,8 +83,10 @@ void DeviceExecutor::bind(const StepPlan& plan, const DeviceMemory& memory, cons
     }
     bound.kernel = device_kernel_for(operation.kind);
     if (operation.stream == Stream::kHost && !is_collective(operation.kind)) {
-      BoundOperation on_host{.operation = &operation, .operands = bound.operands};
+      BoundOperation on_host;
+      on_host.operation = &operation;
       on_host.kernel = kernel_for<float>(operation.kind);
+      on_host.operands = bound.operands;
       const auto scratch = static_cast<std::size_t>(call_scratch_elems(on_host));
       bound.host = std::make_unique<HostWork>(HostWork{std::move(on_host), context_, std::vector<float>(scratch), {}});
     }

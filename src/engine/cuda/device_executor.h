@@ -15,8 +15,8 @@ namespace krigtune::cuda {
 /// The communicator of each stream and group, null where there is none.
 using DeviceCommunicators = std::array<std::array<DeviceCommunicator*, kGroupCount>, kStreamCount>;
 
-/// Executes a plan as one rank on the current device. The plan's logical streams are CUDA streams, its waits events; the
-/// host only queues, in the plan's order, and reads nothing in between. All is allocated by the constructor.
+/// Executes a plan as one rank on the current device. The plan's logical streams are CUDA streams, its waits events;
+/// the host only queues, in the plan's order, and reads nothing in between. All is allocated by the constructor.
 class DeviceExecutor {
  public:
   /// The plan must pass check_plan. It and the rest must outlive this.

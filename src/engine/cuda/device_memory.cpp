@@ -71,8 +71,8 @@ std::int64_t DeviceMemory::highest_changed_bytes(Place place) const {
   std::vector<std::byte> chunk(static_cast<std::size_t>(kChunkBytes));
   for (std::int64_t end = place == Place::kDevice ? device_bytes_ : host_bytes_; end > 0;) {
     const std::int64_t begin = std::max<std::int64_t>(0, end - kChunkBytes);
-    KRIGTUNE_CHECK_CUDA(cudaMemcpy(chunk.data(), memory + begin, static_cast<std::size_t>(end - begin),
-                                   cudaMemcpyDefault));
+    KRIGTUNE_CHECK_CUDA(
+        cudaMemcpy(chunk.data(), memory + begin, static_cast<std::size_t>(end - begin), cudaMemcpyDefault));
     for (std::int64_t i = end - begin; i > 0; --i) {
       if (chunk[static_cast<std::size_t>(i - 1)] != std::byte{kPattern}) return begin + i;
     }

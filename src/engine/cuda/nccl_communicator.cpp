@@ -89,8 +89,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     const auto elems = static_cast<std::size_t>(whole.elems);
     const ncclDataType_t type = nccl_type(whole.type);
     if (kind != OpKind::kReduceScatter) {
-      KRIGTUNE_CHECK_NCCL(
-          ncclAllReduce(whole.data, whole.data, elems, type, operation, communicator_.load(), queue));
+      KRIGTUNE_CHECK_NCCL(ncclAllReduce(whole.data, whole.data, elems, type, operation, communicator_.load(), queue));
       return;
     }
     const std::size_t shard = elems / static_cast<std::size_t>(ranks_);

@@ -3,8 +3,8 @@
 //   dA_ij = dO_i . V_j;  dS = P (dA m - D) / sqrt(d);  dQ = dS K;  dK = dS^T Q;  dV = (P m)^T dO
 //
 // Flash attention (Dao et al. 2022, algorithm 4) computes P = exp(S - L) again, eager attention reads the P that it has
-// kept. One block a query gives dQ, one block a key dK and dV, adding up the queries of all heads that share the key, in
-// order: no atomics, the same bits always.
+// kept. One block a query gives dQ, one block a key dK and dV, adding up the queries of all heads that share the key,
+// in order: no atomics, the same bits always.
 #include "cuda/kernels/attention_views.h"
 
 namespace krigtune::cuda {
@@ -22,7 +22,9 @@ struct AttentionGradient {
   QkvRows dqkv;
   KeptProbabilities kept;
 
-  KRIGTUNE_DEVICE std::int64_t row_of(const AttentionRow& at) const { return (at.b * z.heads + at.head) * z.seq + at.i; }
+  KRIGTUNE_DEVICE std::int64_t row_of(const AttentionRow& at) const {
+    return (at.b * z.heads + at.head) * z.seq + at.i;
+  }
 
   KRIGTUNE_DEVICE float probability(const AttentionRow& at, std::int64_t j) const {
     if (kept.there()) return kept.probability(row_of(at), j);
@@ -107,13 +109,8 @@ struct KeyGradient : AttentionGradient {
 
 void attention_backward(const DeviceCall& call) {
   const AttentionSizes z(call.shape());
-  const AttentionGradient gradient{z,
-                                   {call, 0},
-                                   {{call, 1}, z},
-                                   {call, 2},
-                                   call.data<const float>(3),
-                                   {{call, 4}, z},
-                                   {call, 5, z}};
+  const AttentionGradient gradient{
+      z, {call, 0}, {{call, 1}, z}, {call, 2}, call.data<const float>(3), {{call, 4}, z}, {call, 5, z}};
   launch_rows(call.queue, z.batch * z.heads * z.seq, QueryGradient{gradient});
   launch_rows(call.queue, z.batch * z.kv_heads * z.seq, KeyGradient{gradient});
 }

@@ -1,4 +1,5 @@
-// Softmax cross-entropy of rows of logits, in place; whole, and in three parts for a vocabulary split over tensor ranks:
+// Softmax cross-entropy of rows of logits, in place; whole, and in three parts for a vocabulary split over tensor
+// ranks:
 //
 //   loss = mean over rows of (logsumexp(l) - l_target);   l_j <- scale (softmax(l)_j - [j = target])
 //
@@ -49,9 +50,8 @@ KRIGTUNE_DEVICE inline float row_loss(const Block& block, const Elements& logits
   const float factor = scale / sum;
   // Every thread must have read the target's logit before one overwrites it: for_each ends with a barrier.
   block.for_each(0, [](std::int64_t) {});
-  block.for_each(count, [=](std::int64_t j) {
-    logits.set(j, expf(logits(j) - top) * factor - (j == target ? scale : 0.0F));
-  });
+  block.for_each(count,
+                 [=](std::int64_t j) { logits.set(j, expf(logits(j) - top) * factor - (j == target ? scale : 0.0F)); });
   return loss;
 }
 
@@ -66,28 +66,31 @@ void cross_entropy(const DeviceCall& call) {
   const Scale scale(call, 3);
   float* partial = call.scratch;
   const std::int64_t parts = rows < kScratchFloats ? rows : kScratchFloats;
-  launch_rows(call.queue, parts, KRIGTUNE_BODY(const Block& block, std::int64_t part) {
-    float sum = 0.0F;
-    for (std::int64_t row = part; row < rows; row += parts) {
-      sum += row_loss(block, logits.from(row * count), count, targets[row], scale());
-    }
-    partial[part] = sum;
-  });
-  launch_rows(call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
-    const float sum = block.sum(parts, [=](std::int64_t part) { return partial[part]; });
-    block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
-  });
+  launch_rows(
+      call.queue, parts, KRIGTUNE_BODY(const Block& block, std::int64_t part) {
+        float sum = 0.0F;
+        for (std::int64_t row = part; row < rows; row += parts) {
+          sum += row_loss(block, logits.from(row * count), count, targets[row], scale());
+        }
+        partial[part] = sum;
+      });
+  launch_rows(
+      call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
+        const float sum = block.sum(parts, [=](std::int64_t part) { return partial[part]; });
+        block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
+      });
 }
 
 void vocab_max(const DeviceCall& call) {
   const Columns columns(call);
   const Elements logits(call, 0);
   const Elements top(call, 1);
-  launch_rows(call.queue, call.shape().rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
-    const Elements mine = logits.from(row * columns.held);
-    const float largest = block.largest(columns.real, [=](std::int64_t j) { return mine(j); });
-    block.for_each(1, [=](std::int64_t) { top.set(row, largest); });
-  });
+  launch_rows(
+      call.queue, call.shape().rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
+        const Elements mine = logits.from(row * columns.held);
+        const float largest = block.largest(columns.real, [=](std::int64_t j) { return mine(j); });
+        block.for_each(1, [=](std::int64_t) { top.set(row, largest); });
+      });
 }
 
 void vocab_sum_exp(const DeviceCall& call) {
@@ -97,16 +100,17 @@ void vocab_sum_exp(const DeviceCall& call) {
   const Elements tops(call, 2);
   const Elements sums(call, 3);
   const Elements at_target(call, 4);
-  launch_rows(call.queue, call.shape().rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
-    const Elements mine = logits.from(row * columns.held);
-    const float top = tops(row);
-    const std::int64_t target = targets[row] - columns.first;
-    block.for_each(1, [=](std::int64_t) { at_target.set(row, columns.has(target) ? mine(target) - top : 0.0F); });
-    block.for_each(columns.held,
-                   [=](std::int64_t j) { mine.set(j, j < columns.real ? expf(mine(j) - top) : 0.0F); });
-    const float sum = block.sum(columns.real, [=](std::int64_t j) { return mine(j); });
-    block.for_each(1, [=](std::int64_t) { sums.set(row, sum); });
-  });
+  launch_rows(
+      call.queue, call.shape().rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
+        const Elements mine = logits.from(row * columns.held);
+        const float top = tops(row);
+        const std::int64_t target = targets[row] - columns.first;
+        block.for_each(1, [=](std::int64_t) { at_target.set(row, columns.has(target) ? mine(target) - top : 0.0F); });
+        block.for_each(columns.held,
+                       [=](std::int64_t j) { mine.set(j, j < columns.real ? expf(mine(j) - top) : 0.0F); });
+        const float sum = block.sum(columns.real, [=](std::int64_t j) { return mine(j); });
+        block.for_each(1, [=](std::int64_t) { sums.set(row, sum); });
+      });
 }
 
 void vocab_cross_entropy(const DeviceCall& call) {
@@ -119,20 +123,22 @@ void vocab_cross_entropy(const DeviceCall& call) {
   const Elements at_target(call, 3);
   const Elements loss(call, 4);
   const Scale scale(call, 5);
-  launch_rows(call.queue, rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
-    const Elements mine = logits.from(row * columns.held);
-    const float factor = scale() / sums(row);
-    const std::int64_t target = targets[row] - columns.first;
-    block.for_each(columns.real,
-                   [=](std::int64_t j) { mine.set(j, mine(j) * factor - (j == target ? scale() : 0.0F)); });
-  });
-  launch_rows(call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
-    const float sum = block.sum(rows, [=](std::int64_t row) {
-      const bool known = targets[row] >= 0 && targets[row] < vocabulary;
-      return known ? logf(sums(row)) - at_target(row) : NAN;
-    });
-    block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
-  });
+  launch_rows(
+      call.queue, rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
+        const Elements mine = logits.from(row * columns.held);
+        const float factor = scale() / sums(row);
+        const std::int64_t target = targets[row] - columns.first;
+        block.for_each(columns.real,
+                       [=](std::int64_t j) { mine.set(j, mine(j) * factor - (j == target ? scale() : 0.0F)); });
+      });
+  launch_rows(
+      call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
+        const float sum = block.sum(rows, [=](std::int64_t row) {
+          const bool known = targets[row] >= 0 && targets[row] < vocabulary;
+          return known ? logf(sums(row)) - at_target(row) : NAN;
+        });
+        block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
+      });
 }
 
 }  // namespace krigtune::cuda

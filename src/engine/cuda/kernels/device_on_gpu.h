@@ -1,6 +1,6 @@
 #pragma once
-// Bodies as CUDA kernels. Sums: each thread adds its elements in order, then warps by butterfly, then the warps in order:
-// the same bits whenever the count is the same.
+// Bodies as CUDA kernels. Sums: each thread adds its elements in order, then warps by butterfly, then the warps in
+// order: the same bits whenever the count is the same.
 #include <cuda_runtime.h>
 
 #include "cuda/check.h"

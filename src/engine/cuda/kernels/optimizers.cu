@@ -4,7 +4,8 @@
 //          p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p)
 //   sgd:   m = b1 m + g;  p = p - lr (m + weight_decay p)
 //
-// With a control, t counts the updates that were done, g is multiplied by its factor, and a factor of 0 updates nothing.
+// With a control, t counts the updates that were done, g is multiplied by its factor, and a factor of 0 updates
+// nothing.
 #include "cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
@@ -42,23 +43,24 @@ void adamw(const DeviceCall& call) {
     const std::int64_t count = call.operands[i].elems;
     constexpr std::int64_t kRun = 16;  // elements of one thread, so that the powers are computed once for them
     const std::int64_t threads = (count + kRun - 1) / kRun;
-    launch_elements(call.queue, threads, KRIGTUNE_BODY(std::int64_t thread) {
-      const float factor = control.factor();
-      if (factor == 0.0F) return;
-      const auto beta1 = static_cast<float>(o.beta1);
-      const auto beta2 = static_cast<float>(o.beta2);
-      const float correct1 = correction(o.beta1, control.updates());
-      const float correct2 = correction(o.beta2, control.updates());
-      for (std::int64_t e = thread; e < count; e += threads) {
-        const float g = factor * gradient(e);
-        const float first = beta1 * m(e) + (1.0F - beta1) * g;
-        const float second = beta2 * v(e) + (1.0F - beta2) * g * g;
-        const float direction = first * correct1 / (sqrtf(second * correct2) + static_cast<float>(o.epsilon));
-        m.set(e, first);
-        v.set(e, second);
-        p.add(e, -static_cast<float>(o.learning_rate) * (direction + static_cast<float>(o.weight_decay) * p(e)));
-      }
-    });
+    launch_elements(
+        call.queue, threads, KRIGTUNE_BODY(std::int64_t thread) {
+          const float factor = control.factor();
+          if (factor == 0.0F) return;
+          const auto beta1 = static_cast<float>(o.beta1);
+          const auto beta2 = static_cast<float>(o.beta2);
+          const float correct1 = correction(o.beta1, control.updates());
+          const float correct2 = correction(o.beta2, control.updates());
+          for (std::int64_t e = thread; e < count; e += threads) {
+            const float g = factor * gradient(e);
+            const float first = beta1 * m(e) + (1.0F - beta1) * g;
+            const float second = beta2 * v(e) + (1.0F - beta2) * g * g;
+            const float direction = first * correct1 / (sqrtf(second * correct2) + static_cast<float>(o.epsilon));
+            m.set(e, first);
+            v.set(e, second);
+            p.add(e, -static_cast<float>(o.learning_rate) * (direction + static_cast<float>(o.weight_decay) * p(e)));
+          }
+        });
   }
 }
 
@@ -69,13 +71,14 @@ void sgd(const DeviceCall& call) {
     const Elements p(call, i);
     const Elements gradient(call, i + 1);
     const Elements m(call, i + 2);
-    launch_elements(call.queue, call.operands[i].elems, KRIGTUNE_BODY(std::int64_t e) {
-      const float factor = control.factor();
-      if (factor == 0.0F) return;
-      const float momentum = static_cast<float>(o.beta1) * m(e) + factor * gradient(e);
-      m.set(e, momentum);
-      p.add(e, -static_cast<float>(o.learning_rate) * (momentum + static_cast<float>(o.weight_decay) * p(e)));
-    });
+    launch_elements(
+        call.queue, call.operands[i].elems, KRIGTUNE_BODY(std::int64_t e) {
+          const float factor = control.factor();
+          if (factor == 0.0F) return;
+          const float momentum = static_cast<float>(o.beta1) * m(e) + factor * gradient(e);
+          m.set(e, momentum);
+          p.add(e, -static_cast<float>(o.learning_rate) * (momentum + static_cast<float>(o.weight_decay) * p(e)));
+        });
   }
 }
 

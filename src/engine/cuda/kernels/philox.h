@@ -16,10 +16,9 @@ KRIGTUNE_DEVICE inline Words philox(Words counter, std::uint32_t key0, std::uint
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = kMultiplier0 * counter.at[0];
     const std::uint64_t product1 = kMultiplier1 * counter.at[2];
-    counter = {{static_cast<std::uint32_t>(product1 >> 32U) ^ counter.at[1] ^ key0,
-                static_cast<std::uint32_t>(product1),
-                static_cast<std::uint32_t>(product0 >> 32U) ^ counter.at[3] ^ key1,
-                static_cast<std::uint32_t>(product0)}};
+    counter = {
+        {static_cast<std::uint32_t>(product1 >> 32U) ^ counter.at[1] ^ key0, static_cast<std::uint32_t>(product1),
+         static_cast<std::uint32_t>(product0 >> 32U) ^ counter.at[3] ^ key1, static_cast<std::uint32_t>(product0)}};
     key0 += 0x9E3779B9U;
     key1 += 0xBB67AE85U;
   }
