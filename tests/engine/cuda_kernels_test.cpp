@@ -76,11 +76,22 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b) 
   return difference == 0.0 ? 0.0 : std::sqrt(difference / norm);
 }
 
+// What is behind the diagonal was drawn for nobody.
+std::vector<std::byte> causal_part(const Shape& s, std::vector<std::byte> mask) {
+  const auto seq = static_cast<std::size_t>(s.seq);
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (i % seq > i / seq % seq) mask[i] = std::byte{0};
+  }
+  return mask;
+}
+
 void expect_same(const Case& device, const Case& host, double most) {
   for (std::size_t i = 0; i < host.operands.size(); ++i) {
     const Datum& expected = host.operands[i];
     const Datum& actual = device.operands[i];
-    if (expected.type == DType::kInt32 || expected.type == DType::kUint8) {
+    if (host.kind == OpKind::kAttentionForward && expected.type == DType::kUint8) {
+      EXPECT_EQ(causal_part(host.shape, actual.bytes), causal_part(host.shape, expected.bytes)) << host.name;
+    } else if (expected.type == DType::kInt32 || expected.type == DType::kUint8) {
       EXPECT_EQ(actual.bytes, expected.bytes) << host.name << ", operand " << i;
     } else {
       EXPECT_LE(relative_error(actual.numbers(), expected.numbers()), most) << host.name << ", operand " << i;
@@ -119,7 +130,8 @@ struct Training {
   const char* name;
   Workload workload;
   Configuration configuration;
-  double tolerance;
+  double loss;  ///< tolerances, relative
+  double way;
 };
 
 Workload llama(Precision precision) {
@@ -152,12 +164,20 @@ Workload eager_with_dropout() {
 std::vector<Training> trainings() {
   Configuration offloaded = configuration(2, 2, 2, 5000, 5000, true);
   offloaded.set("offload_optimizer", std::string("cpu"));
-  return {{"GPT, stage 0", small_model(), configuration(0, 2, 2, 5000, 5000, true), 1e-4},
-          {"GPT, stage 3", small_model(), configuration(3, 2, 1, 5000, 5000, true), 1e-4},
-          {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-4},
-          {"Llama, clipped", llama(Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-4},
-          {"Llama, bf16", llama(Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-2},
-          {"Llama, fp16, offloaded", llama(Precision::kFp16), offloaded, 1e-2}};
+  return {{"GPT, stage 0", small_model(), configuration(0, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+          {"GPT, stage 3", small_model(), configuration(3, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
+          {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
+          {"Llama, clipped", llama(Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+          {"Llama, bf16", llama(Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
+          {"Llama, fp16, offloaded", llama(Precision::kFp16), offloaded, 1e-3, 0.05}};
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
+  }
+  return std::sqrt(squares);
 }
 
 TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
@@ -171,13 +191,13 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
     Trainer host(plan, std::nullopt, clock, options);
     const std::vector<float> before = host.parameters();
     const auto device = make_one_rank_trainer(plan, options);
-    EXPECT_EQ(relative_error(device->parameters(), before), 0.0);
+    EXPECT_EQ(distance(device->parameters(), before), 0.0);
     for (int step = 0; step < kSteps; ++step) {
       const double loss = host.step().loss;
-      EXPECT_LE(std::abs(device->step() - loss), training.tolerance * loss);
+      EXPECT_LE(std::abs(device->step() - loss), training.loss * loss);
     }
-    EXPECT_LE(relative_error(device->parameters(), host.parameters()), training.tolerance);
-    EXPECT_GE(relative_error(host.parameters(), before), 4.0 * training.tolerance) << "has hardly trained";
+    // Of the way that training has gone.
+    EXPECT_LE(distance(device->parameters(), host.parameters()), training.way * distance(host.parameters(), before));
   }
 }
 

@@ -50,7 +50,7 @@ struct QueryGradient : AttentionGradient {
       const std::int64_t count = at.i + 1 - begin < kTile ? at.i + 1 - begin : kTile;
       block.for_each(count, [&](std::int64_t j) {
         const float p = self.probability(at, begin + j);
-        tile[j] = self.score_gradient(at, begin + j, p, self.kept.factor(at, begin + j));
+        tile[j] = self.score_gradient(at, begin + j, p, self.kept.kept_factor(at, row, begin + j));
       });
       block.for_each(z.d, [&](std::int64_t c) {
         for (std::int64_t j = 0; j < count; ++j) {
@@ -77,7 +77,7 @@ struct KeyGradient : AttentionGradient {
         AttentionRow query = first;
         query.i += i;
         const float p = self.probability(query, key.i);
-        const float m = self.kept.factor(query, key.i);
+        const float m = self.kept.kept_factor(query, self.row_of(query), key.i);
         ds[i] = self.score_gradient(query, key.i, p, m);
         weights[i] = p * m;
       });

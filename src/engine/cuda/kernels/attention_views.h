@@ -86,6 +86,11 @@ class KeptProbabilities {
     if (!draws_.drops()) return 1.0F;
     return draws_.keeps(at.b, ((first_head_ + at.head) * seq_ + at.i) * seq_ + j) ? draws_.scale() : 0.0F;
   }
+  /// The mask that forward has kept, or else its draws again.
+  KRIGTUNE_DEVICE float kept_factor(const AttentionRow& at, std::int64_t row, std::int64_t j) const {
+    if (mask_ == nullptr) return factor(at, j);
+    return mask_[row * seq_ + j] != 0 ? draws_.scale() : 0.0F;
+  }
   KRIGTUNE_DEVICE float probability(std::int64_t row, std::int64_t j) const { return p_(row * seq_ + j); }
   /// factor: dropout's.
   KRIGTUNE_DEVICE void keep(std::int64_t row, std::int64_t j, float p, float factor) const {
