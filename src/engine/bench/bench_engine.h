@@ -34,6 +34,8 @@ struct BenchEngine {
   const char* program = "krigtune-bench";
   const char* device = "cpu";
   Make make;
+  /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
+  std::function<double()> memory_gib;
   /// What --probe says. Returns the exit code.
   std::function<int(bool json, std::ostream& out)> probe;
   /// Called before a run: an exit code other than 0 ends it. May hand the run over to another program.

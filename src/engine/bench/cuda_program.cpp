@@ -23,8 +23,10 @@ void become(const std::filesystem::path& program, const std::vector<std::string>
   ::execv(program.c_str(), argv.data());
 }
 
-bool imitates_a_network(const BenchOptions& options) {
-  return load_job(options.config).cluster.emulated_network.has_value();
+// Whether GPUs can do what the job asks for: imitated networks are the host's, and each rank takes a GPU of its own.
+bool suits(const BenchOptions& options, int gpus) {
+  const ClusterSpec cluster = load_job(options.config).cluster;
+  return !cluster.emulated_network && cluster.gpus_per_node <= gpus;
 }
 
 }  // namespace
@@ -36,7 +38,7 @@ BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std
   const std::string missing = no_cuda_reason();
   std::string why_not = missing.empty() || probe.gpus == 0 ? probe.reason : missing;
   if (!missing.empty() && probe.gpus == 0) why_not = fmt::format("{}, and {}", missing, probe.reason);
-  if (why_not.empty() && (required || !imitates_a_network(options))) {
+  if (why_not.empty() && (required || suits(options, probe.gpus))) {
     const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kCudaProgram;
     become(program, arguments);
     why_not = fmt::format("'{}' cannot be started", program.string());

@@ -87,6 +87,11 @@ class BenchRun {
                            "is it the mpirun of the MPI that krigtune-bench was built with?");
   }
 
+  std::optional<double> limit_gib(const MemorySpec& memory) const {
+    const bool set = options_.memory_limit_gib || memory.limit_gib || !engine_.memory_gib;
+    return set ? options_.memory_limit_gib : engine_.memory_gib();
+  }
+
   // Empty, and an ending in the result: there is nothing to train.
   std::optional<StepPlan> prepare() {
     try {
@@ -94,7 +99,7 @@ class BenchRun {
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-      result_.planned = plan_job(job, plan, options_.memory_limit_gib);
+      result_.planned = plan_job(job, plan, limit_gib(job.memory));
       if (result_.planned->missing_bytes() > 0) {
         result_.ending = out_of_memory(*result_.planned);
         return std::nullopt;

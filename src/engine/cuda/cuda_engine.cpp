@@ -1,9 +1,12 @@
 #include "cuda/cuda_engine.h"
 
+#include <cuda_runtime_api.h>
+
 #include <ostream>
 
 #include "bench/bench_processes.h"
 #include "bench/exit_codes.h"
+#include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
 #include "cuda/local_rank.h"
 #include "cuda/probe_devices.h"
@@ -42,6 +45,15 @@ std::unique_ptr<BenchTrainer> make(StepPlan plan, const PlannedJob& planned, con
   return std::make_unique<GpuTrainer>(std::move(plan), options, clock, processes, local_rank);
 }
 
+// What the context, the libraries and NCCL take is not the plan's: a part is left to them.
+double memory_gib() {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  constexpr double kForPlans = 0.95;
+  cudaDeviceProp properties{};
+  KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, 0));
+  return kForPlans * static_cast<double>(properties.totalGlobalMem) / kGib;
+}
+
 int print_probe(bool /*json*/, std::ostream& out) {
   const DeviceProbe probe = probe_devices();
   out << probe.json << "\n";
@@ -63,6 +75,7 @@ BenchEngine cuda_engine() {
   engine.program = "krigtune-bench-cuda";
   engine.device = "cuda";
   engine.make = make;
+  engine.memory_gib = memory_gib;
   engine.probe = print_probe;
   engine.begin = begin;
   return engine;
