@@ -14,6 +14,7 @@
 #include "bench/heartbeat.h"
 #include "bench/options.h"
 #include "bench/probe.h"
+#include "bench/trace.h"
 #include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
@@ -102,6 +103,7 @@ class BenchRun {
         return std::nullopt;
       }
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
+      if (launch_.rank == 0 && !options_.trace.empty()) check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
