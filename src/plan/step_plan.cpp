@@ -83,6 +83,24 @@ bool is_collective(OpKind kind) {
          kind == OpKind::kAllGather;
 }
 
+double hardware_flops(const StepPlan& plan) {
+  double flops = 0.0;
+  for (const Operation& operation : plan.operations) {
+    switch (operation.kind) {
+      case OpKind::kLinearForward:
+      case OpKind::kLinearBackwardInput:
+      case OpKind::kLinearBackwardWeight:
+      case OpKind::kAttentionForward:
+      case OpKind::kAttentionBackward:
+        flops += operation.flops;
+        break;
+      default:
+        break;
+    }
+  }
+  return flops;
+}
+
 std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks,
                            std::int64_t elem) {
   if (tensor.split == Split::kNone) return elem;
