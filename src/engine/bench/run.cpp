@@ -14,6 +14,7 @@
 #include "bench/heartbeat.h"
 #include "bench/options.h"
 #include "bench/probe.h"
+#include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
 #include "krigtune/core/error.h"
@@ -29,35 +30,6 @@ std::int64_t process_peak_bytes() {
   return usage.ru_maxrss * kKibibyte;
 }
 
-std::array<CollectiveUse, 3> collectives_of(const StepPlan& plan) {
-  std::array<CollectiveUse, 3> uses;
-  uses[0].name = "all_reduce";
-  uses[1].name = "reduce_scatter";
-  uses[2].name = "all_gather";
-  for (const Operation& operation : plan.operations) {
-    if (!is_collective(operation.kind)) continue;
-    const bool gathers = operation.kind == OpKind::kAllGather;
-    CollectiveUse& use = uses[gathers ? 2 : operation.kind == OpKind::kReduceScatter ? 1 : 0];
-    ++use.count;
-    use.wire_bytes += operation.wire_bytes;
-    for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
-      use.bytes += operation.operands[i].range.elems * size_bytes(DType::kFp32);
-    }
-  }
-  return uses;
-}
-
-PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOptions& options) {
-  PlannedJob planned;
-  planned.job = job;
-  planned.memory = explain(plan);
-  planned.limit =
-      options.memory_limit_gib ? from_gib(*options.memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
-  planned.samples = plan.samples();
-  planned.collectives = collectives_of(plan);
-  return planned;
-}
-
 BenchEnding device_ending(DeviceChoice device) {
   if (device != DeviceChoice::kCuda) return {};
   const GpuProbe probe = probe_gpus();
@@ -65,19 +37,6 @@ BenchEnding device_ending(DeviceChoice device) {
       kNoDevice, "failed", "environment",
       "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
 }
-
-/// What all processes read alike: measuring decides by it.
-class TrainersClock final : public Clock {
- public:
-  TrainersClock(const Trainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
-  double now_s() const override { return trainer_.now_s(); }
-  std::int64_t unix_us() const override { return clock_.unix_us(); }
-  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
-
- private:
-  const Trainer& trainer_;
-  const Clock& clock_;
-};
 
 /// One run: this process's part of it.
 class BenchRun {
@@ -100,7 +59,10 @@ class BenchRun {
       check_world();
       std::optional<StepPlan> plan = prepare();
       result_.ending = agreed_ending(result_.ending, processes_.get());
-      if (result_.ending.exit_code == 0) train(std::move(*plan));
+      if (result_.ending.exit_code != 0) return;
+      result_.trained =
+          train(std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
+      result_.ending = ending_of(result_.trained->measurement);
     } catch (const MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
     } catch (...) {
@@ -133,7 +95,7 @@ class BenchRun {
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-      result_.planned = plan_job(job, plan, options_);
+      result_.planned = plan_job(job, plan, options_.memory_limit_gib);
       if (result_.planned->missing_bytes() > 0) {
         result_.ending = out_of_memory(*result_.planned);
         return std::nullopt;
@@ -143,31 +105,6 @@ class BenchRun {
       result_.ending = ending_of_current_exception(nullptr);
       return std::nullopt;
     }
-  }
-
-  void train(StepPlan plan) {
-    PlannedJob& planned = *result_.planned;
-    TrainingOptions training;
-    training.seed = options_.seed;
-    training.fault = fault_;
-    Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock_, training, processes_.get());
-    std::int64_t steps = 0;
-    const auto step = [&] {
-      const StepResult result = trainer.step();
-      heartbeat_.beat("train", ++steps);
-      return result;
-    };
-    heartbeat_.beat("train", 0);
-    TrainedJob& trained = result_.trained.emplace();
-    const TrainersClock clock(trainer, clock_);
-    trained.measurement = measure(step, clock, options_.measure);
-    trained.arena_peak_bytes = trainer.arena_peak_bytes();
-    trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-    const Measurement& m = trained.measurement;
-    planned.collectives[0].time_s = m.collectives.all_reduce_s;
-    planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
-    planned.collectives[2].time_s = m.collectives.all_gather_s;
-    result_.ending = ending_of(m);
   }
 
   const BenchOptions& options_;

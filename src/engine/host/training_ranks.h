@@ -29,11 +29,14 @@ class TrainingRanks {
   StepResult step();
   /// The clock of process 0 when the last step had ended, or the construction; the same in all processes.
   double now_s() const { return now_s_; }
+  /// Of the last step.
+  std::span<const OperationTime> operation_times(std::int64_t rank) const;
+  void silence(bool silent);
 
   const StepPlan& plan() const { return plan_; }
   /// Values of all parameters of the tensor rank, in model order, without padding.
   std::vector<float> parameters(std::int64_t tensor_rank) const;
-  std::int64_t arena_peak_bytes() const;
+  std::int64_t arena_peak_bytes(Place place) const;
 
  private:
   struct Rank {
