@@ -39,19 +39,6 @@ BenchEnding device_ending(DeviceChoice device) {
       "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
 }
 
-/// What all processes read alike: measuring decides by it.
-class TrainersClock final : public Clock {
- public:
-  TrainersClock(const Trainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
-  double now_s() const override { return trainer_.now_s(); }
-  std::int64_t unix_us() const override { return clock_.unix_us(); }
-  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
-
- private:
-  const Trainer& trainer_;
-  const Clock& clock_;
-};
-
 /// One run: this process's part of it.
 class BenchRun {
  public:
@@ -73,7 +60,10 @@ class BenchRun {
       check_world();
       std::optional<StepPlan> plan = prepare();
       result_.ending = agreed_ending(result_.ending, processes_.get());
-      if (result_.ending.exit_code == 0) train(std::move(*plan));
+      if (result_.ending.exit_code != 0) return;
+      result_.trained =
+          train(std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
+      result_.ending = ending_of(result_.trained->measurement);
     } catch (const MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
     } catch (...) {
@@ -117,23 +107,6 @@ class BenchRun {
       result_.ending = ending_of_current_exception(nullptr);
       return std::nullopt;
     }
-  }
-
-  void train(StepPlan plan) {
-    TrainingOptions training;
-    training.seed = options_.seed;
-    training.fault = fault_;
-    Trainer trainer(std::move(plan), result_.planned->job.cluster.emulated_network, clock_, training, processes_.get());
-    std::int64_t steps = 0;
-    const auto step = [&] {
-      const StepResult result = trainer.step();
-      heartbeat_.beat("train", ++steps);
-      return result;
-    };
-    heartbeat_.beat("train", 0);
-    const TrainersClock clock(trainer, clock_);
-    result_.trained = krigtune::train(trainer, step, clock, options_, launch_.rank == 0);
-    result_.ending = ending_of(result_.trained->measurement);
   }
 
   const BenchOptions& options_;
