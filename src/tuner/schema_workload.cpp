@@ -28,15 +28,20 @@ Json model_block() {
         with_default(word("flash keeps the log-sum-exp of its scores, eager all probabilities", {"flash", "eager"}),
                      "flash")},
        {"dropout", with_default(below(at_least(number("probability"), 0), 1), 0.0)},
-       {"hf_config", Json{{"description", "not supported yet"}, {"type", "null"}}}});
+       {"hf_config", either("config.json of a gpt2, llama or mistral model of Hugging Face transformers: the file, "
+                            "relative to this one, or its contents",
+                            {Json{{"type", "string"}}, Json{{"type", "object"}}})}});
 }
 
 Json network() {
   return either(
-      "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth",
+      "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth; with nodes, for "
+      "what a ring over them takes",
       {word("a known network (upper and lower case are alike)", network_names()),
        block("A network by its numbers", {{"latency_us", at_least(number("microseconds a collective"), 0), true},
-                                          {"bytes_per_s", above(number("bytes a second"), 0), true}})});
+                                          {"bytes_per_s", above(number("bytes a second"), 0), true}}),
+       block("Links within nodes and between them", {{"intra", word("within a node", network_names()), true},
+                                                     {"inter", word("between nodes", network_names()), true}})});
 }
 
 }  // namespace

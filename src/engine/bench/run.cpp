@@ -13,6 +13,7 @@
 #include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
+#include "bench/trace.h"
 #include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
@@ -28,19 +29,6 @@ std::int64_t process_peak_bytes() {
   constexpr std::int64_t kKibibyte = 1024;
   return usage.ru_maxrss * kKibibyte;
 }
-
-/// What all processes read alike: measuring decides by it.
-class TrainersClock final : public Clock {
- public:
-  TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
-  double now_s() const override { return trainer_.now_s(); }
-  std::int64_t unix_us() const override { return clock_.unix_us(); }
-  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
-
- private:
-  const BenchTrainer& trainer_;
-  const Clock& clock_;
-};
 
 /// One run: this process's part of it.
 class BenchRun {
@@ -65,7 +53,10 @@ class BenchRun {
       check_world();
       std::optional<StepPlan> plan = prepare();
       result_.ending = agreed_ending(result_.ending, processes_.get());
-      if (result_.ending.exit_code == 0) train(std::move(*plan));
+      if (result_.ending.exit_code != 0) return;
+      result_.trained =
+          train(engine_, std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
+      result_.ending = ending_of(result_.trained->measurement);
     } catch (const MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
     } catch (...) {
@@ -96,6 +87,7 @@ class BenchRun {
   std::optional<StepPlan> prepare() {
     try {
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
+      if (launch_.rank == 0 && !options_.trace.empty()) check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
@@ -109,24 +101,6 @@ class BenchRun {
       result_.ending = ending_of_current_exception(nullptr);
       return std::nullopt;
     }
-  }
-
-  void train(StepPlan plan) {
-    TrainingOptions training;
-    training.seed = options_.seed;
-    training.fault = fault_;
-    const auto made = engine_.make(std::move(plan), *result_.planned, training, clock_, processes_.get());
-    BenchTrainer& trainer = *made;
-    std::int64_t steps = 0;
-    const auto step = [&] {
-      const StepResult result = trainer.step();
-      heartbeat_.beat("train", ++steps);
-      return result;
-    };
-    heartbeat_.beat("train", 0);
-    const TrainersClock clock(trainer, clock_);
-    result_.trained = krigtune::train(trainer, step, clock, options_, launch_.rank == 0);
-    result_.ending = ending_of(result_.trained->measurement);
   }
 
   const BenchEngine& engine_;

@@ -29,24 +29,77 @@ class TypicalStep {
   std::vector<std::vector<OperationTime>> ranks_;
 };
 
+/// What all processes read alike: measuring decides by it.
+class TrainersClock final : public Clock {
+ public:
+  TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
+  double now_s() const override { return trainer_.now_s(); }
+  std::int64_t unix_us() const override { return clock_.unix_us(); }
+  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
+
+ private:
+  const BenchTrainer& trainer_;
+  const Clock& clock_;
+};
+
+/// Trains and tells that it does.
+class WatchedTrainer {
+ public:
+  WatchedTrainer(BenchTrainer& trainer, Heartbeat* heartbeat) : trainer_(trainer), heartbeat_(heartbeat) {}
+
+  void enter(const std::string& phase) {
+    if (phase == phase_) return;
+    phase_ = phase;
+    beat();
+  }
+  StepResult step() {
+    const StepResult result = trainer_.step();
+    ++steps_;
+    beat();
+    return result;
+  }
+
+ private:
+  void beat() const {
+    if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_);
+  }
+
+  BenchTrainer& trainer_;
+  Heartbeat* heartbeat_;
+  std::string phase_;
+  std::int64_t steps_ = 0;
+};
+
 }  // namespace
 
-TrainedJob train(BenchTrainer& trainer, const std::function<StepResult()>& step, const Clock& clock,
-                 const BenchOptions& options, bool writes) {
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part) {
   constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
+  TrainingOptions training;
+  training.seed = options.seed;
+  training.fault = part.fault;
+  const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
+  BenchTrainer& trainer = *made;
+  WatchedTrainer watched(trainer, part.heartbeat);
+  const TrainersClock common(trainer, clock);
+  const auto step = [&] { return watched.step(); };
+  const bool first = part.processes == nullptr || part.processes->rank() == 0;
   TypicalStep typical;
   TrainedJob trained;
-  trained.measurement = measure(step, clock, options.measure, [&](const StepReport& report) {
+  watched.enter(to_string(MeasurePhase::kWarmUp));
+  trained.measurement = measure(step, common, options.measure, [&](const StepReport& report) {
     if (!options.trace.empty()) typical.look_at(report, trainer);
+    watched.enter(to_string(report.phase));
   });
   trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
   trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);
   trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-  if (!options.trace.empty() && writes) write_trace(options.trace, trainer.plan(), typical.traced());
+  if (first && !options.trace.empty()) write_trace(options.trace, trainer.plan(), typical.traced());
   if (options.compare_null && !trained.measurement.diverged) {
+    watched.enter("without communication");
     trainer.silence(true);
-    trained.silent_step_time_s =
-        median_step_time_s(step, clock, trained.measurement.measured_steps, kPartOfTheTime * options.measure.measure_s);
+    trained.silent_step_time_s = median_step_time_s(step, common, trained.measurement.measured_steps,
+                                                    kPartOfTheTime * options.measure.measure_s);
   }
   return trained;
 }
