@@ -133,7 +133,7 @@ TEST_F(TrainedBreakdown, RecordsTimesThatHonourThePlan) {
   Trainer trainer(plan(3), std::nullopt, clock_);
   trainer.step();
   for (const std::int64_t rank : {0, 1}) {
-    const auto times = trainer.operation_times(rank);
+    const std::vector<OperationTime> times = trainer.operation_times(rank);
     ASSERT_EQ(times.size(), trainer.plan().operations.size());
     std::array<double, kStreamCount> stream_free_s{};
     for (std::size_t i = 0; i < times.size(); ++i) {
@@ -166,8 +166,8 @@ TEST_F(TrainedBreakdown, IsTracedInChromesFormat) {
   trainer.step();
   TracedStep traced{7, {}};
   for (const std::int64_t rank : {0, 1}) {
-    const auto times = trainer.operation_times(rank);
-    traced.ranks.emplace_back(times.begin(), times.end());
+    const std::vector<OperationTime> times = trainer.operation_times(rank);
+    traced.ranks.push_back(times);
   }
   const Json document = Json::parse(trace_json(trainer.plan(), traced));
   std::size_t operations = 0;

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -60,8 +59,8 @@ class Trainer {
   /// The clock of process 0 when the last step had ended, or the construction: the same in all processes, so that they
   /// decide alike.
   double now_s() const;
-  /// When each operation of the last step was executed, by OpId, on one of the ranks of this process.
-  std::span<const OperationTime> operation_times(std::int64_t rank) const;
+  /// When each operation of the last step was executed, by OpId, on that rank.
+  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
   const StepPlan& plan() const;
 
   /// From now on collectives communicate nothing, in no time (or do so again): what a step takes without them. What is

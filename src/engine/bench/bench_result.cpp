@@ -9,19 +9,6 @@
 namespace krigtune {
 namespace {
 
-bool is_product(OpKind kind) {
-  switch (kind) {
-    case OpKind::kLinearForward:
-    case OpKind::kLinearBackwardInput:
-    case OpKind::kLinearBackwardWeight:
-    case OpKind::kAttentionForward:
-    case OpKind::kAttentionBackward:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void add_use(const Operation& operation, const StepPlan& plan, ActivityUse& use) {
   ++use.count;
   if (!is_collective(operation.kind)) {
@@ -66,14 +53,6 @@ BenchEnding out_of_memory(const PlannedJob& planned) {
   return {kPredictedOutOfMemory, "oom", "predicted",
           fmt::format("needs {} a rank and may use {}: {} bytes are missing; nothing was run",
                       to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.missing_bytes())};
-}
-
-// model_flops has 12 L s h c a token for attention, c = (s + 1) / (2 s).
-double palm_flops(const ModelSpec& model, std::int64_t sequences) {
-  const auto seq = static_cast<double>(model.seq_len);
-  const double tokens = static_cast<double>(sequences) * seq;
-  const double attention = 12.0 * static_cast<double>(model.layers * model.hidden) * seq * tokens;
-  return model_flops(model, sequences) + attention * (1.0 - (seq + 1.0) / (2.0 * seq));
 }
 
 double BenchResult::samples_per_s() const {

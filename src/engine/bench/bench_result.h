@@ -33,7 +33,7 @@ struct PlannedJob {
   std::int64_t host_bytes = 0;                      ///< planned, of a rank, for what is offloaded
   std::int64_t samples = 0;                         ///< per optimizer step of the whole job
   std::array<ActivityUse, kActivityCount> uses{};   ///< by Activity
-  std::array<double, kPhaseCount> product_flops{};  ///< of a rank: matrix products and attention, by phase
+  std::array<double, kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase
 
   std::int64_t missing_bytes() const { return memory.peak_bytes > limit.count ? memory.peak_bytes - limit.count : 0; }
 };
@@ -53,6 +53,8 @@ BenchEnding ending_of(const Measurement& measurement);
 BenchEnding out_of_memory(const PlannedJob& planned);
 
 struct BenchResult {
+  const char* program = "krigtune-bench";
+  const char* device = "cpu";  ///< cpu, cuda
   BenchEnding ending;
   std::uint64_t seed = 0;
   std::optional<PlannedJob> planned;
@@ -78,9 +80,6 @@ struct BenchResult {
  private:
   double per_rank(double step_flops) const;
 };
-
-/// FLOPs of one optimizer step with c = 1 in model_flops (Chowdhery et al. 2022, appendix B).
-double palm_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// The document that --json prints: every field is always there, null where there is nothing to say.
 std::string json_report(const BenchResult& result);

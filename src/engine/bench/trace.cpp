@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <limits>
 #include <utility>
 
+#include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 
@@ -104,6 +106,12 @@ std::string trace_json(const StepPlan& plan, const TracedStep& traced) {
                          {"displayTimeUnit", "ms"},
                          {"otherData", {{"program", "krigtune-bench"}, {"step", traced.step}}}};
   return document.dump() + "\n";
+}
+
+void check_trace_file(const std::filesystem::path& path) {
+  if (!std::ofstream(path, std::ios::app)) {
+    throw UserError(fmt::format("cannot write the trace '{}'", path.string()), "name a file in a folder that exists");
+  }
 }
 
 void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced) {

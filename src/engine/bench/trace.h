@@ -18,6 +18,8 @@ struct TracedStep {
 /// other ranks, and streams that waited for others, have events of their own.
 std::string trace_json(const StepPlan& plan, const TracedStep& traced);
 
+/// Before anything is run: throws UserError when the file cannot be opened for writing. It may be made, empty.
+void check_trace_file(const std::filesystem::path& path);
 /// Throws EnvironmentError when the file cannot be written.
 void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced);
 

@@ -1,20 +1,23 @@
 #pragma once
-#include "bench/bench_result.h"
+#include <optional>
+
+#include "bench/bench_engine.h"
+#include "bench/heartbeat.h"
 #include "bench/options.h"
 #include "host/processes.h"
 
 namespace krigtune {
 
-/// Around the training: who takes part, what is to go wrong, who hears of it.
-struct TrainingSetting {
-  Processes* processes = nullptr;  ///< null: this process has all ranks
+/// This process's part in the run.
+struct TrainingPart {
+  Processes* processes = nullptr;  ///< null: it is alone
+  Heartbeat* heartbeat = nullptr;  ///< null: nobody watches
   std::optional<Fault> fault{};
-  std::function<void(const char* phase, std::int64_t step)> step_ended{};
 };
 
-/// Trains and measures a planned job as the options say. Writes the trace, if one was asked for, of the ranks of this
-/// process. Throws what Trainer throws.
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock,
-                 const TrainingSetting& setting = {});
+/// Trains and measures a planned job as the options say, and writes the trace, if one was asked for. Called by all
+/// processes alike; process 0 has what is to be reported. Throws what the engine throws.
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part = {});
 
 }  // namespace krigtune

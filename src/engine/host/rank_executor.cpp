@@ -24,7 +24,6 @@ RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const
       communicators_(communicators),
       clock_(clock),
       times_(plan.operations.size()),
-      first_operation_(plan.operations.data()),
       null_communicator_(clock) {
   for (std::size_t stream = 0; stream < bound_.size(); ++stream) {
     for (const BoundOperation& bound : bound_[stream]) make_ready_for(bound, scratch_[stream]);
@@ -63,7 +62,7 @@ void RankExecutor::run(Stream stream) {
   std::int32_t expected = 0;
   double now_s = clock_.now_s();
   for (const BoundOperation& bound : bound_[index_of(stream)]) {
-    OperationTime& time = times_[static_cast<std::size_t>(bound.operation - first_operation_)];
+    OperationTime& time = times_[static_cast<std::size_t>(bound.operation - plan_.operations.data())];
     time.queued_s = now_s;
     const bool waits = !ready(bound);
     for (const Dependency& dependency : bound.dependencies) wait_for(dependency);

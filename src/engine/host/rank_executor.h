@@ -54,7 +54,6 @@ class RankExecutor {
   std::array<std::vector<float>, kStreamCount> scratch_;        ///< of the kernels, by stream
   std::array<std::atomic<std::int32_t>, kStreamCount> done_{};  ///< operations done in this step, by stream
   std::vector<OperationTime> times_;  ///< by OpId; each stream writes those of its own operations
-  const Operation* first_operation_;
   NullCommunicator null_communicator_;
   bool silent_ = false;
 };

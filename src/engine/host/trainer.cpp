@@ -35,8 +35,8 @@ std::string Trainer::parameters_fnv1a64() const {
   return hash.hex();
 }
 
-std::span<const OperationTime> Trainer::operation_times(std::int64_t rank) const {
-  return impl_->ranks.operation_times(rank);
+std::vector<OperationTime> Trainer::operation_times(std::int64_t world_rank) const {
+  return impl_->ranks.operation_times(world_rank);
 }
 
 const StepPlan& Trainer::plan() const { return impl_->ranks.plan(); }

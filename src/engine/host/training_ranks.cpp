@@ -106,8 +106,24 @@ StepResult TrainingRanks::step() {
   return result;
 }
 
-std::span<const OperationTime> TrainingRanks::operation_times(std::int64_t rank) const {
-  return ranks_[static_cast<std::size_t>(rank)]->executor->operation_times();
+std::vector<OperationTime> TrainingRanks::operation_times(std::int64_t world_rank) const {
+  std::vector<OperationTime> times(plan_.operations.size());
+  const Rank* local = find(world_rank);
+  if (local != nullptr) {
+    const auto own = local->executor->operation_times();
+    std::copy(own.begin(), own.end(), times.begin());
+  }
+  if (processes_ == nullptr) return times;
+  const auto size = static_cast<std::size_t>(processes_->size());
+  std::vector<std::span<const std::byte>> out(size);
+  std::vector<std::span<std::byte>> in(size);
+  if (local != nullptr) {
+    out.assign(size, std::as_bytes(std::span(times)));
+  } else {
+    in[static_cast<std::size_t>(world_rank)] = std::as_writable_bytes(std::span(times));
+  }
+  processes_->control().exchange(out, in);
+  return times;
 }
 
 void TrainingRanks::silence(bool silent) {

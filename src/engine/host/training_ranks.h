@@ -27,11 +27,11 @@ class TrainingRanks {
                 const TrainingOptions& options, Processes* processes);
 
   StepResult step();
+  /// Of the last step.
+  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
+  void silence(bool silent);
   /// The clock of process 0 when the last step had ended, or the construction; the same in all processes.
   double now_s() const { return now_s_; }
-  /// Of the last step.
-  std::span<const OperationTime> operation_times(std::int64_t rank) const;
-  void silence(bool silent);
 
   const StepPlan& plan() const { return plan_; }
   /// Values of all parameters of the tensor rank, in model order, without padding.
