@@ -15,7 +15,7 @@ class TypicalStep {
     if (report.phase != MeasurePhase::kMeasure) return;
     const double step_time_s = report.result.step_time_s;
     const double median_s = report.provisional_s.value_or(step_time_s);
-    if (step_ > 0 && std::abs(step_time_s - median_s) > std::abs(step_time_s_ - median_s)) return;
+    if (!ranks_.empty() && std::abs(step_time_s - median_s) > std::abs(step_time_s_ - median_s)) return;
     step_time_s_ = step_time_s;
     step_ = report.step;
     ranks_.resize(static_cast<std::size_t>(trainer.plan().world()));
