@@ -1,0 +1,281 @@
+// Where parameters, gradients and optimizer state live, what travels and how much of it at once.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan_fixtures.h"
+
+namespace krigtune {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, Value>>;
+constexpr std::int64_t kHuge = 1'000'000'000;
+
+Configuration with(Configuration configuration, const Settings& settings) {
+  for (const auto& [name, value] : settings) configuration.set(name, value);
+  return configuration;
+}
+
+Workload workload_in(Dialect dialect, Precision precision = Precision::kFp32, double clipping = 0.0) {
+  Workload workload = small_workload();
+  workload.dialect = dialect;
+  workload.precision = precision;
+  workload.gradient_clipping = clipping;
+  return workload;
+}
+
+// The table of schedules: with Psi the padded parameters, k the micro-steps, e bytes an element, all times (N - 1) / N.
+//
+//   stage  canonical                              deepspeed
+//   0      all-reduce 2 Psi                       likewise
+//   1      reduce-scatter Psi, all-gather Psi     all-reduce 2 Psi, all-gather Psi
+//   2      reduce-scatter k Psi, all-gather Psi   all-reduce 2 k Psi, all-gather Psi
+//   3      reduce-scatter k Psi, all-gather k (forward + backward) of what is not persistent, and once what is
+//
+// Forward and backward each use every unit once; the tied table is of two units (embedding, head). Where tensors are
+// kept that are used again soon (deepspeed), no more than Psi is gathered in a micro-step.
+WireBytes expected_bytes(const StepPlan& plan, Dialect dialect, std::int64_t persistence_elems,
+                         std::int64_t reuse_elems) {
+  const std::int64_t element = size_bytes(plan.buffers[static_cast<std::size_t>(plan.parameters[0].range.buffer)].type);
+  const auto wire = [&](std::int64_t elems) { return elems * element * (plan.ranks - 1) / plan.ranks; };
+  const bool canonical = dialect == Dialect::kCanonical;
+  const std::int64_t stage = plan.zero_stage;
+  const std::int64_t reductions = stage < 2 ? 1 : plan.micro_steps;
+  const std::int64_t psi = plan.padded_parameter_elems;
+  WireBytes expected;
+  const bool scatters = stage == 3 || (canonical && stage > 0);
+  (scatters ? expected.reduce_scatter : expected.all_reduce) = (scatters ? 1 : 2) * reductions * wire(psi);
+  if (stage == 1 || stage == 2) expected.all_gather = wire(psi);
+  if (stage < 3) return expected;
+  std::int64_t persistent = 0;
+  for (const ParameterTensor& tensor : plan.tensors) {
+    if (tensor.elems <= persistence_elems) persistent += tensor.padded_elems;
+  }
+  const ParameterTensor& table = plan.tensors.front();
+  const std::int64_t table_elems = table.elems <= persistence_elems ? 0 : table.padded_elems;
+  const bool keeps = !canonical && reuse_elems > 0;
+  const std::int64_t a_micro_step = keeps ? psi - persistent : 2 * (psi - persistent + table_elems);
+  expected.all_gather = wire(plan.micro_steps * a_micro_step + persistent);
+  return expected;
+}
+
+TEST(WireBytes, EqualTheTableOfSchedulesExactly) {
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kFp16}) {
+      for (const std::int64_t stage : {0, 1, 2, 3}) {
+        for (const std::int64_t ranks : {1, 2, 3, 8}) {
+          for (const std::int64_t k : {1, 4}) {
+            for (const std::int64_t persistence : {std::int64_t{0}, std::int64_t{128}, kHuge}) {
+              if (stage < 3 && persistence > 0) continue;
+              for (const std::int64_t reuse : {std::int64_t{0}, kHuge}) {
+                const Configuration now =
+                    with(knobs(stage, 1, k, 5'000, true), {{"stage3_param_persistence_threshold", persistence},
+                                                           {"stage3_prefetch_bucket_size", std::int64_t{20'000}},
+                                                           {"stage3_max_reuse_distance", reuse}});
+                const StepPlan plan = build_plan(workload_in(dialect, precision, 1.0), cpu_ranks(ranks), now);
+                const WireBytes sent = wire_bytes(plan);
+                const WireBytes expected = expected_bytes(plan, dialect, persistence, reuse);
+                EXPECT_EQ(sent.all_reduce, expected.all_reduce) << now.text();
+                EXPECT_EQ(sent.reduce_scatter, expected.reduce_scatter) << now.text();
+                EXPECT_EQ(sent.all_gather, expected.all_gather) << now.text();
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// A rank's shard of gradients goes to the host in every reduction, its updated parameters come back once, and its
+// sharded parameters for every gather: e Psi / N each.
+TEST(Offload, CopiesTheShardsThatTheHostOwns) {
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    for (const std::int64_t stage : {0, 1, 2, 3}) {
+      const Configuration now = with(
+          knobs(stage, 1, 2, 5'000, true),
+          {{"offload_optimizer", "cpu"}, {"offload_param", "cpu"}, {"stage3_max_reuse_distance", std::int64_t{0}}});
+      const StepPlan plan = build_plan(workload_in(dialect, Precision::kBf16), cpu_ranks(2), now);
+      std::int64_t copied = 0;
+      for (const Operation& operation : plan.operations) {
+        if (operation.stream == Stream::kCopy) copied += operation.bytes_written;
+      }
+      const std::int64_t part = 2 * plan.padded_parameter_elems / (stage == 0 ? 1 : 2);
+      const std::int64_t table = 2 * plan.tensors.front().padded_elems / 2;
+      const std::int64_t gathered = 2 * 2 * (part + table);
+      EXPECT_EQ(copied, stage == 3 ? 2 * part + gathered : stage == 2 ? 3 * part : 2 * part) << "stage " << stage;
+      const MemoryReport report = explain(plan);
+      EXPECT_EQ(report.term_bytes[static_cast<std::size_t>(Term::kOptimizerState)], 0);
+      EXPECT_EQ(report.host.term_bytes[static_cast<std::size_t>(Term::kOptimizerState)], 6 * part);
+    }
+  }
+}
+
+// Which gathered values may be there at the same time, by reachability.
+class Gathers {
+ public:
+  explicit Gathers(const StepPlan& plan) : plan_(plan), order_(plan) {
+    for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+      const Operation& operation = plan.operations[i];
+      const bool gathers = operation.kind == OpKind::kAllGather && operation.phase != Phase::kOptimizer;
+      if (gathers) ops.push_back(i);
+      for (const Operand& operand : operation.operands) {
+        const auto buffer = static_cast<std::size_t>(operand.range.buffer);
+        if (plan.buffers[buffer].term != Term::kGatheredParameters) continue;
+        if (gathers && operand.access == Access::kWrite) gathered_by_[buffer] = i;
+        readers_.try_emplace(buffer);  // biases are gathered in backward, too, where nobody reads them
+        if (operation.stream == Stream::kCompute) readers_[buffer].push_back(i);
+      }
+    }
+  }
+
+  /// Elements that may be there while gather `g` arrives.
+  std::int64_t live_elems(std::size_t g) const {
+    return sum(g, [&](std::size_t buffer) {
+      const auto& readers = readers_.at(buffer);
+      return !std::all_of(readers.begin(), readers.end(), [&](std::size_t r) { return order_.before(r, g); });
+    });
+  }
+  /// Of what was gathered, what only units behind the one in which it is issued read.
+  std::int64_t ahead_elems(std::size_t g) const {
+    return sum(g, [&](std::size_t buffer) {
+      const auto& readers = readers_.at(buffer);
+      return !readers.empty() && readers.front() > g && !is_read_by_unit_of(g, buffer);
+    });
+  }
+  bool is_ahead(std::size_t g) const {
+    for (const Operand& operand : plan_.operations[g].operands) {
+      const auto buffer = static_cast<std::size_t>(operand.range.buffer);
+      if (operand.access == Access::kWrite && is_read_by_unit_of(g, buffer)) return false;
+    }
+    return true;
+  }
+  bool before(std::size_t a, std::size_t b) const { return order_.before(a, b); }
+
+  std::vector<std::size_t> ops;  ///< gathers for a use
+
+ private:
+  template <class Counts>
+  std::int64_t sum(std::size_t g, Counts counts) const {
+    std::int64_t elems = 0;
+    for (const auto& [buffer, op] : gathered_by_) {
+      if (op <= g && counts(buffer)) elems += plan_.buffers[buffer].elems;
+    }
+    return elems;
+  }
+  bool is_read_by_unit_of(std::size_t g, std::size_t buffer) const {
+    const Operation& gather = plan_.operations[g];
+    for (std::size_t i = g; i < plan_.operations.size(); ++i) {
+      const Operation& operation = plan_.operations[i];
+      if (operation.phase != gather.phase || operation.layer != gather.layer) return false;
+      const auto& readers = readers_.at(buffer);
+      if (std::find(readers.begin(), readers.end(), i) != readers.end()) return true;
+    }
+    return false;
+  }
+
+  const StepPlan& plan_;
+  Reachability order_;
+  std::map<std::size_t, std::size_t> gathered_by_;
+  std::map<std::size_t, std::vector<std::size_t>> readers_;
+};
+
+TEST(Prefetching, NeverGathersMoreAheadThanItsWindowsAllow) {
+  std::int64_t ahead_of_their_use = 0;
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    for (const std::int64_t prefetch : {std::int64_t{0}, std::int64_t{10'000}, std::int64_t{30'000}, kHuge}) {
+      for (const std::int64_t live : {std::int64_t{1}, std::int64_t{20'000}, std::int64_t{45'000}, kHuge}) {
+        for (const std::int64_t reuse : {std::int64_t{0}, std::int64_t{20'000}}) {
+          const Configuration now = with(knobs(3, 1, 1, 5'000, true), {{"stage3_prefetch_bucket_size", prefetch},
+                                                                       {"stage3_max_live_parameters", live},
+                                                                       {"stage3_max_reuse_distance", reuse}});
+          const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(2), now);
+          std::int64_t unit = 0;  // the largest: a block
+          for (const ParameterTensor& tensor : plan.tensors) {
+            if (tensor.name.starts_with("block0.")) unit += tensor.padded_elems;
+          }
+          const Gathers gathers(plan);
+          for (const std::size_t g : gathers.ops) {
+            if (!gathers.is_ahead(g)) continue;
+            ++ahead_of_their_use;
+            EXPECT_LE(gathers.live_elems(g), live) << now.text();
+            if (dialect == Dialect::kCanonical) {
+              EXPECT_LE(gathers.ahead_elems(g), std::max(prefetch, unit)) << now.text();
+            } else {
+              EXPECT_LE(plan.operations[g].bytes_written / 4, prefetch) << now.text();
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(ahead_of_their_use, 200);
+}
+
+TEST(Prefetching, GathersMoreAheadWhereTheWindowsAreWider) {
+  const auto most_live = [](Dialect dialect, std::int64_t prefetch, std::int64_t live) {
+    const Configuration now = with(knobs(3, 1, 1, 5'000, true), {{"stage3_prefetch_bucket_size", prefetch},
+                                                                 {"stage3_max_live_parameters", live},
+                                                                 {"stage3_max_reuse_distance", std::int64_t{0}}});
+    const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(2), now);
+    const Gathers gathers(plan);
+    std::int64_t most = 0;
+    for (const std::size_t g : gathers.ops) most = std::max(most, gathers.live_elems(g));
+    return most;
+  };
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    EXPECT_LT(most_live(dialect, 13'000, kHuge), most_live(dialect, 30'000, kHuge));
+    EXPECT_LT(most_live(dialect, kHuge, 30'000), most_live(dialect, kHuge, kHuge));
+  }
+}
+
+// DeepSpeed's back-pressure: whatever is computed behind the start of one waits for the one `width` before it.
+TEST(DeepSpeed, HasAFewCollectivesUnderWay) {
+  for (const std::int64_t stage : {1, 2, 3}) {
+    const Configuration now =
+        with(knobs(stage, 1, 1, 2'000, true), {{"stage3_prefetch_bucket_size", std::int64_t{5'000}}});
+    const StepPlan plan = build_plan(workload_in(Dialect::kDeepSpeed), cpu_ranks(2), now);
+    const Reachability order(plan);
+    for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
+      std::vector<std::size_t> collectives;
+      for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+        const Operation& operation = plan.operations[i];
+        if (operation.phase == Phase::kOptimizer) break;
+        if (is_collective(operation.kind) && operation.stream == stream) collectives.push_back(i);
+        const std::size_t width = stage == 3 ? 2 : 1;
+        if (operation.stream != Stream::kCompute || collectives.size() <= width) continue;
+        EXPECT_TRUE(order.before(collectives[collectives.size() - 1 - width], i)) << "stage " << stage;
+      }
+      EXPECT_TRUE(stream == Stream::kGather || collectives.size() > 5U);
+    }
+  }
+}
+
+TEST(Clipping, UpdatesNothingBeforeTheNormOfAllGradients) {
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    for (const std::int64_t stage : {0, 1, 2, 3}) {
+      const StepPlan plan =
+          build_plan(workload_in(dialect, Precision::kBf16, 1.0), cpu_ranks(2), knobs(stage, 1, 1, 5'000, true));
+      const Reachability order(plan);
+      ASSERT_GE(plan.control, 0);
+      for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+        if (plan.operations[i].kind != OpKind::kAdamW) continue;
+        EXPECT_EQ(plan.operations[i].operands.back().range.buffer, plan.control);
+        for (std::size_t j = 0; j < plan.operations.size(); ++j) {
+          const OpKind kind = plan.operations[j].kind;
+          const bool reduces = kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter;
+          EXPECT_TRUE((!reduces && kind != OpKind::kLossScale) || order.before(j, i));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(build_plan(workload_in(Dialect::kCanonical, Precision::kBf16), cpu_ranks(2), {}).control, -1);
+  EXPECT_GE(build_plan(workload_in(Dialect::kCanonical, Precision::kFp16), cpu_ranks(2), {}).control, 0);
+}
+
+}  // namespace
+}  // namespace krigtune
