@@ -14,7 +14,7 @@
 namespace krigtune {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kSteps = 2;
 constexpr std::int64_t kTiny = 1;
 constexpr std::int64_t kMedium = 3000;
 constexpr std::int64_t kHuge = 500'000'000;
@@ -149,7 +149,7 @@ TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
         }
       }
     }
-    // Three steps of 1e-3 change the parameters by 1 % of their size; a lost micro-step, by which AdamW's first steps
+    // Two steps of 1e-3 change the parameters by some percent of their size; a lost micro-step, by which AdamW's first steps
     // turn their signs, a good part of that. Rounding of sums in fp32 and in bf16 (2^-9) changes much less.
     EXPECT_LE(relative_difference(by_order[0], by_order[1]), precision == Precision::kFp32 ? 1e-6 : 1e-3);
   }

@@ -230,6 +230,10 @@ TEST(Prefetching, GathersMoreAheadWhereTheWindowsAreWider) {
   for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
     EXPECT_LT(most_live(dialect, 13'000, kHuge), most_live(dialect, 30'000, kHuge));
     EXPECT_LT(most_live(dialect, kHuge, 30'000), most_live(dialect, kHuge, kHuge));
+    // Everything, and of the canonical dialect the next unit once more.
+    const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(2), knobs(3, 1, 1, 5'000, true));
+    EXPECT_GE(most_live(dialect, kHuge, kHuge), plan.padded_parameter_elems * 9 / 10);
+    EXPECT_LE(most_live(dialect, kHuge, kHuge), plan.padded_parameter_elems * 4 / 3);
   }
 }
 
