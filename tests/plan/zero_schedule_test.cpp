@@ -63,30 +63,73 @@ WireBytes expected_bytes(const StepPlan& plan, Dialect dialect, std::int64_t per
   return expected;
 }
 
+// What the data-parallel group sends. Scalars (the gradients' norm) are not counted.
+WireBytes sent_among_data_ranks(const StepPlan& plan) {
+  WireBytes sent;
+  for (const Operation& operation : plan.operations) {
+    if (operation.group != Group::kData || operation.operands.front().range.elems == 1) continue;
+    if (operation.kind == OpKind::kAllReduce) sent.all_reduce += operation.wire_bytes;
+    if (operation.kind == OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
+    if (operation.kind == OpKind::kAllGather) sent.all_gather += operation.wire_bytes;
+  }
+  return sent;
+}
+
+void expect_the_table(const Workload& workload, std::int64_t data_ranks, std::int64_t tensor_ranks,
+                      const Configuration& knobs, std::int64_t persistence, std::int64_t reuse) {
+  const Configuration now = with(knobs, {{"tensor_parallel", tensor_ranks},
+                                         {"stage3_param_persistence_threshold", persistence},
+                                         {"stage3_prefetch_bucket_size", std::int64_t{20'000}},
+                                         {"stage3_max_reuse_distance", reuse}});
+  const StepPlan plan = build_plan(workload, cpu_ranks(data_ranks * tensor_ranks), now);
+  const WireBytes sent = tensor_ranks == 1 ? wire_bytes(plan) : sent_among_data_ranks(plan);
+  const WireBytes expected = expected_bytes(plan, workload.dialect, persistence, reuse);
+  EXPECT_EQ(sent.all_reduce, expected.all_reduce) << now.text();
+  EXPECT_EQ(sent.reduce_scatter, expected.reduce_scatter) << now.text();
+  EXPECT_EQ(sent.all_gather, expected.all_gather) << now.text();
+}
+
 TEST(WireBytes, EqualTheTableOfSchedulesExactly) {
   for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
     for (const Precision precision : {Precision::kFp32, Precision::kFp16}) {
+      const Workload workload = workload_in(dialect, precision, 1.0);
       for (const std::int64_t stage : {0, 1, 2, 3}) {
         for (const std::int64_t ranks : {1, 2, 3, 8}) {
           for (const std::int64_t k : {1, 4}) {
+            const Configuration now = knobs(stage, 1, k, 5'000, true);
+            expect_the_table(workload, ranks, 2, now, 0, kHuge);
             for (const std::int64_t persistence : {std::int64_t{0}, std::int64_t{128}, kHuge}) {
               if (stage < 3 && persistence > 0) continue;
               for (const std::int64_t reuse : {std::int64_t{0}, kHuge}) {
-                const Configuration now =
-                    with(knobs(stage, 1, k, 5'000, true), {{"stage3_param_persistence_threshold", persistence},
-                                                           {"stage3_prefetch_bucket_size", std::int64_t{20'000}},
-                                                           {"stage3_max_reuse_distance", reuse}});
-                const StepPlan plan = build_plan(workload_in(dialect, precision, 1.0), cpu_ranks(ranks), now);
-                const WireBytes sent = wire_bytes(plan);
-                const WireBytes expected = expected_bytes(plan, dialect, persistence, reuse);
-                EXPECT_EQ(sent.all_reduce, expected.all_reduce) << now.text();
-                EXPECT_EQ(sent.reduce_scatter, expected.reduce_scatter) << now.text();
-                EXPECT_EQ(sent.all_gather, expected.all_gather) << now.text();
+                expect_the_table(workload, ranks, 1, now, persistence, reuse);
               }
             }
           }
         }
       }
+    }
+  }
+}
+
+// Under sequence parallelism every tensor rank has a part of the gradients of what is not cut: one all-reduce each, 2
+// (t
+// - 1) / t of their bytes, as often as gradients are reduced.
+TEST(WireBytes, OfPartialGradientsAreCountedOnce) {
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    for (const std::int64_t stage : {0, 1, 2, 3}) {
+      const Configuration now =
+          with(knobs(stage, 1, 3, 5'000, true), {{"tensor_parallel", std::int64_t{2}}, {"sequence_parallel", true}});
+      const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(4), now);
+      std::int64_t sent = 0;
+      for (const Operation& operation : plan.operations) {
+        const bool counts = operation.group == Group::kTensor && operation.stream == Stream::kReduce;
+        if (counts) sent += operation.wire_bytes;
+      }
+      std::int64_t partial = 0;
+      for (const ParameterTensor& tensor : plan.tensors) {
+        if (tensor.split == Split::kNone) partial += tensor.padded_elems;
+      }
+      EXPECT_EQ(sent, (stage < 2 ? 1 : 3) * 4 * partial) << "stage " << stage;
     }
   }
 }
