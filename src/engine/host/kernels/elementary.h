@@ -3,20 +3,23 @@
 #include <cmath>
 #include <cstdint>
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 
-/// Sum of term(0) ... term(count - 1) over eight interleaved lanes that are combined as a fixed tree: the order depends
+/// Sum of term(0) ... term(count - 1) over 32 interleaved lanes that are combined as a fixed tree: the order depends
 /// on the count only, never on an address, so equal data give equal bits on every rank and in every plan.
 template <class T, class Term>
 T ordered_sum(std::int64_t count, Term term) {
-  constexpr std::int64_t kLanes = 8;
+  constexpr std::int64_t kLanes = 32;
   T lanes[kLanes]{};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
   }
   for (std::int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += term(i);
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
 }
 
 /// out[i] = value(i), or out[i] += value(i).
@@ -70,4 +73,4 @@ inline float exponential(float x) {
   return p * std::bit_cast<float>(exponent << 23U);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

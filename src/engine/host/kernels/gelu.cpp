@@ -4,9 +4,9 @@
 //     = x s,  s = 1 / (1 + exp(-2 u))
 //   dy/dx = s + 2 x s (1 - s) du/dx
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr double kRoot = 0.79788456080286535588;  // sqrt(2 / pi)
@@ -43,4 +43,4 @@ template void gelu_forward<double>(const KernelCall&);
 template void gelu_backward<float>(const KernelCall&);
 template void gelu_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS
