@@ -9,7 +9,7 @@
 
 namespace krigtune::KRIGTUNE_KERNELS {
 
-constexpr std::int64_t kTileRows = 64;
+constexpr std::int64_t kTileRows = 48;
 
 /// Plans of models without groups may leave kv_heads out.
 inline std::int64_t kv_heads(const Shape& s) { return s.kv_heads > 0 ? s.kv_heads : s.heads; }

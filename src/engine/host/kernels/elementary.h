@@ -40,17 +40,27 @@ void clear(T* out, std::int64_t count) {
 /// The largest of `least` and count values; no NaN unless it is the first.
 template <class T>
 T largest(const T* values, std::int64_t count, T least) {
+  constexpr std::int64_t kLanes = 32;
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = least;
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = values[i + lane] > lanes[lane] ? values[i + lane] : lanes[lane];
+    }
+  }
   T top = least;
-  for (std::int64_t i = 0; i < count; ++i) top = values[i] > top ? values[i] : top;
+  for (; i < count; ++i) top = values[i] > top ? values[i] : top;
+  for (const T lane : lanes) top = lane > top ? lane : top;
   return top;
 }
 
-inline double exponential(double x) { return std::exp(x); }
+[[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
 
 /// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody
 /// and Waite), polynomial of degree 7 in r from Cephes' expf (Moshier); relative error below 2e-7 within [-87, 88],
 /// arguments outside are clamped to it, NaN stays NaN.
-inline float exponential(float x) {
+[[gnu::always_inline]] inline float exponential(float x) {
   constexpr float kLow = -87.0F;
   constexpr float kHigh = 88.0F;
   constexpr float kLog2E = 1.44269504088896341F;

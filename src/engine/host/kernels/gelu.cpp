@@ -13,7 +13,7 @@ constexpr double kRoot = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kCubic = 0.044715;
 
 template <class T>
-T gate(T x) {
+[[gnu::always_inline]] inline T gate(T x) {
   const T u = static_cast<T>(kRoot) * (x + static_cast<T>(kCubic) * x * x * x);
   return T(1) / (T(1) + exponential(T(-2) * u));
 }

@@ -8,7 +8,7 @@ namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 template <class T>
-T sigmoid(T x) {
+[[gnu::always_inline]] inline T sigmoid(T x) {
   return T(1) / (T(1) + exponential(-x));
 }
 
