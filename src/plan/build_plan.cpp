@@ -1,17 +1,18 @@
 #include "krigtune/plan/build_plan.h"
 
-#include "gpt_step.h"
 #include "krigtune/plan/memory.h"
+#include "transformer_step.h"
 
 namespace krigtune {
 
 StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
   check_model(workload);
   const Knobs knobs = read_knobs(workload, cluster, configuration);
-  const ParameterTable table = make_parameters(workload.model, cluster.ranks());
+  const ParameterTable table = make_parameters(workload, knobs);
 
   StepPlan plan;
-  plan.ranks = cluster.ranks();
+  plan.ranks = knobs.data_ranks;
+  plan.tensor_ranks = knobs.tensor_ranks;
   plan.zero_stage = knobs.zero_stage;
   plan.micro_batch = knobs.micro_batch;
   plan.micro_steps = knobs.micro_steps;
@@ -20,10 +21,14 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   plan.padded_parameter_elems = table.padded_elems;
 
   PlanBuilder builder(plan);
-  ZeroSchedule zero(builder, table, knobs, plan.ranks, unit_uses(table), gradient_ready_order(table));
+  ZeroSchedule zero(builder, table, workload, knobs, unit_uses(table, knobs), gradient_ready_order(table));
   plan.parameters = zero.homes();
+  plan.copies = zero.copies();
+  plan.control = zero.control();
+  plan.first_loss_scale = first_loss_scale(workload.precision);
+  plan.gradient_clipping = workload.gradient_clipping;
   plan.loss = builder.persistent("loss", Term::kInputs, knobs.micro_steps);
-  GptStep step(builder, zero, table, workload.model, knobs, plan.ranks, plan.loss);
+  TransformerStep step(builder, zero, table, workload, knobs, plan.loss);
   for (std::int64_t m = 0; m < knobs.micro_steps; ++m) step.add_micro_step(m);
   builder.at(Phase::kOptimizer, knobs.micro_steps - 1);
   zero.optimizer_step();

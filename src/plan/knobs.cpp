@@ -121,7 +121,7 @@ void read_ranks(const Workload& workload, const ClusterSpec& cluster, const Conf
   check_divides(knobs.tensor_ranks, model.ffn_hidden, "columns of the MLP");
   knobs.data_ranks = cluster.ranks() / knobs.tensor_ranks;
   knobs.sequence_parallel = knobs.tensor_ranks > 1 && boolean(configuration, kSequenceParallel);
-  if (knobs.sequence_parallel) check_divides(knobs.tensor_ranks, knobs.micro_batch * model.seq_len, "tokens");
+  if (knobs.sequence_parallel) check_divides(knobs.tensor_ranks, model.seq_len, "tokens of a sequence");
 }
 
 std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,
@@ -164,17 +164,6 @@ void check_extent(const Workload& workload, const ClusterSpec& cluster, const Kn
   }
 }
 
-// What the schedule does not cover yet.
-void check_covered(const Knobs& knobs) {
-  const auto refuse = [](bool is_asked_for, const char* name) {
-    if (is_asked_for) throw UserError(fmt::format("the training step does not model this {}", name), "leave it out");
-  };
-  refuse(knobs.tensor_ranks > 1, kTensorParallel);
-  refuse(knobs.checkpointing != Checkpointing::kNone, kCheckpointing);
-  refuse(knobs.offload_optimizer, kOffloadOptimizer);
-  refuse(knobs.offload_parameters, kOffloadParam);
-}
-
 }  // namespace
 
 DType compute_type(Precision precision) {
@@ -210,7 +199,6 @@ Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Con
   knobs.max_live_elems = bounded(configuration, kMaxLive, 0, kMostElems);
   knobs.max_reuse_elems = bounded(configuration, kMaxReuse, 0, kMostElems);
   check_extent(workload, cluster, knobs);
-  check_covered(knobs);
   return knobs;
 }
 
@@ -219,15 +207,12 @@ void check_model(const Workload& workload) {
   const auto refuse = [](const std::string& what, const std::string& hint) {
     throw UserError("the training step does not model " + what, hint);
   };
-  if (workload.precision != Precision::kFp32) refuse("this precision", "use \"precision\": \"fp32\"");
-  if (workload.optimizer != OptimizerKind::kAdamW) refuse("this optimizer", "use \"optimizer\": \"adamw\"");
-  if (model.gated_mlp) refuse("gated MLPs", "use \"gated_mlp\": false");
-  if (model.positions != Positions::kLearned) refuse("rotary positions", "use \"positions\": \"learned\"");
-  if (model.norm != Norm::kLayerNorm) refuse("RMS norm", "use \"norm\": \"layernorm\"");
-  if (model.kv_heads != model.heads) refuse("grouped-query attention", "use kv_heads = heads");
-  if (!model.tied_embeddings) refuse("untied embeddings", "use \"tied_embeddings\": true");
   if (model.hidden % model.heads != 0)
     refuse("hidden sizes that heads do not divide", "make hidden a multiple of heads");
+  if (model.kv_heads < 1 || model.heads % model.kv_heads != 0)
+    refuse("heads that kv_heads do not divide", "make heads a multiple of kv_heads");
+  if (model.positions == Positions::kRotary && model.hidden / model.heads % 2 != 0)
+    refuse("rotary positions in heads of odd width", "make hidden / heads even");
   if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
     refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");
   }

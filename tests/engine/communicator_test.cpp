@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "host/emulated_link.h"
+#include "host/number_types.h"
 #include "host/thread_communicator.h"
 #include "krigtune/core/rng.h"
 
@@ -72,10 +74,53 @@ TEST_P(ThreadCommunicatorOfRanks, ReduceScatterThenAllGatherIsAllReduceBitByBit)
     communicator.all_reduce({cut(reduced[static_cast<std::size_t>(rank)]), 0});
     auto segments = cut(gathered[static_cast<std::size_t>(rank)]);
     communicator.reduce_scatter({segments, 0});
-    for (Segment& segment : segments) segment.shard = segment.whole + segment.elems / ranks() * rank;
+    for (Segment& segment : segments) {
+      segment.shard = static_cast<float*>(segment.whole) + segment.elems / ranks() * rank;
+    }
     communicator.all_gather({segments, 0});
   });
   EXPECT_EQ(gathered, reduced);
+}
+
+TEST_P(ThreadCommunicatorOfRanks, SumsOf16BitsAreFormedInFp32AndRoundedOnce) {
+  for (const DType type : {DType::kBf16, DType::kFp16}) {
+    Wholes values = random_wholes(ranks(), elems());
+    std::vector<std::vector<std::uint16_t>> wholes;
+    std::vector<float> sums(elems(), 0.0F);
+    for (auto& value : values) {
+      std::vector<std::uint16_t> bits(elems());
+      round_to(type, value.data(), static_cast<std::int64_t>(elems()), bits.data());
+      widen(type, bits.data(), static_cast<std::int64_t>(elems()), value.data());
+      for (std::size_t i = 0; i < elems(); ++i) sums[i] = wholes.empty() ? value[i] : sums[i] + value[i];
+      wholes.push_back(bits);
+    }
+    std::vector<std::uint16_t> expected(elems());
+    round_to(type, sums.data(), static_cast<std::int64_t>(elems()), expected.data());
+    on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+      const std::vector<Segment> all = {
+          {wholes[static_cast<std::size_t>(rank)].data(), static_cast<std::int64_t>(elems()), nullptr, type}};
+      communicator.all_reduce({all, 0});
+    });
+    for (const auto& whole : wholes) EXPECT_EQ(whole, expected);
+  }
+}
+
+TEST_P(ThreadCommunicatorOfRanks, AllReduceMaxTakesTheLargestAndKeepsNan) {
+  Wholes wholes = random_wholes(ranks(), 101);  // no multiple of the ranks
+  wholes.back()[7] = NAN;
+  std::vector<float> largest = wholes[0];
+  for (const auto& whole : wholes) {
+    for (std::size_t i = 0; i < whole.size(); ++i) largest[i] = std::max(largest[i], whole[i]);
+  }
+  on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+    auto& whole = wholes[static_cast<std::size_t>(rank)];
+    const std::vector<Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size())}};
+    communicator.all_reduce_max({all, 0});
+  });
+  for (const auto& whole : wholes) {
+    EXPECT_TRUE(std::isnan(whole[7]));
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(i == 7 || whole[i] == largest[i]) << i;
+  }
 }
 
 TEST_P(ThreadCommunicatorOfRanks, ReduceScatterLeavesForeignPartsAlone) {
@@ -147,22 +192,17 @@ class NotingClock final : public Clock {
   mutable std::vector<double> deadlines_;
 };
 
-TEST(EmulatedLink, HoldsForLatencyPlusBytesOverBandwidth) {
-  EmulatedLink link({"test", 0.5, 100.0});
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 200), 12.5);
-}
-
 TEST(EmulatedLink, SerialisesWhatOverlaps) {
-  EmulatedLink link({"test", 0.5, 100.0});
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 200), 12.5);
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 100), 14.0);  // behind the first
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(20.0, 100), 21.5);  // the link has been free
+  EmulatedLink link;
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 2.5), 12.5);
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 1.5), 14.0);  // behind the first
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(20.0, 1.5), 21.5);  // the link has been free
 }
 
 TEST(EmulatedLink, CostsNothingWhereNothingIsSent) {
-  EmulatedLink link({"test", 0.5, 100.0});
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 0), 3.0);
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 50), 4.0);
+  EmulatedLink link;
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 0.0), 3.0);
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 1.0), 4.0);
 }
 
 TEST(EmulatedCommunicator, MovesTheDataAndSleepsToTheEndOfItsSlot) {
@@ -174,8 +214,9 @@ TEST(EmulatedCommunicator, MovesTheDataAndSleepsToTheEndOfItsSlot) {
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto base = group.member(rank);
-      EmulatedLink link({"test", 0.25, 8.0});
-      const auto emulated = make_emulated(*base, link, clock);
+      EmulatedLink link;
+      const EmulatedNetwork network{"test", 0.25, 8.0};
+      const auto emulated = make_emulated(*base, link, network, {2, 1, 2}, clock);
       const std::vector<Segment> all = {{wholes[static_cast<std::size_t>(rank)].data(), 2, nullptr}};
       emulated->all_reduce({all, 16});
     });

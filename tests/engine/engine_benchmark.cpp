@@ -178,7 +178,7 @@ void forward_and_backward(benchmark::State& state) {
   }
   for (const auto& [kind, time_s] : by_kind_s) state.counters["share " + kind] = time_s / total_s(model.times());
 }
-BENCHMARK(forward_and_backward)->Unit(benchmark::kMillisecond)->Iterations(10);
+BENCHMARK(forward_and_backward)->Unit(benchmark::kMillisecond)->Iterations(5);
 
 }  // namespace
 }  // namespace krigtune

@@ -184,8 +184,10 @@ TEST(BuildPlan, RefusesWhatItDoesNotModel) {
   refuses({{"zero_stage", std::int64_t{4}}});
   refuses({{"micro_batch", std::int64_t{0}}});
   refuses({{"reduce_bucket_size", std::int64_t{0}}});
-  refuses({{"tensor_parallel", std::int64_t{2}}});
-  refuses({{"offload_optimizer", std::string("cpu")}});
+  refuses({{"tensor_parallel", std::int64_t{3}}});  // of 2 ranks
+  refuses({{"pipeline_parallel", std::int64_t{2}}});
+  refuses({{"offload_optimizer", std::string("nvme")}});
+  refuses({{"activation_checkpointing", std::string("some")}});
   refuses({{"zero_stgae", std::int64_t{1}}});
   refuses({{"overlap_comm", std::string("yes")}});
   const auto refuses_model = [](auto change) {
@@ -193,14 +195,13 @@ TEST(BuildPlan, RefusesWhatItDoesNotModel) {
     change(workload);
     EXPECT_THROW(build_plan(workload, cpu_ranks(2), {}), UserError);
   };
-  refuses_model([](Workload& w) { w.model.gated_mlp = true; });
-  refuses_model([](Workload& w) { w.model.positions = Positions::kRotary; });
-  refuses_model([](Workload& w) { w.model.norm = Norm::kRmsNorm; });
-  refuses_model([](Workload& w) { w.model.kv_heads = 2; });
-  refuses_model([](Workload& w) { w.model.tied_embeddings = false; });
-  refuses_model([](Workload& w) { w.model.heads = 5; });
-  refuses_model([](Workload& w) { w.precision = Precision::kBf16; });
-  refuses_model([](Workload& w) { w.optimizer = OptimizerKind::kSgd; });
+  refuses_model([](Workload& w) { w.model.heads = 5; });     // of hidden 32
+  refuses_model([](Workload& w) { w.model.kv_heads = 3; });  // of 4 heads
+  refuses_model([](Workload& w) { w.model.seq_len = 1; });
+  refuses_model([](Workload& w) {
+    w.model.heads = w.model.kv_heads = 32;
+    w.model.positions = Positions::kRotary;  // rotates pairs, and the heads are 1 wide
+  });
 }
 
 TEST(PlannedParameters, AreThoseThatAPlanTakes) {
@@ -214,7 +215,7 @@ TEST(PlannedParameters, AreThoseThatAPlanTakes) {
     EXPECT_EQ(build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
               build_plan(small_workload(), cpu_ranks(2), {}).arena_bytes);
   }
-  EXPECT_EQ(planned_parameters().size(), 6U);
+  EXPECT_EQ(planned_parameters().size(), 16U);
 }
 
 TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {
@@ -223,9 +224,9 @@ TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {
         Configuration{{"zero_stgae", std::int64_t{1}}}}) {
     EXPECT_THROW(check_knobs(small_workload(), cpu_ranks(2), wrong), UserError) << wrong.text();
   }
-  Workload gated = small_workload();
-  gated.model.gated_mlp = true;
-  EXPECT_THROW(check_knobs(gated, cpu_ranks(2), {}), UserError);
+  Workload uneven = small_workload();
+  uneven.model.kv_heads = 3;
+  EXPECT_THROW(check_knobs(uneven, cpu_ranks(2), {}), UserError);
 }
 
 }  // namespace

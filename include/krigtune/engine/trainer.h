@@ -11,6 +11,16 @@
 
 namespace krigtune {
 
+class Processes;
+
+/// A failure on purpose, for tests: in this rank, before this step (from 0).
+struct Fault {
+  enum class Kind { kHang, kAbort, kBadAlloc, kKill };
+  Kind kind = Kind::kHang;
+  std::int64_t rank = 0;
+  std::int64_t step = 0;
+};
+
 struct TrainingOptions {
   std::uint64_t seed = 1;
   double learning_rate = 1e-3;
@@ -19,6 +29,7 @@ struct TrainingOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
+  std::optional<Fault> fault{};
 };
 
 /// Seconds within one step that collectives took on one rank, from the moment at which the data of all ranks were
@@ -37,19 +48,24 @@ struct StepResult {
   CollectiveTimes collectives;  ///< of rank 0
 };
 
-/// Trains the plan's model on CPU ranks: N ranks as threads of this process, each with an arena of the planned size and
-/// one FIFO worker per logical stream. Deterministic: sums over ranks go in rank order.
+/// Trains the plan's model on CPU ranks, each with an arena of the planned size and one FIFO worker per logical stream.
+/// All ranks are threads of this process, or each is a process; then every function is called by all of them alike.
+/// Deterministic: sums over ranks go in rank order, and threads and processes give the same bits.
 class Trainer {
  public:
-  /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `clock` must outlive it.
+  /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `processes`: one for each rank
+  /// of the plan; null: this one has all. The clock and they must outlive it.
   Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
-          TrainingOptions options = {});
+          TrainingOptions options = {}, Processes* processes = nullptr);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
   /// Executes the whole plan once on all ranks. Throws std::runtime_error if a rank fails; it is then not usable.
   StepResult step();
+  /// The clock of process 0 when the last step had ended, or the construction: the same in all processes, so that they
+  /// decide alike.
+  double now_s() const;
 
   /// All parameters of a tensor-parallel rank after the last step, in model order, without padding.
   std::vector<float> parameters(std::int64_t tensor_rank = 0) const;

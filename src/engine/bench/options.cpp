@@ -29,6 +29,9 @@ po::options_description declare() {
   add("memory-limit", po::value<double>()->value_name("GIB"), "per rank, in place of the config's limit_gib");
   add("device", po::value<std::string>()->value_name("auto|cpu|cuda"), "where to train (default auto)");
   add("seed", po::value<std::uint64_t>()->value_name("N"), "of the initial values and the corpus (default 1)");
+  add("heartbeat", po::value<std::string>()->value_name("FILE"),
+      "append a JSON line {phase, step, t_s} to FILE (or /dev/fd/N) when a phase begins and after every step");
+  add("hang-s", po::value<double>()->value_name("S"), "end with code 12 when no step has ended for S s (default 60)");
   add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
   add("help", "this text");
   add("version", "the version");
@@ -86,6 +89,9 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.memory_limit_gib = find<double>(given, "memory-limit");
   options.device = device_from(find<std::string>(given, "device").value_or("auto"));
   options.seed = find<std::uint64_t>(given, "seed").value_or(options.seed);
+  options.heartbeat = find<std::string>(given, "heartbeat").value_or("");
+  options.hang_s = find<double>(given, "hang-s").value_or(options.hang_s);
+  require(options.hang_s > 0.0, "hang-s", "needs more than 0");
   require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
   require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
   require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");
@@ -100,7 +106,9 @@ std::string help_text() {
   text << "krigtune-bench --config C.json [options]: trains one configuration for a while and says how fast it was.\n\n"
        << declare()
        << "\nExit codes: 0 ok, 2 bad input, 10 does not fit in memory (nothing was run), 11 memory could not be had,\n"
-          "14 the loss is no number, 77 no GPU.\n";
+          "12 a hang, 13 another process of the job is gone, 14 the loss is no number, 77 no GPU, 128 + n: signal n.\n"
+          "\nUnder mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
+          "alone, all ranks are threads of this process.\n";
   return text.str();
 }
 

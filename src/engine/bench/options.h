@@ -19,6 +19,8 @@ struct BenchOptions {
   std::optional<double> memory_limit_gib;
   DeviceChoice device = DeviceChoice::kAuto;
   std::uint64_t seed = 1;
+  std::filesystem::path heartbeat;  ///< empty: none
+  double hang_s = 60.0;             ///< without a step (or before the first one) for so long: a hang
   bool probe = false;
   bool help = false;
   bool version = false;

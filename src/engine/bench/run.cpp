@@ -4,13 +4,18 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <new>
+#include <cstdlib>
+#include <functional>
 #include <ostream>
 
+#include "bench/bench_processes.h"
 #include "bench/bench_result.h"
 #include "bench/exit_codes.h"
+#include "bench/heartbeat.h"
 #include "bench/options.h"
 #include "bench/probe.h"
+#include "host/fault.h"
+#include "host/training_ranks.h"
 #include "krigtune/core/error.h"
 #include "krigtune/plan/build_plan.h"
 
@@ -53,55 +58,127 @@ PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOpt
   return planned;
 }
 
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock) {
-  TrainingOptions training;
-  training.seed = options.seed;
-  Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock, training);
-  TrainedJob trained;
-  trained.measurement = measure([&] { return trainer.step(); }, clock, options.measure);
-  trained.arena_peak_bytes = trainer.arena_peak_bytes();
-  trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-  return trained;
+BenchEnding device_ending(DeviceChoice device) {
+  if (device != DeviceChoice::kCuda) return {};
+  const GpuProbe probe = probe_gpus();
+  return {
+      kNoDevice, "failed", "environment",
+      "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
 }
 
-void plan_and_train(const BenchOptions& options, const Clock& clock, BenchResult& result) {
-  if (options.device == DeviceChoice::kCuda) {
-    const GpuProbe probe = probe_gpus();
-    result.ending = {
-        kNoDevice, "failed", "environment",
-        "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
-    return;
-  }
-  const TrainingJob job = load_job(options.config);
-  StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-  result.planned = plan_job(job, plan, options);
-  PlannedJob& planned = *result.planned;
-  if (planned.missing_bytes() > 0) {
-    result.ending = out_of_memory(planned);
-    return;
-  }
-  result.trained = train(std::move(plan), planned, options, clock);
-  const Measurement& m = result.trained->measurement;
-  planned.collectives[0].time_s = m.collectives.all_reduce_s;
-  planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
-  planned.collectives[2].time_s = m.collectives.all_gather_s;
-  result.ending = ending_of(m);
-}
+/// What all processes read alike: measuring decides by it.
+class TrainersClock final : public Clock {
+ public:
+  TrainersClock(const Trainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
+  double now_s() const override { return trainer_.now_s(); }
+  std::int64_t unix_us() const override { return clock_.unix_us(); }
+  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
 
-// Every way to end becomes a value: the document is printed in every case.
-void end_with_current_exception(BenchResult& result) {
-  try {
-    throw;
-  } catch (const UserError& error) {
-    result.ending = {kBadInput, "failed", "invalid", error.what()};
-  } catch (const EnvironmentError& error) {
-    result.ending = {kEnvironmentLacks, "failed", "environment", error.what()};
-  } catch (const std::bad_alloc&) {
-    result.ending = {kOutOfMemory, "oom", "allocation", "this machine has not enough memory for all ranks"};
-  } catch (const std::exception& error) {
-    result.ending = {kInternal, "failed", "crash", error.what()};
+ private:
+  const Trainer& trainer_;
+  const Clock& clock_;
+};
+
+/// One run: this process's part of it.
+class BenchRun {
+ public:
+  BenchRun(const BenchOptions& options, const Launch& launch, const Clock& clock, BenchResult& result)
+      : options_(options),
+        launch_(launch),
+        clock_(clock),
+        result_(result),
+        heartbeat_(launch.rank == 0 ? options.heartbeat : "", clock) {}
+
+  /// `on_hang` ends the process; see Watchdog.
+  void run(const std::function<void(Processes*, const Beat&)>& on_hang) {
+    heartbeat_.beat("init", 0);
+    // Rank 0 has something to print: the others leave it the time for that.
+    const double limit_s = options_.hang_s + (launch_.rank == 0 ? 0.0 : 2.0 + 0.1 * options_.hang_s);
+    const Watchdog watchdog(heartbeat_, limit_s, clock_, [&](const Beat& last) { on_hang(processes_.get(), last); });
+    try {
+      processes_ = connect(launch_, clock_);
+      check_world();
+      std::optional<StepPlan> plan = prepare();
+      result_.ending = agreed_ending(result_.ending, processes_.get());
+      if (result_.ending.exit_code == 0) train(std::move(*plan));
+    } catch (const MemoryMissing&) {
+      result_.ending = ending_of_current_exception(nullptr);
+    } catch (...) {
+      result_.ending = ending_of_current_exception(processes_.get());
+      alone_ = true;
+    }
   }
-}
+
+  /// To be called once this process has said what it has to say.
+  void end_all() {
+    if (alone_ && processes_) processes_->abort(result_.ending.exit_code);
+  }
+
+ private:
+  void check_world() const {
+    if (!processes_ || processes_->size() == launch_.size) return;
+    throw EnvironmentError(fmt::format("{} has started {} processes, but only {} find one another", launch_.by,
+                                       launch_.size, processes_->size()),
+                           "is it the mpirun of the MPI that krigtune-bench was built with?");
+  }
+
+  // Empty, and an ending in the result: there is nothing to train.
+  std::optional<StepPlan> prepare() {
+    try {
+      if (const BenchEnding ending = device_ending(options_.device); ending.exit_code != 0) {
+        result_.ending = ending;
+        return std::nullopt;
+      }
+      if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
+      const TrainingJob job = load_job(options_.config);
+      check_cluster(job.cluster, launch_);
+      StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
+      result_.planned = plan_job(job, plan, options_);
+      if (result_.planned->missing_bytes() > 0) {
+        result_.ending = out_of_memory(*result_.planned);
+        return std::nullopt;
+      }
+      return plan;
+    } catch (...) {
+      result_.ending = ending_of_current_exception(nullptr);
+      return std::nullopt;
+    }
+  }
+
+  void train(StepPlan plan) {
+    PlannedJob& planned = *result_.planned;
+    TrainingOptions training;
+    training.seed = options_.seed;
+    training.fault = fault_;
+    Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock_, training, processes_.get());
+    std::int64_t steps = 0;
+    const auto step = [&] {
+      const StepResult result = trainer.step();
+      heartbeat_.beat("train", ++steps);
+      return result;
+    };
+    heartbeat_.beat("train", 0);
+    TrainedJob& trained = result_.trained.emplace();
+    const TrainersClock clock(trainer, clock_);
+    trained.measurement = measure(step, clock, options_.measure);
+    trained.arena_peak_bytes = trainer.arena_peak_bytes();
+    trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
+    const Measurement& m = trained.measurement;
+    planned.collectives[0].time_s = m.collectives.all_reduce_s;
+    planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
+    planned.collectives[2].time_s = m.collectives.all_gather_s;
+    result_.ending = ending_of(m);
+  }
+
+  const BenchOptions& options_;
+  const Launch& launch_;
+  const Clock& clock_;
+  BenchResult& result_;
+  Heartbeat heartbeat_;
+  std::optional<Fault> fault_;
+  std::unique_ptr<Processes> processes_;
+  bool alone_ = false;  ///< in how it ended: the others do not know
+};
 
 int print_probe(bool json, std::ostream& out) {
   const GpuProbe probe = probe_gpus();
@@ -115,10 +192,34 @@ int print_probe(bool json, std::ostream& out) {
   return probe.gpus > 0 ? 0 : kNoDevice;
 }
 
-int report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
+void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
   if (!result.ending.message.empty()) err << "krigtune-bench: " << result.ending.message << "\n";
+}
+
+[[noreturn]] void end_hanging(const BenchOptions& options, int rank, Processes* processes, const Beat& last,
+                              std::ostream& out, std::ostream& err) {
+  BenchResult result;
+  result.seed = options.seed;
+  result.ending = {
+      kHang, "failed", "hang",
+      fmt::format("no step has ended for {:g} s, in phase '{}' after step {}", options.hang_s, last.phase, last.step)};
+  if (rank == 0) report(result, options.json, out, err);
+  err << std::flush;
+  if (processes != nullptr) processes->abort(kHang);
+  std::_Exit(kHang);
+}
+
+int run_job(const BenchOptions& options, const Launch& launch, const Clock& clock, std::ostream& out,
+            std::ostream& err) {
+  BenchResult result;
+  result.seed = options.seed;
+  BenchRun run(options, launch, clock, result);
+  run.run(
+      [&](Processes* processes, const Beat& last) { end_hanging(options, launch.rank, processes, last, out, err); });
+  if (launch.rank == 0) report(result, options.json, out, err);
+  run.end_all();
   return result.ending.exit_code;
 }
 
@@ -128,6 +229,7 @@ int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std
   BenchResult result;
   // Also where the command line cannot be read.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  Launch launch;
   try {
     const BenchOptions options = parse_options(arguments);
     json = options.json;
@@ -135,11 +237,13 @@ int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std
     if (options.version) return out << "krigtune-bench " << KRIGTUNE_VERSION << "\n", 0;
     if (options.probe) return print_probe(options.json, out);
     result.seed = options.seed;
-    plan_and_train(options, clock, result);
+    launch = launch_from(process_environment());
+    return run_job(options, launch, clock, out, err);
   } catch (...) {
-    end_with_current_exception(result);
+    result.ending = ending_of_current_exception(nullptr);
   }
-  return report(result, json, out, err);
+  if (launch.rank == 0) report(result, json, out, err);
+  return result.ending.exit_code;
 }
 
 }  // namespace krigtune

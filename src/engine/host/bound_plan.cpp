@@ -14,13 +14,12 @@ OperandView view_of(const StepPlan& plan, const RankMemory& memory, std::int64_t
 
 std::vector<Segment> segments_of(OpKind kind, const std::vector<OperandView>& views) {
   std::vector<Segment> segments;
-  const auto floats = [](const OperandView& view) { return static_cast<float*>(view.data); };
   if (kind == OpKind::kAllGather) {
     for (std::size_t i = 0; i + 1 < views.size(); i += 2) {
-      segments.push_back({floats(views[i + 1]), views[i + 1].elems, floats(views[i])});
+      segments.push_back({views[i + 1].data, views[i + 1].elems, views[i].data, views[i + 1].type});
     }
   } else {
-    for (const OperandView& view : views) segments.push_back({floats(view), view.elems, nullptr});
+    for (const OperandView& view : views) segments.push_back({view.data, view.elems, nullptr, view.type});
   }
   return segments;
 }

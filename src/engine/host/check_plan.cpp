@@ -56,6 +56,7 @@ class Checker {
   void check_parts(std::size_t id) const {
     const Operation& operation = plan_.operations[id];
     const bool gathers = operation.kind == OpKind::kAllGather;
+    for (const Operand& operand : operation.operands) check_type(id, type_of(operand), gathers);
     if (gathers && operation.operands.size() % 2 != 0) fail(id, "gathers a shard into nothing");
     for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
       const std::int64_t elems = operation.operands[i].range.elems;
@@ -63,7 +64,19 @@ class Checker {
       const bool parts = gathers || operation.kind == OpKind::kReduceScatter;
       if (parts && elems % ranks != 0) fail(id, "has uneven shards");
       if (gathers && operation.operands[i - 1].range.elems != elems / ranks) fail(id, "has a shard of wrong size");
+      if (gathers && type_of(operation.operands[i - 1]) != type_of(operation.operands[i])) {
+        fail(id, "gathers into another type");
+      }
     }
+  }
+
+  DType type_of(const Operand& operand) const {
+    return plan_.buffers[static_cast<std::size_t>(operand.range.buffer)].type;
+  }
+
+  void check_type(std::size_t id, DType type, bool gathers) const {
+    const bool floats = type == DType::kFp32 || type == DType::kBf16 || type == DType::kFp16;
+    if (!gathers && !floats) fail(id, "reduces what are no floating-point numbers");
   }
 
   bool exists(BufferId id) const { return id >= 0 && static_cast<std::size_t>(id) < plan_.buffers.size(); }

@@ -120,6 +120,8 @@ void RankExecutor::communicate(const BoundOperation& bound) {
   switch (bound.operation->kind) {
     case OpKind::kAllReduce:
       return timed(communicator.all_reduce(collective), times.all_reduce_s);
+    case OpKind::kAllReduceMax:
+      return timed(communicator.all_reduce_max(collective), times.all_reduce_s);
     case OpKind::kReduceScatter:
       return timed(communicator.reduce_scatter(collective), times.reduce_scatter_s);
     default:

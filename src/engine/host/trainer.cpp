@@ -9,19 +9,22 @@
 namespace krigtune {
 
 struct Trainer::Impl {
-  Impl(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock, const TrainingOptions& options)
-      : ranks(std::move(plan), network, clock, options) {}
+  Impl(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock, const TrainingOptions& options,
+       Processes* processes)
+      : ranks(std::move(plan), network, clock, options, processes) {}
 
   TrainingRanks ranks;
 };
 
 Trainer::Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
-                 TrainingOptions options)
-    : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options)) {}
+                 TrainingOptions options, Processes* processes)
+    : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options, processes)) {}
 
 Trainer::~Trainer() = default;
 
 StepResult Trainer::step() { return impl_->ranks.step(); }
+
+double Trainer::now_s() const { return impl_->ranks.now_s(); }
 
 std::vector<float> Trainer::parameters(std::int64_t tensor_rank) const { return impl_->ranks.parameters(tensor_rank); }
 

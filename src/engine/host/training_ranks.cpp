@@ -1,147 +1,170 @@
 #include "host/training_ranks.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <stdexcept>
 #include <utility>
 
-#include "host/initial_values.h"
+#include "host/fault.h"
+#include "host/rank_values.h"
 
 namespace krigtune {
 
 TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
-                             const TrainingOptions& options)
-    : plan_(std::move(plan)), options_(options), clock_(clock) {
+                             const TrainingOptions& options, Processes* processes)
+    : plan_(std::move(plan)), network_(network), options_(options), clock_(clock), processes_(processes) {
   check_plan(plan_);
-  make_groups(clock);
+  make_ranks();
+  wiring_ = processes == nullptr ? wire_threads(plan_, clock) : wire_processes(plan_, *processes, clock);
   std::vector<std::function<void()>> jobs;
-  for (std::int64_t r = 0; r < plan_.world(); ++r) {
-    make_rank(r, network);
-    RankExecutor& executor = *ranks_.back()->executor;
-    for (const Stream stream : executor.streams()) jobs.emplace_back([&executor, stream] { executor.run(stream); });
-  }
-  workers_ = std::make_unique<Workers>(std::move(jobs), [this] { abort(); });
-}
-
-void TrainingRanks::make_groups(const Clock& clock) {
-  for (const Operation& operation : plan_.operations) {
-    auto& groups = groups_[index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
-    if (!is_collective(operation.kind) || !groups.empty()) continue;
-    const std::int64_t members = plan_.group_ranks(operation.group);
-    for (std::int64_t g = 0; g < plan_.world() / members; ++g) {
-      groups.push_back(std::make_unique<ThreadGroup>(static_cast<int>(members), clock));
+  for (const auto& rank : ranks_) {
+    rank->executor = std::make_unique<RankExecutor>(plan_, rank->memory, group_ranks(plan_, rank->world_rank),
+                                                    connect(*rank), clock_);
+    for (const Stream stream : rank->executor->streams()) {
+      jobs.emplace_back([this, &one = *rank, stream] { run(one, stream); });
     }
   }
+  workers_ = std::make_unique<Workers>(std::move(jobs), [this] { abort(); });
+  StepResult nothing;
+  agree(nothing);
 }
 
-GroupRanks TrainingRanks::groups_of(std::int64_t index) const {
-  return {index / plan_.tensor_ranks, index % plan_.tensor_ranks};
+// Before anybody communicates all know whether all have their memory.
+void TrainingRanks::make_ranks() {
+  bool enough = true;
+  try {
+    for (std::int64_t r = 0; r < plan_.world(); ++r) {
+      if (processes_ != nullptr && r != processes_->rank()) continue;
+      ranks_.push_back(std::make_unique<Rank>(plan_, r, options_.observe_arena));
+      put_first_values(plan_, ranks_.back()->memory, group_ranks(plan_, r), options_.seed);
+    }
+  } catch (const std::bad_alloc&) {
+    enough = false;
+  }
+  if (processes_ != nullptr) {
+    for (const char one : all_say(processes_->control(), static_cast<char>(enough))) enough = enough && one != 0;
+  }
+  if (!enough) throw MemoryMissing();
 }
 
-void TrainingRanks::make_rank(std::int64_t index, const std::optional<EmulatedNetwork>& network) {
-  ranks_.push_back(std::make_unique<Rank>(plan_, options_.observe_arena));
-  Rank& rank = *ranks_.back();
-  if (network) rank.link.emplace(*network);
-  initialise(rank, index);
-  rank.executor = std::make_unique<RankExecutor>(plan_, rank.memory, groups_of(index), connect(rank, index), clock_);
-}
-
-StreamCommunicators TrainingRanks::connect(Rank& rank, std::int64_t index) const {
+StreamCommunicators TrainingRanks::connect(Rank& rank) const {
   StreamCommunicators connected{};
-  const auto [data_rank, tensor_rank] = groups_of(index);
-  for (std::size_t s = 0; s < groups_.size(); ++s) {
+  for (std::size_t s = 0; s < connected.size(); ++s) {
     for (const Group group : {Group::kData, Group::kTensor}) {
-      const auto& groups = groups_[s][static_cast<std::size_t>(group)];
-      if (groups.empty()) continue;
-      const bool data = group == Group::kData;
-      ThreadGroup& mine = *groups[static_cast<std::size_t>(data ? tensor_rank : data_rank)];
-      rank.communicators.push_back(mine.member(static_cast<int>(data ? data_rank : tensor_rank)));
-      if (rank.link) {
-        Communicator& base = *rank.communicators.back();
-        rank.communicators.push_back(make_emulated(base, *rank.link, clock_));
-      }
+      std::unique_ptr<Communicator> base = wiring_->connect(static_cast<Stream>(s), group, rank.world_rank);
+      if (!base) continue;
+      rank.communicators.push_back(std::move(base));
+      if (network_) rank.communicators.push_back(emulated(rank, group, *rank.communicators.back()));
       connected[s][static_cast<std::size_t>(group)] = rank.communicators.back().get();
     }
   }
   return connected;
 }
 
-void TrainingRanks::initialise(const Rank& rank, std::int64_t index) const {
-  for (const Buffer& buffer : plan_.buffers) {
-    if (buffer.persistent) std::memset(rank.memory.at(buffer), 0, static_cast<std::size_t>(buffer.bytes()));
-  }
-  const auto [data_rank, tensor_rank] = groups_of(index);
-  for (const auto* homes : {&plan_.parameters, &plan_.copies}) {
-    for (const TensorHome& home : *homes) {
-      const Range& range = home.range;
-      const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(range.buffer)];
-      auto* values = reinterpret_cast<float*>(rank.memory.at(buffer)) + range.begin_elems;
-      const std::int64_t first = home.first_elem + (home.sharded ? data_rank * range.elems : 0);
-      fill_initial_values(plan_, home.tensor, options_.seed, tensor_rank, first, range.elems,
-                          values + data_rank * range.rank_stride_elems);
-    }
-  }
+std::unique_ptr<Communicator> TrainingRanks::emulated(Rank& rank, Group group, Communicator& base) const {
+  const std::int64_t per_node = network_->nodes ? network_->nodes->ranks_per_node : plan_.world();
+  const GroupSpan span = group_span(plan_, group, rank.world_rank, per_node);
+  EmulatedLink& link = network_->nodes && span.nodes == 1 ? rank.within_node : rank.between_nodes;
+  return make_emulated(base, link, *network_, span, clock_);
+}
+
+void TrainingRanks::run(const Rank& rank, Stream stream) const {
+  if (stream == Stream::kCompute) inject(options_.fault, rank.world_rank, steps_);
+  rank.executor->run(stream);
 }
 
 StepResult TrainingRanks::step() {
   if (failed_) throw std::runtime_error("a rank has failed in an earlier step");
-  for (std::int64_t r = 0; r < plan_.world(); ++r) {
-    const auto [data_rank, tensor_rank] = groups_of(r);
-    ranks_[static_cast<std::size_t>(r)]->executor->begin_step(
+  for (const auto& rank : ranks_) {
+    const auto [data_rank, tensor_rank] = group_ranks(plan_, rank->world_rank);
+    rank->executor->begin_step(
         {options_, steps_, data_rank, plan_.ranks, tensor_rank, plan_.tensor_ranks, plan_.micro_steps});
   }
   StepResult result;
   const double start_s = clock_.now_s();
+  failed_ = true;
   try {
     workers_->run_round();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const PeerLost&) {
+    throw;
   } catch (const std::exception& error) {
-    failed_ = true;
     throw std::runtime_error(std::string("a rank has failed: ") + error.what());
   }
   result.step_time_s = clock_.now_s() - start_s;
-  for (const auto& rank : ranks_)
+  for (const auto& rank : ranks_) {
     result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
-  result.loss = mean_loss();
+    result.loss += sum_of_losses(plan_, rank->memory);
+  }
   result.collectives = ranks_.front()->executor->collective_times();
+  agree(result);
+  result.loss /= static_cast<double>(plan_.world() * plan_.micro_steps);
+  failed_ = false;
   ++steps_;
   return result;
 }
 
-void TrainingRanks::abort() {
-  for (const auto& of_stream : groups_) {
-    for (const auto& groups : of_stream) {
-      for (const auto& group : groups) group->abort();
-    }
+// What decisions depend on is the same in all processes: whether to go on measuring is decided by each for itself.
+void TrainingRanks::agree(StepResult& result) {
+  struct Said {
+    double step_time_s, exposed_comm_s, loss, now_s;
+  };
+  const Said mine{result.step_time_s, result.exposed_comm_s, result.loss, clock_.now_s()};
+  now_s_ = mine.now_s;
+  if (processes_ == nullptr) return;
+  const std::vector<Said> all = all_say(processes_->control(), mine);
+  now_s_ = all.front().now_s;
+  result.loss = 0.0;
+  for (const Said& said : all) {
+    result.step_time_s = std::max(result.step_time_s, said.step_time_s);
+    result.exposed_comm_s = std::max(result.exposed_comm_s, said.exposed_comm_s);
+    result.loss += said.loss;
   }
+}
+
+void TrainingRanks::abort() {
+  wiring_->abort();
   for (const auto& rank : ranks_) rank->executor->abort();
 }
 
-double TrainingRanks::mean_loss() const {
-  double sum = 0.0;
-  for (std::int64_t r = 0; r < plan_.world(); ++r) {
-    const auto* losses = reinterpret_cast<const float*>(begin_of(r, plan_.loss));
-    for (std::int64_t m = 0; m < plan_.micro_steps; ++m) sum += static_cast<double>(losses[m]);
+const TrainingRanks::Rank* TrainingRanks::find(std::int64_t world_rank) const {
+  for (const auto& rank : ranks_) {
+    if (rank->world_rank == world_rank) return rank.get();
   }
-  return sum / static_cast<double>(plan_.world() * plan_.micro_steps);
+  return nullptr;
 }
 
-std::byte* TrainingRanks::begin_of(std::int64_t rank, BufferId buffer) const {
-  return ranks_[static_cast<std::size_t>(rank)]->memory.at(plan_.buffers[static_cast<std::size_t>(buffer)]);
+// What one rank holds of a tensor, wherever it lives; `room` keeps it if it comes from another process.
+std::span<const std::byte> TrainingRanks::fetch(const TensorHome& home, std::int64_t data_rank,
+                                                std::int64_t tensor_rank, std::vector<std::byte>& room) const {
+  const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
+  const Rank* local = find(holder);
+  const std::span<const std::byte> held =
+      local == nullptr ? std::span<const std::byte>() : held_bytes(plan_, local->memory, home, data_rank);
+  if (processes_ == nullptr) return held;
+  const auto size = static_cast<std::size_t>(processes_->size());
+  const std::vector<std::span<const std::byte>> out(size, held);
+  std::vector<std::span<std::byte>> in(size);
+  if (local == nullptr) {
+    room.resize(held_bytes(plan_, ranks_.front()->memory, home, 0).size());
+    in[static_cast<std::size_t>(holder)] = room;
+  }
+  processes_->control().exchange(out, in);
+  return local == nullptr ? std::span<const std::byte>(room) : held;
 }
 
 std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   std::vector<float> all;
+  std::vector<std::byte> room;
   for (const TensorHome& home : plan_.parameters) {
-    const auto begin = static_cast<std::ptrdiff_t>(all.size());
+    const std::size_t begin = all.size();
+    const DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
     for (std::int64_t holder = 0; holder < (home.sharded ? plan_.ranks : 1); ++holder) {
-      const auto* part =
-          reinterpret_cast<const float*>(begin_of(holder * plan_.tensor_ranks + tensor_rank, home.range.buffer)) +
-          home.range.begin_elems;
-      all.insert(all.end(), part, part + home.range.elems);
+      append_floats(type, fetch(home, holder, tensor_rank, room), all);
     }
     const std::int64_t elems = plan_.tensors[static_cast<std::size_t>(home.tensor)].elems;
-    all.resize(static_cast<std::size_t>(begin + elems));  // drops the padding
+    all.resize(begin + static_cast<std::size_t>(elems));  // drops the padding
   }
   return all;
 }
@@ -150,7 +173,9 @@ std::int64_t TrainingRanks::arena_peak_bytes() const {
   if (!options_.observe_arena) throw std::logic_error("arena_peak_bytes needs TrainingOptions::observe_arena");
   std::int64_t peak = 0;
   for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.device.highest_changed_bytes());
-  return peak;
+  if (processes_ == nullptr) return peak;
+  const auto all = all_say(processes_->control(), peak);
+  return *std::max_element(all.begin(), all.end());
 }
 
 }  // namespace krigtune

@@ -1,0 +1,36 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "host/processes.h"
+#include "host/socket_processes.h"
+#include "krigtune/core/clock.h"
+
+namespace krigtune {
+
+/// Looks an environment variable up.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// How this process was started.
+struct Launch {
+  enum class Kind { kAlone, kMpi, kSockets };
+  Kind kind = Kind::kAlone;
+  std::string by;         ///< for people: "mpirun", "torchrun's variables", "srun"
+  int rank = 0;           ///< of this process
+  int size = 1;           ///< processes of the job
+  Rendezvous rendezvous;  ///< of kSockets
+};
+
+/// From what mpirun, torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and srun put into the environment. A job of
+/// one process is alone. Throws UserError where a variable is missing or is no number.
+Launch launch_from(const Environment& environment);
+
+/// The other processes of the job; null when alone.
+std::unique_ptr<Processes> connect(const Launch& launch, const Clock& clock);
+
+/// "node[07-09,12],gpu3" -> "node07": the first host of a list as Slurm writes it.
+std::string first_host(const std::string& slurm_node_list);
+
+}  // namespace krigtune

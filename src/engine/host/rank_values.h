@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "host/arena.h"
+#include "host/bound_plan.h"
+#include "krigtune/plan/step_plan.h"
+
+namespace krigtune {
+
+/// Fills what a rank keeps from step to step: parameters and their copies with initial values, each in its buffer's
+/// type, the control block with the first loss scale, all else with zeros.
+void put_first_values(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks, std::uint64_t seed);
+
+/// What this rank holds of a tensor, as bytes in its buffer's type.
+std::span<const std::byte> held_bytes(const StepPlan& plan, const RankMemory& memory, const TensorHome& home,
+                                      std::int64_t data_rank);
+/// Appends elements of a type as floats.
+void append_floats(DType type, std::span<const std::byte> values, std::vector<float>& to);
+
+/// The sum of the losses of all micro-steps.
+double sum_of_losses(const StepPlan& plan, const RankMemory& memory);
+
+}  // namespace krigtune

@@ -1,0 +1,13 @@
+#pragma once
+#include <memory>
+
+#include "host/communicator.h"
+#include "host/processes.h"
+#include "krigtune/core/clock.h"
+
+namespace krigtune {
+
+/// A communicator whose ranks are processes. Bit by bit the results of ThreadGroup's. `clock` must outlive it.
+std::unique_ptr<Communicator> make_transport_communicator(std::unique_ptr<Transport> transport, const Clock& clock);
+
+}  // namespace krigtune

@@ -1,0 +1,240 @@
+// GPT and Llama models: what checkpointing may change is time and memory, and what tensor parallelism may change is the
+// order of sums, never the training.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "krigtune/engine/trainer.h"
+#include "small_model.h"
+
+namespace krigtune {
+namespace {
+
+Workload gpt() {
+  Workload workload = small_model(3);
+  workload.model.heads = workload.model.kv_heads = 4;
+  return workload;
+}
+
+Workload llama() {
+  Workload workload = gpt();
+  workload.model.kv_heads = 2;
+  workload.model.gated_mlp = true;
+  workload.model.tied_embeddings = false;
+  workload.model.positions = Positions::kRotary;
+  workload.model.norm = Norm::kRmsNorm;
+  return workload;
+}
+
+Workload with(Workload workload, double dropout, Attention attention) {
+  workload.model.dropout = dropout;
+  workload.model.attention = attention;
+  return workload;
+}
+
+std::vector<Workload> models() {
+  std::vector<Workload> all;
+  for (const Workload& workload : {gpt(), llama()}) {
+    for (const Attention attention : {Attention::kFlash, Attention::kEager}) {
+      for (const double dropout : {0.0, 0.2}) all.push_back(with(workload, dropout, attention));
+    }
+  }
+  return all;
+}
+
+std::string label(const Workload& workload, const Configuration& configuration) {
+  const ModelSpec& model = workload.model;
+  return std::string(model.gated_mlp ? "llama" : "gpt") + (model.attention == Attention::kEager ? " eager" : " flash") +
+         (model.dropout > 0.0 ? " with dropout" : "") + (model.tied_embeddings ? " tied, " : " untied, ") +
+         configuration.text();
+}
+
+Configuration checkpointing(const char* kind, std::int64_t layers, std::int64_t stage, std::int64_t tensor_parallel,
+                            bool sequence_parallel) {
+  return {{"zero_stage", stage},
+          {"micro_batch", std::int64_t{2}},
+          {"gradient_accumulation_steps", std::int64_t{2}},
+          {"reduce_bucket_size", std::int64_t{3000}},
+          {"overlap_comm", true},
+          {"tensor_parallel", tensor_parallel},
+          {"sequence_parallel", sequence_parallel},
+          {"activation_checkpointing", std::string(kind)},
+          {"activation_checkpointing_layers", layers}};
+}
+
+constexpr int kSteps = 3;
+
+/// The parameters of all tensor ranks, one after the other.
+std::vector<float> train(const Workload& workload, std::int64_t ranks, const Configuration& configuration) {
+  const SystemClock clock;
+  const StepPlan plan = build_plan(workload, cpu_ranks(ranks), configuration);
+  Trainer trainer(plan, std::nullopt, clock);
+  for (int step = 0; step < kSteps; ++step) trainer.step();
+  std::vector<float> all;
+  for (std::int64_t t = 0; t < plan.tensor_ranks; ++t) {
+    const std::vector<float> part = trainer.parameters(t);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Checkpointing, TrainsToTheSameBits) {
+  for (const Workload& workload : models()) {
+    const std::vector<float> expected = train(workload, 2, checkpointing("none", 1, 2, 1, false));
+    const auto trains_alike = [&](const char* kind, std::int64_t layers, std::int64_t stage) {
+      const Configuration now = checkpointing(kind, layers, stage, 1, false);
+      EXPECT_TRUE(same_bits(train(workload, 2, now), expected)) << label(workload, now);
+    };
+    for (const std::int64_t stage : {2, 3}) {
+      trains_alike("selective", 1, stage);
+      trains_alike("full", 1, stage);
+      trains_alike("full", 2, stage);  // of 3 layers
+    }
+  }
+}
+
+TEST(Checkpointing, TrainsToTheSameBitsOnTensorRanks) {
+  for (const bool sequence_parallel : {false, true}) {
+    for (const Workload& workload : {with(gpt(), 0.2, Attention::kEager), llama()}) {
+      const std::vector<float> expected = train(workload, 4, checkpointing("none", 1, 0, 2, sequence_parallel));
+      for (const char* kind : {"selective", "full"}) {
+        const Configuration now = checkpointing(kind, 2, 1, 2, sequence_parallel);
+        EXPECT_TRUE(same_bits(train(workload, 4, now), expected)) << label(workload, now);
+      }
+    }
+  }
+}
+
+/// By tensor: its whole values, put together from the tensor ranks'. What is on several ranks must be the same there.
+std::map<std::string, std::vector<float>> whole_parameters(const StepPlan& plan, const Trainer& trainer) {
+  std::map<std::string, std::vector<float>> wholes;
+  for (std::int64_t rank = 0; rank < plan.tensor_ranks; ++rank) {
+    const std::vector<float> mine = trainer.parameters(rank);
+    std::size_t at = 0;
+    for (const ParameterTensor& tensor : plan.tensors) {
+      std::vector<float>& whole = wholes[tensor.name];
+      std::int64_t unlike = 0;  // replicas
+      for (std::int64_t i = 0; i < tensor.elems; ++i, ++at) {
+        const std::int64_t element = whole_element(tensor, rank, plan.tensor_ranks, i);
+        if (element < 0) {
+          EXPECT_EQ(mine[at], 0.0F) << tensor.name << ": what fills up stays zero";
+          continue;
+        }
+        const auto place = static_cast<std::size_t>(element);
+        if (place >= whole.size()) whole.resize(place + 1, std::nanf(""));
+        if (rank > 0 && tensor.split == Split::kNone && whole[place] != mine[at]) ++unlike;
+        whole[place] = mine[at];
+      }
+      EXPECT_EQ(unlike, 0) << tensor.name;
+    }
+  }
+  return wholes;
+}
+
+// The gradient of a key's bias is zero but for rounding (softmax does not see it), and AdamW would divide the noise by
+// its own size: an epsilon far above the noise keeps the comparison about gradients.
+TrainingOptions damped() {
+  TrainingOptions options;
+  options.epsilon = 1e-5;
+  return options;
+}
+
+/// The whole parameters after some steps, and before.
+struct Trained {
+  std::map<std::string, std::vector<float>> start, end;
+  double loss = 0.0;
+};
+Trained train_whole(const Workload& workload, std::int64_t ranks, const Configuration& configuration) {
+  const SystemClock clock;
+  const StepPlan plan = build_plan(workload, cpu_ranks(ranks), configuration);
+  Trainer trainer(plan, std::nullopt, clock, damped());
+  Trained trained;
+  trained.start = whole_parameters(plan, trainer);
+  for (int step = 0; step < kSteps; ++step) trained.loss = trainer.step().loss;
+  trained.end = whole_parameters(plan, trainer);
+  return trained;
+}
+
+/// || a - b || / || a - start || of one tensor: relative to what training has changed.
+double difference(const Trained& a, const Trained& b, const std::string& name) {
+  double difference = 0.0;
+  double change = 0.0;
+  const std::vector<float>& end = a.end.at(name);
+  for (std::size_t i = 0; i < end.size(); ++i) {
+    difference += std::pow(static_cast<double>(end[i]) - static_cast<double>(b.end.at(name)[i]), 2);
+    change += std::pow(static_cast<double>(end[i]) - static_cast<double>(a.start.at(name)[i]), 2);
+  }
+  return std::sqrt(difference / change);
+}
+
+// Sums of floats in another order: some 1e-7 of their terms, and AdamW divides by the gradient's own size. A forgotten
+// collective, a bias added twice or a part of a gradient would be of the order of 0.1 to 1.
+constexpr double kOtherOrder = 2e-3;
+
+void expect_same_training(const Workload& workload, std::int64_t ranks, const Configuration& one,
+                          std::int64_t other_ranks, const Configuration& other) {
+  const Trained a = train_whole(workload, ranks, one);
+  const Trained b = train_whole(workload, other_ranks, other);
+  EXPECT_LE(std::abs(a.loss - b.loss), 1e-5 * a.loss) << label(workload, other);
+  for (const auto& [name, values] : a.start) {
+    EXPECT_EQ(values, b.start.at(name)) << name;
+    EXPECT_LE(difference(a, b, name), kOtherOrder) << name << ", " << label(workload, other);
+  }
+}
+
+// 67 tokens: neither 2 nor 4 ranks divide the vocabulary.
+TEST(TensorParallelism, TrainsAsOneRankDoes) {
+  for (const bool sequence_parallel : {false, true}) {
+    for (Workload workload : models()) {
+      for (const bool tied : {false, true}) {
+        workload.model.tied_embeddings = tied;
+        expect_same_training(workload, 1, checkpointing("none", 1, 0, 1, false), 2,
+                             checkpointing("none", 1, 0, 2, sequence_parallel));
+      }
+    }
+  }
+}
+
+TEST(TensorParallelism, GoesTogetherWithDataParallelism) {
+  for (const bool sequence_parallel : {false, true}) {
+    for (const Workload& workload : {gpt(), llama()}) {
+      expect_same_training(workload, 2, checkpointing("none", 1, 2, 1, false), 4,
+                           checkpointing("full", 2, 3, 2, sequence_parallel));
+    }
+    expect_same_training(gpt(), 1, checkpointing("none", 1, 0, 1, false), 4,
+                         checkpointing("selective", 1, 1, 4, false));
+  }
+}
+
+TEST(Models, DependOnTheGlobalBatchAndNotOnHowItIsCut) {
+  for (const Workload& workload : {gpt(), llama()}) {
+    expect_same_training(workload, 1, configuration(0, 8, 1, 3000, 3000, false), 1,
+                         configuration(0, 2, 4, 3000, 3000, false));
+    expect_same_training(workload, 1, configuration(0, 8, 1, 3000, 3000, false), 2,
+                         configuration(3, 2, 2, 3000, 3000, true));
+  }
+}
+
+TEST(Models, LowerTheirLoss) {
+  const SystemClock clock;
+  TrainingOptions options;
+  options.learning_rate = 1e-2;
+  const Configuration tensor_parallel = checkpointing("selective", 1, 1, 2, true);
+  Trainer trainer(build_plan(llama(), cpu_ranks(2), tensor_parallel), std::nullopt, clock, options);
+  const double first = trainer.step().loss;
+  EXPECT_LE(std::abs(first - std::log(67.0)), 0.1) << "untrained, every token is about equally likely";
+  double last = 0.0;
+  for (int step = 0; step < 59; ++step) last = trainer.step().loss;
+  EXPECT_LE(last, 0.7 * first);
+}
+
+}  // namespace
+}  // namespace krigtune
