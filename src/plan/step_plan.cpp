@@ -83,6 +83,20 @@ bool is_collective(OpKind kind) {
          kind == OpKind::kAllGather;
 }
 
+bool is_product(OpKind kind) {
+  return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
+         kind == OpKind::kLinearBackwardWeight || kind == OpKind::kAttentionForward ||
+         kind == OpKind::kAttentionBackward;
+}
+
+double hardware_flops(const StepPlan& plan) {
+  double flops = 0.0;
+  for (const Operation& operation : plan.operations) {
+    if (is_product(operation.kind)) flops += operation.flops;
+  }
+  return flops;
+}
+
 std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks,
                            std::int64_t elem) {
   if (tensor.split == Split::kNone) return elem;

@@ -17,14 +17,10 @@ std::filesystem::path in_directory(const RunView& run, const char* name) {
 
 std::vector<std::string> bench_words(const RunView& run) {
   const BenchSpec& bench = run.session.runner.bench;
-  std::vector<std::string> words = {run.bench.string(),
-                                    "--config",
-                                    in_directory(run, kConfigFile).string(),
-                                    "--json",
-                                    "--warmup-s",
-                                    number_text(bench.warmup_s),
-                                    "--measure-s",
-                                    number_text(bench.measure_s)};
+  std::vector<std::string> words;
+  if (bench.launcher == Launcher::kMpirun) words = {"mpirun", "-np", std::to_string(run.session.cluster.ranks())};
+  words.insert(words.end(), {run.bench.string(), "--config", in_directory(run, kConfigFile).string(), "--json",
+                             "--warmup-s", number_text(bench.warmup_s), "--measure-s", number_text(bench.measure_s)});
   if (bench.memory_limit_gib) {
     words.emplace_back("--memory-limit");
     words.push_back(number_text(*bench.memory_limit_gib));

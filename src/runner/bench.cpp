@@ -1,6 +1,9 @@
-// A bench trial: krigtune-bench in a process of its own, everything it was given and said kept in the trial's
-// directory.
+// A bench trial: krigtune-bench in processes of its own, everything it was given and said kept in the trial's
+// directory. It ends itself when no step comes (--hang-s); should even that fail, its heartbeats stop growing, and all
+// its processes are ended from here.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "bench_result.h"
 #include "krigtune/core/files.h"
@@ -12,16 +15,24 @@
 namespace krigtune {
 namespace {
 
+constexpr const char* kThreads = "threads";
+constexpr const char* kMpirun = "mpirun";
+constexpr double kSlack = 1.5;  // krigtune-bench is to notice first: it can say more
+constexpr std::size_t kHeartbeatBytes = 512;
+
 class BenchRunner final : public Runner {
  public:
   BenchRunner(BenchJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {}
 
   Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) override {
     const TrialFiles files(trial_dir);
+    std::filesystem::remove(heartbeat(files));
     const ProcessSpec spec = prepare(configuration, files);
     BenchEnd end;
+    end.limit_is_the_sessions = !job_.spec.bench.memory_limit_gib;
     end.process = run_process(spec, clock_);
     end.last_lines = last_lines(read_text(spec.stderr_file));
+    end.last_heartbeat = last_line(read_tail(heartbeat(files), kHeartbeatBytes));
     end.document = bench_document(read_text(spec.stdout_file));
     if (end.document) write_atomically(files.result(), end.document->dump(2) + "\n");
     write_exit(files, end.process);
@@ -34,22 +45,40 @@ class BenchRunner final : public Runner {
                          {"cluster", to_json(job_.cluster)},
                          {"memory", to_json(job_.memory)},
                          {"configuration", to_json(configuration)}};
+    const BenchSpec& bench = job_.spec.bench;
     ProcessSpec spec;
-    spec.argv = {job_.program.string(),
-                 "--config",
-                 files.config().string(),
-                 "--json",
-                 "--warmup-s",
-                 number_text(job_.spec.bench.warmup_s),
-                 "--measure-s",
-                 number_text(job_.spec.bench.measure_s)};
-    if (job_.spec.bench.memory_limit_gib) {
-      spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*job_.spec.bench.memory_limit_gib)});
+    if (bench.launcher == Launcher::kMpirun) launch_by_mpirun(spec);
+    spec.argv.insert(spec.argv.end(),
+                     {job_.program.string(), "--config", files.config().string(), "--json", "--warmup-s",
+                      number_text(bench.warmup_s), "--measure-s", number_text(bench.measure_s), "--heartbeat",
+                      heartbeat(files).string(), "--hang-s", number_text(bench.hang_s)});
+    if (bench.memory_limit_gib) {
+      spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*bench.memory_limit_gib)});
     }
     write_inputs(files, config, spec);
-    spec.timeout_s = job_.spec.bench.timeout_s;
+    spec.timeout_s = bench.timeout_s;
     spec.stop = job_.stop;
+    spec.no_progress_s = kSlack * bench.hang_s;
+    spec.progress_files = {heartbeat(files)};
     return spec;
+  }
+
+  static std::filesystem::path heartbeat(const TrialFiles& files) { return files.dir / "heartbeat.jsonl"; }
+
+  static std::string last_line(const std::string& text) {
+    const std::size_t end = text.find_last_not_of('\n');
+    if (end == std::string::npos) return "";
+    const std::size_t before = text.rfind('\n', end);
+    return text.substr(before == std::string::npos ? 0 : before + 1, end - (before == std::string::npos ? -1 : before));
+  }
+
+  // Open MPI is told by variables, so that mpirun of another MPI understands the command as well.
+  void launch_by_mpirun(ProcessSpec& spec) const {
+    spec.argv = {"mpirun", "-np", std::to_string(job_.cluster.ranks())};
+    spec.environment = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // ranks may be more than cores
+                        {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // a rank is several threads
+                        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},                 // in a container there is nobody else
+                        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   }
 
   BenchJob job_;
@@ -75,6 +104,14 @@ void read_bench(JsonObject& block, const std::filesystem::path& /*base_dir*/, Ru
                            spec.bench.warmup_s + spec.bench.measure_s),
                "raise it");
   }
+  constexpr double kLeastHangS = 60.0;
+  constexpr double kStepsInATimeout = 5.0;
+  spec.bench.hang_s = std::max(kLeastHangS, spec.bench.timeout_s / kStepsInATimeout);
+  const std::string launcher = block.has("launcher") ? block.text("launcher", "") : kThreads;
+  if (launcher != kThreads && launcher != kMpirun) {
+    block.fail("launcher", fmt::format("unknown value '{}'", launcher), "write \"threads\" or \"mpirun\"");
+  }
+  spec.bench.launcher = launcher == kMpirun ? Launcher::kMpirun : Launcher::kThreads;
   spec.bench.memory_limit_gib = block.optional_number("memory_limit_gib");
   if (spec.bench.memory_limit_gib && !(*spec.bench.memory_limit_gib > 0.0)) {
     block.fail("memory_limit_gib", "is not positive", "give GiB per rank, or leave it out");
@@ -85,6 +122,7 @@ void write_bench(const RunnerSpec& spec, Json& block) {
   block["warmup_s"] = json_number(spec.bench.warmup_s);
   block["measure_s"] = json_number(spec.bench.measure_s);
   block["timeout_s"] = json_number(spec.bench.timeout_s);
+  if (spec.bench.launcher == Launcher::kMpirun) block["launcher"] = kMpirun;
   block["memory_limit_gib"] = spec.bench.memory_limit_gib ? json_number(*spec.bench.memory_limit_gib) : Json(nullptr);
 }
 

@@ -128,12 +128,19 @@ Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
   if (process.timed_out) {
     return failed(FailureReason::kTimeout, end, fmt::format("ended after {:.1f} s", process.wall_s));
   }
+  if (process.hung) {
+    const std::string last = end.last_heartbeat.empty() ? "none" : end.last_heartbeat;
+    return failed(FailureReason::kHang, end,
+                  fmt::format("no sign of life; ended after {:.1f} s; last heartbeat: {}", process.wall_s, last));
+  }
   if (process.signal != 0) return failed(FailureReason::kCrash, end, signal_message(process.signal));
   switch (process.exit_code) {
     case kOk:
       return measured(end, metric_field);
-    // Not predicted: this session believed that it fits, and learns how much was asked for.
+    // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
+    // was asked for.
     case kOutOfMemoryPlanned:
+      return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
     case kOutOfMemoryRunning:
       return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
     case kBadInput:
@@ -148,7 +155,8 @@ Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
       return failed(FailureReason::kEnvironment, end);
     case kCommunication:
     default:
-      return failed(FailureReason::kCrash, end);
+      // mpirun passes on what ended one of its processes.
+      return failed(FailureReason::kCrash, end, process.exit_code > 128 ? signal_message(process.exit_code - 128) : "");
   }
 }
 

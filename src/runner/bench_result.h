@@ -11,8 +11,10 @@ namespace krigtune {
 /// What krigtune-bench left behind.
 struct BenchEnd {
   ProcessResult process;
-  std::optional<Json> document;  ///< empty: its stdout was no JSON object
-  std::string last_lines;        ///< of its stderr
+  std::optional<Json> document;        ///< empty: its stdout was no JSON object
+  std::string last_lines;              ///< of its stderr
+  std::string last_heartbeat;          ///< as krigtune-bench wrote it; empty: none
+  bool limit_is_the_sessions = false;  ///< krigtune-bench was given no memory limit but the session's
 };
 
 /// The document that stands alone on stdout, or nothing.

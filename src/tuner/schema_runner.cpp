@@ -20,6 +20,9 @@ Json bench_block() {
                  with_default(at_least(number("seconds before the measurement"), 0), json_number(defaults.warmup_s))},
                 {"measure_s", seconds("seconds of measurement", defaults.measure_s)},
                 {"timeout_s", seconds("seconds after which a trial is ended", defaults.timeout_s)},
+                {"launcher", with_default(word("ranks as threads of one process, or as processes under mpirun",
+                                               {"threads", "mpirun"}),
+                                          "threads")},
                 {"memory_limit_gib",
                  above(number("GiB a rank that krigtune-bench allows itself (default: the session's limit)"), 0)}});
 }

@@ -28,7 +28,9 @@ Json model_block() {
         with_default(word("flash keeps the log-sum-exp of its scores, eager all probabilities", {"flash", "eager"}),
                      "flash")},
        {"dropout", with_default(below(at_least(number("probability"), 0), 1), 0.0)},
-       {"hf_config", Json{{"description", "not supported yet"}, {"type", "null"}}}});
+       {"hf_config", either("config.json of a gpt2, llama or mistral model of Hugging Face transformers: the file, "
+                            "relative to this one, or its contents",
+                            {Json{{"type", "string"}}, Json{{"type", "object"}}})}});
 }
 
 Json network() {

@@ -13,9 +13,11 @@
 namespace krigtune {
 namespace {
 
-void read_workload_side(Session& session, JsonObject& root) {
+void read_workload_side(Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
   const std::string& source = root.source();
-  if (const Json* json = root.find("workload")) session.workload = read_workload(*json, source, "/workload");
+  if (const Json* json = root.find("workload")) {
+    session.workload = read_workload(*json, source, "/workload", base_dir);
+  }
   const Json* cluster = root.find("cluster");
   session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster");
   if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
@@ -115,7 +117,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   JsonObject root(json, source, "");
   root.text("$schema", "");  // for editors
   Session session;
-  read_workload_side(session, root);
+  read_workload_side(session, root, base_dir);
   read_space(session, root);
   session.runner = read_runner_or_default(session, root, base_dir);
   session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);

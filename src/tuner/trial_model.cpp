@@ -57,6 +57,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       candidates_(candidates),
       history_(history),
       scale_(objective, history),
+      noise_(objective, candidates, history),
       surrogate_(surrogate_options()),
       success_(make_kernel(KernelKind::kMatern52), success_options()) {
   read_outcomes();
@@ -136,7 +137,8 @@ void TrialModel::fit(Rng& rng) {
     const Trial& trial = history_[measured_[static_cast<std::size_t>(row)]];
     const double value = *value_of(trial, objective_);
     values(row) = scale_.to_latent(value);
-    variances(row) = scale_.latent_variance(value, std::get<Measured>(*trial.outcome).value_sem);
+    const double sem = noise_.total_sem(value, std::get<Measured>(*trial.outcome).value_sem);
+    variances(row) = scale_.latent_variance(value, sem);
   }
   surrogate_.fit({measured_points_, values, variances}, rng, last_fit());
   incumbent_ = predict_measured().mean.maxCoeff();

@@ -4,6 +4,7 @@
 #include "krigtune/surrogate/success_model.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "objective_scale.h"
+#include "trial_noise.h"
 
 namespace krigtune {
 
@@ -46,6 +47,7 @@ class TrialModel {
   const Candidates& candidates_;
   const History& history_;
   ObjectiveScale scale_;
+  TrialNoise noise_;
   std::vector<std::size_t> measured_;
   Points measured_points_;
   bool has_failures_ = false;

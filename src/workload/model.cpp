@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "hf_config.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
@@ -58,6 +59,24 @@ void read_sizes(JsonObject& object, ModelSpec& model) {
   }
 }
 
+ModelSpec hf_model(JsonObject& object, const Json& config, const std::filesystem::path& base_dir) {
+  HfOverrides overrides;
+  overrides.dropout = object.has("dropout");
+  overrides.seq_len = object.optional_integer("seq_len");
+  if (!config.is_string()) return read_hf_config(config, object.source(), object.pointer("hf_config"), overrides);
+  const std::filesystem::path file = base_dir / config.get<std::string>();
+  return read_hf_config(load_json(file), file.string(), "", overrides);
+}
+
+// What a published model gives; sizes beside it override it.
+ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_dir) {
+  const Json* config = object.find("hf_config");
+  const std::string preset = object.text("preset", "");
+  if (!object.has("preset")) return config == nullptr ? ModelSpec{} : hf_model(object, *config, base_dir);
+  if (config != nullptr) object.fail("hf_config", "there is a \"preset\" too", "remove one of them");
+  return published_sizes(preset, fmt::format("{}: {}: ", object.source(), object.pointer("preset")));
+}
+
 void check_model(const JsonObject& object, const ModelSpec& model) {
   for (const Size& size : kSizes) {
     if (model.*size.member == 0) object.fail(size.key, "is missing", "add it, or name a \"preset\"");
@@ -85,24 +104,31 @@ std::int64_t parameter_count(const ModelSpec& model) {
   return model.layers * block + norm + table + positions + (model.tied_embeddings ? 0 : table);
 }
 
-double model_flops(const ModelSpec& model, std::int64_t sequences) {
+namespace {
+
+// 6 P_mat + 12 L s h c a token; `causal_share` is c.
+double transformer_flops(const ModelSpec& model, std::int64_t sequences, double causal_share) {
   const auto seq_len = static_cast<double>(model.seq_len);
   const double matrices = static_cast<double>(model.layers) * static_cast<double>(block_matrices(model)) +
                           static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
-  const double causal_share = (seq_len + 1.0) / (2.0 * seq_len);
   const double attention =
       12.0 * static_cast<double>(model.layers) * seq_len * static_cast<double>(model.hidden) * causal_share;
   return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention);
 }
 
-ModelSpec read_model(const Json& json, const std::string& source, const std::string& pointer) {
+}  // namespace
+
+double model_flops(const ModelSpec& model, std::int64_t sequences) {
+  const auto seq_len = static_cast<double>(model.seq_len);
+  return transformer_flops(model, sequences, (seq_len + 1.0) / (2.0 * seq_len));
+}
+
+double palm_flops(const ModelSpec& model, std::int64_t sequences) { return transformer_flops(model, sequences, 1.0); }
+
+ModelSpec read_model(const Json& json, const std::string& source, const std::string& pointer,
+                     const std::filesystem::path& base_dir) {
   JsonObject object(json, source, pointer);
-  if (object.find("hf_config") != nullptr) {
-    object.fail("hf_config", "is not supported yet", "write the sizes, or name a \"preset\"");
-  }
-  const std::string preset = object.text("preset", "");
-  ModelSpec model;
-  if (object.has("preset")) model = published_sizes(preset, fmt::format("{}: {}: ", source, object.pointer("preset")));
+  ModelSpec model = published_model(object, base_dir);
   read_sizes(object, model);
   model.gated_mlp = object.boolean("gated_mlp", model.gated_mlp);
   model.tied_embeddings = object.boolean("tied_embeddings", model.tied_embeddings);

@@ -17,10 +17,11 @@ constexpr Words<Dialect, 2> kDialectWords = {{{"canonical", Dialect::kCanonical}
 
 }  // namespace
 
-Workload read_workload(const Json& json, const std::string& source, const std::string& pointer) {
+Workload read_workload(const Json& json, const std::string& source, const std::string& pointer,
+                       const std::filesystem::path& base_dir) {
   JsonObject object(json, source, pointer);
   Workload workload;
-  workload.model = read_model(object.require("model"), source, object.pointer("model"));
+  workload.model = read_model(object.require("model"), source, object.pointer("model"), base_dir);
   workload.precision = read_word(object, "precision", kPrecisionWords, workload.precision);
   workload.optimizer = read_word(object, "optimizer", kOptimizerWords, workload.optimizer);
   workload.train_batch_size = object.optional_integer("train_batch_size");

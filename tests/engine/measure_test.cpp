@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,8 @@ class FakeTraining {
  public:
   explicit FakeTraining(std::function<double(std::int64_t)> length_s) : length_s_(std::move(length_s)) {}
 
-  Measurement measure(const MeasureOptions& options) {
-    return krigtune::measure([this] { return step(); }, clock_, options);
+  Measurement measure(const MeasureOptions& options, const OnStep& on_step = {}) {
+    return krigtune::measure([this] { return step(); }, clock_, options, on_step);
   }
   double now_s() const { return clock_.now_s(); }
   std::int64_t diverge_at = -1;
@@ -41,31 +42,106 @@ class FakeTraining {
 TEST(Measure, StopsAfterTenStepsOfEqualLength) {
   FakeTraining training([](std::int64_t) { return 0.1; });
   const Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 100.0});
-  EXPECT_EQ(result.steps, 3 + 10);
+  EXPECT_EQ(result.steps, 10 + 10);  // two windows of five tell that steps are steady
+  EXPECT_TRUE(result.steady);
+  EXPECT_EQ(result.stopped, Stopped::kPrecise);
   EXPECT_EQ(result.measured_steps, 10);
   EXPECT_DOUBLE_EQ(result.step_time_s, 0.1);
   EXPECT_DOUBLE_EQ(result.step_time_sem_s, 0.0);
   EXPECT_DOUBLE_EQ(result.exposed_comm_s, 0.025);
   EXPECT_DOUBLE_EQ(result.loss_first, 5.0);
-  EXPECT_DOUBLE_EQ(result.loss_last, 5.0 - 12.0);
+  EXPECT_DOUBLE_EQ(result.loss_last, 5.0 - 19.0);
 }
 
 TEST(Measure, WarmsUpForAsLongAsItIsTold) {
-  FakeTraining training([](std::int64_t) { return 0.25; });
-  EXPECT_EQ(training.measure({.warmup_s = 2.0, .measure_s = 100.0}).steps, 8 + 10);
+  FakeTraining training([](std::int64_t) { return 0.125; });
+  EXPECT_EQ(training.measure({.warmup_s = 2.0, .measure_s = 100.0}).steps, 16 + 10);
+}
+
+TEST(Measure, WarmsUpUntilStepsAreSteady) {
+  // A tenth less from step to step, then constant from step 12 on.
+  FakeTraining cooling(
+      [](std::int64_t step) { return std::pow(0.9, std::min<double>(static_cast<double>(step), 12)); });
+  const Measurement result = cooling.measure({.warmup_s = 0.0, .measure_s = 100.0});
+  EXPECT_TRUE(result.steady);
+  EXPECT_GE(result.steps - result.measured_steps, 18);  // five steps behind step 12
+  EXPECT_DOUBLE_EQ(result.step_time_p90_s, std::pow(0.9, 12));
+}
+
+TEST(Measure, GivesUpOnStepsThatNeverBecomeSteady) {
+  FakeTraining falling([](std::int64_t step) { return std::pow(0.95, static_cast<double>(step)); });
+  const Measurement by_steps = falling.measure({.warmup_s = 0.0, .measure_s = 100.0});
+  EXPECT_FALSE(by_steps.steady);
+  EXPECT_EQ(by_steps.steps - by_steps.measured_steps, 20);
+  FakeTraining slow([](std::int64_t step) { return 3.0 * std::pow(0.95, static_cast<double>(step)); });
+  const Measurement by_time = slow.measure({.warmup_s = 1.0, .measure_s = 20.0});
+  EXPECT_FALSE(by_time.steady);
+  EXPECT_EQ(by_time.steps - by_time.measured_steps, 4);  // 3 + 2.85 + 2.71 + 2.57 > 1 + 20 / 2
+}
+
+TEST(Measure, TellsAProvisionalValueOnceThreeStepsAreMeasured) {
+  FakeTraining training([](std::int64_t step) { return step < 10 ? 1.0 : 1.0 + 0.001 * static_cast<double>(step); });
+  std::vector<std::string> heard;
+  training.measure({.warmup_s = 0.0, .measure_s = 100.0}, [&](const StepReport& report) {
+    heard.push_back(std::string(to_string(report.phase)) + " " + std::to_string(report.step) + " " +
+                    (report.provisional_s ? std::to_string(*report.provisional_s) : "-"));
+  });
+  ASSERT_EQ(heard.size(), 20U);
+  EXPECT_EQ(heard[9], "warm-up 10 -");
+  EXPECT_EQ(heard[10], "measure 11 -");
+  EXPECT_EQ(heard[11], "measure 12 -");
+  EXPECT_EQ(heard[12], "measure 13 1.011000");
+  EXPECT_EQ(heard[14], "measure 15 1.012000");
+}
+
+TEST(Measure, EndsWhenMoreStepsDoNotNarrowTheInterval) {
+  // A trend is no noise: its interval grows with the steps.
+  FakeTraining drifting([](std::int64_t step) { return 1.0 + 0.01 * static_cast<double>(step); });
+  const Measurement result = drifting.measure({.warmup_s = 0.0, .measure_s = 1e6});
+  EXPECT_EQ(result.stopped, Stopped::kNoLongerShrinks);
+  EXPECT_EQ(result.measured_steps, 80);
+  EXPECT_LE(std::abs(result.drift_per_step_s - 0.01), 1e-12);
+  // 0.01 a step of the mean, 60 seconds of them, as a fraction of the median.
+  EXPECT_LE(std::abs(result.drift_per_minute * result.step_time_mean_s * result.step_time_s / 0.6 - 1.0), 1e-9);
+}
+
+TEST(Measure, CountsOutliersAndKeepsThem) {
+  Rng rng(5, 0);
+  FakeTraining training([&](std::int64_t step) { return step % 20 == 19 ? 3.0 : 1.0 + 0.01 * rng.normal(); });
+  const Measurement result = training.measure({.steps = 103});
+  EXPECT_EQ(result.measured_steps, 100);
+  EXPECT_EQ(result.outliers, 5);
+  EXPECT_LE(std::abs(result.step_time_mean_s - 1.1), 0.01);  // 5 % of them at 3
+  EXPECT_LE(std::abs(result.step_time_s - 1.0), 0.01);
+}
+
+TEST(Measure, RepeatsStepsForTheirMedianAlone) {
+  ManualClock clock;
+  std::int64_t steps = 0;
+  const auto step = [&] {
+    clock.advance_s(1.0);
+    StepResult result;
+    result.step_time_s = static_cast<double>(++steps);
+    return result;
+  };
+  EXPECT_DOUBLE_EQ(median_step_time_s(step, clock, 5, 100.0), 5.0);  // 3 to 7
+  steps = 0;
+  EXPECT_DOUBLE_EQ(median_step_time_s(step, clock, 100, 3.0), 4.0);  // 3 to 5
+  steps = 0;
+  EXPECT_DOUBLE_EQ(median_step_time_s(step, clock, 100, 0.0), 3.0);
 }
 
 TEST(Measure, LeavesTheWarmUpOutOfTheResult) {
-  FakeTraining training([](std::int64_t step) { return step < 3 ? 9.0 : 1.0; });
+  FakeTraining training([](std::int64_t step) { return step < 10 ? 9.0 : 1.0; });
   EXPECT_DOUBLE_EQ(training.measure({.warmup_s = 0.0, .measure_s = 100.0}).step_time_p90_s, 1.0);
 }
 
 TEST(Measure, EndsWithTheStepThatRunsWhenTimeIsOver) {
   FakeTraining training([](std::int64_t step) { return step % 2 == 0 ? 1.0 : 2.0; });  // never precise
   training.measure({.warmup_s = 0.0, .measure_s = 20.0});
-  const double warmup_s = 1.0 + 2.0 + 1.0;
+  const double warmup_s = 10.0;  // given up after half the time
   EXPECT_GE(training.now_s(), warmup_s + 20.0);
-  EXPECT_LE(training.now_s(), warmup_s + 20.0 + 2.0);
+  EXPECT_LE(training.now_s(), warmup_s + 1.0 + 20.0 + 2.0);
 }
 
 TEST(Measure, MeasuresOneStepThatIsLongerThanAllTheTime) {
@@ -100,54 +176,6 @@ TEST(Measure, EndsWhereTheLossIsNoNumber) {
     EXPECT_TRUE(result.diverged);
     EXPECT_EQ(result.steps, at + 1);
   }
-}
-
-TEST(StepTimes, HasTheQuantilesOfAKnownSample) {
-  StepTimes times;
-  for (const double value : {4.0, 1.0, 3.0, 2.0, 5.0}) times.add(value);
-  EXPECT_DOUBLE_EQ(times.median(), 3.0);
-  EXPECT_DOUBLE_EQ(times.quantile(0.1), 1.4);  // numpy.quantile
-  EXPECT_DOUBLE_EQ(times.quantile(1.0), 5.0);
-  // MAD = 1: 1.2533 * 1.4826 / sqrt 5
-  EXPECT_LE(std::abs(times.median_sem() - 0.83098), 1e-5);
-}
-
-// Ranks of the 95 % interval: Le Boudec, "Performance Evaluation of Computer and Communication Systems", table A.1.
-TEST(StepTimes, HasThePublishedRanksOfTheMediansInterval) {
-  struct Row {
-    int n, low, high;
-  };
-  for (const Row row : {Row{6, 1, 6}, Row{10, 2, 9}, Row{20, 6, 15}, Row{30, 10, 21}, Row{70, 27, 44}}) {
-    StepTimes times;
-    for (int i = 1; i <= row.n; ++i) times.add(i);
-    EXPECT_EQ(times.median_interval().low, row.low) << row.n;
-    EXPECT_EQ(times.median_interval().high, row.high) << row.n;
-  }
-}
-
-TEST(StepTimes, EnclosesTheMedianAsOftenAsPromised) {
-  constexpr int kTrials = 2000;
-  for (const int n : {10, 35, 150}) {
-    int inside = 0;
-    for (int trial = 0; trial < kTrials; ++trial) {
-      Rng rng(static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(trial));
-      StepTimes times;
-      for (int i = 0; i < n; ++i) times.add(std::exp(rng.normal()));  // skewed, median 1
-      const Interval interval = times.median_interval();
-      if (interval.low <= 1.0 && 1.0 <= interval.high) ++inside;
-    }
-    // 95 % less four standard errors of 2000 trials.
-    EXPECT_GE(inside, kTrials * 0.95 - 4.0 * std::sqrt(kTrials * 0.95 * 0.05)) << n;
-  }
-}
-
-// For normal samples the standard error of the median is 1.2533 stddev / sqrt n.
-TEST(StepTimes, HasTheStandardErrorOfTheMedianOfNormalSamples) {
-  Rng rng(11, 0);
-  StepTimes times;
-  constexpr int kCount = 20'000;
-  for (int i = 0; i < kCount; ++i) times.add(3.0 + 2.0 * rng.normal());
-  EXPECT_LE(std::abs(times.median_sem() * std::sqrt(kCount) / (1.2533 * 2.0) - 1.0), 0.05);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "krigtune/core/files.h"
@@ -99,10 +100,13 @@ TEST_F(Bench, TheProgramIsToldWhatToDo) {
   const std::string save_arguments = "printf '%s\\n' \"$@\" > " + (dir_ / "arguments").string() + "\n";
   run(save_arguments + "exit 77");
   const std::string config = (trial_dir() / "config.json").string();
-  EXPECT_EQ(read_text(dir_ / "arguments"),
-            "--config\n" + config + "\n--json\n--warmup-s\n0.5\n--measure-s\n3\n--memory-limit\n0.125\n");
+  const std::string heartbeat = (trial_dir() / "heartbeat.jsonl").string();
   EXPECT_EQ(text_of("cmd.txt"), job_.program.string() + " --config " + config +
-                                    " --json --warmup-s 0.5 --measure-s 3 --memory-limit 0.125\n");
+                                    " --json --warmup-s 0.5 --measure-s 3 --heartbeat " + heartbeat +
+                                    " --hang-s 60 --memory-limit 0.125\n");
+  std::string words = text_of("cmd.txt").substr(job_.program.string().size() + 1);
+  std::replace(words.begin(), words.end(), ' ', '\n');
+  EXPECT_EQ(read_text(dir_ / "arguments"), words);
   const Json written = Json::parse(text_of("config.json"));
   EXPECT_EQ(written.at("configuration").dump(), R"({"zero_stage":1,"overlap_comm":true})");
   EXPECT_EQ(read_workload(written.at("workload"), "c", "").model, job_.workload.model);
@@ -130,11 +134,15 @@ TEST_F(Bench, WhatItWasGivenAndSaidIsKept) {
 }
 
 TEST_F(Bench, OutOfMemoryTellsHowMuchWasAskedFor) {
-  for (const int code : {10, 11}) {
-    const Outcome outcome = run_printing(R"({"status": "oom", "planned_peak_bytes": 5000000000})", code);
-    const OutOfMemory& oom = std::get<OutOfMemory>(outcome);
-    EXPECT_EQ(oom.requested, Bytes{5000000000});
-    EXPECT_FALSE(oom.predicted);
+  // Under a limit that the session knows nothing of, a plan that does not fit is news.
+  for (const auto limit : {std::optional<double>(), std::optional(0.125)}) {
+    for (const int code : {10, 11}) {
+      job_.spec.bench.memory_limit_gib = limit;
+      const Outcome outcome = run_printing(R"({"status": "oom", "planned_peak_bytes": 5000000000})", code);
+      const OutOfMemory& oom = std::get<OutOfMemory>(outcome);
+      EXPECT_EQ(oom.requested, Bytes{5000000000});
+      EXPECT_EQ(oom.predicted, code == 10 && !limit);
+    }
   }
   const Outcome silent = run("exit 11");
   EXPECT_FALSE(std::get<OutOfMemory>(silent).requested.has_value());
@@ -147,6 +155,34 @@ TEST_F(Bench, ATimeoutIsATimeoutWhateverTheProgramSays) {
                               clock);
   expect_failed(outcome, FailureReason::kTimeout);
   EXPECT_TRUE(Json::parse(text_of("exit.json")).at("timed_out").get<bool>());
+}
+
+TEST_F(Bench, WithoutHeartbeatsForLongItHangs) {
+  job_.spec.bench.timeout_s = 1e6;
+  double now_s = 0.0;
+  const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? now_s += 50.0 : 0.0; });
+  const std::string heartbeat = (trial_dir() / "heartbeat.jsonl").string();
+  const Failed failed =
+      expect_failed(run("echo old >> " + heartbeat + "\necho '{\"phase\": \"measure\", \"step\": 7}' >> " + heartbeat +
+                            "\n: > " + (trial_dir() / "there").string() + "\nexec sleep 600",
+                        clock),
+                    FailureReason::kHang);
+  EXPECT_NE(failed.last_lines.find("last heartbeat: {\"phase\": \"measure\", \"step\": 7}"), std::string::npos)
+      << failed.last_lines;
+  EXPECT_TRUE(Json::parse(text_of("exit.json")).at("hung").get<bool>());
+}
+
+TEST_F(Bench, MpirunStartsAProcessForEachRank) {
+  job_.cluster.nodes = 2;
+  job_.spec.bench.launcher = Launcher::kMpirun;
+  run("exit 77");
+  EXPECT_EQ(text_of("cmd.txt").rfind("mpirun -np 4 " + job_.program.string() + " --config ", 0), 0U);
+  EXPECT_NE(text_of("env.txt").find("OMPI_MCA_hwloc_base_binding_policy=none\n"), std::string::npos);
+}
+
+TEST_F(Bench, ASignalThatMpirunPassesOnIsNamed) {
+  const Failed failed = expect_failed(run("exit 137"), FailureReason::kCrash);
+  EXPECT_NE(failed.last_lines.find("signal 9"), std::string::npos) << failed.last_lines;
 }
 
 TEST_F(Bench, AStopRequestInterruptsTheTrial) {

@@ -22,6 +22,10 @@ TEST(RunnerSpec, BenchIsTheDefaultWithTheDocumentedTimes) {
   EXPECT_EQ(spec.bench.measure_s, 10.0);
   EXPECT_EQ(spec.bench.timeout_s, 300.0);
   EXPECT_FALSE(spec.bench.memory_limit_gib.has_value());
+  EXPECT_EQ(spec.bench.launcher, Launcher::kThreads);
+  EXPECT_EQ(spec.bench.hang_s, 60.0);
+  EXPECT_EQ(read(R"({"timeout_s": 3000})").bench.hang_s, 600.0);
+  EXPECT_NE(error_of(R"({"launcher": "srun"})").find("/runner/launcher"), std::string::npos);
 }
 
 TEST(RunnerSpec, ATableIsRelativeToTheSession) {
@@ -33,6 +37,7 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
   for (
       const std::string text :
       {R"({"kind": "bench", "warmup_s": 0.5, "measure_s": 3, "timeout_s": 60, "memory_limit_gib": 1.25})",
+       R"({"kind": "bench", "launcher": "mpirun"})",
        R"({"kind": "replay", "table": "t.csv", "where": {"model": "1B", "n_gpus": 8, "flag": true},
             "columns": {"tensor_parallel": "tp"}, "value": "v", "status": "s", "repeats": "cycle"})",
        R"({"kind": "replay", "table": "t.csv", "value": "v", "repeats": "median"})",

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "krigtune/core/json.h"
 #include "user_error.h"
@@ -121,8 +123,6 @@ TEST(Model, SurvivesWritingAndReading) {
 TEST(Model, IsRefusedInOneClearLine) {
   EXPECT_EQ(error_of(R"({"preset": "llama-7c"})"),
             "s.json: /workload/model/preset: unknown model preset 'llama-7c'; did you mean 'llama-7b'?");
-  EXPECT_EQ(error_of(R"({"hf_config": "config.json"})"),
-            "s.json: /workload/model/hf_config: is not supported yet; write the sizes, or name a \"preset\"");
   EXPECT_EQ(error_of(R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 100})"),
             "s.json: /workload/model/seq_len: is missing; add it, or name a \"preset\"");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "layers": 0})"),
@@ -135,6 +135,65 @@ TEST(Model, IsRefusedInOneClearLine) {
             "s.json: /workload/model/positions: unknown value 'rotaty'; did you mean 'rotary'?");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "layer": 3})"),
             "s.json: /workload/model/layer: unknown key; did you mean 'layers'?");
+}
+
+// The released config.json of openai-community/gpt2, meta-llama/Llama-3.1-8B and mistralai/Mistral-7B-v0.1, without
+// what a cost does not depend on.
+constexpr const char* kGpt2Config = R"({"model_type": "gpt2", "activation_function": "gelu_new", "attn_pdrop": 0.1,
+  "embd_pdrop": 0.1, "resid_pdrop": 0.1, "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12,
+  "n_positions": 1024, "vocab_size": 50257, "architectures": ["GPT2LMHeadModel"]})";
+constexpr const char* kLlamaConfig = R"({"model_type": "llama", "attention_bias": false, "attention_dropout": 0.0,
+  "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 131072,
+  "mlp_bias": false, "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+  "rope_scaling": {"factor": 8.0}, "tie_word_embeddings": false, "vocab_size": 128256})";
+constexpr const char* kMistralConfig = R"({"model_type": "mistral", "hidden_act": "silu", "hidden_size": 4096,
+  "intermediate_size": 14336, "max_position_embeddings": 32768, "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 8, "sliding_window": 4096, "tie_word_embeddings": false, "vocab_size": 32000})";
+
+std::string with_config(const std::string& config, const std::string& beside = "") {
+  return R"({"hf_config": )" + config + beside + "}";
+}
+
+TEST(HfConfig, GivesThePublishedModels) {
+  ModelSpec gpt2 = model_preset("gpt2-124m");
+  gpt2.dropout = 0.1;
+  EXPECT_EQ(read(with_config(kGpt2Config)), gpt2);
+  EXPECT_EQ(read(with_config(kLlamaConfig, R"(, "seq_len": 8192)")), model_preset("llama-3-8b"));
+  EXPECT_EQ(read(with_config(kLlamaConfig)).seq_len, 131072);
+  // 7,241,732,096 parameters, as in the released checkpoint.
+  EXPECT_EQ(parameter_count(read(with_config(kMistralConfig, R"(, "seq_len": 4096)"))), 7'241'732'096);
+}
+
+TEST(HfConfig, IsAFileBesideTheSession) {
+  const std::filesystem::path dir = testing::TempDir();
+  std::ofstream(dir / "llama.json") << kLlamaConfig;
+  const Json json = parse_json(R"({"hf_config": "llama.json", "seq_len": 8192, "layers": 2})", "s.json");
+  ModelSpec expected = model_preset("llama-3-8b");
+  expected.layers = 2;
+  EXPECT_EQ(read_model(json, "s.json", "/workload/model", dir), expected);
+  EXPECT_NE(user_error_of([&] { read_model(json, "s.json", "/workload/model", dir / "nowhere"); }), "");
+}
+
+TEST(HfConfig, IsRefusedInOneClearLineWhereItCostsSomethingElse) {
+  EXPECT_EQ(error_of(with_config(R"({"model_type": "mixtral"})")),
+            "s.json: /workload/model/hf_config/model_type: 'mixtral' is not supported; gpt2, llama and mistral are; "
+            "for others write the sizes");
+  EXPECT_EQ(error_of(with_config("{}")),
+            "s.json: /workload/model/hf_config/model_type: is missing; gpt2, llama and mistral are; for others write "
+            "the sizes");
+  EXPECT_EQ(error_of(with_config(kMistralConfig)),
+            "s.json: /workload/model/hf_config/sliding_window: attention over a window (4096 of 32768 tokens) is not "
+            "supported; write \"seq_len\": 4096 or less beside \"hf_config\"");
+  EXPECT_EQ(error_of(with_config(kGpt2Config, R"(, "preset": "gpt2")")),
+            "s.json: /workload/model/hf_config: there is a \"preset\" too; remove one of them");
+  const auto changed = [](std::string config, const std::string& from, const std::string& to) {
+    return error_of(with_config(config.replace(config.find(from), from.size(), to)));
+  };
+  EXPECT_NE(changed(kLlamaConfig, R"("attention_bias": false)", R"("attention_bias": true)"), "");
+  EXPECT_NE(changed(kLlamaConfig, "silu", "gelu"), "");
+  EXPECT_NE(changed(kLlamaConfig, R"("vocab_size": 128256)", R"("head_dim": 64, "vocab_size": 128256)"), "");
+  EXPECT_NE(changed(kGpt2Config, R"("resid_pdrop": 0.1)", R"("resid_pdrop": 0.2)"), "");
+  EXPECT_NE(changed(kGpt2Config, R"("n_layer": 12,)", ""), "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "krigtune/core/clock.h"
+#include "krigtune/engine/step_breakdown.h"
 #include "krigtune/plan/step_plan.h"
 #include "krigtune/workload/workload.h"
 
@@ -32,20 +33,12 @@ struct TrainingOptions {
   std::optional<Fault> fault{};
 };
 
-/// Seconds within one step that collectives took on one rank, from the moment at which the data of all ranks were
-/// ready.
-struct CollectiveTimes {
-  double all_reduce_s = 0.0;
-  double reduce_scatter_s = 0.0;
-  double all_gather_s = 0.0;
-};
-
 /// One optimizer step as it was executed.
 struct StepResult {
   double step_time_s = 0.0;     ///< from all ranks started to all ranks done
-  double exposed_comm_s = 0.0;  ///< compute stream stalled on collectives, largest over ranks
+  double exposed_comm_s = 0.0;  ///< StepBreakdown::exposed_comm_s, largest over ranks
   double loss = 0.0;            ///< mean over ranks and micro-steps, before the update
-  CollectiveTimes collectives;  ///< of rank 0
+  StepBreakdown breakdown{};    ///< of rank 0
 };
 
 /// Trains the plan's model on CPU ranks, each with an arena of the planned size and one FIFO worker per logical stream.
@@ -66,6 +59,13 @@ class Trainer {
   /// The clock of process 0 when the last step had ended, or the construction: the same in all processes, so that they
   /// decide alike.
   double now_s() const;
+  /// When each operation of the last step was executed, by OpId, on that rank.
+  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
+  const StepPlan& plan() const;
+
+  /// From now on collectives communicate nothing, in no time (or do so again): what a step takes without them. What is
+  /// computed then means nothing.
+  void silence(bool silent);
 
   /// All parameters of a tensor-parallel rank after the last step, in model order, without padding.
   std::vector<float> parameters(std::int64_t tensor_rank = 0) const;
@@ -73,7 +73,7 @@ class Trainer {
 
   /// The highest byte changed since construction, found by scanning for the fill pattern; largest over ranks.
   /// Independent of the plan's own numbers: the scan goes on behind the planned end. Needs observe_arena.
-  std::int64_t arena_peak_bytes() const;
+  std::int64_t arena_peak_bytes(Place place = Place::kDevice) const;
 
  private:
   struct Impl;

@@ -56,6 +56,7 @@ enum class OpKind : std::uint8_t {
 inline constexpr int kOpKindCount = 40;
 const char* to_string(OpKind kind);
 bool is_collective(OpKind kind);
+bool is_product(OpKind kind);  ///< matrix products and attention
 
 /// The state of clipping and of dynamic loss scaling: elements of StepPlan::control.
 enum ControlElement : std::uint8_t {

@@ -69,4 +69,8 @@ struct StepPlan {
   std::int64_t group_ranks(Group group) const { return group == Group::kData ? ranks : tensor_ranks; }
 };
 
+/// What the hardware computes on one rank in one step: matrix products and attention, what is computed again included.
+/// Times world(), beside model_flops and palm_flops, the third convention.
+double hardware_flops(const StepPlan& plan);
+
 }  // namespace krigtune

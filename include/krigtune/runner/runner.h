@@ -23,12 +23,17 @@ class Runner {
 /// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
 enum class RunnerKind { kBench, kReplay, kCommand, kNone };
 
-/// krigtune-bench, one process a trial.
+/// How a trial's ranks are started: as threads of one krigtune-bench, or as processes by mpirun.
+enum class Launcher { kThreads, kMpirun };
+
+/// krigtune-bench.
 struct BenchSpec {
   double warmup_s = 2.0;
   double measure_s = 10.0;
   double timeout_s = 300.0;
   std::optional<double> memory_limit_gib;  ///< passed to krigtune-bench; empty: the session's own limit
+  Launcher launcher = Launcher::kThreads;
+  double hang_s = 60.0;  ///< without a step for so long: a hang; long timeouts allow for long steps
 };
 
 /// A column of a measured table: its name, and what turns its numbers into ours.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -39,12 +40,17 @@ std::int64_t parameter_count(const ModelSpec& model);
 /// (Narayanan et al. 2021, eq. 3, with the causal half counted).
 double model_flops(const ModelSpec& model, std::int64_t sequences);
 
+/// Likewise with c = 1, as if every token met every other one: the convention of PaLM, Megatron and Korthikanti et al.
+double palm_flops(const ModelSpec& model, std::int64_t sequences);
+
 /// Sizes of a published model, e.g. "gpt2-124m", "llama-7b". Throws UserError with the nearest name.
 ModelSpec model_preset(const std::string& name);
 std::vector<std::string> model_preset_names();
 
-/// {"layers": ...} or {"preset": name, overrides...}. Throws UserError with the JSON pointer.
-ModelSpec read_model(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+/// {"layers": ...}, {"preset": name, overrides...} or {"hf_config": path or object, overrides...}; paths are relative
+/// to `base_dir`. Throws UserError with the JSON pointer.
+ModelSpec read_model(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
+                     const std::filesystem::path& base_dir = {});
 nlohmann::ordered_json to_json(const ModelSpec& model);
 
 }  // namespace krigtune

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -68,7 +69,9 @@ struct MemorySpec {
   double reserve_fraction = 0.05;   ///< not applied where the plan is exact
 };
 
-Workload read_workload(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+/// Paths in it are relative to `base_dir`.
+Workload read_workload(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
+                       const std::filesystem::path& base_dir = {});
 /// "local" or an object. Throws UserError for devices and networks that are not known.
 ClusterSpec read_cluster(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
 MemorySpec read_memory(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "bench/coded_error.h"
 #include "bench/exit_codes.h"
 #include "krigtune/core/error.h"
 
@@ -90,6 +91,8 @@ BenchEnding ending_of_current_exception(Processes* processes) {
     return ending_with(kBadInput, error.what());
   } catch (const EnvironmentError& error) {
     return ending_with(kEnvironmentLacks, error.what());
+  } catch (const CodedError& error) {
+    return ending_with(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
     return ending_with(kOutOfMemory, "this machine has not enough memory for all ranks");
   } catch (const PeerLost& error) {

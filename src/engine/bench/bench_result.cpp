@@ -2,9 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "bench/exit_codes.h"
 
 namespace krigtune {
+namespace {
+
+void add_use(const Operation& operation, const StepPlan& plan, ActivityUse& use) {
+  ++use.count;
+  if (!is_collective(operation.kind)) {
+    use.bytes += operation.bytes_written;
+    return;
+  }
+  use.wire_bytes += operation.wire_bytes;
+  const bool pairs = operation.kind == OpKind::kAllGather;
+  for (std::size_t i = pairs ? 1 : 0; i < operation.operands.size(); i += pairs ? 2 : 1) {
+    const Range& range = operation.operands[i].range;
+    use.bytes += range.elems * size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
+  }
+}
+
+}  // namespace
+
+PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<double> memory_limit_gib) {
+  PlannedJob planned;
+  planned.job = job;
+  planned.memory = explain(plan);
+  planned.limit = memory_limit_gib ? from_gib(*memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
+  planned.host_bytes = plan.host_arena_bytes;
+  planned.samples = plan.samples();
+  for (const Operation& operation : plan.operations) {
+    if (is_collective(operation.kind) || operation.stream != Stream::kCompute) {
+      add_use(operation, plan, planned.uses[static_cast<std::size_t>(activity_of(operation))]);
+    }
+    if (is_product(operation.kind)) {
+      planned.product_flops[static_cast<std::size_t>(operation.phase)] += operation.flops;
+    }
+  }
+  return planned;
+}
 
 BenchEnding ending_of(const Measurement& measurement) {
   if (!measurement.diverged) return {};
@@ -26,9 +63,30 @@ double BenchResult::tokens_per_s() const {
   return samples_per_s() * static_cast<double>(planned->job.workload.model.seq_len);
 }
 
-double BenchResult::flops_per_s() const {
-  const double step_flops = model_flops(planned->job.workload.model, planned->samples);
+double BenchResult::per_rank(double step_flops) const {
   return step_flops / static_cast<double>(planned->job.cluster.ranks()) / trained->measurement.step_time_s;
+}
+
+double BenchResult::flops_per_s() const { return per_rank(model_flops(planned->job.workload.model, planned->samples)); }
+
+double BenchResult::palm_flops_per_s() const {
+  return per_rank(palm_flops(planned->job.workload.model, planned->samples));
+}
+
+double BenchResult::hardware_flops_per_s() const {
+  const auto& flops = planned->product_flops;
+  return std::accumulate(flops.begin(), flops.end(), 0.0) / trained->measurement.step_time_s;
+}
+
+double BenchResult::bus_bytes_per_s(Activity collective) const {
+  const auto a = static_cast<std::size_t>(collective);
+  const double time_s = measured() ? trained->measurement.breakdown.activities[a].time_s : 0.0;
+  return time_s > 0.0 ? static_cast<double>(planned->uses[a].wire_bytes) / time_s : 0.0;
+}
+
+std::optional<double> BenchResult::exposed_by_difference_s() const {
+  if (!measured() || !trained->silent_step_time_s) return std::nullopt;
+  return trained->measurement.step_time_s - *trained->silent_step_time_s;
 }
 
 }  // namespace krigtune

@@ -18,16 +18,11 @@ struct BenchEnding {
   std::string message;
 };
 
-/// One kind of collective in one optimizer step of one rank.
-struct CollectiveUse {
-  const char* name = "";
+/// One kind of activity in one optimizer step of one rank.
+struct ActivityUse {
   std::int64_t count = 0;
-  std::int64_t bytes = 0;       ///< S as nccl-tests counts it: the whole ranges
-  std::int64_t wire_bytes = 0;  ///< sent by one rank
-  double time_s = 0.0;          ///< median over steps; 0: not measured
-
-  /// nccl-tests' busbw: S / t times (N - 1) / N (twice that for all-reduce), which is what a rank sends over t.
-  double bus_bytes_per_s() const { return time_s > 0.0 ? static_cast<double>(wire_bytes) / time_s : 0.0; }
+  std::int64_t bytes = 0;       ///< collectives: S as nccl-tests counts it, the whole ranges; others: written
+  std::int64_t wire_bytes = 0;  ///< collectives: sent by one rank
 };
 
 /// What is known before anything runs.
@@ -35,15 +30,20 @@ struct PlannedJob {
   TrainingJob job;
   MemoryReport memory;
   Bytes limit;
-  std::int64_t samples = 0;  ///< per optimizer step of the whole job
-  std::array<CollectiveUse, 3> collectives;
+  std::int64_t host_bytes = 0;                      ///< planned, of a rank, for what is offloaded
+  std::int64_t samples = 0;                         ///< per optimizer step of the whole job
+  std::array<ActivityUse, kActivityCount> uses{};   ///< by Activity
+  std::array<double, kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase
 
   std::int64_t missing_bytes() const { return memory.peak_bytes > limit.count ? memory.peak_bytes - limit.count : 0; }
 };
+PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<double> memory_limit_gib);
 
 struct TrainedJob {
   Measurement measurement;
+  std::optional<double> silent_step_time_s;  ///< median without communication, where it was asked for
   std::int64_t arena_peak_bytes = 0;
+  std::int64_t host_arena_peak_bytes = 0;
   std::string parameters_fnv1a64;
 };
 
@@ -53,6 +53,8 @@ BenchEnding ending_of(const Measurement& measurement);
 BenchEnding out_of_memory(const PlannedJob& planned);
 
 struct BenchResult {
+  const char* program = "krigtune-bench";
+  const char* device = "cpu";  ///< cpu, cuda
   BenchEnding ending;
   std::uint64_t seed = 0;
   std::optional<PlannedJob> planned;
@@ -62,8 +64,21 @@ struct BenchResult {
   bool measured() const { return trained && !trained->measurement.diverged; }
   double samples_per_s() const;
   double tokens_per_s() const;
-  /// Model FLOP/s of one rank, causal-exact.
+  /// FLOP/s of one rank in three conventions: the model's, causal-exact (model_flops); the model's as in the PaLM
+  /// paper, whose attention is not halved by the causal mask (palm_flops); and what the hardware computes: the plan's
+  /// matrix products, those that are computed again included.
   double flops_per_s() const;
+  double palm_flops_per_s() const;
+  double hardware_flops_per_s() const;
+  /// nccl-tests' busbw: S / t times (N - 1) / N (twice that for all-reduce), which is what a rank sends over t; 0
+  /// without time.
+  double bus_bytes_per_s(Activity collective) const;
+  /// Step time less that without communication: exposed communication, and what it costs kernels to share memory and
+  /// cores with it. Only where it was measured.
+  std::optional<double> exposed_by_difference_s() const;
+
+ private:
+  double per_rank(double step_flops) const;
 };
 
 /// The document that --json prints: every field is always there, null where there is nothing to say.

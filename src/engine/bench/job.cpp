@@ -12,7 +12,8 @@ TrainingJob load_job(const std::filesystem::path& path) {
   const Json document = load_json(path);
   JsonObject object(document, path.string(), "");
   TrainingJob job;
-  job.workload = read_workload(object.require("workload"), object.source(), object.pointer("workload"));
+  job.workload =
+      read_workload(object.require("workload"), object.source(), object.pointer("workload"), path.parent_path());
   const Json* cluster = object.find("cluster");
   job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"));
   if (const Json* memory = object.find("memory")) {

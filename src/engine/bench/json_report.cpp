@@ -9,6 +9,36 @@ namespace krigtune {
 namespace {
 
 constexpr int kSchemaVersion = 1;
+constexpr std::array kOfTheSpeed = {"step_time_s",
+                                    "step_time_sem_s",
+                                    "step_time_low_s",
+                                    "step_time_high_s",
+                                    "step_time_p10_s",
+                                    "step_time_p90_s",
+                                    "step_time_mean_s",
+                                    "step_time_mad_s",
+                                    "autocorrelation_time",
+                                    "outliers",
+                                    "drift_per_step_s",
+                                    "drift_per_minute",
+                                    "steps",
+                                    "measured_steps",
+                                    "steady",
+                                    "stopped",
+                                    "samples_per_s",
+                                    "tokens_per_s",
+                                    "flops_per_s",
+                                    "palm_flops_per_s",
+                                    "hardware_flops_per_s",
+                                    "exposed_comm_s",
+                                    "communication_s",
+                                    "overlap_fraction",
+                                    "step_time_without_communication_s",
+                                    "exposed_comm_difference_s",
+                                    "contention_s",
+                                    "breakdown",
+                                    "loss_first",
+                                    "loss_last"};
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -18,7 +48,7 @@ std::string host_name() {
 Json header(const BenchResult& result) {
   const BenchEnding& ending = result.ending;
   Json json = {{"schema_version", kSchemaVersion},
-               {"program", "krigtune-bench"},
+               {"program", result.program},
                {"version", KRIGTUNE_VERSION},
                {"host", host_name()},
                {"seed", result.seed},
@@ -28,29 +58,68 @@ Json header(const BenchResult& result) {
   return json;
 }
 
-void add_speed(const BenchResult& result, Json& json) {
-  for (const char* field : {"step_time_s", "step_time_sem_s", "step_time_low_s", "step_time_high_s", "step_time_p10_s",
-                            "step_time_p90_s", "steps", "measured_steps", "samples_per_s", "tokens_per_s",
-                            "flops_per_s", "exposed_comm_s", "loss_first", "loss_last"}) {
-    json[field] = nullptr;
-  }
-  if (!result.trained) return;
-  const Measurement& m = result.trained->measurement;
-  json["steps"] = m.steps;
-  json["measured_steps"] = m.measured_steps;
-  json["loss_first"] = m.loss_first;  // null where it is no number
-  json["loss_last"] = m.loss_last;
-  if (!result.measured()) return;
+void add_spread(const Measurement& m, Json& json) {
   json["step_time_s"] = m.step_time_s;
   json["step_time_sem_s"] = m.step_time_sem_s;
   json["step_time_low_s"] = m.step_time_interval_s.low;
   json["step_time_high_s"] = m.step_time_interval_s.high;
   json["step_time_p10_s"] = m.step_time_p10_s;
   json["step_time_p90_s"] = m.step_time_p90_s;
+  json["step_time_mean_s"] = m.step_time_mean_s;
+  json["step_time_mad_s"] = m.step_time_mad_s;
+  json["autocorrelation_time"] = m.autocorrelation_time;
+  json["outliers"] = m.outliers;
+  json["drift_per_step_s"] = m.drift_per_step_s;
+  json["drift_per_minute"] = m.drift_per_minute;
+}
+
+Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+void add_communication(const BenchResult& result, Json& json) {
+  const Measurement& m = result.trained->measurement;
+  json["exposed_comm_s"] = m.exposed_comm_s;
+  json["communication_s"] = m.breakdown.communication_s();
+  json["overlap_fraction"] = m.breakdown.overlap_fraction();
+  json["step_time_without_communication_s"] = optional_json(result.trained->silent_step_time_s);
+  const std::optional<double> difference_s = result.exposed_by_difference_s();
+  json["exposed_comm_difference_s"] = optional_json(difference_s);
+  json["contention_s"] = difference_s ? Json(*difference_s - m.exposed_comm_s) : Json(nullptr);
+}
+
+Json breakdown_json(const StepBreakdown& breakdown) {
+  Json json;
+  for (int p = 0; p < kPhaseCount; ++p) {
+    json[std::string(to_string(static_cast<Phase>(p))) + "_s"] = breakdown.compute_s[static_cast<std::size_t>(p)];
+  }
+  for (int a = 0; a < kActivityCount; ++a) {
+    json[std::string(to_string(static_cast<Activity>(a))) + "_exposed_s"] =
+        breakdown.activities[static_cast<std::size_t>(a)].exposed_s;
+  }
+  json["waiting_s"] = breakdown.waiting_s;
+  json["idle_s"] = breakdown.idle_s;
+  json["span_s"] = breakdown.span_s;
+  return json;
+}
+
+void add_speed(const BenchResult& result, Json& json) {
+  for (const char* field : kOfTheSpeed) json[field] = nullptr;
+  if (!result.trained) return;
+  const Measurement& m = result.trained->measurement;
+  json["steps"] = m.steps;
+  json["measured_steps"] = m.measured_steps;
+  json["steady"] = m.steady;
+  json["stopped"] = to_string(m.stopped);
+  json["loss_first"] = m.loss_first;  // null where it is no number
+  json["loss_last"] = m.loss_last;
+  if (!result.measured()) return;
+  add_spread(m, json);
   json["samples_per_s"] = result.samples_per_s();
   json["tokens_per_s"] = result.tokens_per_s();
   json["flops_per_s"] = result.flops_per_s();
-  json["exposed_comm_s"] = m.exposed_comm_s;
+  json["palm_flops_per_s"] = result.palm_flops_per_s();
+  json["hardware_flops_per_s"] = result.hardware_flops_per_s();
+  add_communication(result, json);
+  json["breakdown"] = breakdown_json(m.breakdown);
 }
 
 Json memory_json(const PlannedJob& planned) {
@@ -73,26 +142,35 @@ Json network_json(const ClusterSpec& cluster) {
           {"bytes_per_s", json_number(cluster.emulated_network->bytes_per_s)}};
 }
 
-Json collectives_json(const PlannedJob& planned) {
-  Json json;
-  for (const CollectiveUse& use : planned.collectives) {
-    json[use.name] = {
-        {"count", use.count}, {"bytes", use.bytes}, {"time_s", use.time_s}, {"bus_bytes_per_s", use.bus_bytes_per_s()}};
+// Collectives in "collectives", copies and the host beside them; "wire_bytes" has the collectives alone.
+void add_activities(const BenchResult& result, Json& json) {
+  for (int i = 0; i < kActivityCount; ++i) {
+    const auto activity = static_cast<Activity>(i);
+    const auto a = static_cast<std::size_t>(i);
+    const ActivityUse& use = result.planned->uses[a];
+    const double time_s = result.measured() ? result.trained->measurement.breakdown.activities[a].time_s : 0.0;
+    Json row = {{"count", use.count}, {"bytes", use.bytes}, {"time_s", time_s}};
+    if (i >= kCollectiveKinds) {
+      json[to_string(activity)] = row;
+      continue;
+    }
+    row["bus_bytes_per_s"] = result.bus_bytes_per_s(activity);
+    json["collectives"][to_string(activity)] = row;
+    json["wire_bytes"][to_string(activity)] = use.wire_bytes;
   }
-  return json;
 }
 
 void add_plan(const BenchResult& result, Json& json) {
-  for (const char* field :
-       {"planned_peak_bytes", "wire_bytes", "memory", "collectives", "ranks", "emulated_network", "configuration"}) {
+  for (const char* field : {"planned_peak_bytes", "planned_host_bytes", "wire_bytes", "memory", "collectives", "copies",
+                            "host_work", "ranks", "emulated_network", "configuration"}) {
     json[field] = nullptr;
   }
   if (!result.planned) return;
   const PlannedJob& planned = *result.planned;
   json["planned_peak_bytes"] = planned.memory.peak_bytes;
-  for (const CollectiveUse& use : planned.collectives) json["wire_bytes"][use.name] = use.wire_bytes;
+  json["planned_host_bytes"] = planned.host_bytes;
+  add_activities(result, json);
   json["memory"] = memory_json(planned);
-  json["collectives"] = collectives_json(planned);
   json["ranks"] = planned.job.cluster.ranks();
   json["emulated_network"] = network_json(planned.job.cluster);
   json["configuration"] = to_json(planned.job.configuration);
@@ -102,13 +180,15 @@ void add_plan(const BenchResult& result, Json& json) {
 
 std::string json_report(const BenchResult& result) {
   Json json = header(result);
-  json["device"] = "cpu";
+  json["device"] = result.device;
   add_speed(result, json);
   add_plan(result, json);
   json["arena_peak_bytes"] = nullptr;
+  json["host_arena_peak_bytes"] = nullptr;
   json["parameters_fnv1a64"] = nullptr;
   if (result.trained) {
     json["arena_peak_bytes"] = result.trained->arena_peak_bytes;
+    json["host_arena_peak_bytes"] = result.trained->host_arena_peak_bytes;
     json["parameters_fnv1a64"] = result.trained->parameters_fnv1a64;
   }
   json["process_peak_bytes"] = result.process_peak_bytes;

@@ -32,6 +32,9 @@ po::options_description declare() {
   add("heartbeat", po::value<std::string>()->value_name("FILE"),
       "append a JSON line {phase, step, t_s} to FILE (or /dev/fd/N) when a phase begins and after every step");
   add("hang-s", po::value<double>()->value_name("S"), "end with code 12 when no step has ended for S s (default 60)");
+  add("trace", po::value<std::string>()->value_name("T.json"),
+      "the operations of one measured step, for chrome://tracing or ui.perfetto.dev");
+  add("compare-null", "also measure steps without communication: what it costs in all");
   add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
   add("help", "this text");
   add("version", "the version");
@@ -92,6 +95,8 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.heartbeat = find<std::string>(given, "heartbeat").value_or("");
   options.hang_s = find<double>(given, "hang-s").value_or(options.hang_s);
   require(options.hang_s > 0.0, "hang-s", "needs more than 0");
+  options.trace = find<std::string>(given, "trace").value_or("");
+  options.compare_null = given.count("compare-null") > 0;
   require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
   require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
   require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");

@@ -21,6 +21,8 @@ struct BenchOptions {
   std::uint64_t seed = 1;
   std::filesystem::path heartbeat;  ///< empty: none
   double hang_s = 60.0;             ///< without a step (or before the first one) for so long: a hang
+  std::filesystem::path trace;      ///< empty: none
+  bool compare_null = false;        ///< measure a few steps without communication, too
   bool probe = false;
   bool help = false;
   bool version = false;

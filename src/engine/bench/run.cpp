@@ -13,7 +13,8 @@
 #include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
-#include "bench/probe.h"
+#include "bench/trace.h"
+#include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
 #include "krigtune/core/error.h"
@@ -29,61 +30,13 @@ std::int64_t process_peak_bytes() {
   return usage.ru_maxrss * kKibibyte;
 }
 
-std::array<CollectiveUse, 3> collectives_of(const StepPlan& plan) {
-  std::array<CollectiveUse, 3> uses;
-  uses[0].name = "all_reduce";
-  uses[1].name = "reduce_scatter";
-  uses[2].name = "all_gather";
-  for (const Operation& operation : plan.operations) {
-    if (!is_collective(operation.kind)) continue;
-    const bool gathers = operation.kind == OpKind::kAllGather;
-    CollectiveUse& use = uses[gathers ? 2 : operation.kind == OpKind::kReduceScatter ? 1 : 0];
-    ++use.count;
-    use.wire_bytes += operation.wire_bytes;
-    for (std::size_t i = gathers ? 1 : 0; i < operation.operands.size(); i += gathers ? 2 : 1) {
-      use.bytes += operation.operands[i].range.elems * size_bytes(DType::kFp32);
-    }
-  }
-  return uses;
-}
-
-PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, const BenchOptions& options) {
-  PlannedJob planned;
-  planned.job = job;
-  planned.memory = explain(plan);
-  planned.limit =
-      options.memory_limit_gib ? from_gib(*options.memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
-  planned.samples = plan.samples();
-  planned.collectives = collectives_of(plan);
-  return planned;
-}
-
-BenchEnding device_ending(DeviceChoice device) {
-  if (device != DeviceChoice::kCuda) return {};
-  const GpuProbe probe = probe_gpus();
-  return {
-      kNoDevice, "failed", "environment",
-      "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
-}
-
-/// What all processes read alike: measuring decides by it.
-class TrainersClock final : public Clock {
- public:
-  TrainersClock(const Trainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
-  double now_s() const override { return trainer_.now_s(); }
-  std::int64_t unix_us() const override { return clock_.unix_us(); }
-  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
-
- private:
-  const Trainer& trainer_;
-  const Clock& clock_;
-};
-
 /// One run: this process's part of it.
 class BenchRun {
  public:
-  BenchRun(const BenchOptions& options, const Launch& launch, const Clock& clock, BenchResult& result)
-      : options_(options),
+  BenchRun(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+           BenchResult& result)
+      : engine_(engine),
+        options_(options),
         launch_(launch),
         clock_(clock),
         result_(result),
@@ -100,7 +53,10 @@ class BenchRun {
       check_world();
       std::optional<StepPlan> plan = prepare();
       result_.ending = agreed_ending(result_.ending, processes_.get());
-      if (result_.ending.exit_code == 0) train(std::move(*plan));
+      if (result_.ending.exit_code != 0) return;
+      result_.trained =
+          train(engine_, std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
+      result_.ending = ending_of(result_.trained->measurement);
     } catch (const MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
     } catch (...) {
@@ -122,18 +78,20 @@ class BenchRun {
                            "is it the mpirun of the MPI that krigtune-bench was built with?");
   }
 
+  std::optional<double> limit_gib(const MemorySpec& memory) const {
+    const bool set = options_.memory_limit_gib || memory.limit_gib || !engine_.memory_gib;
+    return set ? options_.memory_limit_gib : engine_.memory_gib();
+  }
+
   // Empty, and an ending in the result: there is nothing to train.
   std::optional<StepPlan> prepare() {
     try {
-      if (const BenchEnding ending = device_ending(options_.device); ending.exit_code != 0) {
-        result_.ending = ending;
-        return std::nullopt;
-      }
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
+      if (launch_.rank == 0 && !options_.trace.empty()) check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-      result_.planned = plan_job(job, plan, options_);
+      result_.planned = plan_job(job, plan, limit_gib(job.memory));
       if (result_.planned->missing_bytes() > 0) {
         result_.ending = out_of_memory(*result_.planned);
         return std::nullopt;
@@ -145,31 +103,7 @@ class BenchRun {
     }
   }
 
-  void train(StepPlan plan) {
-    PlannedJob& planned = *result_.planned;
-    TrainingOptions training;
-    training.seed = options_.seed;
-    training.fault = fault_;
-    Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock_, training, processes_.get());
-    std::int64_t steps = 0;
-    const auto step = [&] {
-      const StepResult result = trainer.step();
-      heartbeat_.beat("train", ++steps);
-      return result;
-    };
-    heartbeat_.beat("train", 0);
-    TrainedJob& trained = result_.trained.emplace();
-    const TrainersClock clock(trainer, clock_);
-    trained.measurement = measure(step, clock, options_.measure);
-    trained.arena_peak_bytes = trainer.arena_peak_bytes();
-    trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-    const Measurement& m = trained.measurement;
-    planned.collectives[0].time_s = m.collectives.all_reduce_s;
-    planned.collectives[1].time_s = m.collectives.reduce_scatter_s;
-    planned.collectives[2].time_s = m.collectives.all_gather_s;
-    result_.ending = ending_of(m);
-  }
-
+  const BenchEngine& engine_;
   const BenchOptions& options_;
   const Launch& launch_;
   const Clock& clock_;
@@ -180,27 +114,22 @@ class BenchRun {
   bool alone_ = false;  ///< in how it ended: the others do not know
 };
 
-int print_probe(bool json, std::ostream& out) {
-  const GpuProbe probe = probe_gpus();
-  if (json) {
-    BenchResult result;
-    if (probe.gpus == 0) result.ending = {kNoDevice, "failed", "environment", probe.reason};
-    out << json_report(result);
-  } else {
-    out << (probe.gpus > 0 ? fmt::format("{} GPU(s)\n", probe.gpus) : "no GPU: " + probe.reason + "\n");
-  }
-  return probe.gpus > 0 ? 0 : kNoDevice;
+BenchResult result_of(const BenchEngine& engine) {
+  BenchResult result;
+  result.program = engine.program;
+  result.device = engine.device;
+  return result;
 }
 
 void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
-  if (!result.ending.message.empty()) err << "krigtune-bench: " << result.ending.message << "\n";
+  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
 }
 
-[[noreturn]] void end_hanging(const BenchOptions& options, int rank, Processes* processes, const Beat& last,
-                              std::ostream& out, std::ostream& err) {
-  BenchResult result;
+[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
+                              const Beat& last, std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   result.seed = options.seed;
   result.ending = {
       kHang, "failed", "hang",
@@ -211,13 +140,14 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   std::_Exit(kHang);
 }
 
-int run_job(const BenchOptions& options, const Launch& launch, const Clock& clock, std::ostream& out,
-            std::ostream& err) {
-  BenchResult result;
+int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+            std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   result.seed = options.seed;
-  BenchRun run(options, launch, clock, result);
-  run.run(
-      [&](Processes* processes, const Beat& last) { end_hanging(options, launch.rank, processes, last, out, err); });
+  BenchRun run(engine, options, launch, clock, result);
+  run.run([&](Processes* processes, const Beat& last) {
+    end_hanging(engine, options, launch.rank, processes, last, out, err);
+  });
   if (launch.rank == 0) report(result, options.json, out, err);
   run.end_all();
   return result.ending.exit_code;
@@ -225,8 +155,9 @@ int run_job(const BenchOptions& options, const Launch& launch, const Clock& cloc
 
 }  // namespace
 
-int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std::ostream& out, std::ostream& err) {
-  BenchResult result;
+int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
+              std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   // Also where the command line cannot be read.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   Launch launch;
@@ -234,11 +165,12 @@ int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std
     const BenchOptions options = parse_options(arguments);
     json = options.json;
     if (options.help) return out << help_text(), 0;
-    if (options.version) return out << "krigtune-bench " << KRIGTUNE_VERSION << "\n", 0;
-    if (options.probe) return print_probe(options.json, out);
+    if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
+    if (options.probe) return engine.probe(options.json, out);
     result.seed = options.seed;
     launch = launch_from(process_environment());
-    return run_job(options, launch, clock, out, err);
+    result.ending = engine.begin(options, arguments);
+    if (result.ending.exit_code == 0) return run_job(engine, options, launch, clock, out, err);
   } catch (...) {
     result.ending = ending_of_current_exception(nullptr);
   }

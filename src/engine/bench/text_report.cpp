@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/bench_result.h"
 
 namespace krigtune {
@@ -8,6 +10,7 @@ namespace {
 constexpr double kGiga = 1e9;  // as in nccl-tests: GB = 1e9 bytes
 constexpr double kMilli = 1e3;
 constexpr double kMicro = 1e6;
+constexpr double kPercent = 100.0;
 
 std::string header(const PlannedJob& planned) {
   const ModelSpec& model = planned.job.workload.model;
@@ -35,22 +38,100 @@ std::string memory(const PlannedJob& planned) {
   std::string text =
       fmt::format("#\n# memory of a rank: {} planned of {} allowed, most of it in use in {}\n",
                   to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.memory.peak_at);
-  text += fmt::format("# {:<24}{:>16}\n", "term", "bytes");
+  text += fmt::format("# {:<24}{:>16}{:>10}\n", "term", "bytes", "of peak");
+  const auto row = [&](const char* name, std::int64_t bytes) {
+    const double part = static_cast<double>(bytes) / static_cast<double>(planned.memory.peak_bytes);
+    text += fmt::format("  {:<24}{:>16}{:>8.1f} %\n", name, bytes, part * kPercent);
+  };
   for (int term = 0; term < kTermCount; ++term) {
     const std::int64_t bytes = planned.memory.term_bytes[static_cast<std::size_t>(term)];
-    if (bytes > 0) text += fmt::format("  {:<24}{:>16}\n", to_string(static_cast<Term>(term)), bytes);
+    if (bytes > 0) row(to_string(static_cast<Term>(term)), bytes);
   }
-  text += fmt::format("  {:<24}{:>16}\n", "between buffers", planned.memory.fragmentation_bytes);
-  text += fmt::format("  {:<24}{:>16}\n", "planned peak", planned.memory.peak_bytes);
+  row("between buffers", planned.memory.fragmentation_bytes);
+  row("planned peak", planned.memory.peak_bytes);
+  if (planned.host_bytes > 0) text += fmt::format("  {:<24}{:>16}\n", "offloaded to the host", planned.host_bytes);
   return text;
 }
 
-std::string collectives(const PlannedJob& planned) {
-  std::string text = fmt::format("#\n# {:<18}{:>8}{:>16}{:>16}{:>14}{:>14}\n", "collectives a step", "count",
-                                 "size (B)", "sent (B)", "time (us)", "busbw (GB/s)");
-  for (const CollectiveUse& use : planned.collectives) {
-    text += fmt::format("  {:<18}{:>8}{:>16}{:>16}{:>14.1f}{:>14.3f}\n", use.name, use.count, use.bytes, use.wire_bytes,
-                        use.time_s * kMicro, use.bus_bytes_per_s() / kGiga);
+std::string activities(const BenchResult& result) {
+  std::string text = fmt::format("#\n# {:<18}{:>8}{:>14}{:>14}{:>12}{:>14}{:>14}\n", "a step of rank 0", "count",
+                                 "size (B)", "sent (B)", "time (us)", "exposed (us)", "busbw (GB/s)");
+  for (int i = 0; i < kActivityCount; ++i) {
+    const auto a = static_cast<std::size_t>(i);
+    const ActivityUse& use = result.planned->uses[a];
+    if (i >= kCollectiveKinds && use.count == 0) continue;
+    const auto activity = static_cast<Activity>(i);
+    const ActivityTime time = result.measured() ? result.trained->measurement.breakdown.activities[a] : ActivityTime{};
+    text += fmt::format("  {:<18}{:>8}{:>14}{:>14}{:>12.1f}{:>14.1f}", to_string(activity), use.count, use.bytes,
+                        use.wire_bytes, time.time_s * kMicro, time.exposed_s * kMicro);
+    text += i < kCollectiveKinds ? fmt::format("{:>14.3f}\n", result.bus_bytes_per_s(activity) / kGiga) : "\n";
+  }
+  return text;
+}
+
+// Phases, what held them up, and their sum.
+std::string where_it_went(const BenchResult& result) {
+  const StepBreakdown& breakdown = result.trained->measurement.breakdown;
+  std::string text = fmt::format("#\n# {:<32}{:>12}{:>10}{:>12}\n", "where the step of rank 0 went", "time (ms)",
+                                 "of step", "GFLOP/s");
+  const auto row = [&](const std::string& name, double time_s, double flops) {
+    if (time_s <= 0.0) return;
+    text += fmt::format("  {:<32}{:>12.3f}{:>8.1f} %", name, time_s * kMilli, time_s / breakdown.span_s * kPercent);
+    text += flops > 0.0 ? fmt::format("{:>12.2f}\n", flops / time_s / kGiga) : "\n";
+  };
+  for (int p = 0; p < kPhaseCount; ++p) {
+    const auto phase = static_cast<std::size_t>(p);
+    row(to_string(static_cast<Phase>(p)), breakdown.compute_s[phase], result.planned->product_flops[phase]);
+  }
+  for (int a = 0; a < kActivityCount; ++a) {
+    row(std::string(to_string(static_cast<Activity>(a))) + ", exposed",
+        breakdown.activities[static_cast<std::size_t>(a)].exposed_s, 0.0);
+  }
+  row("waiting for other ranks", breakdown.waiting_s, 0.0);
+  row("idle", breakdown.idle_s, 0.0);
+  row("the step", breakdown.span_s, 0.0);
+  return text;
+}
+
+const char* why(const Measurement& m) {
+  switch (m.stopped) {
+    case Stopped::kPrecise:
+      return "ended when the median was known well enough";
+    case Stopped::kNoLongerShrinks:
+      return "ended because the interval no longer shrank: step times drift";
+    case Stopped::kTimeIsOver:
+      return "ended by time";
+    case Stopped::kStepsAreDone:
+    case Stopped::kDiverged:
+      return "as many as asked for";
+  }
+  return "";
+}
+
+std::string step_times(const Measurement& m) {
+  std::string text =
+      fmt::format("  step time (ms)    median {:.3f}, 95 % interval {:.3f} to {:.3f} (+- {:.2f} %)\n",
+                  m.step_time_s * kMilli, m.step_time_interval_s.low * kMilli, m.step_time_interval_s.high * kMilli,
+                  (m.step_time_interval_s.high - m.step_time_interval_s.low) / 2.0 / m.step_time_s * kPercent);
+  text +=
+      fmt::format("                    mean {:.3f}, p10 {:.3f}, p90 {:.3f}, MAD {:.3f}\n", m.step_time_mean_s * kMilli,
+                  m.step_time_p10_s * kMilli, m.step_time_p90_s * kMilli, m.step_time_mad_s * kMilli);
+  const auto steps = static_cast<double>(m.measured_steps);
+  text +=
+      fmt::format("                    {} outliers, drift {:+.2f} % over these steps, worth {:.1f} independent ones\n",
+                  m.outliers, m.drift_per_step_s * steps / m.step_time_s * kPercent, steps / m.autocorrelation_time);
+  return text;
+}
+
+std::string communication(const BenchResult& result) {
+  const Measurement& m = result.trained->measurement;
+  std::string text = fmt::format("  exposed comm (ms) {:.3f} of {:.3f}; {:.1f} % of the communication is hidden\n",
+                                 m.exposed_comm_s * kMilli, m.breakdown.communication_s() * kMilli,
+                                 m.breakdown.overlap_fraction() * kPercent);
+  if (const auto difference_s = result.exposed_by_difference_s()) {
+    text += fmt::format("                    {:.3f} by difference to {:.3f} without communication; contention {:.3f}\n",
+                        *difference_s * kMilli, *result.trained->silent_step_time_s * kMilli,
+                        (*difference_s - m.exposed_comm_s) * kMilli);
   }
   return text;
 }
@@ -59,18 +140,17 @@ std::string speed(const BenchResult& result) {
   const TrainedJob& trained = *result.trained;
   const Measurement& m = trained.measurement;
   const bool emulated = result.planned->job.cluster.emulated_network.has_value();
-  std::string text = fmt::format("#\n# {} steps, {} of them measured{}\n", m.steps, m.measured_steps,
-                                 emulated ? ", over an emulated network" : "");
-  text += fmt::format("  step time (ms)    median {:.3f}, 95 % interval {:.3f} to {:.3f}, p10 {:.3f}, p90 {:.3f}\n",
-                      m.step_time_s * kMilli, m.step_time_interval_s.low * kMilli, m.step_time_interval_s.high * kMilli,
-                      m.step_time_p10_s * kMilli, m.step_time_p90_s * kMilli);
-  text += fmt::format("  exposed comm (ms) {:.3f}\n", m.exposed_comm_s * kMilli);
+  std::string text = fmt::format("#\n# {} steps, {} of them measured{}: {}\n", m.steps, m.measured_steps,
+                                 emulated ? ", over an emulated network" : "", why(m));
+  text += step_times(m) + communication(result);
   text += fmt::format("  samples/s         {:.3f}\n", result.samples_per_s());
   text += fmt::format("  tokens/s          {:.1f}\n", result.tokens_per_s());
-  text += fmt::format("  GFLOP/s a rank    {:.3f}\n", result.flops_per_s() / kGiga);
+  text += fmt::format(
+      "  GFLOP/s a rank    {:.3f} of the model (causal), {:.3f} as PaLM counts, {:.3f} of the hardware\n",
+      result.flops_per_s() / kGiga, result.palm_flops_per_s() / kGiga, result.hardware_flops_per_s() / kGiga);
   text += fmt::format("  loss              {:.4f} at first, {:.4f} at last\n", m.loss_first, m.loss_last);
-  text += fmt::format("  memory (B)        arena {}, whole process {}\n", trained.arena_peak_bytes,
-                      result.process_peak_bytes);
+  text += fmt::format("  memory (B)        arena {}, host arena {}, whole process {}\n", trained.arena_peak_bytes,
+                      trained.host_arena_peak_bytes, result.process_peak_bytes);
   text += fmt::format("  parameters        fnv1a64 {}\n", trained.parameters_fnv1a64);
   return text;
 }
@@ -79,8 +159,9 @@ std::string speed(const BenchResult& result) {
 
 std::string text_report(const BenchResult& result) {
   if (!result.planned) return "";
-  std::string text = header(*result.planned) + memory(*result.planned) + collectives(*result.planned);
-  if (result.measured()) text += speed(result);
+  std::string text = header(*result.planned) + memory(*result.planned);
+  text += activities(result);
+  if (result.measured()) text += where_it_went(result) + speed(result);
   return text;
 }
 

@@ -2,6 +2,7 @@
 // has reached i + 1. Waiting threads sleep on the counter (futex); nothing is allocated while a step runs.
 #include "host/rank_executor.h"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -21,7 +22,9 @@ RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const
       bound_(bind_plan(plan, memory, ranks)),
       lifetimes_(plan, memory),
       communicators_(communicators),
-      clock_(clock) {
+      clock_(clock),
+      times_(plan.operations.size()),
+      null_communicator_(clock) {
   for (std::size_t stream = 0; stream < bound_.size(); ++stream) {
     for (const BoundOperation& bound : bound_[stream]) make_ready_for(bound, scratch_[stream]);
   }
@@ -50,8 +53,6 @@ void RankExecutor::begin_step(const StepContext& context) {
   context_ = context;
   context_.gradient_clipping = plan_.gradient_clipping;
   context_.first_loss_scale = plan_.first_loss_scale;
-  exposed_comm_s_ = 0.0;
-  collective_times_ = {};
   lifetimes_.begin_step();
   for (auto& counter : done_) counter.store(0, std::memory_order_relaxed);
 }
@@ -59,14 +60,15 @@ void RankExecutor::begin_step(const StepContext& context) {
 void RankExecutor::run(Stream stream) {
   auto& done = done_[index_of(stream)];
   std::int32_t expected = 0;
+  double now_s = clock_.now_s();
   for (const BoundOperation& bound : bound_[index_of(stream)]) {
-    const bool own_collective = is_collective(bound.operation->kind);
-    const bool stalls = stream == Stream::kCompute && (own_collective || !ready(bound));
-    const double from_s = stalls ? clock_.now_s() : 0.0;
+    OperationTime& time = times_[static_cast<std::size_t>(bound.operation - plan_.operations.data())];
+    time.queued_s = now_s;
+    const bool waits = !ready(bound);
     for (const Dependency& dependency : bound.dependencies) wait_for(dependency);
-    if (stalls && !own_collective) exposed_comm_s_ += clock_.now_s() - from_s;
-    execute(bound);
-    if (stalls && own_collective) exposed_comm_s_ += clock_.now_s() - from_s;
+    time.start_s = waits ? clock_.now_s() : now_s;
+    time.ready_s = execute(bound, time.start_s);
+    time.end_s = now_s = clock_.now_s();
     // An abort that came meanwhile must stay visible.
     if (!done.compare_exchange_strong(expected, expected + 1, std::memory_order_release)) throw Aborted();
     ++expected;
@@ -98,45 +100,37 @@ void RankExecutor::wait_for(const Dependency& dependency) const {
   if (now == kAborted) throw Aborted();
 }
 
-void RankExecutor::execute(const BoundOperation& bound) {
+// Returns when its data were ready.
+double RankExecutor::execute(const BoundOperation& bound, double start_s) {
   lifetimes_.begin_use(bound.buffers);
+  double ready_s = start_s;
   if (bound.kernel != nullptr) {
     call_kernel(bound, context_, scratch_[index_of(bound.operation->stream)].data());
   } else {
-    communicate(bound);
+    ready_s = std::max(ready_s, communicate(bound));
   }
   lifetimes_.end_use(bound.buffers);
+  return ready_s;
 }
 
 Communicator* RankExecutor::communicator_of(const Operation& operation) const {
   return communicators_[index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
 }
 
-void RankExecutor::communicate(const BoundOperation& bound) {
-  Communicator& communicator = *communicator_of(*bound.operation);
+double RankExecutor::communicate(const BoundOperation& bound) {
+  Communicator& connected = *communicator_of(*bound.operation);
+  Communicator& communicator = silent_ ? null_communicator_ : connected;
   const Collective collective{bound.segments, bound.operation->wire_bytes};
-  CollectiveTimes& times = collective_times_[index_of(bound.operation->stream)];
-  const auto timed = [&](double ready_s, double& total_s) { total_s += clock_.now_s() - ready_s; };
   switch (bound.operation->kind) {
     case OpKind::kAllReduce:
-      return timed(communicator.all_reduce(collective), times.all_reduce_s);
+      return communicator.all_reduce(collective);
     case OpKind::kAllReduceMax:
-      return timed(communicator.all_reduce_max(collective), times.all_reduce_s);
+      return communicator.all_reduce_max(collective);
     case OpKind::kReduceScatter:
-      return timed(communicator.reduce_scatter(collective), times.reduce_scatter_s);
+      return communicator.reduce_scatter(collective);
     default:
-      return timed(communicator.all_gather(collective), times.all_gather_s);
+      return communicator.all_gather(collective);
   }
-}
-
-CollectiveTimes RankExecutor::collective_times() const {
-  CollectiveTimes sum;
-  for (const CollectiveTimes& times : collective_times_) {
-    sum.all_reduce_s += times.all_reduce_s;
-    sum.reduce_scatter_s += times.reduce_scatter_s;
-    sum.all_gather_s += times.all_gather_s;
-  }
-  return sum;
 }
 
 }  // namespace krigtune

@@ -5,7 +5,9 @@
 
 #include "host/bound_plan.h"
 #include "host/buffer_lifetimes.h"
+#include "host/null_communicator.h"
 #include "krigtune/core/clock.h"
+#include "krigtune/engine/step_breakdown.h"
 
 namespace krigtune {
 
@@ -30,17 +32,17 @@ class RankExecutor {
   /// Frees the streams that wait for operations of this rank; they throw Aborted. For good.
   void abort();
 
-  /// How long the compute stream was stalled in the last step: by waits for other streams, and by its own collectives.
-  double exposed_comm_s() const { return exposed_comm_s_; }
-  /// Of the last step.
-  CollectiveTimes collective_times() const;
+  /// Of the last step, by OpId.
+  std::span<const OperationTime> operation_times() const { return times_; }
+  /// From now on collectives communicate nothing (NullCommunicator), or do so again. Not while a stream runs.
+  void silence(bool silent) { silent_ = silent; }
 
  private:
   void make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const;
   void wait_for(const Dependency& dependency) const;
-  void execute(const BoundOperation& bound);
+  double execute(const BoundOperation& bound, double start_s);
   Communicator* communicator_of(const Operation& operation) const;
-  void communicate(const BoundOperation& bound);
+  double communicate(const BoundOperation& bound);
   bool ready(const BoundOperation& bound) const;
 
   const StepPlan& plan_;
@@ -51,8 +53,9 @@ class RankExecutor {
   StepContext context_;
   std::array<std::vector<float>, kStreamCount> scratch_;        ///< of the kernels, by stream
   std::array<std::atomic<std::int32_t>, kStreamCount> done_{};  ///< operations done in this step, by stream
-  double exposed_comm_s_ = 0.0;
-  std::array<CollectiveTimes, kStreamCount> collective_times_;  ///< each stream adds to its own
+  std::vector<OperationTime> times_;  ///< by OpId; each stream writes those of its own operations
+  NullCommunicator null_communicator_;
+  bool silent_ = false;
 };
 
 }  // namespace krigtune

@@ -35,6 +35,14 @@ std::string Trainer::parameters_fnv1a64() const {
   return hash.hex();
 }
 
-std::int64_t Trainer::arena_peak_bytes() const { return impl_->ranks.arena_peak_bytes(); }
+std::vector<OperationTime> Trainer::operation_times(std::int64_t world_rank) const {
+  return impl_->ranks.operation_times(world_rank);
+}
+
+const StepPlan& Trainer::plan() const { return impl_->ranks.plan(); }
+
+void Trainer::silence(bool silent) { impl_->ranks.silence(silent); }
+
+std::int64_t Trainer::arena_peak_bytes(Place place) const { return impl_->ranks.arena_peak_bytes(place); }
 
 }  // namespace krigtune

@@ -94,15 +94,40 @@ StepResult TrainingRanks::step() {
   }
   result.step_time_s = clock_.now_s() - start_s;
   for (const auto& rank : ranks_) {
-    result.exposed_comm_s = std::max(result.exposed_comm_s, rank->executor->exposed_comm_s());
+    const StepBreakdown breakdown = break_down(plan_, rank->executor->operation_times());
+    result.exposed_comm_s = std::max(result.exposed_comm_s, breakdown.exposed_comm_s());
+    if (rank == ranks_.front()) result.breakdown = breakdown;
     result.loss += sum_of_losses(plan_, rank->memory);
   }
-  result.collectives = ranks_.front()->executor->collective_times();
   agree(result);
   result.loss /= static_cast<double>(plan_.world() * plan_.micro_steps);
   failed_ = false;
   ++steps_;
   return result;
+}
+
+std::vector<OperationTime> TrainingRanks::operation_times(std::int64_t world_rank) const {
+  std::vector<OperationTime> times(plan_.operations.size());
+  const Rank* local = find(world_rank);
+  if (local != nullptr) {
+    const auto own = local->executor->operation_times();
+    std::copy(own.begin(), own.end(), times.begin());
+  }
+  if (processes_ == nullptr) return times;
+  const auto size = static_cast<std::size_t>(processes_->size());
+  std::vector<std::span<const std::byte>> out(size);
+  std::vector<std::span<std::byte>> in(size);
+  if (local != nullptr) {
+    out.assign(size, std::as_bytes(std::span(times)));
+  } else {
+    in[static_cast<std::size_t>(world_rank)] = std::as_writable_bytes(std::span(times));
+  }
+  processes_->control().exchange(out, in);
+  return times;
+}
+
+void TrainingRanks::silence(bool silent) {
+  for (const auto& rank : ranks_) rank->executor->silence(silent);
 }
 
 // What decisions depend on is the same in all processes: whether to go on measuring is decided by each for itself.
@@ -169,10 +194,10 @@ std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   return all;
 }
 
-std::int64_t TrainingRanks::arena_peak_bytes() const {
+std::int64_t TrainingRanks::arena_peak_bytes(Place place) const {
   if (!options_.observe_arena) throw std::logic_error("arena_peak_bytes needs TrainingOptions::observe_arena");
   std::int64_t peak = 0;
-  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.device.highest_changed_bytes());
+  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.arena(place).highest_changed_bytes());
   if (processes_ == nullptr) return peak;
   const auto all = all_say(processes_->control(), peak);
   return *std::max_element(all.begin(), all.end());

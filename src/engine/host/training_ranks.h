@@ -27,13 +27,16 @@ class TrainingRanks {
                 const TrainingOptions& options, Processes* processes);
 
   StepResult step();
+  /// Of the last step.
+  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
+  void silence(bool silent);
   /// The clock of process 0 when the last step had ended, or the construction; the same in all processes.
   double now_s() const { return now_s_; }
 
   const StepPlan& plan() const { return plan_; }
   /// Values of all parameters of the tensor rank, in model order, without padding.
   std::vector<float> parameters(std::int64_t tensor_rank) const;
-  std::int64_t arena_peak_bytes() const;
+  std::int64_t arena_peak_bytes(Place place) const;
 
  private:
   struct Rank {

@@ -1,0 +1,26 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "krigtune/engine/step_breakdown.h"
+
+namespace krigtune {
+
+/// One step as it was executed: the times of its operations, rank by rank.
+struct TracedStep {
+  std::int64_t step = 0;
+  std::vector<std::vector<OperationTime>> ranks;
+};
+
+/// The step in Chrome's trace event format (JSON object form), which chrome://tracing and Perfetto show: a process a
+/// rank, a thread a stream, complete events with microseconds from the first operation on. Collectives that waited for
+/// other ranks, and streams that waited for others, have events of their own.
+std::string trace_json(const StepPlan& plan, const TracedStep& traced);
+
+/// Before anything is run: throws UserError when the file cannot be opened for writing. It may be made, empty.
+void check_trace_file(const std::filesystem::path& path);
+/// Throws EnvironmentError when the file cannot be written.
+void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced);
+
+}  // namespace krigtune

@@ -1,0 +1,107 @@
+#include "bench/train.h"
+
+#include <cmath>
+#include <utility>
+
+#include "bench/trace.h"
+
+namespace krigtune {
+namespace {
+
+// Keeps the times of the measured step that was nearest to the median at its time.
+class TypicalStep {
+ public:
+  void look_at(const StepReport& report, const BenchTrainer& trainer) {
+    if (report.phase != MeasurePhase::kMeasure) return;
+    const double step_time_s = report.result.step_time_s;
+    const double median_s = report.provisional_s.value_or(step_time_s);
+    if (!ranks_.empty() && std::abs(step_time_s - median_s) > std::abs(step_time_s_ - median_s)) return;
+    step_time_s_ = step_time_s;
+    step_ = report.step;
+    ranks_.resize(static_cast<std::size_t>(trainer.plan().world()));
+    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r] = trainer.operation_times(static_cast<std::int64_t>(r));
+  }
+  TracedStep traced() const { return {step_, ranks_}; }
+
+ private:
+  std::int64_t step_ = 0;
+  double step_time_s_ = 0.0;
+  std::vector<std::vector<OperationTime>> ranks_;
+};
+
+/// What all processes read alike: measuring decides by it.
+class TrainersClock final : public Clock {
+ public:
+  TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
+  double now_s() const override { return trainer_.now_s(); }
+  std::int64_t unix_us() const override { return clock_.unix_us(); }
+  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
+
+ private:
+  const BenchTrainer& trainer_;
+  const Clock& clock_;
+};
+
+/// Trains and tells that it does.
+class WatchedTrainer {
+ public:
+  WatchedTrainer(BenchTrainer& trainer, Heartbeat* heartbeat) : trainer_(trainer), heartbeat_(heartbeat) {}
+
+  void enter(const std::string& phase) {
+    if (phase == phase_) return;
+    phase_ = phase;
+    beat();
+  }
+  StepResult step() {
+    const StepResult result = trainer_.step();
+    ++steps_;
+    beat();
+    return result;
+  }
+
+ private:
+  void beat() const {
+    if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_);
+  }
+
+  BenchTrainer& trainer_;
+  Heartbeat* heartbeat_;
+  std::string phase_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace
+
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part) {
+  constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
+  TrainingOptions training;
+  training.seed = options.seed;
+  training.fault = part.fault;
+  const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
+  BenchTrainer& trainer = *made;
+  WatchedTrainer watched(trainer, part.heartbeat);
+  const TrainersClock common(trainer, clock);
+  const auto step = [&] { return watched.step(); };
+  const bool first = part.processes == nullptr || part.processes->rank() == 0;
+  TypicalStep typical;
+  TrainedJob trained;
+  watched.enter(to_string(MeasurePhase::kWarmUp));
+  trained.measurement = measure(step, common, options.measure, [&](const StepReport& report) {
+    if (!options.trace.empty()) typical.look_at(report, trainer);
+    watched.enter(to_string(report.phase));
+  });
+  trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
+  trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);
+  trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
+  if (first && !options.trace.empty()) write_trace(options.trace, trainer.plan(), typical.traced());
+  if (options.compare_null && !trained.measurement.diverged) {
+    watched.enter("without communication");
+    trainer.silence(true);
+    trained.silent_step_time_s = median_step_time_s(step, common, trained.measurement.measured_steps,
+                                                    kPartOfTheTime * options.measure.measure_s);
+  }
+  return trained;
+}
+
+}  // namespace krigtune
