@@ -158,6 +158,7 @@ TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
 TEST(PlacementWithinTensorParallelRanks, ChangesNoBit) {
   Workload workload = workload_of({.precision = Precision::kBf16, .gradient_clipping = 0.1}, Dialect::kCanonical);
   workload.model.heads = workload.model.kv_heads = 2;
+  workload.model.seq_len = 10;
   for (const bool sequence_parallel : {false, true}) {
     const Settings parallel = {{"tensor_parallel", std::int64_t{2}}, {"sequence_parallel", sequence_parallel}};
     for (const std::int64_t tensor_rank : {0, 1}) {
@@ -191,6 +192,7 @@ StepPlan showing(StepPlan plan, ControlElement element) {
 TEST(GradientNorm, IsTheSameWithAndWithoutTensorParallelRanks) {
   Workload workload = workload_of({.gradient_clipping = 1.0}, Dialect::kCanonical);
   workload.model.heads = workload.model.kv_heads = 2;
+  workload.model.seq_len = 10;
   const SystemClock clock;
   const auto norm = [&](std::int64_t ranks, const Settings& settings) {
     const Configuration now = with(configuration(2, 2, 1, kMedium, kMedium, true), settings);

@@ -41,7 +41,7 @@ double model_states_gb(const ModelSpec& model, std::int64_t stage, std::int64_t 
 TEST(ModelStates, AreThoseOfTheZeroPapersTable) {
   const std::map<std::string, ModelSpec> models = {
       {"7.5B", gpt(36, 4096, 60'000)}, {"128B", gpt(158, 8192, 92'000)}, {"1T", gpt(127, 25'600, 45'000)}};
-  std::ifstream table(KRIGTUNE_ZERO_TABLE);
+  std::ifstream table(KRIGTUNE_EXPERIMENTS_DATA "/zero_model_states.csv");
   std::string line;
   std::getline(table, line);
   int rows = 0;
