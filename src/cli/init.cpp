@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ostream>
+#include <string_view>
 
 #include "doctor_checks.h"
 #include "document.h"
@@ -24,18 +26,26 @@ void declare(boost::program_options::options_description& options) {
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
 }
 
-bool is_varied(const WellKnownParameter& parameter) {
-  const std::vector<std::string>& planned = planned_parameters();
-  // The accumulation follows from the batch, which is kept.
-  return parameter.name != std::string_view(kAccumulation) &&
-         std::find(planned.begin(), planned.end(), parameter.name) != planned.end();
+// What decides most on one machine. The accumulation follows from the batch, which is kept.
+constexpr std::array<std::string_view, 7> kVaried = {"zero_stage",         "micro_batch",
+                                                     "reduce_bucket_size", "allgather_bucket_size",
+                                                     "overlap_comm",       "activation_checkpointing",
+                                                     "offload_optimizer"};
+
+// The default range, or what of it krigtune-bench can run.
+Json range_of(const WellKnownParameter& parameter) {
+  const Json range = parse_json(parameter.default_range, parameter.name);
+  if (parameter.name != std::string_view("offload_optimizer")) return range;
+  return Json::array({"none", "cpu"});
 }
 
 // What stands uncommented. A model that two CPU cores train in tens of milliseconds a step.
 Json essentials(int ranks) {
   Json space = Json::object();
   for (const WellKnownParameter& parameter : well_known_parameters()) {
-    if (is_varied(parameter)) space[parameter.name] = parse_json(parameter.default_range, parameter.name);
+    if (std::find(kVaried.begin(), kVaried.end(), parameter.name) != kVaried.end()) {
+      space[parameter.name] = range_of(parameter);
+    }
   }
   return {{"workload",
            {{"model", {{"layers", 4}, {"hidden", 256}, {"heads", 8}, {"vocab", 1024}, {"seq_len", 16}}},
@@ -135,10 +145,10 @@ std::string space_text(const Json& space) {
       continue;
     }
     const std::string unit = *parameter.unit == '\0' ? "" : fmt::format(" ({})", parameter.unit);
-    text +=
-        fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name, parameter.default_range);
+    text += fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name,
+                        space[parameter.name].is_array() ? one_line(space[parameter.name]) : parameter.default_range);
   }
-  return text + names_as_comments("known as well, to runners other than bench:", others) + "  },\n";
+  return text + names_as_comments("known as well:", others) + "  },\n";
 }
 
 std::string session_text(int gpus) {

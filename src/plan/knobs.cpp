@@ -121,7 +121,7 @@ void read_ranks(const Workload& workload, const ClusterSpec& cluster, const Conf
   check_divides(knobs.tensor_ranks, model.ffn_hidden, "columns of the MLP");
   knobs.data_ranks = cluster.ranks() / knobs.tensor_ranks;
   knobs.sequence_parallel = knobs.tensor_ranks > 1 && boolean(configuration, kSequenceParallel);
-  if (knobs.sequence_parallel) check_divides(knobs.tensor_ranks, knobs.micro_batch * model.seq_len, "tokens");
+  if (knobs.sequence_parallel) check_divides(knobs.tensor_ranks, model.seq_len, "tokens of a sequence");
 }
 
 std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <vector>
 
 #include "krigtune/plan/step_plan.h"
@@ -9,8 +10,10 @@ namespace krigtune {
 /// When a buffer is in use, seen from the schedule.
 struct Lifetime {
   OpId first = -1;        ///< first operation that touches it, in issue order; -1: none
+  OpId released = 0;      ///< from this operation on, all are surely behind its last access
   VectorClock before{};   ///< what is surely done before any operation that touches it starts
-  VectorClock through{};  ///< per stream, the place of its last operation that touches it; 0: none
+  VectorClock from{};     ///< per stream, the place of its first operation that touches it; 0: none
+  VectorClock through{};  ///< likewise of its last one
 
   /// Every access to this buffer happens before every access to `later`, in every execution.
   bool ends_before(const Lifetime& later) const;
@@ -18,15 +21,18 @@ struct Lifetime {
 
 struct Lifetimes {
   std::vector<Lifetime> buffers;    ///< persistent buffers live from the first to the last operation
-  std::vector<OpId> compute;        ///< the operations of the compute stream, in order
-  std::vector<VectorClock> before;  ///< for each of them: what is surely done before it starts
+  std::vector<VectorClock> before;  ///< by operation: what is surely done before it starts
+  std::array<std::vector<OpId>, kStreamCount> streams;
 };
 Lifetimes lifetimes(const StepPlan& plan);
 
-/// For each operation of the compute stream, the bytes of the device's buffers that may be in use when it runs: begun
-/// in issue order and not surely finished. So what is still travelling counts, too.
-std::vector<std::int64_t> live_bytes(const StepPlan& plan, const Lifetimes& lives);
-/// Whether the buffer is among them, at the `at`-th operation of the compute stream.
-bool is_live(const Lifetimes& lives, std::size_t buffer, std::size_t at);
+/// A moment of an execution in which most bytes of a place are in use.
+struct LivePeak {
+  std::int64_t bytes = 0;
+  OpId at = -1;               ///< an operation that runs then; -1: a plan without operations
+  std::vector<bool> is_live;  ///< by buffer
+};
+/// The largest sum of bytes that are in use together: no layout needs less.
+LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, Place place);
 
 }  // namespace krigtune

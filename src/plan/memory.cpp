@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
-#include <numeric>
 
 #include "lifetimes.h"
 
@@ -20,21 +18,26 @@ std::string place_text(const Operation& operation, std::int64_t micro_steps) {
   return text;
 }
 
+PlaceReport explain(const StepPlan& plan, const Lifetimes& lives, Place place, std::int64_t arena_bytes) {
+  const LivePeak peak = live_peak(plan, lives, place);
+  PlaceReport report;
+  report.peak_bytes = arena_bytes;
+  report.lower_bound_bytes = peak.bytes;
+  report.fragmentation_bytes = arena_bytes - peak.bytes;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (peak.is_live[b]) report.term_bytes[static_cast<std::size_t>(plan.buffers[b].term)] += plan.buffers[b].bytes();
+  }
+  if (peak.at >= 0) report.peak_at = place_text(plan.operations[static_cast<std::size_t>(peak.at)], plan.micro_steps);
+  return report;
+}
+
 }  // namespace
 
 MemoryReport explain(const StepPlan& plan) {
   const Lifetimes lives = lifetimes(plan);
-  const std::vector<std::int64_t> live = live_bytes(plan, lives);
-  const auto peak = static_cast<std::size_t>(std::max_element(live.begin(), live.end()) - live.begin());
   MemoryReport report;
-  report.peak_bytes = plan.arena_bytes;
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    if (plan.buffers[b].place != Place::kDevice || !is_live(lives, b, peak)) continue;
-    report.term_bytes[static_cast<std::size_t>(plan.buffers[b].term)] += plan.buffers[b].bytes();
-  }
-  report.fragmentation_bytes =
-      plan.arena_bytes - std::accumulate(report.term_bytes.begin(), report.term_bytes.end(), std::int64_t{0});
-  report.peak_at = place_text(plan.operations[static_cast<std::size_t>(lives.compute[peak])], plan.micro_steps);
+  static_cast<PlaceReport&>(report) = explain(plan, lives, Place::kDevice, plan.arena_bytes);
+  report.host = explain(plan, lives, Place::kHost, plan.host_arena_bytes);
   return report;
 }
 
@@ -59,6 +62,7 @@ MemoryVerdict exact_verdict(Bytes predicted, Bytes usable) {
 WireBytes wire_bytes(const StepPlan& plan) {
   WireBytes sent;
   for (const Operation& operation : plan.operations) {
+    if (is_collective(operation.kind) && operation.operands.front().range.elems == 1) continue;
     if (operation.kind == OpKind::kAllReduce) sent.all_reduce += operation.wire_bytes;
     if (operation.kind == OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
     if (operation.kind == OpKind::kAllGather) sent.all_gather += operation.wire_bytes;

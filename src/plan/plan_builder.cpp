@@ -1,6 +1,8 @@
 #include "plan_builder.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "operation_costs.h"
 
@@ -9,9 +11,15 @@ namespace {
 
 std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
 
-// All ranks' elements: plans are the same for all ranks, so a shard stands for every rank's shard.
-std::int64_t end_of(const Range& range, std::int64_t ranks) {
-  return range.begin_elems + range.rank_stride_elems * (ranks - 1) + range.elems;
+// Cuts the segment that holds elements on both sides of `at`.
+template <class Segments>
+void cut(Segments& segments, std::int64_t at) {
+  auto behind = segments.lower_bound(at);
+  if (behind == segments.begin()) return;
+  auto& [begin, segment] = *std::prev(behind);
+  if (segment.end_elems <= at) return;
+  segments.emplace_hint(behind, at, segment);
+  segment.end_elems = at;
 }
 
 }  // namespace
@@ -28,7 +36,7 @@ void PlanBuilder::at(Phase phase, std::int64_t micro_step, std::int64_t layer) {
 
 BufferId PlanBuilder::buffer(std::string name, Term term, std::int64_t elems, DType type, Place place) {
   plan_.buffers.push_back({std::move(name), term, type, elems, false, place, -1});
-  touches_.emplace_back();
+  touched_.emplace_back();
   return static_cast<BufferId>(plan_.buffers.size()) - 1;
 }
 
@@ -103,34 +111,63 @@ void PlanBuilder::wait_for(Operation& operation, VectorClock& clock, OpId other)
   clock[stream] = positions_[at];
 }
 
+// Plans are the same for all ranks, so a shard stands for every rank's shard.
+std::pair<std::int64_t, std::int64_t> PlanBuilder::elems_of_all_ranks(const Operation& operation,
+                                                                      const Range& range) const {
+  const std::int64_t last = range.begin_elems + range.rank_stride_elems * (plan_.group_ranks(operation.group) - 1);
+  return {range.begin_elems, last + range.elems};
+}
+
 void PlanBuilder::order_by_data(Operation& operation, VectorClock& clock) const {
   std::array<OpId, kStreamCount> latest{-1, -1, -1, -1, -1};
+  const auto order_behind = [&](OpId other) {
+    if (other < 0) return;
+    OpId& last = latest[index(plan_.operations[static_cast<std::size_t>(other)].stream)];
+    last = std::max(last, other);
+  };
   for (const Operand& operand : operation.operands) {
-    const std::int64_t end_elems = end_of(operand.range, plan_.group_ranks(operation.group));
-    for (const Touch& touch : touches_[static_cast<std::size_t>(operand.range.buffer)]) {
-      const bool overlaps = touch.begin_elems < end_elems && operand.range.begin_elems < touch.end_elems;
-      if (!overlaps || (!touch.writes && operand.access == Access::kRead)) continue;
-      OpId& last = latest[index(plan_.operations[static_cast<std::size_t>(touch.op)].stream)];
-      last = std::max(last, touch.op);
+    const Segments& segments = touched_[static_cast<std::size_t>(operand.range.buffer)];
+    const auto [begin, end] = elems_of_all_ranks(operation, operand.range);
+    auto at = segments.upper_bound(begin);
+    if (at != segments.begin() && std::prev(at)->second.end_elems > begin) --at;
+    for (; at != segments.end() && at->first < end; ++at) {
+      order_behind(at->second.written);
+      if (operand.access == Access::kRead) continue;
+      for (const OpId reader : at->second.read) order_behind(reader);
     }
   }
   std::sort(latest.begin(), latest.end(), std::greater<>());
   for (const OpId other : latest) wait_for(operation, clock, other);
 }
 
+// Whoever comes after a write is ordered behind it, and with it behind all that it has covered.
 void PlanBuilder::remember(const Operation& operation, OpId id) {
   for (const Operand& operand : operation.operands) {
-    auto& touches = touches_[static_cast<std::size_t>(operand.range.buffer)];
-    const Touch touch{operand.range.begin_elems, end_of(operand.range, plan_.group_ranks(operation.group)), id,
-                      operand.access != Access::kRead};
-    if (touch.writes) {
-      // Whoever comes later is ordered behind this write, and with it behind all that it covers.
-      std::erase_if(touches, [&](const Touch& old) {
-        return old.op != id && touch.begin_elems <= old.begin_elems && old.end_elems <= touch.end_elems;
-      });
+    Segments& segments = touched_[static_cast<std::size_t>(operand.range.buffer)];
+    const auto [begin, end] = elems_of_all_ranks(operation, operand.range);
+    if (begin >= end) continue;
+    cut(segments, begin);
+    cut(segments, end);
+    const auto from = segments.lower_bound(begin);
+    const auto to = segments.lower_bound(end);
+    if (operand.access != Access::kRead) {
+      segments.emplace_hint(segments.erase(from, to), begin, Segment{end, id});
+      continue;
     }
-    touches.push_back(touch);
+    std::int64_t known = begin;
+    for (auto at = from; at != to; ++at) {
+      at->second.read[index(operation.stream)] = id;
+      if (at->first > known) fill(segments, known, at->first, operation.stream, id);
+      known = at->second.end_elems;
+    }
+    if (known < end) fill(segments, known, end, operation.stream, id);
   }
+}
+
+void PlanBuilder::fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, Stream stream, OpId id) {
+  Segment segment{end_elems};
+  segment.read[index(stream)] = id;
+  segments.emplace(begin_elems, segment);
 }
 
 }  // namespace krigtune

@@ -1,7 +1,9 @@
 #pragma once
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "krigtune/plan/step_plan.h"
@@ -39,25 +41,31 @@ class PlanBuilder {
   OpId last_compute() const { return last_[static_cast<std::size_t>(Stream::kCompute)]; }
 
  private:
-  struct Touch {
-    std::int64_t begin_elems, end_elems;
-    OpId op;
-    bool writes;
+  /// Neighbouring elements of a buffer with the same history: who wrote them last, and who has read them since, the
+  /// last one of each stream.
+  struct Segment {
+    std::int64_t end_elems;
+    OpId written = -1;
+    std::array<OpId, kStreamCount> read{-1, -1, -1, -1, -1};
   };
+  using Segments = std::map<std::int64_t, Segment>;  ///< by begin; elements that nobody has touched may be missing
 
   OpId append(Operation operation, std::initializer_list<OpId> after);
   Operation make(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) const;
   void wait_for(Operation& operation, VectorClock& clock, OpId other) const;
   void order_by_data(Operation& operation, VectorClock& clock) const;
   void remember(const Operation& operation, OpId id);
+  /// Elements that are read before anybody has touched them.
+  static void fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, Stream stream, OpId id);
+  std::pair<std::int64_t, std::int64_t> elems_of_all_ranks(const Operation& operation, const Range& range) const;
 
   StepPlan& plan_;
   Phase phase_ = Phase::kForward;
   std::int32_t micro_step_ = 0;
   std::int32_t layer_ = -1;
-  std::vector<std::vector<Touch>> touches_;  ///< by buffer
-  std::vector<VectorClock> clocks_;          ///< by operation: what is done before it starts
-  std::vector<std::int32_t> positions_;      ///< by operation: its place in its stream, from 1
+  std::vector<Segments> touched_;        ///< by buffer
+  std::vector<VectorClock> clocks_;      ///< by operation: what is done before it starts
+  std::vector<std::int32_t> positions_;  ///< by operation: its place in its stream, from 1
   std::array<OpId, kStreamCount> last_{-1, -1, -1, -1, -1};
   std::vector<OpId> held_for_;
 };

@@ -35,10 +35,13 @@ Json model_block() {
 
 Json network() {
   return either(
-      "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth",
+      "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth; with nodes, for "
+      "what a ring over them takes",
       {word("a known network (upper and lower case are alike)", network_names()),
        block("A network by its numbers", {{"latency_us", at_least(number("microseconds a collective"), 0), true},
-                                          {"bytes_per_s", above(number("bytes a second"), 0), true}})});
+                                          {"bytes_per_s", above(number("bytes a second"), 0), true}}),
+       block("Links within nodes and between them", {{"intra", word("within a node", network_names()), true},
+                                                     {"inter", word("between nodes", network_names()), true}})});
 }
 
 }  // namespace

@@ -147,6 +147,26 @@ std::vector<std::string> unplanned_parameters(const Space& space) {
   return names;
 }
 
+const Parameter* find_parameter(const Space& space, std::string_view name) {
+  const auto found = std::find_if(space.parameters().begin(), space.parameters().end(),
+                                  [&](const Parameter& parameter) { return parameter.name == name; });
+  return found == space.parameters().end() ? nullptr : &*found;
+}
+
+// The only knob of which a value is refused because of another's.
+void check_sequence_parallel(const Session& session, const Workload& workload, const JsonObject& root) {
+  const Parameter* sequence = find_parameter(session.space, "sequence_parallel");
+  const Parameter* tensor = find_parameter(session.space, "tensor_parallel");
+  if (sequence == nullptr || tensor == nullptr) return;
+  for (const Value& split : sequence->values) {
+    for (const Value& ranks : tensor->values) {
+      at_key(root, "space/" + sequence->name, [&] {
+        check_knobs(workload, session.cluster, {{sequence->name, split}, {tensor->name, ranks}});
+      });
+    }
+  }
+}
+
 void check_planned_parameters(const Session& session, const JsonObject& root) {
   const std::vector<std::string>& planned = planned_parameters();
   for (const std::string& name : unplanned_parameters(session.space)) {
@@ -167,6 +187,7 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
       at_key(root, key, [&] { check_knobs(workload, session.cluster, {{parameter.name, value}}); });
     }
   }
+  check_sequence_parallel(session, workload, root);
 }
 
 }  // namespace krigtune

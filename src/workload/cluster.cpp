@@ -19,10 +19,10 @@ void check_local(JsonObject& object, const ClusterSpec& cluster) {
   if (cluster.gpu != kLocal) {
     object.fail("gpu", fmt::format("'{}' is not supported yet", cluster.gpu), "the only one so far is \"local\"");
   }
-  if (cluster.nodes != 1) {
-    object.fail("nodes", fmt::format("{} nodes are not supported", cluster.nodes), "a local cluster has 1");
-  }
   constexpr std::int64_t kMostRanks = 1'000'000;  // so that products with them fit into 64 bits
+  if (cluster.nodes < 1 || cluster.nodes > kMostRanks) {
+    object.fail("nodes", fmt::format("{} nodes cannot train", cluster.nodes), fmt::format("write 1 to {}", kMostRanks));
+  }
   if (cluster.gpus_per_node < 1 || cluster.gpus_per_node > kMostRanks) {
     object.fail("gpus_per_node", fmt::format("{} ranks cannot train", cluster.gpus_per_node),
                 fmt::format("write 1 to {}", kMostRanks));
@@ -62,7 +62,7 @@ ClusterSpec read_cluster(const Json& json, const std::string& source, const std:
   cluster.gpu = object.text("gpu", cluster.gpu);
   check_local(object, cluster);
   if (const Json* network = object.find("emulate_network")) {
-    cluster.emulated_network = read_network(*network, source, object.pointer("emulate_network"));
+    cluster.emulated_network = read_network(*network, source, object.pointer("emulate_network"), cluster.gpus_per_node);
   }
   object.finish();
   return cluster;
@@ -111,7 +111,8 @@ Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster
     throw EnvironmentError(fmt::format("{} does not say how much memory there is", kMeminfo),
                            "set \"limit_gib\" in the session's block \"memory\"");
   }
-  return {total->count / cluster.gpus_per_node};
+  // Emulated nodes are all on this machine.
+  return {total->count / (cluster.emulated_network ? cluster.ranks() : cluster.gpus_per_node)};
 }
 
 }  // namespace krigtune

@@ -1,6 +1,5 @@
-// Bandwidths are the line rates of the standards. Latencies of a collective's launch: S. Bekman, "Machine Learning
-// Engineering Open Book" (github.com/stas00/ml-engineering, network/README.md): 30 us over TCP, 12 us for 100 GbE cards
-// (RoCE), 5 us for InfiniBand.
+// Bandwidths are the line rates of the standards, in bytes a direction and GPU. Latencies of a collective's launch and
+// the fraction of the line rate that collectives reach: experiments/data/interconnects.csv, which names its sources.
 #include "networks.h"
 
 #include <fmt/format.h>
@@ -21,20 +20,48 @@ constexpr double kMicroseconds = 1e6;
 
 struct Line {
   std::string_view id;
+  Hop hop;
   double latency_us;
-  double bits_per_s;
+  double bytes_per_s;
+  double reached;  ///< of the line rate
 };
 constexpr std::array kLines = {
-    Line{"eth-10", 30.0, 10e9},     Line{"eth-25", 30.0, 25e9},     Line{"eth-100", 12.0, 100e9},
-    Line{"ib-edr-100", 5.0, 100e9}, Line{"ib-hdr-200", 5.0, 200e9}, Line{"ib-ndr-400", 5.0, 400e9},
+    Line{"nvlink2", Hop::kNvlink, 8.0, 150e9, 0.85},     Line{"nvlink3", Hop::kNvlink, 10.0, 300e9, 0.78},
+    Line{"nvlink4", Hop::kNvlink, 10.0, 450e9, 0.8},     Line{"nvlink5", Hop::kNvlink, 10.0, 900e9, 0.82},
+    Line{"xgmi-mi300x", Hop::kNvlink, 12.0, 448e9, 0.7}, Line{"nvlink-bridge", Hop::kNvlink, 10.0, 300e9, 0.75},
+    Line{"pcie3", Hop::kPci, 10.0, 15.75e9, 0.75},       Line{"pcie4", Hop::kPci, 10.0, 31.5e9, 0.75},
+    Line{"pcie5", Hop::kPci, 10.0, 63e9, 0.75},          Line{"eth-10", Hop::kNetwork, 30.0, 1.25e9, 0.9},
+    Line{"eth-25", Hop::kNetwork, 30.0, 3.125e9, 0.85},  Line{"eth-100", Hop::kNetwork, 12.0, 12.5e9, 0.85},
+    Line{"ib-edr-100", Hop::kNetwork, 5.0, 12.5e9, 0.9}, Line{"ib-hdr-200", Hop::kNetwork, 5.0, 25e9, 0.9},
+    Line{"ib-ndr-400", Hop::kNetwork, 5.0, 50e9, 0.9},   Line{"ib-xdr-800", Hop::kNetwork, 5.0, 100e9, 0.9},
+    Line{"efa-p4d", Hop::kNetwork, 20.0, 6.25e9, 0.75},  Line{"efa-p5", Hop::kNetwork, 20.0, 50e9, 0.75},
 };
 
-EmulatedNetwork known_network(const std::string& id, const std::string& where) {
+const Line& line_of(const std::string& id, const std::string& where) {
   const std::string wanted = lower_case(id);
   for (const Line& line : kLines) {
-    if (line.id == wanted) return {wanted, line.latency_us / kMicroseconds, line.bits_per_s / 8.0};
+    if (line.id == wanted) return line;
   }
   throw UserError(fmt::format("{}: the network '{}' is not known", where, id), suggestion(wanted, network_names()));
+}
+
+EmulatedNetwork known_network(const std::string& id, const std::string& where) {
+  const Line& line = line_of(id, where);
+  return {std::string(line.id), line.latency_us / kMicroseconds, line.bytes_per_s};
+}
+
+NetworkLevel level(JsonObject& object, const char* key, const std::string& source) {
+  if (!object.has(key)) object.fail(key, "is missing", "write the ids of both, or one id alone");
+  const Line& line = line_of(object.text(key, ""), source + ": " + object.pointer(key));
+  return {std::string(line.id), line.hop, line.latency_us / kMicroseconds, line.bytes_per_s * line.reached};
+}
+
+EmulatedNetwork node_network(JsonObject& object, const std::string& source, std::int64_t ranks_per_node) {
+  NodeNetwork nodes{level(object, "intra", source), level(object, "inter", source), ranks_per_node};
+  object.finish();
+  const NetworkLevel& slower = nodes.intra.bytes_per_s < nodes.inter.bytes_per_s ? nodes.intra : nodes.inter;
+  const EmulatedNetwork network{nodes.intra.name + " + " + nodes.inter.name, slower.latency_s, slower.bytes_per_s};
+  return {network.name, network.latency_s, network.bytes_per_s, std::move(nodes)};
 }
 
 bool is_known(const std::string& id) {
@@ -56,9 +83,11 @@ std::vector<std::string> network_names() {
   return names;
 }
 
-EmulatedNetwork read_network(const Json& json, const std::string& source, const std::string& pointer) {
+EmulatedNetwork read_network(const Json& json, const std::string& source, const std::string& pointer,
+                             std::int64_t ranks_per_node) {
   if (json.is_string()) return known_network(json.get<std::string>(), source + ": " + pointer);
   JsonObject object(json, source, pointer);
+  if (object.has("intra") || object.has("inter")) return node_network(object, source, ranks_per_node);
   const std::optional<double> latency_us = object.optional_number("latency_us");
   const std::optional<double> bytes_per_s = object.optional_number("bytes_per_s");
   object.finish();
@@ -73,6 +102,7 @@ EmulatedNetwork read_network(const Json& json, const std::string& source, const 
 }
 
 Json to_json(const EmulatedNetwork& network) {
+  if (network.nodes) return {{"intra", network.nodes->intra.name}, {"inter", network.nodes->inter.name}};
   if (is_known(network.name)) return network.name;
   return {{"latency_us", json_number(microseconds(network.latency_s))},
           {"bytes_per_s", json_number(network.bytes_per_s)}};

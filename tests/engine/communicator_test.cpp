@@ -192,22 +192,17 @@ class NotingClock final : public Clock {
   mutable std::vector<double> deadlines_;
 };
 
-TEST(EmulatedLink, HoldsForLatencyPlusBytesOverBandwidth) {
-  EmulatedLink link({"test", 0.5, 100.0});
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 200), 12.5);
-}
-
 TEST(EmulatedLink, SerialisesWhatOverlaps) {
-  EmulatedLink link({"test", 0.5, 100.0});
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 200), 12.5);
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 100), 14.0);  // behind the first
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(20.0, 100), 21.5);  // the link has been free
+  EmulatedLink link;
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 2.5), 12.5);
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 1.5), 14.0);  // behind the first
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(20.0, 1.5), 21.5);  // the link has been free
 }
 
 TEST(EmulatedLink, CostsNothingWhereNothingIsSent) {
-  EmulatedLink link({"test", 0.5, 100.0});
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 0), 3.0);
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 50), 4.0);
+  EmulatedLink link;
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 0.0), 3.0);
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 1.0), 4.0);
 }
 
 TEST(EmulatedCommunicator, MovesTheDataAndSleepsToTheEndOfItsSlot) {
@@ -219,8 +214,9 @@ TEST(EmulatedCommunicator, MovesTheDataAndSleepsToTheEndOfItsSlot) {
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto base = group.member(rank);
-      EmulatedLink link({"test", 0.25, 8.0});
-      const auto emulated = make_emulated(*base, link, clock);
+      EmulatedLink link;
+      const EmulatedNetwork network{"test", 0.25, 8.0};
+      const auto emulated = make_emulated(*base, link, network, {2, 1, 2}, clock);
       const std::vector<Segment> all = {{wholes[static_cast<std::size_t>(rank)].data(), 2, nullptr}};
       emulated->all_reduce({all, 16});
     });

@@ -58,20 +58,116 @@ TEST(LayerNormKernel, HasTheGradientsOfItsForward) {
   expect_gradient(loss, bias, dbias, "dbias");
 }
 
-void expect_attention_gradients(const Shape& s) {
-  Vector qkv = random_vector(s.batch * s.seq * 3 * s.inner, 1);
+TEST(RmsNormKernel, HasTheGradientsOfItsForward) {
+  const Shape s{.rows = 5, .inner = 19};
+  Vector x = random_vector(s.rows * s.inner, 1, 2.0);
+  Vector gain = random_vector(s.inner, 2);
+  Vector dy = random_vector(s.rows * s.inner, 4);
+  Vector y(x.size());
+  Vector stats(static_cast<std::size_t>(s.rows));
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kRmsNormForward, s, {reads(x), reads(gain), writes(y), writes(stats)});
+    return dot(y, dy);
+  };
+  loss();
+  Vector dx(x.size());
+  Vector dgain(gain.size());
+  run_kernel<double>(OpKind::kRmsNormBackward, s,
+                     {reads(dy), reads(x), reads(gain), reads(stats), writes(dx), writes(dgain)});
+  expect_gradient(loss, x, dx, "dx");
+  expect_gradient(loss, gain, dgain, "dgain");
+}
+
+TEST(BiasKernels, HaveTheGradientsOfTheirForward) {
+  const Shape s{.rows = 5, .inner = 19};
+  Vector y = random_vector(s.rows * s.inner, 1);
+  Vector bias = random_vector(s.inner, 2);
+  Vector dy = random_vector(s.rows * s.inner, 3);
+  const auto loss = [&] {
+    Vector sum = y;
+    run_kernel<double>(OpKind::kAddBias, s, {updates(sum), reads(bias)});
+    return dot(sum, dy);
+  };
+  Vector dbias(bias.size(), 7.0);
+  run_kernel<double>(OpKind::kBiasBackward, s, {reads(dy), writes(dbias)});
+  expect_gradient(loss, bias, dbias, "dbias");
+}
+
+TEST(RotaryKernel, HasTheGradientOfItsForward) {
+  const Shape s{.batch = 2, .seq = 5, .heads = 4, .kv_heads = 2, .inner = 16};
+  Vector qkv = random_vector(s.batch * s.seq * 32, 1);
+  Vector dy = random_vector(s.batch * s.seq * 32, 2);
+  const auto loss = [&] {
+    Vector turned = qkv;
+    run_kernel<double>(OpKind::kRotaryForward, s, {updates(turned)});
+    return dot(turned, dy);
+  };
+  Vector dqkv = dy;
+  run_kernel<double>(OpKind::kRotaryBackward, s, {updates(dqkv)});
+  expect_gradient(loss, qkv, dqkv, "dqkv");
+}
+
+TEST(SwigluKernel, HasTheGradientOfItsForward) {
+  const Shape s{.rows = 3, .inner = 17};
+  Vector gate_up = random_vector(s.rows * 2 * s.inner, 1, 2.0);
+  Vector dy = random_vector(s.rows * s.inner, 2);
+  Vector y(dy.size());
+  const auto loss = [&] {
+    run_kernel<double>(OpKind::kSwigluForward, s, {reads(gate_up), writes(y)});
+    return dot(y, dy);
+  };
+  Vector dgate_up(gate_up.size());
+  run_kernel<double>(OpKind::kSwigluBackward, s, {reads(gate_up), reads(dy), writes(dgate_up)});
+  expect_gradient(loss, gate_up, dgate_up, "dgate_up");
+}
+
+TEST(DropoutKernel, HasTheGradientOfItsForward) {
+  const Shape s{.batch = 2, .seq = 3, .rows = 6, .inner = 7, .dropout = 0.4};
+  Vector x = random_vector(s.rows * s.inner, 1);
+  Vector dx = random_vector(s.rows * s.inner, 2);
+  const Vector dy = dx;
+  std::vector<std::uint8_t> mask(x.size());
+  const auto loss = [&] {
+    Vector y = x;
+    run_kernel<double>(OpKind::kDropoutForward, s, {updates(y), writes(mask)});
+    return dot(y, dy);
+  };
+  loss();
+  run_kernel<double>(OpKind::kDropoutBackward, s, {updates(dx), reads(mask)});
+  expect_gradient(loss, x, dx, "dx");
+}
+
+/// How much attention keeps: nothing, its probabilities, or these, the mask and what the mask left of them.
+enum class Keeps { kNothing, kProbabilities, kAll };
+
+Vector expect_attention_gradients(const Shape& s, Keeps keeps = Keeps::kNothing) {
+  const std::int64_t width = s.inner + 2 * s.kv_heads * (s.inner / s.heads);
+  Vector qkv = random_vector(s.batch * s.seq * width, 1);
   Vector dout = random_vector(s.batch * s.seq * s.inner, 2);
   Vector out(dout.size());
   Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
+  Vector probabilities(static_cast<std::size_t>(s.batch * s.heads * s.seq * s.seq), 99.0);
+  Vector dropped = probabilities;
+  std::vector<std::uint8_t> mask(probabilities.size(), 99);
+  const auto with_kept = [&](std::vector<OperandView> operands, auto&& mode) {
+    if (keeps != Keeps::kNothing) operands.push_back(mode(probabilities));
+    if (keeps != Keeps::kAll) return operands;
+    operands.push_back(mode(mask));
+    operands.push_back(mode(dropped));
+    return operands;
+  };
   const auto loss = [&] {
-    run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp)});
+    run_kernel<double>(OpKind::kAttentionForward, s,
+                       with_kept({reads(qkv), writes(out), writes(logsumexp)}, [](auto& v) { return writes(v); }));
     return dot(out, dout);
   };
   loss();
-  Vector dqkv(qkv.size());
+  Vector dqkv(qkv.size(), 7.0);
   run_kernel<double>(OpKind::kAttentionBackward, s,
-                     {reads(dout), reads(qkv), reads(out), reads(logsumexp), writes(dqkv)});
+                     with_kept({reads(dout), reads(qkv), reads(out), reads(logsumexp), writes(dqkv)},
+                               [](auto& v) { return reads(v); }));
   expect_gradient(loss, qkv, dqkv, "dqkv");
+  return out;
 }
 
 TEST(AttentionKernel, HasTheGradientsOfItsForward) {
@@ -79,6 +175,23 @@ TEST(AttentionKernel, HasTheGradientsOfItsForward) {
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
   expect_attention_gradients({.batch = 1, .seq = 4, .heads = 3, .kv_heads = 3, .inner = 6});
+}
+TEST(AttentionKernel, HasTheGradientsOfItsForwardOverSeveralTiles) {
+  expect_attention_gradients({.batch = 1, .seq = 133, .heads = 1, .kv_heads = 1, .inner = 2});
+}
+TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereHeadsShareKeys) {
+  expect_attention_gradients({.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12});
+}
+TEST(AttentionKernel, HasTheSameOutputAndGradientsWhateverItKeeps) {
+  const Shape plain{.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12};
+  const Vector out = expect_attention_gradients(plain);
+  EXPECT_EQ(expect_attention_gradients(plain, Keeps::kProbabilities), out);
+  Shape drops = plain;
+  drops.dropout = 0.3;
+  const Vector dropped = expect_attention_gradients(drops);
+  EXPECT_NE(dropped, out);
+  EXPECT_EQ(expect_attention_gradients(drops, Keeps::kProbabilities), dropped);
+  EXPECT_EQ(expect_attention_gradients(drops, Keeps::kAll), dropped);
 }
 
 TEST(AttentionKernel, EqualsItsDefinition) {

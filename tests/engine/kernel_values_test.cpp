@@ -55,6 +55,16 @@ TEST(Kernels, OverwriteWhereAccessIsWriteAndAddWhereItIsReadWrite) {
   expect_overwrites_or_adds(OpKind::kEmbeddingBackward, words, {reads(tokens), reads(dwords), writes(dtable)}, {2});
   expect_overwrites_or_adds(OpKind::kPositionsBackward, words, {reads(dwords), writes(dpositions)}, {1});
   expect_overwrites_or_adds(OpKind::kAccumulate, {}, {reads(x), writes(dx)}, {1});
+  expect_overwrites_or_adds(OpKind::kRmsNormBackward, norm,
+                            {reads(x), reads(x), reads(gain), reads(stats), writes(dnorm), writes(dgain)}, {4, 5});
+  expect_overwrites_or_adds(OpKind::kBiasBackward, norm, {reads(x), writes(dshift)}, {1});
+  Vector gate_up = random_vector(96, 8), dgate_up(96);
+  expect_overwrites_or_adds(OpKind::kSwigluForward, norm, {reads(gate_up), writes(dx)}, {1});
+  expect_overwrites_or_adds(OpKind::kSwigluBackward, norm, {reads(gate_up), reads(x), writes(dgate_up)}, {2});
+  const Shape heads{.batch = 1, .seq = 8, .heads = 3, .kv_heads = 1, .inner = 6};
+  Vector qkv = random_vector(80, 9), lse = random_vector(24, 10), dqkv(80);
+  expect_overwrites_or_adds(OpKind::kAttentionBackward, heads,
+                            {reads(x), reads(qkv), reads(dx), reads(lse), writes(dqkv)}, {4});
 }
 
 TEST(Kernels, AreThereForEveryOperationThatIsNoCollective) {

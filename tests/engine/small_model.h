@@ -26,7 +26,9 @@ inline Configuration configuration(std::int64_t stage, std::int64_t micro_batch,
           {"gradient_accumulation_steps", micro_steps},
           {"reduce_bucket_size", reduce_bucket},
           {"allgather_bucket_size", gather_bucket},
-          {"overlap_comm", overlap}};
+          {"overlap_comm", overlap},
+          {"stage3_prefetch_bucket_size", std::int64_t{0}},
+          {"stage3_param_persistence_threshold", std::int64_t{0}}};
 }
 
 }  // namespace krigtune

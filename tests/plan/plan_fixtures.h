@@ -26,7 +26,9 @@ inline Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::in
           {"gradient_accumulation_steps", micro_steps},
           {"reduce_bucket_size", bucket_elems},
           {"allgather_bucket_size", bucket_elems},
-          {"overlap_comm", overlap}};
+          {"overlap_comm", overlap},
+          {"stage3_prefetch_bucket_size", std::int64_t{0}},
+          {"stage3_param_persistence_threshold", std::int64_t{0}}};
 }
 
 /// Calls `visit(plan)` for stages x ranks x micro-steps x buckets x overlap: 144 plans.

@@ -100,13 +100,13 @@ TEST(Encoder, PlacesFarValuesNoFartherThanOneAxisBeyondTheEnd) {
 }
 
 TEST(Encoder, GivesSingleValuesAndDerivedAccumulationNoColumn) {
-  const Space space = space_from(R"({"zero_stage": [2], "micro_batch": [1, 2], "offload_param": ["none", "cpu"]})",
+  const Space space = space_from(R"({"zero_stage": [3], "micro_batch": [1, 2], "offload_param": ["none", "cpu"]})",
                                  {.ranks = 2, .train_batch_size = 16});
   const Encoder encoder(space);
   EXPECT_EQ(encoder.ordered_names(), (std::vector<std::string>{"micro_batch"}));
   EXPECT_EQ(encoder.category_dims(), 1);
   EXPECT_EQ(encoder.decode({{1.0}, {1}}).text(),
-            "zero_stage=2 micro_batch=2 offload_param=cpu gradient_accumulation_steps=4");
+            "zero_stage=3 micro_batch=2 offload_param=cpu gradient_accumulation_steps=4");
 }
 
 TEST(Encoder, GivesAnUnknownCategoryAnIndexOfItsOwn) {

@@ -27,7 +27,7 @@ TEST(WellKnown, StandOnceAndAreFound) {
     EXPECT_TRUE(names.insert(known.name).second) << known.name;
     EXPECT_EQ(find_well_known(known.name), &known);
   }
-  EXPECT_EQ(names.size(), 17U);
+  EXPECT_EQ(names.size(), 19U);
   EXPECT_EQ(find_well_known("zero_stag"), nullptr);
 }
 
@@ -52,7 +52,8 @@ TEST(WellKnown, RangesMakeASpaceTogether) {
 TEST(WellKnown, SayWhereTheyHaveNoEffect) {
   for (const WellKnownParameter& known : well_known_parameters()) {
     const std::string name = known.name;
-    if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel") continue;
+    const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers";  // below
+    if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
       const Space space({{"zero_stage", {stage}}, parameter}, {.ranks = ranks});
@@ -64,6 +65,16 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
     EXPECT_EQ(is_dead(2, 2), words.find("below stage 3") != std::string::npos) << name;
     EXPECT_EQ(is_dead(0, 2), words.find("stage") != std::string::npos) << name;
   }
+}
+
+TEST(WellKnown, KnobsOfTensorParallelismAndCheckpointingNeedThem) {
+  const auto count = [](const char* knob, const char* of, const Value& value) {
+    return Space({parsed_range(*find_well_known(knob)), {of, {value}}}, {.ranks = 4}).count();
+  };
+  EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{1}), 1);
+  EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{2}), 2);
+  EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("selective")), 1);
+  EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("full")), 5);
 }
 
 TEST(WellKnown, NamesWithoutEffectAreAllInTheTable) {

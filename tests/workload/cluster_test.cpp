@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "krigtune/core/csv.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/workload/workload.h"
 #include "user_error.h"
@@ -36,6 +38,35 @@ TEST(Network, HasTheLineRateInBytes) {
   EXPECT_EQ(cluster(R"({"emulate_network": "IB-HDR-200"})").emulated_network->name, "ib-hdr-200");
 }
 
+TEST(Network, HasTheFiguresOfTheTable) {
+  const CsvTable table = parse_csv(read_text(KRIGTUNE_ROOT "/experiments/data/interconnects.csv"), "interconnects.csv");
+  const std::vector<std::string> ids = network_names();
+  ASSERT_EQ(ids.size(), table.rows.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {  // in the table's order
+    const auto number = [&](const char* column) {
+      return std::stod(table.rows[i][static_cast<std::size_t>(table.column(column))]);
+    };
+    const Json flat = {{"emulate_network", ids[i]}};
+    const Json both = {{"emulate_network", {{"intra", ids[i]}, {"inter", ids[i]}}}};
+    const EmulatedNetwork line = cluster(flat.dump()).emulated_network.value();
+    const NetworkLevel level = cluster(both.dump()).emulated_network.value().nodes.value().inter;
+    EXPECT_DOUBLE_EQ(line.bytes_per_s, number("GBps_per_dir_per_gpu") * 1e9) << ids[i];
+    EXPECT_DOUBLE_EQ(line.latency_s, number("launch_latency_us_plan") * 1e-6) << ids[i];
+    EXPECT_LE(std::abs(level.bytes_per_s - number("plan_GBps") * 1e9), 0.06e9) << ids[i];  // rounded there
+  }
+}
+
+TEST(Network, MayHaveNodes) {
+  const ClusterSpec two =
+      cluster(R"({"nodes": 2, "gpus_per_node": 4, "emulate_network": {"intra": "NVLink4", "inter": "ib-hdr-200"}})");
+  const EmulatedNetwork network = two.emulated_network.value();
+  EXPECT_EQ(two.ranks(), 8);
+  EXPECT_EQ(network.name, "nvlink4 + ib-hdr-200");
+  EXPECT_EQ(network.nodes->ranks_per_node, 4);
+  EXPECT_EQ(network.nodes->intra.hop, Hop::kNvlink);
+  EXPECT_EQ(network.bytes_per_s, network.nodes->inter.bytes_per_s);
+}
+
 TEST(Network, MayBeStated) {
   const auto network = cluster(R"({"emulate_network": {"latency_us": 30, "bytes_per_s": 3e9}})").emulated_network;
   EXPECT_EQ(network->name, "30 us + 3000 MB/s");
@@ -46,6 +77,7 @@ TEST(Network, MayBeStated) {
 TEST(Cluster, SurvivesWritingAndReading) {
   for (const char* json :
        {R"({"nodes":1,"gpus_per_node":2,"gpu":"local"})",
+        R"({"nodes":2,"gpus_per_node":2,"gpu":"local","emulate_network":{"intra":"nvlink4","inter":"eth-25"}})",
         R"({"nodes":1,"gpus_per_node":4,"gpu":"local","emulate_network":"eth-25"})",
         R"({"nodes":1,"gpus_per_node":3,"gpu":"local","emulate_network":{"latency_us":30.7,"bytes_per_s":3000000000}})",
         R"({"nodes":1,"gpus_per_node":3,"gpu":"local","emulate_network":{"latency_us":0,"bytes_per_s":0.1}})"}) {
@@ -61,8 +93,10 @@ TEST(Cluster, SurvivesWritingAndReading) {
 TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpu": "a100-80gb"})"); }),
             "s.json: /cluster/gpu: 'a100-80gb' is not supported yet; the only one so far is \"local\"");
-  EXPECT_EQ(user_error_of([] { cluster(R"({"nodes": 2})"); }),
-            "s.json: /cluster/nodes: 2 nodes are not supported; a local cluster has 1");
+  EXPECT_EQ(user_error_of([] { cluster(R"({"nodes": 0})"); }),
+            "s.json: /cluster/nodes: 0 nodes cannot train; write 1 to 1000000");
+  EXPECT_EQ(user_error_of([] { cluster(R"({"emulate_network": {"intra": "nvlink4"}})"); }),
+            "s.json: /cluster/emulate_network/inter: is missing; write the ids of both, or one id alone");
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpus_per_node": 0})"); }),
             "s.json: /cluster/gpus_per_node: 0 ranks cannot train; write 1 to 1000000");
   EXPECT_EQ(

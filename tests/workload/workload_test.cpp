@@ -29,6 +29,8 @@ TEST(Workload, SurvivesWritingAndReading) {
       const Json json = {{"model", to_json(model_preset("llama-7b"))},
                          {"precision", precision},
                          {"optimizer", optimizer},
+                         {"dialect", "deepspeed"},
+                         {"gradient_clipping", 1.0},
                          {"train_batch_size", 64}};
       EXPECT_EQ(to_json(read(json.dump())), json);
     }

@@ -7,16 +7,22 @@
 
 namespace krigtune {
 
-/// Lays all buffers of the plan into one arena and sets arena_bytes. Two buffers share bytes only where every access to
-/// one happens before every access to the other by stream order and waits, so no schedule can make them collide.
+/// Lays all buffers of the plan into one arena a place and sets arena_bytes and host_arena_bytes. Two buffers share
+/// bytes only where every access to one happens before every access to the other by stream order and waits, so no
+/// schedule can make them collide.
 void lay_out(StepPlan& plan);
 
-/// Where the peak comes from: the bytes alive in each term when most bytes are alive.
-struct MemoryReport {
+/// Where the peak of one place comes from: the bytes in use in each term when most bytes are in use.
+struct PlaceReport {
   std::int64_t peak_bytes = 0;  ///< the arena
   std::array<std::int64_t, kTermCount> term_bytes{};
-  std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - sum of the terms: gaps between buffers
+  std::int64_t lower_bound_bytes = 0;    ///< sum of the terms: no layout needs less
+  std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - lower_bound_bytes: gaps between buffers
   std::string peak_at;                   ///< "backward of block 3, micro-step 1"
+};
+/// Of the device, and of the host memory of one rank (empty unless something is offloaded).
+struct MemoryReport : PlaceReport {
+  PlaceReport host;
 };
 MemoryReport explain(const StepPlan& plan);
 

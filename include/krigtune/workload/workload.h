@@ -27,11 +27,27 @@ struct Workload {
   double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: not clipped
 };
 
-/// A network that krigtune-bench imitates: each collective is held for latency + bytes / bandwidth.
+/// What a message passes on its way to the next rank.
+enum class Hop { kNvlink, kPci, kNetwork };
+struct NetworkLevel {
+  std::string name;
+  Hop hop = Hop::kNetwork;
+  double latency_s = 0.0;    ///< of a network card
+  double bytes_per_s = 0.0;  ///< that collectives reach, a direction and rank
+};
+/// Links within nodes and between them, for rings as NCCL builds them (plan/collective_time.h).
+struct NodeNetwork {
+  NetworkLevel intra, inter;
+  std::int64_t ranks_per_node = 1;
+};
+
+/// A network that krigtune-bench imitates: each collective is held for latency + bytes / bandwidth, or for what
+/// collective_time_s says where it has nodes; then the first two numbers are those of its slower level.
 struct EmulatedNetwork {
-  std::string name;  ///< for labels: an id, or the numbers: "100 us + 250 MB/s"
+  std::string name;  ///< for labels: an id, two ids "nvlink4 + ib-hdr-200", or the numbers: "100 us + 250 MB/s"
   double latency_s = 0.0;
   double bytes_per_s = 0.0;
+  std::optional<NodeNetwork> nodes{};
 };
 
 /// The machines: the session's block "cluster".

@@ -18,7 +18,10 @@ std::string header(const PlannedJob& planned) {
                       model.layers, model.hidden, model.heads, model.vocab, model.seq_len, parameter_count(model));
   text += fmt::format("# configuration: {}\n", planned.job.configuration.text());
   text += fmt::format("# batch: {} sequences a step\n", planned.samples);
-  if (cluster.emulated_network) {
+  if (cluster.emulated_network && cluster.emulated_network->nodes) {
+    text += fmt::format("# network: EMULATED '{}', rings over {} nodes of {} ranks\n", cluster.emulated_network->name,
+                        cluster.nodes, cluster.gpus_per_node);
+  } else if (cluster.emulated_network) {
     text += fmt::format("# network: EMULATED '{}', {:g} us + bytes / ({:g} GB/s) a collective\n",
                         cluster.emulated_network->name, cluster.emulated_network->latency_s * kMicro,
                         cluster.emulated_network->bytes_per_s / kGiga);

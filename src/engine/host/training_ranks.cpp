@@ -12,13 +12,12 @@ namespace krigtune {
 
 TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
                              const TrainingOptions& options, Processes* processes)
-    : plan_(std::move(plan)), options_(options), clock_(clock), processes_(processes) {
+    : plan_(std::move(plan)), network_(network), options_(options), clock_(clock), processes_(processes) {
   check_plan(plan_);
   make_ranks();
   wiring_ = processes == nullptr ? wire_threads(plan_, clock) : wire_processes(plan_, *processes, clock);
   std::vector<std::function<void()>> jobs;
   for (const auto& rank : ranks_) {
-    if (network) rank->link.emplace(*network);
     rank->executor = std::make_unique<RankExecutor>(plan_, rank->memory, group_ranks(plan_, rank->world_rank),
                                                     connect(*rank), clock_);
     for (const Stream stream : rank->executor->streams()) {
@@ -55,11 +54,18 @@ StreamCommunicators TrainingRanks::connect(Rank& rank) const {
       std::unique_ptr<Communicator> base = wiring_->connect(static_cast<Stream>(s), group, rank.world_rank);
       if (!base) continue;
       rank.communicators.push_back(std::move(base));
-      if (rank.link) rank.communicators.push_back(make_emulated(*rank.communicators.back(), *rank.link, clock_));
+      if (network_) rank.communicators.push_back(emulated(rank, group, *rank.communicators.back()));
       connected[s][static_cast<std::size_t>(group)] = rank.communicators.back().get();
     }
   }
   return connected;
+}
+
+std::unique_ptr<Communicator> TrainingRanks::emulated(Rank& rank, Group group, Communicator& base) const {
+  const std::int64_t per_node = network_->nodes ? network_->nodes->ranks_per_node : plan_.world();
+  const GroupSpan span = group_span(plan_, group, rank.world_rank, per_node);
+  EmulatedLink& link = network_->nodes && span.nodes == 1 ? rank.within_node : rank.between_nodes;
+  return make_emulated(base, link, *network_, span, clock_);
 }
 
 void TrainingRanks::run(const Rank& rank, Stream stream) const {

@@ -41,12 +41,14 @@ class TrainingRanks {
 
     std::int64_t world_rank;
     RankMemory memory;
-    std::optional<EmulatedLink> link;
+    EmulatedLink within_node;
+    EmulatedLink between_nodes;                                ///< also that of a network without nodes
     std::vector<std::unique_ptr<Communicator>> communicators;  ///< decorators behind what they decorate
     std::unique_ptr<RankExecutor> executor;
   };
 
   void make_ranks();
+  std::unique_ptr<Communicator> emulated(Rank& rank, Group group, Communicator& base) const;
   StreamCommunicators connect(Rank& rank) const;
   void run(const Rank& rank, Stream stream) const;
   void abort();
@@ -56,6 +58,7 @@ class TrainingRanks {
                                    std::vector<std::byte>& room) const;
 
   StepPlan plan_;
+  std::optional<EmulatedNetwork> network_;
   TrainingOptions options_;
   const Clock& clock_;
   Processes* processes_;

@@ -1,0 +1,98 @@
+#include "krigtune/plan/collective_time.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace krigtune {
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+EmulatedNetwork h200_nodes(std::int64_t ranks_per_node) {
+  const NetworkLevel nvlink{"nvlink4", Hop::kNvlink, 10e-6, 361.4e9};
+  const NetworkLevel infiniband{"ib", Hop::kNetwork, 5e-6, 22.5e9};
+  return {"test", 0.0, 0.0, NodeNetwork{nvlink, infiniband, ranks_per_node}};
+}
+
+// S of nccl-tests: the whole range.
+double all_gather_s(const EmulatedNetwork& network, const GroupSpan& span, double size_bytes) {
+  const auto ranks = static_cast<double>(span.ranks);
+  return collective_time_s(network, OpKind::kAllGather, span, std::llround(size_bytes * (ranks - 1.0) / ranks));
+}
+
+TEST(CollectiveTime, IsLatencyPlusBytesOverBandwidthOnAFlatNetwork) {
+  const EmulatedNetwork flat{"test", 0.5, 100.0};
+  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kReduceScatter, OpKind::kAllGather}) {
+    EXPECT_DOUBLE_EQ(collective_time_s(flat, kind, {4, 2, 2}, 200), 2.5);
+    EXPECT_DOUBLE_EQ(collective_time_s(flat, kind, {4, 2, 2}, 0), 0.0);
+  }
+}
+
+// What NCCL's constants and 361.4 GB/s, measured on eight H200, give: bus bandwidths of 51, 108, 235, 285, 318, 351
+// GB/s.
+TEST(CollectiveTime, OfEightRanksOnNvlinkIsWhatNcclExpects) {
+  const std::pair<double, double> kTimes[] = {{1e6, 17},   {5e6, 41},    {25e6, 93},
+                                              {50e6, 154}, {100e6, 275}, {500e6, 1250}};
+  for (const auto& [bytes, expected_us] : kTimes) {
+    const double time_us = all_gather_s(h200_nodes(8), {8, 1, 8}, bytes) / kMicro;
+    EXPECT_LE(std::abs(time_us / expected_us - 1.0), 0.015) << bytes << " bytes: " << time_us << " us";
+  }
+}
+
+// Large: the slower of the links within nodes and of all cards of a node decides, and all-reduce is two passes.
+TEST(CollectiveTime, OfLargeRangesIsThatOfTheSlowestLink) {
+  constexpr double kHuge = 1e12;
+  const auto bus_bytes_per_s = [&](const GroupSpan& span) {
+    const auto n = static_cast<double>(span.ranks);
+    return kHuge * (n - 1.0) / n / all_gather_s(h200_nodes(8), span, kHuge);
+  };
+  EXPECT_LE(std::abs(bus_bytes_per_s({8, 1, 8}) / 361.4e9 - 1.0), 1e-3);
+  EXPECT_LE(std::abs(bus_bytes_per_s({16, 2, 8}) / (8 * 22.5e9) - 1.0), 1e-3);
+  EXPECT_LE(std::abs(bus_bytes_per_s({4, 4, 1}) / 22.5e9 - 1.0), 1e-3);
+  const GroupSpan span{16, 2, 8};
+  const double once = collective_time_s(h200_nodes(8), OpKind::kReduceScatter, span, 1'000'000'000'000);
+  const double twice = collective_time_s(h200_nodes(8), OpKind::kAllReduce, span, 2'000'000'000'000);
+  EXPECT_LE(std::abs(twice / once - 2.0), 1e-3);
+}
+
+// Tiny: protocol LL, base + hops. Sixteen ranks on two nodes: 15 steps, one of them over the network.
+TEST(CollectiveTime, OfTinyRangesIsThatOfItsHops) {
+  const GroupSpan span{16, 2, 8};
+  const double once_us = 6.6 + 14 * 0.6 + (2.7 + 5.0);
+  const double twice_us = 6.6 + 28 * 0.6 + 2 * (2.7 + 5.0);
+  const double tiny = 1.0 / 22.5e3;  // a byte, in us, is nothing
+  EXPECT_LE(std::abs(collective_time_s(h200_nodes(8), OpKind::kReduceScatter, span, 1) / kMicro - once_us), tiny);
+  EXPECT_LE(std::abs(collective_time_s(h200_nodes(8), OpKind::kAllReduce, span, 1) / kMicro - twice_us), tiny);
+}
+
+TEST(CollectiveTime, NeverFallsWithMoreBytesOrMoreNodes) {
+  double before = 0.0;
+  for (std::int64_t bytes = 1; bytes < 1'000'000'000'000; bytes *= 3) {
+    const double now = collective_time_s(h200_nodes(8), OpKind::kReduceScatter, {16, 2, 8}, bytes);
+    EXPECT_LE(before, now) << bytes;
+    EXPECT_LE(collective_time_s(h200_nodes(8), OpKind::kReduceScatter, {16, 1, 16}, bytes), now) << bytes;
+    EXPECT_LE(now, collective_time_s(h200_nodes(8), OpKind::kReduceScatter, {16, 4, 4}, bytes)) << bytes;
+    before = now;
+  }
+}
+
+TEST(GroupSpan, FollowsTheOrderOfTheRanks) {
+  StepPlan plan;
+  plan.ranks = 4;
+  plan.tensor_ranks = 2;
+  const auto expect = [&](Group group, std::int64_t rank, std::int64_t per_node, const GroupSpan& expected) {
+    const GroupSpan span = group_span(plan, group, rank, per_node);
+    EXPECT_EQ(span.ranks, expected.ranks);
+    EXPECT_EQ(span.nodes, expected.nodes);
+    EXPECT_EQ(span.ranks_per_node, expected.ranks_per_node);
+  };
+  expect(Group::kTensor, 5, 2, {2, 1, 2});  // neighbours
+  expect(Group::kData, 5, 2, {4, 4, 1});
+  expect(Group::kData, 5, 4, {4, 2, 2});
+  expect(Group::kData, 5, 8, {4, 1, 4});
+  expect(Group::kTensor, 3, 1, {2, 2, 1});
+}
+
+}  // namespace
+}  // namespace krigtune
