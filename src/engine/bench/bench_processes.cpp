@@ -97,7 +97,8 @@ BenchEnding ending_of_current_exception(Processes* processes) {
     return ending_with(kOutOfMemory, "this machine has not enough memory for all ranks");
   } catch (const PeerLost& error) {
     const std::optional<int> announced = processes == nullptr ? std::nullopt : processes->announced_exit_code();
-    return ending_with(announced.value_or(kCommunication), error.what());
+    if (!announced) return ending_with(kCommunication, error.what());
+    return ending_with(*announced, fmt::format("another process has ended the job with code {}", *announced));
   } catch (const std::exception& error) {
     return ending_with(kInternal, error.what());
   }

@@ -65,6 +65,8 @@ class BenchRun {
     }
   }
 
+  /// In how this process ended: the others do not know why.
+  bool is_alone() const { return alone_ && result_.ending.exit_code != kCommunication; }
   /// To be called once this process has said what it has to say.
   void end_all() {
     if (alone_ && processes_) processes_->abort(result_.ending.exit_code);
@@ -148,7 +150,12 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch
   run.run([&](Processes* processes, const Beat& last) {
     end_hanging(engine, options, launch.rank, processes, last, out, err);
   });
-  if (launch.rank == 0) report(result, options.json, out, err);
+  if (launch.rank == 0) {
+    report(result, options.json, out, err);
+  } else if (run.is_alone()) {
+    err << fmt::format("krigtune-bench: rank {}: {}
+", launch.rank, result.ending.message) << std::flush;
+  }
   run.end_all();
   return result.ending.exit_code;
 }
