@@ -30,7 +30,6 @@ PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<
   planned.job = job;
   planned.memory = explain(plan);
   planned.limit = memory_limit_gib ? from_gib(*memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
-  planned.host_bytes = plan.host_arena_bytes;
   planned.samples = plan.samples();
   for (const Operation& operation : plan.operations) {
     if (is_collective(operation.kind) || operation.stream != Stream::kCompute) {

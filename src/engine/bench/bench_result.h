@@ -30,7 +30,6 @@ struct PlannedJob {
   TrainingJob job;
   MemoryReport memory;
   Bytes limit;
-  std::int64_t host_bytes = 0;                      ///< planned, of a rank, for what is offloaded
   std::int64_t samples = 0;                         ///< per optimizer step of the whole job
   std::array<ActivityUse, kActivityCount> uses{};   ///< by Activity
   std::array<double, kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase

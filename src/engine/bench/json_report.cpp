@@ -122,16 +122,22 @@ void add_speed(const BenchResult& result, Json& json) {
   json["breakdown"] = breakdown_json(m.breakdown);
 }
 
-Json memory_json(const PlannedJob& planned) {
+Json terms_json(const PlaceReport& place) {
   Json terms;
   for (int term = 0; term < kTermCount; ++term) {
-    terms[to_string(static_cast<Term>(term))] = planned.memory.term_bytes[static_cast<std::size_t>(term)];
+    terms[to_string(static_cast<Term>(term))] = place.term_bytes[static_cast<std::size_t>(term)];
   }
+  return terms;
+}
+
+Json memory_json(const PlannedJob& planned) {
   return {{"limit_bytes", planned.limit.count},
           {"missing_bytes", planned.missing_bytes()},
-          {"terms", terms},
+          {"terms", terms_json(planned.memory)},
           {"fragmentation_bytes", planned.memory.fragmentation_bytes},
-          {"peak_at", planned.memory.peak_at}};
+          {"peak_at", planned.memory.peak_at},
+          {"host_terms", terms_json(planned.memory.host)},
+          {"host_fragmentation_bytes", planned.memory.host.fragmentation_bytes}};
 }
 
 Json network_json(const ClusterSpec& cluster) {
@@ -168,7 +174,7 @@ void add_plan(const BenchResult& result, Json& json) {
   if (!result.planned) return;
   const PlannedJob& planned = *result.planned;
   json["planned_peak_bytes"] = planned.memory.peak_bytes;
-  json["planned_host_bytes"] = planned.host_bytes;
+  json["planned_host_bytes"] = planned.memory.host.peak_bytes;
   add_activities(result, json);
   json["memory"] = memory_json(planned);
   json["ranks"] = planned.job.cluster.ranks();

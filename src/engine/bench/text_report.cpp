@@ -34,22 +34,31 @@ std::string header(const PlannedJob& planned) {
   return text;
 }
 
+std::string terms(const PlaceReport& place) {
+  std::string text = fmt::format("# {:<24}{:>16}{:>10}\n", "term", "bytes", "of peak");
+  const auto row = [&](const char* name, std::int64_t bytes) {
+    const double part = static_cast<double>(bytes) / static_cast<double>(place.peak_bytes);
+    text += fmt::format("  {:<24}{:>16}{:>8.1f} %\n", name, bytes, part * kPercent);
+  };
+  for (int term = 0; term < kTermCount; ++term) {
+    const std::int64_t bytes = place.term_bytes[static_cast<std::size_t>(term)];
+    if (bytes > 0) row(to_string(static_cast<Term>(term)), bytes);
+  }
+  row("between buffers", place.fragmentation_bytes);
+  row("planned peak", place.peak_bytes);
+  return text;
+}
+
 std::string memory(const PlannedJob& planned) {
   std::string text =
       fmt::format("#\n# memory of a rank: {} planned of {} allowed, most of it in use in {}\n",
                   to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.memory.peak_at);
-  text += fmt::format("# {:<24}{:>16}{:>10}\n", "term", "bytes", "of peak");
-  const auto row = [&](const char* name, std::int64_t bytes) {
-    const double part = static_cast<double>(bytes) / static_cast<double>(planned.memory.peak_bytes);
-    text += fmt::format("  {:<24}{:>16}{:>8.1f} %\n", name, bytes, part * kPercent);
-  };
-  for (int term = 0; term < kTermCount; ++term) {
-    const std::int64_t bytes = planned.memory.term_bytes[static_cast<std::size_t>(term)];
-    if (bytes > 0) row(to_string(static_cast<Term>(term)), bytes);
+  text += terms(planned.memory);
+  if (planned.memory.host.peak_bytes > 0) {
+    text += fmt::format("#\n# offloaded to the host: {} planned a rank\n",
+                        to_string(Bytes{planned.memory.host.peak_bytes}));
+    text += terms(planned.memory.host);
   }
-  row("between buffers", planned.memory.fragmentation_bytes);
-  row("planned peak", planned.memory.peak_bytes);
-  if (planned.host_bytes > 0) text += fmt::format("  {:<24}{:>16}\n", "offloaded to the host", planned.host_bytes);
   return text;
 }
 
