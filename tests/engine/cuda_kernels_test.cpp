@@ -55,7 +55,7 @@ Case done_by_device(Case given) {
   const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(kScratchFloats) * sizeof(float)));
   const std::unique_ptr<Gemm> gemm = make_test_gemm();
   const DeviceCall call{operation, views, given.context, static_cast<float*>(scratch.data()), nullptr, gemm.get()};
-  if (is_product(given.kind)) gemm->prepare(product_of(call));
+  if (is_matrix_product(given.kind)) gemm->prepare(product_of(call));
   device_kernel_for(given.kind)(call);
   for (std::size_t i = 0; i < buffers.size(); ++i) given.operands[i].bytes = buffers[i]->read();
   return given;

@@ -109,7 +109,7 @@ void DeviceExecutor::bind_order(const StepPlan& plan) {
 
 void DeviceExecutor::prepare_products() {
   for (const Bound& bound : operations_) {
-    if (is_product(bound.operation->kind) && !bound.host) gemm_->prepare(product_of(call_of(bound)));
+    if (is_matrix_product(bound.operation->kind) && !bound.host) gemm_->prepare(product_of(call_of(bound)));
   }
 }
 

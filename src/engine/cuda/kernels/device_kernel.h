@@ -46,7 +46,7 @@ struct DeviceCall {
 inline constexpr std::int64_t kScratchFloats = 1024;
 
 /// Whether the operation is a matrix product, and which.
-bool is_product(OpKind kind);
+bool is_matrix_product(OpKind kind);
 Product product_of(const DeviceCall& call);
 
 /// Starts the operation on its stream and returns.

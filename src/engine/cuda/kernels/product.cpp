@@ -3,7 +3,7 @@
 
 namespace krigtune::cuda {
 
-bool is_product(OpKind kind) {
+bool is_matrix_product(OpKind kind) {
   return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
          kind == OpKind::kLinearBackwardWeight;
 }
