@@ -177,4 +177,13 @@ Operand ParameterGathering::parameter(int t) const {
   return operand;
 }
 
+// The current use's unit, and what is ahead of it: at least one unit where there is prefetching.
+std::int64_t ParameterGathering::most_gathered_elems() const {
+  if (policy_.fetches_tensors) return -1;
+  std::int64_t largest = 0;
+  for (const Item& unit : items_) largest = std::max(largest, unit.elems);
+  const std::int64_t ahead = policy_.prefetches ? std::max(setting_.knobs.prefetch_elems, largest) : 0;
+  return largest + std::min(ahead, setting_.knobs.max_live_elems);
+}
+
 }  // namespace krigtune

@@ -15,6 +15,8 @@ class ParameterGathering {
   void begin_use();
   /// Where tensor `t` is to be read, within the current use.
   Operand parameter(int t) const;
+  /// That may be there at once; -1: bounded by the distances between uses only.
+  std::int64_t most_gathered_elems() const;
 
  private:
   /// What is gathered and let go together, in one use.
