@@ -182,7 +182,7 @@ double difference(const Trained& a, const Trained& b, const std::string& name) {
 }
 
 // Sums of floats in another order: some 1e-7 of their terms, and AdamW divides by the gradient's own size. A forgotten
-// collective, a bias added twice or a part of a gradient would be of the order of 0.1 to 1.
+// collective, a bias added twice or a part of a gradient would be of the order of 0.05 to 1.
 constexpr double kOtherOrder = 1e-3;
 
 void expect_same_training(const Workload& workload, std::int64_t ranks, const Configuration& one,
