@@ -109,7 +109,7 @@ TEST(WireBytes, OfPartialGradientsAreCountedOnce) {
       for (const ParameterTensor& tensor : plan.tensors) {
         if (tensor.split == Split::kNone) partial += tensor.padded_elems;
       }
-      EXPECT_EQ(sent, (stage < 2 ? 1 : 3) * 4 * partial) << "stage " << stage;
+      EXPECT_EQ(sent, (stage < 2 ? 4 : 12) * partial) << "stage " << stage;
     }
   }
 }
@@ -129,7 +129,7 @@ TEST(Offload, CopiesTheShardsThatTheHostOwns) {
       }
       const std::int64_t part = 2 * plan.padded_parameter_elems / (stage == 0 ? 1 : 2);
       const std::int64_t table = 2 * plan.tensors.front().padded_elems / 2;
-      const std::int64_t gathered = 2 * 2 * (part + table);
+      const std::int64_t gathered = 4 * (part + table);
       EXPECT_EQ(copied, stage == 3 ? 2 * part + gathered : stage == 2 ? 3 * part : 2 * part) << "stage " << stage;
       const MemoryReport report = explain(plan);
       EXPECT_EQ(report.term_bytes[static_cast<std::size_t>(Term::kOptimizerState)], 0);
