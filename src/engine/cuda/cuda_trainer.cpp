@@ -100,7 +100,7 @@ void CudaTrainer::run(std::size_t local, int device) {
 }
 
 void CudaTrainer::build(std::size_t local) {
-  const auto world_rank = static_cast<std::int64_t>(processes_ == nullptr ? local : processes_->rank());
+  const std::int64_t world_rank = processes_ == nullptr ? static_cast<std::int64_t>(local) : processes_->rank();
   auto rank = std::make_unique<Rank>(plan_, world_rank, options_.observe_arena);
   initialise(*rank);
   connect(*rank);

@@ -138,7 +138,7 @@ void DeviceExecutor::begin_step() {
 }
 
 void DeviceExecutor::end_step() {
-  const Queue compute = queue_of(Stream::kCompute);
+  Queue compute = queue_of(Stream::kCompute);
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     if (!streams_[s] || streams_[s].get() == compute) continue;
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(joins_[s].get(), streams_[s].get()));
@@ -151,9 +151,9 @@ void DeviceExecutor::end_step() {
 }
 
 void DeviceExecutor::enqueue(Bound& bound) {
-  const Queue queue = queue_of(bound.operation->stream);
+  Queue queue = queue_of(bound.operation->stream);
   if (bound.queued) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.queued.get(), queue));
-  for (const cudaEvent_t event : bound.waits) KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(queue, event, 0));
+  for (cudaEvent_t event : bound.waits) KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(queue, event, 0));
   KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.span.begin.get(), queue));
   execute(bound);
   KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.span.end.get(), queue));
@@ -162,7 +162,7 @@ void DeviceExecutor::enqueue(Bound& bound) {
 
 void DeviceExecutor::execute(Bound& bound) {
   const Operation& operation = *bound.operation;
-  const Queue queue = queue_of(operation.stream);
+  Queue queue = queue_of(operation.stream);
   if (bound.host) {
     KRIGTUNE_CHECK_CUDA(cudaLaunchHostFunc(queue, &HostWork::run, bound.host.get()));
   } else if (bound.kernel != nullptr) {

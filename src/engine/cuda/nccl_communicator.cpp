@@ -64,14 +64,14 @@ class NcclCommunicator final : public DeviceCommunicator {
   void check() override { state(); }
 
   void abort() noexcept override {
-    if (const ncclComm_t communicator = communicator_.exchange(nullptr); communicator != nullptr) {
+    if (ncclComm_t communicator = communicator_.exchange(nullptr); communicator != nullptr) {
       ncclCommAbort(communicator);
     }
   }
 
  private:
   ncclResult_t state() {
-    const ncclComm_t communicator = communicator_.load();
+    ncclComm_t communicator = communicator_.load();
     if (communicator == nullptr) return ncclSuccess;
     ncclResult_t result = ncclSuccess;
     KRIGTUNE_CHECK_NCCL(ncclCommGetAsyncError(communicator, &result));
