@@ -73,7 +73,7 @@ class Trainer {
 
   /// The highest byte changed since construction, found by scanning for the fill pattern; largest over ranks.
   /// Independent of the plan's own numbers: the scan goes on behind the planned end. Needs observe_arena.
-  std::int64_t arena_peak_bytes() const;
+  std::int64_t arena_peak_bytes(Place place = Place::kDevice) const;
 
  private:
   struct Impl;

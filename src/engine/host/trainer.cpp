@@ -35,6 +35,6 @@ std::string Trainer::parameters_fnv1a64() const {
   return hash.hex();
 }
 
-std::int64_t Trainer::arena_peak_bytes() const { return impl_->ranks.arena_peak_bytes(); }
+std::int64_t Trainer::arena_peak_bytes(Place place) const { return impl_->ranks.arena_peak_bytes(place); }
 
 }  // namespace krigtune

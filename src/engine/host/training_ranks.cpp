@@ -165,10 +165,10 @@ std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   return all;
 }
 
-std::int64_t TrainingRanks::arena_peak_bytes() const {
+std::int64_t TrainingRanks::arena_peak_bytes(Place place) const {
   if (!options_.observe_arena) throw std::logic_error("arena_peak_bytes needs TrainingOptions::observe_arena");
   std::int64_t peak = 0;
-  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.device.highest_changed_bytes());
+  for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.arena(place).highest_changed_bytes());
   if (processes_ == nullptr) return peak;
   const auto all = all_say(processes_->control(), peak);
   return *std::max_element(all.begin(), all.end());

@@ -33,7 +33,7 @@ class TrainingRanks {
   const StepPlan& plan() const { return plan_; }
   /// Values of all parameters of the tensor rank, in model order, without padding.
   std::vector<float> parameters(std::int64_t tensor_rank) const;
-  std::int64_t arena_peak_bytes() const;
+  std::int64_t arena_peak_bytes(Place place) const;
 
  private:
   struct Rank {
