@@ -43,18 +43,44 @@ std::int64_t observed_peak(const StepPlan& plan) {
   return trainer.arena_peak_bytes();
 }
 
+// The end of what is kept and of what operations name: less than the plan where a bucket is never full (DeepSpeed's
+// have the size that the knob says).
+std::int64_t named_bytes(const StepPlan& plan, Place place) {
+  std::int64_t end = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.place == place && buffer.persistent) end = std::max(end, buffer.offset_bytes + buffer.bytes());
+  }
+  for (const Operation& operation : plan.operations) {
+    for (const Operand& operand : operation.operands) {
+      const Range& range = operand.range;
+      const Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
+      const std::int64_t last = (plan.group_ranks(operation.group) - 1) * range.rank_stride_elems;
+      const std::int64_t end_elems = range.begin_elems + last + range.elems;
+      if (buffer.place == place) end = std::max(end, buffer.offset_bytes + end_elems * size_bytes(buffer.type));
+    }
+  }
+  return end;
+}
+
 TEST(ArenaPeak, IsThePlannedPeakToTheByteForRandomModelsAndConfigurations) {
   RandomPlans draws(2);
   const SystemClock clock;
   constexpr int kConfigurations = 1000;
+  int unfilled = 0;
   for (int i = 0; i < kConfigurations; ++i) {
     const PlanCase drawn = draws.next();
     const StepPlan plan = drawn.plan();
     Trainer trainer(plan, std::nullopt, clock);
     trainer.step();
-    EXPECT_EQ(trainer.arena_peak_bytes(), plan.arena_bytes) << drawn.text();
-    EXPECT_EQ(trainer.arena_peak_bytes(Place::kHost), plan.host_arena_bytes) << drawn.text();
+    for (const Place place : {Place::kDevice, Place::kHost}) {
+      const std::int64_t planned = place == Place::kDevice ? plan.arena_bytes : plan.host_arena_bytes;
+      EXPECT_EQ(trainer.arena_peak_bytes(place), named_bytes(plan, place)) << drawn.text();
+      const bool is_unfilled = plan.dialect == Dialect::kDeepSpeed && named_bytes(plan, place) < planned;
+      unfilled += is_unfilled ? 1 : 0;
+      EXPECT_TRUE(is_unfilled || trainer.arena_peak_bytes(place) == planned) << drawn.text();
+    }
   }
+  EXPECT_LE(unfilled, kConfigurations / 50);
 }
 
 StepPlan ordinary_plan() { return build_plan(small_model(), cpu_ranks(2), configuration(2, 2, 1, 4000, kHuge, true)); }
