@@ -1,5 +1,6 @@
 // Plans are the same for all ranks and each stream has a communicator of its own for each group, so every communicator
-// sees the same sequence on all ranks. What remains to be checked: each collective for itself, and the bytes.
+// sees the same sequence on all ranks. What remains to be checked: each collective for itself, and the bytes. (Whole
+// shards: check_structure.cpp.)
 //
 //   one rank of N sends (N - 1) / N of the whole in a reduce-scatter or an all-gather, twice that in an all-reduce
 //
@@ -49,9 +50,6 @@ class Collectives {
       if (!is_whole) continue;
       whole_bytes += bytes(range);
       if (range.rank_stride_elems != 0) findings_.add(i, range.buffer, "has a whole that moves with the rank");
-      if (!is_all_reduce(operation.kind) && range.elems % ranks != 0) {
-        findings_.add(i, range.buffer, "has uneven shards");
-      }
       if (gathers) check_shard(i, operation.operands[k - 1].range, range);
     }
     const std::int64_t sent = (is_all_reduce(operation.kind) ? 2 : 1) * whole_bytes * (ranks - 1) / ranks;
@@ -62,7 +60,6 @@ class Collectives {
 
   void check_shard(std::size_t i, const Range& shard, const Range& whole) {
     const std::int64_t part = whole.elems / plan_.group_ranks(plan_.operations[i].group);
-    if (shard.elems != part) findings_.add(i, shard.buffer, "has a shard of another size than 1/N");
     if (shard.buffer != whole.buffer) return;
     const bool in_place = shard.begin_elems == whole.begin_elems && shard.rank_stride_elems == part;
     if (!in_place) findings_.add(i, shard.buffer, "has a shard that is not its part of the whole");

@@ -25,11 +25,9 @@ void Findings::add(std::size_t operation, BufferId buffer, const std::string& wh
 
 PlanFindings check_plan(const StepPlan& plan) {
   PlanFindings lines = check_structure(plan);
-  if (!lines.empty()) return lines;
-  check_order(plan, lines);
-  check_collectives(plan, lines);
-  check_memory(plan, lines);
-  check_data_flow(plan, lines);
+  for (const auto check : {check_operands, check_order, check_collectives, check_memory, check_data_flow}) {
+    if (lines.empty()) check(plan, lines);
+  }
   return lines;
 }
 

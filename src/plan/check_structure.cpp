@@ -65,43 +65,21 @@ class Structure {
       if (!is_inside(operand.range, plan_.group_ranks(operation.group))) {
         findings_.add(i, operand.range.buffer, fmt::format("leaves with operand {} its buffer", k));
       }
-      const OperandRule& rule = rules.rule(k, count);
-      if (!allows(rule.role, operand.access)) {
-        findings_.add(i, operand.range.buffer, fmt::format("does not access operand {} like this", k));
-      }
-      if (rule.elems != nullptr && rule.elems(operation.shape) != operand.range.elems) {
-        findings_.add(i, operand.range.buffer, fmt::format("has another shape than operand {}", k));
-      }
-      check_place(i, operand.range.buffer);
     }
-    check_pairs(i);
+    check_shards(i);
   }
 
-  // Sums and copies element by element.
-  void check_pairs(std::size_t i) {
+  void check_shards(std::size_t i) {
     const Operation& operation = plan_.operations[i];
-    const auto elems = [&](std::size_t k) { return operation.operands[k].range.elems; };
-    std::size_t stride = 0;
-    if (operation.kind == OpKind::kCopy || operation.kind == OpKind::kAccumulate || operation.kind == OpKind::kAdd)
-      stride = 2;
-    if (operation.kind == OpKind::kAdamW) stride = 4;
-    if (operation.kind == OpKind::kSgd) stride = 3;
-    for (std::size_t k = 0; stride > 0 && k + stride <= operation.operands.size(); k += stride) {
-      for (std::size_t other = k + 1; other < k + stride; ++other) {
-        if (elems(other) != elems(k)) {
-          findings_.add(i, operation.operands[other].range.buffer, "pairs ranges of different length");
-        }
+    const bool gathers = operation.kind == OpKind::kAllGather;
+    if (!gathers && operation.kind != OpKind::kReduceScatter) return;
+    const std::int64_t ranks = plan_.group_ranks(operation.group);
+    for (std::size_t k = gathers ? 1 : 0; k < operation.operands.size(); k += gathers ? 2 : 1) {
+      const Range& whole = operation.operands[k].range;
+      if (whole.elems % ranks != 0) findings_.add(i, whole.buffer, "has uneven shards");
+      if (gathers && operation.operands[k - 1].range.elems != whole.elems / ranks) {
+        findings_.add(i, whole.buffer, "has a shard of another size than 1/N");
       }
-    }
-  }
-
-  // Only copies see both memories.
-  void check_place(std::size_t i, BufferId buffer) {
-    const Operation& operation = plan_.operations[i];
-    if (operation.kind == OpKind::kCopy && operation.stream == Stream::kCopy) return;
-    const Place own = operation.stream == Stream::kHost ? Place::kHost : Place::kDevice;
-    if (plan_.buffers[static_cast<std::size_t>(buffer)].place != own) {
-      findings_.add(i, buffer, "works on the other memory's");
     }
   }
 

@@ -21,6 +21,7 @@ class Findings {
   int count_ = 0;
 };
 
+void check_operands(const StepPlan& plan, PlanFindings& lines);
 void check_order(const StepPlan& plan, PlanFindings& lines);
 void check_collectives(const StepPlan& plan, PlanFindings& lines);
 void check_memory(const StepPlan& plan, PlanFindings& lines);

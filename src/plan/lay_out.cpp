@@ -90,13 +90,30 @@ class Layout {
                                        [&](const Chain& c) { return bytes(c) * static_cast<double>(c.life); }};
     bool better = false;
     for (const Order& order : orders) {
-      if (good_enough(best)) break;
-      Placement placement = place_all(chains, order, from_bytes);
-      if (!best.offsets.empty() && placement.end_bytes >= best.end_bytes) continue;
-      best = std::move(placement);
-      better = true;
+      std::vector<std::size_t> sequence(chains.size());
+      std::iota(sequence.begin(), sequence.end(), std::size_t{0});
+      std::stable_sort(sequence.begin(), sequence.end(),
+                       [&](std::size_t a, std::size_t b) { return order(chains[a]) > order(chains[b]); });
+      for (int round = 0; round <= repairs(chains.size()) && !good_enough(best); ++round) {
+        Placement placement = place_all(chains, sequence, from_bytes);
+        // What lies on top comes first in the next round.
+        std::stable_partition(sequence.begin(), sequence.end(), [&](std::size_t c) {
+          return placement.offsets[c] + chains[c].bytes == placement.end_bytes;
+        });
+        if (!best.offsets.empty() && placement.end_bytes >= best.end_bytes) continue;
+        best = std::move(placement);
+        better = true;
+      }
     }
     return better;
+  }
+
+  // As many as cost little: a placement takes time with the square of the chains.
+  static int repairs(std::size_t chains) {
+    constexpr double kPairs = 1e6;
+    constexpr double kMost = 40.0;
+    const auto count = static_cast<double>(chains);
+    return static_cast<int>(std::min(kMost, kPairs / (count * count)));
   }
 
   std::vector<Chain> make_chains(bool share) const {
@@ -139,11 +156,8 @@ class Layout {
     return false;
   }
 
-  Placement place_all(const std::vector<Chain>& chains, const Order& order, std::int64_t from_bytes) const {
-    std::vector<std::size_t> sequence(chains.size());
-    std::iota(sequence.begin(), sequence.end(), std::size_t{0});
-    std::stable_sort(sequence.begin(), sequence.end(),
-                     [&](std::size_t a, std::size_t b) { return order(chains[a]) > order(chains[b]); });
+  Placement place_all(const std::vector<Chain>& chains, const std::vector<std::size_t>& sequence,
+                      std::int64_t from_bytes) const {
     Placement placement;
     placement.offsets.resize(chains.size());
     std::vector<std::size_t> placed;  // by offset

@@ -112,6 +112,9 @@ void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
   if (!(sum == Symbols::number(expected * unsigned_of(plan_.tensor_ranks)))) {
     complain(i, buffer, "reads a norm that does not count every gradient once");
   }
+  if (controls_.count(look(i, 1, place).hash()) != 0) {
+    complain(i, plan_.operations[i].operands[1].range.buffer, "adapts what is adapted already");
+  }
   const std::uint64_t name = mixed(look(i, 1, place).hash(), sum.hash());
   Symbols control(kControlElementCount, name);
   controls_.insert(control.hash());

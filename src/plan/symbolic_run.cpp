@@ -9,7 +9,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::uint64_t kBatchSeed = 3, kControlSeed = 4, kMaskSeed = 5;
+constexpr std::uint64_t kControlSeed = 4, kMaskSeed = 5;
 
 bool reads_operand(Role role, Access access) {
   return role == Role::kInput || role == Role::kInPlace || (role != Role::kHeld && access == Access::kReadWrite);
@@ -74,6 +74,12 @@ void SymbolicRun::start() {
   by_value_.clear();
   by_derivative_.clear();
   controls_.clear();
+  if (plan_.control >= 0) control_ = memory(world_.front(), plan_.control).part(0, kControlElementCount);
+  batch_.assign(static_cast<std::size_t>(plan_.ranks), {});
+  for (auto* of : {&logits_, &exponentials_, &tops_, &sums_, &at_target_}) {
+    of->assign(static_cast<std::size_t>(plan_.ranks),
+               std::vector<Symbols>(static_cast<std::size_t>(plan_.tensor_ranks)));
+  }
   derivatives_ = Derivatives();
   for (const Place& place : world_) {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
@@ -178,6 +184,8 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
     default:
       break;
   }
+  check_batch(i, place);
+  check_split_loss(i, place);
   std::vector<std::uint64_t> inputs;
   for (std::size_t k = 0; k < count; ++k) {
     const Role role = operand_rules(operation.kind).rule(k, count).role;
@@ -191,14 +199,17 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
     if (operand.access == Access::kReadWrite && adds) value.add(look(i, k, place));
     write(i, k, place, std::move(value));
   }
-}
-
-void SymbolicRun::load(std::size_t i, const Place& place, const SymbolicCall& call) {
-  const std::int64_t batch = (steps_ * plan_.micro_steps + plan_.operations[i].micro_step) * plan_.ranks + place.data;
-  for (std::size_t k = 0; k < 2; ++k) {
-    const std::uint64_t name = call.result({kBatchSeed, unsigned_of(batch)}, k);
-    write(i, k, place, Symbols(plan_.operations[i].operands[k].range.elems, name));
+  const auto keep = [&](std::vector<std::vector<Symbols>>& of, std::size_t k) {
+    of[static_cast<std::size_t>(place.data)][static_cast<std::size_t>(place.tensor)] = look(i, k, place);
+  };
+  if (operation.kind == OpKind::kVocabMax) {
+    keep(logits_, 0);
+    keep(tops_, 1);
   }
+  if (operation.kind != OpKind::kVocabSumExp) return;
+  keep(exponentials_, 0);
+  keep(sums_, 3);
+  keep(at_target_, 4);
 }
 
 void SymbolicRun::pairwise(std::size_t i, const Place& place) {

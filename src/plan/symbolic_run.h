@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,6 +37,10 @@ class SymbolicRun {
   void communicate(std::size_t operation, const std::vector<Place>& group, std::vector<Executed>* executed);
   void run_group(std::size_t operation, Group group);
   void compute(std::size_t operation, const Place& place);
+  void expect(std::size_t operation, std::size_t operand, const Place& place, const Symbols& value,
+              const std::string& what);
+  void check_batch(std::size_t operation, const Place& place);
+  void check_split_loss(std::size_t operation, const Place& place);
   void load(std::size_t operation, const Place& place, const SymbolicCall& call);
   void pairwise(std::size_t operation, const Place& place);
   void add_norm(std::size_t operation, const Place& place);
@@ -74,6 +79,10 @@ class SymbolicRun {
   std::unordered_map<std::uint64_t, std::size_t> by_value_, by_derivative_;  ///< by a symbol's b: which parameter
   std::unordered_set<std::uint64_t> stale_;                                  ///< b of values of earlier steps
   std::unordered_set<std::uint64_t> controls_;                               ///< made in this step
+  Symbols control_;                                                          ///< before this step
+  /// Of each data rank in the micro-step that it is in: tokens and targets; of each tensor rank, its part of the loss.
+  std::vector<std::array<Symbols, 2>> batch_;
+  std::vector<std::vector<Symbols>> logits_, exponentials_, tops_, sums_, at_target_;
 };
 
 }  // namespace krigtune

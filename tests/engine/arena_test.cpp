@@ -11,6 +11,7 @@
 #include "host/buffer_lifetimes.h"
 #include "host/poison.h"
 #include "krigtune/engine/trainer.h"
+#include "plan/random_plans.h"
 #include "small_model.h"
 
 namespace krigtune {
@@ -42,27 +43,44 @@ std::int64_t observed_peak(const StepPlan& plan) {
   return trainer.arena_peak_bytes();
 }
 
-TEST(ArenaPeak, IsThePlannedPeakToTheByteInEveryConfiguration) {
-  int configurations = 0;
-  for (const std::int64_t layers : {1, 3}) {
-    for (const std::int64_t ranks : {1, 2, 3}) {
-      for (std::int64_t stage = 0; stage <= 3; ++stage) {
-        for (const std::int64_t micro_batch : {1, 3}) {
-          for (const std::int64_t micro_steps : {1, 3}) {
-            for (const std::int64_t bucket : {std::int64_t{1}, std::int64_t{4000}, kHuge}) {
-              for (const bool overlap : {false, true}) {
-                const Configuration now = configuration(stage, micro_batch, micro_steps, bucket, bucket, overlap);
-                const StepPlan plan = build_plan(small_model(layers), cpu_ranks(ranks), now);
-                EXPECT_EQ(observed_peak(plan), plan.arena_bytes) << ranks << " ranks, " << now.text();
-                ++configurations;
-              }
-            }
-          }
-        }
-      }
+// The end of what is kept and of what operations name: less than the plan where a bucket is never full (DeepSpeed's
+// have the size that the knob says).
+std::int64_t named_bytes(const StepPlan& plan, Place place) {
+  std::int64_t end = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.place == place && buffer.persistent) end = std::max(end, buffer.offset_bytes + buffer.bytes());
+  }
+  for (const Operation& operation : plan.operations) {
+    for (const Operand& operand : operation.operands) {
+      const Range& range = operand.range;
+      const Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
+      const std::int64_t last = (plan.group_ranks(operation.group) - 1) * range.rank_stride_elems;
+      const std::int64_t end_elems = range.begin_elems + last + range.elems;
+      if (buffer.place == place) end = std::max(end, buffer.offset_bytes + end_elems * size_bytes(buffer.type));
     }
   }
-  EXPECT_GE(configurations, 200);
+  return end;
+}
+
+TEST(ArenaPeak, IsThePlannedPeakToTheByteForRandomModelsAndConfigurations) {
+  RandomPlans draws(2);
+  const SystemClock clock;
+  constexpr int kConfigurations = 1000;
+  int unfilled = 0;
+  for (int i = 0; i < kConfigurations; ++i) {
+    const PlanCase drawn = draws.next();
+    const StepPlan plan = drawn.plan();
+    Trainer trainer(plan, std::nullopt, clock);
+    trainer.step();
+    for (const Place place : {Place::kDevice, Place::kHost}) {
+      const std::int64_t planned = place == Place::kDevice ? plan.arena_bytes : plan.host_arena_bytes;
+      EXPECT_EQ(trainer.arena_peak_bytes(place), named_bytes(plan, place)) << drawn.text();
+      const bool is_unfilled = plan.dialect == Dialect::kDeepSpeed && named_bytes(plan, place) < planned;
+      unfilled += is_unfilled ? 1 : 0;
+      EXPECT_TRUE(is_unfilled || trainer.arena_peak_bytes(place) == planned) << drawn.text();
+    }
+  }
+  EXPECT_LE(unfilled, kConfigurations / 50);
 }
 
 StepPlan ordinary_plan() { return build_plan(small_model(), cpu_ranks(2), configuration(2, 2, 1, 4000, kHuge, true)); }

@@ -3,15 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "krigtune/plan/memory.h"
+#include "plan/mutants.h"
 #include "plan/random_plans.h"
-#include <nlohmann/json.hpp>
+#include "plan/reference_run.h"
 
 namespace krigtune {
 namespace {
-
-std::string text(const PlanCase& of) {
-  return to_json(of.workload).dump() + " " + std::to_string(of.cluster.ranks()) + " ranks " + of.configuration.text();
-}
 
 TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
   RandomPlans draws(1);
@@ -19,8 +16,65 @@ TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
     const PlanCase drawn = draws.next();
     const StepPlan plan = drawn.plan();
     const PlanFindings findings = check_plan(plan);
-    EXPECT_TRUE(findings.empty()) << text(drawn) << "\n" << findings.front();
+    EXPECT_TRUE(findings.empty()) << drawn.text() << "\n" << findings.front();
   }
+}
+
+Workload tiny_workload(bool llama) {
+  Workload workload;
+  workload.model = {.layers = 1, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn_hidden = 16, .vocab = 8, .seq_len = 2};
+  if (!llama) return workload;
+  workload.model.gated_mlp = true;
+  workload.model.positions = Positions::kRotary;
+  workload.model.norm = Norm::kRmsNorm;
+  workload.precision = Precision::kBf16;
+  workload.gradient_clipping = 1.0;
+  return workload;
+}
+
+std::vector<PlanCase> tiny_cases() {
+  const auto knobs_of = [](std::int64_t stage, std::int64_t micro_steps, bool overlap) {
+    Configuration configuration = knobs(stage, 1, micro_steps, 300, overlap);
+    return configuration;
+  };
+  std::vector<PlanCase> cases;
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    cases.push_back({tiny_workload(stage % 2 == 1), cpu_ranks(2), knobs_of(stage, stage == 1 ? 1 : 2, stage != 1)});
+  }
+  cases.push_back(cases[2]);
+  cases.back().workload.dialect = Dialect::kDeepSpeed;
+  cases.push_back({tiny_workload(true), cpu_ranks(4), knobs_of(2, 1, true)});
+  cases.back().configuration.set("tensor_parallel", std::int64_t{2});
+  cases.back().configuration.set("offload_optimizer", std::string("cpu"));
+  cases.push_back({tiny_workload(false), cpu_ranks(2), knobs_of(3, 1, false)});
+  cases.back().configuration.set("activation_checkpointing", std::string("full"));
+  cases.back().configuration.set("offload_param", std::string("cpu"));
+  return cases;
+}
+
+// What is not found must be no mistake: the mutant has no races and leaves the same behind, which is decided by
+// executing it byte by byte (reference_run.h), and not by the checker.
+TEST(CheckPlan, FindsEveryMistakeThatChangesWhatAStepDoes) {
+  int found = 0;
+  int equivalent = 0;
+  for (const PlanCase& of : tiny_cases()) {
+    const StepPlan plan = of.plan();
+    ASSERT_TRUE(check_plan(plan).empty()) << of.text() << check_plan(plan).front();
+    const std::vector<std::uint64_t> left = ReferenceRun(plan).left_behind();
+    constexpr std::size_t kStride = 12;
+    Mutants(plan).for_each(kStride, [&](const std::string& name, const StepPlan& mutant) {
+      if (!check_plan(mutant).empty()) {
+        ++found;
+        return;
+      }
+      ++equivalent;
+      EXPECT_FALSE(has_race(mutant)) << name << ": " << of.text();
+      EXPECT_EQ(ReferenceRun(mutant).left_behind(), left) << name << ": " << of.text();
+    });
+  }
+  RecordProperty("found", found);
+  RecordProperty("equivalent", equivalent);
+  EXPECT_GT(found, 5 * equivalent);
 }
 
 }  // namespace

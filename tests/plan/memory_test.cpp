@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "plan/plan_fixtures.h"
+#include "plan/random_plans.h"
 
 namespace krigtune {
 namespace {
@@ -54,13 +55,26 @@ TEST(LayOut, AlignsEveryBufferAndEndsAtTheHighestOne) {
   });
 }
 
-TEST(LayOut, WastesLittle) {
-  for_each_plan([](const StepPlan& plan) {
-    const MemoryReport report = explain(plan);
+// Lower bound: the largest sum of bytes that are found in use together. It is not always reached: then more is in use
+// than the moments that are looked at show, or the greedy order is not the best.
+TEST(LayOut, NeedsAtMostThreePercentMoreThanTheLowerBoundButForFewPlans) {
+  const auto excess = [](const PlaceReport& report) {
     EXPECT_GE(report.fragmentation_bytes, 0);
-    // Lower bound: the largest sum of bytes that may be in use at once.
-    EXPECT_LE(static_cast<double>(report.fragmentation_bytes), 0.03 * static_cast<double>(plan.arena_bytes));
-  });
+    return static_cast<double>(report.fragmentation_bytes) /
+           static_cast<double>(std::max<std::int64_t>(report.lower_bound_bytes, 1));
+  };
+  for_each_plan([&](const StepPlan& plan) { EXPECT_LE(excess(explain(plan)), 0.03); });
+  RandomPlans draws(3);
+  constexpr int kPlans = 1000;
+  int above = 0;
+  for (int i = 0; i < kPlans; ++i) {
+    const PlanCase drawn = draws.next();
+    const MemoryReport report = explain(drawn.plan());
+    const double worst = std::max(excess(report), excess(report.host));
+    above += worst > 0.03 ? 1 : 0;
+    EXPECT_LE(worst, 0.30) << drawn.text();
+  }
+  EXPECT_LE(above, kPlans / 10);
 }
 
 // ZeRO paper, section 5, for fp32 training: 4 Psi parameters, 4 Psi gradients, 8 Psi AdamW moments, divided by N from

@@ -1,6 +1,6 @@
 #pragma once
 #include <cstdint>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "krigtune/core/error.h"
@@ -16,6 +16,9 @@ struct PlanCase {
   Configuration configuration;
 
   StepPlan plan() const { return build_plan(workload, cluster, configuration); }
+  std::string text() const {
+    return to_json(workload).dump() + " " + std::to_string(cluster.ranks()) + " ranks " + configuration.text();
+  }
 };
 
 /// Draws models and configurations: a new knob is a line here. All sizes small.
