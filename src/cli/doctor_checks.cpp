@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "krigtune/core/units.h"
+#include "krigtune/engine/gpu_probe.h"
 #include "runners.h"
 
 namespace krigtune {
@@ -66,33 +67,25 @@ Finding shared_memory() {
   return {"shared memory", Health::kWarn, what, "NCCL may fail between GPUs of one node; in containers: --shm-size 1g"};
 }
 
-// CUDA driver API: cuInit, cuDeviceGetCount and cuDriverGetVersion return 0 for success; the version is 1000 major + 10
-// minor.
 Finding gpu() {
   const std::string no_cost = "trials run on CPU ranks";
-  const Library driver("libcuda.so.1");
-  if (!driver.is_open()) return {"GPU", Health::kSkip, "no NVIDIA driver (libcuda.so.1)", no_cost};
-  auto* initialise = driver.find<int(unsigned)>("cuInit");
-  auto* count_devices = driver.find<int(int*)>("cuDeviceGetCount");
-  auto* get_version = driver.find<int(int*)>("cuDriverGetVersion");
-  if (initialise == nullptr || count_devices == nullptr || get_version == nullptr) {
-    return {"GPU", Health::kWarn, "libcuda.so.1 is no CUDA driver", no_cost + "; reinstall the driver"};
-  }
-  constexpr int kNoDevice = 100;
-  const int started = initialise(0);
-  int count = 0;
-  if (started == kNoDevice || (started == 0 && count_devices(&count) == 0 && count == 0)) {
-    return {"GPU", Health::kSkip, "a driver, but no GPU", no_cost};
-  }
-  if (started != 0) {
-    return {"GPU", Health::kWarn, fmt::format("the driver does not start: error {}", started),
+  const GpuProbe probe = probe_gpus();
+  if (probe.gpus == 0 && !probe.broken) return {"GPU", Health::kSkip, probe.reason, no_cost};
+  if (probe.gpus == 0) {
+    return {"GPU", Health::kWarn, probe.reason,
             no_cost + "; compare the versions of the driver and of its kernel module (nvidia-smi)"};
   }
-  int version = 0;
-  get_version(&version);
-  return {"GPU", Health::kWarn,
-          fmt::format("{} GPUs, driver for CUDA {}.{}", count, version / 1000, version % 1000 / 10),
-          "krigtune-bench of this version trains on CPU ranks only: the GPUs are not used"};
+  const std::string what = fmt::format("{} GPUs, driver for CUDA {}.{}", probe.gpus, probe.driver_version / 1000,
+                                       probe.driver_version % 1000 / 10);
+  const std::string missing = no_cuda_reason();
+  if (missing.empty()) return {"GPU", Health::kOk, what, ""};
+  return {"GPU", Health::kWarn, what, missing + "; the GPUs are not used"};
+}
+
+Finding cuda_engine() {
+  const std::string missing = no_cuda_reason();
+  if (missing.empty()) return {"CUDA engine", Health::kOk, "krigtune-bench-cuda, beside krigtune-bench", ""};
+  return {"CUDA engine", Health::kSkip, missing, "needed only to train on GPUs (docs/cuda.md)"};
 }
 
 Finding program(const std::string& name, const char* binary, const std::string& cost) {
@@ -141,22 +134,20 @@ const char* to_string(Health health) {
   return "";
 }
 
-int count_gpus() {
-  const Library driver("libcuda.so.1");
-  auto* initialise = driver.is_open() ? driver.find<int(unsigned)>("cuInit") : nullptr;
-  auto* count_devices = driver.is_open() ? driver.find<int(int*)>("cuDeviceGetCount") : nullptr;
-  int count = 0;
-  const bool known =
-      initialise != nullptr && count_devices != nullptr && initialise(0) == 0 && count_devices(&count) == 0;
-  return known ? count : 0;
-}
+int count_gpus() { return probe_gpus().gpus; }
 
 std::vector<Finding> examine(const Console& console) {
-  return {bench(console), cpu(),
-          memory(),       shared_memory(),
-          gpu(),          program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
-          nccl(),         program("MPI", "mpirun", "needed only for ranks on several machines"),
-          slurm(),        program("DeepSpeed", "deepspeed", "needed only to train with ds_config_optimal.json")};
+  return {bench(console),
+          cpu(),
+          memory(),
+          shared_memory(),
+          gpu(),
+          cuda_engine(),
+          program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
+          nccl(),
+          program("MPI", "mpirun", "needed only for ranks on several machines"),
+          slurm(),
+          program("DeepSpeed", "deepspeed", "needed only to train with ds_config_optimal.json")};
 }
 
 }  // namespace krigtune

@@ -12,6 +12,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
+#include "krigtune/engine/gpu_probe.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/session_schema.h"
@@ -170,8 +171,8 @@ std::string session_text(int gpus) {
       writer.leaf(key, value, essential.contains(key), "");
     }
   }
-  const std::string found =
-      gpus > 0 ? fmt::format("{} GPUs found, which krigtune-bench does not use yet", gpus) : "no GPU found";
+  const std::string unused = no_cuda_reason().empty() ? "" : ", not used: " + no_cuda_reason();
+  const std::string found = gpus > 0 ? fmt::format("{} GPUs found{}", gpus, unused) : "no GPU found";
   return fmt::format(
       "// A session for this machine: {} CPU ranks ({}). What stands behind // is the default.\n"
       "// krigtune plan FILE says what fits, krigtune tune FILE finds the fastest; every key: docs/session.md.\n{{\n"

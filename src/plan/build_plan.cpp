@@ -14,6 +14,7 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   plan.ranks = knobs.data_ranks;
   plan.tensor_ranks = knobs.tensor_ranks;
   plan.zero_stage = knobs.zero_stage;
+  plan.dialect = workload.dialect;
   plan.micro_batch = knobs.micro_batch;
   plan.micro_steps = knobs.micro_steps;
   plan.seq_len = workload.model.seq_len;
@@ -24,6 +25,7 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   ZeroSchedule zero(builder, table, workload, knobs, unit_uses(table, knobs), gradient_ready_order(table));
   plan.parameters = zero.homes();
   plan.copies = zero.copies();
+  plan.windows = zero.windows();
   plan.control = zero.control();
   plan.first_loss_scale = first_loss_scale(workload.precision);
   plan.gradient_clipping = workload.gradient_clipping;

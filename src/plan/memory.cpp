@@ -62,6 +62,7 @@ MemoryVerdict exact_verdict(Bytes predicted, Bytes usable) {
 WireBytes wire_bytes(const StepPlan& plan) {
   WireBytes sent;
   for (const Operation& operation : plan.operations) {
+    if (is_collective(operation.kind) && operation.operands.front().range.elems == 1) continue;
     if (operation.kind == OpKind::kAllReduce) sent.all_reduce += operation.wire_bytes;
     if (operation.kind == OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
     if (operation.kind == OpKind::kAllGather) sent.all_gather += operation.wire_bytes;

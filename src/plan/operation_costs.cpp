@@ -44,10 +44,12 @@ double flops_per_elem(OpKind kind) {
   }
 }
 
-// Elements of every `stride`-th operand from `first`: the segments of operations that work on lists.
+// Elements of every `stride`-th operand from `first`: the segments of operations that work on lists, a rest of fewer
+// operands (the control) left out.
 std::int64_t segment_elems(const Operation& operation, std::size_t first, std::size_t stride) {
   std::int64_t elems = 0;
-  for (std::size_t i = first; i < operation.operands.size(); i += stride) elems += operation.operands[i].range.elems;
+  for (std::size_t i = first; i + stride <= operation.operands.size(); i += stride)
+    elems += operation.operands[i].range.elems;
   return elems;
 }
 

@@ -1,4 +1,6 @@
-// Whole units (canonical, as FSDP's): a use gathers its unit anew, and lets it go.
+// Whole units (canonical, as FSDP's): a use gathers its unit anew, and lets it go. Of a tensor that is there for an
+// earlier use no second copy is gathered ahead, unless the very next unit needs it: so the turn from forward to
+// backward does not double what is live.
 //
 // Single tensors (deepspeed): a use gathers what is missing, and keeps what is used again before max_reuse_elems other
 // parameters of the micro-step have been traversed (partitioned_param_coordinator.py, __params_to_release). Each use
@@ -28,6 +30,7 @@ ParameterGathering::ParameterGathering(PlanBuilder& builder, const ZeroState& st
       under_way_(builder, policy_.gathers_under_way) {
   const auto tensors = static_cast<std::size_t>(setting_.tensors());
   current_.resize(tensors);
+  held_.assign(tensors, 0);
   if (state_.parameter_shards.empty()) return;
   const std::size_t all_uses = uses_.size() * static_cast<std::size_t>(setting_.knobs.micro_steps);
   elems_before_.push_back(0);
@@ -106,6 +109,7 @@ void ParameterGathering::let_go(std::size_t item) {
   if (is_used_soon(items_[item])) return;
   slots_[slot_of(item)].buffer = -1;
   live_elems_ -= items_[item].elems;
+  for (const int t : items_[item].tensors) --held_[static_cast<std::size_t>(t)];
 }
 
 void ParameterGathering::gather_ahead(std::size_t use) {
@@ -115,9 +119,10 @@ void ParameterGathering::gather_ahead(std::size_t use) {
   std::vector<std::size_t> ahead;
   for (next_item_ = std::max(next_item_, first_item_[use + 1]); next_item_ < end; ++next_item_) {
     const std::int64_t elems = items_[next_item_].elems;
-    if (slots_[slot_of(next_item_)].buffer >= 0) continue;
+    const bool here = is_here(next_item_);
+    if (policy_.fetches_tensors && here) continue;
     const bool must = policy_.prefetches_one_at_least && ahead_elems_ == 0;
-    const bool fits = elems <= budget_elems || must;
+    const bool fits = (elems <= budget_elems && !here) || must;
     if (!fits || live_elems_ + elems > setting_.knobs.max_live_elems) break;
     claim(next_item_);
     slots_[slot_of(next_item_)].is_ahead = true;
@@ -129,11 +134,17 @@ void ParameterGathering::gather_ahead(std::size_t use) {
   for (const std::size_t item : ahead) gather({item});
 }
 
+bool ParameterGathering::is_here(std::size_t item) const {
+  const std::vector<int>& tensors = items_[item].tensors;
+  return std::any_of(tensors.begin(), tensors.end(), [&](int t) { return held_[static_cast<std::size_t>(t)] > 0; });
+}
+
 void ParameterGathering::claim(std::size_t item) {
   const std::string& name = setting_.tensor(items_[item].tensors.front()).name;
   slots_[slot_of(item)].buffer =
       builder_.buffer("gathered " + name, Term::kGatheredParameters, items_[item].elems, policy_.type);
   live_elems_ += items_[item].elems;
+  for (const int t : items_[item].tensors) ++held_[static_cast<std::size_t>(t)];
 }
 
 // What is let go behind the use before this one may give its bytes to what is gathered now.
@@ -164,6 +175,15 @@ Operand ParameterGathering::parameter(int t) const {
   assert(operand.range.buffer >= 0 && "the tensor is not of this use's unit");
   operand.range.elems = setting_.tensor(t).elems;
   return operand;
+}
+
+// The current use's unit, and what is ahead of it: at least one unit where there is prefetching.
+std::int64_t ParameterGathering::most_gathered_elems() const {
+  if (policy_.fetches_tensors) return -1;
+  std::int64_t largest = 0;
+  for (const Item& unit : items_) largest = std::max(largest, unit.elems);
+  const std::int64_t ahead = policy_.prefetches ? std::max(setting_.knobs.prefetch_elems, largest) : 0;
+  return largest + std::min(ahead, setting_.knobs.max_live_elems);
 }
 
 }  // namespace krigtune

@@ -15,6 +15,8 @@ class ParameterGathering {
   void begin_use();
   /// Where tensor `t` is to be read, within the current use.
   Operand parameter(int t) const;
+  /// That may be there at once; -1: bounded by the distances between uses only.
+  std::int64_t most_gathered_elems() const;
 
  private:
   /// What is gathered and let go together, in one use.
@@ -36,6 +38,7 @@ class ParameterGathering {
   bool is_used_soon(const Item& item) const;
   void let_go(std::size_t item);
   void gather_ahead(std::size_t use);
+  bool is_here(std::size_t item) const;
   void claim(std::size_t item);
   void gather(const std::vector<std::size_t>& items);
 
@@ -48,6 +51,7 @@ class ParameterGathering {
   std::vector<std::size_t> first_item_;     ///< by use over all micro-steps, and the end
   std::vector<std::int64_t> elems_before_;  ///< likewise: of the parameters that earlier uses traverse
   std::vector<Slot> slots_;
+  std::vector<int> held_;       ///< by tensor: in how many slots it is
   std::vector<Range> current_;  ///< by tensor: where it is in the current use
   std::size_t next_use_ = 0;
   std::size_t next_item_ = 0;  ///< to be looked at by gather_ahead

@@ -22,6 +22,7 @@ GradientReduction::GradientReduction(PlanBuilder& builder, const ZeroState& stat
   }
   buffer_.assign(tensors, -1);
   written_.assign(tensors, false);
+  packed_.assign(policy_.packed_buckets, -1);
 }
 
 bool GradientReduction::reduces_now() const {
@@ -71,7 +72,7 @@ void GradientReduction::end_micro_step() {
     }
   }
   if (!open_.empty()) send_packed();
-  packed_.clear();
+  if (!policy_.keeps_packed_buckets) packed_.assign(policy_.packed_buckets, -1);
   if (is_transient()) written_.assign(written_.size(), false);
   ++micro_step_;
 }
@@ -116,12 +117,15 @@ std::int64_t GradientReduction::bucket_elems() const {
   return std::max(fullest, std::min(all, setting_.knobs.reduce_bucket_elems));
 }
 
+BufferId GradientReduction::make_packed_bucket() {
+  constexpr const char* kName = "reduce bucket";
+  return policy_.keeps_packed_buckets ? builder_.persistent(kName, Term::kReduceBuckets, bucket_elems(), policy_.type)
+                                      : builder_.buffer(kName, Term::kReduceBuckets, bucket_elems(), policy_.type);
+}
+
 Range GradientReduction::packed_range(int t) {
   const std::size_t turn = turn_ % policy_.packed_buckets;
-  if (packed_.size() < policy_.packed_buckets) packed_.resize(policy_.packed_buckets, -1);
-  if (packed_[turn] < 0) {
-    packed_[turn] = builder_.buffer("reduce bucket", Term::kReduceBuckets, bucket_elems(), policy_.type);
-  }
+  if (packed_[turn] < 0) packed_[turn] = make_packed_bucket();
   const std::int64_t begin = open_.empty() ? 0 : open_.back().whole.begin_elems + open_.back().whole.elems;
   return {packed_[turn], begin, setting_.tensor(t).padded_elems, 0};
 }

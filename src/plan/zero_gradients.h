@@ -30,6 +30,7 @@ class GradientReduction {
   void pack(int t);
   void send_packed();
   std::int64_t bucket_elems() const;
+  BufferId make_packed_bucket();
   Range packed_range(int t);
   void reduce(const std::vector<Piece>& pieces);
   void sum_over_tensor_ranks(const std::vector<Piece>& pieces);
@@ -46,7 +47,7 @@ class GradientReduction {
 
   std::vector<BufferId> buffer_;  ///< by tensor: of a transient gradient in this micro-step
   std::vector<bool> written_;     ///< by tensor: a gradient is there to add to
-  std::vector<BufferId> packed_;  ///< buffers of packed buckets, used in turn; of this micro-step
+  std::vector<BufferId> packed_;  ///< buffers of packed buckets, used in turn; -1: not yet
   std::vector<Piece> open_;       ///< what is in the packed bucket that is being filled
   std::size_t turn_ = 0;
   std::int64_t micro_step_ = 0;

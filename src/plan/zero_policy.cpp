@@ -24,6 +24,7 @@ void reduce_as_deepspeed(ZeroPolicy& policy, const Knobs& knobs) {
   policy.reduces_behind_backward = knobs.zero_stage == 0;
   policy.packs = true;
   policy.packing_stream = knobs.zero_stage == 3 ? Stream::kReduce : Stream::kCompute;
+  policy.keeps_packed_buckets = knobs.zero_stage == 3;
   policy.packed_buckets = overlap && knobs.zero_stage < 3 ? 2 : 1;
   policy.reductions_under_way = !overlap ? 0 : knobs.zero_stage == 3 ? 2 : 1;
   policy.fetches_tensors = true;

@@ -28,6 +28,7 @@ struct ZeroPolicy {
   bool reduces_behind_backward = false;
   bool packs = false;  ///< gradients are copied into contiguous buckets; otherwise they are reduced where they are
   Stream packing_stream = Stream::kCompute;
+  bool keeps_packed_buckets = false;     ///< from step to step
   std::size_t packed_buckets = 1;        ///< that are filled in turn
   std::size_t reductions_under_way = 0;  ///< before computing waits for the oldest
 

@@ -22,4 +22,12 @@ ZeroSchedule::ZeroSchedule(PlanBuilder& builder, const ParameterTable& table, co
       gradients_(builder, state_, ready_order),
       optimizer_(builder, state_, update_buckets(setting_, ready_order)) {}
 
+Windows ZeroSchedule::windows() const {
+  const auto limit = [](std::size_t width) {
+    return width == ZeroPolicy::kNoLimit ? -1 : static_cast<std::int64_t>(width);
+  };
+  return {limit(setting_.policy.reductions_under_way), limit(setting_.policy.gathers_under_way),
+          parameters_.most_gathered_elems()};
+}
+
 }  // namespace krigtune

@@ -40,6 +40,8 @@ class ZeroSchedule {
   /// Where the parameters live from step to step, and further ranges that start with their values.
   std::vector<TensorHome> homes() const { return state_.homes(); }
   std::vector<TensorHome> copies() const { return state_.copies(); }
+  /// What may be under way at once.
+  Windows windows() const;
   bool sharded_parameters() const { return !state_.parameter_shards.empty(); }
 
  private:

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
 
 namespace krigtune {
@@ -269,6 +270,26 @@ TEST(SgdKernel, FollowsItsRecursion) {
   run_kernel<double>(OpKind::kSgd, {}, {updates(p), reads(g), updates(m)}, 1.0, context);
   EXPECT_LE(std::abs(m[0] - 2.9), 1e-15);
   EXPECT_LE(std::abs(p[0] - (0.85 - 0.1 * (2.9 + 0.5 * 0.85))), 1e-15);
+}
+
+TEST(KernelUnits, AgreeUpToRounding) {
+  const Shape s{.batch = 2, .seq = 70, .heads = 2, .kv_heads = 1, .rows = 140, .inner = 12, .outer = 31};
+  const Vector start = random_vector(140 * 24, 1), matrix = random_vector(31 * 12, 2);
+  std::vector<std::vector<float>> results;
+  for (const KernelUnit* unit : available_kernel_units()) {
+    std::vector<float> qkv(start.begin(), start.end()), weight(matrix.begin(), matrix.end()), out(1680), stats(280);
+    std::vector<float> scratch(static_cast<std::size_t>(scratch_elems(OpKind::kAttentionForward, s))), y(4340);
+    Operation operation;
+    operation.shape = s;
+    const auto run = [&](OpKind kind, const std::vector<OperandView>& operands) {
+      kernel_for<float>(kind, *unit)({operation, operands, StepContext{}, scratch.data()});
+    };
+    run(OpKind::kAttentionForward, {reads(qkv), writes(out), writes(stats)});
+    run(OpKind::kLinearForward, {reads(out), reads(weight), writes(y)});
+    run(OpKind::kGeluForward, {reads(y), updates(out)});
+    results.push_back(out);
+    for (std::size_t i = 0; i < out.size(); ++i) EXPECT_LE(std::abs(out[i] - results[0][i]), 1e-5F) << unit->name;
+  }
 }
 
 }  // namespace

@@ -4,12 +4,13 @@
 #include <set>
 
 #include "host/kernels/elementary.h"
-#include "host/kernels/gemm.h"
+#include "host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
 
 namespace krigtune {
 namespace {
 
+using KRIGTUNE_KERNELS::exponential;
 using Vector = std::vector<double>;
 
 // Runs with kWrite over garbage and with kReadWrite over 10: the difference must be 10.
@@ -74,8 +75,10 @@ TEST(Kernels, AreThereForEveryOperationThatIsNoCollective) {
     if (is_collective(kind)) {
       EXPECT_THROW(kernel_for<float>(kind), std::logic_error) << to_string(kind);
     } else {
-      EXPECT_NE(kernel_for<float>(kind), nullptr) << to_string(kind);
-      EXPECT_NE(kernel_for<double>(kind), nullptr) << to_string(kind);
+      for (const KernelUnit* unit : available_kernel_units()) {
+        EXPECT_NE(kernel_for<float>(kind, *unit), nullptr) << to_string(kind);
+        EXPECT_NE(kernel_for<double>(kind, *unit), nullptr) << to_string(kind);
+      }
     }
   }
 }
@@ -154,37 +157,75 @@ TEST(AdamWKernel, LeavesPaddingZero) {
   EXPECT_EQ(p, std::vector<float>(4, 0.0F));
 }
 
-// Around the border between our loop (rows + columns + depth < 20, vectors) and Eigen's blocked product.
-TEST(Gemm, EqualsTheTripleLoopForAllShapes) {
-  for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
-           {1, 1, 1}, {1, 30, 9}, {30, 1, 9}, {9, 30, 1}, {6, 6, 7}, {6, 7, 7}, {17, 33, 65}}) {
-    Vector a = random_vector(m * k, 1), b = random_vector(k * n, 2), c(static_cast<std::size_t>(m * n));
-    Vector at(a.size()), bt(b.size());
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t q = 0; q < k; ++q)
-        at[static_cast<std::size_t>(q * m + i)] = a[static_cast<std::size_t>(i * k + q)];
+// Around the sizes of tiles and of the parts in which sums are cut.
+void expect_products(const KernelUnit& unit, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Vector a = random_vector(m * k, 1), b = random_vector(k * n, 2), bias = random_vector(n, 3);
+  Vector at(a.size()), bt(b.size()), c(static_cast<std::size_t>(m * n)), scratch(kGemmScratchElems);
+  for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t q = 0; q < k; ++q)
-      for (std::int64_t j = 0; j < n; ++j)
-        bt[static_cast<std::size_t>(j * k + q)] = b[static_cast<std::size_t>(q * n + j)];
-    for (int variant = 0; variant < 3; ++variant) {
-      const auto av =
-          dense<const double>(variant == 2 ? at.data() : a.data(), variant == 2 ? k : m, variant == 2 ? m : k);
-      const auto bv =
-          dense<const double>(variant == 1 ? bt.data() : b.data(), variant == 1 ? n : k, variant == 1 ? k : n);
-      std::fill(c.begin(), c.end(), 1.0);
-      if (variant == 0) multiply<double>(av, bv, dense(c.data(), m, n), true);
-      if (variant == 1) multiply_bt<double>(av, bv, dense(c.data(), m, n), true);
-      if (variant == 2) multiply_at<double>(av, bv, dense(c.data(), m, n), true);
-      for (std::int64_t i = 0; i < m; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          double sum = 1.0;
-          for (std::int64_t q = 0; q < k; ++q) {
-            sum += a[static_cast<std::size_t>(i * k + q)] * b[static_cast<std::size_t>(q * n + j)];
-          }
-          EXPECT_LE(std::abs(c[static_cast<std::size_t>(i * n + j)] - sum), 1e-12) << m << " " << n << " " << k;
-        }
+      at[static_cast<std::size_t>(q * m + i)] = a[static_cast<std::size_t>(i * k + q)];
+  for (std::int64_t q = 0; q < k; ++q)
+    for (std::int64_t j = 0; j < n; ++j)
+      bt[static_cast<std::size_t>(j * k + q)] = b[static_cast<std::size_t>(q * n + j)];
+  for (int variant = 0; variant < 16; ++variant) {
+    Product<double> product;
+    product.c = dense(c.data(), m, n);
+    product.a_transposed = (variant & 1) != 0;
+    product.b_transposed = (variant & 2) != 0;
+    product.adds = (variant & 4) != 0;
+    if ((variant & 8) != 0) product.bias = bias.data();
+    product.a = product.a_transposed ? dense<const double>(at.data(), k, m) : dense<const double>(a.data(), m, k);
+    product.b = product.b_transposed ? dense<const double>(bt.data(), n, k) : dense<const double>(b.data(), k, n);
+    std::fill(c.begin(), c.end(), 1.0);
+    unit.multiply_doubles(product, scratch.data());
+    for (std::int64_t i = 0; i < m * n; ++i) {
+      double sum = (product.adds ? 1.0 : 0.0) + (product.bias != nullptr ? bias[static_cast<std::size_t>(i % n)] : 0.0);
+      for (std::int64_t q = 0; q < k; ++q) {
+        sum += a[static_cast<std::size_t>(i / n * k + q)] * b[static_cast<std::size_t>(q * n + i % n)];
       }
+      ASSERT_LE(std::abs(c[static_cast<std::size_t>(i)] - sum), 1e-11) << unit.name << m << " " << n << " " << k;
     }
+  }
+}
+
+TEST(Gemm, EqualsTheTripleLoopForAllShapesOnEveryVectorUnit) {
+  for (const KernelUnit* unit : available_kernel_units()) {
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1},
+                                                                          {1, 30, 9},
+                                                                          {30, 1, 9},
+                                                                          {9, 30, 1},
+                                                                          {6, 7, 7},
+                                                                          {17, 33, 65},
+                                                                          {24, 48, 8},
+                                                                          {99, 5, 4},
+                                                                          {7, 517, 6},
+                                                                          {8, 24, 515}}) {
+      expect_products(*unit, m, n, k);
+    }
+  }
+}
+
+// An element's sum does not depend on what stands beside it.
+TEST(Gemm, GivesAnElementTheSameBitsWhereverItStands) {
+  constexpr std::int64_t kDepth = 300;
+  std::vector<float> a(21 * kDepth), b(70 * kDepth), c(21 * 70), part(5 * 7), scratch(kGemmScratchElems);
+  Rng rng(6, 0);
+  for (auto* values : {&a, &b}) {
+    for (float& value : *values) value = static_cast<float>(rng.normal());
+  }
+  const auto multiply = kernel_unit().multiply_floats;
+  multiply({.a = dense<const float>(a.data(), 21, kDepth),
+            .b = dense<const float>(b.data(), 70, kDepth),
+            .c = dense(c.data(), 21, 70),
+            .b_transposed = true},
+           scratch.data());
+  multiply({.a = dense<const float>(a.data() + 13 * kDepth, 5, kDepth),
+            .b = dense<const float>(b.data() + 60 * kDepth, 7, kDepth),
+            .c = dense(part.data(), 5, 7),
+            .b_transposed = true},
+           scratch.data());
+  for (std::size_t i = 0; i < 5; ++i) {
+    for (std::size_t j = 0; j < 7; ++j) EXPECT_EQ(part[i * 7 + j], c[(13 + i) * 70 + 60 + j]);
   }
 }
 

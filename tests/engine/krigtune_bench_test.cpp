@@ -224,12 +224,13 @@ TEST_F(KrigtuneBench, PrintsItsMannersForPeople) {
   }
 }
 
-TEST_F(KrigtuneBench, HasNoCudaEngineYet) {
+TEST_F(KrigtuneBench, SaysWhyItCannotTrainOnGpus) {
+  if (run("--probe").exit_code == 0) GTEST_SKIP() << "there is a GPU";
   const Ended result = run(config() + "--json --device cuda");
   EXPECT_EQ(result.exit_code, 77);
   EXPECT_EQ(result.document()["status"], "failed");
   EXPECT_EQ(result.document()["reason"], "environment");
-  EXPECT_NE(result.err.find("no CUDA engine"), std::string::npos);
+  EXPECT_NE(result.err.find("use --device cpu"), std::string::npos);
   EXPECT_EQ(run(config() + "--json --device cpu --steps 1").exit_code, 0);
 }
 

@@ -50,7 +50,7 @@ std::string label(const Workload& workload, const Configuration& configuration) 
   const ModelSpec& model = workload.model;
   return std::string(model.gated_mlp ? "llama" : "gpt") + (model.attention == Attention::kEager ? " eager" : " flash") +
          (model.dropout > 0.0 ? " with dropout" : "") + (model.tied_embeddings ? " tied, " : " untied, ") +
-         configuration.text();
+         (workload.precision == Precision::kFp32 ? "" : "16 bit, ") + configuration.text();
 }
 
 Configuration checkpointing(const char* kind, std::int64_t layers, std::int64_t stage, std::int64_t tensor_parallel,
@@ -87,7 +87,12 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(Checkpointing, TrainsToTheSameBits) {
-  for (const Workload& workload : models()) {
+  std::vector<Workload> all = models();
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
+    all.push_back(with(llama(), 0.2, Attention::kFlash));
+    all.back().precision = precision;
+  }
+  for (const Workload& workload : all) {
     const std::vector<float> expected = train(workload, 2, checkpointing("none", 1, 2, 1, false));
     const auto trains_alike = [&](const char* kind, std::int64_t layers, std::int64_t stage) {
       const Configuration now = checkpointing(kind, layers, stage, 1, false);

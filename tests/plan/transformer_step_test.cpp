@@ -1,6 +1,8 @@
 // What one micro-step computes and sends: FLOPs and the tensor group's bytes in closed form.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "krigtune/plan/build_plan.h"
 #include "plan/plan_fixtures.h"
 
@@ -150,6 +152,26 @@ TEST(PalmFlops, AreThoseOfThePaperOnRecomputation) {
   const double v = static_cast<double>(m.vocab);
   const double expected = 72.0 * 5.0 * l * s * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * h * l));
   EXPECT_NEAR(palm_flops(m, 5) / expected, 1.0, 1e-12);
+}
+
+// Table 5 of the same paper: model FLOPs utilisation of A100s (312 TFLOP/s) at the published iteration times.
+TEST(PalmFlops, GiveThePublishedUtilisations) {
+  struct Row {
+    std::int64_t layers, hidden, heads, batch;
+    double gpus, iteration_s, utilisation;
+  };
+  for (const Row& row : {Row{96, 12288, 96, 64, 64, 13.75, 0.514}, Row{105, 20480, 128, 280, 280, 37.83, 0.560},
+                         Row{128, 25600, 160, 512, 512, 71.49, 0.563}}) {
+    ModelSpec model = gpt().model;
+    model.layers = row.layers;
+    model.hidden = row.hidden;
+    model.ffn_hidden = 4 * row.hidden;
+    model.heads = model.kv_heads = row.heads;
+    model.vocab = 51200;
+    model.seq_len = 2048;
+    const double flops_per_s = palm_flops(model, row.batch) / row.iteration_s / row.gpus;
+    EXPECT_LE(std::abs(flops_per_s / 312e12 - row.utilisation), 0.001) << row.hidden;
+  }
 }
 
 TEST(ParameterTable, SplitsTensorsOverTheRanksAndKeepsTheirSum) {

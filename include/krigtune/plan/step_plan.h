@@ -5,6 +5,7 @@
 
 #include "krigtune/plan/operation.h"
 #include "krigtune/plan/parameter_tensor.h"
+#include "krigtune/workload/workload.h"
 
 namespace krigtune {
 
@@ -43,11 +44,20 @@ struct Buffer {
 };
 inline constexpr std::int64_t kAlignmentBytes = 64;
 
+/// What may be under way at once while the compute stream goes on; -1: any number.
+struct Windows {
+  std::int64_t reductions = -1;      ///< of gradients that it has not waited for
+  std::int64_t gathers = -1;         ///< of parameters, likewise
+  std::int64_t gathered_elems = -1;  ///< parameters that are gathered and not let go
+};
+
 /// One optimizer step of one rank as data. Pure value; the same for all ranks.
 struct StepPlan {
   std::int64_t ranks = 1;         ///< N: of the data-parallel group
   std::int64_t tensor_ranks = 1;  ///< t; the job has ranks * tensor_ranks ranks
   std::int64_t zero_stage = 0;
+  Dialect dialect = Dialect::kCanonical;
+  Windows windows;
   std::int64_t micro_batch = 1;
   std::int64_t micro_steps = 1;
   std::int64_t seq_len = 1;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "bench/coded_error.h"
 #include "bench/exit_codes.h"
 #include "krigtune/core/error.h"
 
@@ -90,11 +91,14 @@ BenchEnding ending_of_current_exception(Processes* processes) {
     return ending_with(kBadInput, error.what());
   } catch (const EnvironmentError& error) {
     return ending_with(kEnvironmentLacks, error.what());
+  } catch (const CodedError& error) {
+    return ending_with(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
     return ending_with(kOutOfMemory, "this machine has not enough memory for all ranks");
   } catch (const PeerLost& error) {
     const std::optional<int> announced = processes == nullptr ? std::nullopt : processes->announced_exit_code();
-    return ending_with(announced.value_or(kCommunication), error.what());
+    if (!announced) return ending_with(kCommunication, error.what());
+    return ending_with(*announced, fmt::format("another process has ended the job with code {}", *announced));
   } catch (const std::exception& error) {
     return ending_with(kInternal, error.what());
   }

@@ -52,6 +52,8 @@ BenchEnding ending_of(const Measurement& measurement);
 BenchEnding out_of_memory(const PlannedJob& planned);
 
 struct BenchResult {
+  const char* program = "krigtune-bench";
+  const char* device = "cpu";  ///< cpu, cuda
   BenchEnding ending;
   std::uint64_t seed = 0;
   std::optional<PlannedJob> planned;

@@ -48,7 +48,7 @@ std::string host_name() {
 Json header(const BenchResult& result) {
   const BenchEnding& ending = result.ending;
   Json json = {{"schema_version", kSchemaVersion},
-               {"program", "krigtune-bench"},
+               {"program", result.program},
                {"version", KRIGTUNE_VERSION},
                {"host", host_name()},
                {"seed", result.seed},
@@ -186,7 +186,7 @@ void add_plan(const BenchResult& result, Json& json) {
 
 std::string json_report(const BenchResult& result) {
   Json json = header(result);
-  json["device"] = "cpu";
+  json["device"] = result.device;
   add_speed(result, json);
   add_plan(result, json);
   json["arena_peak_bytes"] = nullptr;

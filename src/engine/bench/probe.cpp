@@ -1,11 +1,11 @@
-// The three functions of the CUDA driver API that count devices; their signatures are part of its stable ABI (CUDA
-// Driver API reference: cuInit, cuDeviceGetCount return CUresult, 0 = success, 100 = no device).
-#include "bench/probe.h"
-
+// The functions of the CUDA driver API that count devices; their signatures are part of its stable ABI (CUDA Driver API
+// reference: they return CUresult, 0 = success, 100 = no device).
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <memory>
+
+#include "krigtune/engine/gpu_probe.h"
 
 namespace krigtune {
 namespace {
@@ -15,24 +15,40 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
-using CuInit = int (*)(unsigned);
-using CuDeviceGetCount = int (*)(int*);
+template <class Function>
+Function* find(const Library& library, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library.get(), name));
+}
 
 }  // namespace
 
 GpuProbe probe_gpus() {
+  constexpr int kNoDevice = 100;
+  GpuProbe probe;
   const Library driver(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
-  if (!driver) return {0, "there is no NVIDIA driver (libcuda.so.1 cannot be opened)"};
-  const auto init = reinterpret_cast<CuInit>(dlsym(driver.get(), "cuInit"));
-  const auto count = reinterpret_cast<CuDeviceGetCount>(dlsym(driver.get(), "cuDeviceGetCount"));
-  if (init == nullptr || count == nullptr) return {0, "libcuda.so.1 is no CUDA driver"};
-  if (const int code = init(0); code != 0)
-    return {0, fmt::format("the NVIDIA driver finds no GPU (cuInit gives {})", code)};
-  int gpus = 0;
-  if (const int code = count(&gpus); code != 0 || gpus <= 0) {
-    return {0, fmt::format("the NVIDIA driver finds no GPU (cuDeviceGetCount gives {}, {} GPUs)", code, gpus)};
+  if (!driver) {
+    probe.reason = "there is no NVIDIA driver (libcuda.so.1 cannot be opened)";
+    return probe;
   }
-  return {gpus, ""};
+  auto* initialise = find<int(unsigned)>(driver, "cuInit");
+  auto* count = find<int(int*)>(driver, "cuDeviceGetCount");
+  auto* get_version = find<int(int*)>(driver, "cuDriverGetVersion");
+  if (initialise == nullptr || count == nullptr || get_version == nullptr) {
+    probe.broken = true;
+    probe.reason = "libcuda.so.1 is no CUDA driver";
+    return probe;
+  }
+  get_version(&probe.driver_version);
+  if (const int code = initialise(0); code != 0) {
+    probe.broken = code != kNoDevice;
+    probe.reason = fmt::format("the NVIDIA driver finds no GPU (cuInit gives {})", code);
+    return probe;
+  }
+  if (const int code = count(&probe.gpus); code != 0 || probe.gpus <= 0) {
+    probe.reason = fmt::format("the NVIDIA driver finds no GPU (cuDeviceGetCount gives {}, {} GPUs)", code, probe.gpus);
+    probe.gpus = 0;
+  }
+  return probe;
 }
 
 }  // namespace krigtune

@@ -13,7 +13,6 @@
 #include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
-#include "bench/probe.h"
 #include "bench/trace.h"
 #include "bench/train.h"
 #include "host/fault.h"
@@ -31,19 +30,13 @@ std::int64_t process_peak_bytes() {
   return usage.ru_maxrss * kKibibyte;
 }
 
-BenchEnding device_ending(DeviceChoice device) {
-  if (device != DeviceChoice::kCuda) return {};
-  const GpuProbe probe = probe_gpus();
-  return {
-      kNoDevice, "failed", "environment",
-      "this build has no CUDA engine" + (probe.reason.empty() ? "" : ", and " + probe.reason) + "; use --device cpu"};
-}
-
 /// One run: this process's part of it.
 class BenchRun {
  public:
-  BenchRun(const BenchOptions& options, const Launch& launch, const Clock& clock, BenchResult& result)
-      : options_(options),
+  BenchRun(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+           BenchResult& result)
+      : engine_(engine),
+        options_(options),
         launch_(launch),
         clock_(clock),
         result_(result),
@@ -62,7 +55,7 @@ class BenchRun {
       result_.ending = agreed_ending(result_.ending, processes_.get());
       if (result_.ending.exit_code != 0) return;
       result_.trained =
-          train(std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
+          train(engine_, std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
       result_.ending = ending_of(result_.trained->measurement);
     } catch (const MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
@@ -72,6 +65,8 @@ class BenchRun {
     }
   }
 
+  /// In how this process ended: the others do not know why.
+  bool is_alone() const { return alone_ && result_.ending.exit_code != kCommunication; }
   /// To be called once this process has said what it has to say.
   void end_all() {
     if (alone_ && processes_) processes_->abort(result_.ending.exit_code);
@@ -85,19 +80,20 @@ class BenchRun {
                            "is it the mpirun of the MPI that krigtune-bench was built with?");
   }
 
+  std::optional<double> limit_gib(const MemorySpec& memory) const {
+    const bool set = options_.memory_limit_gib || memory.limit_gib || !engine_.memory_gib;
+    return set ? options_.memory_limit_gib : engine_.memory_gib();
+  }
+
   // Empty, and an ending in the result: there is nothing to train.
   std::optional<StepPlan> prepare() {
     try {
-      if (const BenchEnding ending = device_ending(options_.device); ending.exit_code != 0) {
-        result_.ending = ending;
-        return std::nullopt;
-      }
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
       if (launch_.rank == 0 && !options_.trace.empty()) check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
       StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
-      result_.planned = plan_job(job, plan, options_.memory_limit_gib);
+      result_.planned = plan_job(job, plan, limit_gib(job.memory));
       if (result_.planned->missing_bytes() > 0) {
         result_.ending = out_of_memory(*result_.planned);
         return std::nullopt;
@@ -109,6 +105,7 @@ class BenchRun {
     }
   }
 
+  const BenchEngine& engine_;
   const BenchOptions& options_;
   const Launch& launch_;
   const Clock& clock_;
@@ -119,27 +116,22 @@ class BenchRun {
   bool alone_ = false;  ///< in how it ended: the others do not know
 };
 
-int print_probe(bool json, std::ostream& out) {
-  const GpuProbe probe = probe_gpus();
-  if (json) {
-    BenchResult result;
-    if (probe.gpus == 0) result.ending = {kNoDevice, "failed", "environment", probe.reason};
-    out << json_report(result);
-  } else {
-    out << (probe.gpus > 0 ? fmt::format("{} GPU(s)\n", probe.gpus) : "no GPU: " + probe.reason + "\n");
-  }
-  return probe.gpus > 0 ? 0 : kNoDevice;
+BenchResult result_of(const BenchEngine& engine) {
+  BenchResult result;
+  result.program = engine.program;
+  result.device = engine.device;
+  return result;
 }
 
 void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
-  if (!result.ending.message.empty()) err << "krigtune-bench: " << result.ending.message << "\n";
+  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
 }
 
-[[noreturn]] void end_hanging(const BenchOptions& options, int rank, Processes* processes, const Beat& last,
-                              std::ostream& out, std::ostream& err) {
-  BenchResult result;
+[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
+                              const Beat& last, std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   result.seed = options.seed;
   result.ending = {
       kHang, "failed", "hang",
@@ -150,22 +142,29 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   std::_Exit(kHang);
 }
 
-int run_job(const BenchOptions& options, const Launch& launch, const Clock& clock, std::ostream& out,
-            std::ostream& err) {
-  BenchResult result;
+int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+            std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   result.seed = options.seed;
-  BenchRun run(options, launch, clock, result);
-  run.run(
-      [&](Processes* processes, const Beat& last) { end_hanging(options, launch.rank, processes, last, out, err); });
-  if (launch.rank == 0) report(result, options.json, out, err);
+  BenchRun run(engine, options, launch, clock, result);
+  run.run([&](Processes* processes, const Beat& last) {
+    end_hanging(engine, options, launch.rank, processes, last, out, err);
+  });
+  if (launch.rank == 0) {
+    report(result, options.json, out, err);
+  } else if (run.is_alone()) {
+    err << fmt::format("krigtune-bench: rank {}: {}
+", launch.rank, result.ending.message) << std::flush;
+  }
   run.end_all();
   return result.ending.exit_code;
 }
 
 }  // namespace
 
-int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std::ostream& out, std::ostream& err) {
-  BenchResult result;
+int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
+              std::ostream& out, std::ostream& err) {
+  BenchResult result = result_of(engine);
   // Also where the command line cannot be read.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   Launch launch;
@@ -173,11 +172,12 @@ int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std
     const BenchOptions options = parse_options(arguments);
     json = options.json;
     if (options.help) return out << help_text(), 0;
-    if (options.version) return out << "krigtune-bench " << KRIGTUNE_VERSION << "\n", 0;
-    if (options.probe) return print_probe(options.json, out);
+    if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
+    if (options.probe) return engine.probe(options.json, out);
     result.seed = options.seed;
     launch = launch_from(process_environment());
-    return run_job(options, launch, clock, out, err);
+    result.ending = engine.begin(options, arguments);
+    if (result.ending.exit_code == 0) return run_job(engine, options, launch, clock, out, err);
   } catch (...) {
     result.ending = ending_of_current_exception(nullptr);
   }

@@ -3,11 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "bench/bench_engine.h"
 #include "krigtune/core/clock.h"
 
 namespace krigtune {
 
-/// The program krigtune-bench: results to `out`, what went wrong to `err`. Returns the exit code.
-int run_bench(const std::vector<std::string>& arguments, const Clock& clock, std::ostream& out, std::ostream& err);
+/// The program krigtune-bench, whichever engine it is linked with: results to `out`, what went wrong to `err`. Returns
+/// the exit code.
+int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
+              std::ostream& out, std::ostream& err);
 
 }  // namespace krigtune

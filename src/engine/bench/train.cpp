@@ -11,7 +11,7 @@ namespace {
 // Keeps the times of the measured step that was nearest to the median at its time.
 class TypicalStep {
  public:
-  void look_at(const StepReport& report, const Trainer& trainer) {
+  void look_at(const StepReport& report, const BenchTrainer& trainer) {
     if (report.phase != MeasurePhase::kMeasure) return;
     const double step_time_s = report.result.step_time_s;
     const double median_s = report.provisional_s.value_or(step_time_s);
@@ -32,20 +32,20 @@ class TypicalStep {
 /// What all processes read alike: measuring decides by it.
 class TrainersClock final : public Clock {
  public:
-  TrainersClock(const Trainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
+  TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
   double now_s() const override { return trainer_.now_s(); }
   std::int64_t unix_us() const override { return clock_.unix_us(); }
   void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
 
  private:
-  const Trainer& trainer_;
+  const BenchTrainer& trainer_;
   const Clock& clock_;
 };
 
 /// Trains and tells that it does.
 class WatchedTrainer {
  public:
-  WatchedTrainer(Trainer& trainer, Heartbeat* heartbeat) : trainer_(trainer), heartbeat_(heartbeat) {}
+  WatchedTrainer(BenchTrainer& trainer, Heartbeat* heartbeat) : trainer_(trainer), heartbeat_(heartbeat) {}
 
   void enter(const std::string& phase) {
     if (phase == phase_) return;
@@ -64,7 +64,7 @@ class WatchedTrainer {
     if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_);
   }
 
-  Trainer& trainer_;
+  BenchTrainer& trainer_;
   Heartbeat* heartbeat_;
   std::string phase_;
   std::int64_t steps_ = 0;
@@ -72,13 +72,14 @@ class WatchedTrainer {
 
 }  // namespace
 
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock,
-                 const TrainingPart& part) {
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part) {
   constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
   TrainingOptions training;
   training.seed = options.seed;
   training.fault = part.fault;
-  Trainer trainer(std::move(plan), planned.job.cluster.emulated_network, clock, training, part.processes);
+  const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
+  BenchTrainer& trainer = *made;
   WatchedTrainer watched(trainer, part.heartbeat);
   const TrainersClock common(trainer, clock);
   const auto step = [&] { return watched.step(); };

@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "bench/bench_result.h"
+#include "bench/bench_engine.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
 #include "host/processes.h"
@@ -16,8 +16,8 @@ struct TrainingPart {
 };
 
 /// Trains and measures a planned job as the options say, and writes the trace, if one was asked for. Called by all
-/// processes alike; process 0 has what is to be reported. Throws what Trainer throws.
-TrainedJob train(StepPlan plan, const PlannedJob& planned, const BenchOptions& options, const Clock& clock,
-                 const TrainingPart& part = {});
+/// processes alike; process 0 has what is to be reported. Throws what the engine throws.
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part = {});
 
 }  // namespace krigtune

@@ -31,11 +31,7 @@ using BoundPlan = std::array<std::vector<BoundOperation>, kStreamCount>;
 /// Which rank of the job, in each group.
 using GroupRanks = std::array<std::int64_t, kGroupCount>;
 
-/// Throws std::logic_error naming the operation and the buffer if the plan would leave its buffers or its arena, wait
-/// for what comes later, or lose what is read after the step. Cheap: done in every build.
-void check_plan(const StepPlan& plan);
-
-/// For a plan that check_plan accepts.
+/// For a plan in which check_structure finds nothing.
 BoundPlan bind_plan(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks);
 
 inline std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }

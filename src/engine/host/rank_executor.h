@@ -17,7 +17,7 @@ using StreamCommunicators = std::array<std::array<Communicator*, kGroupCount>, k
 /// Executes a plan as one rank: each stream in order, streams ordered by waits. Everything passed in must outlive it.
 class RankExecutor {
  public:
-  /// The plan must pass check_plan.
+  /// The plan must pass check_structure.
   RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                const StreamCommunicators& communicators, const Clock& clock);
 

@@ -7,13 +7,15 @@
 
 #include "host/fault.h"
 #include "host/rank_values.h"
+#include "krigtune/plan/check_plan.h"
 
 namespace krigtune {
 
 TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
                              const TrainingOptions& options, Processes* processes)
     : plan_(std::move(plan)), network_(network), options_(options), clock_(clock), processes_(processes) {
-  check_plan(plan_);
+  const PlanFindings findings = check_structure(plan_);
+  if (!findings.empty()) throw std::logic_error("the plan cannot be executed: " + findings.front());
   make_ranks();
   wiring_ = processes == nullptr ? wire_threads(plan_, clock) : wire_processes(plan_, *processes, clock);
   std::vector<std::function<void()>> jobs;

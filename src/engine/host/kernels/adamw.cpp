@@ -8,8 +8,9 @@
 #include <cmath>
 
 #include "host/kernels/control.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 template <class T>
@@ -57,4 +58,4 @@ void adamw(const KernelCall& call) {
 template void adamw<float>(const KernelCall&);
 template void adamw<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -8,8 +8,9 @@
 // Forward keeps only L; backward computes P and m again (Dao et al. 2022, "FlashAttention", algorithm 4). Eager
 // attention keeps P, m and P m instead.
 #include "host/kernels/attention_parts.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 /// The operands that eager attention adds, from operand `first` on; what is not there lies in scratch.
@@ -75,9 +76,9 @@ template <class T>
 void tile_forward(const KernelCall& call, const Tile& at, const Head<const T>& in, const MatrixView<T>& out) {
   const Shape& s = call.shape();
   const Kept<T> kept{call, 3};
-  Scratch<T> scratch(call);
+  const Scratch<T> scratch(call);
   const MatrixView<T> p = kept.probabilities(at, scratch.tile(0));
-  multiply_bt<T>(at.of(in.q), in.k.first(at.cols), p, false);
+  scratch.multiply({.a = at.of(in.q), .b = in.k.first(at.cols), .c = p, .b_transposed = true});
   causal_softmax(p, at, s, call.data<T>(2) + (at.sequence * s.heads + at.head) * s.seq + at.begin);
   MatrixView<const T> weights = constant(p);
   if (s.dropout > 0.0) {
@@ -85,7 +86,7 @@ void tile_forward(const KernelCall& call, const Tile& at, const Head<const T>& i
     draw_factors(kept, at, factors);
     weights = drop(p, factors, kept.dropped(at, scratch.tile(2)), s.seq);
   }
-  multiply<T>(weights, in.v.first(at.cols), at.of(out), call.adds(1));
+  scratch.multiply({.a = weights, .b = in.v.first(at.cols), .c = at.of(out), .adds = call.adds(1)});
 }
 
 template <class T>
@@ -93,15 +94,15 @@ void tile_backward(const KernelCall& call, const Tile& at, const Head<const T>& 
                    const HeadOutput<T>& output) {
   const Shape& s = call.shape();
   const Kept<T> kept{call, 5};
-  Scratch<T> scratch(call);
+  const Scratch<T> scratch(call);
   const MatrixView<T> p = kept.probabilities(at, scratch.tile(0));
   if (!kept.probabilities()) {
-    multiply_bt<T>(at.of(in.q), in.k.first(at.cols), p, false);
+    scratch.multiply({.a = at.of(in.q), .b = in.k.first(at.cols), .c = p, .b_transposed = true});
     probabilities_again(p, at, s, call.data<const T>(3) + (at.sequence * s.heads + at.head) * s.seq + at.begin);
   }
   const MatrixView<T> ds{scratch.tile(3), at.rows, at.cols, s.seq};
   const MatrixView<const T> dout = at.of(output.dout);
-  multiply_bt<T>(dout, in.v.first(at.cols), ds, false);
+  scratch.multiply({.a = dout, .b = in.v.first(at.cols), .c = ds, .b_transposed = true});
   MatrixView<const T> weights = constant(p);
   if (s.dropout > 0.0) {
     const MatrixView<T> factors{scratch.tile(1), at.rows, at.cols, s.seq};
@@ -110,10 +111,11 @@ void tile_backward(const KernelCall& call, const Tile& at, const Head<const T>& 
                            : drop(p, factors, MatrixView<T>{scratch.tile(2), at.rows, at.cols, s.seq}, at.cols);
     multiply_elements(ds, factors);
   }
-  multiply_at<T>(weights, dout, gradient.v.first(at.cols), true);
+  scratch.multiply({.a = weights, .b = dout, .c = gradient.v.first(at.cols), .a_transposed = true, .adds = true});
   scores_backward(constant(p), ds, at, s, at.of(output.out), dout);
-  multiply<T>(constant(ds), in.k.first(at.cols), at.of(gradient.q), call.adds(4));
-  multiply_at<T>(constant(ds), at.of(in.q), gradient.k.first(at.cols), true);
+  scratch.multiply({.a = constant(ds), .b = in.k.first(at.cols), .c = at.of(gradient.q), .adds = call.adds(4)});
+  scratch.multiply(
+      {.a = constant(ds), .b = at.of(in.q), .c = gradient.k.first(at.cols), .a_transposed = true, .adds = true});
 }
 
 }  // namespace
@@ -145,11 +147,11 @@ void attention_backward(const KernelCall& call) {
   });
 }
 
-std::int64_t attention_scratch(const Shape& shape) { return 4 * kTileRows * shape.seq; }
+std::int64_t attention_scratch(const Shape& shape) { return 4 * kTileRows * shape.seq + kGemmScratchElems; }
 
 template void attention_forward<float>(const KernelCall&);
 template void attention_forward<double>(const KernelCall&);
 template void attention_backward<float>(const KernelCall&);
 template void attention_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -5,11 +5,11 @@
 
 #include "host/kernels/dropout_mask.h"
 #include "host/kernels/elementary.h"
-#include "host/kernels/gemm.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 
-constexpr std::int64_t kTileRows = 64;
+constexpr std::int64_t kTileRows = 48;
 
 /// Plans of models without groups may leave kv_heads out.
 inline std::int64_t kv_heads(const Shape& s) { return s.kv_heads > 0 ? s.kv_heads : s.heads; }
@@ -41,7 +41,7 @@ void for_each_tile(std::int64_t sequence, std::int64_t head, const Shape& s, Do 
   }
 }
 
-/// Four tiles.
+/// Four tiles, and what a product needs.
 template <class T>
 struct Scratch {
   T* begin;
@@ -50,6 +50,7 @@ struct Scratch {
   explicit Scratch(const KernelCall& call)
       : begin(static_cast<T*>(call.scratch)), tile_elems(kTileRows * call.shape().seq) {}
   T* tile(std::int64_t i) const { return begin + i * tile_elems; }
+  void multiply(const Product<T>& product) const { KRIGTUNE_KERNELS::multiply<T>(product, tile(4)); }
 };
 
 /// The parts of one head within the rows of one sequence.
@@ -150,4 +151,4 @@ void keep_mask(const T* keeps, std::int64_t count, std::int64_t seq, std::uint8_
   for (std::int64_t j = count; j < seq; ++j) mask[j] = 0;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

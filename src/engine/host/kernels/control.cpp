@@ -10,8 +10,9 @@
 #include <cmath>
 
 #include "host/kernels/elementary.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr double kStepsToGrow = 2000.0;
@@ -56,4 +57,4 @@ template void gradient_norm<double>(const KernelCall&);
 template void update_loss_scale<float>(const KernelCall&);
 template void update_loss_scale<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

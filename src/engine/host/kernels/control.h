@@ -1,7 +1,7 @@
 #pragma once
 #include "host/kernels/kernel.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 
 /// By what the loss is multiplied: of the control in operand i, 1 without it.
 template <class T>
@@ -23,4 +23,4 @@ UpdateControl update_control(const KernelCall& call, std::size_t group) {
   return {static_cast<double>(control[kFactorElement]), static_cast<double>(control[kUpdatesElement])};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

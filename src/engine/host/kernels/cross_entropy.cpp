@@ -4,13 +4,12 @@
 //
 // `scale` carries whatever the loss is averaged over (rows, micro-steps, ranks); a control's loss scale multiplies it.
 #include <cmath>
-#include <stdexcept>
-#include <string>
 
 #include "host/kernels/control.h"
 #include "host/kernels/elementary.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 // Returns the row's loss.
@@ -36,7 +35,7 @@ void cross_entropy(const KernelCall& call) {
   double loss = 0.0;
   for (std::int64_t row = 0; row < s.rows; ++row) {
     if (targets[row] < 0 || targets[row] >= s.outer) {
-      throw std::runtime_error("target " + std::to_string(targets[row]) + " is not in the vocabulary");
+      throw_not_in("target", targets[row], "the vocabulary");
     }
     loss += row_loss(call.data<T>(0) + row * s.outer, s.outer, targets[row], scale);
   }
@@ -47,4 +46,4 @@ void cross_entropy(const KernelCall& call) {
 template void cross_entropy<float>(const KernelCall&);
 template void cross_entropy<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -1,8 +1,9 @@
 // Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), m = 0 with probability p, else 1. Row r of a batch of
 // which this rank holds all rows, or the r-th of its tensor group's parts (sequence parallelism).
 #include "host/kernels/dropout_mask.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 template <class T>
@@ -36,4 +37,4 @@ template void dropout_forward<double>(const KernelCall&);
 template void dropout_backward<float>(const KernelCall&);
 template void dropout_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -3,20 +3,23 @@
 #include <cmath>
 #include <cstdint>
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 
-/// Sum of term(0) ... term(count - 1) over eight interleaved lanes that are combined as a fixed tree: the order depends
+/// Sum of term(0) ... term(count - 1) over 32 interleaved lanes that are combined as a fixed tree: the order depends
 /// on the count only, never on an address, so equal data give equal bits on every rank and in every plan.
 template <class T, class Term>
 T ordered_sum(std::int64_t count, Term term) {
-  constexpr std::int64_t kLanes = 8;
+  constexpr std::int64_t kLanes = 32;
   T lanes[kLanes]{};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
   }
   for (std::int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += term(i);
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
 }
 
 /// out[i] = value(i), or out[i] += value(i).
@@ -37,17 +40,27 @@ void clear(T* out, std::int64_t count) {
 /// The largest of `least` and count values; no NaN unless it is the first.
 template <class T>
 T largest(const T* values, std::int64_t count, T least) {
+  constexpr std::int64_t kLanes = 32;
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = least;
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = values[i + lane] > lanes[lane] ? values[i + lane] : lanes[lane];
+    }
+  }
   T top = least;
-  for (std::int64_t i = 0; i < count; ++i) top = values[i] > top ? values[i] : top;
+  for (; i < count; ++i) top = values[i] > top ? values[i] : top;
+  for (const T lane : lanes) top = lane > top ? lane : top;
   return top;
 }
 
-inline double exponential(double x) { return std::exp(x); }
+[[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
 
 /// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody
 /// and Waite), polynomial of degree 7 in r from Cephes' expf (Moshier); relative error below 2e-7 within [-87, 88],
 /// arguments outside are clamped to it, NaN stays NaN.
-inline float exponential(float x) {
+[[gnu::always_inline]] inline float exponential(float x) {
   constexpr float kLow = -87.0F;
   constexpr float kHigh = 88.0F;
   constexpr float kLog2E = 1.44269504088896341F;
@@ -70,4 +83,4 @@ inline float exponential(float x) {
   return p * std::bit_cast<float>(exponent << 23U);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

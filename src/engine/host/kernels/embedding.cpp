@@ -1,13 +1,10 @@
 // x[t] = table[token[t]]; backward adds rows in the order of the tokens. A table that is split over the tensor group
 // holds the tokens [rank * outer, (rank + 1) * outer): the others give 0, and no gradient.
 // Positions: x[t] += positions[t mod seq].
-#include <stdexcept>
-#include <string>
-
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 // The row of this rank's part of the table, -1 if another rank holds it.
@@ -15,7 +12,7 @@ std::int64_t row_of(std::int32_t token, const KernelCall& call) {
   const std::int64_t rows = call.shape().outer;
   const std::int64_t all = rows * call.context.tensor_ranks;
   if (token < 0 || token >= all) {
-    throw std::runtime_error("token " + std::to_string(token) + " is not in the embedding table");
+    throw_not_in("token", token, "the embedding table");
   }
   const std::int64_t row = token - call.context.tensor_rank * rows;
   return row >= 0 && row < rows ? row : -1;
@@ -84,4 +81,4 @@ template void positions_forward<double>(const KernelCall&);
 template void positions_backward<float>(const KernelCall&);
 template void positions_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -4,16 +4,16 @@
 //     = x s,  s = 1 / (1 + exp(-2 u))
 //   dy/dx = s + 2 x s (1 - s) du/dx
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr double kRoot = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kCubic = 0.044715;
 
 template <class T>
-T gate(T x) {
+[[gnu::always_inline]] inline T gate(T x) {
   const T u = static_cast<T>(kRoot) * (x + static_cast<T>(kCubic) * x * x * x);
   return T(1) / (T(1) + exponential(T(-2) * u));
 }
@@ -43,4 +43,4 @@ template void gelu_forward<double>(const KernelCall&);
 template void gelu_backward<float>(const KernelCall&);
 template void gelu_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -1,53 +1,148 @@
-// Products of row-major matrices. Eigen's blocked kernel packs its operands, so its sums depend on the shapes alone;
-// its fallbacks for vectors (GEMV) and for tiny sizes (rows + columns + depth < 20: coefficient by coefficient) do not
-// pack and may peel by address. Those sizes take a plain triple loop of our own.
+// Products of matrices after Goto and van de Geijn 2008 ("Anatomy of high-performance matrix multiplication"): a part
+// of b that stays in the second cache and a part of a are packed into panels as wide as a tile of c, and the tile is
+// summed in registers over one depth of the panels. Panels are filled up with zeros, so every element of c goes the
+// same way: its sum is cut every kGemmDepth products, and within a part it runs from the first product to the last.
 #include "host/kernels/gemm.h"
 
-#include <Eigen/Core>
+#include <algorithm>
 
-namespace krigtune {
+#include "host/kernels/kernel_functions.h"
+
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
-constexpr std::int64_t kEigenCoefficientBased = 20;  // EIGEN_GEMM_TO_COEFFBASED_THRESHOLD
-
-bool packed(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
-  return rows > 1 && cols > 1 && depth > 1 && rows + cols + depth >= kEigenCoefficientBased;
-}
-
+/// A vector register of any address.
 template <class T>
-using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+struct Register {
+  static constexpr std::int64_t kLanes = KRIGTUNE_VECTOR_BYTES / sizeof(T);
+  using Type __attribute__((vector_size(KRIGTUNE_VECTOR_BYTES), aligned(alignof(T)), may_alias)) = T;
+};
 
+constexpr std::int64_t kTileRows = KRIGTUNE_GEMM_TILE_ROWS;
+constexpr int kTileVectors = KRIGTUNE_GEMM_TILE_VECTORS;
 template <class T>
-auto map(const MatrixView<const T>& view) {
-  return Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>>(view.data, view.rows, view.cols,
-                                                                Eigen::OuterStride<>(view.stride));
-}
+constexpr std::int64_t kTileColumns = kTileVectors* Register<T>::kLanes;
+static_assert(kGemmRows % kTileRows == 0);
 
+/// kTileRows x kTileColumns of c: over `depth` of a panel of a and one of b.
 template <class T>
-auto map(const MatrixView<T>& view) {
-  return Eigen::Map<RowMajor<T>, 0, Eigen::OuterStride<>>(view.data, view.rows, view.cols,
-                                                          Eigen::OuterStride<>(view.stride));
-}
-
-template <class T, class Left, class Right>
-void product(const Left& left, const Right& right, const MatrixView<T>& c, bool adds) {
-  auto out = map(c);
-  if (adds) {
-    out.noalias() += left * right;
-  } else {
-    out.noalias() = left * right;
+void sum_tile(std::int64_t depth, const T* __restrict a, const T* __restrict b, const MatrixView<T>& c, bool adds,
+              const T* bias) {
+  using Vector = typename Register<T>::Type;
+  constexpr std::int64_t kLanes = Register<T>::kLanes;
+  Vector sums[kTileRows][kTileVectors];
+#pragma GCC unroll 16
+  for (auto& row : sums) {
+#pragma GCC unroll 4
+    for (Vector& sum : row) sum = Vector{};
+  }
+  for (std::int64_t k = 0; k < depth; ++k) {
+    Vector right[kTileVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) {
+      right[v] = *reinterpret_cast<const Vector*>(b + k * kTileColumns<T> + v * kLanes);
+    }
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < kTileRows; ++i) {
+      const T left = a[k * kTileRows + i];
+#pragma GCC unroll 4
+      for (int v = 0; v < kTileVectors; ++v) sums[i][v] += left * right[v];
+    }
+  }
+#pragma GCC unroll 16
+  for (std::int64_t i = 0; i < kTileRows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) {
+      auto* out = reinterpret_cast<Vector*>(c.data + i * c.stride + v * kLanes);
+      Vector sum = sums[i][v];
+      if (adds) sum = *out + sum;
+      if (bias != nullptr) sum += *reinterpret_cast<const Vector*>(bias + v * kLanes);
+      *out = sum;
+    }
   }
 }
 
-// term(i, k, j): the k-th product of element (i, j).
-template <class T, class Term>
-void plain(const MatrixView<T>& c, std::int64_t depth, bool adds, Term term) {
+/// A tile that reaches over the edge of c is summed beside it.
+template <class T>
+void sum_edge(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c, bool adds, const T* bias) {
+  T edge[kTileRows * kTileColumns<T>];
+  sum_tile<T>(depth, a, b, {edge, kTileRows, kTileColumns<T>, kTileColumns<T>}, false, nullptr);
   for (std::int64_t i = 0; i < c.rows; ++i) {
     for (std::int64_t j = 0; j < c.cols; ++j) {
-      T sum = T(0);
-      for (std::int64_t k = 0; k < depth; ++k) sum += term(i, k, j);
       T& out = c.data[i * c.stride + j];
-      out = adds ? out + sum : sum;
+      T sum = edge[i * kTileColumns<T> + j];
+      if (adds) sum = out + sum;
+      out = bias != nullptr ? sum + bias[j] : sum;
+    }
+  }
+}
+
+/// What a panel is made of: line i, product k lies at data[i * line + k * step].
+template <class T>
+struct Lines {
+  const T* data;
+  std::int64_t line, step;
+
+  Lines from(std::int64_t i, std::int64_t k) const { return {data + i * line + k * step, line, step}; }
+};
+
+/// Four products of four lines that lie in memory line by line.
+template <class T, std::int64_t kWidth>
+void pack_four(const Lines<T>& lines, T* to) {
+  using Four __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias)) = T;
+  const Four line0 = *reinterpret_cast<const Four*>(lines.data);
+  const Four line1 = *reinterpret_cast<const Four*>(lines.data + lines.line);
+  const Four line2 = *reinterpret_cast<const Four*>(lines.data + 2 * lines.line);
+  const Four line3 = *reinterpret_cast<const Four*>(lines.data + 3 * lines.line);
+  const Four low01 = __builtin_shufflevector(line0, line1, 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(line0, line1, 2, 6, 3, 7);
+  const Four low23 = __builtin_shufflevector(line2, line3, 0, 4, 1, 5);
+  const Four high23 = __builtin_shufflevector(line2, line3, 2, 6, 3, 7);
+  *reinterpret_cast<Four*>(to) = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  *reinterpret_cast<Four*>(to + kWidth) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  *reinterpret_cast<Four*>(to + 2 * kWidth) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  *reinterpret_cast<Four*>(to + 3 * kWidth) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
+
+/// One panel: kWidth lines, of which `count` are there, product by product.
+template <class T, std::int64_t kWidth>
+void pack(const Lines<T>& lines, std::int64_t count, std::int64_t depth, T* __restrict to) {
+  static_assert(kWidth % 4 == 0);
+  std::int64_t k = 0;
+  if (count == kWidth && lines.line == 1) {
+    for (; k < depth; ++k) {
+      for (std::int64_t i = 0; i < kWidth; ++i) to[k * kWidth + i] = lines.data[k * lines.step + i];
+    }
+  } else if (count == kWidth && lines.step == 1) {
+    for (; k + 4 <= depth; k += 4) {
+      for (std::int64_t i = 0; i < kWidth; i += 4) pack_four<T, kWidth>(lines.from(i, k), to + k * kWidth + i);
+    }
+  }
+  for (; k < depth; ++k) {
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      to[k * kWidth + i] = i < count ? lines.data[i * lines.line + k * lines.step] : T(0);
+    }
+  }
+}
+
+template <class T, std::int64_t kWidth>
+void pack_all(const Lines<T>& lines, std::int64_t count, std::int64_t depth, T* to) {
+  for (std::int64_t i = 0; i < count; i += kWidth) {
+    pack<T, kWidth>(lines.from(i, 0), std::min(kWidth, count - i), depth, to + i * depth);
+  }
+}
+
+/// Panels of a (c.rows) times panels of b (c.cols).
+template <class T>
+void multiply_panels(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c, bool adds, const T* bias) {
+  constexpr std::int64_t kColumns = kTileColumns<T>;
+  for (std::int64_t j = 0; j < c.cols; j += kColumns) {
+    for (std::int64_t i = 0; i < c.rows; i += kTileRows) {
+      const MatrixView<T> tile{c.data + i * c.stride + j, std::min(kTileRows, c.rows - i),
+                               std::min(kColumns, c.cols - j), c.stride};
+      const bool whole = tile.rows == kTileRows && tile.cols == kColumns;
+      const T* add = bias == nullptr ? nullptr : bias + j;
+      (whole ? sum_tile<T> : sum_edge<T>)(depth, a + i * depth, b + j * depth, tile, adds, add);
     }
   }
 }
@@ -55,29 +150,31 @@ void plain(const MatrixView<T>& c, std::int64_t depth, bool adds, Term term) {
 }  // namespace
 
 template <class T>
-void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c, bool adds) {
-  if (packed(c.rows, c.cols, a.cols)) return product(map(a), map(b), c, adds);
-  plain(c, a.cols, adds, [&](auto i, auto k, auto j) { return a.data[i * a.stride + k] * b.data[k * b.stride + j]; });
+void multiply(const Product<T>& product, T* scratch) {
+  const auto& [a, b, c, a_transposed, b_transposed, adds, bias] = product;
+  const std::int64_t depth = a_transposed ? a.rows : a.cols;
+  const Lines<T> rows = {a.data, a_transposed ? 1 : a.stride, a_transposed ? a.stride : 1};
+  const Lines<T> columns = {b.data, b_transposed ? b.stride : 1, b_transposed ? 1 : b.stride};
+  constexpr std::int64_t kColumns = kGemmColumns / kTileColumns<T> * kTileColumns<T>;
+  T* packed_rows = scratch;
+  T* packed_columns = scratch + kGemmRows * kGemmDepth;
+  for (std::int64_t j = 0; j < c.cols; j += kColumns) {
+    const std::int64_t width = std::min(kColumns, c.cols - j);
+    for (std::int64_t k = 0; k < depth; k += kGemmDepth) {
+      const std::int64_t part = std::min(kGemmDepth, depth - k);
+      const T* last_bias = bias != nullptr && k + part == depth ? bias + j : nullptr;
+      pack_all<T, kTileColumns<T>>(columns.from(j, k), width, part, packed_columns);
+      for (std::int64_t i = 0; i < c.rows; i += kGemmRows) {
+        const std::int64_t height = std::min(kGemmRows, c.rows - i);
+        pack_all<T, kTileRows>(rows.from(i, k), height, part, packed_rows);
+        multiply_panels<T>(part, packed_rows, packed_columns, {c.data + i * c.stride + j, height, width, c.stride},
+                           adds || k > 0, last_bias);
+      }
+    }
+  }
 }
 
-template <class T>
-void multiply_bt(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c, bool adds) {
-  if (packed(c.rows, c.cols, a.cols)) return product(map(a), map(b).transpose(), c, adds);
-  plain(c, a.cols, adds, [&](auto i, auto k, auto j) { return a.data[i * a.stride + k] * b.data[j * b.stride + k]; });
-}
+template void multiply<float>(const Product<float>&, float*);
+template void multiply<double>(const Product<double>&, double*);
 
-template <class T>
-void multiply_at(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c, bool adds) {
-  if (packed(c.rows, c.cols, a.rows)) return product(map(a).transpose(), map(b), c, adds);
-  plain(c, a.rows, adds, [&](auto i, auto k, auto j) { return a.data[k * a.stride + i] * b.data[k * b.stride + j]; });
-}
-
-#define KRIGTUNE_INSTANTIATE(T)                                                                                     \
-  template void multiply<T>(const MatrixView<const T>&, const MatrixView<const T>&, const MatrixView<T>&, bool);    \
-  template void multiply_bt<T>(const MatrixView<const T>&, const MatrixView<const T>&, const MatrixView<T>&, bool); \
-  template void multiply_at<T>(const MatrixView<const T>&, const MatrixView<const T>&, const MatrixView<T>&, bool);
-KRIGTUNE_INSTANTIATE(float)
-KRIGTUNE_INSTANTIATE(double)
-#undef KRIGTUNE_INSTANTIATE
-
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

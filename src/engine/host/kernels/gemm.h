@@ -24,14 +24,26 @@ MatrixView<T> dense(T* data, std::int64_t rows, std::int64_t cols) {
   return {data, rows, cols, cols};
 }
 
-/// c = a b (or c += a b). Never aliased. Single-threaded; the same bits for the same shapes and data.
+/// c = a b, with a^T and b^T in place of a and b where so said; what c held and `bias` are added where so said. c is
+/// never aliased.
 template <class T>
-void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c, bool adds);
-/// c = a b^T.
+struct Product {
+  MatrixView<const T> a, b;
+  MatrixView<T> c;
+  bool a_transposed = false;
+  bool b_transposed = false;
+  bool adds = false;
+  const T* bias = nullptr;  ///< one element a column of c, added to every row; may be null
+};
+
+/// Single-threaded. Every element of c is summed in an order that depends on the length of the sum alone. `scratch`:
+/// kGemmScratchElems elements.
 template <class T>
-void multiply_bt(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c, bool adds);
-/// c = a^T b.
-template <class T>
-void multiply_at(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c, bool adds);
+using Multiply = void (*)(const Product<T>& product, T* scratch);
+
+inline constexpr std::int64_t kGemmDepth = 256;    // of the parts in which sums are cut
+inline constexpr std::int64_t kGemmRows = 96;      // of a that are packed at a time
+inline constexpr std::int64_t kGemmColumns = 512;  // of b, likewise, at most
+inline constexpr std::int64_t kGemmScratchElems = kGemmDepth * (kGemmRows + kGemmColumns) + 64;
 
 }  // namespace krigtune

@@ -51,9 +51,14 @@ struct KernelCall {
 template <class T>
 using Kernel = void (*)(const KernelCall&);
 
-/// The kernel of an operation that is not a collective. Throws std::logic_error for a collective.
+struct KernelUnit;
+
+/// The kernel of an operation that is not a collective, for this machine's best vector unit or a given one. Throws
+/// std::logic_error for a collective.
 template <class T>
 Kernel<T> kernel_for(OpKind kind);
+template <class T>
+Kernel<T> kernel_for(OpKind kind, const KernelUnit& unit);
 
 /// Elements of scratch memory that the kernel needs; its contents mean nothing from call to call.
 std::int64_t scratch_elems(OpKind kind, const Shape& shape);
@@ -61,79 +66,7 @@ std::int64_t scratch_elems(OpKind kind, const Shape& shape);
 /// The fewest operands with which an operation of this kind makes sense.
 std::size_t least_operands(OpKind kind);
 
-// One file a family.
-template <class T>
-void load_batch(const KernelCall& call);
-template <class T>
-void zero(const KernelCall& call);
-template <class T>
-void add(const KernelCall& call);
-template <class T>
-void accumulate(const KernelCall& call);
-template <class T>
-void embedding_forward(const KernelCall& call);
-template <class T>
-void embedding_backward(const KernelCall& call);
-template <class T>
-void positions_forward(const KernelCall& call);
-template <class T>
-void positions_backward(const KernelCall& call);
-template <class T>
-void layer_norm_forward(const KernelCall& call);
-template <class T>
-void layer_norm_backward(const KernelCall& call);
-template <class T>
-void rms_norm_forward(const KernelCall& call);
-template <class T>
-void rms_norm_backward(const KernelCall& call);
-template <class T>
-void linear_forward(const KernelCall& call);
-template <class T>
-void linear_backward_input(const KernelCall& call);
-template <class T>
-void linear_backward_weight(const KernelCall& call);
-template <class T>
-void add_bias(const KernelCall& call);
-template <class T>
-void bias_backward(const KernelCall& call);
-template <class T>
-void rotary_forward(const KernelCall& call);
-template <class T>
-void rotary_backward(const KernelCall& call);
-template <class T>
-void attention_forward(const KernelCall& call);
-template <class T>
-void attention_backward(const KernelCall& call);
-template <class T>
-void gelu_forward(const KernelCall& call);
-template <class T>
-void gelu_backward(const KernelCall& call);
-template <class T>
-void swiglu_forward(const KernelCall& call);
-template <class T>
-void swiglu_backward(const KernelCall& call);
-template <class T>
-void dropout_forward(const KernelCall& call);
-template <class T>
-void dropout_backward(const KernelCall& call);
-template <class T>
-void cross_entropy(const KernelCall& call);
-template <class T>
-void vocab_max(const KernelCall& call);
-template <class T>
-void vocab_sum_exp(const KernelCall& call);
-template <class T>
-void vocab_cross_entropy(const KernelCall& call);
-template <class T>
-void gradient_norm(const KernelCall& call);
-template <class T>
-void update_loss_scale(const KernelCall& call);
-template <class T>
-void adamw(const KernelCall& call);
-template <class T>
-void sgd(const KernelCall& call);
-
-std::int64_t rotary_scratch(const Shape& shape);
-std::int64_t attention_scratch(const Shape& shape);
+/// Throws std::runtime_error: "what number is not in where".
+[[noreturn]] void throw_not_in(const char* what, std::int32_t number, const char* where);
 
 }  // namespace krigtune

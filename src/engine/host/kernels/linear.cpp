@@ -1,37 +1,42 @@
 // y = x W^T + b with x: rows x inner, W: outer x inner, y: rows x outer.
 // dx = dy W;  dW = dy^T x;  db = sum over rows of dy, in the order of the rows.
 #include "host/kernels/elementary.h"
-#include "host/kernels/gemm.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 
 template <class T>
 void linear_forward(const KernelCall& call) {
   const Shape& s = call.shape();
-  T* y = call.data<T>(2);
-  multiply_bt<T>(dense(call.data<const T>(0), s.rows, s.inner), dense(call.data<const T>(1), s.outer, s.inner),
-                 dense(y, s.rows, s.outer), call.adds(2));
-  if (!call.has(3)) return;
-  const T* bias = call.data<const T>(3);
-  for (std::int64_t row = 0; row < s.rows; ++row) {
-    put(y + row * s.outer, s.outer, true, [&](std::int64_t j) { return bias[j]; });
-  }
+  multiply<T>({.a = dense(call.data<const T>(0), s.rows, s.inner),
+               .b = dense(call.data<const T>(1), s.outer, s.inner),
+               .c = dense(call.data<T>(2), s.rows, s.outer),
+               .b_transposed = true,
+               .adds = call.adds(2),
+               .bias = call.has(3) ? call.data<const T>(3) : nullptr},
+              static_cast<T*>(call.scratch));
 }
 
 template <class T>
 void linear_backward_input(const KernelCall& call) {
   const Shape& s = call.shape();
-  multiply<T>(dense(call.data<const T>(0), s.rows, s.outer), dense(call.data<const T>(1), s.outer, s.inner),
-              dense(call.data<T>(2), s.rows, s.inner), call.adds(2));
+  multiply<T>({.a = dense(call.data<const T>(0), s.rows, s.outer),
+               .b = dense(call.data<const T>(1), s.outer, s.inner),
+               .c = dense(call.data<T>(2), s.rows, s.inner),
+               .adds = call.adds(2)},
+              static_cast<T*>(call.scratch));
 }
 
 template <class T>
 void linear_backward_weight(const KernelCall& call) {
   const Shape& s = call.shape();
   const T* dy = call.data<const T>(0);
-  multiply_at<T>(dense(dy, s.rows, s.outer), dense(call.data<const T>(1), s.rows, s.inner),
-                 dense(call.data<T>(2), s.outer, s.inner), call.adds(2));
+  multiply<T>({.a = dense(dy, s.rows, s.outer),
+               .b = dense(call.data<const T>(1), s.rows, s.inner),
+               .c = dense(call.data<T>(2), s.outer, s.inner),
+               .a_transposed = true,
+               .adds = call.adds(2)},
+              static_cast<T*>(call.scratch));
   if (!call.has(3)) return;
   T* dbias = call.data<T>(3);
   if (!call.adds(3)) clear(dbias, s.outer);
@@ -60,6 +65,8 @@ void bias_backward(const KernelCall& call) {
   }
 }
 
+std::int64_t linear_scratch(const Shape&) { return kGemmScratchElems; }
+
 template void add_bias<float>(const KernelCall&);
 template void add_bias<double>(const KernelCall&);
 template void bias_backward<float>(const KernelCall&);
@@ -71,4 +78,4 @@ template void linear_backward_input<double>(const KernelCall&);
 template void linear_backward_weight<float>(const KernelCall&);
 template void linear_backward_weight<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

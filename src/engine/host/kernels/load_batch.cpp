@@ -5,10 +5,10 @@
 // however it is cut into micro-batches.
 #include <algorithm>
 
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr std::int64_t kMostTokens = 64;
@@ -46,4 +46,4 @@ void load_batch(const KernelCall& call) {
 template void load_batch<float>(const KernelCall&);
 template void load_batch<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

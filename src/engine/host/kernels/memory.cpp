@@ -1,8 +1,8 @@
 // Operations that only move or add elements.
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 
 template <class T>
 void zero(const KernelCall& call) {
@@ -33,4 +33,4 @@ template void add<double>(const KernelCall&);
 template void accumulate<float>(const KernelCall&);
 template void accumulate<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

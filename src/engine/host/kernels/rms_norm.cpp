@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
@@ -51,4 +51,4 @@ template void rms_norm_forward<double>(const KernelCall&);
 template void rms_norm_backward<float>(const KernelCall&);
 template void rms_norm_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -6,9 +6,9 @@
 // A rotation's transpose is its inverse: backward turns the other way.
 #include <cmath>
 
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr double kTheta = 10000.0;
@@ -63,4 +63,4 @@ template void rotary_forward<double>(const KernelCall&);
 template void rotary_backward<float>(const KernelCall&);
 template void rotary_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -3,8 +3,9 @@
 //
 //   m = mu m + g;  p = p - lr (m + weight_decay p)
 #include "host/kernels/control.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 template <class T>
@@ -37,4 +38,4 @@ void sgd(const KernelCall& call) {
 template void sgd<float>(const KernelCall&);
 template void sgd<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -2,13 +2,13 @@
 //
 //   y = g s u;  dg = dy u s (1 + g (1 - s));  du = dy g s
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 template <class T>
-T sigmoid(T x) {
+[[gnu::always_inline]] inline T sigmoid(T x) {
   return T(1) / (T(1) + exponential(-x));
 }
 
@@ -45,4 +45,4 @@ template void swiglu_forward<double>(const KernelCall&);
 template void swiglu_backward<float>(const KernelCall&);
 template void swiglu_backward<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

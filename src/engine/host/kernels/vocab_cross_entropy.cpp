@@ -8,14 +8,12 @@
 // Columns behind the vocabulary's end are no tokens: they count for nothing and become 0.
 #include <cmath>
 #include <limits>
-#include <stdexcept>
-#include <string>
 
 #include "host/kernels/control.h"
 #include "host/kernels/elementary.h"
-#include "host/kernels/kernel.h"
+#include "host/kernels/kernel_functions.h"
 
-namespace krigtune {
+namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
 std::int64_t first_token(const KernelCall& call) { return call.context.tensor_rank * call.shape().outer; }
@@ -31,7 +29,7 @@ std::int64_t columns(const KernelCall& call) {
 std::int64_t target_column(const KernelCall& call, std::int64_t row) {
   const std::int32_t target = call.integers(1)[row];
   if (target < 0 || target >= call.shape().inner) {
-    throw std::runtime_error("target " + std::to_string(target) + " is not in the vocabulary");
+    throw_not_in("target", target, "the vocabulary");
   }
   const std::int64_t column = target - first_token(call);
   return column >= 0 && column < call.shape().outer ? column : -1;
@@ -89,4 +87,4 @@ template void vocab_sum_exp<double>(const KernelCall&);
 template void vocab_cross_entropy<float>(const KernelCall&);
 template void vocab_cross_entropy<double>(const KernelCall&);
 
-}  // namespace krigtune
+}  // namespace krigtune::KRIGTUNE_KERNELS

@@ -1,0 +1,48 @@
+#pragma once
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/bench_result.h"
+#include "bench/options.h"
+#include "krigtune/core/clock.h"
+#include "krigtune/engine/trainer.h"
+
+namespace krigtune {
+
+/// What trains a planned job, as the program sees it; Trainer tells what each means. If the job has several processes,
+/// every call is made by all of them.
+class BenchTrainer {
+ public:
+  virtual ~BenchTrainer() = default;
+  virtual StepResult step() = 0;
+  virtual double now_s() const = 0;
+  virtual const StepPlan& plan() const = 0;
+  virtual std::vector<OperationTime> operation_times(std::int64_t rank) const = 0;
+  virtual void silence(bool silent) = 0;
+  virtual std::int64_t arena_peak_bytes(Place place) const = 0;
+  virtual std::string parameters_fnv1a64() const = 0;
+};
+
+/// An executor of plans as the program offers it.
+struct BenchEngine {
+  using Make = std::function<std::unique_ptr<BenchTrainer>(StepPlan plan, const PlannedJob& planned,
+                                                           const TrainingOptions& options, const Clock& clock,
+                                                           Processes* processes)>;
+  const char* program = "krigtune-bench";
+  const char* device = "cpu";
+  Make make;
+  /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
+  std::function<double()> memory_gib;
+  /// What --probe says. Returns the exit code.
+  std::function<int(bool json, std::ostream& out)> probe;
+  /// Called before a run: an exit code other than 0 ends it. May hand the run over to another program.
+  std::function<BenchEnding(const BenchOptions& options, const std::vector<std::string>& arguments)> begin;
+};
+
+/// On CPU ranks; hands over to krigtune-bench-cuda what belongs on GPUs.
+BenchEngine host_engine();
+
+}  // namespace krigtune

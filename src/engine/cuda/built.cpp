@@ -1,0 +1,8 @@
+// Linked where krigtune-bench-cuda is built, too.
+#include "krigtune/engine/gpu_probe.h"
+
+namespace krigtune {
+
+std::string no_cuda_reason() { return ""; }
+
+}  // namespace krigtune

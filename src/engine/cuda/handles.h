@@ -1,0 +1,49 @@
+#pragma once
+// Owners of what CUDA hands out.
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace krigtune::cuda {
+
+struct DestroyEvent {
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
+
+struct DestroyStream {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+using StreamHandle = std::unique_ptr<CUstream_st, DestroyStream>;
+
+struct FreeDevice {
+  void operator()(std::byte* memory) const { cudaFree(memory); }
+};
+using DeviceBytes = std::unique_ptr<std::byte, FreeDevice>;
+
+struct FreePinned {
+  void operator()(std::byte* memory) const { cudaFreeHost(memory); }
+};
+using PinnedBytes = std::unique_ptr<std::byte, FreePinned>;
+
+// All throw DeviceError.
+Event make_order_event();  ///< orders streams; its time cannot be asked
+Event make_timed_event();
+StreamHandle make_stream(bool urgent);
+DeviceBytes allocate_device(std::int64_t bytes);
+PinnedBytes allocate_pinned(std::int64_t bytes);
+
+/// Between two timed events that have passed.
+double elapsed_s(const Event& from, const Event& to);
+
+/// Two moments of a stream.
+struct Span {
+  Event begin = make_timed_event();
+  Event end = make_timed_event();
+
+  double elapsed_s() const { return cuda::elapsed_s(begin, end); }
+};
+
+}  // namespace krigtune::cuda

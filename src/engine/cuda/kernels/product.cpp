@@ -1,0 +1,35 @@
+// y = x W^T;  dx = dy W;  dW = dy^T x.
+#include "cuda/kernels/device_kernel.h"
+
+namespace krigtune::cuda {
+
+bool is_matrix_product(OpKind kind) {
+  return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
+         kind == OpKind::kLinearBackwardWeight;
+}
+
+Product product_of(const DeviceCall& call) {
+  const Shape& s = call.shape();
+  Product product{.a = call.operands[0], .b = call.operands[1], .d = call.operands[2]};
+  switch (call.operation.kind) {
+    case OpKind::kLinearForward:
+      product.rows = s.rows;
+      product.cols = s.outer;
+      product.depth = s.inner;
+      product.transpose_b = true;
+      return product;
+    case OpKind::kLinearBackwardInput:
+      product.rows = s.rows;
+      product.cols = s.inner;
+      product.depth = s.outer;
+      return product;
+    default:
+      product.rows = s.outer;
+      product.cols = s.inner;
+      product.depth = s.rows;
+      product.transpose_a = true;
+      return product;
+  }
+}
+
+}  // namespace krigtune::cuda

@@ -1,0 +1,126 @@
+// NCCL without blocking calls: each returns at once, with ncclInProgress where it goes on in the background, and is
+// polled to its end, so that a rank that has died can be noticed and the others freed (NCCL user guide, "Fault
+// tolerance"). Averages are never asked of NCCL: it rounds 1 / N to the type of the data first.
+#include <nccl.h>
+
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+
+#include "cuda/check.h"
+#include "cuda/device_communicator.h"
+
+namespace krigtune::cuda {
+namespace {
+
+static_assert(sizeof(ncclUniqueId) == sizeof(NcclId));
+
+ncclDataType_t nccl_type(DType type) {
+  switch (type) {
+    case DType::kFp32:
+      return ncclFloat32;
+    case DType::kBf16:
+      return ncclBfloat16;
+    case DType::kFp16:
+      return ncclFloat16;
+    case DType::kInt32:
+      return ncclInt32;
+    case DType::kUint8:
+      return ncclUint8;
+  }
+  throw std::logic_error("NCCL knows no such type");
+}
+
+class NcclCommunicator final : public DeviceCommunicator {
+ public:
+  NcclCommunicator(const NcclId& id, int rank, int ranks, Poll poll)
+      : rank_(rank), ranks_(ranks), poll_(std::move(poll)) {
+    ncclUniqueId unique;
+    std::memcpy(&unique, id.data(), id.size());
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t communicator = nullptr;
+    KRIGTUNE_CHECK_NCCL(ncclCommInitRankConfig(&communicator, ranks, unique, rank, &config));
+    communicator_.store(communicator);
+    settle();
+  }
+  // Without waiting for anybody: at the end all streams are idle, and after a failure nobody may come.
+  ~NcclCommunicator() override { abort(); }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  void start(OpKind kind, std::span<const OperandView> operands, Queue queue) override {
+    if (communicator_.load() == nullptr) throw std::runtime_error("the communicator was aborted");
+    KRIGTUNE_CHECK_NCCL(ncclGroupStart());
+    if (kind == OpKind::kAllGather) {
+      for (std::size_t i = 0; i + 1 < operands.size(); i += 2) gather(operands[i], operands[i + 1], queue);
+    } else {
+      for (const OperandView& whole : operands) reduce(kind, whole, queue);
+    }
+    KRIGTUNE_CHECK_NCCL(ncclGroupEnd());
+    settle();
+  }
+
+  void check() override { state(); }
+
+  void abort() noexcept override {
+    if (const ncclComm_t communicator = communicator_.exchange(nullptr); communicator != nullptr) {
+      ncclCommAbort(communicator);
+    }
+  }
+
+ private:
+  ncclResult_t state() {
+    const ncclComm_t communicator = communicator_.load();
+    if (communicator == nullptr) return ncclSuccess;
+    ncclResult_t result = ncclSuccess;
+    KRIGTUNE_CHECK_NCCL(ncclCommGetAsyncError(communicator, &result));
+    check_nccl(result, "a collective", __FILE__, __LINE__);
+    return result;
+  }
+
+  // Until the last call has been carried out: the next one needs that.
+  void settle() {
+    while (state() == ncclInProgress) poll_();
+  }
+
+  void reduce(OpKind kind, const OperandView& whole, Queue queue) {
+    const ncclRedOp_t operation = kind == OpKind::kAllReduceMax ? ncclMax : ncclSum;
+    const auto elems = static_cast<std::size_t>(whole.elems);
+    const ncclDataType_t type = nccl_type(whole.type);
+    if (kind != OpKind::kReduceScatter) {
+      KRIGTUNE_CHECK_NCCL(ncclAllReduce(whole.data, whole.data, elems, type, operation, communicator_.load(), queue));
+      return;
+    }
+    const std::size_t shard = elems / static_cast<std::size_t>(ranks_);
+    auto* own = static_cast<std::byte*>(whole.data) +
+                shard * static_cast<std::size_t>(rank_) * static_cast<std::size_t>(size_bytes(whole.type));
+    KRIGTUNE_CHECK_NCCL(ncclReduceScatter(whole.data, own, shard, type, operation, communicator_.load(), queue));
+  }
+
+  void gather(const OperandView& shard, const OperandView& whole, Queue queue) {
+    KRIGTUNE_CHECK_NCCL(ncclAllGather(shard.data, whole.data, static_cast<std::size_t>(shard.elems),
+                                      nccl_type(shard.type), communicator_.load(), queue));
+  }
+
+  int rank_;
+  int ranks_;
+  Poll poll_;
+  std::atomic<ncclComm_t> communicator_{nullptr};
+};
+
+}  // namespace
+
+NcclId new_nccl_id() {
+  ncclUniqueId unique;
+  KRIGTUNE_CHECK_NCCL(ncclGetUniqueId(&unique));
+  NcclId id{};
+  std::memcpy(id.data(), &unique, id.size());
+  return id;
+}
+
+std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks, Poll poll) {
+  return std::make_unique<NcclCommunicator>(id, rank, ranks, std::move(poll));
+}
+
+}  // namespace krigtune::cuda

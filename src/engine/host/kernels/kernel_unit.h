@@ -1,0 +1,32 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "host/kernels/gemm.h"
+#include "host/kernels/kernel.h"
+
+namespace krigtune {
+
+template <class T>
+struct KernelEntry {
+  OpKind kind;
+  Kernel<T> kernel;  ///< null: a collective, which the communicator executes
+  std::size_t least_operands;
+  std::int64_t (*scratch_elems)(const Shape&) = nullptr;  ///< null: none
+};
+
+/// All kernels, compiled for one kind of vector unit. Results of two units differ by rounding.
+struct KernelUnit {
+  const char* name;
+  std::span<const KernelEntry<float>> floats;
+  std::span<const KernelEntry<double>> doubles;
+  Multiply<float> multiply_floats;
+  Multiply<double> multiply_doubles;
+};
+
+/// The best one that this machine has.
+const KernelUnit& kernel_unit();
+/// All that this machine has, the plain one first.
+std::vector<const KernelUnit*> available_kernel_units();
+
+}  // namespace krigtune

@@ -1,0 +1,14 @@
+// Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
+#include "host/kernels/kernel_unit.h"
+
+namespace krigtune {
+
+namespace kernels_plain {
+extern const KernelUnit kUnit;
+}
+
+const KernelUnit& kernel_unit() { return kernels_plain::kUnit; }
+
+std::vector<const KernelUnit*> available_kernel_units() { return {&kernels_plain::kUnit}; }
+
+}  // namespace krigtune

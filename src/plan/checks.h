@@ -1,0 +1,33 @@
+#pragma once
+#include <string>
+
+#include "krigtune/plan/check_plan.h"
+
+namespace krigtune {
+
+/// Collects what one check finds; the first few, for one mistake shows in many places.
+class Findings {
+ public:
+  Findings(const StepPlan& plan, const char* check, PlanFindings& lines) : plan_(plan), check_(check), lines_(lines) {}
+
+  void add(const std::string& what);
+  void add(std::size_t operation, const std::string& what);
+  void add(std::size_t operation, BufferId buffer, const std::string& what);
+
+ private:
+  const StepPlan& plan_;
+  const char* check_;
+  PlanFindings& lines_;
+  int count_ = 0;
+};
+
+void check_order(const StepPlan& plan, PlanFindings& lines);
+void check_collectives(const StepPlan& plan, PlanFindings& lines);
+void check_memory(const StepPlan& plan, PlanFindings& lines);
+void check_data_flow(const StepPlan& plan, PlanFindings& lines);
+
+inline const Buffer& buffer_of(const StepPlan& plan, const Range& range) {
+  return plan.buffers[static_cast<std::size_t>(range.buffer)];
+}
+
+}  // namespace krigtune

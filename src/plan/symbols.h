@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace krigtune {
+
+/// Elements [begin, end), of which element e has the value a + e b (mod 2^64).
+struct Piece {
+  std::int64_t begin = 0, end = 0;
+  std::uint64_t a = 0, b = 0;
+  bool is_defined = true;
+  std::int32_t writer = -1;  ///< operation
+
+  std::int64_t elems() const { return end - begin; }
+  bool is_zero() const { return is_defined && a == 0 && b == 0; }
+};
+
+/// What a range holds: symbols in place of numbers. Sums are sums, so they do not depend on their order; everything
+/// else is a number that its operation and its inputs determine, different for different ones (up to chance, 2^-64).
+/// That a value depends on its place by a straight line lets ranges be cut, moved and joined without losing track.
+class Symbols {
+ public:
+  Symbols() = default;
+  /// Zeros.
+  explicit Symbols(std::int64_t elems);
+  /// The symbol of `seed`.
+  Symbols(std::int64_t elems, std::uint64_t seed);
+  static Symbols undefined(std::int64_t elems);
+  /// One element.
+  static Symbols number(std::uint64_t value);
+
+  std::int64_t elems() const { return pieces_.empty() ? 0 : pieces_.back().end; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  bool is_defined() const;
+  bool is_zero() const;
+
+  Symbols part(std::int64_t begin, std::int64_t elems) const;
+  void put(std::int64_t begin, const Symbols& values, std::int32_t writer);
+  void append(const Symbols& behind);
+  void add(const Symbols& other);
+  /// Of the values, whatever pieces they are in.
+  std::uint64_t hash() const;
+
+  friend bool operator==(const Symbols& x, const Symbols& y) { return x.elems() == y.elems() && x.hash() == y.hash(); }
+
+ private:
+  std::size_t cut(std::int64_t at);
+
+  std::vector<Piece> pieces_;  ///< in order, without gaps
+};
+
+/// Mixes two numbers into one (splitmix64's finalizer, Steele et al. 2014).
+std::uint64_t mixed(std::uint64_t x, std::uint64_t y);
+
+/// Where in the symbol of `seed` (or of a sum with this a and b) a piece's element `at` is; -1: nowhere.
+std::int64_t place_in(const Piece& symbol, const Piece& piece, std::int64_t at);
+
+}  // namespace krigtune

@@ -1,0 +1,103 @@
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/kernels/kernel.h"
+#include "host/number_types.h"
+#include "krigtune/core/rng.h"
+
+namespace krigtune::cuda {
+
+/// One operand's elements, as bytes.
+struct Datum {
+  DType type = DType::kFp32;
+  Access access = Access::kRead;
+  std::vector<std::byte> bytes;
+
+  std::int64_t elems() const { return static_cast<std::int64_t>(bytes.size()) / size_bytes(type); }
+  std::vector<float> numbers() const {
+    std::vector<float> values(static_cast<std::size_t>(elems()));
+    if (is_16_bit(type)) {
+      widen(type, reinterpret_cast<const std::uint16_t*>(bytes.data()), elems(), values.data());
+    } else {
+      std::memcpy(values.data(), bytes.data(), bytes.size());
+    }
+    return values;
+  }
+};
+
+/// One operation with its operands.
+struct Case {
+  std::string name;
+  OpKind kind{};
+  Shape shape;
+  std::vector<Datum> operands;
+  double scale = 1.0;
+  StepContext context{};
+};
+
+inline Datum bytes_of(DType type, const std::vector<float>& values, Access access) {
+  Datum datum{type, access, std::vector<std::byte>(values.size() * static_cast<std::size_t>(size_bytes(type)))};
+  if (is_16_bit(type)) {
+    round_to(type, values.data(), static_cast<std::int64_t>(values.size()),
+             reinterpret_cast<std::uint16_t*>(datum.bytes.data()));
+  } else {
+    std::memcpy(datum.bytes.data(), values.data(), datum.bytes.size());
+  }
+  return datum;
+}
+
+/// Makes operands whose numbers are all different, and the same in every run.
+class Maker {
+ public:
+  /// `type` of the model's numbers, `out`: how results are put.
+  Maker(DType type, Access out) : type_(type), out_(out) {}
+
+  Datum in(std::int64_t elems, double mean = 0.0, double stddev = 1.0) {
+    return bytes_of(type_, draw(elems, mean, stddev), Access::kRead);
+  }
+  Datum out(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), out_); }
+  Datum in_place(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), Access::kReadWrite); }
+  /// Of fp32 whatever the model's numbers are.
+  Datum single(std::int64_t elems, double mean, double stddev, Access access) {
+    return bytes_of(DType::kFp32, draw(elems, mean, stddev), access);
+  }
+  static Datum singles(const std::vector<float>& values, Access access) {
+    return bytes_of(DType::kFp32, values, access);
+  }
+  Datum tokens(std::int64_t elems, std::uint64_t below, Access access = Access::kRead) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(elems));
+    for (std::int32_t& value : values) value = static_cast<std::int32_t>(rng_.below(below));
+    Datum datum{DType::kInt32, access, std::vector<std::byte>(values.size() * sizeof(std::int32_t))};
+    std::memcpy(datum.bytes.data(), values.data(), datum.bytes.size());
+    return datum;
+  }
+  Datum mask(std::int64_t elems, Access access) {
+    Datum datum{DType::kUint8, access, std::vector<std::byte>(static_cast<std::size_t>(elems))};
+    for (std::byte& keeps : datum.bytes) keeps = static_cast<std::byte>(rng_.below(2));
+    return datum;
+  }
+
+ private:
+  std::vector<float> draw(std::int64_t elems, double mean, double stddev) {
+    std::vector<float> values(static_cast<std::size_t>(elems));
+    for (float& value : values) value = static_cast<float>(mean + stddev * rng_.normal());
+    return values;
+  }
+
+  DType type_;
+  Access out_;
+  Rng rng_{7, 1};
+};
+
+/// At least one case for every kind that is not a collective, attention's backward apart. Rank 1 of 2 in both groups.
+std::vector<Case> kernel_cases(DType type, Access out);
+/// Flash; eager; eager and flash with dropout; more keys than a tile.
+std::vector<Case> attention_cases(DType type, Access out);
+/// The backward case of a forward case that was executed.
+Case backward_of(const Case& forward, Access out);
+
+}  // namespace krigtune::cuda

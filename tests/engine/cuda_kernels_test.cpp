@@ -1,0 +1,205 @@
+// The kernels of the CUDA engine against the host's, and a training step against the host's trainer. Compiled twice:
+// with nvcc for a GPU, and as plain C++, where a block is one thread, for machines without one.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cuda_cases.h"
+#include "cuda_device.h"
+#include "host/call_kernel.h"
+#include "krigtune/core/clock.h"
+#include "small_model.h"
+
+namespace krigtune::cuda {
+namespace {
+
+class CudaKernels : public testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+// A rounding unit of bf16 is 2^-8, and some results are rounded twice.
+double tolerance(DType type) { return is_16_bit(type) ? 1e-2 : 1e-5; }
+
+Operation operation_of(const Case& given) {
+  Operation operation;
+  operation.kind = given.kind;
+  operation.layer = 1;
+  operation.micro_step = 1;
+  operation.shape = given.shape;
+  operation.scale = given.scale;
+  return operation;
+}
+
+Case done_by_host(Case given) {
+  const Operation operation = operation_of(given);
+  BoundOperation bound;
+  bound.operation = &operation;
+  bound.kernel = kernel_for<float>(given.kind);
+  for (Datum& d : given.operands) bound.operands.push_back({d.bytes.data(), d.elems(), d.access, d.type});
+  std::vector<float> scratch(static_cast<std::size_t>(call_scratch_elems(bound)));
+  call_kernel(bound, given.context, scratch.data());
+  return given;
+}
+
+Case done_by_device(Case given) {
+  const Operation operation = operation_of(given);
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  std::vector<OperandView> views;
+  for (const Datum& d : given.operands) {
+    buffers.push_back(std::make_unique<DeviceBuffer>(d.bytes));
+    views.push_back({buffers.back()->data(), d.elems(), d.access, d.type});
+  }
+  const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(kScratchFloats) * sizeof(float)));
+  const std::unique_ptr<Gemm> gemm = make_test_gemm();
+  const DeviceCall call{operation, views, given.context, static_cast<float*>(scratch.data()), nullptr, gemm.get()};
+  if (is_matrix_product(given.kind)) gemm->prepare(product_of(call));
+  device_kernel_for(given.kind)(call);
+  for (std::size_t i = 0; i < buffers.size(); ++i) given.operands[i].bytes = buffers[i]->read();
+  return given;
+}
+
+// ||a - b|| / ||b||; elements that are the same infinity or both no number are equal.
+double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) {
+      norm += std::isfinite(b[i]) ? static_cast<double>(b[i]) * static_cast<double>(b[i]) : 0.0;
+      continue;
+    }
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
+    norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return difference == 0.0 ? 0.0 : std::sqrt(difference / norm);
+}
+
+// What is behind the diagonal was drawn for nobody.
+std::vector<std::byte> causal_part(const Shape& s, std::vector<std::byte> mask) {
+  const auto seq = static_cast<std::size_t>(s.seq);
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (i % seq > i / seq % seq) mask[i] = std::byte{0};
+  }
+  return mask;
+}
+
+void expect_same(const Case& device, const Case& host, double most) {
+  for (std::size_t i = 0; i < host.operands.size(); ++i) {
+    const Datum& expected = host.operands[i];
+    const Datum& actual = device.operands[i];
+    if (host.kind == OpKind::kAttentionForward && expected.type == DType::kUint8) {
+      EXPECT_EQ(causal_part(host.shape, actual.bytes), causal_part(host.shape, expected.bytes)) << host.name;
+    } else if (expected.type == DType::kInt32 || expected.type == DType::kUint8) {
+      EXPECT_EQ(actual.bytes, expected.bytes) << host.name << ", operand " << i;
+    } else {
+      EXPECT_LE(relative_error(actual.numbers(), expected.numbers()), most) << host.name << ", operand " << i;
+    }
+  }
+}
+
+TEST_P(CudaKernels, ComputeWhatTheHostsCompute) {
+  std::set<OpKind> compared;
+  for (const Access out : {Access::kWrite, Access::kReadWrite}) {
+    for (const Case& given : kernel_cases(GetParam(), out)) {
+      expect_same(done_by_device(given), done_by_host(given), tolerance(GetParam()));
+      compared.insert(given.kind);
+    }
+  }
+  // Attention has a test of its own; collectives have no kernels.
+  EXPECT_EQ(compared.size(), static_cast<std::size_t>(kOpKindCount) - 2 - 4);
+}
+
+TEST_P(CudaKernels, AttendAsTheHostsDo) {
+  for (const Access out : {Access::kWrite, Access::kReadWrite}) {
+    for (const Case& given : attention_cases(GetParam(), out)) {
+      const Case forward = done_by_host(given);
+      expect_same(done_by_device(given), forward, tolerance(GetParam()));
+      Case backward = backward_of(forward, out);
+      const Case device = done_by_device(backward);
+      backward.name += ", backward";
+      expect_same(device, done_by_host(backward), tolerance(GetParam()));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaKernels, testing::Values(DType::kFp32, DType::kBf16, DType::kFp16));
+
+struct Training {
+  const char* name;
+  Workload workload;
+  Configuration configuration;
+  double loss;  ///< tolerances, relative
+  double way;
+};
+
+Workload llama(Precision precision) {
+  Workload workload = small_model();
+  workload.precision = precision;
+  workload.gradient_clipping = 0.5;
+  workload.model = {.layers = 2,
+                    .hidden = 24,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .ffn_hidden = 40,
+                    .vocab = 67,
+                    .seq_len = 9,
+                    .gated_mlp = true,
+                    .tied_embeddings = false,
+                    .positions = Positions::kRotary,
+                    .norm = Norm::kRmsNorm};
+  return workload;
+}
+
+Workload eager_with_dropout() {
+  Workload workload = small_model();
+  workload.model.attention = Attention::kEager;
+  workload.model.dropout = 0.1;
+  workload.optimizer = OptimizerKind::kSgd;
+  return workload;
+}
+
+// AdamW divides by the gradient's own size: where a gradient is nearly nothing, a rounding error is a whole step.
+std::vector<Training> trainings() {
+  Configuration offloaded = configuration(2, 2, 2, 5000, 5000, true);
+  offloaded.set("offload_optimizer", std::string("cpu"));
+  return {{"GPT, stage 0", small_model(), configuration(0, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+          {"GPT, stage 3", small_model(), configuration(3, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
+          {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
+          {"Llama, clipped", llama(Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+          {"Llama, bf16", llama(Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
+          {"Llama, fp16, offloaded", llama(Precision::kFp16), offloaded, 1e-3, 0.05}};
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
+  }
+  return std::sqrt(squares);
+}
+
+TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
+  if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr int kSteps = 3;
+  const SystemClock clock;
+  const TrainingOptions options{.seed = 5};
+  for (const Training& training : trainings()) {
+    SCOPED_TRACE(training.name);
+    const StepPlan plan = build_plan(training.workload, cpu_ranks(1), training.configuration);
+    Trainer host(plan, std::nullopt, clock, options);
+    const std::vector<float> before = host.parameters();
+    const auto device = make_one_rank_trainer(plan, options);
+    EXPECT_EQ(distance(device->parameters(), before), 0.0);
+    for (int step = 0; step < kSteps; ++step) {
+      const double loss = host.step().loss;
+      EXPECT_LE(std::abs(device->step() - loss), training.loss * loss);
+    }
+    // Of the way that training has gone.
+    EXPECT_LE(distance(device->parameters(), host.parameters()), training.way * distance(host.parameters(), before));
+  }
+}
+
+}  // namespace
+}  // namespace krigtune::cuda

@@ -1,0 +1,186 @@
+// Forward and backward of a GPT with hidden 512 on one rank, operation by operation through the kernels, and in the
+// same run the matrix products of its linear layers alone, at the same shapes, by the fastest vector unit here:
+//
+//   ratio = (flops of linear layers and attention / time of all operations) / (flops of the products / their time)
+//
+// Times are the least of all iterations of each operation and each product: what a neighbour on the same core takes
+// away is left out of both. "share ..." is the part of the time that goes to operations of a kind.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/call_kernel.h"
+#include "host/kernels/kernel_unit.h"
+#include "krigtune/core/clock.h"
+#include "krigtune/core/rng.h"
+#include "small_model.h"
+
+namespace krigtune {
+namespace {
+
+StepPlan plan_of_hidden_512() {
+  Workload workload;
+  workload.model = {
+      .layers = 4, .hidden = 512, .heads = 8, .kv_heads = 8, .ffn_hidden = 2048, .vocab = 2048, .seq_len = 256};
+  constexpr std::int64_t kBuckets = 1 << 30;
+  return build_plan(workload, cpu_ranks(1), configuration(0, 4, 1, kBuckets, kBuckets, false));
+}
+
+void fill(const StepPlan& plan, const RankMemory& memory) {
+  for (const Buffer& buffer : plan.buffers) {
+    std::fill_n(memory.at(buffer), static_cast<std::size_t>(buffer.bytes()), std::byte{0});
+  }
+  Rng rng(1, 0);
+  for (const TensorHome& home : plan.parameters) {
+    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(home.range.buffer)];
+    auto* values = reinterpret_cast<float*>(memory.at(buffer)) + home.range.begin_elems;
+    const bool gain = plan.tensors[static_cast<std::size_t>(home.tensor)].initial_mean != 0.0;
+    for (std::int64_t i = 0; i < home.range.elems; ++i)
+      values[i] = gain ? 1.0F : 0.02F * static_cast<float>(rng.normal());
+  }
+}
+
+/// Something that is done again and again, and the least time that it took.
+struct Timed {
+  double flops = 0.0;
+  double least_s = std::numeric_limits<double>::infinity();
+
+  template <class Do>
+  void run(const Clock& clock, Do act) {
+    const double from_s = clock.now_s();
+    act();
+    least_s = std::min(least_s, clock.now_s() - from_s);
+  }
+};
+
+double total_s(const std::vector<Timed>& all) {
+  double sum_s = 0.0;
+  for (const Timed& timed : all) sum_s += timed.least_s;
+  return sum_s;
+}
+
+double total_flops(const std::vector<Timed>& all) {
+  double sum = 0.0;
+  for (const Timed& timed : all) sum += timed.flops;
+  return sum;
+}
+
+bool is_linear(OpKind kind) {
+  return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
+         kind == OpKind::kLinearBackwardWeight;
+}
+
+/// Forward and backward of one rank.
+class Model {
+ public:
+  Model() : plan_(plan_of_hidden_512()), memory_(plan_, false), bound_(bind_plan(plan_, memory_, {0, 0})) {
+    fill(plan_, memory_);
+    for (const BoundOperation& operation : bound_[index_of(Stream::kCompute)]) {
+      const Phase phase = operation.operation->phase;
+      if (operation.kernel == nullptr || phase == Phase::kOptimizer) continue;
+      const OpKind kind = operation.operation->kind;
+      const bool products = is_linear(kind) || kind == OpKind::kAttentionForward || kind == OpKind::kAttentionBackward;
+      operations_.push_back(&operation);
+      times_.push_back({products ? operation.operation->flops : 0.0});
+      scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(call_scratch_elems(operation))));
+    }
+  }
+
+  void run(const Clock& clock) {
+    const StepContext context;
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      times_[i].run(clock, [&] { call_kernel(*operations_[i], context, scratch_.data()); });
+    }
+  }
+
+  const std::vector<const BoundOperation*>& operations() const { return operations_; }
+  const std::vector<Timed>& times() const { return times_; }
+
+ private:
+  StepPlan plan_;
+  RankMemory memory_;
+  BoundPlan bound_;
+  std::vector<const BoundOperation*> operations_;
+  std::vector<Timed> times_;
+  std::vector<float> scratch_;
+};
+
+Product<float> product_of(const Operation& operation, float* a, float* b, float* c) {
+  const Shape& s = operation.shape;
+  if (operation.kind == OpKind::kLinearForward) {
+    return {dense<const float>(a, s.rows, s.inner), dense<const float>(b, s.outer, s.inner), dense(c, s.rows, s.outer),
+            false, true};
+  }
+  if (operation.kind == OpKind::kLinearBackwardInput) {
+    return {dense<const float>(a, s.rows, s.outer), dense<const float>(b, s.outer, s.inner), dense(c, s.rows, s.inner)};
+  }
+  return {dense<const float>(a, s.rows, s.outer), dense<const float>(b, s.rows, s.inner), dense(c, s.outer, s.inner),
+          true};
+}
+
+/// The products of the linear layers alone, on one vector unit.
+class Products {
+ public:
+  Products(const KernelUnit& unit, const Model& model) : unit_(unit), scratch_(kGemmScratchElems) {
+    std::size_t most = 0;
+    for (const BoundOperation* bound : model.operations()) {
+      const Operation& operation = *bound->operation;
+      if (!is_linear(operation.kind)) continue;
+      operations_.push_back(&operation);
+      times_.push_back({operation.flops});
+      for (const OperandView& view : bound->operands) most = std::max(most, static_cast<std::size_t>(view.elems));
+    }
+    Rng rng(2, 0);
+    for (auto* matrix : {&a_, &b_, &c_}) {
+      matrix->resize(most);
+      for (float& value : *matrix) value = static_cast<float>(rng.uniform() - 0.5);
+    }
+  }
+
+  void run(const Clock& clock) {
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      const Product<float> product = product_of(*operations_[i], a_.data(), b_.data(), c_.data());
+      times_[i].run(clock, [&] { unit_.multiply_floats(product, scratch_.data()); });
+    }
+  }
+
+  double flops_per_s() const { return total_flops(times_) / total_s(times_); }
+
+ private:
+  const KernelUnit& unit_;
+  std::vector<const Operation*> operations_;
+  std::vector<Timed> times_;
+  std::vector<float> a_, b_, c_, scratch_;
+};
+
+void forward_and_backward(benchmark::State& state) {
+  const SystemClock clock;
+  Model model;
+  std::vector<Products> products;
+  for (const KernelUnit* unit : available_kernel_units()) products.emplace_back(*unit, model);
+  for (auto _ : state) {
+    model.run(clock);
+    for (Products& of_unit : products) of_unit.run(clock);
+  }
+  double gemm_rate = 0.0;
+  for (const Products& of_unit : products) gemm_rate = std::max(gemm_rate, of_unit.flops_per_s());
+  const double model_rate = total_flops(model.times()) / total_s(model.times());
+  state.counters["GEMM GFLOP/s"] = 1e-9 * gemm_rate;
+  state.counters["model GFLOP/s"] = 1e-9 * model_rate;
+  state.counters["ratio"] = model_rate / gemm_rate;
+  std::map<std::string, double> by_kind_s;
+  for (std::size_t i = 0; i < model.times().size(); ++i) {
+    by_kind_s[to_string(model.operations()[i]->operation->kind)] += model.times()[i].least_s;
+  }
+  for (const auto& [kind, time_s] : by_kind_s) state.counters["share " + kind] = time_s / total_s(model.times());
+}
+BENCHMARK(forward_and_backward)->Unit(benchmark::kMillisecond)->Iterations(5);
+
+}  // namespace
+}  // namespace krigtune
+
+BENCHMARK_MAIN();

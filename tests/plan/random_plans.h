@@ -1,0 +1,95 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/rng.h"
+#include "krigtune/plan/build_plan.h"
+
+namespace krigtune {
+
+/// What a plan is made of.
+struct PlanCase {
+  Workload workload;
+  ClusterSpec cluster;
+  Configuration configuration;
+
+  StepPlan plan() const { return build_plan(workload, cluster, configuration); }
+};
+
+/// Draws models and configurations: a new knob is a line here. All sizes small.
+class RandomPlans {
+ public:
+  explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0) {}
+
+  /// The next case that makes a plan; what does not fit together is drawn again.
+  PlanCase next() {
+    for (;;) {
+      PlanCase drawn;
+      draw_model(drawn);
+      draw_configuration(drawn);
+      try {
+        check_knobs(drawn.workload, drawn.cluster, drawn.configuration);
+        return drawn;
+      } catch (const UserError&) {
+        continue;
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[rng_.below(values.size())];
+  }
+  std::int64_t number(std::initializer_list<std::int64_t> values) { return one_of<std::int64_t>(values); }
+  bool coin() { return one_of({false, true}); }
+
+  void draw_model(PlanCase& to) {
+    ModelSpec& model = to.workload.model;
+    model.layers = number({1, 2, 3});
+    model.heads = number({2, 4});
+    model.kv_heads = number({1, 2, model.heads});
+    model.hidden = model.heads * number({8, 10, 12});
+    model.ffn_hidden = number({24, 40});
+    model.vocab = number({32, 50, 67});
+    model.seq_len = number({4, 7, 8});
+    model.gated_mlp = coin();
+    model.tied_embeddings = coin();
+    model.positions = one_of({Positions::kLearned, Positions::kRotary});
+    model.norm = one_of({Norm::kLayerNorm, Norm::kRmsNorm});
+    model.attention = one_of({Attention::kFlash, Attention::kEager});
+    model.dropout = one_of({0.0, 0.0, 0.1});
+    to.workload.precision = one_of({Precision::kFp32, Precision::kBf16, Precision::kFp16});
+    to.workload.optimizer = one_of({OptimizerKind::kAdamW, OptimizerKind::kAdamW, OptimizerKind::kSgd});
+    to.workload.dialect = one_of({Dialect::kCanonical, Dialect::kCanonical, Dialect::kDeepSpeed});
+    to.workload.gradient_clipping = one_of({0.0, 1.0});
+  }
+
+  void draw_configuration(PlanCase& to) {
+    to.cluster.gpus_per_node = number({1, 2, 3, 4});
+    Configuration& knobs = to.configuration;
+    const auto set = [&](const char* name, std::int64_t value) { knobs.set(name, value); };
+    set("zero_stage", number({0, 1, 2, 3}));
+    set("micro_batch", number({1, 2}));
+    set("gradient_accumulation_steps", number({1, 1, 2, 3}));
+    set("reduce_bucket_size", number({1, 500, 4'000, 100'000'000}));
+    set("allgather_bucket_size", number({1, 500, 4'000, 100'000'000}));
+    knobs.set("overlap_comm", coin());
+    set("tensor_parallel", number({1, 1, 2}));
+    knobs.set("sequence_parallel", coin());
+    knobs.set("activation_checkpointing", one_of<std::string>({"none", "selective", "full"}));
+    set("activation_checkpointing_layers", number({1, 2}));
+    knobs.set("offload_optimizer", one_of<std::string>({"none", "none", "cpu"}));
+    knobs.set("offload_param", one_of<std::string>({"none", "none", "cpu"}));
+    set("stage3_prefetch_bucket_size", number({0, 1'000, 100'000'000}));
+    set("stage3_param_persistence_threshold", number({0, 30, 1'000}));
+    set("stage3_max_live_parameters", number({0, 5'000, 100'000'000}));
+    set("stage3_max_reuse_distance", number({0, 3'000, 100'000'000}));
+  }
+
+  Rng rng_;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan_fixtures.h"
+
+namespace krigtune {
+
+using Settings = std::vector<std::pair<std::string, Value>>;
+
+inline Configuration with(Configuration configuration, const Settings& settings) {
+  for (const auto& [name, value] : settings) configuration.set(name, value);
+  return configuration;
+}
+
+inline Workload workload_in(Dialect dialect, Precision precision = Precision::kFp32, double clipping = 0.0) {
+  Workload workload = small_workload();
+  workload.dialect = dialect;
+  workload.precision = precision;
+  workload.gradient_clipping = clipping;
+  return workload;
+}
+
+}  // namespace krigtune
