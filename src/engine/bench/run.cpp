@@ -153,8 +153,7 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch
   if (launch.rank == 0) {
     report(result, options.json, out, err);
   } else if (run.is_alone()) {
-    err << fmt::format("krigtune-bench: rank {}: {}
-", launch.rank, result.ending.message) << std::flush;
+    err << fmt::format("krigtune-bench: rank {}: {}\n", launch.rank, result.ending.message) << std::flush;
   }
   run.end_all();
   return result.ending.exit_code;
