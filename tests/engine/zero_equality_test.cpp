@@ -149,8 +149,8 @@ TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
         }
       }
     }
-    // Two steps of 1e-3 change the parameters by some percent of their size; a lost micro-step, by which AdamW's first steps
-    // turn their signs, a good part of that. Rounding of sums in fp32 and in bf16 (2^-9) changes much less.
+    // Two steps of 1e-3 change the parameters by some percent of their size; a lost micro-step, by which AdamW's first
+    // steps turn their signs, a good part of that. Rounding of sums in fp32 and in bf16 (2^-9) changes much less.
     EXPECT_LE(relative_difference(by_order[0], by_order[1]), precision == Precision::kFp32 ? 1e-6 : 1e-3);
   }
 }
