@@ -19,7 +19,7 @@ void SymbolicRun::load(std::size_t i, const Place& place, const SymbolicCall& ca
     const std::uint64_t name = call.result({kBatchSeed, unsigned_of(batch)}, k);
     Symbols values(plan_.operations[i].operands[k].range.elems, name);
     batch_[static_cast<std::size_t>(place.data)][k] = values;
-    write(i, k, place, std::move(values));
+    write(i, k, place, values);
   }
 }
 
@@ -73,6 +73,31 @@ void SymbolicRun::check_split_loss(std::size_t i, const Place& place) {
     expect(i, 0, place, exponentials_[data][tensor], "the exponentials that were summed");
     expect(i, 2, place, sum_of_all(sums_[data]), "the sums over all tensor ranks");
     expect(i, 3, place, sum_of_all(at_target_[data]), "the targets' logits, whose rank may be another");
+  }
+}
+
+void SymbolicRun::check_uses() {
+  for (const Place& place : world_) {
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      // Gradients are there for the optimizer, all else that is kept for whoever comes after the step.
+      if (!plan_.buffers[b].persistent || plan_.buffers[b].term == Term::kGradients) continue;
+      for (const Piece& piece : memory(place, static_cast<BufferId>(b)).pieces()) {
+        if (piece.writer >= 0) is_used_[static_cast<std::size_t>(piece.writer)] = true;
+      }
+    }
+  }
+  std::vector<std::size_t> last_use(plan_.buffers.size(), 0);
+  for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+    for (const Operand& operand : plan_.operations[i].operands) {
+      last_use[static_cast<std::size_t>(operand.range.buffer)] = i;
+    }
+  }
+  for (std::size_t i = 0; i < is_used_.size(); ++i) {
+    const Operation& operation = plan_.operations[i];
+    // Layers are computed again to their end, as frameworks do, though their last output is not needed.
+    const bool is_end = operation.phase == Phase::kRecompute &&
+                        last_use[static_cast<std::size_t>(operation.operands.front().range.buffer)] == i;
+    if (!is_used_[i] && !is_end) findings_.add(i, "computes what nobody reads");
   }
 }
 

@@ -96,7 +96,7 @@ void SymbolicRun::add_norm(std::size_t i, const Place& place) {
   const double times = operation.scale * static_cast<double>(plan_.tensor_ranks);
   Symbols counted = Symbols::number(sum * unsigned_of(std::llround(times)));
   if (operation.operands[0].access == Access::kReadWrite) counted.add(look(i, 0, place));
-  write(i, 0, place, std::move(counted));
+  write(i, 0, place, counted);
 }
 
 void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
@@ -118,7 +118,7 @@ void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
   const std::uint64_t name = mixed(look(i, 1, place).hash(), sum.hash());
   Symbols control(kControlElementCount, name);
   controls_.insert(control.hash());
-  write(i, 1, place, std::move(control));
+  write(i, 1, place, control);
 }
 
 void SymbolicRun::check_control(std::size_t i, const Place& place, bool is_there) {
@@ -167,7 +167,7 @@ void SymbolicRun::update_part(std::size_t i, const Place& place, std::size_t fir
   const auto put = [&](std::size_t k, const Symbols& whole) {
     Symbols now = look(i, k, place);
     now.put(piece.begin, whole.part(begin, piece.elems()), static_cast<std::int32_t>(i));
-    write(i, k, place, std::move(now));
+    write(i, k, place, now);
   };
   put(first, value_of(of->tensor, place.tensor, steps_ + 1));
   for (std::size_t which = 2; which < stride; ++which) {

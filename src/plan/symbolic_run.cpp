@@ -151,7 +151,7 @@ void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, st
         mine.put(r * part, result.part(r * part, part), -1);
       }
       const Place& place = group[static_cast<std::size_t>(r)];
-      write(i, gathers ? k + 1 : k, place, std::move(mine));
+      write(i, gathers ? k + 1 : k, place, mine);
       if (executed == nullptr) continue;
       for (std::size_t j = k; j < k + (gathers ? 2 : 1); ++j) {
         (*executed)[static_cast<std::size_t>(r)].after.push_back(look(i, j, place));
@@ -182,8 +182,13 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
     case OpKind::kSgd:
       return update(i, place);
     default:
-      break;
+      return compute_layer(i, place, call);
   }
+}
+
+void SymbolicRun::compute_layer(std::size_t i, const Place& place, const SymbolicCall& call) {
+  const Operation& operation = plan_.operations[i];
+  const std::size_t count = operation.operands.size();
   check_batch(i, place);
   check_split_loss(i, place);
   std::vector<std::uint64_t> inputs;
@@ -197,7 +202,7 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
     Symbols value(operand.range.elems, call.result(inputs, k));
     const bool adds = operand_rules(operation.kind).rule(k, count).role != Role::kInPlace;
     if (operand.access == Access::kReadWrite && adds) value.add(look(i, k, place));
-    write(i, k, place, std::move(value));
+    write(i, k, place, value);
   }
   const auto keep = [&](std::vector<std::vector<Symbols>>& of, std::size_t k) {
     of[static_cast<std::size_t>(place.data)][static_cast<std::size_t>(place.tensor)] = look(i, k, place);
@@ -220,7 +225,7 @@ void SymbolicRun::pairwise(std::size_t i, const Place& place) {
     const std::size_t to = adds_to_first ? k : k + 1;
     Symbols value = look(i, from, place);
     if (operation.operands[to].access == Access::kReadWrite) value.add(look(i, to, place));
-    write(i, to, place, std::move(value));
+    write(i, to, place, value);
   }
 }
 
@@ -278,7 +283,7 @@ void SymbolicRun::check_fresh(std::size_t i, const Symbols& values, BufferId buf
   }
 }
 
-void SymbolicRun::write(std::size_t i, std::size_t operand, const Place& place, Symbols values) {
+void SymbolicRun::write(std::size_t i, std::size_t operand, const Place& place, const Symbols& values) {
   const Range range = at(plan_.operations[i], operand, place);
   memory(place, range.buffer).put(range.begin_elems, values, static_cast<std::int32_t>(i));
 }
@@ -286,31 +291,6 @@ void SymbolicRun::write(std::size_t i, std::size_t operand, const Place& place, 
 void SymbolicRun::complain(std::size_t i, BufferId buffer, const std::string& what) {
   const std::uint64_t name = mixed(mixed(i, unsigned_of(buffer)), std::hash<std::string>()(what));
   if (reported_.insert(name).second) findings_.add(i, buffer, what);
-}
-
-void SymbolicRun::check_uses() {
-  for (const Place& place : world_) {
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      // Gradients are there for the optimizer, all else that is kept for whoever comes after the step.
-      if (!plan_.buffers[b].persistent || plan_.buffers[b].term == Term::kGradients) continue;
-      for (const Piece& piece : memory(place, static_cast<BufferId>(b)).pieces()) {
-        if (piece.writer >= 0) is_used_[static_cast<std::size_t>(piece.writer)] = true;
-      }
-    }
-  }
-  std::vector<std::size_t> last_use(plan_.buffers.size(), 0);
-  for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
-    for (const Operand& operand : plan_.operations[i].operands) {
-      last_use[static_cast<std::size_t>(operand.range.buffer)] = i;
-    }
-  }
-  for (std::size_t i = 0; i < is_used_.size(); ++i) {
-    const Operation& operation = plan_.operations[i];
-    // Layers are computed again to their end, as frameworks do, though their last output is not needed.
-    const bool is_end = operation.phase == Phase::kRecompute &&
-                        last_use[static_cast<std::size_t>(operation.operands.front().range.buffer)] == i;
-    if (!is_used_[i] && !is_end) findings_.add(i, "computes what nobody reads");
-  }
 }
 
 }  // namespace krigtune

@@ -37,6 +37,7 @@ class SymbolicRun {
   void communicate(std::size_t operation, const std::vector<Place>& group, std::vector<Executed>* executed);
   void run_group(std::size_t operation, Group group);
   void compute(std::size_t operation, const Place& place);
+  void compute_layer(std::size_t operation, const Place& place, const SymbolicCall& call);
   void expect(std::size_t operation, std::size_t operand, const Place& place, const Symbols& value,
               const std::string& what);
   void check_batch(std::size_t operation, const Place& place);
@@ -63,7 +64,7 @@ class SymbolicRun {
   Symbols& memory(const Place& place, BufferId buffer);
   Symbols look(std::size_t operation, std::size_t operand, const Place& place);
   Symbols read(std::size_t operation, std::size_t operand, const Place& place);
-  void write(std::size_t operation, std::size_t operand, const Place& place, Symbols values);
+  void write(std::size_t operation, std::size_t operand, const Place& place, const Symbols& values);
   void complain(std::size_t operation, BufferId buffer, const std::string& what);
 
   const StepPlan& plan_;
