@@ -13,6 +13,7 @@
 #include "host/initial_values.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/hash.h"
+#include "krigtune/plan/check_plan.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -41,7 +42,8 @@ int usable_gpus() {
 CudaTrainer::CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOptions& options, Processes* processes,
                          int local_rank)
     : plan_(std::move(plan)), clock_(clock), options_(options), processes_(processes) {
-  check_plan(plan_);
+  const PlanFindings findings = check_structure(plan_);
+  if (!findings.empty()) throw std::logic_error("the plan cannot be executed: " + findings.front());
   check_gpus(local_rank);
   make_ids();
   std::vector<std::function<void()>> jobs;
