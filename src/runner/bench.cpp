@@ -107,9 +107,9 @@ void read_bench(JsonObject& block, const std::filesystem::path& /*base_dir*/, Ru
   constexpr double kLeastHangS = 60.0;
   constexpr double kStepsInATimeout = 5.0;
   spec.bench.hang_s = std::max(kLeastHangS, spec.bench.timeout_s / kStepsInATimeout);
-  const std::string launcher = block.has("launcher") ? block.text("launcher", "") : kThreads;
+  const std::string launcher = block.text("launcher", kThreads);
   if (launcher != kThreads && launcher != kMpirun) {
-    block.fail("launcher", fmt::format("unknown value '{}'", launcher), "write \"threads\" or \"mpirun\"");
+    block.fail("launcher", fmt::format("unknown value '{}'", launcher), suggestion(launcher, {kThreads, kMpirun}));
   }
   spec.bench.launcher = launcher == kMpirun ? Launcher::kMpirun : Launcher::kThreads;
   spec.bench.memory_limit_gib = block.optional_number("memory_limit_gib");

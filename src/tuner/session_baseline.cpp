@@ -172,7 +172,7 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
   for (const std::string& name : unplanned_parameters(session.space)) {
     const bool well_known = find_well_known(name) != nullptr;
     root.fail("space/" + name, fmt::format("krigtune-bench does not {} '{}'", well_known ? "execute" : "know", name),
-              well_known ? "leave it out: known: " + join(planned, ", ") : suggestion(name, planned));
+              well_known ? "leave it out, or use a runner that does" : suggestion(name, planned));
   }
   // The batch is left open: each value by itself, the others at what cannot be the reason of a refusal.
   Workload workload = *session.workload;

@@ -44,6 +44,9 @@ constexpr const char* kTrained =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"emulate_network": {"latency_us": 1, "bytes_per_s": 1}},
         "space": {"zero_stage": [0]}, "baseline": null, "objective": {}, "runner": {}, "budget": {}, "grid": {},
         "memory": {}})";
+constexpr const char* kNodes =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}},
+        "cluster": {"nodes": 2, "emulate_network": {"intra": "nvlink4", "inter": "eth-25"}}, "space": {"zero_stage": [0]}})";
 constexpr const char* kRanges =
     R"({"space": {"a": {"min": 1, "max": 2}, "b": {"values": [1]}}, "runner": {"kind": "none"}})";
 constexpr const char* kCommand = R"({"space": {"a": [1]}, "runner": {"kind": "command", "argv": ["x"]}})";
@@ -58,6 +61,7 @@ const std::vector<Place>& places() {
       {"/properties/workload/properties/model", kTrained, "/workload/model"},
       {"/properties/cluster/anyOf/1", kTrained, "/cluster"},
       {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/1", kTrained, "/cluster/emulate_network"},
+      {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/2", kNodes, "/cluster/emulate_network"},
       {"/properties/objective", kTrained, "/objective"},
       {"/properties/runner/allOf/0/then", kTrained, "/runner"},
       {"/properties/runner/allOf/1/then", kReplay, "/runner"},

@@ -176,7 +176,7 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
       "workload": {"model": {"layers": 2, "hidden": 64, "heads": 2, "vocab": 128, "seq_len": 32}, "precision": "fp32"},
       "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"}, "memory": {"limit_gib": 1}, "baseline": null,
       "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 128, "scale": "log2"},
-                "overlap_comm": [false, true]}})",
+                "overlap_comm": [false, true], "stage3_param_persistence_threshold": [0]}})",
                                             "s"),
                                  "s", ".");
   const Problem problem(session);

@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"baseline_accumulation", bench_session(R"(, "baseline": {"gradient_accumulation_steps": 3})"),
             "/baseline/gradient_accumulation_steps: is 3, but", "leave it out"},
         Bad{"unknown_parameter", bench_session("", R"({"micro_bach": [1, 2]})"), "/space/micro_bach", "'micro_batch'"},
-        Bad{"unexecuted_parameter", bench_session("", R"({"tensor_parallel": [1, 2]})"), "/space/tensor_parallel",
+        Bad{"unexecuted_parameter", bench_session("", R"({"pipeline_parallel": [1, 2]})"), "/space/pipeline_parallel",
             "leave it out"},
         Bad{"bad_stage", bench_session("", R"({"zero_stage": [0, 7]})"), "/space/zero_stage", ""},
         Bad{"empty_space", bench_session("", R"({"micro_batch": [3]})"), "/space: no configuration is left: batch not",
