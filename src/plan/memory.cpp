@@ -63,7 +63,8 @@ WireBytes wire_bytes(const StepPlan& plan) {
   WireBytes sent;
   for (const Operation& operation : plan.operations) {
     if (is_collective(operation.kind) && operation.operands.front().range.elems == 1) continue;
-    if (operation.kind == OpKind::kAllReduce) sent.all_reduce += operation.wire_bytes;
+    const bool reduces_all = operation.kind == OpKind::kAllReduce || operation.kind == OpKind::kAllReduceMax;
+    if (reduces_all) sent.all_reduce += operation.wire_bytes;
     if (operation.kind == OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
     if (operation.kind == OpKind::kAllGather) sent.all_gather += operation.wire_bytes;
   }

@@ -30,6 +30,7 @@ PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<
   planned.job = job;
   planned.memory = explain(plan);
   planned.limit = memory_limit_gib ? from_gib(*memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
+  planned.wire = wire_bytes(plan);
   planned.samples = plan.samples();
   for (const Operation& operation : plan.operations) {
     if (is_collective(operation.kind) || operation.stream != Stream::kCompute) {

@@ -30,6 +30,7 @@ struct PlannedJob {
   TrainingJob job;
   MemoryReport memory;
   Bytes limit;
+  WireBytes wire;                                   ///< sent by a rank; scalars left out
   std::int64_t samples = 0;                         ///< per optimizer step of the whole job
   std::array<ActivityUse, kActivityCount> uses{};   ///< by Activity
   std::array<double, kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase

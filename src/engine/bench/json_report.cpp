@@ -148,7 +148,7 @@ Json network_json(const ClusterSpec& cluster) {
           {"bytes_per_s", json_number(cluster.emulated_network->bytes_per_s)}};
 }
 
-// Collectives in "collectives", copies and the host beside them; "wire_bytes" has the collectives alone.
+// Collectives in "collectives", copies and the host beside them.
 void add_activities(const BenchResult& result, Json& json) {
   for (int i = 0; i < kActivityCount; ++i) {
     const auto activity = static_cast<Activity>(i);
@@ -162,7 +162,6 @@ void add_activities(const BenchResult& result, Json& json) {
     }
     row["bus_bytes_per_s"] = result.bus_bytes_per_s(activity);
     json["collectives"][to_string(activity)] = row;
-    json["wire_bytes"][to_string(activity)] = use.wire_bytes;
   }
 }
 
@@ -175,6 +174,9 @@ void add_plan(const BenchResult& result, Json& json) {
   const PlannedJob& planned = *result.planned;
   json["planned_peak_bytes"] = planned.memory.peak_bytes;
   json["planned_host_bytes"] = planned.memory.host.peak_bytes;
+  const WireBytes& wire = planned.wire;
+  json["wire_bytes"] = {
+      {"all_reduce", wire.all_reduce}, {"reduce_scatter", wire.reduce_scatter}, {"all_gather", wire.all_gather}};
   add_activities(result, json);
   json["memory"] = memory_json(planned);
   json["ranks"] = planned.job.cluster.ranks();

@@ -134,9 +134,10 @@ std::string step_times(const Measurement& m) {
 
 std::string communication(const BenchResult& result) {
   const Measurement& m = result.trained->measurement;
-  std::string text = fmt::format("  exposed comm (ms) {:.3f} of {:.3f}; {:.1f} % of the communication is hidden\n",
-                                 m.exposed_comm_s * kMilli, m.breakdown.communication_s() * kMilli,
-                                 m.breakdown.overlap_fraction() * kPercent);
+  std::string text = fmt::format(
+      "  exposed comm (ms) {:.3f}, waiting for others included, most of all ranks; {:.1f} % of rank 0's {:.3f} "
+      "hidden\n",
+      m.exposed_comm_s * kMilli, m.breakdown.overlap_fraction() * kPercent, m.breakdown.communication_s() * kMilli);
   if (const auto difference_s = result.exposed_by_difference_s()) {
     text += fmt::format("                    {:.3f} by difference to {:.3f} without communication; contention {:.3f}\n",
                         *difference_s * kMilli, *result.trained->silent_step_time_s * kMilli,
