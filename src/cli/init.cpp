@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 7> kVaried = {"zero_stage",         "micr
 
 // The default range, or what of it krigtune-bench can run.
 Json range_of(const WellKnownParameter& parameter) {
-  const Json range = parse_json(parameter.default_range, parameter.name);
+  Json range = parse_json(parameter.default_range, parameter.name);
   if (parameter.name != std::string_view("offload_optimizer")) return range;
   return Json::array({"none", "cpu"});
 }

@@ -69,7 +69,8 @@ class BenchRunner final : public Runner {
     const std::size_t end = text.find_last_not_of('\n');
     if (end == std::string::npos) return "";
     const std::size_t before = text.rfind('\n', end);
-    return text.substr(before == std::string::npos ? 0 : before + 1, end - (before == std::string::npos ? -1 : before));
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    return text.substr(begin, end + 1 - begin);
   }
 
   // Open MPI is told by variables, so that mpirun of another MPI understands the command as well.

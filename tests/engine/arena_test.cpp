@@ -65,7 +65,7 @@ std::int64_t named_bytes(const StepPlan& plan, Place place) {
 TEST(ArenaPeak, IsThePlannedPeakToTheByteForRandomModelsAndConfigurations) {
   RandomPlans draws(2);
   const SystemClock clock;
-  constexpr int kConfigurations = 1000;
+  constexpr int kConfigurations = sweep(1000);
   int unfilled = 0;
   for (int i = 0; i < kConfigurations; ++i) {
     const PlanCase drawn = draws.next();

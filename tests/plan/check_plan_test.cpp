@@ -12,7 +12,7 @@ namespace {
 
 TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
   RandomPlans draws(1);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < sweep(400); ++i) {
     const PlanCase drawn = draws.next();
     const StepPlan plan = drawn.plan();
     const PlanFindings findings = check_plan(plan);

@@ -65,7 +65,7 @@ TEST(LayOut, NeedsAtMostThreePercentMoreThanTheLowerBoundButForFewPlans) {
   };
   for_each_plan([&](const StepPlan& plan) { EXPECT_LE(excess(explain(plan)), 0.03); });
   RandomPlans draws(3);
-  constexpr int kPlans = 1000;
+  constexpr int kPlans = sweep(1000);
   int above = 0;
   for (int i = 0; i < kPlans; ++i) {
     const PlanCase drawn = draws.next();
