@@ -10,10 +10,10 @@
 //   f^2 = max(0, sum_c sum_i (v_ci - m_c)^2 / m_c^2 / d - mean(sem_ci^2 / m_c^2)),     d = sum_c (n_c - 1)
 //
 // Few repeats say little about a variance: the default joins in with the weight of three degrees of freedom,
-// (3 f_0^2 + d f^2) / (3 + d). The default is about half of what three runs of each of the quickstart's
-// configurations are apart on a shared virtual machine (5.3 %, experiments/quickstart); experiments/repeatability
-// measures it anew. It is meant to be low: what is stated here the surrogate takes for granted, and it learns further
-// noise, common to all trials, by itself.
+// (3 f_0^2 + d f^2) / (3 + d). The default is what most of the
+// configurations of experiments/repeatability are apart on two cores (3 %; pooled 3.7 % beyond what runs state). It is
+// meant to be low: what is stated here the surrogate takes for granted, and it learns further noise, common to all
+// trials, by itself.
 #include "trial_noise.h"
 
 #include <algorithm>
