@@ -8,6 +8,7 @@ namespace krigtune {
 StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
   check_model(workload);
   const Knobs knobs = read_knobs(workload, cluster, configuration);
+  check_planned(workload, cluster, knobs);
   const ParameterTable table = make_parameters(workload, knobs);
 
   StepPlan plan;

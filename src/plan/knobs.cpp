@@ -1,4 +1,4 @@
-#include "knobs.h"
+#include "krigtune/plan/knobs.h"
 
 #include <fmt/format.h>
 
@@ -24,6 +24,7 @@ constexpr const char* kReduceBucket = "reduce_bucket_size";
 constexpr const char* kAllgatherBucket = "allgather_bucket_size";
 constexpr const char* kOverlap = "overlap_comm";
 constexpr const char* kTensorParallel = "tensor_parallel";
+constexpr const char* kPipelineParallel = "pipeline_parallel";
 constexpr const char* kSequenceParallel = "sequence_parallel";
 constexpr const char* kCheckpointing = "activation_checkpointing";
 constexpr const char* kCheckpointLayers = "activation_checkpointing_layers";
@@ -48,7 +49,6 @@ struct NeutralKnob {
 
 const std::vector<NeutralKnob>& neutral_knobs() {
   static const std::vector<NeutralKnob> kKnobs = {
-      {"pipeline_parallel", std::int64_t{1}},
       {"contiguous_gradients", true},
       {"round_robin_gradients", false},
   };
@@ -104,10 +104,9 @@ Checkpointing checkpointing(const Configuration& configuration) {
   throw UserError(fmt::format("{} = {} is not known", kCheckpointing, name), "use none, selective or full");
 }
 
-void check_divides(std::int64_t parts, std::int64_t whole, const char* what) {
+void check_divides(const char* name, std::int64_t parts, std::int64_t whole, const char* what) {
   if (whole % parts == 0) return;
-  throw UserError(fmt::format("{} = {} does not divide {} {}", kTensorParallel, parts, whole, what),
-                  "choose another size");
+  throw UserError(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size");
 }
 
 // Sets everything of the ranks, and what they must divide.
@@ -115,13 +114,17 @@ void read_ranks(const Workload& workload, const ClusterSpec& cluster, const Conf
                 Knobs& knobs) {
   const ModelSpec& model = workload.model;
   knobs.tensor_ranks = bounded(configuration, kTensorParallel, 1, cluster.ranks());
-  check_divides(knobs.tensor_ranks, cluster.ranks(), "ranks");
-  check_divides(knobs.tensor_ranks, model.heads, "heads");
-  check_divides(knobs.tensor_ranks, model.kv_heads, "kv_heads");
-  check_divides(knobs.tensor_ranks, model.ffn_hidden, "columns of the MLP");
-  knobs.data_ranks = cluster.ranks() / knobs.tensor_ranks;
+  check_divides(kTensorParallel, knobs.tensor_ranks, cluster.ranks(), "ranks");
+  check_divides(kTensorParallel, knobs.tensor_ranks, model.heads, "heads");
+  check_divides(kTensorParallel, knobs.tensor_ranks, model.kv_heads, "kv_heads");
+  check_divides(kTensorParallel, knobs.tensor_ranks, model.ffn_hidden, "columns of the MLP");
+  knobs.pipeline_ranks = bounded(configuration, kPipelineParallel, 1, workload.model.layers);
+  check_divides(kPipelineParallel, knobs.pipeline_ranks, cluster.ranks() / knobs.tensor_ranks,
+                "ranks beside tensor_parallel");
+  knobs.data_ranks = cluster.ranks() / (knobs.tensor_ranks * knobs.pipeline_ranks);
   knobs.sequence_parallel = knobs.tensor_ranks > 1 && boolean(configuration, kSequenceParallel);
-  if (knobs.sequence_parallel) check_divides(knobs.tensor_ranks, model.seq_len, "tokens of a sequence");
+  if (knobs.sequence_parallel)
+    check_divides(kTensorParallel, knobs.tensor_ranks, model.seq_len, "tokens of a sequence");
 }
 
 std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,
@@ -198,8 +201,16 @@ Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Con
   knobs.persistence_elems = bounded(configuration, kPersistence, 0, kMostElems);
   knobs.max_live_elems = bounded(configuration, kMaxLive, 0, kMostElems);
   knobs.max_reuse_elems = bounded(configuration, kMaxReuse, 0, kMostElems);
-  check_extent(workload, cluster, knobs);
   return knobs;
+}
+
+void check_planned(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs) {
+  if (knobs.pipeline_ranks > 1) {
+    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", kPipelineParallel,
+                                knobs.pipeline_ranks),
+                    "write 1; the runners command, deepspeed and replay take more");
+  }
+  check_extent(workload, cluster, knobs);
 }
 
 void check_model(const Workload& workload) {
@@ -220,15 +231,15 @@ void check_model(const Workload& workload) {
 
 const std::vector<std::string>& planned_parameters() {
   static const std::vector<std::string> kNames{
-      kZeroStage,      kMicroBatch,       kAccumulation,  kReduceBucket,     kAllgatherBucket,  kOverlap,
-      kTensorParallel, kSequenceParallel, kCheckpointing, kCheckpointLayers, kOffloadOptimizer, kOffloadParam,
-      kPrefetch,       kPersistence,      kMaxLive,       kMaxReuse};
+      kZeroStage,      kMicroBatch,       kAccumulation,     kReduceBucket,  kAllgatherBucket,  kOverlap,
+      kTensorParallel, kPipelineParallel, kSequenceParallel, kCheckpointing, kCheckpointLayers, kOffloadOptimizer,
+      kOffloadParam,   kPrefetch,         kPersistence,      kMaxLive,       kMaxReuse};
   return kNames;
 }
 
 void check_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
   check_model(workload);
-  read_knobs(workload, cluster, configuration);
+  check_planned(workload, cluster, read_knobs(workload, cluster, configuration));
 }
 
 }  // namespace krigtune

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "knobs.h"
+#include "krigtune/plan/knobs.h"
 #include "krigtune/plan/step_plan.h"
 #include "krigtune/workload/workload.h"
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "knobs.h"
+#include "krigtune/plan/knobs.h"
 #include "parameters.h"
 #include "plan_builder.h"
 #include "zero_schedule.h"

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "knobs.h"
+#include "krigtune/plan/knobs.h"
 #include "parameters.h"
 
 namespace krigtune {

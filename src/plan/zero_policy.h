@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "knobs.h"
+#include "krigtune/plan/knobs.h"
 #include "parameters.h"
 #include "plan_builder.h"
 

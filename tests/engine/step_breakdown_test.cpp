@@ -1,5 +1,5 @@
 // Where the time of a step went: by hand on made-up times, and the trace of them.
-#include "krigtune/engine/step_breakdown.h"
+#include "krigtune/plan/step_breakdown.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 #include <string>
 
 #include "bench/bench_result.h"
-#include "bench/trace.h"
 #include "engine/shared_clock.h"
 #include "krigtune/core/json.h"
 #include "krigtune/engine/trainer.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/trace.h"
 
 namespace krigtune {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "krigtune/core/clock.h"
-#include "krigtune/engine/step_breakdown.h"
+#include "krigtune/plan/step_breakdown.h"
 #include "krigtune/plan/step_plan.h"
 #include "krigtune/workload/workload.h"
 

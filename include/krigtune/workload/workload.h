@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "krigtune/core/units.h"
+#include "krigtune/workload/device.h"
 #include "krigtune/workload/model.h"
 
 namespace krigtune {
@@ -17,6 +18,9 @@ enum class OptimizerKind { kAdamW, kSgd };
 /// FSDP; kDeepSpeed is what DeepSpeed's code does.
 enum class Dialect { kCanonical, kDeepSpeed };
 
+/// Whose program trains: its buffers and its schedule (cost/framework.h). kKrigtune is krigtune-bench itself.
+enum class Framework { kKrigtune, kDeepSpeed, kFsdp, kMegatron, kNanotron };
+
 /// What is to be trained: the session's block "workload".
 struct Workload {
   ModelSpec model;
@@ -25,6 +29,7 @@ struct Workload {
   std::optional<std::int64_t> train_batch_size;  ///< sequences a step; empty: may vary
   Dialect dialect = Dialect::kCanonical;
   double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: not clipped
+  Framework framework = Framework::kKrigtune;
 };
 
 /// What a message passes on its way to the next rank.
@@ -55,6 +60,8 @@ struct ClusterSpec {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 2;  ///< with gpu "local" and no GPU: CPU ranks
   std::string gpu = "local";
+  std::optional<DeviceSpec> device;      ///< empty: "local" and not measured
+  std::optional<NodeNetwork> network{};  ///< real links; empty: "local" and not measured
   std::optional<EmulatedNetwork> emulated_network;
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
@@ -63,10 +70,14 @@ struct ClusterSpec {
 /// Ids that "emulate_network" knows.
 std::vector<std::string> network_names();
 
+/// kDeepSpeedAutotuner: the formula of DeepSpeed's autotuner, for comparison.
+enum class MemoryModelKind { kKrigtune, kDeepSpeedAutotuner };
+
 /// The session's block "memory".
 struct MemorySpec {
   std::optional<double> limit_gib;  ///< per rank; empty: what the device has
   double reserve_fraction = 0.05;   ///< not applied where the plan is exact
+  MemoryModelKind model = MemoryModelKind::kKrigtune;
 };
 
 /// Paths in it are relative to `base_dir`.

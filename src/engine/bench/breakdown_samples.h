@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "krigtune/engine/step_breakdown.h"
+#include "krigtune/plan/step_breakdown.h"
 
 namespace krigtune {
 

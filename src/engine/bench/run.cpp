@@ -13,12 +13,12 @@
 #include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
-#include "bench/trace.h"
 #include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
 #include "krigtune/core/error.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/trace.h"
 
 namespace krigtune {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "bench/trace.h"
+#include "krigtune/plan/trace.h"
 
 namespace krigtune {
 namespace {

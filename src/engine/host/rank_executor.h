@@ -7,7 +7,7 @@
 #include "host/buffer_lifetimes.h"
 #include "host/null_communicator.h"
 #include "krigtune/core/clock.h"
-#include "krigtune/engine/step_breakdown.h"
+#include "krigtune/plan/step_breakdown.h"
 
 namespace krigtune {
 

@@ -19,7 +19,8 @@ DType compute_type(Precision precision);
 struct Knobs {
   std::int64_t data_ranks = 1;
   std::int64_t tensor_ranks = 1;
-  bool sequence_parallel = false;  ///< false on one tensor rank
+  std::int64_t pipeline_ranks = 1;  ///< stages; modelled by cost/, build_plan refuses more than one
+  bool sequence_parallel = false;   ///< false on one tensor rank
   std::int64_t zero_stage = 0;
   std::int64_t micro_batch = 1;  ///< sequences per data-parallel rank and micro-step
   std::int64_t micro_steps = 1;
@@ -41,6 +42,10 @@ struct Knobs {
 /// they share, and where the batch identity train_batch_size = micro_batch * data ranks * gradient_accumulation_steps
 /// does not hold.
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
+
+/// Throws UserError for what is modelled (cost/) and not planned operation by operation: pipeline parallelism, and
+/// steps of more operations and numbers than a plan can hold.
+void check_planned(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs);
 
 /// Throws UserError for models that the schedule does not cover.
 void check_model(const Workload& workload);

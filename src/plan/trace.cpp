@@ -1,6 +1,6 @@
 // Google's "Trace Event Format": {"traceEvents": [...]}, events "X" (complete: ts, dur in microseconds) and "M"
 // (metadata: names of processes and threads). Loaded by chrome://tracing and ui.perfetto.dev.
-#include "bench/trace.h"
+#include "krigtune/plan/trace.h"
 
 #include <fmt/format.h>
 
@@ -104,7 +104,7 @@ std::string trace_json(const StepPlan& plan, const TracedStep& traced) {
   }
   const Json document = {{"traceEvents", events.take()},
                          {"displayTimeUnit", "ms"},
-                         {"otherData", {{"program", "krigtune-bench"}, {"step", traced.step}}}};
+                         {"otherData", {{"program", traced.program}, {"step", traced.step}}}};
   return document.dump() + "\n";
 }
 

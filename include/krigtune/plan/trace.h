@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/engine/step_breakdown.h"
+#include "krigtune/plan/step_breakdown.h"
 
 namespace krigtune {
 
-/// One step as it was executed: the times of its operations, rank by rank.
+/// One step as it was executed or predicted: the times of its operations, rank by rank.
 struct TracedStep {
   std::int64_t step = 0;
   std::vector<std::vector<OperationTime>> ranks;
+  std::string program = "krigtune-bench";  ///< who executed it
 };
 
 /// The step in Chrome's trace event format (JSON object form), which chrome://tracing and Perfetto show: a process a

@@ -3,7 +3,7 @@
 // up, in this order: collectives that move data (in equal parts, if there are several), copies and the host likewise,
 // collectives that wait for other ranks, nothing. The gaps behind the last kernel count as well: nothing waits for an
 // all-gather at the end of a step but the step.
-#include "krigtune/engine/step_breakdown.h"
+#include "krigtune/plan/step_breakdown.h"
 
 #include <algorithm>
 #include <cassert>

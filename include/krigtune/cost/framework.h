@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "krigtune/workload/workload.h"
+
+namespace krigtune {
+
+/// What a framework does otherwise than the plan: its buffers, what its allocator and its libraries keep, how it issues
+/// kernels. One line each in a registry (src/cost/frameworks.cpp), every number with its source.
+struct FrameworkTraits {
+  Framework framework{};
+  const char* name = "";
+  Dialect dialect = Dialect::kCanonical;  ///< whose schedule comes closest
+  bool exact_memory = false;              ///< the plan is what runs
+  // Memory.
+  double activation_factor = 1.0;  ///< on the plan's activations: unfused kernels keep more
+  double logits_bytes = 6.0;       ///< of one logit, by its 16-bit value, its fp32 copy, their gradients
+  double gradient_bytes = 2.0;     ///< of one element of the gradients that are kept
+  double context_bytes = 1.5e9;    ///< CUDA context and communicators
+  double fragmentation = 1.06;     ///< reserved over allocated
+  double log_stddev = 0.1;         ///< of measured over predicted peaks
+  // Time.
+  bool overlaps = true;           ///< reduction beside the backward pass
+  double issue_s = 5e-6;          ///< of one kernel by the program's thread
+  double overlap_slowdown = 1.1;  ///< of kernels beside collectives
+  double step_overhead_s = 9e-3;  ///< once a step
+};
+const FrameworkTraits& traits_of(Framework framework);
+std::vector<std::string> framework_names();
+
+}  // namespace krigtune
