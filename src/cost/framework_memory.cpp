@@ -24,29 +24,19 @@ namespace {
 
 std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
 
-void assume(ProfiledPart& part, double activations, double logits) {
-  const auto scale = [&](MomentBytes& bytes) {
-    const std::int64_t kept = bytes.total - bytes[Term::kLogits];
-    bytes[Term::kActivations] = rounded(activations * static_cast<double>(bytes[Term::kActivations]));
-    bytes[Term::kWorkspace] = rounded(activations * static_cast<double>(bytes[Term::kWorkspace]));
-    bytes[Term::kLogits] = rounded(logits * static_cast<double>(bytes[Term::kLogits]));
-    bytes.total = bytes[Term::kActivations] + bytes[Term::kWorkspace] + bytes[Term::kLogits] + bytes[Term::kInputs];
-    return kept;
-  };
-  for (std::size_t i = 0; i < part.moments.size(); ++i) {
-    scale(part.moments[i]);
-    part.carried_bytes[i] = rounded(activations * static_cast<double>(part.carried_bytes[i]));
+void assume(MomentBytes& bytes, double activations, double logits = 1.0) {
+  for (const auto& [term, factor] : {std::pair{Term::kActivations, activations},
+                                     std::pair{Term::kWorkspace, activations}, std::pair{Term::kLogits, logits}}) {
+    bytes.add(term, rounded(factor * static_cast<double>(bytes[term])) - bytes[term]);
   }
-  const auto highest = std::max_element(part.moments.begin(), part.moments.end(),
-                                        [](const MomentBytes& a, const MomentBytes& b) { return a.total < b.total; });
-  part.peak = static_cast<std::size_t>(highest - part.moments.begin());
 }
 
-void assume(MomentBytes& kept, double activations) {
-  for (const Term term : {Term::kActivations, Term::kWorkspace}) {
-    const std::int64_t bytes = rounded(activations * static_cast<double>(kept[term]));
-    kept.add(term, bytes - kept[term]);
+void assume(ProfiledPart& part, double activations, double logits) {
+  for (auto* moments : {&part.moments, &part.carried}) {
+    for (MomentBytes& bytes : *moments) assume(bytes, activations, logits);
   }
+  assume(part.start, activations, logits);
+  part.find_peak();
 }
 
 // Layers of the first and of the last stage; the one that keeps most micro-batches, and the one with the head.

@@ -71,19 +71,23 @@ MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
   const StepPeak peak = step_peak(profile, model, stage, workload, knobs);
   MemoryEstimate estimate;
   MomentBytes all = states.device;
-  all += peak.bytes;
+  if (states.rounded_bytes > peak.bytes.total) {
+    all.add(Term::kParameters, states.rounded_bytes);
+    estimate.peak_at = "optimizer";
+  } else {
+    all += peak.bytes;
+    estimate.peak_at = peak_text(peak, knobs.micro_steps);
+  }
   estimate.term_bytes = all.terms;
   estimate.optimistic = estimate.expected = estimate.conservative = {all.total};
-  estimate.peak_at = peak_text(peak, knobs.micro_steps);
   return estimate;
 }
 
-// By a plan of at most two micro-steps: further ones use the same bytes, but for a number each for their losses.
+// By a plan of the distinct micro-steps: further ones use the same bytes, but for a number each for their losses.
 Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs) const {
-  constexpr std::int64_t kSteps = 2;
   Configuration shorter = configuration;
   Workload shortened = workload;
-  const std::int64_t steps = std::min(knobs.micro_steps, kSteps);
+  const std::int64_t steps = distinct_micro_steps(workload, knobs);
   shorter.set("gradient_accumulation_steps", steps);
   shortened.train_batch_size.reset();
   const std::string key = shorter.text();

@@ -175,12 +175,17 @@ class Reader {
 
   ProfiledPart profiled(const Part& part, const MomentBytes& base) const {
     ProfiledPart result;
+    if (part.operations.front() > 0) {
+      result.start = at_start(part);
+      result.start -= base;
+    }
     std::map<std::pair<int, TensorEvent::Kind>, int> last;  // by tensor
     for (const std::size_t i : part.operations) {
       const auto at = static_cast<int>(result.moments.size());
       result.moments.push_back(live_at(i, i));
       result.moments.back() -= base;
-      result.carried_bytes.push_back(live_at(i, i + 1).total - base.total);
+      result.carried.push_back(live_at(i, i + 1));
+      result.carried.back() -= base;
       for (const Operand& operand : plan_.operations[i].operands)
         note(operand, at, part.kind == PartKind::kEmbedBackward, result, last);
     }
@@ -190,9 +195,7 @@ class Reader {
     }
     std::stable_sort(result.events.begin(), result.events.end(),
                      [](const TensorEvent& a, const TensorEvent& b) { return a.at < b.at; });
-    const auto highest = std::max_element(result.moments.begin(), result.moments.end(),
-                                          [](const MomentBytes& a, const MomentBytes& b) { return a.total < b.total; });
-    result.peak = static_cast<std::size_t>(highest - result.moments.begin());
+    result.find_peak();
     return result;
   }
 
@@ -246,6 +249,12 @@ MomentBytes operator*(MomentBytes bytes, std::int64_t times) {
   for (std::int64_t& term : bytes.terms) term *= times;
   bytes.total *= times;
   return bytes;
+}
+
+void ProfiledPart::find_peak() {
+  const auto highest = std::max_element(moments.begin(), moments.end(),
+                                        [](const MomentBytes& a, const MomentBytes& b) { return a.total < b.total; });
+  peak = static_cast<std::size_t>(highest - moments.begin());
 }
 
 MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {

@@ -39,12 +39,14 @@ struct TensorEvent {
 /// Operations of one unit of the model in one direction. `moments`: bytes beyond what earlier parts keep, by operation.
 struct ProfiledPart {
   std::vector<MomentBytes> moments;
-  std::vector<std::int64_t> carried_bytes;  ///< likewise between an operation and the next one
-  std::vector<TensorEvent> events;          ///< in order of `at`
-  std::int64_t reads = 0;                   ///< how many of them are last reads
-  std::size_t peak = 0;                     ///< the moment of most bytes
+  std::vector<MomentBytes> carried;  ///< likewise between an operation and the next one
+  MomentBytes start;                 ///< before the first one
+  std::vector<TensorEvent> events;   ///< in order of `at`
+  std::int64_t reads = 0;            ///< how many of them are last reads
+  std::size_t peak = 0;              ///< the moment of most bytes
 
   const MomentBytes& highest() const { return moments[peak]; }
+  void find_peak();
 };
 
 /// What one micro-step of one sequence needs beside parameters and their gradients, in parts that repeat themselves

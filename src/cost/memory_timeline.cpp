@@ -17,6 +17,7 @@ struct PlacedPart {
   std::int64_t layers_before;  ///< of its group, computed again
   bool begins_use;
   bool ends_use;
+  std::int64_t bytes_before = 0;
 };
 
 class Timeline {
@@ -26,26 +27,29 @@ class Timeline {
       : profile_(profile),
         model_(model),
         knobs_(knobs),
-        micro_steps_(std::min<std::int64_t>(knobs.micro_steps, 2)),
+        one_stream_(knobs.offload_optimizer && knobs.offload_parameters),
+        micro_steps_(distinct_micro_steps(workload, knobs)),
         parts_(make_parts(stage)),
         gathered_(model, workload, knobs, uses(), use_count()),
         reduction_(model, workload, knobs, micro_steps_, habits) {
+    for (PlacedPart& part : parts_) {
+      if (part.groups_before >= 0) part.bytes_before = before(part).total;
+    }
     in_flight_bytes_ = kept_of_micro_batch(stage) * (stage.in_flight - 1) * knobs.micro_batch;
   }
 
   StepPeak run() {
     const bool idle = gathered_.idle() && reduction_.idle();
-    for (std::int64_t m = 0; m < (idle ? 1 : micro_steps_); ++m) {
-      peak_micro_step_ = m;
+    for (micro_step_ = 0; micro_step_ < (idle ? 1 : micro_steps_); ++micro_step_) {
       for (const PlacedPart& part : parts_) {
         if (idle) {
-          note(part, part.part->peak, part.part->highest().total * knobs_.micro_batch, 0, 0);
+          note(part, part.part->highest(), 0);
         } else {
           walk(part);
         }
       }
       const std::int64_t behind = reduction_.end_micro_step();
-      if (behind > 0) note_total(parts_.back(), 0, behind, 0, behind, true);
+      if (behind > 0) note(parts_.back(), nothing_, behind);
     }
     return result();
   }
@@ -110,7 +114,13 @@ class Timeline {
 
   void walk(const PlacedPart& placed) {
     const ProfiledPart& part = *placed.part;
-    if (placed.begins_use) reduction_.release(gathered_.begin_use(reduction_.sent()));
+    if (placed.begins_use && !gathered_.idle()) {
+      reduction_.release(gathered_.begin_use(reduction_.sent()));
+      // What is gathered may be there before anybody has waited for the last reduction; the embedding's comes behind
+      // the batch.
+      const bool waited = one_stream_ || &part == &profile_.embed_forward;
+      note(placed, part.start, waited ? reduction_.bytes() : reduction_.bytes_before_wait());
+    }
     auto begins = part.events.begin();
     auto ends = part.events.begin();
     std::int64_t reads_left = part.reads;
@@ -118,8 +128,8 @@ class Timeline {
       for (; begins != part.events.end() && begins->at == i; ++begins) {
         if (begins->kind == TensorEvent::Kind::kFirstGradient) reduction_.first_gradient(tensor(placed, *begins));
       }
-      const auto at = static_cast<std::size_t>(i);
-      note(placed, at, part.moments[at].total * knobs_.micro_batch, gathered_.bytes(), reduction_.bytes());
+      note(placed, part.moments[static_cast<std::size_t>(i)], reduction_.bytes());
+      reduction_.next_operation();
       for (; ends != part.events.end() && ends->at == i; ++ends) end_event(placed, *ends, reads_left);
     }
   }
@@ -132,10 +142,7 @@ class Timeline {
       // The gradient of a tied table is complete with the embedding's.
       if (model_.tied && t == 0 && placed.unit == model_.head()) return;
       const std::int64_t while_copied = reduction_.gradient_done(t);
-      const auto at = static_cast<std::size_t>(event.at);
-      if (while_copied > 0) {
-        note(placed, at, placed.part->carried_bytes[at] * knobs_.micro_batch, gathered_.bytes(), while_copied);
-      }
+      if (while_copied > 0) note(placed, placed.part->carried[static_cast<std::size_t>(event.at)], while_copied);
     }
   }
 
@@ -143,22 +150,11 @@ class Timeline {
     return model_.tensor_of(part.unit, event.tensor);
   }
 
-  void note(const PlacedPart& part, std::size_t at, std::int64_t activation_bytes, std::int64_t gathered_bytes,
-            std::int64_t reduction_bytes) {
-    if (part.groups_before >= 0) activation_bytes += before(part).total * knobs_.micro_batch;
-    note_total(part, at, activation_bytes + gathered_bytes + reduction_bytes, gathered_bytes, reduction_bytes, false);
-  }
-
-  void note_total(const PlacedPart& part, std::size_t at, std::int64_t total_bytes, std::int64_t gathered_bytes,
-                  std::int64_t reduction_bytes, bool behind) {
-    if (total_bytes <= most_bytes_) return;
-    most_bytes_ = total_bytes;
-    peak_part_ = &part;
-    peak_at_ = at;
-    peak_gathered_ = gathered_bytes;
-    peak_reduction_ = reduction_bytes;
-    peak_behind_ = behind;
-    micro_step_of_peak_ = peak_micro_step_;
+  void note(const PlacedPart& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
+    const std::int64_t bytes =
+        (part.bytes_before + beyond.total) * knobs_.micro_batch + gathered_.bytes() + reduction_bytes;
+    if (bytes <= peak_.bytes) return;
+    peak_ = {bytes, &part, &beyond, gathered_.bytes(), reduction_bytes, micro_step_};
   }
 
   MomentBytes before(const PlacedPart& part) const {
@@ -170,39 +166,50 @@ class Timeline {
 
   StepPeak result() const {
     StepPeak peak;
-    const PlacedPart& part = *peak_part_;
-    if (!peak_behind_) {
-      peak.bytes = part.part->moments[peak_at_];
-      if (part.groups_before >= 0) peak.bytes += before(part);
-      peak.bytes = peak.bytes * knobs_.micro_batch;
-    }
+    const PlacedPart& part = *peak_.part;
+    if (part.groups_before >= 0) peak.bytes += before(part);
+    peak.bytes += *peak_.beyond;
+    peak.bytes = peak.bytes * knobs_.micro_batch;
     peak.bytes += in_flight_bytes_;
-    peak.bytes.add(Term::kGatheredParameters, peak_gathered_);
-    peak.bytes.add(Term::kReduceBuckets, peak_reduction_);
+    peak.bytes.add(Term::kGatheredParameters, peak_.gathered_bytes);
+    peak.bytes.add(Term::kReduceBuckets, peak_.reduction_bytes);
     peak.phase = part.phase;
     peak.at_head = part.unit == model_.head();
     peak.layer = part.unit == 0 || peak.at_head ? -1 : static_cast<std::int64_t>(part.unit) - 1;
-    peak.micro_step = micro_step_of_peak_;
+    peak.micro_step = peak_.micro_step;
     return peak;
   }
+
+  struct Peak {
+    std::int64_t bytes = -1;
+    const PlacedPart* part = nullptr;
+    const MomentBytes* beyond = nullptr;  ///< of the profile
+    std::int64_t gathered_bytes = 0, reduction_bytes = 0;
+    std::int64_t micro_step = 0;
+  };
 
   const MemoryProfile& profile_;
   const ModelTensors& model_;
   const Knobs& knobs_;
+  const MomentBytes nothing_;
+  bool one_stream_;  ///< parameters come from where gradients go to
   std::int64_t micro_steps_;
   std::vector<PlacedPart> parts_;
   GatheredMemory gathered_;
   ReductionMemory reduction_;
   MomentBytes in_flight_bytes_;  ///< of other micro-batches than the one that is walked
-  std::int64_t most_bytes_ = -1;
-  const PlacedPart* peak_part_ = nullptr;
-  std::size_t peak_at_ = 0;
-  std::int64_t peak_gathered_ = 0, peak_reduction_ = 0;
-  std::int64_t peak_micro_step_ = 0, micro_step_of_peak_ = 0;
-  bool peak_behind_ = false;
+  std::int64_t micro_step_ = 0;
+  Peak peak_;
 };
 
 }  // namespace
+
+// What a micro-step leaves under way is waited for in the next one, where DeepSpeed's stage 3 lets two reductions
+// travel, and each of them may be all of a micro-step's gradients, in the one after that.
+std::int64_t distinct_micro_steps(const Workload& workload, const Knobs& knobs) {
+  const bool two_travel = workload.dialect == Dialect::kDeepSpeed && knobs.zero_stage == 3 && knobs.overlap_comm;
+  return std::min<std::int64_t>(knobs.micro_steps, two_travel ? 3 : 2);
+}
 
 StepPeak step_peak(const MemoryProfile& profile, const ModelTensors& model, const StageShape& stage,
                    const Workload& workload, const Knobs& knobs, const ReductionHabits& habits) {

@@ -15,8 +15,11 @@ struct StepPeak {
   bool at_head = false;
 };
 
+/// Micro-steps after which a step repeats itself, and no more than it has.
+std::int64_t distinct_micro_steps(const Workload& workload, const Knobs& knobs);
+
 /// Of krigtune-bench: activations, logits, workspace, gathered parameters, gradients on their way. Walks the parts of
-/// at most two micro-steps: later ones repeat the second.
+/// its distinct micro-steps.
 StepPeak step_peak(const MemoryProfile& profile, const ModelTensors& model, const StageShape& stage,
                    const Workload& workload, const Knobs& knobs, const ReductionHabits& habits = {});
 

@@ -111,7 +111,10 @@ void ReductionMemory::enter(std::int64_t held_bytes) {
 }
 
 void ReductionMemory::release(std::size_t count) {
-  while (released_ < count) bytes_ -= entered_[released_++];
+  while (released_ < count) {
+    just_released_bytes_ += entered_[released_];
+    bytes_ -= entered_[released_++];
+  }
 }
 
 std::int64_t ReductionMemory::end_micro_step() {

@@ -24,6 +24,9 @@ class ReductionMemory {
   /// Likewise of gradients that are reduced behind backward.
   std::int64_t end_micro_step();
   std::int64_t bytes() const { return bytes_; }
+  /// Likewise before the compute stream has waited for what the last operation sent.
+  std::int64_t bytes_before_wait() const { return bytes_ + just_released_bytes_; }
+  void next_operation() { just_released_bytes_ = 0; }
   std::size_t sent() const { return entered_.size(); }
   /// The first `count` reductions are over.
   void release(std::size_t count);
@@ -63,6 +66,7 @@ class ReductionMemory {
   std::size_t turn_ = 0;
   std::int64_t micro_step_ = 0;
   std::int64_t bytes_ = 0;
+  std::int64_t just_released_bytes_ = 0;
 };
 
 }  // namespace krigtune

@@ -54,6 +54,9 @@ StateBytes state_bytes(const ModelTensors& model, const Workload& workload, cons
   const bool controls = workload.gradient_clipping > 0.0 || workload.precision == Precision::kFp16;
   if (controls) states.device.add(Term::kInputs, 4 * kControlElementCount);
   states.device.add(Term::kInputs, 4 * knobs.micro_steps);
+  if (knobs.offload_parameters && !offloads && workload.precision != Precision::kFp32) {
+    states.rounded_bytes = homes.sharded_elems / n * type;
+  }
   if (offloads) {
     const std::int64_t bucket = std::min(updated, knobs.reduce_bucket_elems);
     states.host_transient_bytes = bucket * type;

@@ -8,6 +8,7 @@ namespace krigtune {
 struct StateBytes {
   MomentBytes device;
   MomentBytes host;
+  std::int64_t rounded_bytes = 0;         ///< on the device at the end of the step: parameters on their way to the host
   std::int64_t host_transient_bytes = 0;  ///< of one bucket between device and host, at most
 };
 
