@@ -7,16 +7,17 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "autotuner_memory.h"
 #include "framework_memory.h"
 #include "krigtune/plan/build_plan.h"
 #include "memory_timeline.h"
+#include "profile_cache.h"
 #include "state_memory.h"
 
 namespace krigtune {
 namespace {
 
-// What a profile depends on beside the workload.
-using ProfileKey = std::tuple<std::int64_t, bool, Checkpointing>;
+// With the assumptions of each outlook.
 using Profiles = std::array<MemoryProfile, kOutlookCount>;
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
@@ -29,25 +30,24 @@ struct MemoryModel::Impl {
   MemorySpec memory;
   MemoryCalibration calibration;
   const FrameworkTraits& traits;
+  mutable ProfileCache raw_profiles;
   mutable std::mutex mutex;  // of what is below
-  mutable std::map<ProfileKey, std::shared_ptr<const Profiles>> profiles;
+  mutable std::map<const MemoryProfile*, std::shared_ptr<const Profiles>> profiles;
   mutable std::unordered_map<std::string, std::int64_t> planned_bytes;
 
   std::shared_ptr<const Profiles> profiles_of(const Knobs& knobs) const {
-    const ProfileKey key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing};
+    const std::shared_ptr<const MemoryProfile> raw = raw_profiles.of(knobs);
     {
       const std::lock_guard lock(mutex);
-      if (const auto found = profiles.find(key); found != profiles.end()) return found->second;
+      if (const auto found = profiles.find(raw.get()); found != profiles.end()) return found->second;
     }
     auto made = std::make_shared<Profiles>();
-    const MemoryProfile profile = profile_memory(workload, knobs);
+    const std::int64_t type = size_bytes(compute_type(workload.precision));
     for (int o = 0; o < kOutlookCount; ++o) {
-      const MemoryAssumptions assumed = assumptions(knobs, static_cast<Outlook>(o));
-      const std::int64_t type = size_bytes(compute_type(workload.precision));
-      (*made)[static_cast<std::size_t>(o)] = traits.exact_memory ? profile : assumed_profile(profile, assumed, type);
+      (*made)[static_cast<std::size_t>(o)] = assumed_profile(*raw, assumptions(knobs, static_cast<Outlook>(o)), type);
     }
     const std::lock_guard lock(mutex);
-    return profiles.emplace(key, std::move(made)).first->second;
+    return profiles.emplace(raw.get(), std::move(made)).first->second;
   }
 
   MemoryAssumptions assumptions(const Knobs& knobs, Outlook outlook) const {
@@ -60,10 +60,12 @@ struct MemoryModel::Impl {
   MemoryVerdict exact_verdict_of(const Configuration& configuration, const Knobs& knobs, const MemoryEstimate& needed,
                                  Bytes usable, Bytes host_usable) const;
   MemoryEstimate of_framework(const Knobs& knobs) const;
+  static void tighten(MemoryEstimate& estimate);
 };
 
 MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
-  const MemoryProfile& profile = profiles_of(knobs)->front();
+  const std::shared_ptr<const MemoryProfile> raw = raw_profiles.of(knobs);
+  const MemoryProfile& profile = *raw;
   const std::int64_t type = size_bytes(compute_type(workload.precision));
   const StageShape stage{workload.model.layers, true, true, 1};
   const ModelTensors model(profile, stage, workload.model.tied_embeddings, knobs.data_ranks, type);
@@ -140,20 +142,34 @@ MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
   estimate.log_stddev = calibration.log_stddev > 0.0 ? calibration.log_stddev : traits.log_stddev;
   estimate.optimistic = std::min(estimate.optimistic, estimate.expected);
   estimate.conservative = std::max(estimate.conservative, estimate.expected);
+  if (calibration.log_stddev > 0.0) tighten(estimate);
   return estimate;
+}
+
+// What was measured bounds what is assumed.
+void MemoryModel::Impl::tighten(MemoryEstimate& estimate) {
+  constexpr double kDeviations = 3.0;
+  const auto expected = static_cast<double>(estimate.expected.count);
+  const double factor = std::exp(kDeviations * estimate.log_stddev);
+  estimate.optimistic = std::max(estimate.optimistic, Bytes{static_cast<std::int64_t>(expected / factor)});
+  estimate.conservative = std::min(estimate.conservative, Bytes{static_cast<std::int64_t>(expected * factor)});
 }
 
 MemoryModel::MemoryModel(const Workload& workload, const ClusterSpec& cluster, const MemorySpec& memory,
                          const MemoryCalibration& calibration)
-    : impl_(new Impl{workload, cluster, memory, calibration, traits_of(workload.framework), {}, {}, {}}) {
+    : impl_(new Impl{
+          workload, cluster, memory, calibration, traits_of(workload.framework), ProfileCache(workload), {}, {}, {}}) {
   check_model(workload);
 }
 
 MemoryModel::~MemoryModel() = default;
 
 MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
+  if (memory.model == MemoryModelKind::kDeepSpeedAutotuner) {
+    return deepspeed_autotuner_estimate(*raw_profiles.of(knobs), workload, knobs);
+  }
   MemoryEstimate needed = traits.exact_memory && knobs.pipeline_ranks == 1 ? exact(knobs) : of_framework(knobs);
-  const std::int64_t host = host_bytes_of_rank(profiles_of(knobs)->front(), workload, knobs);
+  const std::int64_t host = host_bytes_of_rank(*raw_profiles.of(knobs), workload, knobs);
   needed.host = {host * cluster.gpus_per_node};
   return needed;
 }
@@ -165,6 +181,7 @@ MemoryEstimate MemoryModel::estimate(const Configuration& configuration) const {
 MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const {
   const Knobs knobs = read_knobs(impl_->workload, impl_->cluster, configuration);
   const MemoryEstimate needed = impl_->estimate(knobs);
+  if (impl_->memory.model == MemoryModelKind::kDeepSpeedAutotuner) return exact_verdict(needed.expected, usable);
   if (impl_->traits.exact_memory) {
     return impl_->exact_verdict_of(configuration, knobs, needed, usable, host_usable);
   }

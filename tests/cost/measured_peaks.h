@@ -176,7 +176,7 @@ inline std::vector<MeasuredStep> bigscience_steps() {
     if (table.text(r, "peak_mem_gb_first_or_last_stage_nodes").empty() || table.text(r, "status") != "ok") continue;
     MeasuredStep step;
     step.space = "bigscience " + table.text(r, "section");
-    step.workload.framework = Framework::kMegatron;
+    step.workload.framework = Framework::kDeepSpeed;
     step.workload.precision = Precision::kBf16;
     const std::string& heads = table.text(r, "n_heads");
     const std::int64_t hidden = table.integer(r, "hidden_size");

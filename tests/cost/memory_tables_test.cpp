@@ -13,7 +13,7 @@ namespace {
 void report(const char* name, const std::vector<MeasuredStep>& steps, bool print, bool allocated) {
   std::map<std::string, std::unique_ptr<MemoryModel>> models;
   std::vector<double> errors, signed_errors;
-  int rejected = 0, ran = 0, failed = 0, foreseen = 0, doubted = 0, conservative = 0;
+  int ran_invalid = 0, invalid = 0, rejected = 0, ran = 0, failed = 0, foreseen = 0, doubted = 0, conservative = 0;
   for (const MeasuredStep& step : steps) {
     auto& model = models[to_json(step.workload).dump() + std::to_string(int(step.workload.framework)) + std::to_string(step.cluster.ranks())];
     if (!model) model = std::make_unique<MemoryModel>(step.workload, step.cluster, MemorySpec{});
@@ -22,8 +22,8 @@ void report(const char* name, const std::vector<MeasuredStep>& steps, bool print
     try {
       e = model->estimate(step.configuration);
       v = model->verdict(step.configuration, {(std::int64_t)step.capacity_bytes}, {INT64_MAX});
-    } catch (const std::exception& x) {
-      printf("%s: %s %s\n", name, step.configuration.text().c_str(), x.what());
+    } catch (const std::exception&) {
+      (step.ran ? ran_invalid : invalid)++;
       continue;
     }
     const bool unlikely = v.verdict == Verdict::kTooLarge || v.probability_fits < 0.5;
@@ -47,7 +47,7 @@ void report(const char* name, const std::vector<MeasuredStep>& steps, bool print
   }
   std::sort(errors.begin(), errors.end());
   std::sort(signed_errors.begin(), signed_errors.end());
-  printf("== %s: ran %d rejected %d doubted %d surely-fit %d | failed %d foreseen %d", name, ran, rejected, doubted, conservative, failed, foreseen);
+  printf("== %s: invalid ran %d failed %d; ran %d rejected %d doubted %d surely-fit %d | failed %d foreseen %d", name, ran_invalid, invalid, ran, rejected, doubted, conservative, failed, foreseen);
   if (!errors.empty()) printf(" | median err %.2f%% p90 %.2f%% max %.1f%% bias %.2f%%", 100 * errors[errors.size() / 2], 100 * errors[errors.size() * 9 / 10], 100 * errors.back(), 100 * signed_errors[signed_errors.size() / 2]);
   printf("\n");
 }
