@@ -82,7 +82,7 @@ class Fit {
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       const MemoryAssumptions assumed = assumptions_of(traits_, knobs_[i], Outlook::kExpected, calibration);
       const MemoryProfile profile = assumed_profile(*profiles_.of(knobs_[i]), assumed, type);
-      const auto allocated = static_cast<double>(framework_peak(profile, workload_, knobs_[i], assumed).bytes.total);
+      const auto allocated = static_cast<double>(framework_peak(profiles_, profile, workload_, knobs_[i]).bytes.total);
       residuals.push_back(residual(trials_[i], std::max(1.0, allocated + calibration.overhead_bytes),
                                    assumed.context_bytes + assumed.fragmentation * allocated));
     }

@@ -17,8 +17,10 @@
 namespace krigtune {
 namespace {
 
-// With the assumptions of each outlook.
-using Profiles = std::array<MemoryProfile, kOutlookCount>;
+// As expected, and on the heavy side.
+struct Profiles {
+  MemoryProfile expected, conservative;
+};
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
@@ -43,9 +45,8 @@ struct MemoryModel::Impl {
     }
     auto made = std::make_shared<Profiles>();
     const std::int64_t type = size_bytes(compute_type(workload.precision));
-    for (int o = 0; o < kOutlookCount; ++o) {
-      (*made)[static_cast<std::size_t>(o)] = assumed_profile(*raw, assumptions(knobs, static_cast<Outlook>(o)), type);
-    }
+    made->expected = assumed_profile(*raw, assumptions(knobs, Outlook::kExpected), type);
+    made->conservative = assumed_profile(*raw, assumptions(knobs, Outlook::kConservative), type);
     const std::lock_guard lock(mutex);
     return profiles.emplace(raw.get(), std::move(made)).first->second;
   }
@@ -64,13 +65,12 @@ struct MemoryModel::Impl {
 };
 
 MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
-  const std::shared_ptr<const MemoryProfile> raw = raw_profiles.of(knobs);
-  const MemoryProfile& profile = *raw;
-  const std::int64_t type = size_bytes(compute_type(workload.precision));
+  const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
   const StageShape stage{workload.model.layers, true, true, 1};
-  const ModelTensors model(profile, stage, workload.model.tied_embeddings, knobs.data_ranks, type);
+  const std::shared_ptr<const ModelTensors> tensors = raw_profiles.tensors_of(knobs, stage);
+  const ModelTensors& model = *tensors;
   const StateBytes states = state_bytes(model, workload, knobs);
-  const StepPeak peak = step_peak(profile, model, stage, workload, knobs);
+  const StepPeak peak = step_peak(*profile, model, stage, workload, knobs);
   MemoryEstimate estimate;
   MomentBytes all = states.device;
   if (states.rounded_bytes > peak.bytes.total) {
@@ -122,23 +122,23 @@ MemoryVerdict MemoryModel::Impl::exact_verdict_of(const Configuration& configura
 }
 
 MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
-  MemoryEstimate estimate;
   const std::shared_ptr<const Profiles> assumed_profiles = profiles_of(knobs);
-  for (const Outlook outlook : {Outlook::kOptimistic, Outlook::kExpected, Outlook::kConservative}) {
-    const MemoryAssumptions assumed = assumptions(knobs, outlook);
-    const FrameworkPeak peak =
-        framework_peak((*assumed_profiles)[static_cast<std::size_t>(outlook)], workload, knobs, assumed);
-    const double spread = (assumed.fragmentation - 1.0) * static_cast<double>(peak.bytes.total);
-    const auto overhead = static_cast<std::int64_t>(assumed.context_bytes + spread);
-    const Bytes needed{peak.bytes.total + overhead};
-    if (outlook == Outlook::kOptimistic) estimate.optimistic = needed;
-    if (outlook == Outlook::kConservative) estimate.conservative = needed;
-    if (outlook != Outlook::kExpected) continue;
-    estimate.term_bytes = peak.bytes.terms;
-    estimate.overhead_bytes = overhead;
-    estimate.expected = needed;
-    estimate.peak_at = peak.at;
-  }
+  const MemoryAssumptions expected = assumptions(knobs, Outlook::kExpected);
+  const MemoryAssumptions optimistic = assumptions(knobs, Outlook::kOptimistic);
+  const MemoryAssumptions conservative = assumptions(knobs, Outlook::kConservative);
+  const auto needed = [](const MemoryAssumptions& assumed, std::int64_t bytes) {
+    const double all = assumed.context_bytes + assumed.fragmentation * static_cast<double>(bytes);
+    return Bytes{static_cast<std::int64_t>(all)};
+  };
+  const FrameworkPeak peak = framework_peak(raw_profiles, assumed_profiles->expected, workload, knobs);
+  MemoryEstimate estimate;
+  estimate.term_bytes = peak.bytes.terms;
+  estimate.expected = needed(expected, peak.bytes.total);
+  estimate.overhead_bytes = estimate.expected.count - peak.bytes.total;
+  estimate.peak_at = peak.at;
+  estimate.optimistic = needed(optimistic, bytes_under(peak, expected, optimistic));
+  const FrameworkPeak heavy = framework_peak(raw_profiles, assumed_profiles->conservative, workload, knobs);
+  estimate.conservative = needed(conservative, heavy.bytes.total);
   estimate.log_stddev = calibration.log_stddev > 0.0 ? calibration.log_stddev : traits.log_stddev;
   estimate.optimistic = std::min(estimate.optimistic, estimate.expected);
   estimate.conservative = std::max(estimate.conservative, estimate.expected);
@@ -169,7 +169,7 @@ MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
     return deepspeed_autotuner_estimate(*raw_profiles.of(knobs), workload, knobs);
   }
   MemoryEstimate needed = traits.exact_memory && knobs.pipeline_ranks == 1 ? exact(knobs) : of_framework(knobs);
-  const std::int64_t host = host_bytes_of_rank(*raw_profiles.of(knobs), workload, knobs);
+  const std::int64_t host = host_bytes_of_rank(raw_profiles, workload, knobs);
   needed.host = {host * cluster.gpus_per_node};
   return needed;
 }

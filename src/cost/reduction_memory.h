@@ -50,8 +50,13 @@ class ReductionMemory {
   bool transient_, packs_, grows_, whole_buckets_;
   bool keeps_buckets_ = false;  ///< and copies into them beside the compute stream
   std::size_t packed_buckets_ = 1, width_ = 0;
-  std::vector<std::vector<int>> buckets_;
-  std::vector<std::size_t> bucket_of_, missing_;
+  struct Bucket {
+    int first = 0;  ///< tensor
+    std::size_t tensors = 0, missing = 0;
+    std::int64_t padded_elems = 0;
+  };
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;
   std::int64_t bucket_bytes_ = 0;
 
   std::vector<bool> written_;
