@@ -85,9 +85,12 @@ std::int64_t ReductionMemory::pack(int tensor) {
   }
   open_.push_back(tensor);
   if (keeps_buckets_) return 0;
-  Packed& packed = packed_[turn_ % packed_buckets_];
-  if (!packed.here) bytes_ += bucket_bytes_;
-  packed.here = true;
+  const std::size_t turn = turn_ % packed_buckets_;
+  for (std::size_t i = 0; i < packed_buckets_; ++i) {
+    if (packed_[i].here || !(whole_buckets_ || i == turn)) continue;
+    packed_[i] = {true, entered_.size()};
+    bytes_ += bucket_bytes_;
+  }
   const std::int64_t while_copied = bytes_;
   bytes_ -= gradient_bytes(tensor);
   return while_copied;
@@ -130,7 +133,8 @@ std::int64_t ReductionMemory::end_micro_step() {
 void ReductionMemory::release_packed() {
   for (Packed& packed : packed_) {
     if (!packed.here) continue;
-    if (packed.entry < released_) {
+    const bool is_sent = packed.entry < entered_.size();
+    if (!is_sent || packed.entry < released_) {
       bytes_ -= bucket_bytes_;
     } else {
       entered_[packed.entry] += bucket_bytes_;

@@ -6,7 +6,7 @@ namespace krigtune {
 /// What frameworks do otherwise than the plan.
 struct ReductionHabits {
   bool gradients_grow = false;  ///< below stage 2: there is memory for gradients only once backward has made them
-  bool whole_buckets = false;   ///< packed buckets are as large as the knob says, however small the model
+  bool whole_buckets = false;   ///< packed buckets are made all at once, as large as the knob says
 };
 
 /// Bytes of gradients until their bucket was reduced, and of the buckets that they are packed into: what the plan's
