@@ -20,7 +20,8 @@ struct MeasuredStep {
   ClusterSpec cluster;
   Configuration configuration;
   bool ran = true;
-  double peak_bytes = 0.0;  ///< 0: not told
+  double peak_bytes = 0.0;      ///< 0: not told
+  bool of_first_stage = false;  ///< where it was measured
   double capacity_bytes = 0.0;
 };
 
@@ -93,6 +94,7 @@ inline std::vector<MeasuredStep> ultrascale_steps() {
     }
     step.configuration.set("sequence_parallel", true);
     step.ran = table.text(r, "status") == "ok";
+    step.of_first_stage = true;  // what is told is far below what the head's stage needs where that is the larger one
     step.capacity_bytes = 80.0 * kGb;
     const std::string& peak = table.text(r, "peak_memory_gb");
     if (step.ran && !peak.empty()) step.peak_bytes = std::stod(peak) * kGb;
@@ -111,10 +113,11 @@ inline std::vector<MeasuredStep> llmfoundry_steps() {
   struct Size {
     std::int64_t hidden, layers, heads;
   };
-  const std::map<std::string, Size> sizes = {  // scripts/train/yamls/pretrain/mpt-*.yaml of llm-foundry
-      {"125m", {768, 12, 12}},  {"350m", {1024, 24, 16}}, {"760m", {1536, 24, 12}}, {"1b", {2048, 24, 16}},
-      {"3b", {2560, 32, 20}},   {"7b", {4096, 32, 32}},   {"13b", {5120, 40, 40}},  {"30b", {7168, 48, 56}},
-      {"70b", {8192, 80, 64}}};
+  const std::map<std::string, Size> sizes = {
+      // scripts/train/yamls/pretrain/mpt-*.yaml of llm-foundry
+      {"125m", {768, 12, 12}}, {"350m", {1024, 24, 16}}, {"760m", {1536, 24, 12}},
+      {"1b", {2048, 24, 16}},  {"3b", {2560, 32, 20}},   {"7b", {4096, 32, 32}},
+      {"13b", {5120, 40, 40}}, {"30b", {7168, 48, 56}},  {"70b", {8192, 80, 64}}};
   std::vector<MeasuredStep> steps;
   for (std::size_t r = 0; r < table.size(); ++r) {
     const Size& size = sizes.at(table.text(r, "model"));
@@ -129,7 +132,10 @@ inline std::vector<MeasuredStep> llmfoundry_steps() {
                           {"micro_batch", table.integer(r, "micro_batch_size_seqs")},
                           {"gradient_accumulation_steps", table.integer(r, "grad_accum_steps")},
                           {"activation_checkpointing", std::string(again ? "full" : "none")}};
-    step.capacity_bytes = (table.text(r, "gpu") == "a100_40gb" ? 39.4 : table.text(r, "gpu") == "a100_80gb" ? 79.2 : 79.1) * kGiB;
+    step.capacity_bytes = (table.text(r, "gpu") == "a100_40gb"   ? 39.4
+                           : table.text(r, "gpu") == "a100_80gb" ? 79.2
+                                                                 : 79.1) *
+                          kGiB;
     steps.push_back(step);
   }
   return steps;
@@ -152,15 +158,12 @@ inline std::vector<MeasuredStep> b200_steps() {
     step.space = name;
     step.workload.framework = Framework::kMegatron;
     step.workload.precision = Precision::kBf16;
-    step.workload.model = large ? llama_model(4, 16384, 128, 8, 53248, 128256, 4096)
-                                : llama_model(12, 8192, 64, 8, 28672, 128256, 4096);
+    step.workload.model =
+        large ? llama_model(4, 16384, 128, 8, 53248, 128256, 4096) : llama_model(12, 8192, 64, 8, 28672, 128256, 4096);
     step.cluster = cluster_of(8);
-    step.configuration = {{"zero_stage", std::int64_t{1}},
-                          {"micro_batch", std::int64_t{1}},
-                          {"tensor_parallel", number("_tp")},
-                          {"pipeline_parallel", number("_pp")},
-                          {"sequence_parallel", true},
-                          {"gradient_accumulation_steps", number("_mbc")}};
+    step.configuration = {{"zero_stage", std::int64_t{1}},    {"micro_batch", std::int64_t{1}},
+                          {"tensor_parallel", number("_tp")}, {"pipeline_parallel", number("_pp")},
+                          {"sequence_parallel", true},        {"gradient_accumulation_steps", number("_mbc")}};
     step.peak_bytes = table.number(r, "real_alloc_GiB") * kGiB;
     step.capacity_bytes = 178.4 * kGiB;
     steps.push_back(step);
