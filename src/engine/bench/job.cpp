@@ -15,7 +15,8 @@ TrainingJob load_job(const std::filesystem::path& path) {
   job.workload =
       read_workload(object.require("workload"), object.source(), object.pointer("workload"), path.parent_path());
   const Json* cluster = object.find("cluster");
-  job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"));
+  job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"),
+                             path.parent_path());
   if (const Json* memory = object.find("memory")) {
     job.memory = read_memory(*memory, object.source(), object.pointer("memory"));
   }
