@@ -24,7 +24,7 @@ TrainingJob load_job(const std::filesystem::path& path) {
     job.configuration = configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
   }
   object.finish();
-  if (job.cluster.ranks() > kMostRanks) {
+  if (!job.cluster.device && job.cluster.ranks() > kMostRanks) {
     object.fail("cluster", fmt::format("has {} ranks", job.cluster.ranks()),
                 fmt::format("on CPUs there can be at most {}", kMostRanks));
   }
