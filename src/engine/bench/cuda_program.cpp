@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "bench/exit_codes.h"
 #include "bench/job.h"
+#include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
 #include "krigtune/engine/gpu_probe.h"
 
@@ -62,7 +62,7 @@ BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std
                         cluster.gpu, why_not)};
   }
   if (!required) return {};
-  return {kNoDevice, "failed", "environment", fmt::format("{}; use --device cpu", why_not)};
+  return {BenchExit::kNoDevice, "failed", "environment", fmt::format("{}; use --device cpu", why_not)};
 }
 
 }  // namespace krigtune
