@@ -57,7 +57,7 @@ BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std
     why_not = fmt::format("'{}' cannot be started", program.string());
   }
   if (named) {
-    return {kNoDevice, "failed", "environment",
+    return {BenchExit::kNoDevice, "failed", "environment",
             fmt::format("no device: the cluster's GPU is {}, but {}; run it where that is, or write \"gpu\": \"local\"",
                         cluster.gpu, why_not)};
   }
