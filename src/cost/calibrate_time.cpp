@@ -12,6 +12,7 @@
 // Weisberg 1982).
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -94,11 +95,12 @@ double dot(const Vector& a, const Vector& b) {
 
 class Fit {
  public:
-  Fit(const Workload& workload, const ClusterSpec& cluster, std::span<const TimedTrial> trials)
-      : workload_(workload), cluster_(cluster), trials_(trials) {
-    fastest_s_ = trials.front().seconds;
-    for (const TimedTrial& trial : trials) fastest_s_ = std::min(fastest_s_, trial.seconds);
-    for (const TimedTrial& trial : trials) errors_.push_back(std::hypot(trial.relative_error, kModelError));
+  Fit(const PredictTimes& predict_s, std::span<const MeasuredTime> measured)
+      : predict_s_(predict_s), measured_(measured), fastest_s_(measured.front().seconds) {
+    for (const MeasuredTime& time : measured) {
+      fastest_s_ = std::min(fastest_s_, time.seconds);
+      errors_.push_back(std::hypot(time.relative_error, kModelError));
+    }
   }
 
   TimeCalibration run() {
@@ -125,18 +127,18 @@ class Fit {
   };
 
   std::vector<double> residuals(const Vector& theta) const {
-    const StepCostModel model(workload_, cluster_, calibration_at(theta, fastest_s_));
-    std::vector<double> result;
-    for (std::size_t i = 0; i < trials_.size(); ++i) {
-      const double predicted_s = std::max(model(trials_[i].configuration).step_time_s, kDifference * fastest_s_);
-      result.push_back(std::log(trials_[i].seconds / predicted_s) / errors_[i]);
+    std::vector<double> result = predict_s_(calibration_at(theta, fastest_s_));
+    assert(result.size() == measured_.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const double predicted_s = std::max(result[i], kDifference * fastest_s_);
+      result[i] = std::log(measured_[i].seconds / predicted_s) / errors_[i];
     }
     return result;
   }
 
-  double objective(const Vector& theta, const std::vector<double>& residuals) const {
+  static double objective(const Vector& theta, const std::vector<double>& at) {
     double energy = prior_energy(theta);
-    for (const double z : residuals) energy += huber(z);
+    for (const double z : at) energy += huber(z);
     return energy;
   }
 
@@ -192,21 +194,32 @@ class Fit {
     return held_out < without;
   }
 
-  const Workload& workload_;
-  const ClusterSpec& cluster_;
-  std::span<const TimedTrial> trials_;
-  double fastest_s_ = 0.0;
+  const PredictTimes& predict_s_;
+  std::span<const MeasuredTime> measured_;
+  double fastest_s_;
   std::vector<double> errors_;
   Vector theta_{};
 };
 
 }  // namespace
 
+TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const MeasuredTime> measured) {
+  constexpr std::size_t kFewest = 2;
+  if (measured.size() < kFewest) return {};
+  return Fit(predict_s, measured).run();
+}
+
 TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster,
                                std::span<const TimedTrial> trials) {
-  constexpr std::size_t kFewest = 2;
-  if (trials.size() < kFewest) return {};
-  return Fit(workload, cluster, trials).run();
+  std::vector<MeasuredTime> measured;
+  for (const TimedTrial& trial : trials) measured.push_back({trial.seconds, trial.relative_error});
+  const PredictTimes predict_s = [&](const TimeCalibration& calibration) {
+    const StepCostModel model(workload, cluster, calibration);
+    std::vector<double> predicted_s;
+    for (const TimedTrial& trial : trials) predicted_s.push_back(model(trial.configuration).step_time_s);
+    return predicted_s;
+  };
+  return calibrate_time(predict_s, measured);
 }
 
 }  // namespace krigtune

@@ -196,7 +196,7 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
   timed.reserve(plan.operations.size());
   for (const Operation& operation : plan.operations) {
     timed.push_back({operation.stream, is_collective(operation.kind), operation_time_s(machine, plan, operation),
-                     operation.stream == Stream::kHost ? 0.0 : machine.issue_s, operation.waits});
+                     issue_time_s(machine, operation, plan.tensor_ranks, 1), operation.waits});
   }
   PredictedStep step;
   step.times = run_clock(timed, machine.overlap_slowdown);

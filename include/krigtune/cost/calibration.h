@@ -1,5 +1,7 @@
 #pragma once
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "krigtune/space/configuration.h"
 #include "krigtune/workload/workload.h"
@@ -28,6 +30,15 @@ struct TimedTrial {
 /// trials are given, or where predicting each trial from the others would not gain by it. Configurations that the model
 /// does not know are a UserError.
 TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster, std::span<const TimedTrial> trials);
+
+struct MeasuredTime {
+  double seconds = 0.0;
+  double relative_error = 0.02;
+};
+/// Predicted seconds of each trial under a calibration, in order.
+using PredictTimes = std::function<std::vector<double>(const TimeCalibration&)>;
+/// Likewise for any model, say for trials of several workloads. Asks for predictions some tens of times.
+TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const MeasuredTime> measured);
 
 /// What measured peaks taught.
 struct MemoryCalibration {
