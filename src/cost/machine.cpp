@@ -17,6 +17,11 @@ namespace {
 // microseconds; for larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
 constexpr double kCollectiveOverheadS = 30e-6;
 
+// Eager attention: scores are written, their softmax reads and writes them, and its product with the values reads them,
+// where the plan counts them once; and its products do not leave out what the causal mask hides.
+constexpr double kEagerAttentionPasses = 4.0;
+constexpr double kCausalHalf = 0.5;
+
 double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   switch (precision) {
     case Precision::kFp32:
@@ -59,9 +64,12 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   const double memory_rate = device.memory_bytes_per_s * device.memory_fraction;
   rate(OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
                              device.gemm_half_flops, memory_rate / calibration.memory};
-  rate(OpClass::kAttention) = {device.launch_s,
-                               peak * device.attention_fraction * traits.attention_factor / calibration.products, 0.0,
-                               memory_rate / calibration.memory};
+  const double attention_fraction = workload.model.attention == Attention::kEager
+                                        ? kCausalHalf * device.gemm_fraction
+                                        : device.attention_fraction * traits.attention_factor;
+  const double attention_passes = workload.model.attention == Attention::kEager ? kEagerAttentionPasses : 1.0;
+  rate(OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
+                               memory_rate / (attention_passes * calibration.memory)};
   const auto by_bytes = [&](double factor) {
     const double times = factor * calibration.memory;
     return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
