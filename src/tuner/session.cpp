@@ -21,7 +21,7 @@ void read_workload_side(Session& session, JsonObject& root, const std::filesyste
     session.workload = read_workload(*json, source, "/workload", base_dir);
   }
   const Json* cluster = root.find("cluster");
-  session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster");
+  session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster", base_dir);
   if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
 }
 

@@ -1,5 +1,4 @@
 #pragma once
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,6 +22,8 @@ struct DeviceSpec {
   double launch_s = 5e-6;         ///< of one kernel
   double host_bytes_per_s = 0.0;  ///< between device and host memory, a direction
   std::string interconnect;       ///< the links within a node that it usually comes with, an id of network_names()
+
+  friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
 /// Ids that "gpu" knows beside "local".

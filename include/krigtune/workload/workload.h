@@ -39,6 +39,8 @@ struct NetworkLevel {
   Hop hop = Hop::kNetwork;
   double latency_s = 0.0;    ///< of a network card
   double bytes_per_s = 0.0;  ///< that collectives reach, a direction and rank
+
+  friend bool operator==(const NetworkLevel&, const NetworkLevel&) = default;
 };
 /// Links within nodes and between them, for rings as NCCL builds them (plan/collective_time.h).
 struct NodeNetwork {
@@ -85,7 +87,8 @@ struct MemorySpec {
 Workload read_workload(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir = {});
 /// "local" or an object. Throws UserError for devices and networks that are not known.
-ClusterSpec read_cluster(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
+ClusterSpec read_cluster(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
+                         const std::filesystem::path& base_dir = {});
 MemorySpec read_memory(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
 nlohmann::ordered_json to_json(const Workload& workload);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
