@@ -1,7 +1,7 @@
 #include "krigtune/plan/build_plan.h"
 
 #include "krigtune/plan/memory.h"
-#include "transformer_step.h"
+#include "step/transformer_step.h"
 
 namespace krigtune {
 

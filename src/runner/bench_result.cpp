@@ -8,22 +8,10 @@
 #include <csignal>
 #include <cstring>
 
+#include "krigtune/core/bench_exit.h"
+
 namespace krigtune {
 namespace {
-
-// krigtune-bench's exit codes.
-enum BenchExit {
-  kOk = 0,
-  kBadInput = 2,
-  kNothingThere = 3,
-  kOutOfMemoryPlanned = 10,
-  kOutOfMemoryRunning = 11,
-  kPhaseTimeout = 12,
-  kCommunication = 13,
-  kNumerical = 14,
-  kInvalidConfiguration = 15,
-  kNoDevice = 77,
-};
 
 // All of them are so many per step time, or the step time itself.
 constexpr std::array kPerStep = {"samples_per_s", "tokens_per_s", "flops_per_s"};
@@ -135,25 +123,24 @@ Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
   }
   if (process.signal != 0) return failed(FailureReason::kCrash, end, signal_message(process.signal));
   switch (process.exit_code) {
-    case kOk:
+    case BenchExit::kOk:
       return measured(end, metric_field);
     // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
     // was asked for.
-    case kOutOfMemoryPlanned:
+    case BenchExit::kPredictedOutOfMemory:
       return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
-    case kOutOfMemoryRunning:
+    case BenchExit::kOutOfMemory:
       return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
-    case kBadInput:
-    case kInvalidConfiguration:
+    case BenchExit::kBadInput:
       return failed(FailureReason::kInvalid, end);
-    case kPhaseTimeout:
+    case BenchExit::kHang:
       return failed(FailureReason::kHang, end);
-    case kNumerical:
+    case BenchExit::kNumericalFailure:
       return failed(FailureReason::kBadResult, end);
-    case kNothingThere:
-    case kNoDevice:
+    case BenchExit::kEnvironmentLacks:
+    case BenchExit::kNoDevice:
       return failed(FailureReason::kEnvironment, end);
-    case kCommunication:
+    case BenchExit::kCommunication:
     default:
       // mpirun passes on what ended one of its processes.
       return failed(FailureReason::kCrash, end, process.exit_code > 128 ? signal_message(process.exit_code - 128) : "");

@@ -215,7 +215,7 @@ TEST(PlannedParameters, AreThoseThatAPlanTakes) {
     EXPECT_EQ(build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
               build_plan(small_workload(), cpu_ranks(2), {}).arena_bytes);
   }
-  EXPECT_EQ(planned_parameters().size(), 16U);
+  EXPECT_EQ(planned_parameters().size(), 17U);
 }
 
 TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {

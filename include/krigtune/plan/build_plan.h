@@ -15,7 +15,7 @@ namespace krigtune {
 /// not divide and for sizes that make no model.
 StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
 
-/// Names of the parameters that change a plan.
+/// Names of the parameters that change a plan, pipeline_parallel (of which a plan takes 1 only) among them.
 const std::vector<std::string>& planned_parameters();
 /// Throws UserError as build_plan does, for a fraction of its cost.
 void check_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);

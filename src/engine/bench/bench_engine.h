@@ -3,6 +3,7 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/bench_result.h"
@@ -24,6 +25,27 @@ class BenchTrainer {
   virtual void silence(bool silent) = 0;
   virtual std::int64_t arena_peak_bytes(Place place) const = 0;
   virtual std::string parameters_fnv1a64() const = 0;
+};
+
+/// A trainer T, which has the same functions, as one of them.
+template <class T>
+class BenchTrainerOf final : public BenchTrainer {
+ public:
+  template <class... Arguments>
+  explicit BenchTrainerOf(Arguments&&... arguments) : trainer_(std::forward<Arguments>(arguments)...) {}
+
+  StepResult step() override { return trainer_.step(); }
+  double now_s() const override { return trainer_.now_s(); }
+  const StepPlan& plan() const override { return trainer_.plan(); }
+  std::vector<OperationTime> operation_times(std::int64_t rank) const override {
+    return trainer_.operation_times(rank);
+  }
+  void silence(bool silent) override { trainer_.silence(silent); }
+  std::int64_t arena_peak_bytes(Place place) const override { return trainer_.arena_peak_bytes(place); }
+  std::string parameters_fnv1a64() const override { return trainer_.parameters_fnv1a64(); }
+
+ private:
+  T trainer_;
 };
 
 /// An executor of plans as the program offers it.

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "bench/coded_error.h"
-#include "bench/exit_codes.h"
+#include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
 
 namespace krigtune {
@@ -29,20 +29,20 @@ void put(const std::string& text, std::array<char, N>& into) {
 // The words of an ending that another process has chosen.
 BenchEnding ending_with(int exit_code, const std::string& message) {
   switch (exit_code) {
-    case kPredictedOutOfMemory:
+    case BenchExit::kPredictedOutOfMemory:
       return {exit_code, "oom", "predicted", message};
-    case kOutOfMemory:
+    case BenchExit::kOutOfMemory:
       return {exit_code, "oom", "allocation", message};
-    case kBadInput:
+    case BenchExit::kBadInput:
       return {exit_code, "failed", "invalid", message};
-    case kEnvironmentLacks:
-    case kNoDevice:
+    case BenchExit::kEnvironmentLacks:
+    case BenchExit::kNoDevice:
       return {exit_code, "failed", "environment", message};
-    case kHang:
+    case BenchExit::kHang:
       return {exit_code, "failed", "hang", message};
-    case kCommunication:
+    case BenchExit::kCommunication:
       return {exit_code, "failed", "communication", message};
-    case kNumericalFailure:
+    case BenchExit::kNumericalFailure:
       return {exit_code, "failed", "bad_result", message};
     default:
       return {exit_code, "failed", "crash", message};
@@ -88,19 +88,19 @@ BenchEnding ending_of_current_exception(Processes* processes) {
   try {
     throw;
   } catch (const UserError& error) {
-    return ending_with(kBadInput, error.what());
+    return ending_with(BenchExit::kBadInput, error.what());
   } catch (const EnvironmentError& error) {
-    return ending_with(kEnvironmentLacks, error.what());
+    return ending_with(BenchExit::kEnvironmentLacks, error.what());
   } catch (const CodedError& error) {
     return ending_with(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
-    return ending_with(kOutOfMemory, "this machine has not enough memory for all ranks");
+    return ending_with(BenchExit::kOutOfMemory, "this machine has not enough memory for all ranks");
   } catch (const PeerLost& error) {
     const std::optional<int> announced = processes == nullptr ? std::nullopt : processes->announced_exit_code();
-    if (!announced) return ending_with(kCommunication, error.what());
+    if (!announced) return ending_with(BenchExit::kCommunication, error.what());
     return ending_with(*announced, fmt::format("another process has ended the job with code {}", *announced));
   } catch (const std::exception& error) {
-    return ending_with(kInternal, error.what());
+    return ending_with(BenchExit::kInternal, error.what());
   }
 }
 

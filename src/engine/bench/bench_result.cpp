@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "bench/exit_codes.h"
+#include "krigtune/core/bench_exit.h"
 
 namespace krigtune {
 namespace {
@@ -45,12 +45,12 @@ PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<
 
 BenchEnding ending_of(const Measurement& measurement) {
   if (!measurement.diverged) return {};
-  return {kNumericalFailure, "failed", "bad_result",
+  return {BenchExit::kNumericalFailure, "failed", "bad_result",
           fmt::format("the loss is no number after step {}", measurement.steps)};
 }
 
 BenchEnding out_of_memory(const PlannedJob& planned) {
-  return {kPredictedOutOfMemory, "oom", "predicted",
+  return {BenchExit::kPredictedOutOfMemory, "oom", "predicted",
           fmt::format("needs {} a rank and may use {}: {} bytes are missing; nothing was run",
                       to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.missing_bytes())};
 }

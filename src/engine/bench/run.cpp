@@ -10,12 +10,12 @@
 
 #include "bench/bench_processes.h"
 #include "bench/bench_result.h"
-#include "bench/exit_codes.h"
 #include "bench/heartbeat.h"
 #include "bench/options.h"
 #include "bench/train.h"
 #include "host/fault.h"
 #include "host/training_ranks.h"
+#include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/trace.h"
@@ -66,7 +66,7 @@ class BenchRun {
   }
 
   /// In how this process ended: the others do not know why.
-  bool is_alone() const { return alone_ && result_.ending.exit_code != kCommunication; }
+  bool is_alone() const { return alone_ && result_.ending.exit_code != BenchExit::kCommunication; }
   /// To be called once this process has said what it has to say.
   void end_all() {
     if (alone_ && processes_) processes_->abort(result_.ending.exit_code);
@@ -134,12 +134,12 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   BenchResult result = result_of(engine);
   result.seed = options.seed;
   result.ending = {
-      kHang, "failed", "hang",
+      BenchExit::kHang, "failed", "hang",
       fmt::format("no step has ended for {:g} s, in phase '{}' after step {}", options.hang_s, last.phase, last.step)};
   if (rank == 0) report(result, options.json, out, err);
   err << std::flush;
-  if (processes != nullptr) processes->abort(kHang);
-  std::_Exit(kHang);
+  if (processes != nullptr) processes->abort(BenchExit::kHang);
+  std::_Exit(BenchExit::kHang);
 }
 
 int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,

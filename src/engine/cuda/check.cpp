@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "bench/exit_codes.h"
+#include "krigtune/core/bench_exit.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -34,21 +34,21 @@ bool means_no_device(int code) {
 
 void check_cuda(int code, const char* call, const char* file, int line) {
   if (code == cudaSuccess) return;
-  const int exit_code = code == cudaErrorMemoryAllocation ? kOutOfMemory
-                        : means_no_device(code)           ? kNoDevice
-                                                          : kInternal;
+  const int exit_code = code == cudaErrorMemoryAllocation ? BenchExit::kOutOfMemory
+                        : means_no_device(code)           ? BenchExit::kNoDevice
+                                                          : BenchExit::kInternal;
   fail(exit_code, call, cudaGetErrorName(static_cast<cudaError_t>(code)), code, file, line);
 }
 
 void check_blas(int code, const char* call, const char* file, int line) {
   if (code == CUBLAS_STATUS_SUCCESS) return;
-  const int exit_code = code == CUBLAS_STATUS_ALLOC_FAILED ? kOutOfMemory : kInternal;
+  const int exit_code = code == CUBLAS_STATUS_ALLOC_FAILED ? BenchExit::kOutOfMemory : BenchExit::kInternal;
   fail(exit_code, call, cublasLtGetStatusName(static_cast<cublasStatus_t>(code)), code, file, line);
 }
 
 void check_nccl(int code, const char* call, const char* file, int line) {
   if (code == ncclSuccess || code == ncclInProgress) return;
-  fail(kCommunication, call, ncclGetErrorString(static_cast<ncclResult_t>(code)), code, file, line);
+  fail(BenchExit::kCommunication, call, ncclGetErrorString(static_cast<ncclResult_t>(code)), code, file, line);
 }
 
 }  // namespace krigtune::cuda

@@ -6,11 +6,12 @@
 #include <functional>
 #include <thread>
 
-#include "bench/exit_codes.h"
 #include "cuda/check.h"
 #include "cuda/device_executor.h"
 #include "host/abortable.h"
+#include "host/agree.h"
 #include "host/initial_values.h"
+#include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/hash.h"
 #include "krigtune/plan/check_plan.h"
@@ -35,7 +36,7 @@ struct CudaTrainer::Rank {
 int usable_gpus() {
   int gpus = 0;
   KRIGTUNE_CHECK_CUDA(cudaGetDeviceCount(&gpus));
-  if (gpus == 0) throw DeviceError(kNoDevice, "the CUDA runtime finds no GPU");
+  if (gpus == 0) throw DeviceError(BenchExit::kNoDevice, "the CUDA runtime finds no GPU");
   return gpus;
 }
 
@@ -57,7 +58,7 @@ CudaTrainer::CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOption
   workers_->run_round();
   built_.store(true, std::memory_order_relaxed);
   StepResult nothing;
-  agree(nothing);
+  now_s_ = agree(nothing, processes_, clock_);
 }
 
 CudaTrainer::~CudaTrainer() = default;
@@ -162,7 +163,7 @@ void CudaTrainer::take_step(Rank& rank) {
 void CudaTrainer::poll() const {
   if (aborted_.load(std::memory_order_relaxed)) throw Aborted();
   if (clock_.now_s() > deadline_s_) {
-    throw DeviceError(kHang, fmt::format("step {} has hung for {} s", steps_ + 1, kPatienceS));
+    throw DeviceError(BenchExit::kHang, fmt::format("step {} has hung for {} s", steps_ + 1, kPatienceS));
   }
   std::this_thread::yield();
 }
@@ -179,26 +180,8 @@ StepResult CudaTrainer::step() {
     if (rank == ranks_.front()) result.breakdown = breakdown;
     result.loss += rank->executor->mean_loss() / static_cast<double>(plan_.world());
   }
-  agree(result);
+  now_s_ = agree(result, processes_, clock_);
   return result;
-}
-
-// What decisions depend on is the same in all processes.
-void CudaTrainer::agree(StepResult& result) {
-  struct Said {
-    double step_time_s, exposed_comm_s, loss, now_s;
-  };
-  const Said mine{result.step_time_s, result.exposed_comm_s, result.loss, clock_.now_s()};
-  now_s_ = mine.now_s;
-  if (processes_ == nullptr) return;
-  const std::vector<Said> all = all_say(processes_->control(), mine);
-  now_s_ = all.front().now_s;
-  result.loss = 0.0;
-  for (const Said& said : all) {
-    result.step_time_s = std::max(result.step_time_s, said.step_time_s);
-    result.exposed_comm_s = std::max(result.exposed_comm_s, said.exposed_comm_s);
-    result.loss += said.loss;
-  }
 }
 
 void CudaTrainer::abort() noexcept {

@@ -53,7 +53,6 @@ class CudaTrainer {
   void connect(Rank& rank);
   void initialise(const Rank& rank) const;
   void take_step(Rank& rank);
-  void agree(StepResult& result);
   const Rank* find(std::int64_t world_rank) const;
   void share(std::int64_t holder, std::span<std::byte> bytes) const;
   std::vector<float> fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "host/agree.h"
 #include "host/fault.h"
 #include "host/rank_values.h"
 #include "krigtune/plan/check_plan.h"
@@ -28,7 +29,7 @@ TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>
   }
   workers_ = std::make_unique<Workers>(std::move(jobs), [this] { abort(); });
   StepResult nothing;
-  agree(nothing);
+  now_s_ = agree(nothing, processes_, clock_);
 }
 
 // Before anybody communicates all know whether all have their memory.
@@ -101,7 +102,7 @@ StepResult TrainingRanks::step() {
     if (rank == ranks_.front()) result.breakdown = breakdown;
     result.loss += sum_of_losses(plan_, rank->memory);
   }
-  agree(result);
+  now_s_ = agree(result, processes_, clock_);
   result.loss /= static_cast<double>(plan_.world() * plan_.micro_steps);
   failed_ = false;
   ++steps_;
@@ -130,24 +131,6 @@ std::vector<OperationTime> TrainingRanks::operation_times(std::int64_t world_ran
 
 void TrainingRanks::silence(bool silent) {
   for (const auto& rank : ranks_) rank->executor->silence(silent);
-}
-
-// What decisions depend on is the same in all processes: whether to go on measuring is decided by each for itself.
-void TrainingRanks::agree(StepResult& result) {
-  struct Said {
-    double step_time_s, exposed_comm_s, loss, now_s;
-  };
-  const Said mine{result.step_time_s, result.exposed_comm_s, result.loss, clock_.now_s()};
-  now_s_ = mine.now_s;
-  if (processes_ == nullptr) return;
-  const std::vector<Said> all = all_say(processes_->control(), mine);
-  now_s_ = all.front().now_s;
-  result.loss = 0.0;
-  for (const Said& said : all) {
-    result.step_time_s = std::max(result.step_time_s, said.step_time_s);
-    result.exposed_comm_s = std::max(result.exposed_comm_s, said.exposed_comm_s);
-    result.loss += said.loss;
-  }
 }
 
 void TrainingRanks::abort() {

@@ -55,7 +55,6 @@ class TrainingRanks {
   StreamCommunicators connect(Rank& rank) const;
   void run(const Rank& rank, Stream stream) const;
   void abort();
-  void agree(StepResult& result);
   const Rank* find(std::int64_t world_rank) const;
   std::span<const std::byte> fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank,
                                    std::vector<std::byte>& room) const;

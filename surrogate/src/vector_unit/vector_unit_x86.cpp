@@ -1,4 +1,5 @@
-// Processors of the x86-64 family, asked which vector units they and their operating system have.
+// Processors of the x86-64 family: the best of the vector units that they have.
+#include "krigtune/core/processor.h"
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune {
@@ -12,17 +13,6 @@ extern const VectorUnit kUnit;
 namespace avx512 {
 extern const VectorUnit kUnit;
 }
-
-namespace {
-
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-}
-
-}  // namespace
 
 const VectorUnit& vector_unit() {
   if (has_avx512()) return avx512::kUnit;

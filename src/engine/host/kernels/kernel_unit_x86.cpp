@@ -1,5 +1,6 @@
-// Processors of the x86-64 family, asked which vector units they and their operating system have.
+// Processors of the x86-64 family: the best of the vector units that they have.
 #include "host/kernels/kernel_unit.h"
+#include "krigtune/core/processor.h"
 
 namespace krigtune {
 
@@ -12,17 +13,6 @@ extern const KernelUnit kUnit;
 namespace kernels_avx512 {
 extern const KernelUnit kUnit;
 }
-
-namespace {
-
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-}
-
-}  // namespace
 
 const KernelUnit& kernel_unit() {
   if (has_avx512()) return kernels_avx512::kUnit;

@@ -1,0 +1,177 @@
+// Happens-before by vector clocks, written again: this must not err where the builder and the planner do.
+//
+// Within a buffer every two accesses to the same elements are ordered if one of them writes. Two buffers that share
+// bytes: all accesses to one come before all accesses to the other, so neither finds what the other left in between.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "check/checks.h"
+
+namespace krigtune {
+namespace {
+
+class Order {
+ public:
+  explicit Order(const StepPlan& plan) {
+    for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+      const Operation& operation = plan.operations[i];
+      Clock clock{};
+      const auto join = [&](std::size_t other) {
+        for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], reached_[other][s]);
+      };
+      const auto stream = static_cast<std::size_t>(operation.stream);
+      if (last_[stream] > 0) join(last_[stream] - 1);
+      for (const OpId other : operation.waits) join(static_cast<std::size_t>(other));
+      last_[stream] = i + 1;
+      clock[stream] = i + 1;
+      reached_.push_back(clock);
+      stream_.push_back(stream);
+    }
+  }
+
+  /// Operation `a` is done before `b` starts.
+  bool before(std::size_t a, std::size_t b) const { return a != b && reached_[b][stream_[a]] > a; }
+
+ private:
+  using Clock = std::array<std::size_t, kStreamCount>;  // by stream: one more than its last operation that is done
+
+  std::array<std::size_t, kStreamCount> last_{};
+  std::vector<Clock> reached_;  // with the operation itself
+  std::vector<std::size_t> stream_;
+};
+
+struct Use {
+  std::size_t operation;
+  std::int64_t begin, end;  // elements, of all ranks
+  bool writes;
+};
+
+class OrderCheck {
+ public:
+  OrderCheck(const StepPlan& plan, PlanFindings& lines)
+      : plan_(plan), findings_(plan, "order", lines), order_(plan), uses_(plan.buffers.size()) {
+    for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+      const Operation& operation = plan.operations[i];
+      for (const Operand& operand : operation.operands) {
+        const Range& range = operand.range;
+        const std::int64_t last = range.begin_elems + (plan.group_ranks(operation.group) - 1) * range.rank_stride_elems;
+        uses_[static_cast<std::size_t>(range.buffer)].push_back({i, std::min(range.begin_elems, last),
+                                                                 std::max(range.begin_elems, last) + range.elems,
+                                                                 operand.access != Access::kRead});
+      }
+    }
+  }
+
+  void run() {
+    for (std::size_t b = 0; b < uses_.size(); ++b) check_buffer(b);
+    for (const Place place : {Place::kDevice, Place::kHost}) check_shared_bytes(place);
+    check_windows(plan_.windows.reductions, Stream::kReduce, "reductions");
+    check_windows(plan_.windows.gathers, Stream::kGather, "gathers");
+    if (plan_.windows.gathered_elems >= 0) check_gathered();
+  }
+
+ private:
+  void check_buffer(std::size_t b) {
+    const std::vector<Use>& uses = uses_[b];
+    for (std::size_t w = 0; w < uses.size(); ++w) {
+      if (!uses[w].writes) continue;
+      for (std::size_t u = 0; u < uses.size(); ++u) {
+        const bool meet = uses[u].begin < uses[w].end && uses[w].begin < uses[u].end;
+        if (!meet || uses[u].operation == uses[w].operation || (uses[u].writes && u > w)) continue;
+        const std::size_t early = std::min(uses[u].operation, uses[w].operation);
+        const std::size_t late = std::max(uses[u].operation, uses[w].operation);
+        if (!order_.before(early, late)) {
+          findings_.add(late, static_cast<BufferId>(b), fmt::format("races with operation {}", early));
+        }
+      }
+    }
+  }
+
+  bool all_before(std::size_t a, std::size_t b) const {
+    return std::all_of(uses_[a].begin(), uses_[a].end(), [&](const Use& x) {
+      return std::all_of(uses_[b].begin(), uses_[b].end(),
+                         [&](const Use& y) { return order_.before(x.operation, y.operation); });
+    });
+  }
+
+  void check_shared_bytes(Place place) {
+    std::vector<std::size_t> by_offset;
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      if (plan_.buffers[b].place == place && plan_.buffers[b].elems > 0) by_offset.push_back(b);
+    }
+    std::sort(by_offset.begin(), by_offset.end(), [&](std::size_t a, std::size_t b) {
+      return plan_.buffers[a].offset_bytes < plan_.buffers[b].offset_bytes;
+    });
+    for (std::size_t i = 0; i < by_offset.size(); ++i) {
+      const Buffer& lower = plan_.buffers[by_offset[i]];
+      for (std::size_t j = i + 1; j < by_offset.size(); ++j) {
+        const Buffer& upper = plan_.buffers[by_offset[j]];
+        if (upper.offset_bytes >= lower.offset_bytes + lower.bytes()) break;
+        const bool apart = !lower.persistent && !upper.persistent &&
+                           (all_before(by_offset[i], by_offset[j]) || all_before(by_offset[j], by_offset[i]));
+        if (!apart) {
+          findings_.add(fmt::format("buffers {} '{}' and {} '{}' share bytes and are in use together", by_offset[i],
+                                    lower.name, by_offset[j], upper.name));
+        }
+      }
+    }
+  }
+
+  // No more than `most` collectives of the stream that computing has not waited for when it goes on.
+  void check_windows(std::int64_t most, Stream stream, const char* what) {
+    if (most < 0) return;
+    std::vector<std::size_t> issued;
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+      const Operation& operation = plan_.operations[i];
+      if (operation.stream == stream && is_collective(operation.kind) && operation.group == Group::kData &&
+          operation.phase != Phase::kOptimizer) {
+        issued.push_back(i);
+      }
+      if (operation.stream != Stream::kCompute || operation.phase == Phase::kOptimizer) continue;
+      while (done < issued.size() && order_.before(issued[done], i)) ++done;
+      if (static_cast<std::int64_t>(issued.size() - done) > most) {
+        findings_.add(i, fmt::format("runs beside {} {}, of at most {}", issued.size() - done, what, most));
+      }
+    }
+  }
+
+  // Gathered parameters that may be there when an operation of the compute stream runs.
+  void check_gathered() {
+    std::map<std::size_t, std::int64_t> live;
+    std::vector<std::vector<std::size_t>> first_used_by(plan_.operations.size());
+    for (std::size_t b = 0; b < uses_.size(); ++b) {
+      const bool counts = plan_.buffers[b].term == Term::kGatheredParameters && !uses_[b].empty();
+      if (counts) first_used_by[uses_[b].front().operation].push_back(b);
+    }
+    for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+      for (const std::size_t b : first_used_by[i]) live[b] = plan_.buffers[b].elems;
+      if (plan_.operations[i].stream != Stream::kCompute) continue;
+      std::int64_t elems = 0;
+      for (auto at = live.begin(); at != live.end();) {
+        const bool is_over = std::all_of(uses_[at->first].begin(), uses_[at->first].end(),
+                                         [&](const Use& use) { return order_.before(use.operation, i); });
+        if (!is_over) elems += at->second;
+        at = is_over ? live.erase(at) : std::next(at);
+      }
+      if (elems > plan_.windows.gathered_elems) {
+        findings_.add(
+            i, fmt::format("runs beside {} gathered parameters, of at most {}", elems, plan_.windows.gathered_elems));
+      }
+    }
+  }
+
+  const StepPlan& plan_;
+  Findings findings_;
+  Order order_;
+  std::vector<std::vector<Use>> uses_;  // by buffer, in order of issue
+};
+
+}  // namespace
+
+void check_order(const StepPlan& plan, PlanFindings& lines) { OrderCheck(plan, lines).run(); }
+
+}  // namespace krigtune

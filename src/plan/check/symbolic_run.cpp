@@ -1,0 +1,296 @@
+#include "check/symbolic_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/operand_table.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::uint64_t kControlSeed = 4, kMaskSeed = 5;
+
+bool reads_operand(Role role, Access access) {
+  return role == Role::kInput || role == Role::kInPlace || (role != Role::kHeld && access == Access::kReadWrite);
+}
+
+// Whether the derivative depends on the place, too.
+bool matters_backward(OpKind kind) { return kind == OpKind::kPositionsForward || kind == OpKind::kEmbeddingForward; }
+
+std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
+
+}  // namespace
+
+SymbolicRun::SymbolicRun(const StepPlan& plan, Findings& findings)
+    : plan_(plan), findings_(findings), is_used_(plan.operations.size(), false) {
+  for (std::int64_t r = 0; r < plan.world(); ++r) world_.push_back({r, r / plan.tensor_ranks, r % plan.tensor_ranks});
+  for (const Place& place : world_) {
+    memory_.emplace_back();
+    for (const Buffer& buffer : plan.buffers) {
+      memory_.back().push_back(buffer.persistent ? Symbols(buffer.elems) : Symbols::undefined(buffer.elems));
+    }
+    for (const auto* homes : {&plan.parameters, &plan.copies}) {
+      for (const TensorHome& home : *homes) {
+        const auto tensor = static_cast<std::size_t>(home.tensor);
+        Symbols whole = value_of(tensor, place.tensor, 0);
+        whole.append(Symbols(plan.tensors[tensor].padded_elems - whole.elems()));
+        const std::int64_t first = home.first_elem + (home.sharded ? place.data * home.range.elems : 0);
+        memory(place, home.range.buffer)
+            .put(home.range.begin_elems + place.data * home.range.rank_stride_elems,
+                 whole.part(first, home.range.elems), -1);
+      }
+    }
+    if (plan.control >= 0) memory(place, plan.control).put(0, Symbols(kControlElementCount, kControlSeed), -1);
+  }
+}
+
+void SymbolicRun::step() {
+  start();
+  for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+    const Operation& operation = plan_.operations[i];
+    if (is_collective(operation.kind)) {
+      run_group(i, operation.group);
+      continue;
+    }
+    std::vector<Executed> executed(static_cast<std::size_t>(plan_.tensor_ranks));
+    const bool records = Derivatives::records(operation);
+    for (const Place& place : world_) {
+      execute(i, place, records ? &executed[static_cast<std::size_t>(place.tensor)] : nullptr);
+      if (!records || place.tensor + 1 < plan_.tensor_ranks) continue;
+      derivatives_.record(operation, executed);
+    }
+  }
+  know_parameters();
+  check_homes();
+  check_losses();
+  for (const Parameter& parameter : parameters_) stale_.insert(parameter.value.pieces().front().b);
+  ++steps_;
+}
+
+void SymbolicRun::start() {
+  knows_parameters_ = false;
+  parameters_.clear();
+  by_value_.clear();
+  by_derivative_.clear();
+  controls_.clear();
+  if (plan_.control >= 0) control_ = memory(world_.front(), plan_.control).part(0, kControlElementCount);
+  batch_.assign(static_cast<std::size_t>(plan_.ranks), {});
+  for (auto* of : {&logits_, &exponentials_, &tops_, &sums_, &at_target_}) {
+    of->assign(static_cast<std::size_t>(plan_.ranks),
+               std::vector<Symbols>(static_cast<std::size_t>(plan_.tensor_ranks)));
+  }
+  derivatives_ = Derivatives();
+  for (const Place& place : world_) {
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      const bool is_result = static_cast<BufferId>(b) == plan_.loss;
+      if (is_result || !plan_.buffers[b].persistent) {
+        memory(place, static_cast<BufferId>(b)) = Symbols::undefined(plan_.buffers[b].elems);
+      }
+    }
+  }
+}
+
+void SymbolicRun::execute(std::size_t i, const Place& place, Executed* executed) {
+  const Operation& operation = plan_.operations[i];
+  const std::size_t count = operation.operands.size();
+  if (executed != nullptr) *executed = {{}, {}, matters_backward(operation.kind) ? place_of(i, place) : 0};
+  for (std::size_t k = 0; k < count; ++k) {
+    const Role role = operand_rules(operation.kind).rule(k, count).role;
+    if (role == Role::kHeld || reads_operand(role, operation.operands[k].access)) read(i, k, place);
+    if (executed != nullptr) executed->before.push_back(look(i, k, place));
+  }
+  compute(i, place);
+  if (executed == nullptr) return;
+  for (std::size_t k = 0; k < count; ++k) executed->after.push_back(look(i, k, place));
+}
+
+void SymbolicRun::run_group(std::size_t i, Group group) {
+  const std::int64_t others = plan_.world() / plan_.group_ranks(group);
+  const bool records = Derivatives::records(plan_.operations[i]);
+  for (std::int64_t g = 0; g < others; ++g) {
+    std::vector<Place> members;
+    for (const Place& place : world_) {
+      if ((group == Group::kData ? place.tensor : place.data) == g) members.push_back(place);
+    }
+    std::vector<Executed> executed;
+    communicate(i, members, records ? &executed : nullptr);
+    if (records) derivatives_.record(plan_.operations[i], std::move(executed));
+  }
+}
+
+void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, std::vector<Executed>* executed) {
+  const Operation& operation = plan_.operations[i];
+  const auto parts = static_cast<std::int64_t>(group.size());
+  const bool gathers = operation.kind == OpKind::kAllGather;
+  if (executed != nullptr) executed->resize(group.size());
+  for (std::size_t k = 0; k < operation.operands.size(); k += gathers ? 2 : 1) {
+    Symbols result;
+    for (std::size_t r = 0; r < group.size(); ++r) {
+      const Symbols own = read(i, k, group[r]);
+      if (executed != nullptr) (*executed)[r].before.push_back(own);
+      if (executed != nullptr && gathers) (*executed)[r].before.push_back(look(i, k + 1, group[r]));
+      if (gathers) {
+        result.append(own);
+      } else {
+        const bool sums = operation.kind != OpKind::kAllReduceMax;
+        const Symbols part = sums ? own : Symbols(own.elems(), own.hash());
+        if (r == 0) {
+          result = part;
+        } else {
+          result.add(part);
+        }
+      }
+    }
+    if (operation.kind == OpKind::kAllReduceMax) result = Symbols(result.elems(), result.hash());
+    for (std::int64_t r = 0; r < parts; ++r) {
+      Symbols mine = result;
+      if (operation.kind == OpKind::kReduceScatter) {
+        const std::int64_t part = result.elems() / parts;
+        mine = look(i, k, group[static_cast<std::size_t>(r)]);  // the rest stays as it is
+        mine.put(r * part, result.part(r * part, part), -1);
+      }
+      const Place& place = group[static_cast<std::size_t>(r)];
+      write(i, gathers ? k + 1 : k, place, mine);
+      if (executed == nullptr) continue;
+      for (std::size_t j = k; j < k + (gathers ? 2 : 1); ++j) {
+        (*executed)[static_cast<std::size_t>(r)].after.push_back(look(i, j, place));
+      }
+    }
+  }
+}
+
+void SymbolicRun::compute(std::size_t i, const Place& place) {
+  const Operation& operation = plan_.operations[i];
+  const std::size_t count = operation.operands.size();
+  SymbolicCall call{operation.kind, operation.shape, operation.scale, place_of(i, place)};
+  switch (operation.kind) {
+    case OpKind::kZero:
+      for (std::size_t k = 0; k < count; ++k) write(i, k, place, Symbols(operation.operands[k].range.elems));
+      return;
+    case OpKind::kCopy:
+    case OpKind::kAccumulate:
+    case OpKind::kAdd:
+      return pairwise(i, place);
+    case OpKind::kLoadBatch:
+      return load(i, place, call);
+    case OpKind::kGradientNorm:
+      return add_norm(i, place);
+    case OpKind::kLossScale:
+      return scale_loss(i, place);
+    case OpKind::kAdamW:
+    case OpKind::kSgd:
+      return update(i, place);
+    default:
+      return compute_layer(i, place, call);
+  }
+}
+
+void SymbolicRun::compute_layer(std::size_t i, const Place& place, const SymbolicCall& call) {
+  const Operation& operation = plan_.operations[i];
+  const std::size_t count = operation.operands.size();
+  check_batch(i, place);
+  check_split_loss(i, place);
+  std::vector<std::uint64_t> inputs;
+  for (std::size_t k = 0; k < count; ++k) {
+    const Role role = operand_rules(operation.kind).rule(k, count).role;
+    if (role == Role::kInput || role == Role::kInPlace) inputs.push_back(look(i, k, place).hash());
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    const Operand& operand = operation.operands[k];
+    if (operand.access == Access::kRead) continue;
+    Symbols value(operand.range.elems, call.result(inputs, k));
+    const bool adds = operand_rules(operation.kind).rule(k, count).role != Role::kInPlace;
+    if (operand.access == Access::kReadWrite && adds) value.add(look(i, k, place));
+    write(i, k, place, value);
+  }
+  const auto keep = [&](std::vector<std::vector<Symbols>>& of, std::size_t k) {
+    of[static_cast<std::size_t>(place.data)][static_cast<std::size_t>(place.tensor)] = look(i, k, place);
+  };
+  if (operation.kind == OpKind::kVocabMax) {
+    keep(logits_, 0);
+    keep(tops_, 1);
+  }
+  if (operation.kind != OpKind::kVocabSumExp) return;
+  keep(exponentials_, 0);
+  keep(sums_, 3);
+  keep(at_target_, 4);
+}
+
+void SymbolicRun::pairwise(std::size_t i, const Place& place) {
+  const Operation& operation = plan_.operations[i];
+  const bool adds_to_first = operation.kind == OpKind::kAdd;
+  for (std::size_t k = 0; k + 1 < operation.operands.size(); k += 2) {
+    const std::size_t from = adds_to_first ? k + 1 : k;
+    const std::size_t to = adds_to_first ? k : k + 1;
+    Symbols value = look(i, from, place);
+    if (operation.operands[to].access == Access::kReadWrite) value.add(look(i, to, place));
+    write(i, to, place, value);
+  }
+}
+
+// What an operation depends on beside its inputs: dropout on the place in the job's stream of sequences, positions on
+// which of the batch's tokens this rank holds, look-ups on which of the table's.
+std::uint64_t SymbolicRun::place_of(std::size_t i, const Place& place) const {
+  const Operation& operation = plan_.operations[i];
+  const Shape& shape = operation.shape;
+  const bool positions = operation.kind == OpKind::kPositionsForward || operation.kind == OpKind::kPositionsBackward;
+  const bool drops =
+      operation.kind == OpKind::kDropoutForward || (operation.kind == OpKind::kAttentionForward && shape.dropout > 0.0);
+  std::uint64_t name = 0;
+  const bool holds_part =
+      shape.rows < shape.batch * shape.seq && (positions || operation.kind == OpKind::kDropoutForward);
+  const bool looks_up = operation.kind == OpKind::kEmbeddingForward || operation.kind == OpKind::kEmbeddingBackward;
+  if (looks_up || holds_part) name = mixed(name, unsigned_of(place.tensor));
+  if (!drops) return name;
+  const std::int64_t batch = (steps_ * plan_.micro_steps + operation.micro_step) * plan_.ranks + place.data;
+  for (const std::int64_t part : {batch, static_cast<std::int64_t>(operation.layer)}) {
+    name = mixed(mixed(name, kMaskSeed), unsigned_of(part));
+  }
+  return name;
+}
+
+Range SymbolicRun::at(const Operation& operation, std::size_t operand, const Place& place) const {
+  Range range = operation.operands[operand].range;
+  range.begin_elems += (operation.group == Group::kData ? place.data : place.tensor) * range.rank_stride_elems;
+  return range;
+}
+
+Symbols& SymbolicRun::memory(const Place& place, BufferId buffer) {
+  return memory_[static_cast<std::size_t>(place.world)][static_cast<std::size_t>(buffer)];
+}
+
+Symbols SymbolicRun::look(std::size_t i, std::size_t operand, const Place& place) {
+  const Range range = at(plan_.operations[i], operand, place);
+  return memory(place, range.buffer).part(range.begin_elems, range.elems);
+}
+
+Symbols SymbolicRun::read(std::size_t i, std::size_t operand, const Place& place) {
+  Symbols values = look(i, operand, place);
+  const BufferId buffer = plan_.operations[i].operands[operand].range.buffer;
+  for (const Piece& piece : values.pieces()) {
+    if (piece.writer >= 0) is_used_[static_cast<std::size_t>(piece.writer)] = true;
+  }
+  if (!values.is_defined()) complain(i, buffer, fmt::format("reads what nobody has written (operand {})", operand));
+  check_fresh(i, values, buffer);
+  return values;
+}
+
+void SymbolicRun::check_fresh(std::size_t i, const Symbols& values, BufferId buffer) {
+  if (stale_.empty() || plan_.operations[i].phase == Phase::kOptimizer) return;
+  for (const Piece& piece : values.pieces()) {
+    if (stale_.count(piece.b) != 0) complain(i, buffer, "reads parameters of an earlier step");
+  }
+}
+
+void SymbolicRun::write(std::size_t i, std::size_t operand, const Place& place, const Symbols& values) {
+  const Range range = at(plan_.operations[i], operand, place);
+  memory(place, range.buffer).put(range.begin_elems, values, static_cast<std::int32_t>(i));
+}
+
+void SymbolicRun::complain(std::size_t i, BufferId buffer, const std::string& what) {
+  const std::uint64_t name = mixed(mixed(i, unsigned_of(buffer)), std::hash<std::string>()(what));
+  if (reported_.insert(name).second) findings_.add(i, buffer, what);
+}
+
+}  // namespace krigtune

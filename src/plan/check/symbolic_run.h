@@ -1,0 +1,89 @@
+#pragma once
+#include <array>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "check/checks.h"
+#include "check/derivatives.h"
+#include "check/symbols.h"
+
+namespace krigtune {
+
+/// Executes a plan's steps with symbols on all ranks of the job, in the order of issue, and finds what is wrong with
+/// what they read, and with what the optimizer makes of it.
+class SymbolicRun {
+ public:
+  SymbolicRun(const StepPlan& plan, Findings& findings);
+
+  void step();
+  /// To be called behind the last step.
+  void check_uses();
+
+ private:
+  struct Place {
+    std::int64_t world, data, tensor;  ///< rank of the job, and in each group
+  };
+  /// A tensor's values and their derivative on one rank.
+  struct Parameter {
+    std::size_t tensor;
+    std::uint64_t name;  ///< the same for tensor ranks that hold the same values
+    Symbols value, derivative;
+  };
+
+  void start();
+  void execute(std::size_t operation, const Place& place, Executed* executed);
+  void communicate(std::size_t operation, const std::vector<Place>& group, std::vector<Executed>* executed);
+  void run_group(std::size_t operation, Group group);
+  void compute(std::size_t operation, const Place& place);
+  void compute_layer(std::size_t operation, const Place& place, const SymbolicCall& call);
+  void expect(std::size_t operation, std::size_t operand, const Place& place, const Symbols& value,
+              const std::string& what);
+  void check_batch(std::size_t operation, const Place& place);
+  void check_split_loss(std::size_t operation, const Place& place);
+  void load(std::size_t operation, const Place& place, const SymbolicCall& call);
+  void pairwise(std::size_t operation, const Place& place);
+  void add_norm(std::size_t operation, const Place& place);
+  void scale_loss(std::size_t operation, const Place& place);
+  void update(std::size_t operation, const Place& place);
+  void update_part(std::size_t operation, const Place& place, std::size_t first, std::size_t stride,
+                   const Piece& piece);
+  void check_control(std::size_t operation, const Place& place, bool is_there);
+  void know_parameters();
+  void check_homes();
+  void check_losses();
+  void check_fresh(std::size_t operation, const Symbols& values, BufferId buffer);
+
+  std::uint64_t name_of(std::size_t tensor, std::int64_t tensor_rank) const;
+  Symbols value_of(std::size_t tensor, std::int64_t tensor_rank, std::int64_t version) const;
+  Symbols moment_of(const Parameter& parameter, std::size_t which, std::int64_t version) const;
+  std::uint64_t place_of(std::size_t operation, const Place& place) const;
+  const Parameter* parameter_at(const Piece& piece, bool derivative, std::int64_t* place) const;
+  Range at(const Operation& operation, std::size_t operand, const Place& place) const;
+  Symbols& memory(const Place& place, BufferId buffer);
+  Symbols look(std::size_t operation, std::size_t operand, const Place& place);
+  Symbols read(std::size_t operation, std::size_t operand, const Place& place);
+  void write(std::size_t operation, std::size_t operand, const Place& place, const Symbols& values);
+  void complain(std::size_t operation, BufferId buffer, const std::string& what);
+
+  const StepPlan& plan_;
+  Findings& findings_;
+  std::int64_t steps_ = 0;
+  std::vector<Place> world_;
+  std::vector<std::vector<Symbols>> memory_;  ///< by rank and buffer
+  std::vector<bool> is_used_;                 ///< by operation
+  std::unordered_set<std::uint64_t> reported_;
+  Derivatives derivatives_;
+  bool knows_parameters_ = false;                                            ///< with their derivatives, in this step
+  std::vector<Parameter> parameters_;                                        ///< of this step, each name once
+  std::unordered_map<std::uint64_t, std::size_t> by_value_, by_derivative_;  ///< by a symbol's b: which parameter
+  std::unordered_set<std::uint64_t> stale_;                                  ///< b of values of earlier steps
+  std::unordered_set<std::uint64_t> controls_;                               ///< made in this step
+  Symbols control_;                                                          ///< before this step
+  /// Of each data rank in the micro-step that it is in: tokens and targets; of each tensor rank, its part of the loss.
+  std::vector<std::array<Symbols, 2>> batch_;
+  std::vector<std::vector<Symbols>> logits_, exponentials_, tops_, sums_, at_target_;
+};
+
+}  // namespace krigtune
