@@ -60,7 +60,10 @@ struct MemoryModel::Impl {
   }
 
   MemoryAssumptions assumptions(const Knobs& knobs, Outlook outlook) const {
-    return assumptions_of(traits, knobs, outlook, calibration);
+    if (!traits.exact_memory) return assumptions_of(traits, knobs, outlook, calibration);
+    MemoryAssumptions as_planned;
+    as_planned.logits_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
+    return as_planned;
   }
 
   MemoryEstimate estimate(const Knobs& knobs) const;
