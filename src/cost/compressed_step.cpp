@@ -1,6 +1,6 @@
-// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others become alike from
-// the second one on: with k > 3 the first, one in the middle and the last are executed, and the middle one's time,
-// measured between the ends of the first and the second, counts k - 2 times.
+// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others are alike from the
+// second one on: with k of them few are executed, and the second one's time, measured between the ends of the first and
+// the second, counts for those that are left out.
 #include "compressed_step.h"
 
 #include <algorithm>
@@ -10,7 +10,13 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kExecuted = 3;
+// Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
+std::int64_t executed_micro_steps(const StepSetting& setting) {
+  const ZeroPolicy& policy = setting.policy;
+  if (!policy.shards_gradients && !policy.shards_parameters) return 1;
+  const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
+  return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
+}
 
 class Step {
  public:
@@ -19,7 +25,7 @@ class Step {
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
         quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
-        executed_(quiet_ ? 1 : std::min(setting.knobs.micro_steps, kExecuted)),
+        executed_(executed_micro_steps(setting)),
         gradients_(step_, executed_),
         parameters_(step_, executed_) {}
 
