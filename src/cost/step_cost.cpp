@@ -145,7 +145,7 @@ struct StepCostModel::Impl {
     const double send = send_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    cost.pipeline_comm_s = 2.0 * k * send;
+    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
     const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + machine.step_overhead_s;
