@@ -20,8 +20,8 @@ std::int64_t executed_micro_steps(const StepSetting& setting) {
 
 class Step {
  public:
-  Step(const StepSetting& setting, const StageTensors& tensors)
-      : recorder_(setting.machine.issue_s),
+  Step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch)
+      : recorder_(setting.machine.issue_s, scratch),
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
         quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
@@ -259,6 +259,8 @@ class Step {
 
 }  // namespace
 
-StepTimes time_step(const StepSetting& setting, const StageTensors& tensors) { return Step(setting, tensors).run(); }
+StepTimes time_step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch) {
+  return Step(setting, tensors, scratch).run();
+}
 
 }  // namespace krigtune

@@ -11,7 +11,10 @@ namespace krigtune {
 /// to know of a moment between them. Counts are of operations of a stream, from its first one on.
 class Recorder {
  public:
-  explicit Recorder(double issue_s) : issue_s_(issue_s) {}
+  /// Into `operations`, emptied first; it must outlive the recorder.
+  Recorder(double issue_s, std::vector<TimedOperation>& operations) : issue_s_(issue_s), operations_(operations) {
+    operations_.clear();
+  }
 
   /// On the compute stream.
   void append(const Segment& segment) { pending_.append(segment); }
@@ -50,7 +53,7 @@ class Recorder {
 
  private:
   double issue_s_;
-  std::vector<TimedOperation> operations_;
+  std::vector<TimedOperation>& operations_;
   Segment pending_;
   std::array<std::int32_t, kStreamCount> count_{};
   std::array<std::int32_t, kStreamCount> needed_{};  ///< by the pending segment
