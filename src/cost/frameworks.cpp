@@ -9,6 +9,11 @@
 namespace krigtune {
 namespace {
 
+// PyTorch without compilation: kernels are not fused, and an operation of the plan is several of them, each called from
+// Python. Fitted on llmfoundry_mpt_fsdp.csv and on vtrain_single_node.csv.
+constexpr double kEagerBytes = 2.5;
+constexpr double kEagerIssueS = 85e-6;
+
 // One line per framework.
 const std::array<FrameworkTraits, 5>& registry() {
   static const std::array<FrameworkTraits, 5> kTraits = {{
@@ -19,15 +24,28 @@ const std::array<FrameworkTraits, 5>& registry() {
        .fragmentation = 1.0,
        .log_stddev = 0.0,
        .step_overhead_s = 0.0},
-      {.framework = Framework::kDeepSpeed, .name = "deepspeed", .dialect = Dialect::kDeepSpeed, .logits_bytes = 12.0},
-      {.framework = Framework::kFsdp, .name = "fsdp", .whole_units = true},
+      {.framework = Framework::kDeepSpeed,
+       .name = "deepspeed",
+       .dialect = Dialect::kDeepSpeed,
+       .logits_bytes = 12.0,
+       .elementwise_factor = kEagerBytes,
+       .optimizer_factor = kEagerBytes,
+       .issue_s = kEagerIssueS},
+      {.framework = Framework::kFsdp,
+       .name = "fsdp",
+       .whole_units = true,
+       .elementwise_factor = kEagerBytes,
+       .optimizer_factor = kEagerBytes,
+       .attention_factor = 0.5,  // llm-foundry's kernels are FlashAttention's first version (Dao 2023: half as fast)
+       .issue_s = kEagerIssueS},
       {.framework = Framework::kMegatron,
        .name = "megatron",
        .logits_bytes = 2.0,
        .gradient_bytes = 4.0,
        .reduced_bytes = 4.0,
        .bucket_bytes = 1.6e8,
-       .even_stages = true},
+       .even_stages = true,
+       .issue_s = 30e-6},  // 5 kernels at 5 microseconds and their call, of fused layers
       {.framework = Framework::kNanotron,
        .name = "nanotron",
        .activation_factor = 1.5,
@@ -35,7 +53,12 @@ const std::array<FrameworkTraits, 5>& registry() {
        .gradient_bytes = 4.0,
        .context_bytes = 1e9,
        .reduced_bytes = 4.0,
-       .bucket_bytes = 25e6},
+       .bucket_bytes = 25e6,
+       .elementwise_factor = kEagerBytes,
+       .optimizer_factor = kEagerBytes,
+       .issue_s = kEagerIssueS,
+       .collective_issue_s = 0.45e-3,  // fitted on ultrascale_dev.csv
+       .pipelined_issue_s = 0.75e-3},  // likewise
   }};
   return kTraits;
 }

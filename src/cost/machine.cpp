@@ -1,14 +1,27 @@
 // Rates of a device: peak * fraction for products, with the saturating efficiency F / (F + F_half) that fits measured
-// products of three GPUs within 5 to 11 % (experiments/data/README.md); bytes over the memory's rate for the rest.
+// products of three GPUs within 5 to 11 % (experiments/data/README.md); bytes over the memory's rate for the rest, as
+// many times as many where the framework does not fuse its kernels.
+//
+// A collective takes what NCCL's model of a ring says (plan/collective_time.h), and what a program sees beyond it.
 #include "krigtune/cost/machine.h"
 
 #include <algorithm>
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
+#include "local_machine.h"
 
 namespace krigtune {
 namespace {
+
+// Median of measured less modelled times of all-reduces of 1 to 16 MiB, 2 to 8 ranks of A100, H200 and B200: 14 to 62
+// microseconds; for larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
+constexpr double kCollectiveOverheadS = 30e-6;
+
+// Eager attention: scores are written, their softmax reads and writes them, and its product with the values reads them,
+// where the plan counts them once; and its products do not leave out what the causal mask hides.
+constexpr double kEagerAttentionPasses = 4.0;
+constexpr double kCausalHalf = 0.5;
 
 double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   switch (precision) {
@@ -24,22 +37,8 @@ double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
 
 }  // namespace
 
-OpClass class_of(const StepPlan& /*plan*/, const Operation& operation) {
-  if (operation.stream == Stream::kHost) return OpClass::kHost;
-  if (operation.stream == Stream::kCopy) return OpClass::kCopy;
-  if (operation.kind == OpKind::kAttentionForward || operation.kind == OpKind::kAttentionBackward) {
-    return OpClass::kAttention;
-  }
-  if (is_product(operation.kind)) return OpClass::kProduct;
-  return operation.phase == Phase::kOptimizer ? OpClass::kOptimizer : OpClass::kMemory;
-}
-
-double ClassRate::seconds(double flops, double bytes) const {
-  const double computed_s = flops > 0.0 ? (flops + half_flops) / flops_per_s : 0.0;
-  return launch_s + std::max(computed_s, bytes / bytes_per_s);
-}
-
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
+  if (cluster.measured) return make_local_machine(cluster, calibration);
   if (!cluster.device || !cluster.network) {
     throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
   }
@@ -50,18 +49,29 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   Machine machine;
   const auto rate = [&machine](OpClass of) -> ClassRate& { return machine.rates[static_cast<std::size_t>(of)]; };
   const double memory_rate = device.memory_bytes_per_s * device.memory_fraction;
-  for (const OpClass of : {OpClass::kProduct, OpClass::kAttention}) {
-    rate(of) = {device.launch_s, peak * device.gemm_fraction / calibration.products, device.gemm_half_flops,
-                memory_rate / calibration.memory};
-  }
-  for (const OpClass of : {OpClass::kMemory, OpClass::kOptimizer}) {
-    rate(of) = {device.launch_s, device.fp32_flops_per_s / calibration.memory, 0.0, memory_rate / calibration.memory};
-  }
+  rate(OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
+                             device.gemm_half_flops, memory_rate / calibration.memory};
+  const double attention_fraction = workload.model.attention == Attention::kEager
+                                        ? kCausalHalf * device.gemm_fraction
+                                        : device.attention_fraction * traits.attention_factor;
+  const double attention_passes = workload.model.attention == Attention::kEager ? kEagerAttentionPasses : 1.0;
+  rate(OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
+                               memory_rate / (attention_passes * calibration.memory)};
+  const auto by_bytes = [&](double factor) {
+    const double times = factor * calibration.memory;
+    return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
+  };
+  rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
+  rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
   rate(OpClass::kCopy).bytes_per_s = device.host_bytes_per_s / calibration.host;
   machine.network.nodes = cluster.network;
   machine.ranks_per_node = cluster.gpus_per_node;
   machine.overlap_slowdown = traits.overlap_slowdown;
+  machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;
+  machine.collective_factor = calibration.collectives;
   machine.issue_s = traits.issue_s * calibration.issue;
+  machine.collective_issue_s = traits.collective_issue_s * calibration.issue;
+  machine.pipelined_issue_s = traits.pipelined_issue_s * calibration.issue;
   machine.step_overhead_s = traits.step_overhead_s + calibration.step_s;
   return machine;
 }
@@ -72,7 +82,16 @@ double kernel_time_s(const Machine& machine, OpClass of, double flops, double by
 
 double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
   const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
-  return seconds > 0.0 ? seconds + machine.collective_overhead_s : 0.0;
+  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+}
+
+double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
+                    std::int64_t pipeline_ranks) {
+  if (operation.stream == Stream::kHost) return 0.0;
+  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
+  if (!tensor) return machine.issue_s;
+  const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
+  return machine.issue_s + machine.collective_issue_s + pipelined_s;
 }
 
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
@@ -81,7 +100,8 @@ double operation_time_s(const Machine& machine, const StepPlan& plan, const Oper
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-  return kernel_time_s(machine, class_of(plan, operation), operation.flops, bytes);
+
+  return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 
 }  // namespace krigtune

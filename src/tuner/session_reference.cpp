@@ -130,6 +130,11 @@ std::string session_reference() {
   text += section("`workload/model`", blocks["workload"]["properties"]["model"]);
   text += section("`cluster`", cluster);
   text += section("`cluster/emulate_network`", cluster["properties"]["emulate_network"]["anyOf"][1]);
+  const Json& hardware = cluster["properties"]["hardware"]["anyOf"][1];
+  text += section("`cluster/hardware`", hardware);
+  for (const auto& [key, map] : hardware["properties"].items()) {
+    text += section("`cluster/hardware/" + key + "/ID`", map["additionalProperties"]);
+  }
   text +=
       "### `space`\n\nEach key is a parameter: a list of its values, a range, or a list with more to say about it. "
       "What\n"

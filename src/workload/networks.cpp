@@ -16,8 +16,6 @@
 namespace krigtune {
 namespace {
 
-constexpr double kMicroseconds = 1e6;
-
 struct Line {
   std::string_view id;
   Hop hop;
@@ -37,45 +35,40 @@ constexpr std::array kLines = {
     Line{"efa-p4d", Hop::kNetwork, 20.0, 6.25e9, 0.75},  Line{"efa-p5", Hop::kNetwork, 20.0, 50e9, 0.75},
 };
 
-const Line& line_of(const std::string& id, const std::string& where) {
-  const std::string wanted = lower_case(id);
-  for (const Line& line : kLines) {
-    if (line.id == wanted) return line;
-  }
-  throw UserError(fmt::format("{}: the network '{}' is not known", where, id), suggestion(wanted, network_names()));
-}
+EmulatedNetwork known_network(const Link& link) { return {link.id, link.latency_s, link.bytes_per_s}; }
 
-EmulatedNetwork known_network(const std::string& id, const std::string& where) {
-  const Line& line = line_of(id, where);
-  return {std::string(line.id), line.latency_us / kMicroseconds, line.bytes_per_s};
-}
-
-NetworkLevel level(JsonObject& object, const char* key, const std::string& source) {
+NetworkLevel level(JsonObject& object, const char* key, const Hardware& hardware) {
   if (!object.has(key)) object.fail(key, "is missing", "write the ids of both, or one id alone");
-  const Line& line = line_of(object.text(key, ""), source + ": " + object.pointer(key));
-  return {std::string(line.id), line.hop, line.latency_us / kMicroseconds, line.bytes_per_s * line.reached};
+  return hardware.link(object.text(key, ""), object.source() + ": " + object.pointer(key)).level();
 }
 
-EmulatedNetwork node_network(JsonObject& object, const std::string& source, std::int64_t ranks_per_node) {
-  NodeNetwork nodes{level(object, "intra", source), level(object, "inter", source), ranks_per_node};
+EmulatedNetwork node_network(JsonObject& object, std::int64_t ranks_per_node, const Hardware& hardware) {
+  NodeNetwork nodes{level(object, "intra", hardware), level(object, "inter", hardware), ranks_per_node};
   object.finish();
   const NetworkLevel& slower = nodes.intra.bytes_per_s < nodes.inter.bytes_per_s ? nodes.intra : nodes.inter;
   const EmulatedNetwork network{nodes.intra.name + " + " + nodes.inter.name, slower.latency_s, slower.bytes_per_s};
   return {network.name, network.latency_s, network.bytes_per_s, std::move(nodes)};
 }
 
-bool is_known(const std::string& id) {
-  return std::any_of(kLines.begin(), kLines.end(), [&](const Line& line) { return line.id == id; });
-}
-
-// The microseconds whose millionth is exactly `latency_s`: 30, not 30.000000000000004.
-double microseconds(double latency_s) {
-  const double raw = latency_s * kMicroseconds;
-  const double rounded = std::round(raw * kMicroseconds) / kMicroseconds;
-  return rounded / kMicroseconds == latency_s ? rounded : raw;
+std::string stated_name(double latency_us, double bytes_per_s) {
+  return fmt::format("{} us + {} MB/s", number_text(latency_us), number_text(bytes_per_s / 1e6));
 }
 
 }  // namespace
+
+double microseconds(double seconds) {
+  const double raw = seconds * kMicroseconds;
+  const double rounded = std::round(raw * kMicroseconds) / kMicroseconds;
+  return rounded / kMicroseconds == seconds ? rounded : raw;
+}
+
+std::vector<Link> known_links() {
+  std::vector<Link> links;
+  for (const Line& line : kLines) {
+    links.push_back({std::string(line.id), line.hop, line.latency_us / kMicroseconds, line.bytes_per_s, line.reached});
+  }
+  return links;
+}
 
 std::vector<std::string> network_names() {
   std::vector<std::string> names;
@@ -84,10 +77,10 @@ std::vector<std::string> network_names() {
 }
 
 EmulatedNetwork read_network(const Json& json, const std::string& source, const std::string& pointer,
-                             std::int64_t ranks_per_node) {
-  if (json.is_string()) return known_network(json.get<std::string>(), source + ": " + pointer);
+                             std::int64_t ranks_per_node, const Hardware& hardware) {
+  if (json.is_string()) return known_network(hardware.link(json.get<std::string>(), source + ": " + pointer));
   JsonObject object(json, source, pointer);
-  if (object.has("intra") || object.has("inter")) return node_network(object, source, ranks_per_node);
+  if (object.has("intra") || object.has("inter")) return node_network(object, ranks_per_node, hardware);
   const std::optional<double> latency_us = object.optional_number("latency_us");
   const std::optional<double> bytes_per_s = object.optional_number("bytes_per_s");
   object.finish();
@@ -97,13 +90,17 @@ EmulatedNetwork read_network(const Json& json, const std::string& source, const 
   if (!bytes_per_s || *bytes_per_s <= 0.0) {
     object.fail("bytes_per_s", "a bandwidth above 0 is needed", "write for example 3e9");
   }
-  const std::string name = fmt::format("{} us + {} MB/s", number_text(*latency_us), number_text(*bytes_per_s / 1e6));
-  return {name, *latency_us / kMicroseconds, *bytes_per_s};
+  const double latency_s = *latency_us / kMicroseconds;
+  return {stated_name(microseconds(latency_s), *bytes_per_s), latency_s, *bytes_per_s};
+}
+
+bool is_stated(const EmulatedNetwork& network) {
+  return !network.nodes && network.name == stated_name(microseconds(network.latency_s), network.bytes_per_s);
 }
 
 Json to_json(const EmulatedNetwork& network) {
   if (network.nodes) return {{"intra", network.nodes->intra.name}, {"inter", network.nodes->inter.name}};
-  if (is_known(network.name)) return network.name;
+  if (!is_stated(network)) return network.name;
   return {{"latency_us", json_number(microseconds(network.latency_s))},
           {"bytes_per_s", json_number(network.bytes_per_s)}};
 }

@@ -41,6 +41,14 @@ inline std::vector<ExampleSession> own_sessions() {
       {"emulated line", R"json({
     "workload": {"model": {"layers": 1, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 8}, "train_batch_size": 8},
     "cluster": {"emulate_network": "eth-25"}, "space": {"micro_batch": [1, 2, 4]}, "memory": {"limit_gib": 1}})json"},
+      {"named GPUs", R"json({
+    "workload": {"model": {"preset": "gpt2-124m", "seq_len": 128}, "precision": "bf16"},
+    "cluster": {"nodes": 2, "gpus_per_node": 8, "gpu": "mine", "interconnect": "nvlink4", "network": "our-net",
+                "hardware": {"gpus": {"mine": {"like": "h100-80gb", "memory_gib": 94.5, "memory_bytes_per_s": 2.4e12,
+                                               "gemm_fraction": 0.5, "launch_us": 4}},
+                             "links": {"our-net": {"kind": "network", "latency_us": 5, "bytes_per_s": 5e10,
+                                                   "reached": 0.9}}}},
+    "space": {"micro_batch": [1, 2, 4]}, "runner": {"kind": "none"}})json"},
       {"command with everything", R"json({
     "space": {"lr": {"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log"},
               "momentum": {"type": "real", "min": 0.5, "max": 0.99, "when": "optimizer == 'sgd'"},

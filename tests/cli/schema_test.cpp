@@ -47,6 +47,9 @@ constexpr const char* kTrained =
 constexpr const char* kNodes =
     R"({"workload": {"model": {"preset": "gpt2-124m"}},
         "cluster": {"nodes": 2, "emulate_network": {"intra": "nvlink4", "inter": "eth-25"}}, "space": {"zero_stage": [0]}})";
+constexpr const char* kOwnHardware =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"zero_stage": [0]},
+        "cluster": {"hardware": {"gpus": {"g": {"like": "l4-24gb"}}, "links": {"l": {"like": "pcie4"}}}}})";
 constexpr const char* kRanges =
     R"({"space": {"a": {"min": 1, "max": 2}, "b": {"values": [1]}}, "runner": {"kind": "none"}})";
 constexpr const char* kCommand = R"({"space": {"a": [1]}, "runner": {"kind": "command", "argv": ["x"]}})";
@@ -62,6 +65,11 @@ const std::vector<Place>& places() {
       {"/properties/cluster/anyOf/1", kTrained, "/cluster"},
       {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/1", kTrained, "/cluster/emulate_network"},
       {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/2", kNodes, "/cluster/emulate_network"},
+      {"/properties/cluster/anyOf/1/properties/hardware/anyOf/1", kOwnHardware, "/cluster/hardware"},
+      {"/properties/cluster/anyOf/1/properties/hardware/anyOf/1/properties/gpus/additionalProperties", kOwnHardware,
+       "/cluster/hardware/gpus/g"},
+      {"/properties/cluster/anyOf/1/properties/hardware/anyOf/1/properties/links/additionalProperties", kOwnHardware,
+       "/cluster/hardware/links/l"},
       {"/properties/objective", kTrained, "/objective"},
       {"/properties/runner/allOf/0/then", kTrained, "/runner"},
       {"/properties/runner/allOf/1/then", kReplay, "/runner"},

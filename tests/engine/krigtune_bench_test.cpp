@@ -234,6 +234,17 @@ TEST_F(KrigtuneBench, SaysWhyItCannotTrainOnGpus) {
   EXPECT_EQ(run(config() + "--json --device cpu --steps 1").exit_code, 0);
 }
 
+TEST_F(KrigtuneBench, TrainsForAGpuThatIsNamedOnlyWhereThereIsOne) {
+  if (run("--probe").exit_code == 0) GTEST_SKIP() << "there is a GPU";
+  config_["cluster"]["gpu"] = "h100-80gb";
+  const Ended result = run(config() + "--json");
+  EXPECT_EQ(result.exit_code, 77);
+  EXPECT_EQ(result.document()["reason"], "environment");
+  EXPECT_NE(result.err.find("no device: the cluster's GPU is h100-80gb, but "), std::string::npos) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(run(config() + "--json --device cpu").exit_code, 2);
+}
+
 TEST_F(KrigtuneBench, ProbesForAGpu) {
   const Ended result = run("--probe");
   EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 77) << result.exit_code;

@@ -23,25 +23,43 @@ void become(const std::filesystem::path& program, const std::vector<std::string>
   ::execv(program.c_str(), argv.data());
 }
 
-// Whether GPUs can do what the job asks for: imitated networks are the host's, and each rank takes a GPU of its own.
-bool suits(const BenchOptions& options, int gpus) {
-  const ClusterSpec cluster = load_job(options.config).cluster;
-  return !cluster.emulated_network && cluster.gpus_per_node <= gpus;
+// Why GPUs cannot do what the job asks for, or nothing: imitated networks are the host's, and each rank takes a GPU of
+// its own.
+std::string misfit(const ClusterSpec& cluster, int gpus) {
+  if (cluster.emulated_network) return "the host imitates networks";
+  if (cluster.gpus_per_node <= gpus) return "";
+  return fmt::format("the cluster has {} GPUs a node, and here are {}", cluster.gpus_per_node, gpus);
+}
+
+std::string why_no_gpu(const GpuProbe& probe) {
+  const std::string missing = no_cuda_reason();
+  if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
+  return missing.empty() || probe.gpus == 0 ? probe.reason : missing;
 }
 
 }  // namespace
 
 BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std::string>& arguments) {
-  if (options.device == DeviceChoice::kCpu) return {};
+  const ClusterSpec cluster = options.config.empty() ? ClusterSpec() : load_job(options.config).cluster;
+  const bool named = cluster.gpu != "local";
+  if (options.device == DeviceChoice::kCpu) {
+    if (!named) return {};
+    throw UserError(fmt::format("the cluster's GPU is {}, and --device cpu trains on CPU ranks", cluster.gpu),
+                    "write \"gpu\": \"local\"");
+  }
   const bool required = options.device == DeviceChoice::kCuda;
   const GpuProbe probe = probe_gpus();
-  const std::string missing = no_cuda_reason();
-  std::string why_not = missing.empty() || probe.gpus == 0 ? probe.reason : missing;
-  if (!missing.empty() && probe.gpus == 0) why_not = fmt::format("{}, and {}", missing, probe.reason);
-  if (why_not.empty() && (required || suits(options, probe.gpus))) {
+  std::string why_not = why_no_gpu(probe);
+  if (why_not.empty() && !required) why_not = misfit(cluster, probe.gpus);
+  if (why_not.empty()) {
     const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kCudaProgram;
     become(program, arguments);
     why_not = fmt::format("'{}' cannot be started", program.string());
+  }
+  if (named) {
+    return {BenchExit::kNoDevice, "failed", "environment",
+            fmt::format("no device: the cluster's GPU is {}, but {}; run it where that is, or write \"gpu\": \"local\"",
+                        cluster.gpu, why_not)};
   }
   if (!required) return {};
   return {BenchExit::kNoDevice, "failed", "environment", fmt::format("{}; use --device cpu", why_not)};

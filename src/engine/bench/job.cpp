@@ -15,7 +15,8 @@ TrainingJob load_job(const std::filesystem::path& path) {
   job.workload =
       read_workload(object.require("workload"), object.source(), object.pointer("workload"), path.parent_path());
   const Json* cluster = object.find("cluster");
-  job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"));
+  job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"),
+                             path.parent_path());
   if (const Json* memory = object.find("memory")) {
     job.memory = read_memory(*memory, object.source(), object.pointer("memory"));
   }
@@ -23,7 +24,7 @@ TrainingJob load_job(const std::filesystem::path& path) {
     job.configuration = configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
   }
   object.finish();
-  if (job.cluster.ranks() > kMostRanks) {
+  if (!job.cluster.device && job.cluster.ranks() > kMostRanks) {
     object.fail("cluster", fmt::format("has {} ranks", job.cluster.ranks()),
                 fmt::format("on CPUs there can be at most {}", kMostRanks));
   }
