@@ -70,7 +70,7 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     next.stream = operation.stream;
     next.collective = is_collective(operation.kind);
     next.seconds = operation_time_s(machine, plan, operation);
-    next.issue_s = operation.stream == Stream::kHost ? 0.0 : machine.issue_s;
+    next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
     for (const OpId wait : operation.waits) {
       const auto at = static_cast<std::size_t>(wait);
       std::int32_t& behind = next.behind[static_cast<std::size_t>(plan.operations[at].stream)];

@@ -63,33 +63,4 @@ std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operat
   return totals.take();
 }
 
-<<<<<<< HEAD
-=======
-PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
-  std::vector<TimedOperation> timed;
-  timed.reserve(plan.operations.size());
-  std::vector<std::int32_t> positions;  // in its stream, from 1
-  std::array<std::int32_t, kStreams> count{};
-  for (const Operation& operation : plan.operations) {
-    TimedOperation& next = timed.emplace_back();
-    next.stream = operation.stream;
-    next.collective = is_collective(operation.kind);
-    next.seconds = operation_time_s(machine, plan, operation);
-    next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
-    for (const OpId wait : operation.waits) {
-      const auto at = static_cast<std::size_t>(wait);
-      std::int32_t& behind = next.behind[static_cast<std::size_t>(plan.operations[at].stream)];
-      behind = std::max(behind, positions[at]);
-    }
-    positions.push_back(++count[static_cast<std::size_t>(operation.stream)]);
-  }
-  PredictedStep step;
-  step.times = run_clock(timed, machine.overlap_slowdown);
-  step.breakdown = break_down(plan, step.times);
-  step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
-  step.memory = memory_over_time(plan, step.times);
-  return step;
-}
-
->>>>>>> 354fc1730b4c5268daeb7177662d6bfcd2ae280e
 }  // namespace krigtune
