@@ -36,12 +36,16 @@ const std::array<FrameworkTraits, 5>& registry() {
        .elementwise_factor = kEagerBytes,
        .optimizer_factor = kEagerBytes,
        .attention_factor = 0.5,  // llm-foundry's kernels are FlashAttention's first version (Dao 2023: half as fast)
-       .issue_s = kEagerIssueS},
+       .issue_s = kEagerIssueS,
+       .whole_units = true},
       {.framework = Framework::kMegatron,
        .name = "megatron",
        .logits_bytes = 2.0,
        .gradient_bytes = 4.0,
-       .issue_s = 30e-6},  // 5 kernels at 5 microseconds and their call, of fused layers
+       .issue_s = 30e-6,  // 5 kernels at 5 microseconds and their call, of fused layers
+       .reduced_bytes = 4.0,
+       .bucket_bytes = 1.6e8,
+       .even_stages = true},
       {.framework = Framework::kNanotron,
        .name = "nanotron",
        .activation_factor = 1.5,
@@ -51,8 +55,10 @@ const std::array<FrameworkTraits, 5>& registry() {
        .elementwise_factor = kEagerBytes,
        .optimizer_factor = kEagerBytes,
        .issue_s = kEagerIssueS,
-       .collective_issue_s = 0.45e-3,   // fitted on ultrascale_dev.csv
-       .pipelined_issue_s = 0.75e-3},   // likewise
+       .collective_issue_s = 0.45e-3,  // fitted on ultrascale_dev.csv
+       .pipelined_issue_s = 0.75e-3,  // likewise
+       .reduced_bytes = 4.0,
+       .bucket_bytes = 25e6},
   }};
   return kTraits;
 }

@@ -98,14 +98,22 @@ double issue_time_s(const Machine& machine, const Operation& operation, std::int
   return machine.issue_s + machine.collective_issue_s + pipelined_s;
 }
 
+double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
+  return machine.rate(of).seconds(flops, bytes);
+}
+
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+  const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
+  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+}
+
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
   if (is_collective(operation.kind)) {
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
-    const double seconds = collective_time_s(machine.network, operation.kind, span, operation.wire_bytes);
-    return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+    return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-  return machine.rate(class_of(plan, operation)).seconds(operation.flops, bytes);
+  return kernel_time_s(machine, class_of(plan, operation), operation.flops, bytes);
 }
 
 }  // namespace krigtune

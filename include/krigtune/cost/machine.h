@@ -51,6 +51,10 @@ struct Machine {
 /// known.
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration = {});
 
+/// Of a kernel, a copy or the host's work.
+double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes);
+/// Of a collective of which each rank sends `wire_bytes`, as a program sees it. Nothing to send takes no time.
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
 /// Of the issuing thread, for one operation of a job with so many tensor-parallel ranks and pipeline stages.
 double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
                     std::int64_t pipeline_ranks);
