@@ -53,14 +53,22 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   return machine;
 }
 
+double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
+  return machine.rate(of).seconds(flops, bytes);
+}
+
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+  const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
+  return seconds > 0.0 ? seconds + machine.collective_overhead_s : 0.0;
+}
+
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
   if (is_collective(operation.kind)) {
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
-    const double seconds = collective_time_s(machine.network, operation.kind, span, operation.wire_bytes);
-    return seconds > 0.0 ? seconds + machine.collective_overhead_s : 0.0;
+    return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-  return machine.rate(class_of(operation)).seconds(operation.flops, bytes);
+  return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 
 }  // namespace krigtune

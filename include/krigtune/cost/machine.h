@@ -32,6 +32,10 @@ struct Machine {
 /// known.
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration = {});
 
+/// Of a kernel, a copy or the host's work.
+double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes);
+/// Of a collective of which each rank sends `wire_bytes`, as a program sees it. Nothing to send takes no time.
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
 /// Alone, without waiting for anything.
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation);
 
