@@ -9,6 +9,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
+#include "local_machine.h"
 
 namespace krigtune {
 namespace {
@@ -36,22 +37,8 @@ double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
 
 }  // namespace
 
-OpClass class_of(const StepPlan& /*plan*/, const Operation& operation) {
-  if (operation.stream == Stream::kHost) return OpClass::kHost;
-  if (operation.stream == Stream::kCopy) return OpClass::kCopy;
-  if (operation.kind == OpKind::kAttentionForward || operation.kind == OpKind::kAttentionBackward) {
-    return OpClass::kAttention;
-  }
-  if (is_product(operation.kind)) return OpClass::kProduct;
-  return operation.phase == Phase::kOptimizer ? OpClass::kOptimizer : OpClass::kMemory;
-}
-
-double ClassRate::seconds(double flops, double bytes) const {
-  const double computed_s = flops > 0.0 ? (flops + half_flops) / flops_per_s : 0.0;
-  return launch_s + std::max(computed_s, bytes / bytes_per_s);
-}
-
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
+  if (cluster.measured) return make_local_machine(cluster, calibration);
   if (!cluster.device || !cluster.network) {
     throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
   }
@@ -113,7 +100,7 @@ double operation_time_s(const Machine& machine, const StepPlan& plan, const Oper
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-  return kernel_time_s(machine, class_of(plan, operation), operation.flops, bytes);
+  return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 
 }  // namespace krigtune
