@@ -6,6 +6,7 @@
 #include "krigtune/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
@@ -22,6 +23,8 @@ constexpr double kCollectiveOverheadS = 30e-6;
 // where the plan counts them once; and its products do not leave out what the causal mask hides.
 constexpr double kEagerAttentionPasses = 4.0;
 constexpr double kCausalHalf = 0.5;
+
+constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 
 double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   switch (precision) {
@@ -70,8 +73,9 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;
   machine.collective_factor = calibration.collectives;
   machine.issue_s = traits.issue_s * calibration.issue;
-  machine.collective_issue_s = traits.collective_issue_s * calibration.issue;
+  machine.internode_issue_s = traits.internode_issue_s * calibration.issue;
   machine.pipelined_issue_s = traits.pipelined_issue_s * calibration.issue;
+  machine.send_wait_s = traits.pipelined_wait_s * std::pow(static_cast<double>(cluster.nodes) / kManyNodes, 2);
   machine.step_overhead_s = traits.step_overhead_s + calibration.step_s;
   return machine;
 }
@@ -81,8 +85,9 @@ double issue_time_s(const Machine& machine, const Operation& operation, std::int
   if (operation.stream == Stream::kHost) return 0.0;
   const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
   if (!tensor) return machine.issue_s;
+  const std::int64_t further_nodes = (tensor_ranks - 1) / machine.ranks_per_node;
   const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
-  return machine.issue_s + machine.collective_issue_s + pipelined_s;
+  return machine.issue_s + machine.internode_issue_s * static_cast<double>(further_nodes) + pipelined_s;
 }
 
 double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {

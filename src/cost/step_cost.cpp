@@ -130,7 +130,8 @@ struct StepCostModel::Impl {
                                (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
     const std::int64_t bytes = elems * size_bytes(compute_type(workload.precision));
     const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
-    return collective_time_s(machine, OpKind::kAllGather, {2, leaves_node ? 2 : 1, leaves_node ? 1 : 2}, bytes);
+    const GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
+    return collective_time_s(machine, OpKind::kAllGather, pair, bytes) + machine.send_wait_s;
   }
 
   StepCost of_stages(const Stages& stages, const Knobs& knobs) const {
@@ -146,7 +147,7 @@ struct StepCostModel::Impl {
     const double send = send_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    cost.pipeline_comm_s = 2.0 * k * send;
+    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
     const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + machine.step_overhead_s;

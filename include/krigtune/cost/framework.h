@@ -26,8 +26,10 @@ struct FrameworkTraits {
   double optimizer_factor = 1.0;    ///< likewise, of the update
   double attention_factor = 1.0;    ///< on the rate of its kernels: 1 is FlashAttention-2
   double issue_s = 5e-6;            ///< of one operation of the plan by the program's thread, all its kernels
-  double collective_issue_s = 0.0;  ///< more, of a collective of the tensor-parallel group
-  double pipelined_issue_s = 0.0;   ///< more, for each rank of that group, where there are pipeline stages
+  // Of a collective of the tensor-parallel group, beside that:
+  double internode_issue_s = 0.0;  ///< for each further node that the group spans
+  double pipelined_issue_s = 0.0;  ///< for each rank of the group, where there are pipeline stages
+  double pipelined_wait_s = 0.0;   ///< of a send between pipeline stages, in a job of 64 nodes; grows with their square
   double overlap_slowdown = 1.1;  ///< of kernels beside collectives
   double step_overhead_s = 9e-3;  ///< once a step
   // Schedule, where the configuration does not say it.
