@@ -29,8 +29,9 @@ const std::array<FrameworkTraits, 5>& registry() {
        .dialect = Dialect::kDeepSpeed,
        .logits_bytes = 12.0,
        .elementwise_factor = kEagerBytes,
-       .optimizer_factor = kEagerBytes,
-       .issue_s = kEagerIssueS},
+       // Megatron-DeepSpeed's: partition_method "type:transformer".
+       .issue_s = kEagerIssueS,
+       .even_stages = true},
       {.framework = Framework::kFsdp,
        .name = "fsdp",
        .elementwise_factor = kEagerBytes,
