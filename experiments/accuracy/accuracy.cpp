@@ -19,7 +19,7 @@ namespace {
 using Steps = std::vector<const MeasuredStep*>;
 using Spaces = std::map<std::pair<std::string, std::string>, Steps>;  // (table, space)
 
-constexpr std::size_t kSmallest = 1200;  // rows of a space that is calibrated and ranked
+constexpr std::size_t kSmallest = 12;  // rows of a space that is calibrated and ranked
 constexpr std::size_t kLargest = 15;   // residuals shown of a table
 
 struct SpaceResult {
@@ -48,7 +48,7 @@ Spaces spaces_of(const std::vector<MeasuredStep>& all) {
   std::map<std::pair<std::string, std::string>, std::size_t> whole;
   for (const MeasuredStep& step : all) ++whole[{step.table, step.space}];
   for (const MeasuredStep& step : all) {
-    (void)whole;
+    if (whole[{step.table, step.space}] < kSmallest && step.table == "vtrain_single_node") continue;
     spaces[{step.table, step.space}].push_back(&step);
     if (step.table.rfind("vtrain", 0) != 0) continue;
     spaces[{step.table + (step.stages > 1 ? " pp>1" : " pp=1"), step.space}].push_back(&step);

@@ -6,6 +6,7 @@
 #include "krigtune/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
@@ -22,6 +23,8 @@ constexpr double kCollectiveOverheadS = 30e-6;
 // where the plan counts them once; and its products do not leave out what the causal mask hides.
 constexpr double kEagerAttentionPasses = 4.0;
 constexpr double kCausalHalf = 0.5;
+
+constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 
 double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   switch (precision) {
@@ -70,10 +73,21 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;
   machine.collective_factor = calibration.collectives;
   machine.issue_s = traits.issue_s * calibration.issue;
-  machine.collective_issue_s = traits.collective_issue_s * calibration.issue;
+  machine.internode_issue_s = traits.internode_issue_s * calibration.issue;
   machine.pipelined_issue_s = traits.pipelined_issue_s * calibration.issue;
+  machine.send_wait_s = traits.pipelined_wait_s * std::pow(static_cast<double>(cluster.nodes) / kManyNodes, 2);
   machine.step_overhead_s = traits.step_overhead_s + calibration.step_s;
   return machine;
+}
+
+double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
+                    std::int64_t pipeline_ranks) {
+  if (operation.stream == Stream::kHost) return 0.0;
+  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
+  if (!tensor) return machine.issue_s;
+  const std::int64_t further_nodes = (tensor_ranks - 1) / machine.ranks_per_node;
+  const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
+  return machine.issue_s + machine.internode_issue_s * static_cast<double>(further_nodes) + pipelined_s;
 }
 
 double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
@@ -85,22 +99,12 @@ double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& s
   return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
 }
 
-double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
-                    std::int64_t pipeline_ranks) {
-  if (operation.stream == Stream::kHost) return 0.0;
-  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
-  if (!tensor) return machine.issue_s;
-  const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
-  return machine.issue_s + machine.collective_issue_s + pipelined_s;
-}
-
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
   if (is_collective(operation.kind)) {
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-
   return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 

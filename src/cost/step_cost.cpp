@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, Checkpointing>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing>;
 using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bool, bool>;
 
 // Of distinct stages; the same stage is timed once.
@@ -87,7 +87,8 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing};
+    const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.pipeline_ranks > 1, knobs.sequence_parallel,
+                          knobs.checkpointing};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
@@ -143,7 +144,8 @@ struct StepCostModel::Impl {
                                (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
     const std::int64_t bytes = elems * size_bytes(compute_type(workload.precision));
     const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
-    return collective_time_s(machine, OpKind::kAllGather, {2, leaves_node ? 2 : 1, leaves_node ? 1 : 2}, bytes);
+    const GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
+    return collective_time_s(machine, OpKind::kAllGather, pair, bytes) + machine.send_wait_s;
   }
 
   StepCost of_stages(const Stages& stages, const Knobs& knobs) const {

@@ -19,8 +19,9 @@ struct Machine {
   double collective_factor = 1.0;      ///< on what the network takes
   double overlap_slowdown = 1.0;       ///< kernels take so many times as long while a collective runs
   double issue_s = 0.0;                ///< of the thread that issues kernels: none starts before it was issued
-  double collective_issue_s = 0.0;     ///< more, for a collective of the tensor group
+  double internode_issue_s = 0.0;      ///< more, for a collective of the tensor group and each further node of it
   double pipelined_issue_s = 0.0;      ///< more, for each rank of that group, where there are pipeline stages
+  double send_wait_s = 0.0;            ///< of a send between pipeline stages, beyond its collective_time_s
   double step_overhead_s = 0.0;        ///< data, logging, synchronisation: once a step
   // CPU ranks:
   std::array<ClassRate, kExchangeKindCount> exchanges{};  ///< core time of a collective, by the bytes that a rank sends
