@@ -27,14 +27,19 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
     errors.push_back(error);
     arenas.push_back(static_cast<double>(report.peak_bytes) / static_cast<double>(estimate.expected.count));
     if (!(error <= 0.002)) {
-      printf("%+.4f plan %ld est %ld %s | %s vs %s\n", static_cast<double>(estimate.expected.count) / planned - 1.0, report.lower_bound_bytes, estimate.expected.count, drawn.text().c_str(), report.peak_at.c_str(), estimate.peak_at.c_str());
-      for (int t = 0; t < kTermCount; ++t) printf("  %s %ld %ld\n", to_string(Term(t)), report.term_bytes[t], estimate.term_bytes[t]);
+      printf("%+.4f plan %ld est %ld %s | %s vs %s\n", static_cast<double>(estimate.expected.count) / planned - 1.0,
+             report.lower_bound_bytes, estimate.expected.count, drawn.text().c_str(), report.peak_at.c_str(),
+             estimate.peak_at.c_str());
+      for (int t = 0; t < kTermCount; ++t)
+        printf("  %s %ld %ld\n", to_string(Term(t)), report.term_bytes[t], estimate.term_bytes[t]);
     }
   }
   std::sort(errors.begin(), errors.end());
   std::sort(arenas.begin(), arenas.end());
-  printf("arena min %g median %g p99 %g max %g\n", arenas.front(), arenas[arenas.size() / 2], arenas[arenas.size() * 99 / 100], arenas.back());
-  printf("median %g p90 %g p99 %g max %g\n", errors[errors.size() / 2], errors[errors.size() * 9 / 10], errors[errors.size() * 99 / 100], errors.back());
+  printf("arena min %g median %g p99 %g max %g\n", arenas.front(), arenas[arenas.size() / 2],
+         arenas[arenas.size() * 99 / 100], arenas.back());
+  printf("median %g p90 %g p99 %g max %g\n", errors[errors.size() / 2], errors[errors.size() * 9 / 10],
+         errors[errors.size() * 99 / 100], errors.back());
   EXPECT_LE(errors.back(), 0.03);
 }
 
