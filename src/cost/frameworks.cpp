@@ -9,6 +9,11 @@
 namespace krigtune {
 namespace {
 
+// PyTorch without compilation: kernels are not fused, and an operation of the plan is several of them, each called from
+// Python. Fitted on llmfoundry_mpt_fsdp.csv and on vtrain_single_node.csv.
+constexpr double kEagerBytes = 2.5;
+constexpr double kEagerIssueS = 80e-6;
+
 // One line per framework.
 const std::array<FrameworkTraits, 5>& registry() {
   static const std::array<FrameworkTraits, 5> kTraits = {{
@@ -19,12 +24,26 @@ const std::array<FrameworkTraits, 5>& registry() {
        .fragmentation = 1.0,
        .log_stddev = 0.0,
        .step_overhead_s = 0.0},
-      {.framework = Framework::kDeepSpeed, .name = "deepspeed", .dialect = Dialect::kDeepSpeed, .logits_bytes = 12.0},
-      {.framework = Framework::kFsdp, .name = "fsdp", .whole_units = true},
+      {.framework = Framework::kDeepSpeed,
+       .name = "deepspeed",
+       .dialect = Dialect::kDeepSpeed,
+       .logits_bytes = 12.0,
+       .elementwise_factor = kEagerBytes,
+       // Megatron-DeepSpeed's: partition_method "type:transformer".
+       .issue_s = kEagerIssueS,
+       .even_stages = true},
+      {.framework = Framework::kFsdp,
+       .name = "fsdp",
+       .elementwise_factor = kEagerBytes,
+       .optimizer_factor = kEagerBytes,
+       .attention_factor = 0.5,  // llm-foundry's kernels are FlashAttention's first version (Dao 2023: half as fast)
+       .issue_s = kEagerIssueS,
+       .whole_units = true},
       {.framework = Framework::kMegatron,
        .name = "megatron",
        .logits_bytes = 2.0,
        .gradient_bytes = 4.0,
+       .issue_s = 30e-6,  // 5 kernels at 5 microseconds and their call, of fused layers
        .reduced_bytes = 4.0,
        .bucket_bytes = 1.6e8,
        .even_stages = true},
@@ -34,6 +53,13 @@ const std::array<FrameworkTraits, 5>& registry() {
        .logits_bytes = 12.0,
        .gradient_bytes = 4.0,
        .context_bytes = 1e9,
+       .elementwise_factor = kEagerBytes,
+       .optimizer_factor = kEagerBytes,
+       .issue_s = kEagerIssueS,
+       // Fitted on ultrascale_dev.csv.
+       .internode_issue_s = 2e-3,
+       .pipelined_issue_s = 0.6e-3,
+       .pipelined_wait_s = 0.3,
        .reduced_bytes = 4.0,
        .bucket_bytes = 25e6},
   }};

@@ -79,7 +79,8 @@ class Reader {
     const double seconds = operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = is_collective(operation.kind);
-    next.segment = single(seconds, machine_.issue_s, next.collective);
+    next.segment =
+        single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
     pass.all.append(next.segment);
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
@@ -124,6 +125,9 @@ class Reader {
       // A tied table's gradient is complete with the embedding's.
       const bool is_head_of_tied = tensor == 0 && operation.kind == OpKind::kLinearBackwardWeight;
       if (!is_head_of_tied) next.ends.push_back(tensor);
+      // Held as every unit is held through its backward, where parameters are sharded.
+      const bool holds = operation.kind == OpKind::kEmbeddingBackward || operation.kind == OpKind::kPositionsBackward;
+      if (holds) next.reads.push_back(tensor);
     }
   }
 

@@ -39,12 +39,6 @@ struct ClockTotals {
 std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, double overlap_slowdown,
                                           std::span<const OpId> marks);
 
-/// Bytes of one place in use from a moment on.
-struct MemoryPoint {
-  double at_s = 0.0;
-  std::array<std::int64_t, kPlaceCount> bytes{};
-};
-
 /// One optimizer step before it runs.
 struct PredictedStep {
   double step_time_s = 0.0;
@@ -53,5 +47,7 @@ struct PredictedStep {
   std::vector<MemoryPoint> memory;   ///< in order of time: buffers between their first and last access
 };
 PredictedStep predict_step(const StepPlan& plan, const Machine& machine);
+/// For trace_json: one rank, with its memory over time.
+TracedStep traced(const PredictedStep& step);
 
 }  // namespace krigtune

@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "krigtune/cost/virtual_clock.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Use {
+  double from_s = kNever;
+  double to_s = 0.0;
+};
+
+std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vector<OperationTime>& times) {
+  std::vector<Use> uses(plan.buffers.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    for (const Operand& operand : plan.operations[i].operands) {
+      Use& use = uses[static_cast<std::size_t>(operand.range.buffer)];
+      use.from_s = std::min(use.from_s, times[i].start_s);
+      use.to_s = std::max(use.to_s, times[i].end_s);
+    }
+  }
+  MemoryPoint start;
+  struct Change {
+    double at_s;
+    std::size_t place;
+    std::int64_t bytes;
+  };
+  std::vector<Change> changes;
+  for (std::size_t b = 0; b < uses.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    const auto place = static_cast<std::size_t>(buffer.place);
+    if (buffer.persistent) {
+      start.bytes[place] += buffer.bytes();
+    } else if (uses[b].from_s < kNever) {
+      changes.push_back({uses[b].from_s, place, buffer.bytes()});
+      changes.push_back({uses[b].to_s, place, -buffer.bytes()});
+    }
+  }
+  // What ends at a moment ends before what begins then.
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return std::pair(a.at_s, a.bytes) < std::pair(b.at_s, b.bytes); });
+  std::vector<MemoryPoint> points = {start};
+  for (const Change& change : changes) {
+    MemoryPoint next = points.back();
+    next.at_s = change.at_s;
+    next.bytes[change.place] += change.bytes;
+    if (change.at_s == points.back().at_s && points.size() > 1) {
+      points.back() = next;
+    } else {
+      points.push_back(next);
+    }
+  }
+  return points;
+}
+
+}  // namespace
+
+PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
+  std::vector<TimedOperation> timed;
+  timed.reserve(plan.operations.size());
+  std::vector<std::int32_t> positions;  // in its stream, from 1
+  std::array<std::int32_t, kStreamCount> count{};
+  for (const Operation& operation : plan.operations) {
+    TimedOperation& next = timed.emplace_back();
+    next.stream = operation.stream;
+    next.collective = is_collective(operation.kind);
+    next.seconds = operation_time_s(machine, plan, operation);
+    next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
+    for (const OpId wait : operation.waits) {
+      const auto at = static_cast<std::size_t>(wait);
+      std::int32_t& behind = next.behind[static_cast<std::size_t>(plan.operations[at].stream)];
+      behind = std::max(behind, positions[at]);
+    }
+    positions.push_back(++count[static_cast<std::size_t>(operation.stream)]);
+  }
+  PredictedStep step;
+  step.times = run_clock(timed, machine.overlap_slowdown);
+  step.breakdown = break_down(plan, step.times);
+  step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
+  step.memory = memory_over_time(plan, step.times);
+  return step;
+}
+
+TracedStep traced(const PredictedStep& step) { return {0, {step.times}, "krigtune plan", step.memory}; }
+
+}  // namespace krigtune
