@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -15,8 +16,8 @@ namespace krigtune {
 template <class Observer>
 class Clock {
  public:
-  Clock(std::span<const TimedOperation> operations, double overlap_slowdown, Observer& observer)
-      : operations_(operations), kernel_rate_(1.0 / overlap_slowdown), observer_(observer) {
+  Clock(std::span<const TimedOperation> operations, const Sharing& sharing, Observer& observer)
+      : operations_(operations), sharing_(sharing), observer_(observer) {
     issued_s_.resize(operations.size());
     next_.resize(operations.size());
     std::array<OpId, kStreamCount> last{-1, -1, -1, -1, -1};
@@ -44,14 +45,19 @@ class Clock {
  private:
   static constexpr OpId kNone = -1;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  // kOnTheWay: a collective that waits for the network; kDone: not all its kernels could have been issued.
-  enum class State : std::uint8_t { kQueued, kOnTheWay, kRunning, kDone };
+  // kOnTheWay: a collective that waits for the network; kExchanging: one that has left it; kDone: not all its kernels
+  // could have been issued.
+  enum class State : std::uint8_t { kQueued, kOnTheWay, kRunning, kExchanging, kDone };
   struct StreamState {
     OpId head = kNone;
     State state = State::kQueued;
     double since_s = 0.0;  // on the way
     double left_s = 0.0;   // of the head, at rate 1
     double finish_s = kNever;
+    double core_left_s = 0.0;  // of a collective
+    double core_finish_s = kNever;
+    bool blocked = false;  // by waits
+    double awake_s = 0.0;  // it starts nothing before
   };
 
   const TimedOperation& operation(const StreamState& stream) const {
@@ -70,8 +76,9 @@ class Clock {
     for (StreamState& stream : streams_) {
       if (stream.head == kNone || stream.state != State::kQueued) continue;
       const TimedOperation& head = operation(stream);
-      if (issue_begins_s(stream) + head.issue_s > now_s_ || !waits_are_done(head)) continue;
+      if (!can_start(stream, head)) continue;
       stream.left_s = head.seconds;
+      stream.core_left_s = head.core_s;
       observer_.started(stream.head, now_s_);
       if (head.collective) {
         stream.state = State::kOnTheWay;
@@ -82,6 +89,16 @@ class Clock {
       }
     }
     if (on_network_ == nullptr) send_first();
+  }
+
+  bool can_start(StreamState& stream, const TimedOperation& head) {
+    if (!waits_are_done(head)) {
+      stream.blocked = true;
+      return false;
+    }
+    if (stream.blocked) stream.awake_s = now_s_ + sharing_.wake_s;
+    stream.blocked = false;
+    return std::max(stream.awake_s, issue_begins_s(stream) + head.issue_s) <= now_s_;
   }
 
   void send_first() {
@@ -97,16 +114,25 @@ class Clock {
     observer_.ready(on_network_->head, now_s_);
   }
 
-  bool runs_kernel() const {
-    const StreamState& compute = streams_[static_cast<std::size_t>(Stream::kCompute)];
-    return compute.state == State::kRunning && !operation(compute).collective;
+  bool is_kernel(const StreamState& stream) const {
+    return stream.state == State::kRunning && !operation(stream).collective;
+  }
+  // Of each that computes, of a core.
+  double core_rate() const {
+    if (sharing_.cores >= static_cast<double>(kStreamCount)) return 1.0;
+    int count = 0;
+    for (const StreamState& stream : streams_) count += is_kernel(stream) || stream.core_left_s > 0.0 ? 1 : 0;
+    return count == 0 ? 1.0 : std::min(1.0, sharing_.cores / count);
   }
   double rate_of(const StreamState& stream) const {
-    return &stream == streams_.data() && on_network_ != nullptr && on_network_ != &stream ? kernel_rate_ : 1.0;
+    if (operation(stream).collective) return 1.0;
+    const bool slowed = &stream == streams_.data() && on_network_ != nullptr && on_network_ != &stream;
+    return slowed ? core_rate_ / sharing_.overlap_slowdown : core_rate_;
   }
 
   double next_event_s() {
     double next_s = kNever;
+    core_rate_ = core_rate();
     for (StreamState& stream : streams_) {
       if (stream.head == kNone) continue;
       if (stream.state == State::kRunning) {
@@ -115,8 +141,12 @@ class Clock {
       } else if (stream.state == State::kDone) {
         next_s = std::min(next_s, stream.finish_s);
       } else if (stream.state == State::kQueued) {
-        const double issued_s = issue_begins_s(stream) + operation(stream).issue_s;
-        if (issued_s > now_s_) next_s = std::min(next_s, issued_s);
+        const double start_s = std::max(stream.awake_s, issue_begins_s(stream) + operation(stream).issue_s);
+        if (start_s > now_s_) next_s = std::min(next_s, start_s);
+      }
+      if (stream.core_left_s > 0.0) {
+        stream.core_finish_s = now_s_ + stream.core_left_s / core_rate_;
+        next_s = std::min(next_s, stream.core_finish_s);
       }
     }
     return next_s;
@@ -124,15 +154,20 @@ class Clock {
 
   void advance_to(double next_s) {
     const double passed_s = next_s - now_s_;
-    const bool others = streams_[static_cast<std::size_t>(Stream::kCopy)].state == State::kRunning ||
-                        streams_[static_cast<std::size_t>(Stream::kHost)].state == State::kRunning ||
-                        runs_no_collective(Stream::kReduce) || runs_no_collective(Stream::kGather);
-    observer_.passed(passed_s, runs_kernel(), on_network_ != nullptr, others);
+    const bool others = is_kernel(streams_[static_cast<std::size_t>(Stream::kCopy)]) ||
+                        is_kernel(streams_[static_cast<std::size_t>(Stream::kHost)]) ||
+                        is_kernel(streams_[static_cast<std::size_t>(Stream::kReduce)]) ||
+                        is_kernel(streams_[static_cast<std::size_t>(Stream::kGather)]);
+    observer_.passed(passed_s, is_kernel(streams_[static_cast<std::size_t>(Stream::kCompute)]), communicates(), others);
     std::array<StreamState*, kStreamCount> finished{};
     std::size_t count = 0;
     for (StreamState& stream : streams_) {
-      if (stream.state != State::kRunning && stream.state != State::kDone) continue;
-      if (stream.finish_s <= next_s) {
+      if (stream.core_left_s > 0.0) {
+        stream.core_left_s = stream.core_finish_s <= next_s ? 0.0 : stream.core_left_s - passed_s * core_rate_;
+      }
+      const bool exchanged = stream.state == State::kExchanging && stream.core_left_s == 0.0;
+      const bool runs = stream.state == State::kRunning || stream.state == State::kDone;
+      if (exchanged || (runs && stream.finish_s <= next_s)) {
         finished[count++] = &stream;
       } else if (stream.state == State::kRunning) {
         stream.left_s -= passed_s * rate_of(stream);
@@ -142,13 +177,18 @@ class Clock {
     while (count > 0) finish(*finished[--count]);
   }
 
-  bool runs_no_collective(Stream of) const {
-    const StreamState& stream = streams_[static_cast<std::size_t>(of)];
-    return stream.state == State::kRunning && !operation(stream).collective;
+  bool communicates() const {
+    return on_network_ != nullptr || std::any_of(streams_.begin(), streams_.end(), [](const StreamState& stream) {
+             return stream.state == State::kExchanging;
+           });
   }
 
   void finish(StreamState& stream) {
     if (on_network_ == &stream) on_network_ = nullptr;
+    if (stream.core_left_s > 0.0) {
+      stream.state = State::kExchanging;
+      return;
+    }
     const double least_s = issue_begins_s(stream) + operation(stream).least_s;
     if (stream.state == State::kRunning && least_s > now_s_) {
       stream.state = State::kDone;
@@ -163,13 +203,14 @@ class Clock {
   }
 
   std::span<const TimedOperation> operations_;
-  double kernel_rate_;
+  Sharing sharing_;
   Observer& observer_;
   std::vector<double> issued_s_;  // when issuing of each begins
   std::vector<OpId> next_;        // of the same stream
   std::array<StreamState, kStreamCount> streams_;
   std::array<std::int32_t, kStreamCount> done_{};
   StreamState* on_network_ = nullptr;
+  double core_rate_ = 1.0;
   double now_s_ = 0.0;
 };
 

@@ -171,7 +171,7 @@ class Step {
 
   StepTimes times() {
     const std::vector<ClockTotals> reached =
-        run_clock_totals(recorder_.operations(), step_.machine.overlap_slowdown, recorder_.marks());
+        run_clock_totals(recorder_.operations(), sharing_of(step_.machine), recorder_.marks());
     StepTimes times;
     times.totals = reached.back();
     times.cost = step_.cost;

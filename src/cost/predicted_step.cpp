@@ -70,6 +70,7 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     next.stream = operation.stream;
     next.collective = is_collective(operation.kind);
     next.seconds = operation_time_s(machine, plan, operation);
+    if (next.collective) next.core_s = exchange_time_s(machine, operation.kind, operation.wire_bytes);
     next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
     for (const OpId wait : operation.waits) {
       const auto at = static_cast<std::size_t>(wait);
@@ -79,7 +80,7 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     positions.push_back(++count[static_cast<std::size_t>(operation.stream)]);
   }
   PredictedStep step;
-  step.times = run_clock(timed, machine.overlap_slowdown);
+  step.times = run_clock(timed, sharing_of(machine));
   step.breakdown = break_down(plan, step.times);
   step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
   step.memory = memory_over_time(plan, step.times);

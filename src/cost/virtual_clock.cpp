@@ -1,6 +1,8 @@
 // A discrete-event execution of one rank's streams. Between two events every running operation progresses at a constant
 // rate: kernels at 1 / slowdown while a collective moves data, all else at 1. Collectives share one network, which
 // carries them one after the other in the order in which they came to it, as krigtune-bench's emulated link does.
+// Where a rank has few cores, what computes at a time (kernels, copies, and the part of a collective that moves data
+// within the machine) shares them evenly: n at a time make cores / n of their progress (processor sharing).
 #include "krigtune/cost/virtual_clock.h"
 
 #include <utility>
@@ -50,16 +52,16 @@ class Totals {
 
 }  // namespace
 
-std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, double overlap_slowdown) {
+std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const Sharing& sharing) {
   Times times(operations.size());
-  Clock(operations, overlap_slowdown, times).run();
+  Clock(operations, sharing, times).run();
   return times.take();
 }
 
-std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, double overlap_slowdown,
+std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const Sharing& sharing,
                                           std::span<const OpId> marks) {
   Totals totals(marks);
-  Clock(operations, overlap_slowdown, totals).run();
+  Clock(operations, sharing, totals).run();
   return totals.take();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,14 @@
 
 namespace krigtune {
 
+/// What goes on at a time slows down.
+struct Sharing {
+  double overlap_slowdown = 1.0;  ///< of kernels of the compute stream while a collective of another stream runs
+  double cores = std::numeric_limits<double>::infinity();  ///< as Machine::cores, likewise the next
+  double wake_s = 0.0;
+};
+inline Sharing sharing_of(const Machine& machine) { return {machine.overlap_slowdown, machine.cores, machine.wake_s}; }
+
 /// An operation as the clock sees it, or several kernels in a row as one.
 struct TimedOperation {
   Stream stream = Stream::kCompute;
@@ -16,15 +25,15 @@ struct TimedOperation {
   double seconds = 0.0;
   double issue_s = 0.0;                             ///< that the issuing thread takes before it can start
   std::array<std::int32_t, kStreamCount> behind{};  ///< of each stream so many operations are done before it starts
+  double core_s = 0.0;                              ///< of a collective: computing, at the same time
   // Of several kernels:
   double issue_rest_s = 0.0;  ///< for those behind the first
   double least_s = 0.0;       ///< from the beginning of their issuing to their end: kernels wait for being issued
 };
 
-/// Executes operations in issue order on the streams of one rank, whose peers do the same at the same time. The compute
-/// stream makes 1 / slowdown seconds of progress a second while a collective of another stream runs. Deterministic;
-/// times from 0 by OpId.
-std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, double overlap_slowdown);
+/// Executes operations in issue order on the streams of one rank, whose peers do the same at the same time.
+/// Deterministic; times from 0 by OpId.
+std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const Sharing& sharing);
 
 /// Where a time went, by what went on.
 struct ClockTotals {
@@ -36,7 +45,7 @@ struct ClockTotals {
 };
 /// Likewise, without times by operation: at the ends of the operations `marks` (ascending, of the compute stream), and
 /// at the end.
-std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, double overlap_slowdown,
+std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const Sharing& sharing,
                                           std::span<const OpId> marks);
 
 /// One optimizer step before it runs.
