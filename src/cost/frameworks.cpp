@@ -14,6 +14,10 @@ namespace {
 constexpr double kEagerBytes = 2.5;
 constexpr double kEagerIssueS = 80e-6;
 
+// A logit of 2 bytes is copied to fp32 (2 + 4 bytes), its log-softmax taken (4 + 4), differentiated (4 + 4) and rounded
+// (4 + 2), where the plan's kernel reads and writes it once (2 + 2).
+constexpr double kEagerLossBytes = 28.0 / 4.0;
+
 // One line per framework.
 const std::array<FrameworkTraits, 5>& registry() {
   static const std::array<FrameworkTraits, 5> kTraits = {{
@@ -29,6 +33,7 @@ const std::array<FrameworkTraits, 5>& registry() {
        .dialect = Dialect::kDeepSpeed,
        .logits_bytes = 12.0,
        .elementwise_factor = kEagerBytes,
+       .loss_factor = kEagerLossBytes,
        // Megatron-DeepSpeed's: partition_method "type:transformer".
        .issue_s = kEagerIssueS,
        .even_stages = true},
@@ -36,9 +41,11 @@ const std::array<FrameworkTraits, 5>& registry() {
        .name = "fsdp",
        .elementwise_factor = kEagerBytes,
        .optimizer_factor = kEagerBytes,
+       .loss_factor = kEagerLossBytes,
        .attention_factor = 0.5,  // llm-foundry's kernels are FlashAttention's first version (Dao 2023: half as fast)
        .issue_s = kEagerIssueS,
-       .whole_units = true},
+       .whole_units = true,
+       .recompute_stops_early = true},  // torch.utils.checkpoint without re-entrance
       {.framework = Framework::kMegatron,
        .name = "megatron",
        .logits_bytes = 2.0,
@@ -55,6 +62,7 @@ const std::array<FrameworkTraits, 5>& registry() {
        .context_bytes = 1e9,
        .elementwise_factor = kEagerBytes,
        .optimizer_factor = kEagerBytes,
+       .loss_factor = kEagerLossBytes,
        .issue_s = kEagerIssueS,
        // Fitted on ultrascale_dev.csv.
        .internode_issue_s = 2e-3,

@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing, bool>;
 using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bool, bool>;
 
 // Of distinct stages; the same stage is timed once.
@@ -74,7 +74,7 @@ struct StepCostModel::Impl {
 
   const StepTemplate& template_of(const Knobs& knobs) {
     const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.pipeline_ranks > 1, knobs.sequence_parallel,
-                          knobs.checkpointing};
+                          knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
