@@ -157,13 +157,16 @@ struct StepCostModel::Impl {
   }
 };
 
-StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine)
     : impl_(std::make_unique<Impl>()) {
   check_model(workload);
   impl_->workload = in_framework_dialect(workload);
   impl_->cluster = cluster;
-  impl_->machine = make_machine(workload, cluster, calibration);
+  impl_->machine = machine;
 }
+
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+    : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration)) {}
 
 StepCostModel::~StepCostModel() = default;
 
