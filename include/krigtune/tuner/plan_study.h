@@ -14,8 +14,8 @@ struct VerdictCounts {
   std::int64_t fit = 0;
   std::int64_t uncertain = 0;
   std::int64_t too_large = 0;
-  std::int64_t unknown = 0;       ///< memory is not modelled
-  double expected_to_run = 0.0;   ///< of the uncertain ones: the sum of their probabilities
+  std::int64_t unknown = 0;      ///< memory is not modelled
+  double expected_to_run = 0.0;  ///< of the uncertain ones: the sum of their probabilities
 
   std::int64_t all() const { return fit + uncertain + too_large + unknown; }
   void add(const std::optional<MemoryVerdict>& memory);
