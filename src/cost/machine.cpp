@@ -6,6 +6,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
+#include "local_machine.h"
 
 namespace krigtune {
 namespace {
@@ -24,22 +25,8 @@ double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
 
 }  // namespace
 
-OpClass class_of(const StepPlan& /*plan*/, const Operation& operation) {
-  if (operation.stream == Stream::kHost) return OpClass::kHost;
-  if (operation.stream == Stream::kCopy) return OpClass::kCopy;
-  if (operation.kind == OpKind::kAttentionForward || operation.kind == OpKind::kAttentionBackward) {
-    return OpClass::kAttention;
-  }
-  if (is_product(operation.kind)) return OpClass::kProduct;
-  return operation.phase == Phase::kOptimizer ? OpClass::kOptimizer : OpClass::kMemory;
-}
-
-double ClassRate::seconds(double flops, double bytes) const {
-  const double computed_s = flops > 0.0 ? (flops + half_flops) / flops_per_s : 0.0;
-  return launch_s + std::max(computed_s, bytes / bytes_per_s);
-}
-
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
+  if (cluster.measured) return make_local_machine(cluster, calibration);
   if (!cluster.device || !cluster.network) {
     throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
   }
@@ -66,14 +53,22 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   return machine;
 }
 
+double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
+  return machine.rate(of).seconds(flops, bytes);
+}
+
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+  const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
+  return seconds > 0.0 ? seconds + machine.collective_overhead_s : 0.0;
+}
+
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
   if (is_collective(operation.kind)) {
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
-    const double seconds = collective_time_s(machine.network, operation.kind, span, operation.wire_bytes);
-    return seconds > 0.0 ? seconds + machine.collective_overhead_s : 0.0;
+    return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-  return machine.rate(class_of(plan, operation)).seconds(operation.flops, bytes);
+  return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 
 }  // namespace krigtune

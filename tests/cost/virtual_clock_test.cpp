@@ -6,12 +6,10 @@ namespace krigtune {
 namespace {
 
 TEST(RunClock, OverlapsStreamsAndHonoursWaits) {
-  const std::vector<OpId> behind_first = {0};
-  const std::vector<OpId> behind_reduce = {1};
   const std::vector<TimedOperation> operations = {{Stream::kCompute, false, 1.0, 0.0, {}},
-                                                  {Stream::kReduce, true, 3.0, 0.0, behind_first},
+                                                  {Stream::kReduce, true, 3.0, 0.0, {1}},
                                                   {Stream::kCompute, false, 2.0, 0.0, {}},
-                                                  {Stream::kCompute, false, 1.0, 0.0, behind_reduce}};
+                                                  {Stream::kCompute, false, 1.0, 0.0, {0, 0, 1}}};
   const auto times = run_clock(operations, 1.0);
   EXPECT_DOUBLE_EQ(times[1].start_s, 1.0);
   EXPECT_DOUBLE_EQ(times[2].end_s, 3.0);

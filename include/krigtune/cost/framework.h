@@ -25,6 +25,12 @@ struct FrameworkTraits {
   double issue_s = 5e-6;          ///< of one kernel by the program's thread
   double overlap_slowdown = 1.1;  ///< of kernels beside collectives
   double step_overhead_s = 9e-3;  ///< once a step
+  // Schedule, where the configuration does not say it.
+  bool reduces_every_micro_step = true;  ///< sharded gradients; else they are kept whole until the last one
+  double reduced_bytes = 0.0;            ///< of an element of the gradients that travel; 0: of the model's type
+  double bucket_bytes = 0.0;             ///< of gradients, as they travel; 0: what reduce_bucket_size says
+  bool whole_units = false;              ///< stage 3: parameters are sharded unit by unit, none stays whole
+  bool even_stages = false;              ///< as many layers in each pipeline stage; else as even in time as can be
 };
 const FrameworkTraits& traits_of(Framework framework);
 std::vector<std::string> framework_names();

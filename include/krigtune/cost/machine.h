@@ -5,41 +5,25 @@
 
 #include "krigtune/cost/calibration.h"
 #include "krigtune/plan/collective_time.h"
+#include "krigtune/plan/op_class.h"
 #include "krigtune/plan/step_plan.h"
 
 namespace krigtune {
 
-/// Operations that share a rate. Collectives are none of them.
-enum class OpClass : std::uint8_t {
-  kProduct,    ///< matrix products
-  kAttention,  ///< its core
-  kMemory,     ///< elementwise kernels, norms, losses: bound by bytes
-  kOptimizer,  ///< updates on the device, norms of gradients
-  kCopy,       ///< between device and host
-  kHost        ///< what the host computes: offloaded optimizers
-};
-inline constexpr int kOpClassCount = 6;
-OpClass class_of(const StepPlan& plan, const Operation& operation);
-
-/// t = launch + max((F + half) / rate, bytes / bandwidth): a product of `half_flops` reaches half the rate.
-struct ClassRate {
-  double launch_s = 0.0;
-  double flops_per_s = std::numeric_limits<double>::infinity();
-  double half_flops = 0.0;
-  double bytes_per_s = std::numeric_limits<double>::infinity();
-
-  double seconds(double flops, double bytes) const;
-};
-
 /// What the operations of one rank take on it, and what goes on beside them.
 struct Machine {
-  std::array<ClassRate, kOpClassCount> rates{};
+  ClassRates rates{};
   EmulatedNetwork network;  ///< of collectives
   std::int64_t ranks_per_node = 1;
   double collective_overhead_s = 0.0;  ///< that a program sees of each collective beyond what the network takes
   double overlap_slowdown = 1.0;       ///< kernels take so many times as long while a collective runs
   double issue_s = 0.0;                ///< of the thread that issues kernels: none starts before it was issued
   double step_overhead_s = 0.0;        ///< data, logging, synchronisation: once a step
+  // CPU ranks:
+  std::array<ClassRate, kExchangeKindCount> exchanges{};  ///< core time of a collective, by the bytes that a rank sends
+  bool sleeping_network = false;  ///< a collective takes cores for its exchange only, none for what the network takes
+  double cores = std::numeric_limits<double>::infinity();  ///< of one rank: what computes at a time shares them
+  double wake_s = 0.0;                                     ///< until a stream that waited for another goes on
 
   const ClassRate& rate(OpClass of) const { return rates[static_cast<std::size_t>(of)]; }
 };
@@ -48,6 +32,10 @@ struct Machine {
 /// known.
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration = {});
 
+/// Of a kernel, a copy or the host's work.
+double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes);
+/// Of a collective of which each rank sends `wire_bytes`, as a program sees it. Nothing to send takes no time.
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
 /// Alone, without waiting for anything.
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation);
 

@@ -56,7 +56,8 @@ enum class OpKind : std::uint8_t {
 inline constexpr int kOpKindCount = 40;
 const char* to_string(OpKind kind);
 bool is_collective(OpKind kind);
-bool is_product(OpKind kind);  ///< matrix products and attention
+bool is_product(OpKind kind);        ///< matrix products and attention
+double flops_per_elem(OpKind kind);  ///< of an operation on elements, as its kernel counts them
 
 /// The state of clipping and of dynamic loss scaling: elements of StepPlan::control.
 enum ControlElement : std::uint8_t {

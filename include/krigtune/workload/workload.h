@@ -8,11 +8,12 @@
 
 #include "krigtune/core/units.h"
 #include "krigtune/workload/device.h"
+#include "krigtune/workload/measured_machine.h"
 #include "krigtune/workload/model.h"
+#include "krigtune/workload/network.h"
 
 namespace krigtune {
 
-enum class Precision { kFp32, kFp16, kBf16 };
 enum class OptimizerKind { kAdamW, kSgd };
 /// Whose schedule: kCanonical is reduce-scatter based, as in the ZeRO paper (Rajbhandari et al. 2020), Megatron and
 /// FSDP; kDeepSpeed is what DeepSpeed's code does.
@@ -32,45 +33,18 @@ struct Workload {
   Framework framework = Framework::kKrigtune;
 };
 
-/// What a message passes on its way to the next rank.
-enum class Hop { kNvlink, kPci, kNetwork };
-struct NetworkLevel {
-  std::string name;
-  Hop hop = Hop::kNetwork;
-  double latency_s = 0.0;    ///< of a network card
-  double bytes_per_s = 0.0;  ///< that collectives reach, a direction and rank
-
-  friend bool operator==(const NetworkLevel&, const NetworkLevel&) = default;
-};
-/// Links within nodes and between them, for rings as NCCL builds them (plan/collective_time.h).
-struct NodeNetwork {
-  NetworkLevel intra, inter;
-  std::int64_t ranks_per_node = 1;
-};
-
-/// A network that krigtune-bench imitates: each collective is held for latency + bytes / bandwidth, or for what
-/// collective_time_s says where it has nodes; then the first two numbers are those of its slower level.
-struct EmulatedNetwork {
-  std::string name;  ///< for labels: an id, two ids "nvlink4 + ib-hdr-200", or the numbers: "100 us + 250 MB/s"
-  double latency_s = 0.0;
-  double bytes_per_s = 0.0;
-  std::optional<NodeNetwork> nodes{};
-};
-
 /// The machines: the session's block "cluster".
 struct ClusterSpec {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 2;  ///< with gpu "local" and no GPU: CPU ranks
   std::string gpu = "local";
-  std::optional<DeviceSpec> device;      ///< empty: "local" and not measured
-  std::optional<NodeNetwork> network{};  ///< real links; empty: "local" and not measured
+  std::optional<DeviceSpec> device;      ///< empty: "local"
+  std::optional<NodeNetwork> network{};  ///< real links; empty: "local"
   std::optional<EmulatedNetwork> emulated_network;
+  std::optional<MeasuredMachine> measured{};  ///< "local" once it is measured; not part of a session
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
 };
-
-/// Ids that "emulate_network" knows.
-std::vector<std::string> network_names();
 
 /// kDeepSpeedAutotuner: the formula of DeepSpeed's autotuner, for comparison.
 enum class MemoryModelKind { kKrigtune, kDeepSpeedAutotuner };

@@ -2,7 +2,7 @@
 // models"). The dialect deepspeed follows DeepSpeed 0.19: runtime/zero/stage_1_and_2.py reduces contiguous buckets with
 // all-reduce and lets one travel while the next is filled, engine.py reduces stage 0 behind backward,
 // runtime/zero/stage3.py and partitioned_param_coordinator.py allow two reductions and two fetches under way.
-#include "zero/zero_policy.h"
+#include "krigtune/plan/zero_policy.h"
 
 namespace krigtune {
 namespace {
@@ -53,25 +53,6 @@ ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs) {
     reduce_as_canonical(policy, knobs);
   }
   return policy;
-}
-
-std::vector<Bucket> ZeroSetting::make_buckets(const std::vector<int>& order, std::int64_t most_elems) const {
-  std::vector<Bucket> buckets;
-  std::int64_t elems = 0;
-  for (const int t : order) {
-    if (buckets.empty() || elems + tensor(t).elems > most_elems) {
-      buckets.emplace_back();
-      elems = 0;
-    }
-    buckets.back().push_back(t);
-    elems += tensor(t).elems;
-  }
-  return buckets;
-}
-
-void Window::enter(OpId op) {
-  entered_.push_back(op);
-  if (width_ < entered_.size()) builder_.hold_compute_for(entered_[entered_.size() - 1 - width_]);
 }
 
 }  // namespace krigtune

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "zero/zero_policy.h"
+#include "zero/zero_setting.h"
 
 namespace krigtune {
 

@@ -1,0 +1,236 @@
+// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others become alike from
+// the second one on: with k > 3 the first, one in the middle and the last are executed, and the middle one's time,
+// measured between the ends of the first and the second, counts k - 2 times.
+#include "compressed_step.h"
+
+#include <algorithm>
+
+#include "compressed_optimizer.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kExecuted = 3;
+
+class Step {
+ public:
+  Step(const StepSetting& setting, const StageTensors& tensors)
+      : recorder_(setting.machine.issue_s),
+        step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
+              setting.tensor_span, setting.reduced_bytes, recorder_},
+        quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
+        executed_(quiet_ ? 1 : std::min(setting.knobs.micro_steps, kExecuted)),
+        gradients_(step_, executed_),
+        parameters_(step_, executed_) {}
+
+  StepTimes run() {
+    const std::int64_t k = step_.knobs.micro_steps;
+    if (quiet_ && k > 1) add_quiet_micro_steps(k - 1);
+    for (std::int64_t m = 0; m < executed_; ++m) {
+      sums_at_marks_.push_back(sums());
+      add_micro_step(quiet_ ? k - 1 : m);
+    }
+    sums_at_marks_.push_back(sums());
+    CompressedOptimizer(step_, gradients_, parameters_).add();
+    return times();
+  }
+
+ private:
+  struct Sums {
+    PassCost cost;
+    double data_comm_s = 0.0;
+    double data_wire_bytes = 0.0;
+  };
+  Sums sums() const { return {step_.cost, step_.data_comm_s, step_.data_wire_bytes}; }
+
+  PassKind backward_kind(std::int64_t micro_step) const {
+    return micro_step > 0 && !step_.policy.shards_gradients ? PassKind::kBackwardAgain : PassKind::kBackward;
+  }
+
+  // Forward and backward of one, for its own sake.
+  Segment quiet(PassKind backward) {
+    const StageParts& parts = step_.tensors.parts();
+    Segment all;
+    const auto add = [&](Unit unit, PassKind kind, double times) {
+      const Pass& pass = step_.model.pass(unit, kind);
+      all.append(repeated(pass.all, times));
+    };
+    const auto layers = static_cast<double>(parts.layers);
+    if (parts.embedding) add(Unit::kEmbedding, PassKind::kForward, 1.0);
+    add(Unit::kBlock, PassKind::kForward, layers);
+    if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
+    if (parts.head) add(Unit::kHead, backward, 1.0);
+    const auto group = static_cast<double>(std::min(checkpoint_layers(step_.knobs), parts.layers));
+    Segment block_group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, group);
+    block_group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, group));
+    const double groups = static_cast<double>(parts.layers / static_cast<std::int64_t>(group));
+    all.append(repeated(block_group, groups));
+    const double rest = layers - groups * group;
+    add(Unit::kBlock, PassKind::kRecompute, rest);
+    add(Unit::kBlock, backward, rest);
+    if (parts.embedding) add(Unit::kEmbedding, backward, 1.0);
+    return all;
+  }
+
+  PassCost micro_step_cost(PassKind backward) const {
+    const StageParts& parts = step_.tensors.parts();
+    PassCost cost;
+    for (const PassKind kind : {PassKind::kForward, PassKind::kRecompute, backward}) {
+      if (parts.embedding) cost.add(step_.model.pass(Unit::kEmbedding, kind).cost, 1.0);
+      cost.add(step_.model.pass(Unit::kBlock, kind).cost, static_cast<double>(parts.layers));
+      if (parts.head) cost.add(step_.model.pass(Unit::kHead, kind).cost, 1.0);
+    }
+    return cost;
+  }
+
+  void add_quiet_micro_steps(std::int64_t count) {
+    recorder_.append(quiet(PassKind::kBackward));
+    step_.cost.add(micro_step_cost(PassKind::kBackward), 1.0);
+    if (count == 1) return;
+    recorder_.append(repeated(quiet(PassKind::kBackwardAgain), static_cast<double>(count - 1)));
+    step_.cost.add(micro_step_cost(PassKind::kBackwardAgain), static_cast<double>(count - 1));
+  }
+
+  void add_micro_step(std::int64_t m) {
+    const StageParts& parts = step_.tensors.parts();
+    const PassKind backward = backward_kind(m);
+    step_.cost.add(micro_step_cost(backward), 1.0);
+    if (parts.embedding) add_use(Unit::kEmbedding, PassKind::kForward, 0);
+    for (std::int64_t layer = 0; layer < parts.layers; ++layer) add_use(Unit::kBlock, PassKind::kForward, layer);
+    if (parts.head) add_use(Unit::kHead, PassKind::kForward, 0);
+    if (parts.head) add_use(Unit::kHead, backward, 0);
+    const std::int64_t group = std::min(checkpoint_layers(step_.knobs), parts.layers);
+    const bool again = step_.knobs.checkpointing == Checkpointing::kFull;
+    for (std::int64_t begin = (parts.layers - 1) / group * group; begin >= 0; begin -= group) {
+      const std::int64_t end = std::min(begin + group, parts.layers);
+      for (std::int64_t layer = begin; again && layer < end; ++layer) {
+        add_use(Unit::kBlock, PassKind::kRecompute, layer);
+      }
+      for (std::int64_t layer = end; layer > begin; --layer) {
+        // The last layer's parameters are still there from its second forward.
+        if (again && layer == end) {
+          add_pass(Unit::kBlock, backward, layer - 1);
+        } else {
+          add_use(Unit::kBlock, backward, layer - 1);
+        }
+      }
+    }
+    if (parts.embedding) add_use(Unit::kEmbedding, backward, 0);
+    gradients_.end_micro_step();
+    recorder_.mark();
+  }
+
+  void add_use(Unit unit, PassKind kind, std::int64_t layer) {
+    const Pass& pass = step_.model.pass(unit, kind);
+    std::size_t first = 0;
+    if (parameters_.active()) {
+      // The batch is loaded before the embedding is used.
+      const bool loads = unit == Unit::kEmbedding && kind == PassKind::kForward;
+      for (; loads && first < pass.operations.size() && pass.operations[first].reads.empty(); ++first) {
+        recorder_.append(pass.operations[first].segment);
+      }
+      parameters_.begin_use();
+    }
+    add_pass(unit, kind, layer, first);
+  }
+
+  void add_pass(Unit unit, PassKind kind, std::int64_t layer, std::size_t first = 0) {
+    const Pass& pass = step_.model.pass(unit, kind);
+    const bool is_backward = kind == PassKind::kBackward || kind == PassKind::kBackwardAgain;
+    const bool reduces = is_backward && gradients_.reduces_now();
+    const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
+    if (!parameters_.active() && !reduces && !meets) return recorder_.append(pass.all);
+    for (; first < pass.operations.size(); ++first) add_operation(pass.operations[first], layer, reduces);
+  }
+
+  void add_operation(const TemplateOperation& operation, std::int64_t layer, bool reduces) {
+    if (parameters_.active()) {
+      for (const int t : operation.reads) parameters_.read(step_.tensors.index(t, layer));
+    }
+    if (reduces) {
+      for (const int t : operation.begins) gradients_.begin(step_.tensors.index(t, layer));
+    }
+    if (operation.collective) {
+      recorder_.append_collective(operation.segment);
+    } else {
+      recorder_.append(operation.segment);
+    }
+    if (!reduces) return;
+    for (const int t : operation.ends) gradients_.done(step_.tensors.index(t, layer));
+    // Where the embedding is in another stage, the head's gradient of a tied table is complete with it.
+    if (step_.tensors.copies_table() && operation.ends.empty()) {
+      for (const int t : operation.begins) gradients_.done(step_.tensors.index(t, layer));
+    }
+  }
+
+  StepTimes times() {
+    const std::vector<ClockTotals> reached =
+        run_clock_totals(recorder_.operations(), step_.machine.overlap_slowdown, recorder_.marks());
+    StepTimes times;
+    times.totals = reached.back();
+    times.cost = step_.cost;
+    times.optimizer_s = step_.optimizer_s;
+    times.data_comm_s = step_.data_comm_s;
+    times.data_wire_bytes = step_.data_wire_bytes;
+    double fused_comm_s = recorder_.all_fused_comm_s();
+    const std::int64_t k = step_.knobs.micro_steps;
+    if (!quiet_ && executed_ > 1) {
+      const ClockTotals& from = reached[0];
+      const ClockTotals& to = reached[1];
+      times.micro_step_s = to.span_s - from.span_s;
+      const double more = static_cast<double>(k - executed_);
+      add_difference(times.totals, from, to, more);
+      add_difference(times, sums_at_marks_[1], sums_at_marks_[2], more);
+      fused_comm_s += more * (recorder_.fused_comm_s()[1] - recorder_.fused_comm_s()[0]);
+    } else if (!quiet_) {
+      times.micro_step_s = reached[0].span_s;
+    } else {
+      const Segment one = quiet(k > 1 ? PassKind::kBackwardAgain : PassKind::kBackward);
+      times.micro_step_s = std::max(one.work_s, one.issue_s);
+    }
+    times.backward_s = times.micro_step_s * backward_share();
+    times.totals.kernels_s -= fused_comm_s;
+    times.totals.exposed_comm_s += fused_comm_s;
+    return times;
+  }
+
+  double backward_share() const {
+    const StageParts& parts = step_.tensors.parts();
+    const auto work_s = [&](PassKind kind) {
+      const auto of = [&](Unit unit) { return step_.model.pass(unit, kind).all.work_s; };
+      return static_cast<double>(parts.layers) * of(Unit::kBlock) + (parts.embedding ? of(Unit::kEmbedding) : 0.0) +
+             (parts.head ? of(Unit::kHead) : 0.0);
+    };
+    const double backward_s = work_s(PassKind::kRecompute) + work_s(PassKind::kBackward);
+    return backward_s / (backward_s + work_s(PassKind::kForward));
+  }
+
+  static void add_difference(ClockTotals& totals, const ClockTotals& from, const ClockTotals& to, double times) {
+    totals.span_s += times * (to.span_s - from.span_s);
+    totals.kernels_s += times * (to.kernels_s - from.kernels_s);
+    totals.exposed_comm_s += times * (to.exposed_comm_s - from.exposed_comm_s);
+    totals.exposed_copies_s += times * (to.exposed_copies_s - from.exposed_copies_s);
+    totals.idle_s += times * (to.idle_s - from.idle_s);
+  }
+
+  static void add_difference(StepTimes& sum, const Sums& from, const Sums& to, double times) {
+    sum.cost.add(to.cost, times);
+    sum.cost.add(from.cost, -times);
+    sum.data_comm_s += times * (to.data_comm_s - from.data_comm_s);
+    sum.data_wire_bytes += times * (to.data_wire_bytes - from.data_wire_bytes);
+  }
+
+  Recorder recorder_;
+  StepContext step_;
+  bool quiet_;  ///< all micro-steps but the last communicate nothing over the data ranks
+  std::int64_t executed_;
+  CompressedGradients gradients_;
+  CompressedGathering parameters_;
+  std::vector<Sums> sums_at_marks_;
+};
+
+}  // namespace
+
+StepTimes time_step(const StepSetting& setting, const StageTensors& tensors) { return Step(setting, tensors).run(); }
+
+}  // namespace krigtune

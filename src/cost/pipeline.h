@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace krigtune {
+
+/// One pipeline stage as 1F1B sees it.
+struct StageTime {
+  double forward_s = 0.0;   ///< of one micro-step
+  double backward_s = 0.0;  ///< likewise, with what is computed again
+  double rest_s = 0.0;      ///< of the step behind its last backward
+};
+
+/// Seconds of a step of `micro_steps`: each passes the stages forward, then backward; `send_s` between neighbours, a
+/// direction.
+double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s);
+
+/// Layers by stage. Even: as many in each, what remains one each to the first ones. Else so that the slowest stage is
+/// fastest, where the last one computes the head as well, which costs `head_layers`.
+std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages, bool even, double head_layers);
+
+}  // namespace krigtune

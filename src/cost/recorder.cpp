@@ -1,0 +1,68 @@
+#include "recorder.h"
+
+namespace krigtune {
+namespace {
+
+std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
+
+}  // namespace
+
+void Recorder::append_collective(const Segment& segment) {
+  if (!in_flight()) return append(segment);
+  flush();
+  TimedOperation& next = operations_.emplace_back();
+  next.collective = true;
+  next.seconds = segment.work_s;
+  next.issue_s = segment.issue_s;
+  next.behind = needed_;
+  ++count_[index(Stream::kCompute)];
+}
+
+void Recorder::wait_for(Stream stream, std::int32_t count) {
+  if (count <= needed_[index(stream)]) return;
+  flush();
+  needed_[index(stream)] = count;
+}
+
+std::int32_t Recorder::flush() {
+  std::int32_t& count = count_[index(Stream::kCompute)];
+  if (pending_.empty) return count;
+  TimedOperation& next = operations_.emplace_back();
+  next.seconds = pending_.work_s;
+  next.issue_s = pending_.first_s;
+  next.issue_rest_s = pending_.issue_s - pending_.first_s;
+  next.least_s = pending_.least_s;
+  next.behind = needed_;
+  fused_comm_s_ += pending_.comm_s;
+  pending_ = {};
+  return ++count;
+}
+
+std::int32_t Recorder::add(Stream stream, bool collective, double seconds, std::initializer_list<Behind> behind) {
+  flush();
+  TimedOperation& next = operations_.emplace_back();
+  next.stream = stream;
+  next.collective = collective;
+  next.seconds = seconds;
+  next.issue_s = stream == Stream::kHost ? 0.0 : issue_s_;
+  for (const Behind& other : behind) {
+    std::int32_t& needed = next.behind[index(other.stream)];
+    needed = std::max(needed, other.count);
+  }
+  return ++count_[index(stream)];
+}
+
+void Recorder::mark() {
+  flush();
+  std::size_t last = operations_.size() - 1;
+  while (operations_[last].stream != Stream::kCompute) --last;
+  marks_.push_back(static_cast<OpId>(last));
+  fused_at_marks_.push_back(fused_comm_s_);
+}
+
+bool Recorder::in_flight() const {
+  return needed_[index(Stream::kGather)] < count_[index(Stream::kGather)] ||
+         needed_[index(Stream::kReduce)] < count_[index(Stream::kReduce)];
+}
+
+}  // namespace krigtune

@@ -1,0 +1,55 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "krigtune/cost/virtual_clock.h"
+#include "segment.h"
+
+namespace krigtune {
+
+/// Writes a compressed plan: neighbouring operations of the compute stream become one as long as no other stream has
+/// to know of a moment between them. Counts are of operations of a stream, from its first one on.
+class Recorder {
+ public:
+  explicit Recorder(double issue_s) : issue_s_(issue_s) {}
+
+  /// On the compute stream.
+  void append(const Segment& segment) { pending_.append(segment); }
+  void append_kernel(double seconds) { append(single(seconds, issue_s_)); }
+  /// Likewise a collective of the tensor group, which meets those of other streams on the network.
+  void append_collective(const Segment& segment);
+  /// What is appended next starts behind the first `count` operations of `stream`.
+  void wait_for(Stream stream, std::int32_t count);
+  /// Ends the segment: how many operations the compute stream has.
+  std::int32_t flush();
+
+  struct Behind {
+    Stream stream{};
+    std::int32_t count = 0;
+  };
+  /// On another stream: how many it has now.
+  std::int32_t add(Stream stream, bool collective, double seconds, std::initializer_list<Behind> behind);
+  std::int32_t count(Stream stream) const { return count_[static_cast<std::size_t>(stream)]; }
+  /// The end of a micro-step.
+  void mark();
+
+  const std::vector<TimedOperation>& operations() const { return operations_; }
+  const std::vector<OpId>& marks() const { return marks_; }
+  /// Seconds of collectives within segments, up to each mark and to the end.
+  const std::vector<double>& fused_comm_s() const { return fused_at_marks_; }
+  double all_fused_comm_s() const { return fused_comm_s_ + pending_.comm_s; }
+  /// Other streams may be at work on something that the compute stream has not waited for.
+  bool in_flight() const;
+
+ private:
+  double issue_s_;
+  std::vector<TimedOperation> operations_;
+  Segment pending_;
+  std::array<std::int32_t, kStreamCount> count_{};
+  std::array<std::int32_t, kStreamCount> needed_{};  ///< by the pending segment
+  std::vector<OpId> marks_;
+  std::vector<double> fused_at_marks_;
+  double fused_comm_s_ = 0.0;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,128 @@
+#include "krigtune/runner/local_machine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <optional>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/hash.h"
+#include "krigtune/core/json.h"
+#include "process.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kTimeoutS = 120.0;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::filesystem::path cache_file(const std::filesystem::path& directory, const MachineKey& key) {
+  MeasuredMachine nothing;
+  nothing.key = key;
+  const std::string text = to_json(nothing).at("key").dump();
+  Fnv1a64 hash;
+  hash.add(text.data(), text.size());
+  return directory / fmt::format("machine-{}.json", hash.hex());
+}
+
+std::optional<MeasuredMachine> cached(const std::filesystem::path& file, const MachineKey& key) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  try {
+    const MeasuredMachine machine = read_measured_machine(load_json(file), file.string(), "");
+    if (machine.key == key) return machine;
+  } catch (const UserError&) {
+    // Written by another version, or half a file: it is written anew.
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// A directory that goes with its owner.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "krigtune-measure-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw EnvironmentError(
+          fmt::format("no directory can be made in '{}'", std::filesystem::temp_directory_path().string()),
+          "set TMPDIR to one that can be written");
+    }
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string word_of(Precision precision) {
+  return precision == Precision::kFp32 ? "fp32" : precision == Precision::kFp16 ? "fp16" : "bf16";
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const std::size_t before = text.rfind('\n');
+  return before == std::string::npos ? text : text.substr(before + 1);
+}
+
+MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::filesystem::path& bench,
+                        const Clock& clock) {
+  const Scratch scratch;
+  ProcessSpec spec;
+  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", word_of(precision)};
+  spec.stdout_file = scratch / "stdout";
+  spec.stderr_file = scratch / "stderr";
+  spec.timeout_s = kTimeoutS;
+  const ProcessResult result = run_process(spec, clock);
+  if (result.exit_code != 0 || !result.start_error.empty()) {
+    const std::string why = result.start_error.empty() ? last_line(read_text(spec.stderr_file)) : result.start_error;
+    throw EnvironmentError(fmt::format("this machine could not be measured: {}", why),
+                           "see krigtune-bench --measure-machine, or name a \"gpu\"");
+  }
+  return read_measured_machine(load_json(spec.stdout_file), "krigtune-bench --measure-machine", "");
+}
+
+}  // namespace
+
+std::filesystem::path cache_directory() {
+  if (const std::string own = variable("KRIGTUNE_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return std::filesystem::path(xdg) / "krigtune";
+  const std::string home = variable("HOME");
+  return home.empty() ? std::filesystem::path() : std::filesystem::path(home) / ".cache" / "krigtune";
+}
+
+MeasuredMachine local_machine(std::int64_t ranks, Precision precision, const LocalMachineOptions& options,
+                              const Clock& clock) {
+  const MachineKey key = machine_key(ranks, precision);
+  const std::filesystem::path file = options.cache.empty() ? std::filesystem::path() : cache_file(options.cache, key);
+  if (!options.fresh && !file.empty()) {
+    if (std::optional<MeasuredMachine> machine = cached(file, key)) return *machine;
+  }
+  options.say(fmt::format("measuring this machine with {} rank(s), once, for about 5 s", ranks));
+  MeasuredMachine machine = measure(ranks, precision, options.bench, clock);
+  if (file.empty()) return machine;
+  try {
+    make_writable_directory(options.cache);
+    write_atomically(file, to_json(machine).dump(2) + "\n");
+  } catch (const std::exception& error) {
+    options.say(fmt::format("what was measured is not kept: {}; set KRIGTUNE_CACHE to a directory that can be written",
+                            error.what()));
+  }
+  return machine;
+}
+
+}  // namespace krigtune
