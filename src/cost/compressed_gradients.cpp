@@ -12,6 +12,7 @@ CompressedGradients::CompressedGradients(StepContext& step, std::int64_t micro_s
   const auto tensors = static_cast<std::size_t>(step.tensors.count());
   bucket_of_.resize(tensors);
   reduced_.resize(tensors);
+  written_.resize(tensors);
   const std::vector<int>& order = step.tensors.ready_order();
   std::size_t begin = 0;
   for (const std::size_t end : bucket_ends_) {
@@ -56,8 +57,12 @@ void CompressedGradients::begin(int t) {
 }
 
 void CompressedGradients::done(int t) {
-  if (!reduces_now() || step_.policy.reduces_behind_backward) return;
-  if (step_.policy.packs) {
+  if (!reduces_now()) return;
+  if (step_.policy.reduces_behind_backward) {
+    if (!goes_alone(t)) return;
+    written_[static_cast<std::size_t>(t)] = step_.recorder.flush();
+    step_.recorder.expect_others();
+  } else if (step_.policy.packs) {
     pack(t);
   } else {
     count(t);
@@ -106,10 +111,10 @@ void CompressedGradients::pack(int t) {
   if (!members_.empty() && bucket(members_.front()) != bucket(t)) send_open();
   const bool is_last = is_last_of_bucket(t);
   Pieces alone;
-  if (step_.tensors.elems(t) > step_.knobs.reduce_bucket_elems) {
+  if (goes_alone(t)) {
     alone.in_place = true;
     add_to(alone, t);
-    ready_ = step_.recorder.flush();
+    ready_ = step_.policy.reduces_behind_backward ? written_[static_cast<std::size_t>(t)] : step_.recorder.flush();
     members_.push_back(t);
     reduce(alone);
     return members_.clear();

@@ -172,7 +172,7 @@ class Step {
     times.optimizer_s = step_.optimizer_s;
     times.data_comm_s = step_.data_comm_s;
     times.data_wire_bytes = step_.data_wire_bytes;
-    double fused_comm_s = recorder_.all_fused_comm_s();
+    double fused_comm_s = recorder_.work().fused_comm_s;
     const std::int64_t k = step_.knobs.micro_steps;
     if (!quiet_ && executed_ > 1) {
       const ClockTotals& from = reached[0];
@@ -180,8 +180,9 @@ class Step {
       times.micro_step_s = to.span_s - from.span_s;
       const double more = static_cast<double>(k - executed_);
       add_difference(times.totals, from, to, more);
+      add_backlog(times, more);
       add_difference(times, sums_at_marks_[1], sums_at_marks_[2], more);
-      fused_comm_s += more * (recorder_.fused_comm_s()[1] - recorder_.fused_comm_s()[0]);
+      fused_comm_s += more * (recorder_.work_at_marks()[1].fused_comm_s - recorder_.work_at_marks()[0].fused_comm_s);
     } else if (!quiet_) {
       times.micro_step_s = reached[0].span_s;
     } else {
@@ -203,6 +204,27 @@ class Step {
     };
     const double backward_s = work_s(PassKind::kRecompute) + work_s(PassKind::kBackward);
     return backward_s / (backward_s + work_s(PassKind::kForward));
+  }
+
+  // What streams do beside the compute stream may take longer than the first micro-steps show: it piles up until
+  // windows, or the end of the step, wait for it.
+  void add_backlog(StepTimes& times, double more) const {
+    const Recorder::Work& from = recorder_.work_at_marks()[0];
+    const Recorder::Work& to = recorder_.work_at_marks()[1];
+    double busiest_s = to.network_s - from.network_s;
+    for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
+      const auto at = static_cast<std::size_t>(stream);
+      busiest_s = std::max(busiest_s, to.streams_s[at] - from.streams_s[at]);
+    }
+    double copies_s = 0.0;
+    for (const Stream stream : {Stream::kCopy, Stream::kHost}) {
+      const auto at = static_cast<std::size_t>(stream);
+      copies_s = std::max(copies_s, to.streams_s[at] - from.streams_s[at]);
+    }
+    const double backlog_s = std::max({0.0, busiest_s - times.micro_step_s, copies_s - times.micro_step_s});
+    times.micro_step_s += backlog_s;
+    times.totals.span_s += more * backlog_s;
+    (copies_s > busiest_s ? times.totals.exposed_copies_s : times.totals.exposed_comm_s) += more * backlog_s;
   }
 
   static void add_difference(ClockTotals& totals, const ClockTotals& from, const ClockTotals& to, double times) {

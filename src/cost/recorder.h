@@ -35,11 +35,18 @@ class Recorder {
 
   const std::vector<TimedOperation>& operations() const { return operations_; }
   const std::vector<OpId>& marks() const { return marks_; }
-  /// Seconds of collectives within segments, up to each mark and to the end.
-  const std::vector<double>& fused_comm_s() const { return fused_at_marks_; }
-  double all_fused_comm_s() const { return fused_comm_s_ + pending_.comm_s; }
   /// Other streams may be at work on something that the compute stream has not waited for.
   bool in_flight() const;
+  /// From here on, by what is added later.
+  void expect_others() { expects_others_ = true; }
+  /// Seconds of work, up to each mark.
+  struct Work {
+    std::array<double, kStreamCount> streams_s{};  ///< the compute stream's left out
+    double network_s = 0.0;
+    double fused_comm_s = 0.0;  ///< of collectives within segments
+  };
+  const std::vector<Work>& work_at_marks() const { return work_at_marks_; }
+  Work work() const;
 
  private:
   double issue_s_;
@@ -48,8 +55,9 @@ class Recorder {
   std::array<std::int32_t, kStreamCount> count_{};
   std::array<std::int32_t, kStreamCount> needed_{};  ///< by the pending segment
   std::vector<OpId> marks_;
-  std::vector<double> fused_at_marks_;
-  double fused_comm_s_ = 0.0;
+  std::vector<Work> work_at_marks_;
+  Work work_;
+  bool expects_others_ = false;
 };
 
 }  // namespace krigtune

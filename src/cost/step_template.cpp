@@ -124,6 +124,9 @@ class Reader {
       // A tied table's gradient is complete with the embedding's.
       const bool is_head_of_tied = tensor == 0 && operation.kind == OpKind::kLinearBackwardWeight;
       if (!is_head_of_tied) next.ends.push_back(tensor);
+      // Held as every unit is held through its backward, where parameters are sharded.
+      const bool holds = operation.kind == OpKind::kEmbeddingBackward || operation.kind == OpKind::kPositionsBackward;
+      if (holds) next.reads.push_back(tensor);
     }
   }
 

@@ -1,0 +1,176 @@
+// The compressed plan against the clock on the full plan.
+#include "krigtune/cost/step_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "krigtune/cost/virtual_clock.h"
+#include "krigtune/plan/build_plan.h"
+
+namespace krigtune {
+namespace {
+
+template <class T>
+const T& one_of(std::mt19937_64& random, const std::vector<T>& values) {
+  return values[random() % values.size()];
+}
+
+struct Case {
+  Workload workload;
+  ClusterSpec cluster;
+  Configuration configuration;
+};
+
+DeviceSpec device(std::mt19937_64& random) {
+  DeviceSpec device;
+  device.id = "test";
+  device.fp32_flops_per_s = one_of<double>(random, {1e12, 2e13});
+  device.fp16_flops_per_s = device.bf16_flops_per_s = 8.0 * device.fp32_flops_per_s;
+  device.memory_bytes_per_s = one_of<double>(random, {2e11, 2e12});
+  device.gemm_half_flops = one_of<double>(random, {1e8, 5e9});
+  device.launch_s = one_of<double>(random, {0.0, 3e-6});
+  device.host_bytes_per_s = 2e10;
+  return device;
+}
+
+Workload workload(std::mt19937_64& random) {
+  Workload workload;
+  ModelSpec& model = workload.model;
+  const bool llama = random() % 2 == 0;
+  model.layers = one_of<std::int64_t>(random, {2, 3, 4, 6, 8});
+  model.hidden = one_of<std::int64_t>(random, {64, 256, 512, 1024});
+  model.heads = model.kv_heads = 8;
+  model.ffn_hidden = 4 * model.hidden;
+  model.vocab = one_of<std::int64_t>(random, {1000, 8000, 30001});
+  model.seq_len = one_of<std::int64_t>(random, {64, 256, 512});
+  model.attention = one_of<Attention>(random, {Attention::kFlash, Attention::kEager});
+  model.dropout = one_of<double>(random, {0.0, 0.1});
+  if (llama) {
+    model.gated_mlp = true;
+    model.positions = Positions::kRotary;
+    model.norm = Norm::kRmsNorm;
+  }
+  model.tied_embeddings = random() % 2 == 0;
+  workload.precision = one_of<Precision>(random, {Precision::kFp32, Precision::kBf16, Precision::kFp16});
+  workload.optimizer = one_of<OptimizerKind>(random, {OptimizerKind::kAdamW, OptimizerKind::kSgd});
+  workload.dialect = one_of<Dialect>(random, {Dialect::kCanonical, Dialect::kDeepSpeed});
+  workload.gradient_clipping = one_of<double>(random, {0.0, 1.0});
+  return workload;
+}
+
+Configuration configuration(std::mt19937_64& random) {
+  const auto size = [&] { return one_of<std::int64_t>(random, {1000, 100'000, 1'000'000, 10'000'000, 500'000'000}); };
+  return {{"zero_stage", static_cast<std::int64_t>(random() % 4)},
+          {"micro_batch", one_of<std::int64_t>(random, {1, 2, 4})},
+          {"gradient_accumulation_steps", one_of<std::int64_t>(random, {1, 2, 3, 5, 8})},
+          {"reduce_bucket_size", size()},
+          {"allgather_bucket_size", size()},
+          {"overlap_comm", random() % 3 != 0},
+          {"tensor_parallel", one_of<std::int64_t>(random, {1, 1, 2, 4})},
+          {"sequence_parallel", random() % 2 == 0},
+          {"activation_checkpointing", one_of<std::string>(random, {"none", "selective", "full"})},
+          {"activation_checkpointing_layers", one_of<std::int64_t>(random, {1, 2, 3})},
+          {"offload_optimizer", one_of<std::string>(random, {"none", "none", "cpu"})},
+          {"offload_param", one_of<std::string>(random, {"none", "none", "cpu"})},
+          {"stage3_prefetch_bucket_size", size()},
+          {"stage3_param_persistence_threshold", one_of<std::int64_t>(random, {0, 1000, 100'000})},
+          {"stage3_max_live_parameters", size()},
+          {"stage3_max_reuse_distance", size()}};
+}
+
+ClusterSpec cluster(std::mt19937_64& random) {
+  ClusterSpec cluster;
+  cluster.nodes = one_of<std::int64_t>(random, {1, 2});
+  cluster.gpus_per_node = one_of<std::int64_t>(random, {4, 8});
+  cluster.device = device(random);
+  NodeNetwork network;
+  network.ranks_per_node = cluster.gpus_per_node;
+  network.intra = {"intra", Hop::kNvlink, 1e-6, one_of<double>(random, {2e10, 3e11})};
+  network.inter = {"inter", Hop::kNetwork, 1e-6, one_of<double>(random, {1e9, 2.5e10})};
+  cluster.network = network;
+  return cluster;
+}
+
+struct Comparison {
+  double full_s = 0.0;
+  double compressed_s = 0.0;
+  double error() const { return std::abs(compressed_s / full_s - 1.0); }
+};
+
+double rank_correlation(const std::vector<Comparison>& all) {
+  const auto ranks = [&](auto value) {
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return value(all[a]) < value(all[b]); });
+    std::vector<double> rank(all.size());
+    for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<double>(i);
+    return rank;
+  };
+  const std::vector<double> a = ranks([](const Comparison& one) { return one.full_s; });
+  const std::vector<double> b = ranks([](const Comparison& one) { return one.compressed_s; });
+  double squares = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  const auto n = static_cast<double>(a.size());
+  return 1.0 - 6.0 * squares / (n * (n * n - 1.0));
+}
+
+double quantile(std::vector<double> values, double level) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(level * static_cast<double>(values.size() - 1))];
+}
+
+double sent_bytes(const StepPlan& plan, Group group) {
+  double bytes = 0.0;
+  for (const Operation& operation : plan.operations) {
+    if (operation.group == group) bytes += static_cast<double>(operation.wire_bytes);
+  }
+  return bytes;
+}
+
+double parts_s(const StepCost& cost) {
+  return cost.products_s + cost.memory_bound_s + cost.optimizer_s + cost.exposed_comm_s + cost.offload_s +
+         cost.bubble_s + cost.idle_s;
+}
+
+// Where the time goes, beside how much of it there is. Of the step: `most`.
+void expect_same_breakdown(const StepCost& cost, const StepBreakdown& full, double most) {
+  const double kernels_s = std::accumulate(full.compute_s.begin(), full.compute_s.end(), 0.0);
+  const double offload_s = full.activities[static_cast<std::size_t>(Activity::kCopies)].exposed_s +
+                           full.activities[static_cast<std::size_t>(Activity::kHost)].exposed_s;
+  const double step_s = cost.step_time_s;
+  EXPECT_LE(std::abs(cost.products_s + cost.memory_bound_s + cost.optimizer_s - kernels_s), most * step_s);
+  EXPECT_LE(std::abs(cost.exposed_comm_s - full.exposed_comm_s()), most * step_s);
+  EXPECT_LE(std::abs(cost.offload_s - offload_s), most * step_s);
+  EXPECT_LE(std::abs(cost.tensor_comm_s + cost.data_comm_s - full.communication_s()), most * step_s);
+}
+
+// The bounds are what it reaches, rounded up.
+TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
+  std::mt19937_64 random(7);
+  std::vector<Comparison> all;
+  std::vector<double> errors;
+  for (int i = 0; i < 400; ++i) {
+    const Case one{workload(random), cluster(random), configuration(random)};
+    const StepPlan plan = build_plan(one.workload, one.cluster, one.configuration);
+    const PredictedStep full = predict_step(plan, make_machine(one.workload, one.cluster));
+    const StepCost cost = StepCostModel(one.workload, one.cluster)(one.configuration);
+    all.push_back({full.step_time_s, cost.step_time_s});
+    errors.push_back(all.back().error());
+    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
+    EXPECT_LE(errors.back(), 0.02);
+    EXPECT_EQ(cost.tensor_wire_bytes, sent_bytes(plan, Group::kTensor));
+    EXPECT_EQ(cost.data_wire_bytes, sent_bytes(plan, Group::kData));
+    EXPECT_LE(std::abs(parts_s(cost) / cost.step_time_s - 1.0), 1e-9);
+    expect_same_breakdown(cost, full.breakdown, 0.02);
+  }
+  EXPECT_LE(quantile(errors, 0.5), 1e-4);
+  EXPECT_LE(quantile(errors, 0.99), 0.005);
+  EXPECT_GE(rank_correlation(all), 0.9999);
+}
+
+}  // namespace
+}  // namespace krigtune
