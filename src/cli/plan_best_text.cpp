@@ -70,8 +70,8 @@ void print_gain_of_memory(const PlanText& text, const Forecaster& forecaster) {
   const double gain = limitless->forecast.samples_per_s / best.forecast.samples_per_s;
   if (forecaster.score(limitless->forecast) <= forecaster.score(best.forecast) || gain < 1.0 + kNegligible) return;
   const std::string what = fmt::format("{} of memory a rank", to_string(limitless->forecast.memory->predicted));
-  text.out << fmt::format("  {:<36}  {}  ", what, gain_text(gain));
-  text.out << wrapped(short_text(text.session, limitless->configuration), 4);
+  text.out << fmt::format("  {:<36}  {}, by\n", what, gain_text(gain))
+           << wrapped("    " + short_text(text.session, limitless->configuration), 4);
 }
 
 }  // namespace
@@ -83,10 +83,11 @@ void print_best(const PlanText& text, const Forecaster& forecaster) {
     return;
   }
   if (best.empty()) return;
-  text.out << fmt::format("\nPredicted best {}, before anything is measured\n", best.size());
+  text.out << fmt::format("\nPredicted best {} of those that fit more likely than not\n", best.size());
   const std::string shared = shared_text(text.session, best);
   if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
-  text.out << indented(render(best_table(text.session, best), TableFormat::kTable));
+  text.out << indented(render(best_table(text.session, best), TableFormat::kTable))
+           << "  alike: so many others differ in one parameter and by less than 0.5 %\n";
   print_breakdown(text, *best.front().forecast.cost);
   print_what_ifs(text);
   print_gain_of_memory(text, forecaster);
@@ -97,7 +98,8 @@ void print_batch(const PlanText& text) {
   if (batch.by_micro_batch.empty()) return;
   const bool is_kept = text.session.workload->train_batch_size.has_value();
   text.out << "\nBatch size, the rest as in the first\n"
-           << indented(render(batch_table(batch.by_micro_batch, is_kept), TableFormat::kTable));
+           << indented(render(batch_table(batch.by_micro_batch, !is_kept), TableFormat::kTable))
+           << "  plateau: from there on less than 5 % is gained, as far as memory allows\n";
   if (batch.by_accumulation.empty()) return;
   text.out << "\nGradient accumulation, the rest as in the first\n"
            << indented(render(batch_table(batch.by_accumulation, true), TableFormat::kTable));

@@ -29,12 +29,12 @@ Json stage_json(const StageMemory& stage, const MemoryTerms* terms, Bytes usable
   json.update(counts_json(stage.counts));
   json["smallest_peak_bytes"] = stage.smallest.count;
   json["largest_peak_bytes"] = stage.largest.count;
-  json["smallest_micro_batch"] = {{"configuration", to_json(stage.small)}};
+  json["example"] = {{"configuration", to_json(stage.example)}};
   if (terms == nullptr) return json;
-  json["smallest_micro_batch"].update({{"peak_bytes", terms->peak.count},
-                                       {"peak_at", terms->peak_at},
-                                       {"headroom_bytes", (usable - terms->peak).count},
-                                       {"terms", terms_json(*terms)}});
+  json["example"].update({{"peak_bytes", terms->peak.count},
+                          {"peak_at", terms->peak_at},
+                          {"headroom_bytes", (usable - terms->peak).count},
+                          {"terms", terms_json(*terms)}});
   return json;
 }
 
@@ -138,7 +138,10 @@ Json to_json(const Session& session, const Forecaster& forecaster, const PlanStu
   json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
   json["no_time_because"] = forecaster.knows_time() ? Json(nullptr) : Json(forecaster.why_no_time());
   json["best"] = Json::array();
-  for (const Candidate& candidate : study.best) json["best"].push_back(candidate_json(candidate));
+  for (const Candidate& candidate : study.best) {
+    json["best"].push_back(candidate_json(candidate));
+    json["best"].back()["similar"] = candidate.similar;
+  }
   json["best_without_memory_limit"] =
       study.best_without_limit ? candidate_json(*study.best_without_limit) : Json(nullptr);
   json["what_if"] = Json::array();

@@ -178,6 +178,7 @@ Table best_table(const Session& session, const std::vector<Candidate>& best) {
   table.column("memory_bytes", "memory");
   table.column("fits", "fits");
   table.column("bottleneck", "bottleneck", false);
+  table.column("similar", "alike");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Forecast& forecast = best[i].forecast;
     std::vector<Cell> row = {count_cell(static_cast<std::int64_t>(i) + 1)};
@@ -190,29 +191,31 @@ Table best_table(const Session& session, const std::vector<Candidate>& best) {
     row.push_back(memory_cell(forecast.memory));
     row.push_back(fits_cell(forecast.memory));
     row.push_back(text_cell(to_string(forecast.cost->bottleneck())));
+    const std::int64_t similar = best[i].similar;
+    row.push_back(similar > 0 ? Cell{fmt::format("+{}", similar), Value(similar)} : text_cell(""));
     table.row(std::move(row));
   }
   return std::move(table).table();
 }
 
-Table batch_table(const std::vector<BatchRow>& rows, bool with_accumulation) {
+Table batch_table(const std::vector<BatchRow>& rows, bool batch_varies) {
   TallTable table("batch");
   table.column("micro_batch", "micro-batch");
-  if (with_accumulation) table.column("gradient_accumulation_steps", "accumulation");
-  table.column("sequences", "sequences a_step");
+  table.column("gradient_accumulation_steps", "accumulation");
+  if (batch_varies) table.column("sequences", "sequences a_step");
   table.column("step_time_s", "step time");
   table.column("samples_per_s", "samples/s");
-  table.column("exposed_comm_s", "exposed communication");
+  table.column("exposed_comm_s", "exposed comm.");
   table.column("memory_bytes", "memory");
   table.column("fits", "fits");
   table.column("plateau", "", false);
   for (const BatchRow& row : rows) {
     std::vector<Cell> cells = {count_cell(row.micro_batch)};
-    if (with_accumulation) cells.push_back(count_cell(row.accumulation));
-    cells.insert(cells.end(), {count_cell(row.sequences), seconds_cell(row.forecast.cost->step_time_s),
-                               rate_cell(row.forecast.samples_per_s), seconds_cell(row.forecast.cost->exposed_comm_s),
-                               memory_cell(row.forecast.memory), fits_cell(row.forecast.memory),
-                               text_cell(row.plateau ? "<- plateau: beyond, less than 5 % is gained" : "")});
+    cells.push_back(count_cell(row.accumulation));
+    if (batch_varies) cells.push_back(count_cell(row.sequences));
+    cells.insert(cells.end(), {seconds_cell(row.forecast.cost->step_time_s), rate_cell(row.forecast.samples_per_s),
+                               seconds_cell(row.forecast.cost->exposed_comm_s), memory_cell(row.forecast.memory),
+                               fits_cell(row.forecast.memory), text_cell(row.plateau ? "<- plateau" : "")});
     table.row(std::move(cells));
   }
   return std::move(table).table();
@@ -221,8 +224,8 @@ Table batch_table(const std::vector<BatchRow>& rows, bool with_accumulation) {
 Table volume_table(const std::string& parameter, const std::vector<Variant>& variants) {
   TallTable table("communication");
   table.column(parameter, parameter);
-  table.column("data_wire_bytes", "sent by data_parallelism");
-  table.column("tensor_wire_bytes", "sent by tensor_parallelism");
+  table.column("data_wire_bytes", "sent_(data)");
+  table.column("tensor_wire_bytes", "sent_(tensor)");
   table.column("exposed_comm_s", "exposed");
   table.column("step_time_s", "step time");
   table.column("samples_per_s", "samples/s");

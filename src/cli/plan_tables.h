@@ -16,7 +16,7 @@ Table stage_table(const PlanStudy& study);
 Table term_table(const PlanAnswers& answers, Bytes usable);
 /// The predicted best; parameters that all of them share are left out.
 Table best_table(const Session& session, const std::vector<Candidate>& best);
-Table batch_table(const std::vector<BatchRow>& rows, bool with_accumulation);
+Table batch_table(const std::vector<BatchRow>& rows, bool batch_varies);
 /// What one rank sends in a step as one parameter varies.
 Table volume_table(const std::string& parameter, const std::vector<Variant>& variants);
 

@@ -7,6 +7,7 @@
 
 #include "krigtune/core/text.h"
 #include "krigtune/cost/framework.h"
+#include "krigtune/report/labels.h"
 #include "krigtune/report/table.h"
 #include "plan_tables.h"
 
@@ -141,8 +142,11 @@ void print_memory(const PlanText& text) {
   }
   text.out << fmt::format("\nMemory of one rank, {} usable\n", to_string(*text.session.usable_per_rank))
            << indented(render(stage_table(text.study), TableFormat::kTable));
-  text.out << "\nWhere it goes at the peak, smallest micro-batch of each ZeRO stage\n"
+  text.out << "\nWhere it goes at the peak\n"
            << indented(render(term_table(text.answers, *text.session.usable_per_rank), TableFormat::kTable));
+  for (const auto& [number, stage] : text.study.stages) {
+    text.out << wrapped(fmt::format("  stage {}: {}", number, short_text(text.session, stage.example)), 11);
+  }
 }
 
 }  // namespace krigtune

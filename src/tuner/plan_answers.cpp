@@ -185,7 +185,7 @@ PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const
                        const PlanStudy& study) {
   PlanAnswers answers;
   for (const auto& [number, stage] : study.stages) {
-    if (const auto terms = memory_terms(session, filter, stage.small)) answers.terms.emplace(number, *terms);
+    if (const auto terms = memory_terms(session, filter, stage.example)) answers.terms.emplace(number, *terms);
   }
   answers.time = expected_time(session, study);
   if (study.best.empty()) return answers;

@@ -61,7 +61,7 @@ ExpectedTime expected_time(const Session& session, const PlanStudy& study);
 
 /// Everything above, of the best configuration that was found; empty where no time is known.
 struct PlanAnswers {
-  std::map<std::int64_t, MemoryTerms> terms;  ///< of the smallest micro-batch of each ZeRO stage
+  std::map<std::int64_t, MemoryTerms> terms;  ///< of the example of each ZeRO stage
   std::vector<WhatIf> what_ifs;
   std::vector<Variant> by_zero_stage;
   std::vector<Variant> by_tensor_parallel;
