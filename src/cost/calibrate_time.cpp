@@ -9,7 +9,7 @@
 //
 // halved until the objective falls. The result is kept if it predicts held-out trials better than no calibration does:
 // r_i / (1 - h_i), h = diag(J (J' W J + P)^-1 J' W), is trial i's error where the others alone had been fitted (Cook
-// and Weisberg 1982).
+// and Weisberg 1982). The gain has to exceed what n such errors differ by by chance, 1 / sqrt(n).
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -33,7 +33,7 @@ using Matrix = std::array<Vector, kDim>;
 // docs/accuracy.md say how far uncalibrated predictions lie off: a factor of 1.3 in common, less apart.
 constexpr Vector kPriorStddev = {0.3, 0.15, 0.25, 0.4, 0.3, 0.4, 1.0};
 constexpr double kAddedFraction = 0.02;
-constexpr double kModelError = 0.04;  // that no factors mend, relative
+constexpr double kModelError = 0.06;  // that no factors mend, relative
 constexpr double kHuber = 1.5;        // residuals beyond so many standard errors count linearly
 constexpr double kDifference = 1e-3;  // well above the rounding of a prediction, well below the priors
 constexpr int kMostSteps = 8;
@@ -191,7 +191,8 @@ class Fit {
       held_out += huber(linear.residuals[i] / (1.0 - leverage));
       without += huber(uncalibrated[i]);
     }
-    return held_out < without;
+    const double by_chance = 1.0 / std::sqrt(static_cast<double>(uncalibrated.size()));
+    return held_out < (1.0 - by_chance) * without;
   }
 
   const PredictTimes& predict_s_;

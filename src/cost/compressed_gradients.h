@@ -40,6 +40,7 @@ class CompressedGradients {
   void reduce(const Pieces& pieces);
   Recorder::Behind keep(const Pieces& pieces, std::int32_t reduced);
   bool is_last_of_bucket(int t);
+  bool goes_alone(int t) const { return step_.tensors.elems(t) > step_.knobs.reduce_bucket_elems; }
 
   StepContext& step_;
   std::int64_t micro_steps_;
@@ -47,6 +48,7 @@ class CompressedGradients {
   std::vector<int> bucket_of_;         ///< by tensor
   std::vector<int> missing_;           ///< by bucket
   std::vector<int> sizes_;             ///< likewise: tensors
+  std::vector<std::int32_t> written_;  ///< by tensor: compute operations behind which it was complete
   std::vector<std::int32_t> reduced_;  ///< by tensor
   std::vector<int> members_;           ///< of what is open
   Pieces open_;

@@ -1,6 +1,6 @@
-// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others become alike from
-// the second one on: with k > 3 the first, one in the middle and the last are executed, and the middle one's time,
-// measured between the ends of the first and the second, counts k - 2 times.
+// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others are alike from the
+// second one on: with k of them few are executed, and the second one's time, measured between the ends of the first and
+// the second, counts for those that are left out.
 #include "compressed_step.h"
 
 #include <algorithm>
@@ -10,16 +10,23 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kExecuted = 3;
+// Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
+std::int64_t executed_micro_steps(const StepSetting& setting) {
+  const ZeroPolicy& policy = setting.policy;
+  if (!policy.shards_gradients && !policy.shards_parameters) return 1;
+  const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
+  return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
+}
 
 class Step {
  public:
-  Step(const StepSetting& setting, const StageTensors& tensors)
-      : recorder_(setting.machine.issue_s),
+  Step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch)
+      : rules_(clock_rules(setting.machine, setting.data_span, setting.tensor_span)),
+        recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
         quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
-        executed_(quiet_ ? 1 : std::min(setting.knobs.micro_steps, kExecuted)),
+        executed_(executed_micro_steps(setting)),
         gradients_(step_, executed_),
         parameters_(step_, executed_) {}
 
@@ -151,7 +158,8 @@ class Step {
       for (const int t : operation.begins) gradients_.begin(step_.tensors.index(t, layer));
     }
     if (operation.collective) {
-      recorder_.append_collective(operation.segment);
+      recorder_.append_collective(operation.segment,
+                                  {operation.link_s, operation.core_s, lane_of(step_.machine, Group::kTensor)});
     } else {
       recorder_.append(operation.segment);
     }
@@ -164,15 +172,14 @@ class Step {
   }
 
   StepTimes times() {
-    const std::vector<ClockTotals> reached =
-        run_clock_totals(recorder_.operations(), step_.machine.overlap_slowdown, recorder_.marks());
+    const std::vector<ClockTotals> reached = run_clock_totals(recorder_.operations(), rules_, recorder_.marks());
     StepTimes times;
     times.totals = reached.back();
     times.cost = step_.cost;
     times.optimizer_s = step_.optimizer_s;
     times.data_comm_s = step_.data_comm_s;
     times.data_wire_bytes = step_.data_wire_bytes;
-    double fused_comm_s = recorder_.all_fused_comm_s();
+    double fused_comm_s = recorder_.work().fused_comm_s;
     const std::int64_t k = step_.knobs.micro_steps;
     if (!quiet_ && executed_ > 1) {
       const ClockTotals& from = reached[0];
@@ -180,8 +187,9 @@ class Step {
       times.micro_step_s = to.span_s - from.span_s;
       const double more = static_cast<double>(k - executed_);
       add_difference(times.totals, from, to, more);
+      add_backlog(times, more);
       add_difference(times, sums_at_marks_[1], sums_at_marks_[2], more);
-      fused_comm_s += more * (recorder_.fused_comm_s()[1] - recorder_.fused_comm_s()[0]);
+      fused_comm_s += more * (recorder_.work_at_marks()[1].fused_comm_s - recorder_.work_at_marks()[0].fused_comm_s);
     } else if (!quiet_) {
       times.micro_step_s = reached[0].span_s;
     } else {
@@ -205,6 +213,29 @@ class Step {
     return backward_s / (backward_s + work_s(PassKind::kForward));
   }
 
+  // What streams do beside the compute stream may take longer than the first micro-steps show: it piles up until
+  // windows, or the end of the step, wait for it.
+  void add_backlog(StepTimes& times, double more) const {
+    const Recorder::Work& from = recorder_.work_at_marks()[0];
+    const Recorder::Work& to = recorder_.work_at_marks()[1];
+    const double first_s = to.lanes_s[0] - from.lanes_s[0];
+    const double second_s = to.lanes_s[1] - from.lanes_s[1];
+    double busiest_s = rules_.lanes_share ? first_s + second_s : std::max(first_s, second_s);
+    for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
+      const auto at = static_cast<std::size_t>(stream);
+      busiest_s = std::max(busiest_s, to.streams_s[at] - from.streams_s[at]);
+    }
+    double copies_s = 0.0;
+    for (const Stream stream : {Stream::kCopy, Stream::kHost}) {
+      const auto at = static_cast<std::size_t>(stream);
+      copies_s = std::max(copies_s, to.streams_s[at] - from.streams_s[at]);
+    }
+    const double backlog_s = std::max({0.0, busiest_s - times.micro_step_s, copies_s - times.micro_step_s});
+    times.micro_step_s += backlog_s;
+    times.totals.span_s += more * backlog_s;
+    (copies_s > busiest_s ? times.totals.exposed_copies_s : times.totals.exposed_comm_s) += more * backlog_s;
+  }
+
   static void add_difference(ClockTotals& totals, const ClockTotals& from, const ClockTotals& to, double times) {
     totals.span_s += times * (to.span_s - from.span_s);
     totals.kernels_s += times * (to.kernels_s - from.kernels_s);
@@ -220,6 +251,7 @@ class Step {
     sum.data_wire_bytes += times * (to.data_wire_bytes - from.data_wire_bytes);
   }
 
+  ClockRules rules_;
   Recorder recorder_;
   StepContext step_;
   bool quiet_;  ///< all micro-steps but the last communicate nothing over the data ranks
@@ -231,6 +263,8 @@ class Step {
 
 }  // namespace
 
-StepTimes time_step(const StepSetting& setting, const StageTensors& tensors) { return Step(setting, tensors).run(); }
+StepTimes time_step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch) {
+  return Step(setting, tensors, scratch).run();
+}
 
 }  // namespace krigtune

@@ -6,6 +6,7 @@
 #include "krigtune/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
@@ -22,6 +23,8 @@ constexpr double kCollectiveOverheadS = 30e-6;
 // where the plan counts them once; and its products do not leave out what the causal mask hides.
 constexpr double kEagerAttentionPasses = 4.0;
 constexpr double kCausalHalf = 0.5;
+
+constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 
 double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   switch (precision) {
@@ -62,6 +65,7 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
     return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
   };
   rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
+  machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
   rate(OpClass::kCopy).bytes_per_s = device.host_bytes_per_s / calibration.host;
   machine.network.nodes = cluster.network;
@@ -70,10 +74,21 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;
   machine.collective_factor = calibration.collectives;
   machine.issue_s = traits.issue_s * calibration.issue;
-  machine.collective_issue_s = traits.collective_issue_s * calibration.issue;
+  machine.internode_issue_s = traits.internode_issue_s * calibration.issue;
   machine.pipelined_issue_s = traits.pipelined_issue_s * calibration.issue;
+  machine.send_wait_s = traits.pipelined_wait_s * std::pow(static_cast<double>(cluster.nodes) / kManyNodes, 2);
   machine.step_overhead_s = traits.step_overhead_s + calibration.step_s;
   return machine;
+}
+
+double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
+                    std::int64_t pipeline_ranks) {
+  if (operation.stream == Stream::kHost) return 0.0;
+  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
+  if (!tensor) return machine.issue_s;
+  const std::int64_t further_nodes = (tensor_ranks - 1) / machine.ranks_per_node;
+  const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
+  return machine.issue_s + machine.internode_issue_s * static_cast<double>(further_nodes) + pipelined_s;
 }
 
 double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
@@ -82,16 +97,17 @@ double kernel_time_s(const Machine& machine, OpClass of, double flops, double by
 
 double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
   const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
-  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+  const double exchange_s = exchange_time_s(machine, kind, wire_bytes);
+  if (!(seconds > 0.0)) return exchange_s;
+  return std::max(exchange_s, machine.collective_factor * seconds + machine.collective_overhead_s);
 }
 
-double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
-                    std::int64_t pipeline_ranks) {
-  if (operation.stream == Stream::kHost) return 0.0;
-  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
-  if (!tensor) return machine.issue_s;
-  const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
-  return machine.issue_s + machine.collective_issue_s + pipelined_s;
+double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
+  if (wire_bytes == 0 || !machine.sleeping_network) return 0.0;
+  const ExchangeKind exchange = kind == OpKind::kAllGather       ? ExchangeKind::kAllGather
+                                : kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter
+                                                                 : ExchangeKind::kAllReduce;
+  return machine.exchanges[static_cast<std::size_t>(exchange)].seconds(0.0, static_cast<double>(wire_bytes));
 }
 
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
@@ -99,8 +115,8 @@ double operation_time_s(const Machine& machine, const StepPlan& plan, const Oper
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
-  const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-
+  auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+  if (operation.kind == OpKind::kCrossEntropy) bytes *= machine.loss_factor;
   return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 

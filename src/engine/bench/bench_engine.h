@@ -60,6 +60,8 @@ struct BenchEngine {
   std::function<double()> memory_gib;
   /// What --probe says. Returns the exit code.
   std::function<int(bool json, std::ostream& out)> probe;
+  /// What --measure-machine says. Returns the exit code.
+  std::function<int(const BenchOptions& options, const Clock& clock, std::ostream& out)> measure_machine;
   /// Called before a run: an exit code other than 0 ends it. May hand the run over to another program.
   std::function<BenchEnding(const BenchOptions& options, const std::vector<std::string>& arguments)> begin;
 };

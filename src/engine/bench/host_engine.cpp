@@ -4,7 +4,9 @@
 
 #include "bench/bench_engine.h"
 #include "bench/cuda_program.h"
+#include "bench/measure_machine.h"
 #include "krigtune/core/bench_exit.h"
+#include "krigtune/core/json.h"
 #include "krigtune/engine/gpu_probe.h"
 
 namespace krigtune {
@@ -22,6 +24,11 @@ int print_probe(bool json, std::ostream& out) {
   return probe.gpus > 0 ? 0 : BenchExit::kNoDevice;
 }
 
+int print_machine(const BenchOptions& options, const Clock& clock, std::ostream& out) {
+  out << to_json(measure_machine(*options.measure_machine, options.precision, clock)).dump(2) << "\n";
+  return 0;
+}
+
 }  // namespace
 
 BenchEngine host_engine() {
@@ -32,6 +39,7 @@ BenchEngine host_engine() {
                                                      options, processes);
   };
   engine.probe = print_probe;
+  engine.measure_machine = print_machine;
   engine.begin = hand_over_to_cuda;
   return engine;
 }

@@ -35,6 +35,11 @@ po::options_description declare() {
   add("trace", po::value<std::string>()->value_name("T.json"),
       "the operations of one measured step, for chrome://tracing or ui.perfetto.dev");
   add("compare-null", "also measure steps without communication: what it costs in all");
+  add("measure-machine", po::value<std::int64_t>()->value_name("RANKS"),
+      "measure what this machine's cores do for so many ranks, in about 5 s: rates of kernels, copies and collectives "
+      "as "
+      "JSON, by which steps are predicted");
+  add("precision", po::value<std::string>()->value_name("fp32|fp16|bf16"), "of that measurement (default fp32)");
   add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
   add("help", "this text");
   add("version", "the version");
@@ -76,6 +81,15 @@ DeviceChoice device_from(const std::string& text) {
   return found->second;
 }
 
+Precision precision_from(const std::string& text) {
+  const std::map<std::string, Precision> known = {
+      {"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}};
+  const auto found = known.find(text);
+  if (found == known.end())
+    throw UserError(fmt::format("--precision '{}' is not known", text), "use fp32, fp16 or bf16");
+  return found->second;
+}
+
 }  // namespace
 
 BenchOptions parse_options(const std::vector<std::string>& arguments) {
@@ -97,11 +111,16 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   require(options.hang_s > 0.0, "hang-s", "needs more than 0");
   options.trace = find<std::string>(given, "trace").value_or("");
   options.compare_null = given.count("compare-null") > 0;
+  options.measure_machine = find<std::int64_t>(given, "measure-machine");
+  options.precision = precision_from(find<std::string>(given, "precision").value_or("fp32"));
+  constexpr std::int64_t kMostRanks = 256;
+  require(!options.measure_machine || (*options.measure_machine >= 1 && *options.measure_machine <= kMostRanks),
+          "measure-machine", "needs 1 to 256 ranks");
   require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
   require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
   require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");
   require(!options.memory_limit_gib || *options.memory_limit_gib > 0.0, "memory-limit", "needs more than 0");
-  const bool trains = !options.help && !options.version && !options.probe;
+  const bool trains = !options.help && !options.version && !options.probe && !options.measure_machine;
   require(!trains || !options.config.empty(), "config", "is needed");
   return options;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/measure.h"
+#include "krigtune/workload/rates.h"
 
 namespace krigtune {
 
@@ -19,10 +20,12 @@ struct BenchOptions {
   std::optional<double> memory_limit_gib;
   DeviceChoice device = DeviceChoice::kAuto;
   std::uint64_t seed = 1;
-  std::filesystem::path heartbeat;  ///< empty: none
-  double hang_s = 60.0;             ///< without a step (or before the first one) for so long: a hang
-  std::filesystem::path trace;      ///< empty: none
-  bool compare_null = false;        ///< measure a few steps without communication, too
+  std::filesystem::path heartbeat;              ///< empty: none
+  double hang_s = 60.0;                         ///< without a step (or before the first one) for so long: a hang
+  std::filesystem::path trace;                  ///< empty: none
+  bool compare_null = false;                    ///< measure a few steps without communication, too
+  std::optional<std::int64_t> measure_machine;  ///< for so many ranks
+  Precision precision = Precision::kFp32;       ///< of that measurement
   bool probe = false;
   bool help = false;
   bool version = false;

@@ -173,6 +173,7 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     if (options.help) return out << help_text(), 0;
     if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
     if (options.probe) return engine.probe(options.json, out);
+    if (options.measure_machine) return engine.measure_machine(options, clock, out);
     result.seed = options.seed;
     launch = launch_from(process_environment());
     result.ending = engine.begin(options, arguments);

@@ -41,6 +41,10 @@ int print_probe(bool /*json*/, std::ostream& out) {
   return probe.gpus > 0 ? 0 : BenchExit::kNoDevice;
 }
 
+int refuse_to_measure(const BenchOptions& /*options*/, const Clock& /*clock*/, std::ostream& /*out*/) {
+  throw UserError("--measure-machine measures CPU ranks", "use krigtune-bench");
+}
+
 BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /*arguments*/) {
   if (options.device == DeviceChoice::kCpu) {
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
@@ -58,6 +62,7 @@ BenchEngine cuda_engine() {
   engine.make = make;
   engine.memory_gib = memory_gib;
   engine.probe = print_probe;
+  engine.measure_machine = refuse_to_measure;
   engine.begin = begin;
   return engine;
 }

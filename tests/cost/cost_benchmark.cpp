@@ -1,0 +1,111 @@
+// What a prediction costs: by StepCostModel, and by the full plan.
+//
+//   cmake --preset release && ninja -C build/release benchmarks
+//   build/release/bin/benchmark_cost
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "krigtune/cost/step_cost.h"
+#include "krigtune/cost/virtual_clock.h"
+#include "krigtune/plan/build_plan.h"
+
+namespace krigtune {
+namespace {
+
+// Two nodes of eight A100: the figures of experiments/data/gpus.csv, rounded.
+ClusterSpec cluster() {
+  ClusterSpec cluster;
+  cluster.nodes = 2;
+  cluster.gpus_per_node = 8;
+  DeviceSpec device;
+  device.fp32_flops_per_s = 19.5e12;
+  device.fp16_flops_per_s = device.bf16_flops_per_s = 312e12;
+  device.memory_bytes_per_s = 2.0e12;
+  device.host_bytes_per_s = 25e9;
+  cluster.device = device;
+  cluster.network = NodeNetwork{
+      {"nvlink3", Hop::kNvlink, 0.0, 240e9}, {"ib-hdr-200", Hop::kNetwork, 1e-6, 25e9}, cluster.gpus_per_node};
+  return cluster;
+}
+
+Workload workload(Dialect dialect) {
+  Workload workload;
+  workload.model = model_preset("gpt2-1.5b");
+  workload.precision = Precision::kBf16;
+  workload.gradient_clipping = 1.0;
+  workload.dialect = dialect;
+  return workload;
+}
+
+template <class T>
+T one_of(std::mt19937_64& random, const std::vector<T>& values) {
+  return values[random() % values.size()];
+}
+
+Configuration configuration(std::mt19937_64& random) {
+  const auto elems = [&] { return one_of<std::int64_t>(random, {5'000'000, 50'000'000, 500'000'000}); };
+  return {{"zero_stage", static_cast<std::int64_t>(random() % 4)},
+          {"micro_batch", one_of<std::int64_t>(random, {1, 2, 4, 8})},
+          {"gradient_accumulation_steps", one_of<std::int64_t>(random, {1, 2, 4, 8, 16})},
+          {"reduce_bucket_size", elems()},
+          {"allgather_bucket_size", elems()},
+          {"overlap_comm", random() % 2 == 0},
+          {"tensor_parallel", one_of<std::int64_t>(random, {1, 5})},
+          {"activation_checkpointing", one_of<std::string>(random, {"none", "selective", "full"})},
+          {"offload_optimizer", one_of<std::string>(random, {"none", "cpu"})},
+          {"stage3_prefetch_bucket_size", elems()},
+          {"stage3_max_reuse_distance", elems()}};
+}
+
+void predict(benchmark::State& state, Dialect dialect) {
+  ClusterSpec machines = cluster();
+  machines.nodes = 5;  // GPT-2 1.5B has 25 heads: five tensor ranks
+  const StepCostModel model(workload(dialect), machines);
+  std::mt19937_64 random(1);
+  std::vector<Configuration> configurations;
+  for (int i = 0; i < 2000; ++i) {
+    configurations.push_back(configuration(random));
+    const std::int64_t stage = state.range(0);
+    if (stage >= 0) configurations.back().set("zero_stage", stage);
+    benchmark::DoNotOptimize(model(configurations.back()));
+  }
+  std::size_t next = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(model(configurations[next++ % configurations.size()]));
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(predict, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+BENCHMARK_CAPTURE(predict, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+
+// A model of its own a time: with the templates of its blocks.
+void predict_first(benchmark::State& state) {
+  const Configuration configuration = {{"zero_stage", std::int64_t{2}}};
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(StepCostModel(workload(Dialect::kCanonical), cluster())(configuration));
+  }
+}
+BENCHMARK(predict_first)->Unit(benchmark::kMicrosecond);
+
+Configuration long_step() {
+  return {{"zero_stage", std::int64_t{2}}, {"gradient_accumulation_steps", std::int64_t{8}}};
+}
+
+void plan_gpt2_xl(benchmark::State& state) {
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(build_plan(workload(Dialect::kCanonical), cluster(), long_step()));
+  }
+}
+BENCHMARK(plan_gpt2_xl)->Unit(benchmark::kMillisecond);
+
+void clock_gpt2_xl(benchmark::State& state) {
+  const StepPlan plan = build_plan(workload(Dialect::kCanonical), cluster(), long_step());
+  const Machine machine = make_machine(workload(Dialect::kCanonical), cluster());
+  for (auto _ : state) benchmark::DoNotOptimize(predict_step(plan, machine));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(plan.operations.size()));
+}
+BENCHMARK(clock_gpt2_xl)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace krigtune
+
+BENCHMARK_MAIN();
