@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "krigtune/core/rng.h"
@@ -196,6 +197,34 @@ TEST(MemoryModel, SaysHowProbablyAConfigurationFits) {
   EXPECT_EQ(model.verdict(configuration, estimate.conservative, kEnough).verdict, Verdict::kFits);
   EXPECT_EQ(model.verdict(configuration, estimate.optimistic, kEnough).verdict, Verdict::kUncertain);
   EXPECT_EQ(model.verdict(configuration, estimate.optimistic - Bytes{1}, kEnough).verdict, Verdict::kTooLarge);
+}
+
+TEST(MemoryModel, SaysTheSameToSeveralThreads) {
+  RandomPlans plans(3);
+  PlanCase drawn = plans.next();
+  drawn.workload.model.layers = 3;
+  std::vector<Configuration> configurations;
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    for (const std::int64_t micro_batch : {1, 2}) {
+      configurations.push_back({{"zero_stage", stage}, {"micro_batch", micro_batch}});
+    }
+  }
+  drawn.workload.train_batch_size.reset();
+  const auto answers = [&](const MemoryModel& model) {
+    std::vector<std::int64_t> bytes;
+    for (const Configuration& configuration : configurations) {
+      const Bytes expected = model.estimate(configuration).expected;
+      bytes.push_back(model.verdict(configuration, expected, kEnough).predicted.count);
+    }
+    return bytes;
+  };
+  const std::vector<std::int64_t> alone = answers(MemoryModel(drawn.workload, drawn.cluster, {}));
+  const MemoryModel shared(drawn.workload, drawn.cluster, {});
+  std::vector<std::vector<std::int64_t>> together(4);
+  std::vector<std::thread> threads;
+  for (auto& bytes : together) threads.emplace_back([&] { bytes = answers(shared); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& bytes : together) EXPECT_EQ(bytes, alone);
 }
 
 // 16 bytes of states in fp32 and 2 of a pinned copy, and 2 of gradients that accumulate.
