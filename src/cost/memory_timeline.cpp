@@ -122,6 +122,9 @@ class Timeline {
       const bool waited = one_stream_ || &part == &profile_.embed_forward;
       note(placed, part.start, waited ? reduction_.bytes() : reduction_.bytes_before_wait());
     }
+    for (const int t : part.unread) {
+      if (placed.ends_use) gathered_.last_read(model_.tensor_of(placed.unit, t), false);
+    }
     auto begins = part.events.begin();
     auto ends = part.events.begin();
     std::int64_t reads_left = part.reads;

@@ -71,6 +71,8 @@ class ReductionMemory {
   std::vector<Packed> packed_;
   std::vector<int> open_;
   std::size_t turn_ = 0;
+  std::size_t sends_ = 0;         ///< of packed buckets in this micro-step
+  std::size_t packed_sends_ = 0;  ///< in each
   std::int64_t micro_step_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t just_released_bytes_ = 0;

@@ -55,8 +55,8 @@ std::int64_t allocated(const MemoryEstimate& estimate) {
   return bytes;
 }
 
-// Reached over 6000 plans: the median exact, 99 % within 1.6 %, all within 6.1 % (of models of a few thousand
-// parameters, in which padding counts), with parameters on the host 23 %.
+// Reached over 6000 plans: 99 % to the byte and all within 3.5 %, but where parameters live on the host: 93 % to the
+// byte, 99 % within 3.7 %, all within 23 %.
 TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
   RandomPlans plans(7);
   std::vector<double> errors;
@@ -66,7 +66,7 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
     const MemoryEstimate estimate = MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
     const double error = std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0);
     const Knobs knobs = read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
-    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.065)) << error << " " << drawn.text();
+    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.04)) << error << " " << drawn.text();
     EXPECT_EQ(allocated(estimate), estimate.expected.count);
     if (error == 0.0) {
       EXPECT_EQ(estimate.term_bytes[static_cast<std::size_t>(Term::kParameters)],
@@ -76,9 +76,8 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
     errors.push_back(error);
   }
   std::sort(errors.begin(), errors.end());
-  EXPECT_EQ(errors[errors.size() / 2], 0.0);
-  EXPECT_TRUE(errors[errors.size() * 95 / 100] <= 0.005) << errors[errors.size() * 95 / 100];
-  EXPECT_TRUE(errors[errors.size() * 99 / 100] <= 0.02) << errors[errors.size() * 99 / 100];
+  EXPECT_EQ(errors[errors.size() * 97 / 100], 0.0);
+  EXPECT_TRUE(errors[errors.size() * 99 / 100] <= 0.01) << errors[errors.size() * 99 / 100];
 }
 
 // Plans of more micro-steps than those that differ need the same arena, but for the losses.
