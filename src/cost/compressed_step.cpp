@@ -148,6 +148,7 @@ class Step {
     const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
     if (!parameters_.active() && !reduces && !meets) return recorder_.append(pass.all);
     for (; first < pass.operations.size(); ++first) add_operation(pass.operations[first], layer, reduces);
+    if (reduces) gradients_.end_unit();
   }
 
   void add_operation(const TemplateOperation& operation, std::int64_t layer, bool reduces) {
