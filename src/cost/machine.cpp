@@ -65,6 +65,7 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
     return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
   };
   rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
+  machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
   rate(OpClass::kCopy).bytes_per_s = device.host_bytes_per_s / calibration.host;
   machine.network.nodes = cluster.network;
@@ -96,7 +97,9 @@ double kernel_time_s(const Machine& machine, OpClass of, double flops, double by
 
 double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
   const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
-  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+  const double exchange_s = exchange_time_s(machine, kind, wire_bytes);
+  if (!(seconds > 0.0)) return exchange_s;
+  return std::max(exchange_s, machine.collective_factor * seconds + machine.collective_overhead_s);
 }
 
 double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
@@ -112,7 +115,8 @@ double operation_time_s(const Machine& machine, const StepPlan& plan, const Oper
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
-  const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+  auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+  if (operation.kind == OpKind::kCrossEntropy) bytes *= machine.loss_factor;
   return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 

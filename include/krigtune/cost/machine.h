@@ -13,7 +13,8 @@ namespace krigtune {
 /// What the operations of one rank take on it, and what goes on beside them.
 struct Machine {
   ClassRates rates{};
-  EmulatedNetwork network;  ///< of collectives
+  double loss_factor = 1.0;  ///< on the bytes of the loss and its gradient, which are of kMemory
+  EmulatedNetwork network;   ///< of collectives
   std::int64_t ranks_per_node = 1;
   double collective_overhead_s = 0.0;  ///< that a program sees of each collective beyond what the network takes
   double collective_factor = 1.0;      ///< on what the network takes
