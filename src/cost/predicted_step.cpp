@@ -75,6 +75,8 @@ std::uint8_t lane_of(const Machine& machine, Group group) {
 }
 
 PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
+  const GroupSpan data = group_span(plan, Group::kData, 0, machine.ranks_per_node);
+  const GroupSpan tensor = group_span(plan, Group::kTensor, 0, machine.ranks_per_node);
   std::vector<TimedOperation> timed;
   timed.reserve(plan.operations.size());
   std::vector<std::int32_t> positions;  // in its stream, from 1
@@ -83,10 +85,13 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     TimedOperation& next = timed.emplace_back();
     next.stream = operation.stream;
     next.collective = is_collective(operation.kind);
-    next.seconds = operation_time_s(machine, plan, operation);
     if (next.collective) {
       next.lane = lane_of(machine, operation.group);
+      next.seconds =
+          link_time_s(machine, operation.kind, operation.group == Group::kData ? data : tensor, operation.wire_bytes);
       next.core_s = exchange_time_s(machine, operation.kind, operation.wire_bytes);
+    } else {
+      next.seconds = operation_time_s(machine, plan, operation);
     }
     next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
     for (const OpId wait : operation.waits) {
@@ -97,8 +102,7 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     positions.push_back(++count[static_cast<std::size_t>(operation.stream)]);
   }
   PredictedStep step;
-  step.times = run_clock(timed, clock_rules(machine, group_span(plan, Group::kData, 0, machine.ranks_per_node),
-                                            group_span(plan, Group::kTensor, 0, machine.ranks_per_node)));
+  step.times = run_clock(timed, clock_rules(machine, data, tensor));
   step.breakdown = break_down(plan, step.times);
   step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
   step.memory = memory_over_time(plan, step.times);
