@@ -4,16 +4,27 @@
 #include "compressed_step.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compressed_optimizer.h"
 
 namespace krigtune {
 namespace {
 
+// On CPU ranks a collective of the tensor group leaves cores to others: it is no part of a segment.
+bool fuses_collectives(const StepSetting& setting) {
+  return setting.knobs.tensor_ranks == 1 || setting.machine.cores == std::numeric_limits<double>::infinity();
+}
+
+// All micro-steps but the last communicate nothing over the data ranks.
+bool is_quiet(const StepSetting& setting) {
+  return !setting.policy.shards_gradients && !setting.policy.shards_parameters && fuses_collectives(setting);
+}
+
 // Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
 std::int64_t executed_micro_steps(const StepSetting& setting) {
   const ZeroPolicy& policy = setting.policy;
-  if (!policy.shards_gradients && !policy.shards_parameters) return 1;
+  if (is_quiet(setting)) return 1;
   const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
   return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
 }
@@ -25,10 +36,12 @@ class Step {
         recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
-        quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
+        quiet_(is_quiet(setting)),
         executed_(executed_micro_steps(setting)),
         gradients_(step_, executed_),
-        parameters_(step_, executed_) {}
+        parameters_(step_, executed_) {
+    if (!fuses_collectives(setting)) recorder_.expect_others();
+  }
 
   StepTimes run() {
     const std::int64_t k = step_.knobs.micro_steps;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -184,6 +185,42 @@ TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
   EXPECT_LE(quantile(errors, 0.5), 1e-4);
   EXPECT_LE(quantile(errors, 0.99), 0.005);
   EXPECT_GE(rank_correlation(all), 0.9999);
+}
+
+// Threads on few cores, with an emulated link that carries one collective at a time.
+Machine cpu_ranks(std::mt19937_64& random) {
+  Machine machine;
+  for (ClassRate& rate : machine.rates) rate = {5e-6, 5e10, 1e5, 1e10};
+  for (ClassRate& rate : machine.exchanges) rate = {3e-5, std::numeric_limits<double>::infinity(), 0.0, 2e9};
+  machine.network = {"test", 1e-4, one_of<double>(random, {2.5e8, 1e10})};
+  machine.ranks_per_node = 8;
+  machine.one_link = machine.sleeping_network = true;
+  machine.cores = one_of<double>(random, {0.5, 1.0, 2.0});
+  machine.wake_s = 2e-5;
+  machine.overlap_slowdown = 1.1;
+  return machine;
+}
+
+TEST(StepCostModel, EqualsTheClockOnCpuRanksToo) {
+  std::mt19937_64 random(11);
+  std::vector<Comparison> all;
+  std::vector<double> errors;
+  for (int i = 0; i < 200; ++i) {
+    Case one{workload(random), cluster(random), configuration(random)};
+    one.cluster.nodes = 1;
+    const Machine machine = cpu_ranks(random);
+    const PredictedStep full = predict_step(build_plan(one.workload, one.cluster, one.configuration), machine);
+    const StepCost cost = StepCostModel(one.workload, one.cluster, machine)(one.configuration);
+    all.push_back({full.step_time_s, cost.step_time_s});
+    errors.push_back(all.back().error());
+    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
+    EXPECT_LE(errors.back(), 0.05);
+    EXPECT_LE(std::abs(parts_s(cost) / cost.step_time_s - 1.0), 1e-9);
+    expect_same_breakdown(cost, full.breakdown, 0.05);
+  }
+  EXPECT_LE(quantile(errors, 0.5), 1e-3);
+  EXPECT_LE(quantile(errors, 0.99), 0.03);
+  EXPECT_GE(rank_correlation(all), 0.999);
 }
 
 // Stage by stage, task by task: warm-up forwards, then one forward and one backward, then the backwards that are left.
