@@ -75,19 +75,18 @@ class Step {
       const Pass& pass = step_.model.pass(unit, kind);
       all.append(repeated(pass.all, times));
     };
-    const auto layers = static_cast<double>(parts.layers);
     if (parts.embedding) add(Unit::kEmbedding, PassKind::kForward, 1.0);
-    add(Unit::kBlock, PassKind::kForward, layers);
+    add(Unit::kBlock, PassKind::kForward, static_cast<double>(parts.layers));
     if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
     if (parts.head) add(Unit::kHead, backward, 1.0);
-    const auto group = static_cast<double>(std::min(checkpoint_layers(step_.knobs), parts.layers));
-    Segment block_group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, group);
-    block_group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, group));
-    const double groups = static_cast<double>(parts.layers / static_cast<std::int64_t>(group));
-    all.append(repeated(block_group, groups));
-    const double rest = layers - groups * group;
-    add(Unit::kBlock, PassKind::kRecompute, rest);
-    add(Unit::kBlock, backward, rest);
+    const auto add_groups = [&](std::int64_t layers, std::int64_t times) {
+      Segment group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
+      group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
+      all.append(repeated(group, static_cast<double>(times)));
+    };
+    const std::int64_t group = std::min(checkpoint_layers(step_.knobs), parts.layers);
+    if (parts.layers % group > 0) add_groups(parts.layers % group, 1);
+    add_groups(group, parts.layers / group);
     if (parts.embedding) add(Unit::kEmbedding, backward, 1.0);
     return all;
   }
