@@ -130,7 +130,13 @@ class Clock {
     const StreamState& compute = streams_[static_cast<std::size_t>(Stream::kCompute)];
     return compute.state == State::kRunning && !compute.collective;
   }
-  bool sends() const { return links_[0] != nullptr || links_[1] != nullptr; }
+  bool sends() const { return links_[0] != nullptr || links_[1] != nullptr || (rules_.sleeping_links && exchanges()); }
+  bool exchanges() const {
+    for (const StreamState& stream : streams_) {
+      if (stream.state == State::kRunning && stream.collective && stream.core_left_s > 0.0) return true;
+    }
+    return false;
+  }
 
   static bool computes(const StreamState& stream) {
     return stream.state == State::kRunning && (!stream.collective || stream.core_left_s > 0.0);
@@ -144,13 +150,7 @@ class Clock {
     return count <= rules_.cores ? 1.0 : rules_.cores / count;
   }
 
-  bool slows_kernels() const {
-    if (!rules_.sleeping_links) return sends();
-    for (const StreamState& stream : streams_) {
-      if (stream.state == State::kRunning && stream.collective && stream.core_left_s > 0.0) return true;
-    }
-    return false;
-  }
+  bool slows_kernels() const { return rules_.sleeping_links ? exchanges() : sends(); }
 
   void set_rates() {
     core_rate_ = core_rate();

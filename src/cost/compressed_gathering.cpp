@@ -194,7 +194,8 @@ void CompressedGathering::gather(std::size_t first, std::size_t last) {
   const Recorder::Behind before_use{Stream::kCompute, to.flush()};
   Recorder::Behind landed = before_use;
   if (step_.policy.shard_place == Place::kHost) {
-    const auto bytes = static_cast<double>(2 * elems / step_.knobs.data_ranks * step_.type_bytes());
+    const std::int64_t own_bytes = elems / step_.knobs.data_ranks * step_.type_bytes();
+    const auto bytes = static_cast<double>(2 * own_bytes);  // read and written
     landed = {Stream::kCopy,
               to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {before_use})};
   }

@@ -7,7 +7,8 @@ namespace krigtune {
 namespace {
 
 constexpr std::int64_t kMasterBytes = 4;
-constexpr double kScalarBytes = 8.0;  // read and written
+constexpr std::int64_t kScalarBytes = 4;
+constexpr double kScalarTrafficBytes = 8.0;  // read and written
 
 double moments(OptimizerKind optimizer) { return optimizer == OptimizerKind::kSgd ? 1.0 : 2.0; }
 
@@ -78,7 +79,7 @@ void CompressedOptimizer::wait_for_gradients(const Bucket& bucket) {
 
 void CompressedOptimizer::add_norm(std::int64_t elems) {
   const double flops = flops_per_elem(OpKind::kGradientNorm) * static_cast<double>(elems);
-  compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.type_bytes()) + kScalarBytes);
+  compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.type_bytes()) + kScalarTrafficBytes);
 }
 
 void CompressedOptimizer::control() {
@@ -93,14 +94,14 @@ void CompressedOptimizer::control() {
   if (shared > 0) add_norm(shared);
   Recorder& to = step_.recorder;
   Recorder::Behind summed = done();
-  const double copy_s = kernel_time_s(step_.machine, OpClass::kCopy, 0.0, kScalarBytes);
+  const double copy_s = kernel_time_s(step_.machine, OpClass::kCopy, 0.0, kScalarTrafficBytes);
   if (on_host()) summed = {Stream::kCopy, to.add(Stream::kCopy, copy_s, {summed})};
-  std::int32_t reduced = to.add(Stream::kReduce, step_.data_collective(OpKind::kAllReduce, kScalarBytes / 2), {summed});
+  std::int32_t reduced = to.add(Stream::kReduce, step_.data_collective(OpKind::kAllReduce, kScalarBytes), {summed});
   if (step_.knobs.tensor_ranks > 1) {
-    reduced = to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, kScalarBytes / 2), {});
+    reduced = to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, kScalarBytes), {});
   }
   to.wait_for(Stream::kReduce, reduced);
-  const double scale_s = kernel_time_s(step_.machine, OpClass::kOptimizer, 0.0, kScalarBytes);
+  const double scale_s = kernel_time_s(step_.machine, OpClass::kOptimizer, 0.0, kScalarTrafficBytes);
   step_.optimizer_s += scale_s;
   to.append_kernel(scale_s);
   if (!on_host()) return;

@@ -4,16 +4,27 @@
 #include "compressed_step.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compressed_optimizer.h"
 
 namespace krigtune {
 namespace {
 
+// On CPU ranks a collective of the tensor group leaves cores to others: it is no part of a segment.
+bool fuses_collectives(const StepSetting& setting) {
+  return setting.knobs.tensor_ranks == 1 || setting.machine.cores == std::numeric_limits<double>::infinity();
+}
+
+// All micro-steps but the last communicate nothing over the data ranks.
+bool is_quiet(const StepSetting& setting) {
+  return !setting.policy.shards_gradients && !setting.policy.shards_parameters && fuses_collectives(setting);
+}
+
 // Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
 std::int64_t executed_micro_steps(const StepSetting& setting) {
   const ZeroPolicy& policy = setting.policy;
-  if (!policy.shards_gradients && !policy.shards_parameters) return 1;
+  if (is_quiet(setting)) return 1;
   const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
   return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
 }
@@ -25,10 +36,12 @@ class Step {
         recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
-        quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
+        quiet_(is_quiet(setting)),
         executed_(executed_micro_steps(setting)),
         gradients_(step_, executed_),
-        parameters_(step_, executed_) {}
+        parameters_(step_, executed_) {
+    if (!fuses_collectives(setting)) recorder_.expect_others();
+  }
 
   StepTimes run() {
     const std::int64_t k = step_.knobs.micro_steps;
@@ -62,19 +75,18 @@ class Step {
       const Pass& pass = step_.model.pass(unit, kind);
       all.append(repeated(pass.all, times));
     };
-    const auto layers = static_cast<double>(parts.layers);
     if (parts.embedding) add(Unit::kEmbedding, PassKind::kForward, 1.0);
-    add(Unit::kBlock, PassKind::kForward, layers);
+    add(Unit::kBlock, PassKind::kForward, static_cast<double>(parts.layers));
     if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
     if (parts.head) add(Unit::kHead, backward, 1.0);
-    const auto group = static_cast<double>(std::min(checkpoint_layers(step_.knobs), parts.layers));
-    Segment block_group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, group);
-    block_group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, group));
-    const double groups = static_cast<double>(parts.layers / static_cast<std::int64_t>(group));
-    all.append(repeated(block_group, groups));
-    const double rest = layers - groups * group;
-    add(Unit::kBlock, PassKind::kRecompute, rest);
-    add(Unit::kBlock, backward, rest);
+    const auto add_groups = [&](std::int64_t layers, std::int64_t times) {
+      Segment group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
+      group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
+      all.append(repeated(group, static_cast<double>(times)));
+    };
+    const std::int64_t group = std::min(checkpoint_layers(step_.knobs), parts.layers);
+    if (parts.layers % group > 0) add_groups(parts.layers % group, 1);
+    add_groups(group, parts.layers / group);
     if (parts.embedding) add(Unit::kEmbedding, backward, 1.0);
     return all;
   }
@@ -148,6 +160,7 @@ class Step {
     const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
     if (!parameters_.active() && !reduces && !meets) return recorder_.append(pass.all);
     for (; first < pass.operations.size(); ++first) add_operation(pass.operations[first], layer, reduces);
+    if (reduces) gradients_.end_unit();
   }
 
   void add_operation(const TemplateOperation& operation, std::int64_t layer, bool reduces) {

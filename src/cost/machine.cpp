@@ -100,11 +100,13 @@ double kernel_time_s(const Machine& machine, OpClass of, double flops, double by
   return machine.rate(of).seconds(flops, bytes);
 }
 
-double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+double link_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
   const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
-  const double exchange_s = exchange_time_s(machine, kind, wire_bytes);
-  if (!(seconds > 0.0)) return exchange_s;
-  return std::max(exchange_s, machine.collective_factor * seconds + machine.collective_overhead_s);
+  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+}
+
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+  return std::max(link_time_s(machine, kind, span, wire_bytes), exchange_time_s(machine, kind, wire_bytes));
 }
 
 double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {

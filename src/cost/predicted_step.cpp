@@ -15,7 +15,8 @@ struct Use {
   double to_s = 0.0;
 };
 
-std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vector<OperationTime>& times) {
+// By buffer: between its first and its last access.
+std::vector<Use> uses_of(const StepPlan& plan, const std::vector<OperationTime>& times) {
   std::vector<Use> uses(plan.buffers.size());
   for (std::size_t i = 0; i < times.size(); ++i) {
     for (const Operand& operand : plan.operations[i].operands) {
@@ -24,12 +25,33 @@ std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vecto
       use.to_s = std::max(use.to_s, times[i].end_s);
     }
   }
+  return uses;
+}
+
+struct Change {
+  double at_s;
+  std::size_t place;
+  std::int64_t bytes;
+};
+
+std::vector<MemoryPoint> summed(const MemoryPoint& start, const std::vector<Change>& changes) {
+  std::vector<MemoryPoint> points = {start};
+  for (const Change& change : changes) {
+    MemoryPoint next = points.back();
+    next.at_s = change.at_s;
+    next.bytes[change.place] += change.bytes;
+    if (change.at_s == points.back().at_s && points.size() > 1) {
+      points.back() = next;
+    } else {
+      points.push_back(next);
+    }
+  }
+  return points;
+}
+
+std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vector<OperationTime>& times) {
+  const std::vector<Use> uses = uses_of(plan, times);
   MemoryPoint start;
-  struct Change {
-    double at_s;
-    std::size_t place;
-    std::int64_t bytes;
-  };
   std::vector<Change> changes;
   for (std::size_t b = 0; b < uses.size(); ++b) {
     const Buffer& buffer = plan.buffers[b];
@@ -44,18 +66,7 @@ std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vecto
   // What ends at a moment ends before what begins then.
   std::sort(changes.begin(), changes.end(),
             [](const Change& a, const Change& b) { return std::pair(a.at_s, a.bytes) < std::pair(b.at_s, b.bytes); });
-  std::vector<MemoryPoint> points = {start};
-  for (const Change& change : changes) {
-    MemoryPoint next = points.back();
-    next.at_s = change.at_s;
-    next.bytes[change.place] += change.bytes;
-    if (change.at_s == points.back().at_s && points.size() > 1) {
-      points.back() = next;
-    } else {
-      points.push_back(next);
-    }
-  }
-  return points;
+  return summed(start, changes);
 }
 
 }  // namespace
@@ -75,6 +86,8 @@ std::uint8_t lane_of(const Machine& machine, Group group) {
 }
 
 PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
+  const GroupSpan data = group_span(plan, Group::kData, 0, machine.ranks_per_node);
+  const GroupSpan tensor = group_span(plan, Group::kTensor, 0, machine.ranks_per_node);
   std::vector<TimedOperation> timed;
   timed.reserve(plan.operations.size());
   std::vector<std::int32_t> positions;  // in its stream, from 1
@@ -83,10 +96,13 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     TimedOperation& next = timed.emplace_back();
     next.stream = operation.stream;
     next.collective = is_collective(operation.kind);
-    next.seconds = operation_time_s(machine, plan, operation);
     if (next.collective) {
       next.lane = lane_of(machine, operation.group);
+      next.seconds =
+          link_time_s(machine, operation.kind, operation.group == Group::kData ? data : tensor, operation.wire_bytes);
       next.core_s = exchange_time_s(machine, operation.kind, operation.wire_bytes);
+    } else {
+      next.seconds = operation_time_s(machine, plan, operation);
     }
     next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
     for (const OpId wait : operation.waits) {
@@ -97,8 +113,7 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     positions.push_back(++count[static_cast<std::size_t>(operation.stream)]);
   }
   PredictedStep step;
-  step.times = run_clock(timed, clock_rules(machine, group_span(plan, Group::kData, 0, machine.ranks_per_node),
-                                            group_span(plan, Group::kTensor, 0, machine.ranks_per_node)));
+  step.times = run_clock(timed, clock_rules(machine, data, tensor));
   step.breakdown = break_down(plan, step.times);
   step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
   step.memory = memory_over_time(plan, step.times);

@@ -16,6 +16,7 @@ void Recorder::append_collective(const Segment& segment, const Collective& colle
   next.core_s = collective.core_s;
   next.seconds = collective.seconds;
   work_.lanes_s[collective.lane] += collective.seconds;
+  flushed_s_ += segment.work_s;
   next.issue_s = segment.issue_s;
   next.behind = needed_;
   ++count_[index(Stream::kCompute)];
@@ -38,6 +39,7 @@ std::int32_t Recorder::flush() {
   next.behind = needed_;
   work_.fused_comm_s += pending_.comm_s;
   work_.lanes_s[tensor_lane_] += pending_.comm_s;
+  flushed_s_ += pending_.work_s;
   pending_ = {};
   return ++count;
 }
@@ -71,6 +73,12 @@ Recorder::Work Recorder::work() const {
   all.fused_comm_s += pending_.comm_s;
   all.lanes_s[tensor_lane_] += pending_.comm_s;
   return all;
+}
+
+std::int32_t Recorder::add_row(Stream stream, double seconds, int count, std::initializer_list<Behind> behind) {
+  const std::int32_t position = add(stream, seconds, behind);
+  operations_.back().issue_rest_s = static_cast<double>(count - 1) * issue_s_;
+  return position;
 }
 
 void Recorder::mark() {

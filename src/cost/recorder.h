@@ -32,6 +32,8 @@ class Recorder {
   void append_collective(const Segment& segment, const Collective& collective);
   /// What is appended next starts behind the first `count` operations of `stream`.
   void wait_for(Stream stream, std::int32_t count);
+  /// Seconds of all that the compute stream was given.
+  double compute_s() const { return flushed_s_ + pending_.work_s; }
   /// Ends the segment: how many operations the compute stream has.
   std::int32_t flush();
 
@@ -41,6 +43,8 @@ class Recorder {
   };
   /// On another stream: how many it has now.
   std::int32_t add(Stream stream, double seconds, std::initializer_list<Behind> behind);
+  /// Likewise several in a row.
+  std::int32_t add_row(Stream stream, double seconds, int count, std::initializer_list<Behind> behind);
   std::int32_t add(Stream stream, const Collective& collective, std::initializer_list<Behind> behind);
   std::int32_t count(Stream stream) const { return count_[static_cast<std::size_t>(stream)]; }
   /// The end of a micro-step.
@@ -71,6 +75,7 @@ class Recorder {
   std::vector<OpId> marks_;
   std::vector<Work> work_at_marks_;
   Work work_;
+  double flushed_s_ = 0.0;
   bool expects_others_ = false;
 };
 

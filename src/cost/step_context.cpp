@@ -14,7 +14,8 @@ Recorder::Collective StepContext::data_collective(OpKind kind, std::int64_t byte
   const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
   data_comm_s += seconds;
   data_wire_bytes += static_cast<double>(wire_bytes);
-  return {seconds, exchange_time_s(machine, kind, wire_bytes), lane_of(machine, Group::kData)};
+  return {link_time_s(machine, kind, data_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, Group::kData)};
 }
 
 Recorder::Collective StepContext::tensor_collective(OpKind kind, std::int64_t bytes) {
@@ -22,7 +23,8 @@ Recorder::Collective StepContext::tensor_collective(OpKind kind, std::int64_t by
   const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
   cost.tensor_comm_s += seconds;
   cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
-  return {seconds, exchange_time_s(machine, kind, wire_bytes), lane_of(machine, Group::kTensor)};
+  return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, Group::kTensor)};
 }
 
 void UnderWay::enter(Recorder::Behind operation) {

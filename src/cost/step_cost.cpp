@@ -87,8 +87,8 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.pipeline_ranks > 1, knobs.sequence_parallel,
-                          knobs.checkpointing, knobs.checkpoint_layers == 1};
+    const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,  knobs.pipeline_ranks > 1,
+                          knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));

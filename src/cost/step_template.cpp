@@ -78,13 +78,13 @@ class Reader {
     Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
     if (is_not_needed(operation)) return;
-    double seconds = operation_time_s(machine_, plan_, operation);
+    const double seconds = operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = is_collective(operation.kind);
     if (next.collective) {
-      next.link_s = seconds;
+      const GroupSpan span = group_span(plan_, operation.group, 0, machine_.ranks_per_node);
+      next.link_s = link_time_s(machine_, operation.kind, span, operation.wire_bytes);
       next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
-      seconds = std::max(seconds, next.core_s);
     }
     next.segment =
         single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);

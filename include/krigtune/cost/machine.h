@@ -42,6 +42,8 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
 double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes);
 /// Of a collective of which each rank sends `wire_bytes`, as a program sees it. Nothing to send takes no time.
 double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
+/// Of it: on the link.
+double link_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
 /// Core time of moving its data through a CPU rank's memory.
 double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes);
 /// Of the issuing thread, for one operation of a job with so many tensor-parallel ranks and pipeline stages.
