@@ -9,6 +9,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/runner/command.h"
+#include "krigtune/runner/simulate.h"
 
 namespace krigtune {
 namespace {
@@ -79,6 +80,9 @@ std::unique_ptr<Runner> make_session_runner(const Session& session, const Consol
   switch (session.runner.kind) {
     case RunnerKind::kReplay:
       return make_replay_runner(*session.table);
+    case RunnerKind::kSimulate:
+      return make_simulate_runner(
+          {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
     case RunnerKind::kCommand:
       return make_command_runner({session.runner.command, session.objective.field, stop}, console.clock);
     case RunnerKind::kNone:
@@ -96,7 +100,7 @@ std::unique_ptr<Runner> make_compare_runner(const Session& session, const Consol
                                             const std::filesystem::path& directory, std::atomic<int>& trials,
                                             const std::atomic<bool>& stop) {
   return std::make_unique<ComparedRunner>(make_session_runner(session, console, &stop),
-                                          session.runner.kind == RunnerKind::kReplay ? "" : directory, trials, stop);
+                                          leaves_files(session.runner.kind) ? directory : "", trials, stop);
 }
 
 }  // namespace krigtune

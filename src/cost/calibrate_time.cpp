@@ -8,8 +8,8 @@
 //   (J' W J + P) step = J' W r + P (-theta),      J = -dr/dtheta by forward differences, P = diag(prior^-2)
 //
 // halved until the objective falls. The result is kept if it predicts held-out trials better than no calibration does:
-// r_i / (1 - h_i), h = diag(J (J' W J + P)^-1 J' W), is trial i's error where the others alone had been fitted (Cook and
-// Weisberg 1982). The gain has to exceed what n such errors differ by by chance, 1 / sqrt(n).
+// r_i / (1 - h_i), h = diag(J (J' W J + P)^-1 J' W), is trial i's error where the others alone had been fitted (Cook
+// and Weisberg 1982). The gain has to exceed what n such errors differ by by chance, 1 / sqrt(n).
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -120,10 +120,10 @@ class Fit {
 
  private:
   struct Linear {
-    std::vector<double> residuals;   // in standard errors
-    std::vector<Vector> gradients;   // of the predicted logarithm, in the same unit
+    std::vector<double> residuals;  // in standard errors
+    std::vector<Vector> gradients;  // of the predicted logarithm, in the same unit
     std::vector<double> weights;
-    Matrix factor{};                 // of J' W J + P
+    Matrix factor{};  // of J' W J + P
   };
 
   std::vector<double> residuals(const Vector& theta) const {

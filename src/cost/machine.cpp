@@ -100,6 +100,14 @@ double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& s
   return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
 }
 
+double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
+  if (wire_bytes == 0 || !machine.sleeping_network) return 0.0;
+  const ExchangeKind exchange = kind == OpKind::kAllGather       ? ExchangeKind::kAllGather
+                                : kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter
+                                                                 : ExchangeKind::kAllReduce;
+  return machine.exchanges[static_cast<std::size_t>(exchange)].seconds(0.0, static_cast<double>(wire_bytes));
+}
+
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
   if (is_collective(operation.kind)) {
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);

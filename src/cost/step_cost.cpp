@@ -71,6 +71,20 @@ struct StepCostModel::Impl {
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
   std::map<TensorsKey, std::unique_ptr<const StageTensors>> tensors;
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<GroupSpan, GroupSpan>> spans;
+  std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
+
+  std::vector<TimedOperation> take_scratch() {
+    const std::lock_guard lock(mutex);
+    if (scratch.empty()) return {};
+    std::vector<TimedOperation> taken = std::move(scratch.back());
+    scratch.pop_back();
+    return taken;
+  }
+
+  void give_back(std::vector<TimedOperation> taken) {
+    const std::lock_guard lock(mutex);
+    scratch.push_back(std::move(taken));
+  }
 
   const StepTemplate& template_of(const Knobs& knobs) {
     const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.pipeline_ranks > 1, knobs.sequence_parallel,
@@ -175,15 +189,17 @@ StepCost StepCostModel::operator()(const Configuration& configuration) const {
   const StepTemplate& model = impl_->template_of(step.knobs);
   const auto [data_span, tensor_span] = impl_->spans_of(step.knobs);
   const StepSetting setting{impl_->machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
+  std::vector<TimedOperation> scratch = impl_->take_scratch();
   Stages stages;
   stages.parts = impl_->stages(model, step.knobs);
   for (std::size_t i = 0; i < stages.parts.size(); ++i) {
     if (i > 0 && stages.parts[i] == stages.parts[i - 1]) {
       stages.times.push_back(stages.times.back());
     } else {
-      stages.times.push_back(time_step(setting, impl_->tensors_of(model, step.knobs, stages.parts[i])));
+      stages.times.push_back(time_step(setting, impl_->tensors_of(model, step.knobs, stages.parts[i]), scratch));
     }
   }
+  impl_->give_back(std::move(scratch));
   if (stages.times.size() > 1) return impl_->of_stages(stages, step.knobs);
   StepCost cost;
   set_micro_steps(stages.times.front(), impl_->machine, cost);

@@ -78,10 +78,16 @@ class Reader {
     Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
     if (is_not_needed(operation)) return;
-    const double seconds = operation_time_s(machine_, plan_, operation);
+    double seconds = operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = is_collective(operation.kind);
-    next.segment = single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
+    if (next.collective) {
+      next.link_s = seconds;
+      next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
+      seconds = std::max(seconds, next.core_s);
+    }
+    next.segment =
+        single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
     pass.all.append(next.segment);
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);

@@ -13,6 +13,7 @@ struct RunnerEntry {
 };
 
 RunnerEntry bench_runner_entry();
+RunnerEntry simulate_runner_entry();
 RunnerEntry replay_runner_entry();
 RunnerEntry command_runner_entry();
 RunnerEntry none_runner_entry();

@@ -12,6 +12,7 @@ namespace {
 std::vector<RunnerEntry> registry() {
   return {
       bench_runner_entry(),
+      simulate_runner_entry(),
       replay_runner_entry(),
       command_runner_entry(),
       none_runner_entry(),
@@ -19,6 +20,8 @@ std::vector<RunnerEntry> registry() {
 }
 
 }  // namespace
+
+bool leaves_files(RunnerKind kind) { return kind == RunnerKind::kBench || kind == RunnerKind::kCommand; }
 
 RunnerSpec read_runner(const Json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir) {

@@ -2,7 +2,7 @@
 //
 //   no value yet, or fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
-//   once something failed:
+//   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
 //
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
@@ -88,6 +88,12 @@ std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
   return half;
 }
 
+bool has_uncertain(const CandidateList& list) {
+  return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<MemoryVerdict>& memory) {
+    return memory && memory->verdict == Verdict::kUncertain;
+  });
+}
+
 class BayesStrategy final : public Strategy {
  public:
   BayesStrategy(const Session& session, const Candidates& candidates, std::uint64_t seed)
@@ -103,7 +109,7 @@ class BayesStrategy final : public Strategy {
     TrialModel model(objective_, candidates_, history);
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
     Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
-    if (model.has_failures()) {
+    if (model.has_failures() || has_uncertain(*list)) {
       probability = model.probability(list->points, list->memory);
       drop_unlikely(allowed, probability);
     }

@@ -52,7 +52,7 @@ std::vector<Configuration> best_of(const Candidates& candidates, const Objective
 }
 
 void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
-  const int wanted = candidates.filter().knows_memory() ? kPlannedSamples : kSamples;
+  const int wanted = candidates.filter().is_exact() ? kPlannedSamples : kSamples;
   const auto enough = static_cast<std::size_t>(wanted / kLeastShare);
   for (int draw = 0; draw < kMostDrawsPerSample * wanted; ++draw) {
     if (draw >= wanted && pool.size() >= enough) return;
@@ -95,8 +95,7 @@ void add_near(const Space& space, const std::vector<Configuration>& best, Rng& r
 
 void ListBuilder::add(const Configuration& configuration) {
   if (!seen_.insert(candidates_.key(configuration)).second) return;
-  const std::optional<MemoryCheck> memory = candidates_.filter().check(configuration);
-  if (memory && memory->verdict.verdict == Verdict::kTooLarge) return;
+  if (!candidates_.filter().may_fit(configuration)) return;
   list_.configurations.push_back(configuration);
 }
 

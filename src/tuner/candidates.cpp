@@ -7,10 +7,17 @@ namespace {
 
 // Acquisition is evaluated on every candidate: beyond this a suggestion would take seconds.
 constexpr std::int64_t kMostListed = 1'000'000;
-// Planning takes a fraction of a millisecond for small models, several for large ones: a minute or two at most.
+// Closed forms take some ten microseconds; where they do not decide, krigtune-bench's plan takes milliseconds: a minute
+// or two at most.
+constexpr std::int64_t kMostPredicted = 500'000;
 constexpr std::int64_t kMostPlanned = 50'000;
 constexpr int kDraws = 100'000;
 constexpr int kPlannedDraws = 5'000;
+
+std::int64_t most_listed(const MemoryFilter& filter) {
+  if (filter.is_exact()) return kMostPlanned;
+  return filter.knows_memory() ? kMostPredicted : kMostListed;
+}
 
 bool can_be_listed(const Space& space, std::int64_t most) {
   if (!space.listable()) return false;
@@ -28,7 +35,7 @@ Candidates::Candidates(const Session& session, const MemoryFilter& filter)
       space_(session.space),
       encoder_(session.space),
       columns_(session.space.columns()) {
-  if (!can_be_listed(space_, filter.knows_memory() ? kMostPlanned : kMostListed)) return;
+  if (!can_be_listed(space_, most_listed(filter))) return;
   ListBuilder list(*this);
   space_.for_each([&](const Configuration& configuration) {
     ++space_count_;
@@ -51,7 +58,7 @@ std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<Tria
 
 std::optional<Configuration> Candidates::draw(Rng& rng,
                                               const std::function<bool(const Configuration&)>& is_asked) const {
-  const int draws = filter_.knows_memory() ? kPlannedDraws : kDraws;
+  const int draws = filter_.is_exact() ? kPlannedDraws : kDraws;
   for (int i = 0; i < draws; ++i) {
     Configuration configuration = space_.sample(rng);
     if (!is_asked(configuration) && filter_.may_fit(configuration)) return configuration;
@@ -69,9 +76,8 @@ std::optional<std::int64_t> Candidates::space_count() const {
   return space_.listable() ? std::optional(space_.count()) : std::nullopt;
 }
 
-std::optional<Bytes> Candidates::memory_of(const Configuration& configuration) const {
-  const std::optional<MemoryCheck> memory = filter_.check(configuration);
-  return memory ? std::optional(memory->verdict.predicted) : std::nullopt;
+std::optional<MemoryVerdict> Candidates::memory_of(const Configuration& configuration) const {
+  return filter_.check(configuration);
 }
 
 Points Candidates::encode(const std::vector<Configuration>& configurations) const {

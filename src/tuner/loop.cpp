@@ -13,8 +13,6 @@
 namespace krigtune {
 namespace {
 
-bool leaves_files(RunnerKind kind) { return kind == RunnerKind::kBench || kind == RunnerKind::kCommand; }
-
 /// One call of run_session, from the journal's claim on.
 class Run {
  public:

@@ -51,11 +51,11 @@ class Predictor {
 
   void fill(std::vector<PredictionRow>& rows) const {
     std::vector<Configuration> configurations;
-    std::vector<std::optional<Bytes>> memory;
+    std::vector<std::optional<MemoryVerdict>> memory;
     for (PredictionRow& row : rows) {
       fill_known(row);
       configurations.push_back(row.configuration);
-      memory.push_back(row.predicted_memory);
+      memory.push_back(filter_.check(row.configuration));
     }
     const Points points = candidates_.encode(configurations);
     const Eigen::VectorXd probability = model_.probability(points, memory);
@@ -73,9 +73,9 @@ class Predictor {
 
  private:
   void fill_known(PredictionRow& row) const {
-    if (const std::optional<MemoryCheck> check = filter_.check(row.configuration)) {
-      row.predicted_memory = check->verdict.predicted;
-      row.memory_feasible = check->verdict.verdict != Verdict::kTooLarge;
+    if (const std::optional<MemoryVerdict> check = filter_.check(row.configuration)) {
+      row.predicted_memory = check->predicted;
+      row.memory_feasible = check->verdict != Verdict::kTooLarge;
     }
     const auto found = observed_.find(candidates_.key(row.configuration));
     if (found == observed_.end()) return;

@@ -8,8 +8,8 @@ namespace krigtune {
 /// else is asked that cannot fit); else what the runner says.
 inline Outcome run_trial(const MemoryFilter& filter, Runner& runner, const Configuration& configuration,
                          const std::filesystem::path& trial_directory) {
-  const std::optional<MemoryCheck> memory = filter.check(configuration);
-  if (memory && memory->verdict.verdict == Verdict::kTooLarge) return OutOfMemory{memory->verdict.predicted, true};
+  const std::optional<MemoryVerdict> memory = filter.check(configuration);
+  if (memory && memory->verdict == Verdict::kTooLarge) return OutOfMemory{memory->predicted, true};
   return runner.run(configuration, trial_directory);
 }
 

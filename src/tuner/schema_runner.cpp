@@ -15,7 +15,7 @@ Json kind_is(const char* kind) { return {{"description", "who runs it"}, {"const
 Json bench_block() {
   const BenchSpec defaults;
   return block("krigtune-bench, one process a trial",
-               {{"kind", word("who runs it: bench, replay, command or none", {"bench"})},
+               {{"kind", word("who runs it: bench, simulate, replay, command or none", {"bench"})},
                 {"warmup_s",
                  with_default(at_least(number("seconds before the measurement"), 0), json_number(defaults.warmup_s))},
                 {"measure_s", seconds("seconds of measurement", defaults.measure_s)},
@@ -25,6 +25,35 @@ Json bench_block() {
                                           "threads")},
                 {"memory_limit_gib",
                  above(number("GiB a rank that krigtune-bench allows itself (default: the session's limit)"), 0)}});
+}
+
+Json fraction(const char* meaning, double fallback) {
+  return with_default(at_most(at_least(number(meaning), 0), 0.9), json_number(fallback));
+}
+
+Json spread(const char* meaning, double fallback) {
+  return with_default(at_most(at_least(number(meaning), 0), 2), json_number(fallback));
+}
+
+Json simulate_block() {
+  const SimulateSpec defaults;
+  return block(
+      "Trials on the virtual clock, with hidden errors: takes no time, needs a named GPU",
+      {{"kind", kind_is("simulate"), true},
+       {"noise", spread("standard deviation of the logarithm of a step time, trial by trial", defaults.noise)},
+       {"systematic_error",
+        spread("likewise of the hidden factor of each class of operations", defaults.systematic_error)},
+       {"memory_error", spread("likewise of the hidden factor on activations", defaults.memory_error)},
+       {"stragglers",
+        block("Slow ranks", {{"probability", fraction("of a trial", defaults.straggler_probability)},
+                             {"slowdown", with_default(at_most(at_least(number("so many times as long takes a step"), 1),
+                                                               100),
+                                                       json_number(defaults.straggler_slowdown))}})},
+       {"failures", block("What no formula foresees",
+                          {{"unforeseen_fraction", fraction("of the space: beyond a hidden plane all trials fail",
+                                                            defaults.unforeseen_fraction)},
+                           {"crash_probability", fraction("of a trial, anywhere", defaults.crash_probability)}})},
+       {"seed", with_default(at_least(integer("of all that is hidden and of the noise"), 0), defaults.seed)}});
 }
 
 Json column(const char* meaning) {
@@ -79,13 +108,13 @@ Json when_kind(const char* kind, Json then) {
 }  // namespace
 
 Json runner_block() {
-  const std::vector<std::string> kinds = {"bench", "replay", "command", "none"};
+  const std::vector<std::string> kinds = {"bench", "simulate", "replay", "command", "none"};
   Json schema = {{"description", "Who runs a trial (default: bench with a workload, none without)"},
                  {"type", "object"},
                  {"properties", {{"kind", with_default(word("the kind", kinds), "bench")}}}};
   Json bench = {{"if", {{"properties", {{"kind", {{"enum", {"bench", nullptr}}}}}}}}, {"then", bench_block()}};
   schema["properties"]["kind"]["enum"].push_back(nullptr);
-  schema["allOf"] = {bench, when_kind("replay", replay_block()), when_kind("command", command_block()),
+  schema["allOf"] = {bench, when_kind("simulate", simulate_block()), when_kind("replay", replay_block()), when_kind("command", command_block()),
                      when_kind("none", none_block())};
   return schema;
 }

@@ -1,4 +1,5 @@
 // The blocks "workload", "cluster" and "memory", as workload/*.cpp read them.
+#include "krigtune/cost/framework.h"
 #include "krigtune/workload/workload.h"
 #include "schema_blocks.h"
 #include "schema_words.h"
@@ -98,6 +99,10 @@ Json workload_block() {
       {{"model", model_block(), true},
        {"precision", with_default(word("of weights and activations", {"fp32", "fp16", "bf16"}), "fp32")},
        {"optimizer", with_default(word("the optimizer", {"adamw", "sgd"}), "adamw")},
+       {"framework",
+        word("whose program trains: what it keeps in memory and how it issues work (default: krigtune, that is "
+             "krigtune-bench, with the runner bench; else deepspeed)",
+             framework_names())},
        {"dialect", with_default(word("whose schedule krigtune-bench runs: reduce-scatter as in the ZeRO paper, "
                                      "Megatron and FSDP, or what DeepSpeed's code does",
                                      {"canonical", "deepspeed"}),
@@ -135,10 +140,17 @@ Json memory_block() {
   return block(
       "How much memory a rank may use",
       {{"limit_gib", at_most(above(number("GiB a rank (default: what the machine has)"), 0), 1e6)},
+       {"host_limit_gib", at_most(above(number("GiB of host memory of a node, which offloading takes (default: no "
+                                               "constraint)"),
+                                        0),
+                                  1e6)},
        {"reserve_fraction",
         with_default(below(at_least(number("held back; not where the plan is exact, as with the runner bench"), 0), 1),
                      defaults.reserve_fraction)},
-       {"model", with_default(word("how memory is predicted", {"krigtune"}), "krigtune")}});
+       {"model", with_default(word("how memory is predicted: krigtune's own way, or by the formula of DeepSpeed's "
+                                   "autotuner, to compare with",
+                                   {"krigtune", "deepspeed-autotuner"}),
+                              "krigtune")}});
 }
 
 }  // namespace krigtune::schema

@@ -8,6 +8,8 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
+#include "krigtune/cost/framework.h"
+#include "krigtune/plan/knobs.h"
 #include "session_blocks.h"
 
 namespace krigtune {
@@ -31,6 +33,20 @@ RunnerSpec read_runner_or_default(const Session& session, JsonObject& root, cons
   return spec;
 }
 
+// Left out in the file, whose program trains follows from the runner, and the schedule from the program.
+void set_framework(Session& session, const JsonObject& root) {
+  if (!session.workload) return;
+  const JsonObject block(root.value().at("workload"), root.source(), "/workload");
+  Workload& workload = *session.workload;
+  const bool is_bench = session.runner.kind == RunnerKind::kBench;
+  if (!block.has("framework")) workload.framework = is_bench ? Framework::kKrigtune : Framework::kDeepSpeed;
+  if (is_bench && workload.framework != Framework::kKrigtune) {
+    block.fail("framework", "the runner bench trains with krigtune-bench",
+               "leave it out, or use another runner; \"dialect\" chooses the schedule");
+  }
+  if (!block.has("dialect")) workload.dialect = traits_of(workload.framework).dialect;
+}
+
 void set_table(Session& session) {
   std::vector<std::string> names;
   for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
@@ -38,6 +54,26 @@ void set_table(Session& session) {
       std::make_shared<const ReplayTable>(session.runner, names, session.objective.field, session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
+}
+
+// Not with a warning where the models do not cover the transformer.
+bool is_modelled(Session& session) {
+  try {
+    check_model(*session.workload);
+    return true;
+  } catch (const UserError& error) {
+    session.warnings.push_back(fmt::format("nothing is predicted: {}", error.what()));
+    return false;
+  }
+}
+
+// What predictions are compared with. Empty where nobody says what a rank has.
+void set_usable_memory(Session& session) {
+  if (!session.memory.limit_gib && !session.cluster.device) return;
+  const auto limit = static_cast<double>(memory_limit_per_rank(session.memory, session.cluster).count);
+  const bool exact = traits_of(session.workload->framework).exact_memory;
+  session.usable_per_rank =
+      Bytes{static_cast<std::int64_t>(limit * (exact ? 1.0 : 1.0 - session.memory.reserve_fraction))};
 }
 
 // The space with the values that the table holds in place of real ranges.
@@ -77,12 +113,35 @@ void prepare_replay(Session& session, const JsonObject& root) {
         "compare \"space\" and \"columns\" with the table's columns and values");
   }
   const std::vector<std::string> unknown = unplanned_parameters(session.space);
-  if (session.workload && !unknown.empty()) {
-    session.warnings.push_back(
-        fmt::format("the plan does not know {}: the table is replayed without physics; "
-                    "leave \"workload\" out to silence this",
-                    join(unknown, ", ")));
+  if (!session.workload) return;
+  if (unknown.empty()) {
+    if (is_modelled(session)) set_usable_memory(session);
+    return;
   }
+  session.warnings.push_back(
+      fmt::format("the plan does not know {}: the table is replayed without physics; "
+                  "leave \"workload\" out to silence this",
+                  join(unknown, ", ")));
+}
+
+void prepare_simulate(Session& session, const JsonObject& root) {
+  if (!session.workload) root.fail("workload", "is missing: the runner simulate predicts it", "add it");
+  if (!session.cluster.device || !session.cluster.network) {
+    root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
+  }
+  check_planned_parameters(session, root);
+  refuse_empty_space(session.space, root);
+  set_usable_memory(session);
+}
+
+// A program of the user's may know more parameters than the models do.
+void prepare_program(Session& session, const JsonObject& root) {
+  refuse_empty_space(session.space, root);
+  if (!session.workload || !is_modelled(session)) return;
+  set_usable_memory(session);
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  if (unknown.empty() || !session.usable_per_rank) return;
+  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
 }
 
 void prepare_bench(Session& session, const JsonObject& root) {
@@ -99,9 +158,11 @@ void prepare(Session& session, const JsonObject& root) {
       return prepare_replay(session, root);
     case RunnerKind::kBench:
       return prepare_bench(session, root);
+    case RunnerKind::kSimulate:
+      return prepare_simulate(session, root);
     case RunnerKind::kCommand:
     case RunnerKind::kNone:
-      return refuse_empty_space(session.space, root);
+      return prepare_program(session, root);
   }
 }
 
@@ -120,6 +181,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   read_workload_side(session, root, base_dir);
   read_space(session, root);
   session.runner = read_runner_or_default(session, root, base_dir);
+  set_framework(session, root);
   session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid_order = read_grid(root.find("grid"), source, "/grid");

@@ -5,7 +5,9 @@
 
 #include "krigtune/core/text.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/knobs.h"
 #include "krigtune/space/well_known.h"
+#include "krigtune/tuner/memory_filter.h"
 #include "session_blocks.h"
 
 namespace krigtune {
@@ -65,6 +67,18 @@ void check_derived(const Configuration& given, const Configuration& completed, c
              "leave it out");
 }
 
+// Whether what is not modelled is refused: a program of the user's may know more than the models do.
+bool is_checked(const Session& session) {
+  return session.runner.kind == RunnerKind::kBench || session.runner.kind == RunnerKind::kSimulate;
+}
+
+// krigtune-bench executes less than is predicted.
+void check_modelled(const Session& session, const Workload& workload, const Configuration& point) {
+  if (session.runner.kind == RunnerKind::kBench) return check_knobs(workload, session.cluster, point);
+  check_model(workload);
+  read_knobs(workload, session.cluster, point);
+}
+
 // The configuration that `block`, an object of the user's, means in the session. It may lie outside the space.
 Configuration completed(const Session& session, const JsonObject& block) {
   const Configuration given = configuration_from_json(block.value(), block.source(), block.pointer());
@@ -76,9 +90,7 @@ Configuration completed(const Session& session, const JsonObject& block) {
                "choose a micro_batch whose product with the ranks divides train_batch_size");
   }
   check_derived(given, point, block);
-  if (session.usable_per_rank) {
-    at_key(block, "", [&] { check_knobs(*session.workload, session.cluster, point); });
-  }
+  if (is_checked(session)) at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
   return point;
 }
 
@@ -103,9 +115,11 @@ void set_default_baseline(Session& session, const JsonObject& root) {
   } else if (!keeps_constraints(session.space, point)) {
     reason = "a constraint does not hold";
   } else if (session.usable_per_rank) {
-    const std::int64_t bytes =
-        at_key(root, "workload", [&] { return build_plan(*session.workload, session.cluster, point).arena_bytes; });
-    if (bytes > session.usable_per_rank->count) reason = "it does not fit in memory";
+    const bool fits = at_key(root, "workload", [&] {
+      if (is_checked(session)) check_modelled(session, *session.workload, point);
+      return MemoryFilter(session).may_fit(point);
+    });
+    if (!fits) reason = "it does not fit in memory";
   }
   if (reason.empty()) {
     session.baseline = point;
@@ -161,7 +175,7 @@ void check_sequence_parallel(const Session& session, const Workload& workload, c
   for (const Value& split : sequence->values) {
     for (const Value& ranks : tensor->values) {
       at_key(root, "space/" + sequence->name, [&] {
-        check_knobs(workload, session.cluster, {{sequence->name, split}, {tensor->name, ranks}});
+        check_modelled(session, workload, {{sequence->name, split}, {tensor->name, ranks}});
       });
     }
   }
@@ -169,22 +183,23 @@ void check_sequence_parallel(const Session& session, const Workload& workload, c
 
 void check_planned_parameters(const Session& session, const JsonObject& root) {
   const std::vector<std::string>& planned = planned_parameters();
+  const char* const who = session.runner.kind == RunnerKind::kBench ? "krigtune-bench" : "the virtual clock";
   for (const std::string& name : unplanned_parameters(session.space)) {
     const bool well_known = find_well_known(name) != nullptr;
-    root.fail("space/" + name, fmt::format("krigtune-bench does not {} '{}'", well_known ? "execute" : "know", name),
+    root.fail("space/" + name, fmt::format("{} does not {} '{}'", who, well_known ? "execute" : "know", name),
               well_known ? "leave it out, or use a runner that does" : suggestion(name, planned));
   }
   // The batch is left open: each value by itself, the others at what cannot be the reason of a refusal.
   Workload workload = *session.workload;
   workload.train_batch_size.reset();
-  at_key(root, "workload", [&] { check_knobs(workload, session.cluster, {}); });
+  at_key(root, "workload", [&] { check_modelled(session, workload, {}); });
   for (const Parameter& parameter : session.space.parameters()) {
     const std::string key = "space/" + parameter.name;
     if (parameter.continuous()) {
-      root.fail(key, fmt::format("krigtune-bench takes no real numbers for '{}'", parameter.name), "list its values");
+      root.fail(key, fmt::format("{} takes no real numbers for '{}'", who, parameter.name), "list its values");
     }
     for (const Value& value : parameter.values) {
-      at_key(root, key, [&] { check_knobs(workload, session.cluster, {{parameter.name, value}}); });
+      at_key(root, key, [&] { check_modelled(session, workload, {{parameter.name, value}}); });
     }
   }
   check_sequence_parallel(session, workload, root);

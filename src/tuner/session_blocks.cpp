@@ -50,7 +50,8 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   const std::string metric = block.text("metric", "throughput");
   const std::optional<bool> maximize = read_direction(block);
   block.finish();
-  if (metric == "goodput" && runner == RunnerKind::kBench) {
+  const bool is_ours = runner == RunnerKind::kBench || runner == RunnerKind::kSimulate;
+  if (metric == "goodput" && is_ours) {
     block.fail("metric", "'goodput' is not supported yet", "use \"throughput\"");
   }
   const auto known = std::find_if(kKnownObjectives.begin(), kKnownObjectives.end(),
@@ -63,7 +64,7 @@ Objective read_objective(const Json* json, const std::string& source, const std:
         "leave the direction out");
   }
   // A program of the user's reports the metric under its name; in a replayed table it is only a label.
-  return {metric, known->maximize, runner == RunnerKind::kBench ? known->bench_field : metric};
+  return {metric, known->maximize, is_ours ? known->bench_field : metric};
 }
 
 Budget read_budget(const Json* json, const std::string& source, const std::string& pointer) {

@@ -97,7 +97,7 @@ Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind
   Proposal proposal;
   proposal.configuration = list.configurations[index];
   proposal.strategy = to_string(kind);
-  proposal.predicted_memory = list.memory[index];
+  if (list.memory[index]) proposal.predicted_memory = list.memory[index]->predicted;
   return proposal;
 }
 
@@ -105,7 +105,7 @@ Proposal propose(const Candidates& candidates, const Configuration& configuratio
   Proposal proposal;
   proposal.configuration = configuration;
   proposal.strategy = to_string(kind);
-  proposal.predicted_memory = candidates.memory_of(configuration);
+  if (const auto memory = candidates.memory_of(configuration)) proposal.predicted_memory = memory->predicted;
   return proposal;
 }
 

@@ -8,6 +8,7 @@
 //   m(x) = -5                                       at and above it: planned bytes are exact, who needs as many fails,
 //
 // unless something larger did run: then the planned peak is not what decides, and the first line holds everywhere.
+// For other programs memory is predicted with a probability p of fitting: m = Phi^-1(p), within [-1.65, 1.65].
 #include "trial_model.h"
 
 #include <algorithm>
@@ -76,9 +77,9 @@ void TrialModel::read_outcomes() {
       configurations.push_back(trial.proposal.configuration);
     }
     has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
-    const std::optional<Bytes> memory = candidates_.memory_of(trial.proposal.configuration);
+    const std::optional<MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
     if (!memory) continue;
-    const auto bytes = static_cast<double>(memory->count);
+    const auto bytes = static_cast<double>(memory->predicted.count);
     if (is_unforeseen_oom(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
     if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
   }
@@ -87,10 +88,15 @@ void TrialModel::read_outcomes() {
   measured_points_ = candidates_.encode(configurations);
 }
 
-double TrialModel::prior_mean(std::optional<Bytes> memory) const {
+double TrialModel::prior_mean(const std::optional<MemoryVerdict>& memory) const {
   if (!memory) return kPriorMean;
+  if (!candidates_.filter().is_exact()) {
+    constexpr double kLeast = 1e-3;
+    const double probability = std::clamp(memory->probability_fits, kLeast, 1.0 - kLeast);
+    return std::clamp(probit(probability), -kPlannedMean, kPlannedMean);
+  }
   if (!memory_wall_) return kPlannedMean;
-  const auto bytes = static_cast<double>(memory->count);
+  const auto bytes = static_cast<double>(memory->predicted.count);
   if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunMean;
   return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
 }
@@ -109,7 +115,7 @@ void TrialModel::fit_success() {
                Eigen::Map<const Eigen::VectorXd>(prior.data(), static_cast<Eigen::Index>(prior.size())), succeeded);
 }
 
-Eigen::VectorXd TrialModel::probability(const Points& points, const std::vector<std::optional<Bytes>>& memory) const {
+Eigen::VectorXd TrialModel::probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const {
   Eigen::VectorXd prior(points.size());
   for (Eigen::Index i = 0; i < prior.size(); ++i) prior(i) = prior_mean(memory[static_cast<std::size_t>(i)]);
   return success_.probability(points, prior);

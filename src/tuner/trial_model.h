@@ -34,13 +34,13 @@ class TrialModel {
   double incumbent() const { return incumbent_; }
   std::vector<double> hyperparameters() const;
 
-  /// Probability that a trial succeeds. `memory`: planned, one a point.
-  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<Bytes>>& memory) const;
+  /// Probability that a trial succeeds. `memory`: one a point.
+  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
 
  private:
   void read_outcomes();
   void fit_success();
-  double prior_mean(std::optional<Bytes> memory) const;
+  double prior_mean(const std::optional<MemoryVerdict>& memory) const;
   std::optional<Eigen::VectorXd> last_fit() const;
 
   const Objective& objective_;

@@ -28,7 +28,7 @@ std::optional<Proposal> Proposer::of_the_user(const History& history) const {
     Proposal proposal;
     proposal.configuration = configuration;
     proposal.strategy = strategy;
-    proposal.predicted_memory = candidates_.memory_of(configuration);
+    if (const auto memory = candidates_.memory_of(configuration)) proposal.predicted_memory = memory->predicted;
     return proposal;
   };
   const bool baseline_was_asked = std::any_of(history.begin(), history.end(), [](const Trial& trial) {

@@ -11,12 +11,14 @@
 #include "krigtune/core/text.h"
 #include "krigtune/workload/workload.h"
 #include "networks.h"
+#include "words.h"
 
 namespace krigtune {
 namespace {
 
 constexpr const char* kLocal = "local";
-constexpr const char* kMemoryModel = "krigtune";
+constexpr Words<MemoryModelKind, 2> kMemoryModelWords = {
+    {{"krigtune", MemoryModelKind::kKrigtune}, {"deepspeed-autotuner", MemoryModelKind::kDeepSpeedAutotuner}}};
 
 bool is_local(const ClusterSpec& cluster) { return cluster.gpu == kLocal; }
 
@@ -128,28 +130,29 @@ MemorySpec read_memory(const Json& json, const std::string& source, const std::s
   MemorySpec memory;
   memory.limit_gib = object.optional_number("limit_gib");
   memory.reserve_fraction = object.number("reserve_fraction", memory.reserve_fraction);
-  const std::string model = object.text("model", kMemoryModel);
+  memory.host_limit_gib = object.optional_number("host_limit_gib");
+  memory.model = read_word(object, "model", kMemoryModelWords, memory.model);
   object.finish();
   constexpr double kLargestGib = 1e6;  // a pebibyte a rank
-  if (memory.limit_gib && !(*memory.limit_gib > 0.0 && *memory.limit_gib <= kLargestGib)) {
-    object.fail("limit_gib", fmt::format("{} GiB is no limit", *memory.limit_gib),
-                "write a number above 0, or null for all that the device has");
-  }
+  const auto check_limit = [&](const char* key, std::optional<double> limit, const char* hint) {
+    if (limit && !(*limit > 0.0 && *limit <= kLargestGib)) {
+      object.fail(key, fmt::format("{} GiB is no limit", *limit), hint);
+    }
+  };
+  check_limit("limit_gib", memory.limit_gib, "write a number above 0, or null for all that the device has");
+  check_limit("host_limit_gib", memory.host_limit_gib, "write a number above 0, or null where it is no constraint");
   if (!(memory.reserve_fraction >= 0.0 && memory.reserve_fraction < 1.0)) {
     object.fail("reserve_fraction", fmt::format("{} is no fraction", memory.reserve_fraction),
                 "write a number from 0 to below 1");
-  }
-  if (model != kMemoryModel) {
-    object.fail("model", fmt::format("the memory model '{}' is not supported yet", model),
-                "the only one so far is \"krigtune\"");
   }
   return memory;
 }
 
 Json to_json(const MemorySpec& memory) {
   return {{"limit_gib", memory.limit_gib ? json_number(*memory.limit_gib) : Json(nullptr)},
+          {"host_limit_gib", memory.host_limit_gib ? json_number(*memory.host_limit_gib) : Json(nullptr)},
           {"reserve_fraction", json_number(memory.reserve_fraction)},
-          {"model", kMemoryModel}};
+          {"model", word_of(memory.model, kMemoryModelWords)}};
 }
 
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster) {

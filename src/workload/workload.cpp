@@ -15,6 +15,12 @@ constexpr Words<OptimizerKind, 2> kOptimizerWords = {{{"adamw", OptimizerKind::k
 
 constexpr Words<Dialect, 2> kDialectWords = {{{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
 
+constexpr Words<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kKrigtune},
+                                                  {"deepspeed", Framework::kDeepSpeed},
+                                                  {"fsdp", Framework::kFsdp},
+                                                  {"megatron", Framework::kMegatron},
+                                                  {"nanotron", Framework::kNanotron}}};
+
 }  // namespace
 
 Workload read_workload(const Json& json, const std::string& source, const std::string& pointer,
@@ -29,6 +35,7 @@ Workload read_workload(const Json& json, const std::string& source, const std::s
     object.fail("train_batch_size", fmt::format("{} sequences make no step", *workload.train_batch_size),
                 "write 1 or more, or leave it out to let it vary");
   }
+  workload.framework = read_word(object, "framework", kFrameworkWords, workload.framework);
   workload.dialect = read_word(object, "dialect", kDialectWords, workload.dialect);
   workload.gradient_clipping = object.number("gradient_clipping", workload.gradient_clipping);
   if (!(workload.gradient_clipping >= 0.0)) {
@@ -43,6 +50,7 @@ Json to_json(const Workload& workload) {
   Json json = {{"model", to_json(workload.model)},
                {"precision", word_of(workload.precision, kPrecisionWords)},
                {"optimizer", word_of(workload.optimizer, kOptimizerWords)}};
+  json["framework"] = word_of(workload.framework, kFrameworkWords);
   json["dialect"] = word_of(workload.dialect, kDialectWords);
   json["gradient_clipping"] = json_number(workload.gradient_clipping);
   if (workload.train_batch_size) json["train_batch_size"] = *workload.train_batch_size;

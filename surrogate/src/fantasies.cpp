@@ -16,6 +16,7 @@
 
 #include "cholesky.h"
 #include "fantasy_draws.h"
+#include "krigtune/surrogate/success_model.h"
 #include "normal_tails.h"
 #include "search/quasi_random.h"
 

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "krigtune/surrogate/success_model.h"
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune {

@@ -96,8 +96,6 @@ inline LogParts log_normal_cdf_parts(double z, double bell) {
 
 /// d log Phi / dz = phi / Phi.
 double log_normal_cdf_derivative(double z);
-/// Phi^-1, 0 < probability < 1.
-double probit(double probability);
 /// phi(u) / h(u): the derivative of log(s h(m / s)) by log s, u = m / s.
 double normal_density_over_h(double u);
 

@@ -20,6 +20,7 @@
 #include <iterator>
 
 #include "krigtune/core/error.h"
+#include "krigtune/surrogate/success_model.h"
 #include "normal_tails.h"
 
 namespace krigtune {

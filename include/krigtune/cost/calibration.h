@@ -29,7 +29,8 @@ struct TimedTrial {
 /// common factor is the least surprising. A trial that lies far off counts little. Factors of 1 where fewer than two
 /// trials are given, or where predicting each trial from the others would not gain by it. Configurations that the model
 /// does not know are a UserError.
-TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster, std::span<const TimedTrial> trials);
+TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster,
+                               std::span<const TimedTrial> trials);
 
 struct MeasuredTime {
   double seconds = 0.0;

@@ -31,8 +31,8 @@ struct FrameworkTraits {
   double internode_issue_s = 0.0;  ///< for each further node that the group spans
   double pipelined_issue_s = 0.0;  ///< for each rank of the group, where there are pipeline stages
   double pipelined_wait_s = 0.0;   ///< of a send between pipeline stages, in a job of 64 nodes; grows with their square
-  double overlap_slowdown = 1.1;  ///< of kernels beside collectives
-  double step_overhead_s = 9e-3;  ///< once a step
+  double overlap_slowdown = 1.1;   ///< of kernels beside collectives
+  double step_overhead_s = 9e-3;   ///< once a step
   // Schedule, where the configuration does not say it.
   bool reduces_every_micro_step = true;  ///< sharded gradients; else they are kept whole until the last one
   double reduced_bytes = 0.0;            ///< of an element of the gradients that travel; 0: of the model's type

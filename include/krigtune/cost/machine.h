@@ -26,6 +26,7 @@ struct Machine {
   double step_overhead_s = 0.0;        ///< data, logging, synchronisation: once a step
   // CPU ranks:
   std::array<ClassRate, kExchangeKindCount> exchanges{};  ///< core time of a collective, by the bytes that a rank sends
+  bool one_link = false;          ///< carries one collective at a time, of whatever group: emulated
   bool sleeping_network = false;  ///< a collective takes cores for its exchange only, none for what the network takes
   double cores = std::numeric_limits<double>::infinity();  ///< of one rank: what computes at a time shares them
   double wake_s = 0.0;                                     ///< until a stream that waited for another goes on
@@ -41,6 +42,8 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
 double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes);
 /// Of a collective of which each rank sends `wire_bytes`, as a program sees it. Nothing to send takes no time.
 double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
+/// Core time of moving its data through a CPU rank's memory.
+double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes);
 /// Of the issuing thread, for one operation of a job with so many tensor-parallel ranks and pipeline stages.
 double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
                     std::int64_t pipeline_ranks);

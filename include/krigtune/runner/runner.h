@@ -21,7 +21,10 @@ class Runner {
 };
 
 /// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
-enum class RunnerKind { kBench, kReplay, kCommand, kNone };
+enum class RunnerKind { kBench, kSimulate, kReplay, kCommand, kNone };
+
+/// Whether a trial leaves files in its directory.
+bool leaves_files(RunnerKind kind);
 
 /// How a trial's ranks are started: as threads of one krigtune-bench, or as processes by mpirun.
 enum class Launcher { kThreads, kMpirun };
@@ -66,10 +69,23 @@ struct CommandSpec {
   std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
 };
 
+/// Trials on the virtual clock, which takes no time (runner/simulate.h).
+struct SimulateSpec {
+  double noise = 0.02;             ///< standard deviation of the logarithm of a step time, trial by trial
+  double systematic_error = 0.15;  ///< likewise of the hidden factor of each class of operations, drawn once
+  double memory_error = 0.05;      ///< likewise of the hidden factor on activations
+  double straggler_probability = 0.05;
+  double straggler_slowdown = 1.3;    ///< so many times as long takes a step with a straggler among its ranks
+  double unforeseen_fraction = 0.05;  ///< of the space: the part beyond a hidden plane, which always fails
+  double crash_probability = 0.01;    ///< of a trial, anywhere
+  std::int64_t seed = 1;
+};
+
 /// The session's block "runner", resolved: the kind, and the part that it names.
 struct RunnerSpec {
   RunnerKind kind = RunnerKind::kBench;
   BenchSpec bench;
+  SimulateSpec simulate;
   ReplaySpec replay;
   CommandSpec command;
 };

@@ -12,10 +12,10 @@
 
 namespace krigtune {
 
-/// Configurations that a strategy scores, each once, in a defined order, with encodings and planned memory.
+/// Configurations that a strategy scores, each once, in a defined order, with encodings and predicted memory.
 struct CandidateList {
   std::vector<Configuration> configurations;
-  std::vector<std::optional<Bytes>> memory;            ///< one a configuration, where it is planned
+  std::vector<std::optional<MemoryVerdict>> memory;    ///< one a configuration, where it is predicted
   std::unordered_map<std::string, std::size_t> index;  ///< by Candidates::key
   Points points;                                       ///< one row a configuration
 
@@ -37,7 +37,7 @@ class Candidates {
   /// The list; it must be listed().
   std::size_t size() const { return all_->size(); }
   const Configuration& operator[](std::size_t index) const { return all_->configurations[index]; }
-  std::optional<Bytes> memory_of(std::size_t index) const { return all_->memory[index]; }
+  std::optional<MemoryVerdict> memory_of(std::size_t index) const { return all_->memory[index]; }
 
   /// What a strategy scores on that history: the whole list, or a pool of samples and of what lies near the best
   /// trials. A pure function of its arguments.
@@ -50,8 +50,8 @@ class Candidates {
   /// Configurations of the space, those that are too large among them. Empty with real ranges. Counts anew where there
   /// is no list: seconds for 10^9.
   std::optional<std::int64_t> space_count() const;
-  /// The plan's memory, where it is known; also for a configuration that is no candidate (a baseline).
-  std::optional<Bytes> memory_of(const Configuration& configuration) const;
+  /// Where it is known; also for a configuration that is no candidate (a baseline).
+  std::optional<MemoryVerdict> memory_of(const Configuration& configuration) const;
   const MemoryFilter& filter() const { return filter_; }
   const Space& space() const { return space_; }
 

@@ -2,32 +2,35 @@
 #include <memory>
 #include <optional>
 
-#include "krigtune/plan/memory.h"
+#include "krigtune/cost/memory_model.h"
 #include "krigtune/tuner/session.h"
 
 namespace krigtune {
 
-struct MemoryCheck {
-  MemoryVerdict verdict;
-  MemoryReport report;  ///< by term
-};
-
-/// Plans the memory of configurations, each once: exact with the bench runner, unknown with replay.
-/// Safe from several threads.
+/// What memory configurations need, before anything runs: to the byte with krigtune-bench, with a probability for other
+/// programs, unknown where the session does not say how much there is. Safe from several threads.
 class MemoryFilter {
  public:
   explicit MemoryFilter(const Session& session);  ///< copies what it needs
   ~MemoryFilter();
 
-  /// False with a runner whose memory is not modelled: `check` is always empty.
+  /// False where memory is not modelled: `check` is always empty.
   bool knows_memory() const;
-  std::optional<MemoryCheck> check(const Configuration& configuration) const;
-  /// False only where it is known not to fit.
+  /// Whether a verdict is certain: what runs is what was planned.
+  bool is_exact() const;
+  /// Empty as well for single configurations that are not modelled (offload to NVMe).
+  std::optional<MemoryVerdict> check(const Configuration& configuration) const;
+  /// Term by term.
+  std::optional<MemoryEstimate> estimate(const Configuration& configuration) const;
+  /// False only where it cannot fit.
   bool may_fit(const Configuration& configuration) const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// What the models know of a configuration: parameters of the user's own are left out.
+Configuration modelled_part(const Configuration& configuration);
 
 }  // namespace krigtune

@@ -51,7 +51,7 @@ struct Session {
   Budget budget;
   GridOrder grid_order = GridOrder::kSeed;
   std::shared_ptr<const ReplayTable> table;  ///< of the runner `replay`
-  std::optional<Bytes> usable_per_rank;      ///< set where memory is planned: with the bench runner
+  std::optional<Bytes> usable_per_rank;      ///< set where memory is predicted: the limit without its reserve
 };
 
 /// Throws UserError: what is wrong, file and JSON pointer, the mend.

@@ -11,6 +11,9 @@
 
 namespace krigtune {
 
+/// Phi^-1, 0 < probability < 1.
+double probit(double probability);
+
 /// All in probit units: a latent value of 1 is a success in 84 % of the cases, 1.65 in 95 %. One of them is about 1.7
 /// logits.
 struct SuccessOptions {

@@ -1,0 +1,217 @@
+// A machine that is not quite the one that was predicted. With z standard normal numbers drawn from the seed:
+//
+//   seconds of class c   = predicted * exp(e z_c)            products, memory, collectives, issuing, host
+//   step of x            = that step * exp(e / 2 r(x))       r: what no class explains, of unit variance
+//   activations          = predicted * exp(m z)
+//   measured step        = step of x * exp(s z_trial)        * slowdown, where a rank straggles
+//   x fails              where a hidden plane a(x) > t, with t such that it cuts off the stated part of the space
+//
+// r(x) = sqrt(2 / n) sum_i cos(w_i x + b_i + c_i(categories)) is a draw of a Gaussian process with a squared exponential
+// kernel (Rahimi & Recht 2007, random Fourier features), x the encoded configuration.
+#include "krigtune/runner/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/hash.h"
+#include "krigtune/cost/memory_model.h"
+#include "krigtune/cost/step_cost.h"
+#include "krigtune/plan/knobs.h"
+#include "krigtune/space/encoder.h"
+
+namespace krigtune {
+namespace {
+
+// Streams of the seed's random numbers.
+constexpr std::uint64_t kFactorStream = 0;
+constexpr std::uint64_t kSampleStream = 1;
+constexpr std::uint64_t kPlaneStream = 2;
+constexpr std::uint64_t kRippleStreams = 3;  // and on
+
+constexpr int kRipples = 32;
+constexpr double kFrequency = 2.0;  // radians across an axis: half a wave or so
+constexpr int kSamples = 2000;      // that place the plane
+
+struct HiddenFactors {
+  TimeCalibration time;
+  MemoryCalibration memory;
+};
+
+HiddenFactors draw_factors(const SimulateSpec& spec) {
+  Rng rng(static_cast<std::uint64_t>(spec.seed), kFactorStream);
+  HiddenFactors hidden;
+  TimeCalibration& time = hidden.time;
+  for (double* factor : {&time.products, &time.memory, &time.collectives, &time.issue, &time.host}) {
+    *factor = std::exp(spec.systematic_error * rng.normal());
+  }
+  hidden.memory.activations = std::exp(spec.memory_error * rng.normal());
+  return hidden;
+}
+
+/// A hidden linear function of the encoded configuration: a slope for each ordered column, an offset for each category.
+class HiddenSlope {
+ public:
+  HiddenSlope(std::uint64_t seed, std::uint64_t stream, double scale) : seed_(seed), stream_(stream), scale_(scale) {}
+
+  double at(const EncodedPoint& point) const {
+    Rng rng(seed_, stream_);
+    double sum = 0.0;
+    for (const double coordinate : point.ordered) sum += scale_ * rng.normal() * coordinate;
+    for (std::size_t column = 0; column < point.categories.size(); ++column) {
+      sum += scale_ * category(column, point.categories[column]);
+    }
+    return sum;
+  }
+
+ private:
+  // Any number of categories: each has a stream of its own.
+  double category(std::size_t column, int index) const {
+    Fnv1a64 hash;
+    for (const std::uint64_t part : {stream_, std::uint64_t{column}, static_cast<std::uint64_t>(index)}) {
+      hash.add(&part, sizeof part);
+    }
+    return Rng(seed_, hash.value()).normal();
+  }
+
+  std::uint64_t seed_;
+  std::uint64_t stream_;
+  double scale_;
+};
+
+/// r(x)
+class HiddenRipple {
+ public:
+  explicit HiddenRipple(std::uint64_t seed) {
+    Rng rng(seed, kRippleStreams);
+    for (int i = 0; i < kRipples; ++i) {
+      waves_.emplace_back(seed, kRippleStreams + 1 + static_cast<std::uint64_t>(i), kFrequency);
+      phases_.push_back(2.0 * std::numbers::pi * rng.uniform());
+    }
+  }
+
+  double at(const EncodedPoint& point) const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < waves_.size(); ++i) sum += std::cos(waves_[i].at(point) + phases_[i]);
+    return std::sqrt(2.0 / kRipples) * sum;
+  }
+
+ private:
+  std::vector<HiddenSlope> waves_;
+  std::vector<double> phases_;
+};
+
+/// The part of the space that fails.
+class HiddenPlane {
+ public:
+  HiddenPlane(const SimulateSpec& spec, const Space& space, const Encoder& encoder)
+      : slope_(static_cast<std::uint64_t>(spec.seed), kPlaneStream, 1.0) {
+    if (spec.unforeseen_fraction <= 0.0) return;
+    Rng rng(static_cast<std::uint64_t>(spec.seed), kSampleStream);
+    std::vector<double> heights;
+    for (int i = 0; i < kSamples; ++i) heights.push_back(slope_.at(encoder.encode(space.sample(rng))));
+    const auto rank = static_cast<std::ptrdiff_t>((1.0 - spec.unforeseen_fraction) * (kSamples - 1));
+    std::nth_element(heights.begin(), heights.begin() + rank, heights.end());
+    threshold_ = heights[static_cast<std::size_t>(rank)];
+  }
+
+  bool cuts_off(const EncodedPoint& point) const { return slope_.at(point) > threshold_; }
+
+ private:
+  HiddenSlope slope_;
+  double threshold_ = std::numeric_limits<double>::infinity();
+};
+
+class SimulateRunner final : public Runner {
+ public:
+  explicit SimulateRunner(SimulateJob job)
+      : job_(std::move(job)),
+        encoder_(job_.space),
+        hidden_(draw_factors(job_.spec)),
+        ripple_(static_cast<std::uint64_t>(job_.spec.seed)),
+        plane_(job_.spec, job_.space, encoder_),
+        time_(job_.workload, job_.cluster, hidden_.time),
+        memory_(job_.workload, job_.cluster, job_.memory, hidden_.memory),
+        limit_(memory_limit_per_rank(job_.memory, job_.cluster)) {}
+
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+    try {
+      return outcome_of(configuration);
+    } catch (const UserError& error) {
+      return Failed{FailureReason::kInvalid, 0, error.what()};
+    }
+  }
+
+ private:
+  Outcome outcome_of(const Configuration& configuration) {
+    const SimulateSpec& spec = job_.spec;
+    const std::uint64_t key = key_of(configuration);
+    Rng rng(key, static_cast<std::uint64_t>(measurements_[key]++));
+    double factor = std::exp(spec.noise * rng.normal());
+    if (rng.uniform() < spec.straggler_probability) factor *= spec.straggler_slowdown;
+    const bool crashes = rng.uniform() < spec.crash_probability;
+    const MemoryEstimate memory = memory_.estimate(configuration);
+    if (memory.expected > limit_) return OutOfMemory{memory.expected, false};
+    if (job_.memory.host_limit_gib && memory.host > from_gib(*job_.memory.host_limit_gib)) {
+      return OutOfMemory{memory.host, false};
+    }
+    const EncodedPoint point = encoder_.encode(configuration);
+    if (plane_.cuts_off(point)) return Failed{FailureReason::kCrash, 1, "simulated: this part of the space fails"};
+    if (crashes) return Failed{FailureReason::kCrash, 1, "simulated: a crash by chance"};
+    factor *= std::exp(0.5 * spec.systematic_error * ripple_.at(point));
+    return measured(configuration, factor, memory.expected);
+  }
+
+  Measured measured(const Configuration& configuration, double factor, Bytes peak) const {
+    const StepCost cost = time_(configuration);
+    const Knobs knobs = read_knobs(job_.workload, job_.cluster, configuration);
+    const std::int64_t sequences = knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
+    const double step_s = factor * cost.step_time_s;
+    const double samples_per_s = static_cast<double>(sequences) / step_s;
+    Measured result;
+    result.metrics = {{"step_time_s", step_s},
+                      {"samples_per_s", samples_per_s},
+                      {"tokens_per_s", samples_per_s * static_cast<double>(job_.workload.model.seq_len)},
+                      {"flops_per_s", model_flops(job_.workload.model, sequences) / step_s /
+                                          static_cast<double>(job_.cluster.ranks())},
+                      {"exposed_comm_s", factor * cost.exposed_comm_s}};
+    result.peak_memory = peak;
+    return result;
+  }
+
+  // The order in which names were set does not matter.
+  std::uint64_t key_of(const Configuration& configuration) const {
+    std::map<std::string, std::string> sorted;
+    for (const auto& [name, value] : configuration) sorted.emplace(name, to_string(value));
+    Fnv1a64 hash;
+    hash.add(&job_.spec.seed, sizeof job_.spec.seed);
+    for (const auto& [name, value] : sorted) {
+      const std::string text = name + "=" + value + "\n";
+      hash.add(text.data(), text.size());
+    }
+    return hash.value();
+  }
+
+  SimulateJob job_;
+  Encoder encoder_;
+  HiddenFactors hidden_;
+  HiddenRipple ripple_;
+  HiddenPlane plane_;
+  StepCostModel time_;
+  MemoryModel memory_;
+  Bytes limit_;
+  std::map<std::uint64_t, int> measurements_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_simulate_runner(SimulateJob job) {
+  return std::make_unique<SimulateRunner>(std::move(job));
+}
+
+}  // namespace krigtune

@@ -1,0 +1,93 @@
+#include "krigtune/tuner/forecast.h"
+
+#include <utility>
+
+#include "krigtune/core/error.h"
+#include "krigtune/plan/knobs.h"
+
+namespace krigtune {
+namespace {
+
+// Why nobody can say how fast the session's machine is, or "".
+std::string unknown_speed(const Session& session) {
+  if (!session.workload) return "no workload is given";
+  if (!session.usable_per_rank) return "the models do not cover this session, or nobody says how much memory a rank has";
+  if (!session.cluster.device || !session.cluster.network) {
+    return "this machine's speed was not measured; a named \"gpu\" needs no measurement";
+  }
+  return "";
+}
+
+}  // namespace
+
+struct Forecaster::Impl {
+  const Session& session;
+  const MemoryFilter& filter;
+  std::optional<StepCostModel> model;
+  std::string why_no_time;
+
+  std::optional<double> value(const StepCost& cost, std::int64_t sequences) const {
+    const ModelSpec& sizes = session.workload->model;
+    const std::string& metric = session.objective.metric;
+    const double samples_per_s = static_cast<double>(sequences) / cost.step_time_s;
+    if (metric == "throughput") return samples_per_s;
+    if (metric == "tokens_per_second") return samples_per_s * static_cast<double>(sizes.seq_len);
+    if (metric == "latency") return cost.step_time_s;
+    if (metric == "flops") {
+      return model_flops(sizes, sequences) / cost.step_time_s / static_cast<double>(session.cluster.ranks());
+    }
+    return std::nullopt;
+  }
+};
+
+Forecaster::Forecaster(const Session& session, const MemoryFilter& filter)
+    : impl_(std::make_unique<Impl>(Impl{session, filter, std::nullopt, unknown_speed(session)})) {
+  if (!impl_->why_no_time.empty()) return;
+  try {
+    impl_->model.emplace(*session.workload, session.cluster);
+  } catch (const UserError& error) {
+    impl_->why_no_time = error.what();
+  }
+}
+
+Forecaster::~Forecaster() = default;
+
+bool Forecaster::knows_time() const { return impl_->model.has_value(); }
+
+const std::string& Forecaster::why_no_time() const { return impl_->why_no_time; }
+
+Forecast Forecaster::operator()(const Configuration& configuration) const {
+  Forecast forecast;
+  forecast.memory = impl_->filter.check(configuration);
+  if (!impl_->model) return forecast;
+  try {
+    const Configuration modelled = modelled_part(configuration);
+    const std::int64_t sequences = sequences_per_step(impl_->session, modelled);
+    forecast.cost = (*impl_->model)(modelled);
+    forecast.samples_per_s = static_cast<double>(sequences) / forecast.cost->step_time_s;
+    forecast.value = impl_->value(*forecast.cost, sequences);
+  } catch (const UserError&) {
+    forecast.cost.reset();  // not modelled: offload to NVMe
+  }
+  return forecast;
+}
+
+std::optional<StepCost> Forecaster::cost_on(const ClusterSpec& cluster, const Configuration& configuration) const {
+  try {
+    return StepCostModel(*impl_->session.workload, cluster)(modelled_part(configuration));
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+double Forecaster::score(const Forecast& forecast) const {
+  if (!forecast.value) return forecast.samples_per_s;
+  return impl_->session.objective.maximize ? *forecast.value : -*forecast.value;
+}
+
+std::int64_t sequences_per_step(const Session& session, const Configuration& configuration) {
+  const Knobs knobs = read_knobs(*session.workload, session.cluster, configuration);
+  return knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
+}
+
+}  // namespace krigtune

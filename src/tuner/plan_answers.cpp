@@ -1,0 +1,139 @@
+#include "krigtune/tuner/plan_answers.h"
+
+#include <algorithm>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kMicroBatch = "micro_batch";
+constexpr const char* kAccumulation = "gradient_accumulation_steps";
+constexpr double kTwice = 2.0;
+
+struct Change {
+  const char* text;
+  void (*apply)(ClusterSpec& cluster);
+};
+
+// Read aloud behind "with a".
+constexpr Change kChanges[] = {
+    {"network between nodes twice as fast", [](ClusterSpec& c) { c.network->inter.bytes_per_s *= kTwice; }},
+    {"links within nodes twice as fast", [](ClusterSpec& c) { c.network->intra.bytes_per_s *= kTwice; }},
+    {"matrix products twice as fast",
+     [](ClusterSpec& c) {
+       c.device->fp32_flops_per_s *= kTwice;
+       c.device->fp16_flops_per_s *= kTwice;
+       c.device->bf16_flops_per_s *= kTwice;
+     }},
+    {"device memory twice as fast", [](ClusterSpec& c) { c.device->memory_bytes_per_s *= kTwice; }},
+    {"host link twice as fast", [](ClusterSpec& c) { c.device->host_bytes_per_s *= kTwice; }},
+};
+
+const Parameter* find_parameter(const Session& session, const std::string& name) {
+  for (const Parameter& parameter : session.space.parameters()) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+// With one parameter changed, what follows from it derived anew; empty where that is no configuration.
+std::optional<Configuration> changed(const Session& session, Configuration configuration, const std::string& name,
+                                     const Value& value) {
+  const bool derived = session.workload->train_batch_size && find_parameter(session, kAccumulation) == nullptr;
+  if (derived) configuration.erase(kAccumulation);
+  configuration.set(name, value);
+  try {
+    if (session.space.complete(configuration) != Exclusion::kNone) return std::nullopt;
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+  return configuration;
+}
+
+std::vector<Value> powers_of_two() {
+  constexpr std::int64_t kMost = 32;
+  std::vector<Value> values;
+  for (std::int64_t value = 1; value <= kMost; value *= 2) values.emplace_back(value);
+  return values;
+}
+
+std::vector<Variant> variants_of(const Session& session, const Forecaster& forecaster,
+                                 const Configuration& configuration, const std::string& parameter,
+                                 const std::vector<Value>& values) {
+  std::vector<Variant> result;
+  for (const Value& value : values) {
+    const std::optional<Configuration> variant = changed(session, configuration, parameter, value);
+    if (!variant) continue;
+    const Forecast forecast = forecaster(*variant);
+    if (forecast.cost) result.push_back({value, {*variant, forecast}});
+  }
+  return result;
+}
+
+std::vector<BatchRow> rows_of(const Session& session, const std::vector<Variant>& variants) {
+  std::vector<BatchRow> rows;
+  for (const Variant& variant : variants) {
+    const Configuration& configuration = variant.candidate.configuration;
+    rows.push_back({configuration.integer(kMicroBatch, 1), configuration.integer(kAccumulation, 1),
+                    sequences_per_step(session, modelled_part(configuration)), variant.candidate.forecast});
+  }
+  return rows;
+}
+
+bool may_run(const BatchRow& row) {
+  return !row.forecast.memory || row.forecast.memory->verdict != Verdict::kTooLarge;
+}
+
+void mark_plateau(std::vector<BatchRow>& rows) {
+  constexpr double kShare = 0.95;
+  double most = 0.0;
+  for (const BatchRow& row : rows) {
+    if (may_run(row)) most = std::max(most, row.forecast.samples_per_s);
+  }
+  const auto first = std::find_if(rows.begin(), rows.end(), [&](const BatchRow& row) {
+    return may_run(row) && row.forecast.samples_per_s >= kShare * most;
+  });
+  if (first != rows.end()) first->plateau = true;
+}
+
+}  // namespace
+
+std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaster, const Candidate& candidate) {
+  std::vector<WhatIf> answers;
+  if (!candidate.forecast.cost) return answers;
+  for (const Change& change : kChanges) {
+    ClusterSpec cluster = session.cluster;
+    change.apply(cluster);
+    const std::optional<StepCost> cost = forecaster.cost_on(cluster, candidate.configuration);
+    if (cost) answers.push_back({change.text, candidate.forecast.cost->step_time_s / cost->step_time_s});
+  }
+  std::stable_sort(answers.begin(), answers.end(), [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });
+  return answers;
+}
+
+std::vector<Variant> variants(const Session& session, const Forecaster& forecaster, const Configuration& configuration,
+                              const std::string& parameter) {
+  const Parameter* found = find_parameter(session, parameter);
+  if (found == nullptr || found->continuous()) return {};
+  return variants_of(session, forecaster, configuration, parameter, found->values);
+}
+
+BatchAnswer batch_answer(const Session& session, const Forecaster& forecaster, const Configuration& configuration) {
+  BatchAnswer answer;
+  const Parameter* micro_batch = find_parameter(session, kMicroBatch);
+  const std::vector<Value> sizes =
+      micro_batch != nullptr && !micro_batch->continuous() ? micro_batch->values : powers_of_two();
+  answer.by_micro_batch = rows_of(session, variants_of(session, forecaster, configuration, kMicroBatch, sizes));
+  mark_plateau(answer.by_micro_batch);
+  if (session.workload->train_batch_size) return answer;
+  const Parameter* accumulation = find_parameter(session, kAccumulation);
+  const std::vector<Value> counts = accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1
+                                        ? accumulation->values
+                                        : powers_of_two();
+  answer.by_accumulation = rows_of(session, variants_of(session, forecaster, configuration, kAccumulation, counts));
+  mark_plateau(answer.by_accumulation);
+  return answer;
+}
+
+}  // namespace krigtune
