@@ -89,7 +89,7 @@ class Clock {
         start(stream, head);
       }
     }
-    for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
+    for (std::size_t lane = 0; on_the_way_ > 0 && lane < kLaneCount; ++lane) {
       if (links_[lane] == nullptr) send_first(lane);
     }
   }
@@ -104,6 +104,7 @@ class Clock {
     observer_.started(stream.head, now_s_);
     if (head.collective) {
       stream.link = Link::kWaits;
+      ++on_the_way_;
       stream.lane = head.lane;
       stream.core_left_s = head.core_s;
     }
@@ -121,6 +122,7 @@ class Clock {
     if (first == nullptr) return;
     links_[lane] = first;
     first->link = Link::kHolds;
+    --on_the_way_;
     if (operation(*first).core_s == 0.0) observer_.ready(first->head, now_s_);
   }
 
@@ -184,7 +186,9 @@ class Clock {
 
   void advance_to(double next_s) {
     const double passed_s = next_s - now_s_;
-    observer_.passed(passed_s, runs_kernel(), sends(), others_compute());
+    const bool kernel = runs_kernel();
+    const bool sent = sends();
+    observer_.passed(passed_s, kernel, sent, !kernel && !sent && others_compute());
     now_s_ = next_s;
     for (StreamState& stream : streams_) {
       if (stream.state == State::kWaking || stream.state == State::kDone) {
@@ -246,6 +250,7 @@ class Clock {
   std::array<StreamState, kStreamCount> streams_;
   std::array<StreamState*, kLaneCount> links_{};  // by lane: who holds it
   std::array<std::int32_t, kStreamCount> done_{};
+  int on_the_way_ = 0;  // collectives that wait for their link
   double core_rate_ = 1.0;
   double kernel_rate_ = 1.0;
   double link_rate_ = 1.0;

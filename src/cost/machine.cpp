@@ -97,7 +97,9 @@ double kernel_time_s(const Machine& machine, OpClass of, double flops, double by
 
 double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
   const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
-  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+  const double exchange_s = exchange_time_s(machine, kind, wire_bytes);
+  if (!(seconds > 0.0)) return exchange_s;
+  return std::max(exchange_s, machine.collective_factor * seconds + machine.collective_overhead_s);
 }
 
 double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
