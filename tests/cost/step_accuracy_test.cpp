@@ -73,6 +73,57 @@ TEST(StepAccuracy, IsNotWorseAfterCalibrationOnFiveRows) {
   }
 }
 
+MeasuredStep first(std::vector<MeasuredStep> steps) { return std::move(steps.front()); }
+
+TEST(StepAccuracy, CollectivesOfNanotronsTensorGroupsAreAFloorThatGrowsWithThem) {
+  const MeasuredStep step = first(ultrascale(kData));
+  const Machine machine = make_machine(step.workload, step.cluster);  // 8 GPUs a node
+  Operation collective;
+  collective.kind = OpKind::kAllReduce;
+  collective.group = Group::kTensor;
+  const FrameworkTraits& traits = traits_of(Framework::kNanotron);
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 8, 1), traits.issue_s);
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 8, 2), traits.issue_s + 8.0 * traits.pipelined_issue_s);
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 32, 1), traits.issue_s + 3.0 * traits.internode_issue_s);
+  collective.group = Group::kData;
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 32, 2), traits.issue_s);
+}
+
+// Products of a layer: 3 h^2 + h^2 + 4 h^2 and, behind the activation and not computed again, 4 h^2.
+TEST(StepAccuracy, FsdpComputesTwoThirdsOfAForwardAgain) {
+  MeasuredStep step = first(llmfoundry(kData));
+  const auto recompute_s = [&](Framework framework) {
+    step.workload.framework = framework;
+    step.configuration.set("activation_checkpointing", std::string("full"));
+    Machine machine = make_machine(step.workload, step.cluster);
+    for (ClassRate& rate : machine.rates) rate = {};
+    machine.rates[static_cast<std::size_t>(OpClass::kProduct)].flops_per_s = 1e12;
+    return StepCostModel(step.workload, step.cluster, machine)(step.configuration).recompute_s;
+  };
+  EXPECT_NEAR(recompute_s(Framework::kFsdp) / recompute_s(Framework::kMegatron), 2.0 / 3.0, 1e-6);
+}
+
+TEST(StepAccuracy, FactorsOfACalibrationAreFactorsOnTimes) {
+  const MeasuredStep step = first(ultrascale(kData));
+  const Machine plain = make_machine(step.workload, step.cluster);
+  const Machine slow = make_machine(step.workload, step.cluster, {2.0, 3.0, 4.0, 5.0, 6.0, 7.0});
+  const auto ratio = [&](OpClass of, double flops, double bytes) {
+    const double launch_s = plain.rate(of).launch_s;
+    return (slow.rate(of).seconds(flops, bytes) - launch_s) / (plain.rate(of).seconds(flops, bytes) - launch_s);
+  };
+  EXPECT_NEAR(ratio(OpClass::kProduct, 1e12, 0.0), 2.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kAttention, 1e12, 0.0), 2.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kMemory, 0.0, 1e9), 3.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kOptimizer, 0.0, 1e9), 3.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kCopy, 0.0, 1e9), 6.0, 1e-9);
+  const GroupSpan span{8, 1, 8};
+  EXPECT_NEAR(collective_time_s(slow, OpKind::kAllReduce, span, 1 << 24) /
+                  collective_time_s(plain, OpKind::kAllReduce, span, 1 << 24),
+              4.0, 1e-9);
+  EXPECT_NEAR(slow.issue_s / plain.issue_s, 5.0, 1e-9);
+  EXPECT_NEAR(slow.step_overhead_s - plain.step_overhead_s, 7.0, 1e-9);
+}
+
 TEST(StepAccuracy, RanksBetterWhereTheModelIsRight) {
   const std::vector<double> a = {1.0, 2.0, 3.0, 4.0, 5.0};
   const std::vector<double> b = {1.0, 2.0, 4.0, 3.0, 5.0};
