@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "krigtune/core/csv.h"
@@ -33,11 +34,11 @@ std::string rank(double value) { return std::isnan(value) ? "" : fmt::format("{:
 
 SpaceResult examine(const std::pair<std::string, std::string>& name, const Steps& steps) {
   SpaceResult result{name.first, name.second, {}, {}, {}, false};
-  result.before = score(predict(steps, {}), measured(steps));
+  result.before = score(predict(steps, TimeCalibration{}), measured(steps));
   if (steps.size() < kSmallest) return result;
   result.calibrated = true;
   const Split parts = split(steps);
-  result.held_out_before = score(predict(parts.rest, {}), measured(parts.rest));
+  result.held_out_before = score(predict(parts.rest, TimeCalibration{}), measured(parts.rest));
   result.after = score(predict(parts.rest, calibrate(parts.drawn)), measured(parts.rest));
   return result;
 }
@@ -94,7 +95,7 @@ std::string tables_csv(const Spaces& spaces, const std::vector<SpaceResult>& res
                 "median_spearman", "least_spearman", "held_out_mape_percent", "calibrated_mape_percent",
                 "calibrated_mean_spearman", "spaces_worse_by_calibration"});
   for (const auto& [table, steps] : rows) {
-    const Score whole = score(predict(steps, {}), measured(steps));
+    const Score whole = score(predict(steps, TimeCalibration{}), measured(steps));
     std::vector<double> ranks, before, after, ranks_after;
     std::size_t worse = 0;
     for (const SpaceResult& r : results) {
@@ -131,7 +132,7 @@ std::string residuals_csv(const std::vector<MeasuredStep>& all) {
   for (const MeasuredStep& step : all) tables[step.table].push_back(&step);
   std::string text = csv_line({"table", "row", "measured_s", "predicted_s", "predicted_over_measured"});
   for (const auto& [table, steps] : tables) {
-    const std::vector<double> predicted_s = predict(steps, {});
+    const std::vector<double> predicted_s = predict(steps, TimeCalibration{});
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       order.emplace_back(-std::abs(std::log(predicted_s[i] / steps[i]->seconds)), i);
@@ -147,6 +148,27 @@ std::string residuals_csv(const std::vector<MeasuredStep>& all) {
   return text;
 }
 
+// What the constants that were fitted on a table are worth on it: scores beside those without them.
+std::string left_out_csv(const Spaces& spaces) {
+  std::string text = csv_line({"table", "rows", "mape_percent", "without_mape_percent", "bias_percent",
+                               "without_bias_percent", "mean_spearman", "without_mean_spearman"});
+  for (const char* table : {"llmfoundry", "ultrascale_dev", "vtrain_single_node"}) {
+    Steps rows;
+    std::vector<double> ranks, ranks_without;
+    for (const auto& [name, steps] : spaces) {
+      if (name.first != table) continue;
+      rows.insert(rows.end(), steps.begin(), steps.end());
+      ranks.push_back(spearman(predict(steps, TimeCalibration{}), measured(steps)));
+      ranks_without.push_back(spearman(predict(steps, without_table(table)), measured(steps)));
+    }
+    const Score with = score(predict(rows, TimeCalibration{}), measured(rows));
+    const Score without = score(predict(rows, without_table(table)), measured(rows));
+    text += csv_line({table, std::to_string(with.rows), percent(with.mape), percent(without.mape), percent(with.bias),
+                      percent(without.bias), rank(mean(ranks)), rank(mean(ranks_without))});
+  }
+  return text;
+}
+
 void write_tables(const std::filesystem::path& data, const std::filesystem::path& out) {
   const std::vector<MeasuredStep> all = all_tables(data);
   const Spaces spaces = spaces_of(all);
@@ -155,9 +177,11 @@ void write_tables(const std::filesystem::path& data, const std::filesystem::path
   std::filesystem::create_directories(out);
   write_atomically(out / "spaces.csv", spaces_csv(results));
   write_atomically(out / "residuals.csv", residuals_csv(all));
+  const std::string left_out = left_out_csv(spaces);
+  write_atomically(out / "left_out.csv", left_out);
   const std::string tables = tables_csv(spaces, results);
   write_atomically(out / "tables.csv", tables);
-  fmt::print("{}", tables);
+  fmt::print("{}\n{}", tables, left_out);
 }
 
 }  // namespace

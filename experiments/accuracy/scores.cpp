@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 
@@ -70,15 +71,45 @@ Score score(std::span<const double> predicted, std::span<const double> measured)
   return result;
 }
 
-std::vector<double> predict(std::span<const MeasuredStep* const> steps, const TimeCalibration& calibration) {
+std::vector<double> predict(std::span<const MeasuredStep* const> steps, const MakeMachine& make) {
   std::map<std::string, std::unique_ptr<StepCostModel>> models;
   std::vector<double> predicted_s;
   for (const MeasuredStep* step : steps) {
     auto& model = models[to_json(step->workload).dump() + to_json(step->cluster).dump()];
-    if (!model) model = std::make_unique<StepCostModel>(step->workload, step->cluster, calibration);
+    if (!model) {
+      const Machine machine = make(step->workload, step->cluster);
+      model = std::make_unique<StepCostModel>(step->workload, step->cluster, machine);
+    }
     predicted_s.push_back((*model)(step->configuration).step_time_s);
   }
   return predicted_s;
+}
+
+std::vector<double> predict(std::span<const MeasuredStep* const> steps, const TimeCalibration& calibration) {
+  return predict(steps, [&](const Workload& workload, const ClusterSpec& cluster) {
+    return make_machine(workload, cluster, calibration);
+  });
+}
+
+MakeMachine without_table(const std::string& table) {
+  return [table](const Workload& workload, const ClusterSpec& cluster) {
+    Machine machine = make_machine(workload, cluster);
+    const FrameworkTraits& traits = traits_of(workload.framework);
+    const auto rate = [&machine](OpClass of) -> ClassRate& { return machine.rates[static_cast<std::size_t>(of)]; };
+    if (table == "vtrain_single_node") {
+      machine.issue_s = 4 * 10e-6;  // kernels an operation; of each as DistIR has it (Santhanam et al. 2021)
+    } else if (table == "llmfoundry") {
+      constexpr double kEagerBytes = 2.0;  // as many bytes again
+      rate(OpClass::kMemory).bytes_per_s *= traits.elementwise_factor / kEagerBytes;
+      rate(OpClass::kOptimizer).bytes_per_s *= traits.optimizer_factor / kEagerBytes;
+      machine.loss_factor *= kEagerBytes / traits.elementwise_factor;
+      rate(OpClass::kAttention).flops_per_s *= 0.5 / traits.attention_factor;
+      if (cluster.device->id.starts_with("h")) rate(OpClass::kProduct).flops_per_s *= 0.68 / 0.64;
+    } else if (table == "ultrascale_dev") {
+      machine.internode_issue_s = machine.pipelined_issue_s = machine.send_wait_s = 0.0;
+    }
+    return machine;
+  };
 }
 
 Split split(std::vector<const MeasuredStep*> steps) {

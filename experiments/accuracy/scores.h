@@ -1,5 +1,5 @@
 #pragma once
-#include <map>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,8 +21,14 @@ Score score(std::span<const double> predicted, std::span<const double> measured)
 double spearman(std::span<const double> a, std::span<const double> b);
 double median(std::vector<double> values);
 
-/// Seconds of steps under a calibration, by table row; one model for all rows of a workload on a cluster.
+using MakeMachine = std::function<Machine(const Workload&, const ClusterSpec&)>;
+
+/// Seconds of steps, by table row; one model for all rows of a workload on a cluster.
+std::vector<double> predict(std::span<const MeasuredStep* const> steps, const MakeMachine& make);
 std::vector<double> predict(std::span<const MeasuredStep* const> steps, const TimeCalibration& calibration);
+
+/// Machines on which what was fitted on `table` has its value from the literature instead (docs/accuracy.md).
+MakeMachine without_table(const std::string& table);
 
 /// Rows of a space in the order of the table, split by the rule of README.md: five drawn by a fixed seed, and the rest.
 struct Split {

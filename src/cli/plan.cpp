@@ -1,170 +1,120 @@
 // krigtune plan: everything that can be said before anything runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
+#include <thread>
 
 #include "document.h"
+#include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
-#include "krigtune/core/text.h"
+#include "krigtune/cost/virtual_clock.h"
+#include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/trace.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/tables_csv.h"
 #include "loaded_run.h"
-#include "plan_summary.h"
+#include "plan_json.h"
+#include "plan_text.h"
 #include "show_config.h"
 
 namespace krigtune {
 namespace {
 
 void declare(boost::program_options::options_description& options) {
-  options.add_options()("csv", value_named("FILE"), "write a row for each configuration, with its memory, to FILE");
+  options.add_options()("csv", value_named("FILE"),
+                        "write a row for each configuration, with its predicted memory and time, to FILE");
+  options.add_options()("trace", value_named("FILE"),
+                        "write one step of the predicted best to FILE, for chrome://tracing or Perfetto");
   declare_show_config(options);
 }
 
-std::string range_text(const Parameter& parameter) {
-  const char* const scale = parameter.scale == Scale::kLog ? ", log scale" : "";
-  return fmt::format("any from {} to {}{}", number_text(parameter.range->min), number_text(parameter.range->max),
-                     scale);
-}
-
-std::string values_text(const Parameter& parameter) {
-  if (parameter.continuous()) return range_text(parameter);
-  constexpr std::size_t kShown = 12;
-  std::vector<std::string> values;
-  for (const Value& value : parameter.values) values.push_back(to_string(value));
-  if (values.size() > kShown) {
-    values[kShown - 2] = "...";
-    values[kShown - 1] = values.back();
-    values.resize(kShown);
-  }
-  return join(values, ", ");
-}
-
-std::string count_text(const Parameter& parameter) {
-  if (parameter.continuous()) return "   real values";
-  return fmt::format("{:>7} {}", parameter.values.size(), parameter.values.size() == 1 ? "value " : "values");
-}
-
-void print_parameters(std::ostream& out, const Session& session) {
-  std::size_t width = 0;
-  for (const Parameter& parameter : session.space.parameters()) width = std::max(width, parameter.name.size());
-  out << "Parameters\n";
-  for (const Parameter& parameter : session.space.parameters()) {
-    out << fmt::format("  {:<{}}  {}  {}{}\n", parameter.name, width, count_text(parameter), values_text(parameter),
-                       parameter.when ? ", when " + parameter.when->text() : "");
-  }
-  out << "  baseline (trial 0)  " << (session.baseline ? session.baseline->text() : "none") << '\n';
-}
-
-void print_what_fits(std::ostream& out, const PlanSummary& plan, const Session& session) {
-  const std::int64_t fit = plan.looked_at - plan.too_large;
-  const std::string limit = to_string(*session.usable_per_rank);
-  if (plan.is_sample()) {
-    out << fmt::format("  of {} drawn at random {} fit into {} a rank ({:.1f} %)\n", plan.looked_at, fit, limit,
-                       100.0 * static_cast<double>(fit) / static_cast<double>(plan.looked_at));
-    return;
-  }
-  out << fmt::format("  {:>13}  too large in memory: more than {} a rank\n", -plan.too_large, limit)
-      << fmt::format("  {:>13}  fit and may be tried\n", fit);
-}
-
-void print_space(std::ostream& out, const PlanSummary& plan, const Session& session) {
-  const auto line = [&out](std::int64_t count, const std::string& text) {
-    out << fmt::format("  {:>13}  {}\n", count, text);
-  };
-  out << "\nSpace\n";
-  if (plan.configurations) {
-    line(plan.lattice, "points of the lattice");
-    for (const auto& [reason, count] : plan.excluded) line(-count, reason);
-    if (plan.same_meaning > 0) line(-plan.same_meaning, "same as another: they differ in knobs without effect only");
-    line(*plan.configurations, "configurations");
-  } else {
-    out << "  not to be counted: it has parameters of real numbers\n";
-    for (const Expression& constraint : session.space.constraints()) out << "  where " << constraint.text() << '\n';
-  }
-  if (session.usable_per_rank) print_what_fits(out, plan, session);
-}
-
-std::string indented(const std::string& text) {
-  std::string result = "  ";
-  for (const char c : text.substr(0, text.size() - 1)) result += c == '\n' ? std::string("\n  ") : std::string(1, c);
-  return result + "\n";
-}
-
-void print_memory(std::ostream& out, const PlanSummary& plan, const Session& session) {
-  if (plan.stages.empty()) {
-    out << "\nMemory\n  not planned: only the runner bench executes what the plan describes\n";
-    return;
-  }
-  out << fmt::format("\nMemory of one rank, limit {}\n", to_string(*session.usable_per_rank))
-      << indented(render(stage_table(plan), TableFormat::kTable))
-      << "\nWhere the peak comes from, smallest micro-batch of each stage\n"
-      << indented(render(term_table(plan, *session.usable_per_rank), TableFormat::kTable));
-}
-
-void print_time(std::ostream& out, const PlanSummary& plan, const Session& session) {
-  out << "\nTime\n";
-  const RunnerSpec& runner = session.runner;
-  switch (runner.kind) {
-    case RunnerKind::kReplay:
-      out << fmt::format("  {} trials at most, looked up: nothing runs\n", session.budget.trials);
-      return;
-    case RunnerKind::kNone:
-      out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
-      return;
-    case RunnerKind::kCommand:
-      out << fmt::format("  {} trials of your program, each ended after {} at the latest\n", plan.trials,
-                         duration_text(runner.command.timeout_s));
-      break;
-    case RunnerKind::kBench:
-      out << fmt::format(
-          "  about {}: {} trials of at most {} each ({} warm-up, {} measurement){}\n", duration_text(plan.trials_s),
-          plan.trials, duration_text(runner.bench.warmup_s + runner.bench.measure_s),
-          duration_text(runner.bench.warmup_s), duration_text(runner.bench.measure_s), emulated_note(session));
-      break;
-  }
-  if (session.budget.hours)
-    out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));
-}
-
-void say_that_it_is_a_sample(const Context& context, const PlanSummary& plan) {
-  if (!plan.is_sample()) return;
+void say_that_it_is_a_sample(const Context& context, const PlanStudy& study) {
+  if (!study.is_sample()) return;
   context.log.warning(
       fmt::format("the space is too large to list: {} configurations drawn at random were looked at; "
                   "give its ranges fewer values (\"steps\") to see all",
-                  plan.looked_at));
+                  study.looked_at()));
+}
+
+PlanStudy study_with_progress(const Context& context, const Session& session, const Forecaster& forecaster,
+                              std::string* csv) {
+  const std::vector<std::string> columns = session.space.columns();
+  StudyOptions options;
+  options.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  if (csv != nullptr) {
+    *csv = plan_header(columns);
+    options.visit = [csv, columns](const Candidate& candidate) {
+      *csv += plan_line(candidate.configuration, candidate.forecast, columns);
+    };
+  }
+  if (context.log.is_live()) {
+    options.progress = [&log = context.log](std::int64_t done, std::int64_t of) {
+      log.status(fmt::format("{} of {} configurations looked at", done, of));
+    };
+  }
+  PlanStudy study = study_plan(session, forecaster, options);
+  if (context.log.is_live()) context.log.status("");
+  return study;
+}
+
+void write_predicted_step(const Context& context, const std::filesystem::path& file, const Session& session,
+                          const PlanStudy& study) {
+  if (study.best.empty()) {
+    context.log.warning(fmt::format("{} is not written: no time is predicted", file.string()));
+    return;
+  }
+  const Configuration best = modelled_part(study.best.front().configuration);
+  try {
+    const StepPlan plan = build_plan(*session.workload, session.cluster, best);
+    const PredictedStep step = predict_step(plan, make_machine(*session.workload, session.cluster));
+    write_trace(file, plan, TracedStep{0, {step.times}, "krigtune plan (predicted)"});
+  } catch (const UserError& error) {
+    context.log.warning(fmt::format("{} is not written: {}", file.string(), error.what()));
+  }
+}
+
+void print_text(const Context& context, const Forecaster& forecaster, const PlanText& text) {
+  print_job(text);
+  print_parameters(text);
+  print_space(text);
+  print_memory(text);
+  print_best(text, forecaster);
+  print_batch(text);
+  print_communication(text);
+  print_expected_time(text);
+  for (const char* option : {"csv", "trace"}) {
+    const std::optional<std::string> file = context.arguments.text(option);
+    if (file && std::filesystem::exists(*file)) text.out << fmt::format("\n{}: written\n", *file);
+  }
 }
 
 int plan_session(const Context& context) {
   const Session session = session_of(context, context.arguments.operand());
   if (context.arguments.flag("show-config")) return show_config(context, session, {});
-  const MemoryFilter filter(session);
   const std::optional<std::string> csv = context.arguments.text("csv");
-  const std::vector<std::string> columns = session.space.columns();
-  std::string text = plan_header(columns);
-  ConfigurationVisit add_line;
-  if (csv) {
-    add_line = [&](const Configuration& configuration, const std::optional<MemoryVerdict>& memory) {
-      text += plan_line(configuration, memory, columns);
-    };
-  }
-  const PlanSummary plan = summarise_plan(session, filter, add_line);
-  if (csv) write_atomically(*csv, text);
-  if (csv || session.usable_per_rank) say_that_it_is_a_sample(context, plan);
+  const std::optional<std::string> trace = context.arguments.text("trace");
+  if (trace) check_trace_file(*trace);
+  const MemoryFilter filter(session);
+  const Forecaster forecaster(session, filter);
+  std::string rows;
+  const PlanStudy study = study_with_progress(context, session, forecaster, csv ? &rows : nullptr);
+  if (csv) write_atomically(*csv, rows);
+  if (trace) write_predicted_step(context, *trace, session, study);
+  say_that_it_is_a_sample(context, study);
+  const PlanAnswers answers = answers_of(session, filter, forecaster, study);
   if (context.arguments.flag("json")) {
     Json json = new_document("plan");
     json["session"] = session_name(session);
     json["emulated_network"] = emulated_json(session);
-    json.update(to_json(plan, session));
+    json.update(to_json(session, forecaster, study, answers));
     if (csv) json["csv"] = *csv;
+    if (trace) json["trace"] = *trace;
     print(context, json);
   } else {
-    print_parameters(context.console.out, session);
-    print_space(context.console.out, plan, session);
-    print_memory(context.console.out, plan, session);
-    print_time(context.console.out, plan, session);
-    if (csv) context.console.out << fmt::format("\n{}: {} configurations\n", *csv, plan.looked_at);
+    print_text(context, forecaster, {context.console.out, session, study, answers});
   }
-  if (plan.looked_at > plan.too_large) return ExitCode::kDone;
+  if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; raise /memory/limit_gib, or widen the space");
   return ExitCode::kNoResult;
 }
@@ -174,9 +124,11 @@ int plan_session(const Context& context) {
 Command plan_command() {
   return {"plan",
           "SESSION",
-          "Shows the space, what fits in memory and the time that a session takes; runs nothing",
+          "Shows what fits in memory, what will be fast and why, and what a session takes; runs nothing",
           "Lists every parameter, the size of the space, what is excluded and why, the memory of one rank by\n"
-          "ZeRO stage and by term, and the expected time.",
+          "ZeRO stage and by term, the predicted best with the time of a step, where it goes and what would\n"
+          "change it, how speed grows with the batch, what is sent over the network, and the expected time.\n"
+          "It needs no GPU: devices and links are those that the session names.",
           declare,
           plan_session};
 }

@@ -11,13 +11,13 @@
 
 namespace krigtune {
 
-/// Executes operations between events. `Observer` hears of every event (queued, started, ready, ended) and of the times
+/// Executes operations from event to event. `Observer` hears of each (queued, started, ready, ended) and of the times
 /// between them (passed).
 template <class Observer>
 class Clock {
  public:
-  Clock(std::span<const TimedOperation> operations, const Sharing& sharing, Observer& observer)
-      : operations_(operations), sharing_(sharing), observer_(observer) {
+  Clock(std::span<const TimedOperation> operations, const ClockRules& rules, Observer& observer)
+      : operations_(operations), rules_(rules), observer_(observer) {
     issued_s_.resize(operations.size());
     next_.resize(operations.size());
     std::array<OpId, kStreamCount> last{-1, -1, -1, -1, -1};
@@ -45,19 +45,21 @@ class Clock {
  private:
   static constexpr OpId kNone = -1;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  // kOnTheWay: a collective that waits for the network; kExchanging: one that has left it; kDone: not all its kernels
-  // could have been issued.
-  enum class State : std::uint8_t { kQueued, kOnTheWay, kRunning, kExchanging, kDone };
+  // kWaking: what it waited for is there. kDone: it is, but not all its kernels could have been issued.
+  enum class State : std::uint8_t { kQueued, kWaking, kRunning, kDone };
+  enum class Link : std::uint8_t { kNone, kWaits, kHolds };
   struct StreamState {
     OpId head = kNone;
     State state = State::kQueued;
-    double since_s = 0.0;  // on the way
-    double left_s = 0.0;   // of the head, at rate 1
-    double finish_s = kNever;
-    double core_left_s = 0.0;  // of a collective
+    Link link = Link::kNone;  // of a collective
+    bool collective = false;
+    bool waited = false;
+    std::uint8_t lane = 0;
+    double since_s = 0.0;      // when it started
+    double left_s = 0.0;       // of the head, at rate 1; of a collective: on the link
+    double core_left_s = 0.0;  // of a collective: of cores
+    double finish_s = kNever;  // of what is left
     double core_finish_s = kNever;
-    bool blocked = false;  // by waits
-    double awake_s = 0.0;  // it starts nothing before
   };
 
   const TimedOperation& operation(const StreamState& stream) const {
@@ -76,77 +78,107 @@ class Clock {
     for (StreamState& stream : streams_) {
       if (stream.head == kNone || stream.state != State::kQueued) continue;
       const TimedOperation& head = operation(stream);
-      if (!can_start(stream, head)) continue;
-      stream.left_s = head.seconds;
-      stream.core_left_s = head.core_s;
-      observer_.started(stream.head, now_s_);
-      if (head.collective) {
-        stream.state = State::kOnTheWay;
-        stream.since_s = now_s_;
+      if (issue_begins_s(stream) + head.issue_s > now_s_) continue;
+      if (!waits_are_done(head)) {
+        stream.waited = true;
+      } else if (stream.waited && rules_.wake_s > 0.0) {
+        stream.waited = false;
+        stream.state = State::kWaking;
+        stream.finish_s = now_s_ + rules_.wake_s;
       } else {
-        stream.state = State::kRunning;
-        observer_.ready(stream.head, now_s_);
+        start(stream, head);
       }
     }
-    if (on_network_ == nullptr) send_first();
-  }
-
-  bool can_start(StreamState& stream, const TimedOperation& head) {
-    if (!waits_are_done(head)) {
-      stream.blocked = true;
-      return false;
+    for (std::size_t lane = 0; on_the_way_ > 0 && lane < kLaneCount; ++lane) {
+      if (links_[lane] == nullptr) send_first(lane);
     }
-    if (stream.blocked) stream.awake_s = now_s_ + sharing_.wake_s;
-    stream.blocked = false;
-    return std::max(stream.awake_s, issue_begins_s(stream) + head.issue_s) <= now_s_;
   }
 
-  void send_first() {
+  void start(StreamState& stream, const TimedOperation& head) {
+    stream.state = State::kRunning;
+    stream.waited = false;
+    stream.left_s = head.seconds;
+    stream.collective = head.collective;
+    stream.core_left_s = 0.0;
+    stream.since_s = now_s_;
+    observer_.started(stream.head, now_s_);
+    if (head.collective) {
+      stream.link = Link::kWaits;
+      ++on_the_way_;
+      stream.lane = head.lane;
+      stream.core_left_s = head.core_s;
+    }
+    if (!head.collective || head.core_s > 0.0) observer_.ready(stream.head, now_s_);
+  }
+
+  void send_first(std::size_t lane) {
+    StreamState* first = nullptr;
     for (StreamState& stream : streams_) {
-      if (stream.state != State::kOnTheWay) continue;
-      if (on_network_ == nullptr ||
-          std::pair(stream.since_s, stream.head) < std::pair(on_network_->since_s, on_network_->head)) {
-        on_network_ = &stream;
+      if (stream.link != Link::kWaits || stream.lane != lane) continue;
+      if (first == nullptr || std::pair(stream.since_s, stream.head) < std::pair(first->since_s, first->head)) {
+        first = &stream;
       }
     }
-    if (on_network_ == nullptr) return;
-    on_network_->state = State::kRunning;
-    observer_.ready(on_network_->head, now_s_);
+    if (first == nullptr) return;
+    links_[lane] = first;
+    first->link = Link::kHolds;
+    --on_the_way_;
+    if (operation(*first).core_s == 0.0) observer_.ready(first->head, now_s_);
   }
 
-  bool is_kernel(const StreamState& stream) const {
-    return stream.state == State::kRunning && !operation(stream).collective;
+  bool runs_kernel() const {
+    const StreamState& compute = streams_[static_cast<std::size_t>(Stream::kCompute)];
+    return compute.state == State::kRunning && !compute.collective;
   }
-  // Of each that computes, of a core.
+  bool sends() const { return links_[0] != nullptr || links_[1] != nullptr; }
+
+  static bool computes(const StreamState& stream) {
+    return stream.state == State::kRunning && (!stream.collective || stream.core_left_s > 0.0);
+  }
+
+  // Of what computes: its share of the cores.
   double core_rate() const {
-    if (sharing_.cores >= static_cast<double>(kStreamCount)) return 1.0;
-    int count = 0;
-    for (const StreamState& stream : streams_) count += is_kernel(stream) || stream.core_left_s > 0.0 ? 1 : 0;
-    return count == 0 ? 1.0 : std::min(1.0, sharing_.cores / count);
+    if (rules_.cores == kNever) return 1.0;
+    double count = 0.0;
+    for (const StreamState& stream : streams_) count += computes(stream) ? 1.0 : 0.0;
+    return count <= rules_.cores ? 1.0 : rules_.cores / count;
   }
+
+  bool slows_kernels() const {
+    if (!rules_.sleeping_links) return sends();
+    for (const StreamState& stream : streams_) {
+      if (stream.state == State::kRunning && stream.collective && stream.core_left_s > 0.0) return true;
+    }
+    return false;
+  }
+
+  void set_rates() {
+    core_rate_ = core_rate();
+    kernel_rate_ = slows_kernels() ? core_rate_ / rules_.overlap_slowdown : core_rate_;
+    link_rate_ = rules_.lanes_share && links_[0] != nullptr && links_[1] != nullptr ? 0.5 : 1.0;
+  }
+
   double rate_of(const StreamState& stream) const {
-    if (operation(stream).collective) return 1.0;
-    const bool slowed = &stream == streams_.data() && on_network_ != nullptr && on_network_ != &stream;
-    return slowed ? core_rate_ / sharing_.overlap_slowdown : core_rate_;
+    if (stream.collective) return link_rate_;
+    return &stream == streams_.data() ? kernel_rate_ : core_rate_;
   }
 
   double next_event_s() {
+    set_rates();
     double next_s = kNever;
-    core_rate_ = core_rate();
     for (StreamState& stream : streams_) {
       if (stream.head == kNone) continue;
       if (stream.state == State::kRunning) {
-        stream.finish_s = now_s_ + stream.left_s / rate_of(stream);
+        stream.finish_s = stream.link == Link::kWaits ? kNever : now_s_ + stream.left_s / rate_of(stream);
+        stream.core_finish_s = stream.core_left_s > 0.0 ? now_s_ + stream.core_left_s / core_rate_ : kNever;
+        // What is over on the link may still take a core's time.
+        if (stream.collective && stream.link == Link::kNone) stream.finish_s = kNever;
+        next_s = std::min({next_s, stream.finish_s, stream.core_finish_s});
+      } else if (stream.state != State::kQueued) {
         next_s = std::min(next_s, stream.finish_s);
-      } else if (stream.state == State::kDone) {
-        next_s = std::min(next_s, stream.finish_s);
-      } else if (stream.state == State::kQueued) {
-        const double start_s = std::max(stream.awake_s, issue_begins_s(stream) + operation(stream).issue_s);
-        if (start_s > now_s_) next_s = std::min(next_s, start_s);
-      }
-      if (stream.core_left_s > 0.0) {
-        stream.core_finish_s = now_s_ + stream.core_left_s / core_rate_;
-        next_s = std::min(next_s, stream.core_finish_s);
+      } else {
+        const double issued_s = issue_begins_s(stream) + operation(stream).issue_s;
+        if (issued_s > now_s_) next_s = std::min(next_s, issued_s);
       }
     }
     return next_s;
@@ -154,63 +186,74 @@ class Clock {
 
   void advance_to(double next_s) {
     const double passed_s = next_s - now_s_;
-    const bool others = is_kernel(streams_[static_cast<std::size_t>(Stream::kCopy)]) ||
-                        is_kernel(streams_[static_cast<std::size_t>(Stream::kHost)]) ||
-                        is_kernel(streams_[static_cast<std::size_t>(Stream::kReduce)]) ||
-                        is_kernel(streams_[static_cast<std::size_t>(Stream::kGather)]);
-    observer_.passed(passed_s, is_kernel(streams_[static_cast<std::size_t>(Stream::kCompute)]), communicates(), others);
-    std::array<StreamState*, kStreamCount> finished{};
-    std::size_t count = 0;
+    const bool kernel = runs_kernel();
+    const bool sent = sends();
+    observer_.passed(passed_s, kernel, sent, !kernel && !sent && others_compute());
+    now_s_ = next_s;
     for (StreamState& stream : streams_) {
-      if (stream.core_left_s > 0.0) {
-        stream.core_left_s = stream.core_finish_s <= next_s ? 0.0 : stream.core_left_s - passed_s * core_rate_;
-      }
-      const bool exchanged = stream.state == State::kExchanging && stream.core_left_s == 0.0;
-      const bool runs = stream.state == State::kRunning || stream.state == State::kDone;
-      if (exchanged || (runs && stream.finish_s <= next_s)) {
-        finished[count++] = &stream;
+      if (stream.state == State::kWaking || stream.state == State::kDone) {
+        if (stream.finish_s > next_s) continue;
+        if (stream.state == State::kDone) {
+          end(stream);
+        } else {
+          stream.state = State::kQueued;
+        }
       } else if (stream.state == State::kRunning) {
-        stream.left_s -= passed_s * rate_of(stream);
+        progress(stream, passed_s);
       }
     }
-    now_s_ = next_s;
-    while (count > 0) finish(*finished[--count]);
   }
 
-  bool communicates() const {
-    return on_network_ != nullptr || std::any_of(streams_.begin(), streams_.end(), [](const StreamState& stream) {
-             return stream.state == State::kExchanging;
-           });
+  void progress(StreamState& stream, double passed_s) {
+    if (stream.core_left_s > 0.0) {
+      stream.core_left_s = stream.core_finish_s <= now_s_ ? 0.0 : stream.core_left_s - passed_s * core_rate_;
+    }
+    if (stream.finish_s <= now_s_) {
+      stream.left_s = 0.0;
+      if (stream.link == Link::kHolds) links_[stream.lane] = nullptr;
+      stream.link = Link::kNone;
+    } else if (stream.link != Link::kWaits) {
+      stream.left_s = std::max(0.0, stream.left_s - passed_s * rate_of(stream));
+      if (!stream.collective || stream.link == Link::kHolds) return;
+    }
+    if (stream.link == Link::kNone && stream.core_left_s == 0.0) finish(stream);
+  }
+
+  bool others_compute() const {
+    for (std::size_t s = 1; s < kStreamCount; ++s) {
+      if (computes(streams_[s])) return true;
+    }
+    return false;
   }
 
   void finish(StreamState& stream) {
-    if (on_network_ == &stream) on_network_ = nullptr;
-    if (stream.core_left_s > 0.0) {
-      stream.state = State::kExchanging;
-      return;
-    }
     const double least_s = issue_begins_s(stream) + operation(stream).least_s;
-    if (stream.state == State::kRunning && least_s > now_s_) {
-      stream.state = State::kDone;
-      stream.finish_s = least_s;
-      return;
-    }
+    if (least_s <= now_s_) return end(stream);
+    stream.state = State::kDone;
+    stream.finish_s = least_s;
+  }
+
+  void end(StreamState& stream) {
     observer_.ended(stream.head, now_s_);
     ++done_[static_cast<std::size_t>(&stream - streams_.data())];
     stream.state = State::kQueued;
+    stream.collective = false;
     stream.head = next_[static_cast<std::size_t>(stream.head)];
     if (stream.head != kNone) observer_.queued(stream.head, now_s_);
   }
 
   std::span<const TimedOperation> operations_;
-  Sharing sharing_;
+  const ClockRules& rules_;
   Observer& observer_;
   std::vector<double> issued_s_;  // when issuing of each begins
   std::vector<OpId> next_;        // of the same stream
   std::array<StreamState, kStreamCount> streams_;
+  std::array<StreamState*, kLaneCount> links_{};  // by lane: who holds it
   std::array<std::int32_t, kStreamCount> done_{};
-  StreamState* on_network_ = nullptr;
+  int on_the_way_ = 0;  // collectives that wait for their link
   double core_rate_ = 1.0;
+  double kernel_rate_ = 1.0;
+  double link_rate_ = 1.0;
   double now_s_ = 0.0;
 };
 

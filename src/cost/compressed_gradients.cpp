@@ -126,7 +126,7 @@ void CompressedGradients::pack(int t) {
     step_.recorder.append_kernel(seconds);
   } else {
     const std::int32_t written = step_.recorder.flush();
-    step_.recorder.add(step_.policy.packing_stream, false, seconds,
+    step_.recorder.add(step_.policy.packing_stream, seconds,
                        {{Stream::kCompute, written}, {Stream::kCopy, packed_free_}});
   }
   if (members_.empty()) open_ = {};
@@ -146,13 +146,12 @@ void CompressedGradients::send_open() {
 void CompressedGradients::reduce(const Pieces& pieces) {
   Recorder& to = step_.recorder;
   if (pieces.partial_elems > 0) {
-    to.add(Stream::kReduce, true,
-           step_.tensor_collective_s(OpKind::kAllReduce, pieces.partial_elems * step_.type_bytes()),
+    to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, pieces.partial_elems * step_.type_bytes()),
            {{Stream::kCompute, ready_}});
   }
   const auto bytes = static_cast<std::int64_t>(static_cast<double>(pieces.padded_elems) * step_.reduced_bytes);
-  const std::int32_t reduced = to.add(Stream::kReduce, true, step_.data_collective_s(step_.policy.reduction, bytes),
-                                      {{Stream::kCompute, ready_}});
+  const std::int32_t reduced =
+      to.add(Stream::kReduce, step_.data_collective(step_.policy.reduction, bytes), {{Stream::kCompute, ready_}});
   const Recorder::Behind kept = keep(pieces, reduced);
   under_way_.enter(kept);
   if (kept.stream == Stream::kCopy) packed_free_ = kept.count;
@@ -171,17 +170,17 @@ Recorder::Behind CompressedGradients::keep(const Pieces& pieces, std::int32_t re
     const auto flops = static_cast<double>(elems);
     const auto bytes = static_cast<double>((adds ? 3 : 2) * elems * step_.type_bytes());
     if (!travels) {
-      kept.count = to.add(Stream::kReduce, false, kernel_time_s(step_.machine, OpClass::kMemory, flops, bytes),
+      kept.count = to.add(Stream::kReduce, kernel_time_s(step_.machine, OpClass::kMemory, flops, bytes),
                           {{Stream::kReduce, reduced}});
       last = kept;
     } else {
       const auto moved = static_cast<double>(2 * elems * step_.type_bytes());
-      kept = {Stream::kCopy, to.add(Stream::kCopy, false, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, moved),
+      kept = {Stream::kCopy, to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, moved),
                                     {{Stream::kReduce, reduced}})};
       last = kept;
       if (adds) {
         last = {Stream::kHost,
-                to.add(Stream::kHost, false, kernel_time_s(step_.machine, OpClass::kHost, flops, bytes), {kept})};
+                to.add(Stream::kHost, kernel_time_s(step_.machine, OpClass::kHost, flops, bytes), {kept})};
       }
     }
   }

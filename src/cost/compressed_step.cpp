@@ -21,7 +21,8 @@ std::int64_t executed_micro_steps(const StepSetting& setting) {
 class Step {
  public:
   Step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch)
-      : recorder_(setting.machine.issue_s, scratch),
+      : rules_(clock_rules(setting.machine, setting.data_span, setting.tensor_span)),
+        recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
         quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
@@ -157,7 +158,8 @@ class Step {
       for (const int t : operation.begins) gradients_.begin(step_.tensors.index(t, layer));
     }
     if (operation.collective) {
-      recorder_.append_collective(operation.segment);
+      recorder_.append_collective(operation.segment,
+                                  {operation.link_s, operation.core_s, lane_of(step_.machine, Group::kTensor)});
     } else {
       recorder_.append(operation.segment);
     }
@@ -170,8 +172,7 @@ class Step {
   }
 
   StepTimes times() {
-    const std::vector<ClockTotals> reached =
-        run_clock_totals(recorder_.operations(), sharing_of(step_.machine), recorder_.marks());
+    const std::vector<ClockTotals> reached = run_clock_totals(recorder_.operations(), rules_, recorder_.marks());
     StepTimes times;
     times.totals = reached.back();
     times.cost = step_.cost;
@@ -217,7 +218,9 @@ class Step {
   void add_backlog(StepTimes& times, double more) const {
     const Recorder::Work& from = recorder_.work_at_marks()[0];
     const Recorder::Work& to = recorder_.work_at_marks()[1];
-    double busiest_s = to.network_s - from.network_s;
+    const double first_s = to.lanes_s[0] - from.lanes_s[0];
+    const double second_s = to.lanes_s[1] - from.lanes_s[1];
+    double busiest_s = rules_.lanes_share ? first_s + second_s : std::max(first_s, second_s);
     for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
       const auto at = static_cast<std::size_t>(stream);
       busiest_s = std::max(busiest_s, to.streams_s[at] - from.streams_s[at]);
@@ -248,6 +251,7 @@ class Step {
     sum.data_wire_bytes += times * (to.data_wire_bytes - from.data_wire_bytes);
   }
 
+  ClockRules rules_;
   Recorder recorder_;
   StepContext step_;
   bool quiet_;  ///< all micro-steps but the last communicate nothing over the data ranks

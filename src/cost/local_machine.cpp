@@ -32,14 +32,6 @@ double factor_of(OpClass of, const TimeCalibration& calibration) {
 
 }  // namespace
 
-double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
-  if (wire_bytes == 0) return 0.0;
-  const ExchangeKind exchange = kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter
-                                : kind == OpKind::kAllGather   ? ExchangeKind::kAllGather
-                                                               : ExchangeKind::kAllReduce;
-  return machine.exchanges[static_cast<std::size_t>(exchange)].seconds(0.0, static_cast<double>(wire_bytes));
-}
-
 Machine make_local_machine(const ClusterSpec& cluster, const TimeCalibration& calibration) {
   const MeasuredMachine& measured = *cluster.measured;
   if (measured.key.ranks != cluster.ranks()) {
@@ -52,6 +44,8 @@ Machine make_local_machine(const ClusterSpec& cluster, const TimeCalibration& ca
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = slower(measured.exchanges[i], calibration.collectives);
   }
+  machine.one_link = true;
+  machine.sleeping_network = true;
   if (cluster.emulated_network) {
     machine.network = *cluster.emulated_network;
   } else {

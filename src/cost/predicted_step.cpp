@@ -60,6 +60,20 @@ std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vecto
 
 }  // namespace
 
+ClockRules clock_rules(const Machine& machine, const GroupSpan& data, const GroupSpan& tensor) {
+  ClockRules rules;
+  rules.overlap_slowdown = machine.overlap_slowdown;
+  rules.lanes_share = (data.nodes == 1) == (tensor.nodes == 1);
+  rules.cores = machine.cores;
+  rules.sleeping_links = machine.sleeping_network;
+  rules.wake_s = machine.wake_s;
+  return rules;
+}
+
+std::uint8_t lane_of(const Machine& machine, Group group) {
+  return group == Group::kTensor && !machine.one_link ? 1 : 0;
+}
+
 PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
   std::vector<TimedOperation> timed;
   timed.reserve(plan.operations.size());
@@ -70,7 +84,10 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     next.stream = operation.stream;
     next.collective = is_collective(operation.kind);
     next.seconds = operation_time_s(machine, plan, operation);
-    if (next.collective) next.core_s = exchange_time_s(machine, operation.kind, operation.wire_bytes);
+    if (next.collective) {
+      next.lane = lane_of(machine, operation.group);
+      next.core_s = exchange_time_s(machine, operation.kind, operation.wire_bytes);
+    }
     next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
     for (const OpId wait : operation.waits) {
       const auto at = static_cast<std::size_t>(wait);
@@ -80,7 +97,8 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
     positions.push_back(++count[static_cast<std::size_t>(operation.stream)]);
   }
   PredictedStep step;
-  step.times = run_clock(timed, sharing_of(machine));
+  step.times = run_clock(timed, clock_rules(machine, group_span(plan, Group::kData, 0, machine.ranks_per_node),
+                                            group_span(plan, Group::kTensor, 0, machine.ranks_per_node)));
   step.breakdown = break_down(plan, step.times);
   step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
   step.memory = memory_over_time(plan, step.times);

@@ -12,15 +12,24 @@ namespace krigtune {
 class Recorder {
  public:
   /// Into `operations`, emptied first; it must outlive the recorder.
-  Recorder(double issue_s, std::vector<TimedOperation>& operations) : issue_s_(issue_s), operations_(operations) {
+  /// `tensor_lane`: of the collectives within segments.
+  Recorder(double issue_s, std::uint8_t tensor_lane, std::vector<TimedOperation>& operations)
+      : issue_s_(issue_s), tensor_lane_(tensor_lane), operations_(operations) {
     operations_.clear();
   }
+
+  struct Collective {
+    // As TimedOperation's.
+    double seconds = 0.0;
+    double core_s = 0.0;
+    std::uint8_t lane = 0;
+  };
 
   /// On the compute stream.
   void append(const Segment& segment) { pending_.append(segment); }
   void append_kernel(double seconds) { append(single(seconds, issue_s_)); }
   /// Likewise a collective of the tensor group, which meets those of other streams on the network.
-  void append_collective(const Segment& segment);
+  void append_collective(const Segment& segment, const Collective& collective);
   /// What is appended next starts behind the first `count` operations of `stream`.
   void wait_for(Stream stream, std::int32_t count);
   /// Ends the segment: how many operations the compute stream has.
@@ -31,7 +40,8 @@ class Recorder {
     std::int32_t count = 0;
   };
   /// On another stream: how many it has now.
-  std::int32_t add(Stream stream, bool collective, double seconds, std::initializer_list<Behind> behind);
+  std::int32_t add(Stream stream, double seconds, std::initializer_list<Behind> behind);
+  std::int32_t add(Stream stream, const Collective& collective, std::initializer_list<Behind> behind);
   std::int32_t count(Stream stream) const { return count_[static_cast<std::size_t>(stream)]; }
   /// The end of a micro-step.
   void mark();
@@ -45,7 +55,7 @@ class Recorder {
   /// Seconds of work, up to each mark.
   struct Work {
     std::array<double, kStreamCount> streams_s{};  ///< the compute stream's left out
-    double network_s = 0.0;
+    std::array<double, kLaneCount> lanes_s{};
     double fused_comm_s = 0.0;  ///< of collectives within segments
   };
   const std::vector<Work>& work_at_marks() const { return work_at_marks_; }
@@ -53,6 +63,7 @@ class Recorder {
 
  private:
   double issue_s_;
+  std::uint8_t tensor_lane_;
   std::vector<TimedOperation>& operations_;
   Segment pending_;
   std::array<std::int32_t, kStreamCount> count_{};

@@ -6,7 +6,7 @@ namespace krigtune {
 /// What frameworks do otherwise than the plan.
 struct ReductionHabits {
   bool gradients_grow = false;  ///< below stage 2: there is memory for gradients only once backward has made them
-  bool whole_buckets = false;   ///< packed buckets are as large as the knob says, however small the model
+  bool whole_buckets = false;   ///< packed buckets are made all at once, as large as the knob says
 };
 
 /// Bytes of gradients until their bucket was reduced, and of the buckets that they are packed into: what the plan's
@@ -50,8 +50,13 @@ class ReductionMemory {
   bool transient_, packs_, grows_, whole_buckets_;
   bool keeps_buckets_ = false;  ///< and copies into them beside the compute stream
   std::size_t packed_buckets_ = 1, width_ = 0;
-  std::vector<std::vector<int>> buckets_;
-  std::vector<std::size_t> bucket_of_, missing_;
+  struct Bucket {
+    int first = 0;  ///< tensor
+    std::size_t tensors = 0, missing = 0;
+    std::int64_t padded_elems = 0;
+  };
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;
   std::int64_t bucket_bytes_ = 0;
 
   std::vector<bool> written_;

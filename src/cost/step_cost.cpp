@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing, bool>;
 using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bool, bool>;
 
 // Of distinct stages; the same stage is timed once.
@@ -88,7 +88,7 @@ struct StepCostModel::Impl {
 
   const StepTemplate& template_of(const Knobs& knobs) {
     const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.pipeline_ranks > 1, knobs.sequence_parallel,
-                          knobs.checkpointing};
+                          knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
@@ -171,13 +171,16 @@ struct StepCostModel::Impl {
   }
 };
 
-StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine)
     : impl_(std::make_unique<Impl>()) {
   check_model(workload);
   impl_->workload = in_framework_dialect(workload);
   impl_->cluster = cluster;
-  impl_->machine = make_machine(workload, cluster, calibration);
+  impl_->machine = machine;
 }
+
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+    : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration)) {}
 
 StepCostModel::~StepCostModel() = default;
 

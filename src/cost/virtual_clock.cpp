@@ -1,8 +1,9 @@
 // A discrete-event execution of one rank's streams. Between two events every running operation progresses at a constant
-// rate: kernels at 1 / slowdown while a collective moves data, all else at 1. Collectives share one network, which
-// carries them one after the other in the order in which they came to it, as krigtune-bench's emulated link does.
-// Where a rank has few cores, what computes at a time (kernels, copies, and the part of a collective that moves data
-// within the machine) shares them evenly: n at a time make cores / n of their progress (processor sharing).
+// rate: what computes at its share of the cores (a GPU's streams share none), kernels of the compute stream slower
+// while a collective moves data. The collectives of a lane have one link, which carries them one after the other in the
+// order in which they came to it; krigtune-bench's emulated link is one lane for all groups. The links of a real
+// machine are one lane for the data group, one for the tensor group: within a node they share the same wires, across
+// nodes they have wires of their own.
 #include "krigtune/cost/virtual_clock.h"
 
 #include <utility>
@@ -52,16 +53,16 @@ class Totals {
 
 }  // namespace
 
-std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const Sharing& sharing) {
+std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules) {
   Times times(operations.size());
-  Clock(operations, sharing, times).run();
+  Clock(operations, rules, times).run();
   return times.take();
 }
 
-std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const Sharing& sharing,
+std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const ClockRules& rules,
                                           std::span<const OpId> marks) {
   Totals totals(marks);
-  Clock(operations, sharing, totals).run();
+  Clock(operations, rules, totals).run();
   return totals.take();
 }
 

@@ -64,6 +64,7 @@ std::optional<std::string> cmd_optimal(const RunView& run) {
       return shell_line(bench_words(run)) + "\n";
     case RunnerKind::kCommand:
       return user_command(run) + "\n";
+    case RunnerKind::kSimulate:
     case RunnerKind::kReplay:
     case RunnerKind::kNone:
       break;

@@ -11,18 +11,18 @@ std::string plan_header(const std::vector<std::string>& columns) {
   return csv_line(row);
 }
 
-std::string plan_line(const Configuration& configuration, const std::optional<MemoryVerdict>& memory,
+std::string plan_line(const Configuration& configuration, const Forecast& forecast,
                       const std::vector<std::string>& columns) {
-  const std::string unknown;  // what only a cost model could tell
   std::vector<std::string> row = fields(configuration, columns);
-  append(row, {unknown, unknown});
-  if (memory) {
+  const std::optional<StepCost>& cost = forecast.cost;
+  append(row, {field(forecast.value), field(cost ? std::optional(cost->step_time_s) : std::nullopt)});
+  if (const std::optional<MemoryVerdict>& memory = forecast.memory) {
     append(row, {field(std::optional(memory->predicted)), to_string(memory->verdict),
                  field(std::optional(memory->probability_fits))});
   } else {
     append(row, {"", "", ""});
   }
-  row.push_back(unknown);
+  row.emplace_back(cost ? to_string(cost->bottleneck()) : "");
   return csv_line(row);
 }
 

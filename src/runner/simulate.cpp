@@ -6,8 +6,8 @@
 //   measured step        = step of x * exp(s z_trial)        * slowdown, where a rank straggles
 //   x fails              where a hidden plane a(x) > t, with t such that it cuts off the stated part of the space
 //
-// r(x) = sqrt(2 / n) sum_i cos(w_i x + b_i + c_i(categories)) is a draw of a Gaussian process with a squared exponential
-// kernel (Rahimi & Recht 2007, random Fourier features), x the encoded configuration.
+// r(x) = sqrt(2 / n) sum_i cos(w_i x + b_i + c_i(categories)) is a draw of a Gaussian process with a squared
+// exponential kernel (Rahimi & Recht 2007, random Fourier features), x the encoded configuration.
 #include "krigtune/runner/simulate.h"
 
 #include <fmt/format.h>

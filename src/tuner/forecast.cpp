@@ -11,22 +11,28 @@ namespace {
 // Why nobody can say how fast the session's machine is, or "".
 std::string unknown_speed(const Session& session) {
   if (!session.workload) return "no workload is given";
-  if (!session.usable_per_rank) return "the models do not cover this session, or nobody says how much memory a rank has";
+  if (!session.usable_per_rank)
+    return "the models do not cover this session, or nobody says how much memory a rank has";
   if (!session.cluster.device || !session.cluster.network) {
     return "this machine's speed was not measured; a named \"gpu\" needs no measurement";
   }
   return "";
 }
 
+bool has_our_units(const Session& session) { return session.runner.kind != RunnerKind::kReplay; }
+
 }  // namespace
 
 struct Forecaster::Impl {
+  Impl(const Session& of, const MemoryFilter& memory) : session(of), filter(memory), why_no_time(unknown_speed(of)) {}
+
   const Session& session;
   const MemoryFilter& filter;
   std::optional<StepCostModel> model;
   std::string why_no_time;
 
   std::optional<double> value(const StepCost& cost, std::int64_t sequences) const {
+    if (!has_our_units(session)) return std::nullopt;
     const ModelSpec& sizes = session.workload->model;
     const std::string& metric = session.objective.metric;
     const double samples_per_s = static_cast<double>(sequences) / cost.step_time_s;
@@ -41,7 +47,7 @@ struct Forecaster::Impl {
 };
 
 Forecaster::Forecaster(const Session& session, const MemoryFilter& filter)
-    : impl_(std::make_unique<Impl>(Impl{session, filter, std::nullopt, unknown_speed(session)})) {
+    : impl_(std::make_unique<Impl>(session, filter)) {
   if (!impl_->why_no_time.empty()) return;
   try {
     impl_->model.emplace(*session.workload, session.cluster);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "krigtune/core/error.h"
+#include "krigtune/plan/memory.h"
 
 namespace krigtune {
 namespace {
@@ -81,9 +82,7 @@ std::vector<BatchRow> rows_of(const Session& session, const std::vector<Variant>
   return rows;
 }
 
-bool may_run(const BatchRow& row) {
-  return !row.forecast.memory || row.forecast.memory->verdict != Verdict::kTooLarge;
-}
+bool may_run(const BatchRow& row) { return !row.forecast.memory || row.forecast.memory->verdict != Verdict::kTooLarge; }
 
 void mark_plateau(std::vector<BatchRow>& rows) {
   constexpr double kShare = 0.95;
@@ -98,6 +97,26 @@ void mark_plateau(std::vector<BatchRow>& rows) {
 }
 
 }  // namespace
+
+std::optional<MemoryTerms> memory_terms(const Session& session, const MemoryFilter& filter,
+                                        const Configuration& configuration) {
+  MemoryTerms terms;
+  if (filter.is_exact()) {
+    const MemoryReport report = explain(build_plan(*session.workload, session.cluster, configuration));
+    terms.term_bytes = report.term_bytes;
+    terms.other_bytes = report.fragmentation_bytes;
+    terms.peak = {report.peak_bytes};
+    terms.peak_at = report.peak_at;
+    return terms;
+  }
+  const std::optional<MemoryEstimate> estimate = filter.estimate(configuration);
+  if (!estimate) return std::nullopt;
+  terms.term_bytes = estimate->term_bytes;
+  terms.other_bytes = estimate->overhead_bytes;
+  terms.peak = estimate->expected;
+  terms.peak_at = estimate->peak_at;
+  return terms;
+}
 
 std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaster, const Candidate& candidate) {
   std::vector<WhatIf> answers;
@@ -128,12 +147,54 @@ BatchAnswer batch_answer(const Session& session, const Forecaster& forecaster, c
   mark_plateau(answer.by_micro_batch);
   if (session.workload->train_batch_size) return answer;
   const Parameter* accumulation = find_parameter(session, kAccumulation);
-  const std::vector<Value> counts = accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1
-                                        ? accumulation->values
-                                        : powers_of_two();
+  const std::vector<Value> counts =
+      accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1 ? accumulation->values
+                                                                                                : powers_of_two();
   answer.by_accumulation = rows_of(session, variants_of(session, forecaster, configuration, kAccumulation, counts));
   mark_plateau(answer.by_accumulation);
   return answer;
+}
+
+ExpectedTime expected_time(const Session& session, const PlanStudy& study) {
+  ExpectedTime time;
+  time.trials = session.budget.trials;
+  if (!study.is_sample()) {
+    time.trials = std::min(time.trials, study.looked_at() - study.counts.too_large + (session.baseline ? 1 : 0));
+  }
+  const auto trials = static_cast<double>(time.trials);
+  if (session.runner.kind == RunnerKind::kBench) {
+    const BenchSpec& bench = session.runner.bench;
+    time.trials_s = trials * (bench.warmup_s + bench.measure_s);
+    time.most_trials_s = trials * bench.timeout_s;
+  }
+  if (session.runner.kind == RunnerKind::kCommand) time.most_trials_s = trials * session.runner.command.timeout_s;
+  const auto limit = [&](double seconds) {
+    for (std::optional<double>* of : {&time.trials_s, &time.most_trials_s}) {
+      if (*of) *of = std::min(**of, seconds);
+    }
+  };
+  constexpr double kHour = 3600.0;
+  if (session.budget.hours) limit(*session.budget.hours * kHour);
+  if (session.budget.gpu_hours) {
+    limit(*session.budget.gpu_hours * kHour / static_cast<double>(session.cluster.ranks()));
+  }
+  return time;
+}
+
+PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const Forecaster& forecaster,
+                       const PlanStudy& study) {
+  PlanAnswers answers;
+  for (const auto& [number, stage] : study.stages) {
+    if (const auto terms = memory_terms(session, filter, stage.example)) answers.terms.emplace(number, *terms);
+  }
+  answers.time = expected_time(session, study);
+  if (study.best.empty()) return answers;
+  const Candidate& best = study.best.front();
+  answers.what_ifs = what_ifs(session, forecaster, best);
+  answers.by_zero_stage = variants(session, forecaster, best.configuration, "zero_stage");
+  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, "tensor_parallel");
+  answers.batch = batch_answer(session, forecaster, best.configuration);
+  return answers;
 }
 
 }  // namespace krigtune

@@ -2,7 +2,10 @@
 #include "krigtune/tuner/plan_study.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <exception>
+#include <limits>
 #include <thread>
 
 namespace krigtune {
@@ -13,6 +16,8 @@ constexpr int kSampled = 10'000;
 constexpr std::uint64_t kSampleSeed = 1;
 constexpr std::size_t kBlock = 2'000;
 constexpr std::size_t kBest = 10;
+constexpr std::size_t kKept = 400;  // similar ones of the best among them
+constexpr double kAlike = 0.005;
 constexpr double kLikely = 0.5;
 
 // Sets what counting alone says.
@@ -60,20 +65,44 @@ class BestFew {
 
   void add(const Candidate& candidate) {
     const double score = forecaster_.score(candidate.forecast);
-    if (best_.size() == kBest && score <= best_.back().first) return;
+    if (best_.size() == kKept && score <= best_.back().first) return;
     const auto after = std::upper_bound(best_.begin(), best_.end(), score,
                                         [](double value, const auto& scored) { return value > scored.first; });
     best_.emplace(after, score, candidate);
-    if (best_.size() > kBest) best_.pop_back();
+    if (best_.size() > kKept) best_.pop_back();
   }
 
-  std::vector<Candidate> take() {
+  /// Those that are no better than a better one with one parameter changed are counted there.
+  std::vector<Candidate> take() const {
+    std::vector<std::pair<double, Candidate>> shown;
+    for (const auto& [score, candidate] : best_) {
+      const auto alike = std::find_if(shown.begin(), shown.end(), [&](const auto& better) {
+        return better.first - score <= kAlike * std::abs(better.first) &&
+               differences(better.second.configuration, candidate.configuration) == 1;
+      });
+      if (alike != shown.end()) {
+        ++alike->second.similar;
+      } else if (shown.size() < kBest) {
+        shown.emplace_back(score, candidate);
+      }
+    }
     std::vector<Candidate> candidates;
-    for (auto& [score, candidate] : best_) candidates.push_back(std::move(candidate));
+    for (auto& [score, candidate] : shown) candidates.push_back(std::move(candidate));
     return candidates;
   }
 
  private:
+  // Names whose values are not the same.
+  static int differences(const Configuration& a, const Configuration& b) {
+    int count = 0;
+    for (const auto& [name, value] : a) {
+      const Value* other = b.find(name);
+      if (other == nullptr || !same_value(value, *other)) ++count;
+    }
+    for (const auto& [name, value] : b) count += a.has(name) ? 0 : 1;
+    return count;
+  }
+
   const Forecaster& forecaster_;
   std::vector<std::pair<double, Candidate>> best_;
 };
@@ -119,7 +148,7 @@ class Study {
   void add(const Candidate& candidate) {
     const std::optional<MemoryVerdict>& memory = candidate.forecast.memory;
     study_.counts.add(memory);
-    if (memory) add_to_stage(candidate.configuration, *memory);
+    if (memory) add_to_stage(candidate, *memory);
     if (options_.visit) options_.visit(candidate);
     if (!candidate.forecast.cost) return;
     const auto& limitless = study_.best_without_limit;
@@ -132,13 +161,23 @@ class Study {
     if (!memory || memory->probability_fits >= kLikely) likely_.add(candidate);
   }
 
-  void add_to_stage(const Configuration& configuration, const MemoryVerdict& memory) {
-    StageMemory& stage = study_.stages[configuration.integer("zero_stage", 0)];
+  // Larger is the better example.
+  std::array<double, 3> quality(const Candidate& candidate, const MemoryVerdict& memory) const {
+    const bool is_fast = candidate.forecast.cost && memory.probability_fits >= kLikely;
+    const double lowest = std::numeric_limits<double>::lowest();
+    return {is_fast ? forecaster_.score(candidate.forecast) : lowest,
+            -static_cast<double>(candidate.configuration.integer("micro_batch", 1)),
+            -static_cast<double>(memory.predicted.count)};
+  }
+
+  void add_to_stage(const Candidate& candidate, const MemoryVerdict& memory) {
+    const std::int64_t number = candidate.configuration.integer("zero_stage", 0);
+    StageMemory& stage = study_.stages[number];
     const bool first = stage.counts.all() == 0;
-    const auto size = std::pair(configuration.integer("micro_batch", 1), memory.predicted.count);
-    if (first || size < smallest_[&stage]) {
-      smallest_[&stage] = size;
-      stage.small = configuration;
+    const std::array<double, 3> its = quality(candidate, memory);
+    if (first || its > examples_[number]) {
+      examples_[number] = its;
+      stage.example = candidate.configuration;
     }
     stage.smallest = first ? memory.predicted : std::min(stage.smallest, memory.predicted);
     stage.largest = std::max(stage.largest, memory.predicted);
@@ -152,7 +191,7 @@ class Study {
   std::vector<Candidate> block_;
   BestFew likely_;
   BestFew possible_;
-  std::map<const StageMemory*, std::pair<std::int64_t, std::int64_t>> smallest_;  // micro-batch and bytes of `small`
+  std::map<std::int64_t, std::array<double, 3>> examples_;  // quality, by zero_stage
   std::int64_t expected_ = 0;
 };
 

@@ -45,10 +45,10 @@ Json simulate_block() {
         spread("likewise of the hidden factor of each class of operations", defaults.systematic_error)},
        {"memory_error", spread("likewise of the hidden factor on activations", defaults.memory_error)},
        {"stragglers",
-        block("Slow ranks", {{"probability", fraction("of a trial", defaults.straggler_probability)},
-                             {"slowdown", with_default(at_most(at_least(number("so many times as long takes a step"), 1),
-                                                               100),
-                                                       json_number(defaults.straggler_slowdown))}})},
+        block("Slow ranks",
+              {{"probability", fraction("of a trial", defaults.straggler_probability)},
+               {"slowdown", with_default(at_most(at_least(number("so many times as long takes a step"), 1), 100),
+                                         json_number(defaults.straggler_slowdown))}})},
        {"failures", block("What no formula foresees",
                           {{"unforeseen_fraction", fraction("of the space: beyond a hidden plane all trials fail",
                                                             defaults.unforeseen_fraction)},
@@ -114,8 +114,8 @@ Json runner_block() {
                  {"properties", {{"kind", with_default(word("the kind", kinds), "bench")}}}};
   Json bench = {{"if", {{"properties", {{"kind", {{"enum", {"bench", nullptr}}}}}}}}, {"then", bench_block()}};
   schema["properties"]["kind"]["enum"].push_back(nullptr);
-  schema["allOf"] = {bench, when_kind("simulate", simulate_block()), when_kind("replay", replay_block()), when_kind("command", command_block()),
-                     when_kind("none", none_block())};
+  schema["allOf"] = {bench, when_kind("simulate", simulate_block()), when_kind("replay", replay_block()),
+                     when_kind("command", command_block()), when_kind("none", none_block())};
   return schema;
 }
 

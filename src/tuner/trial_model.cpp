@@ -115,7 +115,8 @@ void TrialModel::fit_success() {
                Eigen::Map<const Eigen::VectorXd>(prior.data(), static_cast<Eigen::Index>(prior.size())), succeeded);
 }
 
-Eigen::VectorXd TrialModel::probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const {
+Eigen::VectorXd TrialModel::probability(const Points& points,
+                                        const std::vector<std::optional<MemoryVerdict>>& memory) const {
   Eigen::VectorXd prior(points.size());
   for (Eigen::Index i = 0; i < prior.size(); ++i) prior(i) = prior_mean(memory[static_cast<std::size_t>(i)]);
   return success_.probability(points, prior);

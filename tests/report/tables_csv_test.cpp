@@ -36,9 +36,14 @@ TEST(PlanCsv, HasExactlyTheColumnsOfTheContract) {
   EXPECT_EQ(plan_header(kColumns),
             "zero_stage,overlap_comm,predicted_value,predicted_step_time_s,predicted_memory_bytes,memory_verdict,"
             "probability_fits,bottleneck\n");
-  EXPECT_EQ(plan_line(kPoint, std::nullopt, kColumns), "2,true,,,,,,\n");
-  EXPECT_EQ(plan_line(kPoint, MemoryVerdict{Verdict::kTooLarge, 0.0, Bytes{1024}}, kColumns),
-            "2,true,,,1024,too_large,0,\n");
+  Forecast forecast;
+  EXPECT_EQ(plan_line(kPoint, forecast, kColumns), "2,true,,,,,,\n");
+  forecast.memory = MemoryVerdict{Verdict::kUncertain, 0.25, Bytes{1024}};
+  EXPECT_EQ(plan_line(kPoint, forecast, kColumns), "2,true,,,1024,uncertain,0.25,\n");
+  forecast.cost = StepCost{};
+  forecast.cost->step_time_s = forecast.cost->exposed_comm_s = 0.5;
+  forecast.value = 12.0;
+  EXPECT_EQ(plan_line(kPoint, forecast, kColumns), "2,true,12,0.5,1024,uncertain,0.25,communication\n");
 }
 
 Comparison small_comparison() {

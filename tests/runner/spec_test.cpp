@@ -47,7 +47,10 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
        R"({"kind": "command", "argv": ["python", "run.py", "--config={config}", "{{x}"], "timeout_s": 600, "grace_s": 0,
             "no_progress_s": 0.5, "cwd": "/", "env": {"A": "b=c", "N": "4"}, "oom_exit_codes": [3, 255],
             "oom_patterns": ["a+b", "^x"]})",
-       R"({"kind": "command", "argv": ["true"]})", R"({"kind": "none"})"}) {
+       R"({"kind": "command", "argv": ["true"]})", R"({"kind": "none"})", R"({"kind": "simulate"})",
+       R"({"kind": "simulate", "noise": 0.1, "systematic_error": 0, "memory_error": 0.2, "seed": 7,
+            "stragglers": {"probability": 0.2, "slowdown": 2},
+            "failures": {"unforeseen_fraction": 0.1, "crash_probability": 0}})"}) {
     const Json once = to_json(read(text));
     EXPECT_EQ(once, to_json(read(once.dump()))) << text;
     const Json given = parse_json(text, "given");
@@ -60,10 +63,17 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
 
 TEST(RunnerSpec, AnUnknownKindSaysWhichAreKnown) {
   EXPECT_EQ(error_of(R"({"kind": "slurm"})"),
-            "s.json: /runner/kind: 'slurm' is no runner; known: bench, replay, command, none");
+            "s.json: /runner/kind: 'slurm' is no runner; known: bench, simulate, replay, command, none");
 }
 
 TEST(RunnerSpec, WrongInputNamesItsPlace) {
+  EXPECT_NE(error_of(R"({"kind": "simulate", "noise": -1})").find("/runner/noise"), std::string::npos);
+  EXPECT_NE(error_of(R"({"kind": "simulate", "seed": -1})").find("/runner/seed"), std::string::npos);
+  EXPECT_NE(error_of(R"({"kind": "simulate", "stragglers": {"slowdown": 0.5}})").find("/runner/stragglers/slowdown"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"kind": "simulate", "failures": {"crash": 0.1}})")
+                .find("/runner/failures/crash: unknown key; did you mean 'crash_probability'?"),
+            std::string::npos);
   EXPECT_NE(error_of(R"({"warmup": 2})").find("/runner/warmup: unknown key; did you mean 'warmup_s'?"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"measure_s": 0})").find("/runner/measure_s"), std::string::npos);

@@ -183,11 +183,11 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
   // The device has less than the session says: half of all configurations run out.
   std::vector<double> planned;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
-    planned.push_back(static_cast<double>(problem.candidates.memory_of(i)->count));
+    planned.push_back(static_cast<double>(problem.candidates.memory_of(i)->predicted.count));
   }
   const double wall = median(planned);
   const auto answer = [&](const Configuration& c) -> Outcome {
-    if (static_cast<double>(problem.candidates.memory_of(c)->count) > wall) return OutOfMemory{};
+    if (static_cast<double>(problem.candidates.memory_of(c)->predicted.count) > wall) return OutOfMemory{};
     return measured(problem.session, static_cast<double>(c.integer("micro_batch", 1)) + 5.0);
   };
   std::ptrdiff_t bayes = 0;
@@ -206,7 +206,7 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
   // Planned bytes are exact: what needs at least as many as a trial that ran out is not asked any more.
   double smallest_that_failed = std::numeric_limits<double>::infinity();
   for (const Trial& trial : problem.drive(StrategyKind::kBayes, 1, 20, answer)) {
-    const auto bytes = static_cast<double>(problem.candidates.memory_of(trial.proposal.configuration)->count);
+    const auto bytes = static_cast<double>(problem.candidates.memory_of(trial.proposal.configuration)->predicted.count);
     EXPECT_LT(bytes, smallest_that_failed) << "trial " << trial.number;
     if (std::holds_alternative<OutOfMemory>(*trial.outcome)) smallest_that_failed = bytes;
   }

@@ -232,7 +232,7 @@ TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
   const MemoryFilter generous(session);
   std::int64_t largest = 0;
   session.space.for_each([&](const Configuration& configuration) {
-    largest = std::max(largest, generous.check(configuration)->report.peak_bytes);
+    largest = std::max(largest, generous.check(configuration)->predicted.count);
     return true;
   });
   session.usable_per_rank = Bytes{largest - 1};
@@ -240,7 +240,7 @@ TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
   EXPECT_LT(problem.candidates.size(), 12u);
   EXPECT_EQ(problem.candidates.space_count(), 12);
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
-    EXPECT_LT(problem.candidates.memory_of(i)->count, largest);
+    EXPECT_LT(problem.candidates.memory_of(i)->predicted.count, largest);
   }
   for (const StrategyKind kind : all_strategies()) {
     const History history =

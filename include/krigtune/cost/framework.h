@@ -24,6 +24,7 @@ struct FrameworkTraits {
   bool overlaps = true;             ///< reduction beside the backward pass
   double elementwise_factor = 1.0;  ///< on the plan's bytes: what is not fused is read and written again
   double optimizer_factor = 1.0;    ///< likewise, of the update
+  double loss_factor = 1.0;         ///< likewise, of the loss and its gradient
   double attention_factor = 1.0;    ///< on the rate of its kernels: 1 is FlashAttention-2
   double issue_s = 5e-6;            ///< of one operation of the plan by the program's thread, all its kernels
   // Of a collective of the tensor-parallel group, beside that:
@@ -37,6 +38,7 @@ struct FrameworkTraits {
   double reduced_bytes = 0.0;            ///< of an element of the gradients that travel; 0: of the model's type
   double bucket_bytes = 0.0;             ///< of gradients, as they travel; 0: what reduce_bucket_size says
   bool whole_units = false;              ///< stage 3: parameters are sharded unit by unit, none stays whole
+  bool recompute_stops_early = false;    ///< of a layer, once all that was not kept is there again
   bool even_stages = false;              ///< as many layers in each pipeline stage; else as even in time as can be
 };
 const FrameworkTraits& traits_of(Framework framework);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "krigtune/tuner/compare.h"
-#include "krigtune/tuner/memory_filter.h"
+#include "krigtune/tuner/forecast.h"
 #include "krigtune/tuner/predictions.h"
 
 namespace krigtune {
@@ -16,9 +16,9 @@ namespace krigtune {
 std::string predictions_header(const std::vector<std::string>& columns);
 std::string prediction_line(const PredictionRow& row, const std::vector<std::string>& columns);
 
-/// The file of `plan --csv`. What a cost model would say is empty as long as there is none.
+/// The file of `plan --csv`. What is not predicted is empty.
 std::string plan_header(const std::vector<std::string>& columns);
-std::string plan_line(const Configuration& configuration, const std::optional<MemoryVerdict>& memory,
+std::string plan_line(const Configuration& configuration, const Forecast& forecast,
                       const std::vector<std::string>& columns);
 
 /// comparison.csv and comparison_summary.csv, whole.

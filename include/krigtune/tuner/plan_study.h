@@ -14,8 +14,8 @@ struct VerdictCounts {
   std::int64_t fit = 0;
   std::int64_t uncertain = 0;
   std::int64_t too_large = 0;
-  std::int64_t unknown = 0;       ///< memory is not modelled
-  double expected_to_run = 0.0;   ///< of the uncertain ones: the sum of their probabilities
+  std::int64_t unknown = 0;      ///< memory is not modelled
+  double expected_to_run = 0.0;  ///< of the uncertain ones: the sum of their probabilities
 
   std::int64_t all() const { return fit + uncertain + too_large + unknown; }
   void add(const std::optional<MemoryVerdict>& memory);
@@ -26,13 +26,16 @@ struct StageMemory {
   VerdictCounts counts;
   Bytes smallest;  ///< expected peaks
   Bytes largest;
-  Configuration small;  ///< of the smallest micro-batch the one with the smallest peak
+  /// The fastest that fits more likely than not; where there is none or no time is known, of the smallest micro-batch
+  /// the one with the smallest peak.
+  Configuration example;
 };
 
 /// A configuration with what is predicted of it.
 struct Candidate {
   Configuration configuration;
   Forecast forecast;
+  std::int64_t similar = 0;  ///< of the best: so many others differ in one parameter and by less than 0.5 %
 };
 
 /// What is known of a session before anything runs.

@@ -53,7 +53,7 @@ enum class MemoryModelKind { kKrigtune, kDeepSpeedAutotuner };
 struct MemorySpec {
   std::optional<double> limit_gib;       ///< per rank; empty: what the device has
   std::optional<double> host_limit_gib;  ///< host memory of a node; empty: no constraint
-  double reserve_fraction = 0.05;  ///< not applied where the plan is exact
+  double reserve_fraction = 0.05;        ///< not applied where the plan is exact
   MemoryModelKind model = MemoryModelKind::kKrigtune;
 };
 

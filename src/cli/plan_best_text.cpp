@@ -1,0 +1,182 @@
+// The sections of `krigtune plan` that are predictions of time.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "krigtune/core/text.h"
+#include "krigtune/report/labels.h"
+#include "plan_tables.h"
+#include "plan_text.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kNegligible = 0.005;  // of a step
+
+struct Share {
+  const char* name;
+  double seconds;
+  std::string what;
+};
+
+std::string communication_text(const StepCost& cost) {
+  std::vector<std::string> parts;
+  const auto add = [&](double seconds, const char* of) {
+    if (seconds > 0.0) parts.push_back(fmt::format("{} of {} parallelism", duration_text(seconds), of));
+  };
+  add(cost.data_comm_s, "data");
+  add(cost.tensor_comm_s, "tensor");
+  add(cost.pipeline_comm_s, "pipeline");
+  const std::string all = parts.empty() ? "" : ", of " + join(parts, " and ");
+  return "while no kernel runs" + all;
+}
+
+std::vector<Share> shares_of(const StepCost& cost) {
+  const std::string recomputed = cost.recompute_s > 0.0 ? fmt::format(", {} of it once more for the backward pass",
+                                                                      duration_text(cost.recompute_s))
+                                                        : "";
+  return {{"products", cost.products_s, "matrix products and attention" + recomputed},
+          {"memory-bound", cost.memory_bound_s, "elementwise kernels, norms, losses"},
+          {"optimizer", cost.optimizer_s, "the update on the device"},
+          {"communication", cost.exposed_comm_s, communication_text(cost)},
+          {"offload", cost.offload_s, "copies and work of the host while no kernel runs"},
+          {"bubble", cost.bubble_s, "pipeline stages without work"},
+          {"idle", cost.idle_s, "kernels that were not issued yet, data, logging"}};
+}
+
+void print_breakdown(const PlanText& text, const StepCost& cost) {
+  text.out << fmt::format("\nThe step of the first, {}, bound by {}\n", duration_text(cost.step_time_s),
+                          to_string(cost.bottleneck()));
+  for (const Share& share : shares_of(cost)) {
+    if (share.seconds < kNegligible * cost.step_time_s) continue;
+    text.out << fmt::format("  {:<13}  {:>8}  {:>3.0f} %  {}\n", share.name, duration_text(share.seconds),
+                            100.0 * share.seconds / cost.step_time_s, share.what);
+  }
+}
+
+void print_what_ifs(const PlanText& text) {
+  text.out << "\nWhat would change it\n";
+  for (const WhatIf& answer : text.answers.what_ifs) {
+    if (answer.gain < 1.0 + kNegligible) continue;
+    text.out << fmt::format("  {:<36}  {}\n", answer.change, gain_text(answer.gain));
+  }
+}
+
+// Another configuration would be faster if only it fitted.
+void print_gain_of_memory(const PlanText& text, const Forecaster& forecaster) {
+  const Candidate& best = text.study.best.front();
+  const std::optional<Candidate>& limitless = text.study.best_without_limit;
+  if (!limitless || !limitless->forecast.memory || best.forecast.samples_per_s <= 0.0) return;
+  const double gain = limitless->forecast.samples_per_s / best.forecast.samples_per_s;
+  if (forecaster.score(limitless->forecast) <= forecaster.score(best.forecast) || gain < 1.0 + kNegligible) return;
+  const std::string what = fmt::format("{} of memory a rank", to_string(limitless->forecast.memory->predicted));
+  text.out << fmt::format("  {:<36}  {}, by\n", what, gain_text(gain))
+           << wrapped("    " + short_text(text.session, limitless->configuration), 4);
+}
+
+}  // namespace
+
+void print_best(const PlanText& text, const Forecaster& forecaster) {
+  const std::vector<Candidate>& best = text.study.best;
+  if (!forecaster.knows_time()) {
+    text.out << "\nTime of a step\n  not predicted: " << forecaster.why_no_time() << '\n';
+    return;
+  }
+  if (best.empty()) return;
+  text.out << fmt::format("\nPredicted best {} of those that fit more likely than not\n", best.size());
+  const std::string shared = shared_text(text.session, best);
+  if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
+  text.out << indented(render(best_table(text.session, best), TableFormat::kTable))
+           << "  alike: so many others differ in one parameter and by less than 0.5 %\n";
+  print_breakdown(text, *best.front().forecast.cost);
+  print_what_ifs(text);
+  print_gain_of_memory(text, forecaster);
+}
+
+void print_batch(const PlanText& text) {
+  const BatchAnswer& batch = text.answers.batch;
+  if (batch.by_micro_batch.empty()) return;
+  const bool is_kept = text.session.workload->train_batch_size.has_value();
+  text.out << "\nBatch size, the rest as in the first\n"
+           << indented(render(batch_table(batch.by_micro_batch, !is_kept), TableFormat::kTable))
+           << "  plateau: from there on less than 5 % is gained, as far as memory allows\n";
+  if (batch.by_accumulation.empty()) return;
+  text.out << "\nGradient accumulation, the rest as in the first\n"
+           << indented(render(batch_table(batch.by_accumulation, true), TableFormat::kTable));
+}
+
+void print_communication(const PlanText& text) {
+  const auto print_table = [&](const char* parameter, const std::vector<Variant>& variants) {
+    if (variants.empty()) return;
+    text.out << indented(render(volume_table(parameter, variants), TableFormat::kTable));
+  };
+  const PlanAnswers& answers = text.answers;
+  if (answers.by_zero_stage.size() + answers.by_tensor_parallel.size() == 0 || text.session.cluster.ranks() == 1)
+    return;
+  text.out << "\nCommunication of one rank in a step, the rest as in the first\n";
+  print_table("zero_stage", answers.by_zero_stage);
+  if (!answers.by_zero_stage.empty() && !answers.by_tensor_parallel.empty()) text.out << '\n';
+  print_table("tensor_parallel", answers.by_tensor_parallel);
+}
+
+namespace {
+
+std::string hours_text(const Session& session, double seconds) {
+  constexpr double kHour = 3600.0;
+  const double hours = seconds / kHour * static_cast<double>(session.cluster.ranks());
+  const char* const unit = session.cluster.gpu == "local" ? "rank-hours" : "GPU-hours";
+  return fmt::format("{:.3g} {}", hours, unit);
+}
+
+// Of a runner whose trials take as long as they take.
+void print_steps(const PlanText& text) {
+  const std::vector<double>& steps = text.study.step_times_s;
+  if (steps.empty()) return;
+  constexpr double kSteps = 20.0;
+  const double median = steps[steps.size() / 2];
+  const double seconds = static_cast<double>(text.answers.time.trials) * kSteps * median;
+  text.out << fmt::format("  steps take {} to {}, half of them less than {}\n", duration_text(steps.front()),
+                          duration_text(steps.back()), duration_text(median))
+           << fmt::format("  with 20 steps a trial: about {}, {}, and what starting takes\n", duration_text(seconds),
+                          hours_text(text.session, seconds));
+}
+
+std::string trials_text(std::int64_t trials) { return fmt::format("{} trial{}", trials, trials == 1 ? "" : "s"); }
+
+}  // namespace
+
+void print_expected_time(const PlanText& text) {
+  const Session& session = text.session;
+  const ExpectedTime& time = text.answers.time;
+  const std::string trials = trials_text(time.trials);
+  text.out << "\nTime of the session\n";
+  switch (session.runner.kind) {
+    case RunnerKind::kReplay:
+    case RunnerKind::kSimulate:
+      text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
+                              session.runner.kind == RunnerKind::kReplay ? "looked up" : "simulated");
+      return;
+    case RunnerKind::kNone:
+      text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
+      break;
+    case RunnerKind::kCommand:
+      text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
+                              duration_text(session.runner.command.timeout_s), duration_text(*time.most_trials_s),
+                              hours_text(session, *time.most_trials_s));
+      break;
+    case RunnerKind::kBench: {
+      const BenchSpec& bench = session.runner.bench;
+      text.out << fmt::format("  about {}, {}: {} of at most {} each ({} warm-up, {} measurement){}\n",
+                              duration_text(*time.trials_s), hours_text(session, *time.trials_s), trials,
+                              duration_text(bench.warmup_s + bench.measure_s), duration_text(bench.warmup_s),
+                              duration_text(bench.measure_s), emulated_note(session));
+      break;
+    }
+  }
+  if (session.runner.kind != RunnerKind::kBench) print_steps(text);
+  if (session.budget.hours) {
+    text.out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));
+  }
+}
+
+}  // namespace krigtune
