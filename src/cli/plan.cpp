@@ -37,6 +37,12 @@ void say_that_it_is_a_sample(const Context& context, const PlanStudy& study) {
                   study.looked_at()));
 }
 
+// Plans of krigtune-bench take milliseconds, a minute or two in all.
+bool can_be_planned(const Space& space) {
+  constexpr std::int64_t kMost = 20'000;
+  return space.listable() && space.lattice_count() <= kMost;
+}
+
 PlanStudy study_with_progress(const Context& context, const Session& session, const Forecaster& forecaster,
                               std::string* csv) {
   const std::vector<std::string> columns = session.space.columns();
@@ -96,7 +102,7 @@ int plan_session(const Context& context) {
   const std::optional<std::string> trace = context.arguments.text("trace");
   if (trace) check_trace_file(*trace);
   const MemoryFilter filter(session);
-  const Forecaster forecaster(session, filter);
+  const Forecaster forecaster(session, filter, csv && can_be_planned(session.space));
   std::string rows;
   const PlanStudy study = study_with_progress(context, session, forecaster, csv ? &rows : nullptr);
   if (csv) write_atomically(*csv, rows);

@@ -79,7 +79,7 @@ TEST_F(PlanTest, TellsTheTermsOfEachStageAndTheirSum) {
   const Json json = parse_json(run({"plan", session(1.0), "--json"}).out, "plan");
   ASSERT_EQ(json["memory_by_zero_stage"].size(), 4U);
   for (const auto& [stage, memory] : json["memory_by_zero_stage"].items()) {
-    const Json& small = memory["smallest_micro_batch"];
+    const Json& small = memory["example"];
     std::int64_t sum = 0;
     for (const auto& [term, bytes] : small["terms"].items()) sum += bytes.get<std::int64_t>();
     EXPECT_EQ(sum, small["peak_bytes"].get<std::int64_t>()) << stage;
