@@ -88,6 +88,9 @@ void print_best(const PlanText& text, const Forecaster& forecaster) {
   if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
   text.out << indented(render(best_table(text.session, best), TableFormat::kTable))
            << "  alike: so many others differ in one parameter and by less than 0.5 %\n";
+  if (best.size() > 1 && have_same_bound(best)) {
+    text.out << fmt::format("  all of them are bound by {}\n", to_string(best.front().forecast.cost->bottleneck()));
+  }
   print_breakdown(text, *best.front().forecast.cost);
   print_what_ifs(text);
   print_gain_of_memory(text, forecaster);

@@ -93,7 +93,17 @@ bool is_shared(const std::vector<Candidate>& best, const std::string& name) {
   });
 }
 
+Cell bound_cell(Bottleneck bottleneck) {
+  return text_cell(bottleneck == Bottleneck::kCommunication ? "comm." : to_string(bottleneck));
+}
+
 }  // namespace
+
+bool have_same_bound(const std::vector<Candidate>& best) {
+  return std::all_of(best.begin(), best.end(), [&](const Candidate& candidate) {
+    return candidate.forecast.cost->bottleneck() == best.front().forecast.cost->bottleneck();
+  });
+}
 
 std::string indented(const std::string& text) {
   std::string result = "  ";
@@ -189,7 +199,8 @@ Table best_table(const Session& session, const std::vector<Candidate>& best) {
   table.column("memory_bytes", "memory");
   table.column("fits", "fits");
   table.column("similar", "alike");
-  table.column("bottleneck", "bound by", false);
+  const bool same_bound = have_same_bound(best);
+  if (!same_bound) table.column("bottleneck", "bound by", false);
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Forecast& forecast = best[i].forecast;
     std::vector<Cell> row = {count_cell(static_cast<std::int64_t>(i) + 1)};
@@ -203,7 +214,7 @@ Table best_table(const Session& session, const std::vector<Candidate>& best) {
     row.push_back(fits_cell(forecast.memory));
     const std::int64_t similar = best[i].similar;
     row.push_back(similar > 0 ? Cell{fmt::format("+{}", similar), Value(similar)} : text_cell(""));
-    row.push_back(text_cell(to_string(forecast.cost->bottleneck())));
+    if (!same_bound) row.push_back(bound_cell(forecast.cost->bottleneck()));
     table.row(std::move(row));
   }
   return std::move(table).table();
