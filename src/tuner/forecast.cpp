@@ -11,10 +11,10 @@ namespace {
 // Why nobody can say how fast the session's machine is, or "".
 std::string unknown_speed(const Session& session) {
   if (!session.workload) return "no workload is given";
-  if (!session.usable_per_rank)
-    return "the models do not cover this session, or nobody says how much memory a rank has";
-  if (!session.cluster.device || !session.cluster.network) {
-    return "this machine's speed was not measured; a named \"gpu\" needs no measurement";
+  if (!session.usable_per_rank) return "name a \"gpu\", or give \"limit_gib\" in the block \"memory\"";
+  const ClusterSpec& cluster = session.cluster;
+  if (!cluster.measured && (!cluster.device || !cluster.network)) {
+    return "this machine was not measured; a named \"gpu\" needs no measurement";
   }
   return "";
 }
