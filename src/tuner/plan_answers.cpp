@@ -215,6 +215,10 @@ PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const
     if (const auto terms = memory_terms(session, filter, stage.example)) answers.terms.emplace(number, *terms);
   }
   answers.time = expected_time(session, study);
+  if (session.baseline && forecaster.knows_time()) {
+    const Forecast forecast = forecaster(*session.baseline);
+    if (forecast.cost) answers.baseline = Candidate{*session.baseline, forecast};
+  }
   if (study.best.empty()) return answers;
   const Candidate& best = study.best.front();
   answers.what_ifs = what_ifs(session, forecaster, best);
