@@ -298,17 +298,17 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
 TEST(Memory, ReadsItsBlockAndWritesItBack) {
   EXPECT_EQ(memory("{}").limit_gib, std::nullopt);
   EXPECT_DOUBLE_EQ(memory("{}").reserve_fraction, 0.05);
-  for (const char* json : {R"({"limit_gib":null,"reserve_fraction":0.05,"model":"krigtune"})",
-                           R"({"limit_gib":0.125,"reserve_fraction":0,"model":"krigtune"})"}) {
+  for (const char* json :
+       {R"({"limit_gib":null,"host_limit_gib":null,"reserve_fraction":0.05,"model":"krigtune"})",
+        R"({"limit_gib":0.125,"host_limit_gib":2,"reserve_fraction":0,"model":"deepspeed-autotuner"})"}) {
     EXPECT_EQ(to_json(memory(json)).dump(), json);
   }
 }
 
 TEST(Memory, RefusesWhatIsNoLimit) {
-  EXPECT_EQ(
-      user_error_of([] { memory(R"({"model": "deepspeed-autotuner"})"); }),
-      "s.json: /memory/model: the memory model 'deepspeed-autotuner' is not supported yet; the only one so far is "
-      "\"krigtune\"");
+  EXPECT_EQ(user_error_of([] { memory(R"({"model": "guess"})"); }),
+            "s.json: /memory/model: unknown value 'guess'; known: krigtune, deepspeed-autotuner");
+  EXPECT_THROW(memory(R"({"host_limit_gib": 0})"), UserError);
   EXPECT_THROW(memory(R"({"limit_gib": 0})"), UserError);
   EXPECT_THROW(memory(R"({"limit_gib": 1e300})"), UserError);
   EXPECT_THROW(memory(R"({"reserve_fraction": 1})"), UserError);
