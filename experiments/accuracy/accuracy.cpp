@@ -90,10 +90,9 @@ double mean(const std::vector<double>& values) {
 std::string tables_csv(const Spaces& spaces, const std::vector<SpaceResult>& results) {
   std::map<std::string, Steps> rows;
   for (const auto& [name, steps] : spaces) rows[name.first].insert(rows[name.first].end(), steps.begin(), steps.end());
-  std::string text =
-      csv_line({"table", "rows", "mape_percent", "median_error_percent", "bias_percent", "spaces", "mean_spearman",
-                "median_spearman", "least_spearman", "held_out_mape_percent", "calibrated_mape_percent",
-                "calibrated_mean_spearman", "spaces_worse_by_calibration"});
+  std::string text = csv_line({"table", "rows", "mape_percent", "median_error_percent", "bias_percent", "spaces",
+                               "mean_spearman", "median_spearman", "least_spearman", "held_out_mape_percent",
+                               "calibrated_mape_percent", "calibrated_mean_spearman", "spaces_worse_by_calibration"});
   for (const auto& [table, steps] : rows) {
     const Score whole = score(predict(steps, TimeCalibration{}), measured(steps));
     std::vector<double> ranks, before, after, ranks_after;
@@ -140,9 +139,9 @@ std::string residuals_csv(const std::vector<MeasuredStep>& all) {
     std::sort(order.begin(), order.end());
     for (std::size_t k = 0; k < std::min(kLargest, order.size()); ++k) {
       const std::size_t i = order[k].second;
-      text += csv_line({table, steps[i]->label, fmt::format("{:.4g}", steps[i]->seconds),
-                        fmt::format("{:.4g}", predicted_s[i]),
-                        fmt::format("{:.3f}", predicted_s[i] / steps[i]->seconds)});
+      text +=
+          csv_line({table, steps[i]->label, fmt::format("{:.4g}", steps[i]->seconds),
+                    fmt::format("{:.4g}", predicted_s[i]), fmt::format("{:.3f}", predicted_s[i] / steps[i]->seconds)});
     }
   }
   return text;

@@ -12,10 +12,10 @@ namespace krigtune::accuracy {
 /// How far predictions lie from measurements.
 struct Score {
   std::size_t rows = 0;
-  double mape = 0.0;        ///< mean of |predicted / measured - 1|
+  double mape = 0.0;  ///< mean of |predicted / measured - 1|
   double median_error = 0.0;
-  double bias = 0.0;        ///< geometric mean of predicted / measured, less 1
-  double spearman = 0.0;    ///< of ranks; NaN below three rows
+  double bias = 0.0;      ///< geometric mean of predicted / measured, less 1
+  double spearman = 0.0;  ///< of ranks; NaN below three rows
 };
 Score score(std::span<const double> predicted, std::span<const double> measured);
 double spearman(std::span<const double> a, std::span<const double> b);

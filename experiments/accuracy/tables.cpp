@@ -3,88 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
-#include <stdexcept>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
+#include "table_rows.h"
 
 namespace krigtune::accuracy {
 namespace {
 
 constexpr double kMilli = 1e-3;
-
-class Table {
- public:
-  explicit Table(const std::filesystem::path& path)
-      : source_(path.string()), table_(parse_csv(read_text(path), source_)) {}
-
-  std::size_t rows() const { return table_.rows.size(); }
-  const std::string& text(std::size_t row, std::string_view column) const {
-    const int at = table_.column(column);
-    if (at < 0) throw std::runtime_error(fmt::format("{}: no column {}", source_, column));
-    return table_.rows[row][static_cast<std::size_t>(at)];
-  }
-  std::int64_t integer(std::size_t row, std::string_view column) const { return number<std::int64_t>(row, column); }
-  double real(std::size_t row, std::string_view column) const { return number<double>(row, column); }
-
- private:
-  template <class Number>
-  Number number(std::size_t row, std::string_view column) const {
-    const std::string& digits = text(row, column);
-    Number value{};
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
-      throw std::runtime_error(fmt::format("{}: row {}: '{}' is no number", source_, row + 1, digits));
-    }
-    return value;
-  }
-
-  std::string source_;
-  CsvTable table_;
-};
-
-ClusterSpec gpus(std::int64_t count, std::int64_t per_node, const std::string& gpu, const std::string& network) {
-  const std::int64_t local = std::min(count, per_node);
-  Json json = {{"nodes", count / local}, {"gpus_per_node", local}, {"gpu", gpu}};
-  if (count > local) json["network"] = network;
-  return read_cluster(json, "table", "/cluster");
-}
-
-// GPT as Megatron trains it; the vocabulary, 50257 padded, is not stated by any of the tables.
-ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
-  constexpr std::int64_t kVocab = 51200;
-  constexpr std::int64_t kFfn = 4;
-  ModelSpec model;
-  model.layers = layers;
-  model.hidden = hidden;
-  model.heads = model.kv_heads = heads;
-  model.ffn_hidden = kFfn * hidden;
-  model.vocab = kVocab;
-  model.seq_len = seq_len;
-  return model;
-}
-
-ModelSpec llama(ModelSpec sizes) {
-  sizes.gated_mlp = true;
-  sizes.positions = Positions::kRotary;
-  sizes.norm = Norm::kRmsNorm;
-  return sizes;
-}
-
-Configuration parallel(std::int64_t micro_batch, std::int64_t tensor, std::int64_t stages) {
-  return {{"zero_stage", std::int64_t{0}},
-          {"micro_batch", micro_batch},
-          {"tensor_parallel", tensor},
-          {"pipeline_parallel", stages}};
-}
+constexpr std::int64_t kPerNode = 8;
 
 // fp16, activations checkpointed layer by layer (the repository's configuration files say so of these runs), nothing
 // overlapped (use_gradient_bucket=false). Attention at that time was eager.
-MeasuredStep vtrain_row(const Table& table, std::size_t row, std::int64_t per_node) {
+MeasuredStep vtrain_row(const Table& table, std::size_t row) {
   const auto integer = [&](const char* column) { return table.integer(row, column); };
   MeasuredStep step;
   step.workload.model = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
@@ -94,7 +29,7 @@ MeasuredStep vtrain_row(const Table& table, std::size_t row, std::int64_t per_no
   step.workload.dialect = Dialect::kDeepSpeed;
   step.workload.train_batch_size = integer("global_batch");
   // The paper's cluster: DGX A100; one HDR card a GPU is assumed.
-  step.cluster = gpus(integer("n_gpus"), per_node, "a100-80gb", "ib-hdr-200");
+  step.cluster = gpus(integer("n_gpus"), kPerNode, "a100-80gb", "ib-hdr-200");
   step.stages = integer("pp");
   step.configuration = parallel(integer("micro_batch"), integer("tp"), step.stages);
   step.configuration.set("activation_checkpointing", std::string("full"));
@@ -110,17 +45,54 @@ struct MptSizes {
 };
 const std::map<std::string, MptSizes>& mpt_sizes() {  // llm-foundry scripts/train/yamls/pretrain
   static const std::map<std::string, MptSizes> kSizes = {
-      {"125m", {768, 12, 12}},  {"350m", {1024, 24, 16}}, {"760m", {1536, 24, 12}},
-      {"1b", {2048, 24, 16}},   {"3b", {2560, 32, 20}},   {"7b", {4096, 32, 32}},
-      {"13b", {5120, 40, 40}},  {"30b", {7168, 48, 56}},  {"70b", {8192, 80, 64}},
+      {"125m", {768, 12, 12}}, {"350m", {1024, 24, 16}}, {"760m", {1536, 24, 12}},
+      {"1b", {2048, 24, 16}},  {"3b", {2560, 32, 20}},   {"7b", {4096, 32, 32}},
+      {"13b", {5120, 40, 40}}, {"30b", {7168, 48, 56}},  {"70b", {8192, 80, 64}},
   };
   return kSizes;
+}
+
+MeasuredStep nanotron_row(const Table& table, std::size_t row) {
+  const auto integer = [&](const char* column) { return table.integer(row, column); };
+  MeasuredStep step;
+  step.table = "ultrascale_dev";
+  step.space = fmt::format("{} gpus={}", table.text(row, "model"), integer("n_gpus"));
+  ModelSpec sizes = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
+  sizes.ffn_hidden = integer("ffn_hidden");
+  sizes.vocab = integer("vocab");
+  sizes.tied_embeddings = table.text(row, "model") == "1B";  // as the stated parameters say
+  step.workload.model = llama(sizes);
+  step.workload.precision = Precision::kBf16;
+  step.workload.framework = Framework::kNanotron;
+  step.workload.train_batch_size = integer("train_batch_size");
+  step.cluster = gpus(integer("n_gpus"), kPerNode, "h100-80gb", "ib-ndr-400");
+  step.stages = integer("pipeline_parallel");
+  step.configuration = parallel(integer("micro_batch"), integer("tensor_parallel"), step.stages);
+  step.configuration.set("zero_stage", integer("zero_stage"));
+  step.configuration.set("overlap_comm", true);
+  step.seconds =
+      static_cast<double>(integer("train_batch_size") * integer("seq_len")) / table.real(row, "tokens_per_s");
+  step.label =
+      fmt::format("{} dp={} tp={} pp={} zero={} b={} ga={}", step.space, integer("dp"), integer("tensor_parallel"),
+                  step.stages, integer("zero_stage"), integer("micro_batch"), integer("gradient_accumulation_steps"));
+  return step;
 }
 
 struct LlamaCase {
   const char* prefix;
   std::int64_t hidden, heads, ffn, layers;
 };
+constexpr std::array kLlamas = {LlamaCase{"llama3_70b", 8192, 64, 28672, 12},
+                                LlamaCase{"llama3_405b", 16384, 128, 53248, 4}};
+
+struct KorthikantiCase {
+  const char* prefix;
+  std::int64_t hidden, heads, layers, gpus, stages, batch, micro_batch;
+};
+// Sizes: their table 3. The 175B and 530B runs interleave three chunks a stage, which is not modelled.
+constexpr std::array kKorthikanti = {
+    KorthikantiCase{"22B", 6144, 64, 48, 8, 1, 4, 4}, KorthikantiCase{"175B", 12288, 96, 96, 64, 8, 64, 1},
+    KorthikantiCase{"530B", 20480, 128, 105, 280, 35, 280, 1}, KorthikantiCase{"1T", 25600, 160, 128, 512, 64, 512, 1}};
 
 // "llama3_70b_l12_tp1_pp2_dp4_mbc4_cef", "llama3_70b_tp2_pp1_dp4_l12_mbc4_cef": the number behind `key`.
 std::optional<std::int64_t> number_behind(const std::string& text, const std::string& key) {
@@ -135,11 +107,10 @@ std::optional<std::int64_t> number_behind(const std::string& text, const std::st
 }  // namespace
 
 std::vector<MeasuredStep> vtrain_single_node(const std::filesystem::path& data) {
-  constexpr std::int64_t kPerNode = 8;
   const Table table(data / "vtrain_single_node.csv");
   std::vector<MeasuredStep> steps;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    MeasuredStep step = vtrain_row(table, row, kPerNode);
+    MeasuredStep step = vtrain_row(table, row);
     step.table = "vtrain_single_node";
     step.space = fmt::format("h={} L={} gpus={} batch={}", step.workload.model.hidden, step.workload.model.layers,
                              step.cluster.ranks(), *step.workload.train_batch_size);
@@ -149,11 +120,10 @@ std::vector<MeasuredStep> vtrain_single_node(const std::filesystem::path& data) 
 }
 
 std::vector<MeasuredStep> vtrain_multi_node(const std::filesystem::path& data) {
-  constexpr std::int64_t kPerNode = 8;
   const Table table(data / "vtrain_multi_node.csv");
   std::vector<MeasuredStep> steps;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    MeasuredStep step = vtrain_row(table, row, kPerNode);
+    MeasuredStep step = vtrain_row(table, row);
     step.table = "vtrain_multi_node";
     step.space = fmt::format("{}B gpus={}", table.text(row, "params_billion"), step.cluster.ranks());
     steps.push_back(std::move(step));
@@ -162,7 +132,6 @@ std::vector<MeasuredStep> vtrain_multi_node(const std::filesystem::path& data) {
 }
 
 std::vector<MeasuredStep> llmfoundry(const std::filesystem::path& data) {
-  constexpr std::int64_t kPerNode = 8;
   constexpr std::int64_t kVocab = 50368;  // with it the sizes give the stated parameters within 0.1 %
   const Table table(data / "llmfoundry_mpt_fsdp.csv");
   const std::map<std::string, std::pair<const char*, const char*>> machines = {
@@ -199,35 +168,12 @@ std::vector<MeasuredStep> llmfoundry(const std::filesystem::path& data) {
 }
 
 std::vector<MeasuredStep> ultrascale(const std::filesystem::path& data) {
-  constexpr std::int64_t kPerNode = 8;
-  constexpr std::int64_t kBucketElems = 25'000'000 / 4;  // DDP's 25 MB, of fp32 gradients
   const Table table(data / "ultrascale_dev.csv");
   std::map<std::string, std::size_t> known;
   std::vector<MeasuredStep> steps;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (table.text(row, "status") != "ok") continue;
-    const auto integer = [&](const char* column) { return table.integer(row, column); };
-    MeasuredStep step;
-    step.table = "ultrascale_dev";
-    step.space = fmt::format("{} gpus={}", table.text(row, "model"), integer("n_gpus"));
-    ModelSpec sizes = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
-    sizes.ffn_hidden = integer("ffn_hidden");
-    sizes.vocab = integer("vocab");
-    sizes.tied_embeddings = table.text(row, "model") == "1B";  // as the stated parameters say
-    step.workload.model = llama(sizes);
-    step.workload.precision = Precision::kBf16;
-    step.workload.framework = Framework::kNanotron;
-    step.workload.train_batch_size = integer("train_batch_size");
-    step.cluster = gpus(integer("n_gpus"), kPerNode, "h100-80gb", "ib-ndr-400");
-    step.stages = integer("pipeline_parallel");
-    step.configuration = parallel(integer("micro_batch"), integer("tensor_parallel"), step.stages);
-    step.configuration.set("zero_stage", integer("zero_stage"));
-    step.configuration.set("overlap_comm", true);
-    step.configuration.set("reduce_bucket_size", kBucketElems);
-    step.seconds = static_cast<double>(integer("train_batch_size") * integer("seq_len")) / table.real(row, "tokens_per_s");
-    step.label = fmt::format("{} dp={} tp={} pp={} zero={} b={} ga={}", step.space, integer("dp"),
-                             integer("tensor_parallel"), step.stages, integer("zero_stage"), integer("micro_batch"),
-                             integer("gradient_accumulation_steps"));
+    MeasuredStep step = nanotron_row(table, row);
     const auto [at, inserted] = known.try_emplace(step.label, steps.size());
     if (inserted) {
       steps.push_back(std::move(step));
@@ -239,14 +185,12 @@ std::vector<MeasuredStep> ultrascale(const std::filesystem::path& data) {
 }
 
 std::vector<MeasuredStep> simumax(const std::filesystem::path& data) {
-  const std::vector<LlamaCase> cases = {{"llama3_70b", 8192, 64, 28672, 12}, {"llama3_405b", 16384, 128, 53248, 4}};
-  constexpr std::int64_t kGpus = 8;
   const Table table(data / "simumax_validation.csv");
   std::vector<MeasuredStep> steps;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string& name = table.text(row, "case");
     if (table.text(row, "gpu") != "B200-SXM" || number_behind(name, "cp")) continue;
-    for (const LlamaCase& known : cases) {
+    for (const LlamaCase& known : kLlamas) {
       if (name.rfind(known.prefix, 0) != 0) continue;
       MeasuredStep step;
       step.table = "simumax_b200";
@@ -263,7 +207,7 @@ std::vector<MeasuredStep> simumax(const std::filesystem::path& data) {
       const std::int64_t tensor = *number_behind(name, "tp");
       step.stages = *number_behind(name, "pp");
       step.workload.train_batch_size = *number_behind(name, "mbc") * *number_behind(name, "dp");
-      step.cluster = gpus(kGpus, kGpus, "b200-180gb", "");
+      step.cluster = gpus(kPerNode, kPerNode, "b200-180gb", "");
       step.configuration = parallel(1, tensor, step.stages);
       step.configuration.set("zero_stage", std::int64_t{1});
       if (tensor > 1) step.configuration.set("sequence_parallel", true);
@@ -275,21 +219,11 @@ std::vector<MeasuredStep> simumax(const std::filesystem::path& data) {
 }
 
 std::vector<MeasuredStep> korthikanti(const std::filesystem::path& data) {
-  struct Case {
-    const char* prefix;
-    std::int64_t hidden, heads, layers, gpus, stages, batch, micro_batch;
-  };
-  // Sizes: their table 3. The 175B and 530B runs interleave three chunks a stage, which is not modelled.
-  const std::vector<Case> cases = {{"22B", 6144, 64, 48, 8, 1, 4, 4},
-                                   {"175B", 12288, 96, 96, 64, 8, 64, 1},
-                                   {"530B", 20480, 128, 105, 280, 35, 280, 1},
-                                   {"1T", 25600, 160, 128, 512, 64, 512, 1}};
-  constexpr std::int64_t kPerNode = 8;
   const Table table(data / "check_values.csv");
   std::vector<MeasuredStep> steps;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (table.text(row, "group") != "korthikanti_table5" || table.text(row, "unit") != "s") continue;
-    for (const Case& known : cases) {
+    for (const KorthikantiCase& known : kKorthikanti) {
       if (table.text(row, "case").rfind(std::string(known.prefix) + " ", 0) != 0) continue;
       MeasuredStep step;
       step.table = "korthikanti_2022";

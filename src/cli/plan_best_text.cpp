@@ -54,6 +54,23 @@ void print_breakdown(const PlanText& text, const StepCost& cost) {
   }
 }
 
+std::string fits_text(const std::optional<MemoryVerdict>& memory) {
+  if (!memory) return "";
+  const std::string bytes = to_string(memory->predicted);
+  if (memory->verdict == Verdict::kFits) return fmt::format(", {}", bytes);
+  if (memory->verdict == Verdict::kTooLarge) return fmt::format(", {}: too large", bytes);
+  return fmt::format(", {}: fits with {:.0f} %", bytes, 100.0 * memory->probability_fits);
+}
+
+void print_baseline(const PlanText& text) {
+  if (!text.answers.baseline) return;
+  const Forecast& baseline = text.answers.baseline->forecast;
+  const double gain = text.study.best.front().forecast.samples_per_s / baseline.samples_per_s;
+  text.out << fmt::format("  baseline: {}, {:.3g} samples/s{}; the first is {} as fast\n",
+                          duration_text(baseline.cost->step_time_s), baseline.samples_per_s, fits_text(baseline.memory),
+                          gain_text(gain));
+}
+
 void print_what_ifs(const PlanText& text) {
   text.out << "\nWhat would change it\n";
   for (const WhatIf& answer : text.answers.what_ifs) {
@@ -88,6 +105,10 @@ void print_best(const PlanText& text, const Forecaster& forecaster) {
   if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
   text.out << indented(render(best_table(text.session, best), TableFormat::kTable))
            << "  alike: so many others differ in one parameter and by less than 0.5 %\n";
+  if (best.size() > 1 && have_same_bound(best)) {
+    text.out << fmt::format("  all of them are bound by {}\n", to_string(best.front().forecast.cost->bottleneck()));
+  }
+  print_baseline(text);
   print_breakdown(text, *best.front().forecast.cost);
   print_what_ifs(text);
   print_gain_of_memory(text, forecaster);

@@ -142,6 +142,7 @@ Json to_json(const Session& session, const Forecaster& forecaster, const PlanStu
     json["best"].push_back(candidate_json(candidate));
     json["best"].back()["similar"] = candidate.similar;
   }
+  json["baseline_forecast"] = answers.baseline ? candidate_json(*answers.baseline) : Json(nullptr);
   json["best_without_memory_limit"] =
       study.best_without_limit ? candidate_json(*study.best_without_limit) : Json(nullptr);
   json["what_if"] = Json::array();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/core/text.h"
 #include "krigtune/report/labels.h"
@@ -73,6 +74,16 @@ class TallTable {
   std::vector<std::vector<Cell>> rows_;
 };
 
+// As people write it into a session: 4e8, not 400000000.
+std::string short_text(const Value& value) {
+  constexpr double kLong = 1e5;
+  const std::string text = to_string(value);
+  if (!is_number(value) || std::abs(as_number(value)) < kLong) return text;
+  const double exponent = std::floor(std::log10(std::abs(as_number(value))));
+  const std::string shorter = fmt::format("{:.6g}e{:.0f}", as_number(value) / std::pow(10.0, exponent), exponent);
+  return std::stod(shorter) == as_number(value) && shorter.size() < text.size() ? shorter : text;
+}
+
 // In all of them the same, or absent in all.
 bool is_shared(const std::vector<Candidate>& best, const std::string& name) {
   const Value* first = best.front().configuration.find(name);
@@ -82,7 +93,17 @@ bool is_shared(const std::vector<Candidate>& best, const std::string& name) {
   });
 }
 
+Cell bound_cell(Bottleneck bottleneck) {
+  return text_cell(bottleneck == Bottleneck::kCommunication ? "comm." : to_string(bottleneck));
+}
+
 }  // namespace
+
+bool have_same_bound(const std::vector<Candidate>& best) {
+  return std::all_of(best.begin(), best.end(), [&](const Candidate& candidate) {
+    return candidate.forecast.cost->bottleneck() == best.front().forecast.cost->bottleneck();
+  });
+}
 
 std::string indented(const std::string& text) {
   std::string result = "  ";
@@ -174,25 +195,26 @@ Table best_table(const Session& session, const std::vector<Candidate>& best) {
   table.column("rank", "");
   for (const std::string& name : varying) table.column(name, name);
   table.column("step_time_s", "step time");
-  table.column("samples_per_s", "samples/s");
+  table.column("samples_per_s", "samples per_s");
   table.column("memory_bytes", "memory");
   table.column("fits", "fits");
-  table.column("bottleneck", "bottleneck", false);
   table.column("similar", "alike");
+  const bool same_bound = have_same_bound(best);
+  if (!same_bound) table.column("bottleneck", "bound by", false);
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Forecast& forecast = best[i].forecast;
     std::vector<Cell> row = {count_cell(static_cast<std::int64_t>(i) + 1)};
     for (const std::string& name : varying) {
       const Value* value = best[i].configuration.find(name);
-      row.push_back(text_cell(value == nullptr ? "-" : to_string(*value)));
+      row.push_back(text_cell(value == nullptr ? "-" : short_text(*value)));
     }
     row.push_back(seconds_cell(forecast.cost->step_time_s));
     row.push_back(rate_cell(forecast.samples_per_s));
     row.push_back(memory_cell(forecast.memory));
     row.push_back(fits_cell(forecast.memory));
-    row.push_back(text_cell(to_string(forecast.cost->bottleneck())));
     const std::int64_t similar = best[i].similar;
     row.push_back(similar > 0 ? Cell{fmt::format("+{}", similar), Value(similar)} : text_cell(""));
+    if (!same_bound) row.push_back(bound_cell(forecast.cost->bottleneck()));
     table.row(std::move(row));
   }
   return std::move(table).table();

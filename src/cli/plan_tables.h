@@ -20,6 +20,8 @@ Table batch_table(const std::vector<BatchRow>& rows, bool batch_varies);
 /// What one rank sends in a step as one parameter varies.
 Table volume_table(const std::string& parameter, const std::vector<Variant>& variants);
 
+/// Whether the same holds all of them up; then best_table leaves it out.
+bool have_same_bound(const std::vector<Candidate>& best);
 /// "zero_stage=2 overlap_comm=true": parameters with the same value in all of them; "" where there is none.
 std::string shared_text(const Session& session, const std::vector<Candidate>& best);
 

@@ -90,13 +90,15 @@ void print_job(const PlanText& text) {
   if (!text.session.workload) return;
   const Workload& workload = *text.session.workload;
   const ModelSpec& model = workload.model;
-  text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence; {}, {}, {}\n",
+  text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence\n",
                           count_text(static_cast<double>(parameter_count(model))), model.layers, model.hidden,
-                          model.seq_len, to_word(workload.precision),
-                          workload.optimizer == OptimizerKind::kAdamW ? "AdamW" : "SGD",
+                          model.seq_len);
+  const std::string batch =
+      workload.train_batch_size ? fmt::format(", {} sequences a step", *workload.train_batch_size) : "";
+  text.out << fmt::format("  {}, {}{}, trained by {}\n", to_word(workload.precision),
+                          workload.optimizer == OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
                           traits_of(workload.framework).name);
   text.out << fmt::format("  {}\n", machine_text(text.session.cluster));
-  if (workload.train_batch_size) text.out << fmt::format("  {} sequences a step\n", *workload.train_batch_size);
   text.out << '\n';
 }
 

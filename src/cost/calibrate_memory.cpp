@@ -38,12 +38,40 @@ class Fit {
         traits_(traits_of(workload.framework)),
         log_stddev_(kOfSpread * traits_.log_stddev),
         trials_(trials),
+        counts_(trials.size(), true),
         profiles_(workload) {
     for (const MemoryTrial& trial : trials) knobs_.push_back(read_knobs(workload, cluster, trial.configuration));
   }
 
   MemoryCalibration run() {
+    const std::vector<double> uncalibrated = residuals_at({});
+    const Theta theta = helps(uncalibrated) ? fitted(kNoFold) : Theta{};
+    MemoryCalibration calibration = calibration_of(theta);
+    calibration.log_stddev = spread(residuals_at(theta));
+    return calibration;
+  }
+
+ private:
+  static constexpr std::size_t kFolds = 5;
+  static constexpr std::size_t kNoFold = kFolds;
+
+  // Whether trials are predicted better from the others, a fifth of them at a time, than by the framework's numbers.
+  bool helps(const std::vector<double>& uncalibrated) {
+    if (trials_.size() < kFolds) return true;
+    double better = 0.0;
+    for (std::size_t fold = 0; fold < kFolds; ++fold) {
+      const std::vector<double> residuals = residuals_at(fitted(fold));
+      for (std::size_t i = fold; i < residuals.size(); i += kFolds) {
+        better += std::log(near(residuals[i]) / near(uncalibrated[i]));
+      }
+    }
+    return better > 0.0;
+  }
+
+  // From all trials but those of a fold.
+  Theta fitted(std::size_t without_fold) {
     constexpr int kSteps = 12;
+    for (std::size_t i = 0; i < trials_.size(); ++i) counts_[i] = i % kFolds != without_fold;
     Theta theta{};
     std::vector<double> residuals = residuals_at(theta);
     double damping = 1e-3;
@@ -60,12 +88,9 @@ class Fit {
       theta = next;
       residuals = std::move(there);
     }
-    MemoryCalibration calibration = calibration_of(theta);
-    calibration.log_stddev = spread(residuals);
-    return calibration;
+    return theta;
   }
 
- private:
   MemoryCalibration calibration_of(const Theta& theta) const {
     MemoryCalibration calibration;
     calibration.activations = std::exp(theta[0]);
@@ -102,6 +127,7 @@ class Fit {
   double loss(const Theta& theta, const std::vector<double>& residuals) const {
     double sum = 0.0;
     for (std::size_t i = 0; i < residuals.size(); ++i) {
+      if (!counts_[i]) continue;
       const double r = residuals[i];
       sum += trials_[i].out_of_memory ? r * r * near(r) : kFarOff * kFarOff * std::log1p(r * r / (kFarOff * kFarOff));
     }
@@ -110,6 +136,7 @@ class Fit {
   }
 
   double weight(std::size_t trial, double residual) const {
+    if (!counts_[trial]) return 0.0;
     return trials_[trial].out_of_memory ? near(residual) * near(residual) : near(residual);
   }
 
@@ -172,6 +199,7 @@ class Fit {
   const FrameworkTraits& traits_;
   double log_stddev_;
   std::span<const MemoryTrial> trials_;
+  std::vector<bool> counts_;  ///< by trial: it is fitted to
   ProfileCache profiles_;
   std::vector<Knobs> knobs_;
 };

@@ -27,6 +27,14 @@ double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 }  // namespace
 
 struct MemoryModel::Impl {
+  Impl(const Workload& of, const ClusterSpec& on, const MemorySpec& by, const MemoryCalibration& calibrated)
+      : workload(of),
+        cluster(on),
+        memory(by),
+        calibration(calibrated),
+        traits(traits_of(of.framework)),
+        raw_profiles(of) {}
+
   Workload workload;
   ClusterSpec cluster;
   MemorySpec memory;
@@ -52,7 +60,10 @@ struct MemoryModel::Impl {
   }
 
   MemoryAssumptions assumptions(const Knobs& knobs, Outlook outlook) const {
-    return assumptions_of(traits, knobs, outlook, calibration);
+    if (!traits.exact_memory) return assumptions_of(traits, knobs, outlook, calibration);
+    MemoryAssumptions as_planned;
+    as_planned.logits_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
+    return as_planned;
   }
 
   MemoryEstimate estimate(const Knobs& knobs) const;
@@ -171,8 +182,7 @@ void MemoryModel::Impl::tighten(MemoryEstimate& estimate) {
 
 MemoryModel::MemoryModel(const Workload& workload, const ClusterSpec& cluster, const MemorySpec& memory,
                          const MemoryCalibration& calibration)
-    : impl_(new Impl{
-          workload, cluster, memory, calibration, traits_of(workload.framework), ProfileCache(workload), {}, {}, {}}) {
+    : impl_(std::make_unique<Impl>(workload, cluster, memory, calibration)) {
   check_model(workload);
 }
 

@@ -2,6 +2,7 @@
 #include "reduction_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace krigtune {
 
@@ -24,10 +25,9 @@ ReductionMemory::ReductionMemory(const ModelTensors& model, const Workload& work
   written_.assign(model.tensors.size(), false);
   make_buckets();
   if (packs_) bucket_bytes_ = bucket_elems() * type_bytes_;
-  if (keeps_buckets_ &&
-      std::any_of(buckets_.begin(), buckets_.end(), [&](const Bucket& bucket) { return !goes_alone(bucket.first); })) {
-    bytes_ = bucket_bytes_;
-  }
+  packed_sends_ = static_cast<std::size_t>(
+      std::count_if(buckets_.begin(), buckets_.end(), [&](const Bucket& bucket) { return !goes_alone(bucket.first); }));
+  if (keeps_buckets_ && packed_sends_ > 0) bytes_ = bucket_bytes_;
 }
 
 void ReductionMemory::make_buckets() {
@@ -99,7 +99,11 @@ std::int64_t ReductionMemory::pack(int tensor) {
 void ReductionMemory::send() {
   std::int64_t held_bytes = 0;
   for (const int t : open_) held_bytes += keeps_buckets_ ? gradient_bytes(t) : 0;
-  packed_[turn_ % packed_buckets_].entry = entered_.size();
+  Packed& packed = packed_[turn_ % packed_buckets_];
+  packed.entry = entered_.size();
+  // Not filled again in this micro-step: whoever waits for this reduction frees the bucket.
+  const bool is_last = ++sends_ + packed_buckets_ > packed_sends_;
+  if (is_last && std::exchange(packed.here, false)) held_bytes += bucket_bytes_;
   enter(held_bytes);
   open_.clear();
   ++turn_;
@@ -125,6 +129,7 @@ std::int64_t ReductionMemory::end_micro_step() {
   if (!open_.empty()) send();
   if (!keeps_buckets_) release_packed();
   if (transient_) written_.assign(written_.size(), false);
+  sends_ = 0;
   ++micro_step_;
   return most_bytes;
 }

@@ -18,6 +18,8 @@ class ReductionMemory {
                   const ReductionHabits& habits);
 
   bool idle() const { return !transient_ && !packs_ && !grows_; }  ///< no bytes beyond the gradients that are kept
+  /// Whether any bytes come or go within this micro-step.
+  bool acts() const { return transient_ || grows_ || (packs_ && knobs_.zero_stage > 0 && reduces_now()); }
   void first_gradient(int tensor);
   /// Returns the bytes while the gradient is copied into its bucket, 0 where it is not.
   std::int64_t gradient_done(int tensor);
@@ -69,6 +71,8 @@ class ReductionMemory {
   std::vector<Packed> packed_;
   std::vector<int> open_;
   std::size_t turn_ = 0;
+  std::size_t sends_ = 0;         ///< of packed buckets in this micro-step
+  std::size_t packed_sends_ = 0;  ///< in each
   std::int64_t micro_step_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t just_released_bytes_ = 0;

@@ -52,7 +52,7 @@ StateBytes state_bytes(const ModelTensors& model, const Workload& workload, cons
   at(offloads).add(Term::kOptimizerState, 4 * (mastered + moments * updated));
 
   const bool controls = workload.gradient_clipping > 0.0 || workload.precision == Precision::kFp16;
-  if (controls) states.device.add(Term::kInputs, 4 * kControlElementCount);
+  if (controls) states.device.add(Term::kInputs, std::int64_t{4} * kControlElementCount);
   states.device.add(Term::kInputs, 4 * knobs.micro_steps);
   if (knobs.offload_parameters && !offloads && workload.precision != Precision::kFp32) {
     states.rounded_bytes = homes.sharded_elems / n * type;

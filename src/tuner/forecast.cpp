@@ -11,10 +11,10 @@ namespace {
 // Why nobody can say how fast the session's machine is, or "".
 std::string unknown_speed(const Session& session) {
   if (!session.workload) return "no workload is given";
-  if (!session.usable_per_rank)
-    return "the models do not cover this session, or nobody says how much memory a rank has";
-  if (!session.cluster.device || !session.cluster.network) {
-    return "this machine's speed was not measured; a named \"gpu\" needs no measurement";
+  if (!session.usable_per_rank) return "name a \"gpu\", or give \"limit_gib\" in the block \"memory\"";
+  const ClusterSpec& cluster = session.cluster;
+  if (!cluster.measured && (!cluster.device || !cluster.network)) {
+    return "this machine was not measured; a named \"gpu\" needs no measurement";
   }
   return "";
 }
@@ -24,10 +24,12 @@ bool has_our_units(const Session& session) { return session.runner.kind != Runne
 }  // namespace
 
 struct Forecaster::Impl {
-  Impl(const Session& of, const MemoryFilter& memory) : session(of), filter(memory), why_no_time(unknown_speed(of)) {}
+  Impl(const Session& of, const MemoryFilter& memory, bool by_plan)
+      : session(of), filter(memory), memory_by_plan(by_plan), why_no_time(unknown_speed(of)) {}
 
   const Session& session;
   const MemoryFilter& filter;
+  bool memory_by_plan;
   std::optional<StepCostModel> model;
   std::string why_no_time;
 
@@ -46,8 +48,8 @@ struct Forecaster::Impl {
   }
 };
 
-Forecaster::Forecaster(const Session& session, const MemoryFilter& filter)
-    : impl_(std::make_unique<Impl>(session, filter)) {
+Forecaster::Forecaster(const Session& session, const MemoryFilter& filter, bool memory_by_plan)
+    : impl_(std::make_unique<Impl>(session, filter, memory_by_plan)) {
   if (!impl_->why_no_time.empty()) return;
   try {
     impl_->model.emplace(*session.workload, session.cluster);
@@ -64,7 +66,7 @@ const std::string& Forecaster::why_no_time() const { return impl_->why_no_time; 
 
 Forecast Forecaster::operator()(const Configuration& configuration) const {
   Forecast forecast;
-  forecast.memory = impl_->filter.check(configuration);
+  forecast.memory = impl_->memory_by_plan ? impl_->filter.planned(configuration) : impl_->filter.check(configuration);
   if (!impl_->model) return forecast;
   try {
     const Configuration modelled = modelled_part(configuration);

@@ -148,7 +148,7 @@ class DrawnGrid final : public Strategy {
     const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
     for (const Configuration& configuration : order_) {
       if (asked.count(candidates_.key(configuration)) == 0) {
-        return propose(candidates_, configuration, StrategyKind::kGrid);
+        return propose(configuration, StrategyKind::kGrid);
       }
     }
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
@@ -171,7 +171,7 @@ class WalkedGrid final : public Strategy {
     std::optional<Proposal> proposal;
     candidates_.space().for_each([&](const Configuration& configuration) {
       if (asked.count(candidates_.key(configuration)) > 0 || !candidates_.filter().may_fit(configuration)) return true;
-      proposal = propose(candidates_, configuration, StrategyKind::kGrid);
+      proposal = propose(configuration, StrategyKind::kGrid);
       return false;
     });
     return proposal;

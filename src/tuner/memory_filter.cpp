@@ -26,8 +26,25 @@ struct MemoryFilter::Impl {
   bool exact = false;
   bool strict = false;         // what is not modelled was refused when the session was read
   bool has_own_names = false;  // parameters that the models do not know
-  std::mutex mutex;            // of known
-  std::unordered_map<std::string, MemoryVerdict> known;
+  Workload workload;
+  ClusterSpec cluster;
+  std::mutex mutex;  // of what follows
+  std::unordered_map<std::string, MemoryVerdict> checked;
+  std::unordered_map<std::string, MemoryVerdict> planned;
+
+  template <class Compute>
+  MemoryVerdict remembered(const Configuration& configuration, std::unordered_map<std::string, MemoryVerdict>& known,
+                           Compute compute) {
+    const std::string key = configuration.text();
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = known.find(key); found != known.end()) return found->second;
+    }
+    const MemoryVerdict verdict = compute(configuration);
+    const std::lock_guard lock(mutex);
+    known.emplace(key, verdict);
+    return verdict;
+  }
 
   // What `compute` says of the part that is modelled.
   template <class Compute>
@@ -46,6 +63,8 @@ struct MemoryFilter::Impl {
 MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl>()) {
   if (!session.workload || !session.usable_per_rank) return;
   impl_->model.emplace(*session.workload, session.cluster, session.memory);
+  impl_->workload = *session.workload;
+  impl_->cluster = session.cluster;
   impl_->usable = *session.usable_per_rank;
   if (session.memory.host_limit_gib) impl_->host_usable = from_gib(*session.memory.host_limit_gib);
   impl_->exact = traits_of(session.workload->framework).exact_memory &&
@@ -64,17 +83,15 @@ std::optional<MemoryVerdict> MemoryFilter::check(const Configuration& configurat
   const auto verdict = [this](const Configuration& modelled) {
     return impl_->model->verdict(modelled, impl_->usable, impl_->host_usable);
   };
-  // Only plans take so long that it pays to remember them.
-  if (!impl_->exact) return impl_->of(configuration, verdict);
-  const std::string key = configuration.text();
-  {
-    const std::lock_guard lock(impl_->mutex);
-    if (const auto found = impl_->known.find(key); found != impl_->known.end()) return found->second;
-  }
-  const MemoryVerdict check = verdict(configuration);
-  const std::lock_guard lock(impl_->mutex);
-  impl_->known.emplace(key, check);
-  return check;
+  // Only where plans may be made it takes so long that it pays to remember.
+  return impl_->exact ? impl_->remembered(configuration, impl_->checked, verdict) : impl_->of(configuration, verdict);
+}
+
+std::optional<MemoryVerdict> MemoryFilter::planned(const Configuration& configuration) const {
+  if (!impl_->exact) return check(configuration);
+  return impl_->remembered(configuration, impl_->planned, [this](const Configuration& modelled) {
+    return exact_verdict({build_plan(impl_->workload, impl_->cluster, modelled).arena_bytes}, impl_->usable);
+  });
 }
 
 std::optional<MemoryEstimate> MemoryFilter::estimate(const Configuration& configuration) const {

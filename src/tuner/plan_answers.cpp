@@ -13,22 +13,49 @@ constexpr const char* kAccumulation = "gradient_accumulation_steps";
 constexpr double kTwice = 2.0;
 
 struct Change {
-  const char* text;
-  void (*apply)(ClusterSpec& cluster);
+  const char* text;                     ///< read aloud behind "with"
+  bool (*apply)(ClusterSpec& cluster);  ///< false: there is no such thing
 };
 
-// Read aloud behind "with a".
+bool speed_up(std::optional<DeviceSpec>& device, double DeviceSpec::*rate) {
+  if (device) *device.*rate *= kTwice;
+  return device.has_value();
+}
+
+bool speed_up(EmulatedNetwork& network) {
+  network.latency_s /= kTwice;
+  network.bytes_per_s *= kTwice;
+  if (!network.nodes) return true;
+  for (NetworkLevel* level : {&network.nodes->intra, &network.nodes->inter}) {
+    level->latency_s /= kTwice;
+    level->bytes_per_s *= kTwice;
+  }
+  return true;
+}
+
+bool speed_up(MeasuredMachine& machine) {
+  for (ClassRate& rate : machine.rates) {
+    rate.launch_s /= kTwice;
+    rate.flops_per_s *= kTwice;
+    rate.bytes_per_s *= kTwice;
+  }
+  return true;
+}
+
 constexpr Change kChanges[] = {
-    {"network between nodes twice as fast", [](ClusterSpec& c) { c.network->inter.bytes_per_s *= kTwice; }},
-    {"links within nodes twice as fast", [](ClusterSpec& c) { c.network->intra.bytes_per_s *= kTwice; }},
+    {"network between nodes twice as fast",
+     [](ClusterSpec& c) { return c.network && c.nodes > 1 && (c.network->inter.bytes_per_s *= kTwice, true); }},
+    {"links within nodes twice as fast",
+     [](ClusterSpec& c) { return c.network && c.gpus_per_node > 1 && (c.network->intra.bytes_per_s *= kTwice, true); }},
     {"matrix products twice as fast",
      [](ClusterSpec& c) {
-       c.device->fp32_flops_per_s *= kTwice;
-       c.device->fp16_flops_per_s *= kTwice;
-       c.device->bf16_flops_per_s *= kTwice;
+       return speed_up(c.device, &DeviceSpec::fp32_flops_per_s) && speed_up(c.device, &DeviceSpec::fp16_flops_per_s) &&
+              speed_up(c.device, &DeviceSpec::bf16_flops_per_s);
      }},
-    {"device memory twice as fast", [](ClusterSpec& c) { c.device->memory_bytes_per_s *= kTwice; }},
-    {"host link twice as fast", [](ClusterSpec& c) { c.device->host_bytes_per_s *= kTwice; }},
+    {"device memory twice as fast", [](ClusterSpec& c) { return speed_up(c.device, &DeviceSpec::memory_bytes_per_s); }},
+    {"host link twice as fast", [](ClusterSpec& c) { return speed_up(c.device, &DeviceSpec::host_bytes_per_s); }},
+    {"kernels twice as fast", [](ClusterSpec& c) { return c.measured && speed_up(*c.measured); }},
+    {"network twice as fast", [](ClusterSpec& c) { return c.emulated_network && speed_up(*c.emulated_network); }},
 };
 
 const Parameter* find_parameter(const Session& session, const std::string& name) {
@@ -123,7 +150,7 @@ std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaste
   if (!candidate.forecast.cost) return answers;
   for (const Change& change : kChanges) {
     ClusterSpec cluster = session.cluster;
-    change.apply(cluster);
+    if (!change.apply(cluster)) continue;
     const std::optional<StepCost> cost = forecaster.cost_on(cluster, candidate.configuration);
     if (cost) answers.push_back({change.text, candidate.forecast.cost->step_time_s / cost->step_time_s});
   }
@@ -188,6 +215,10 @@ PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const
     if (const auto terms = memory_terms(session, filter, stage.example)) answers.terms.emplace(number, *terms);
   }
   answers.time = expected_time(session, study);
+  if (session.baseline && forecaster.knows_time()) {
+    const Forecast forecast = forecaster(*session.baseline);
+    if (forecast.cost) answers.baseline = Candidate{*session.baseline, forecast};
+  }
   if (study.best.empty()) return answers;
   const Candidate& best = study.best.front();
   answers.what_ifs = what_ifs(session, forecaster, best);

@@ -73,7 +73,7 @@ class Predictor {
 
  private:
   void fill_known(PredictionRow& row) const {
-    if (const std::optional<MemoryVerdict> check = filter_.check(row.configuration)) {
+    if (const std::optional<MemoryVerdict> check = filter_.planned(row.configuration)) {
       row.predicted_memory = check->predicted;
       row.memory_feasible = check->verdict != Verdict::kTooLarge;
     }

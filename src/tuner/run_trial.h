@@ -8,7 +8,7 @@ namespace krigtune {
 /// else is asked that cannot fit); else what the runner says.
 inline Outcome run_trial(const MemoryFilter& filter, Runner& runner, const Configuration& configuration,
                          const std::filesystem::path& trial_directory) {
-  const std::optional<MemoryVerdict> memory = filter.check(configuration);
+  const std::optional<MemoryVerdict> memory = filter.planned(configuration);
   if (memory && memory->verdict == Verdict::kTooLarge) return OutOfMemory{memory->predicted, true};
   return runner.run(configuration, trial_directory);
 }

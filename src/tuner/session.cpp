@@ -126,7 +126,7 @@ void prepare_replay(Session& session, const JsonObject& root) {
 
 void prepare_simulate(Session& session, const JsonObject& root) {
   if (!session.workload) root.fail("workload", "is missing: the runner simulate predicts it", "add it");
-  if (!session.cluster.device || !session.cluster.network) {
+  if (!session.cluster.device || !session.cluster.network) {  // this machine itself is measured by real trials
     root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
   }
   check_planned_parameters(session, root);

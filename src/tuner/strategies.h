@@ -16,7 +16,7 @@ std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list
 
 /// The candidate as a proposal, with what the plan knows of it.
 Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind);
-Proposal propose(const Candidates& candidates, const Configuration& configuration, StrategyKind kind);
+Proposal propose(const Configuration& configuration, StrategyKind kind);
 /// One drawn at random that was not asked; empty: none was found.
 std::optional<Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
                                       StrategyKind kind);

@@ -97,15 +97,13 @@ Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind
   Proposal proposal;
   proposal.configuration = list.configurations[index];
   proposal.strategy = to_string(kind);
-  if (list.memory[index]) proposal.predicted_memory = list.memory[index]->predicted;
   return proposal;
 }
 
-Proposal propose(const Candidates& candidates, const Configuration& configuration, StrategyKind kind) {
+Proposal propose(const Configuration& configuration, StrategyKind kind) {
   Proposal proposal;
   proposal.configuration = configuration;
   proposal.strategy = to_string(kind);
-  if (const auto memory = candidates.memory_of(configuration)) proposal.predicted_memory = memory->predicted;
   return proposal;
 }
 
@@ -114,7 +112,7 @@ std::optional<Proposal> propose_drawn(const Candidates& candidates, const Histor
   const std::unordered_set<std::string> asked = asked_keys(candidates, history);
   const std::optional<Configuration> drawn = candidates.draw(
       rng, [&](const Configuration& configuration) { return asked.count(candidates.key(configuration)) > 0; });
-  return drawn ? std::optional(propose(candidates, *drawn, kind)) : std::nullopt;
+  return drawn ? std::optional(propose(*drawn, kind)) : std::nullopt;
 }
 
 }  // namespace krigtune

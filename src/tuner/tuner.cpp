@@ -18,6 +18,9 @@ std::optional<Proposal> Proposer::next(const History& history) const {
   std::optional<Proposal> proposal = of_the_user(history);
   if (!proposal) proposal = strategy_.ask(history);
   if (!proposal) return std::nullopt;
+  if (const auto memory = candidates_.filter().planned(proposal->configuration)) {
+    proposal->predicted_memory = memory->predicted;
+  }
   proposal->trials_without_gain = trials_without_gain(session_.objective, history);
   proposal->suggest_s = clock_.now_s() - begun_s;
   return proposal;
@@ -28,7 +31,6 @@ std::optional<Proposal> Proposer::of_the_user(const History& history) const {
     Proposal proposal;
     proposal.configuration = configuration;
     proposal.strategy = strategy;
-    if (const auto memory = candidates_.memory_of(configuration)) proposal.predicted_memory = memory->predicted;
     return proposal;
   };
   const bool baseline_was_asked = std::any_of(history.begin(), history.end(), [](const Trial& trial) {

@@ -49,6 +49,14 @@ inline std::vector<ExampleSession> own_sessions() {
                              "links": {"our-net": {"kind": "network", "latency_us": 5, "bytes_per_s": 5e10,
                                                    "reached": 0.9}}}},
     "space": {"micro_batch": [1, 2, 4]}, "runner": {"kind": "none"}})json"},
+      {"simulate with everything", R"json({
+    "workload": {"model": {"preset": "gpt2-1.5b"}, "precision": "bf16", "train_batch_size": 64, "framework": "megatron"},
+    "cluster": {"gpus_per_node": 8, "gpu": "a100-80gb"},
+    "space": {"zero_stage": [0, 1], "micro_batch": [1, 2, 4], "pipeline_parallel": [1, 2]},
+    "memory": {"host_limit_gib": 500, "model": "deepspeed-autotuner"},
+    "runner": {"kind": "simulate", "noise": 0.02, "systematic_error": 0.15, "memory_error": 0.05,
+               "stragglers": {"probability": 0.05, "slowdown": 1.3},
+               "failures": {"unforeseen_fraction": 0.05, "crash_probability": 0.01}, "seed": 1}})json"},
       {"command with everything", R"json({
     "space": {"lr": {"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log"},
               "momentum": {"type": "real", "min": 0.5, "max": 0.99, "when": "optimizer == 'sgd'"},

@@ -79,7 +79,7 @@ TEST_F(PlanTest, TellsTheTermsOfEachStageAndTheirSum) {
   const Json json = parse_json(run({"plan", session(1.0), "--json"}).out, "plan");
   ASSERT_EQ(json["memory_by_zero_stage"].size(), 4U);
   for (const auto& [stage, memory] : json["memory_by_zero_stage"].items()) {
-    const Json& small = memory["smallest_micro_batch"];
+    const Json& small = memory["example"];
     std::int64_t sum = 0;
     for (const auto& [term, bytes] : small["terms"].items()) sum += bytes.get<std::int64_t>();
     EXPECT_EQ(sum, small["peak_bytes"].get<std::int64_t>()) << stage;
@@ -95,6 +95,71 @@ TEST_F(PlanTest, ExpectsTheBudgetsTimeAndNoMoreTrialsThanThereAre) {
   const std::string text = run({"plan", session(1.0)}).out;
   EXPECT_NE(text.find("10 trials of at most 5.00 s each"), std::string::npos) << text;
   EXPECT_NE(text.find("emulated network eth-25"), std::string::npos) << text;
+}
+
+constexpr const char* kNamedGpus = R"({
+  "workload": {"model": {"preset": "gpt2-350m"}, "precision": "bf16", "train_batch_size": 64},
+  "cluster": {"nodes": 2, "gpus_per_node": 8, "gpu": "a100-80gb", "network": "ib-hdr-200"},
+  "space": {"zero_stage": [1, 2, 3], "micro_batch": [1, 2, 4], "tensor_parallel": [1, 2], "overlap_comm": [true, false],
+            "activation_checkpointing": ["none", "full"]},
+  "baseline": {"zero_stage": 1, "micro_batch": 1},
+  "runner": {"kind": "KIND"}, "budget": {"trials": 6}})";
+
+std::string named_gpus(const std::string& kind) {
+  std::string text = kNamedGpus;
+  return text.replace(text.find("KIND"), 4, kind);
+}
+
+TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
+  const std::string file = directory_.write("gpus.json", named_gpus("none")).string();
+  const std::string csv = (directory_ / "plan.csv").string();
+  const std::string trace = (directory_ / "trace.json").string();
+  const Said said = run({"plan", file, "--json", "--csv", csv, "--trace", trace});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json json = parse_json(said.out, "plan");
+  const CsvTable table = parse_csv(read_text(csv), "plan");
+  ASSERT_EQ(table.header.size(), 6U + 6U);  // with the derived accumulation
+  EXPECT_EQ(table.rows.size(), json["configurations"].get<std::size_t>());
+  double best = 0.0;
+  for (const auto& row : table.rows) {
+    const auto at = [&](const char* name) { return row[static_cast<std::size_t>(table.column(name))]; };
+    EXPECT_LE(std::abs(std::stod(at("predicted_value")) * std::stod(at("predicted_step_time_s")) - 64.0), 1e-9);
+    EXPECT_GT(std::stod(at("predicted_memory_bytes")), 0.0);
+    EXPECT_TRUE(at("bottleneck") == "compute" || at("bottleneck") == "communication" || at("bottleneck") == "memory");
+    if (std::stod(at("probability_fits")) >= 0.5) best = std::max(best, std::stod(at("predicted_value")));
+  }
+  EXPECT_EQ(json["best"][0]["predicted_value"], best);
+  EXPECT_GE(best, json["baseline_forecast"]["predicted_value"].get<double>());
+  EXPECT_EQ(json["by_zero_stage"].size(), 3U);
+  EXPECT_EQ(json["by_micro_batch"].size(), 3U);
+  EXPECT_FALSE(json["what_if"].empty());
+  EXPECT_TRUE(parse_json(read_text(trace), "trace").contains("traceEvents"));
+
+  const std::string text = run({"plan", file}).out;
+  for (const char* section :
+       {"Job\n", "\nParameters\n", "\nSpace\n", "\nMemory of one rank", "\nPredicted best ", "\nWhat would change it\n",
+        "\nBatch size", "\nCommunication of one rank", "\nTime of the session\n", "  baseline: ", "<- plateau"}) {
+    EXPECT_NE(text.find(section), std::string::npos) << section << text;
+  }
+}
+
+TEST_F(PlanTest, SaysInOneLineWhyItKnowsNoTime) {
+  const Said said = run({"plan", session(1.0)});
+  EXPECT_NE(said.out.find("Time of a step\n  not predicted: this machine was not measured"), std::string::npos)
+      << said.out;
+  EXPECT_TRUE(parse_json(run({"plan", session(1.0), "--json"}).out, "plan")["best"].empty());
+}
+
+TEST_F(PlanTest, OfSimulatedTrialsIsFollowedByThem) {
+  const std::string file = directory_.write("gpus.json", named_gpus("simulate")).string();
+  EXPECT_NE(run({"plan", file}).out.find("6 trials at most, simulated: nothing runs"), std::string::npos);
+  const Said said = run({"tune", file, "--out", (directory_ / "run").string()});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const CsvTable trials = parse_csv(read_text(directory_ / "run" / "trials.csv"), "trials");
+  EXPECT_EQ(trials.rows.size(), 6U);
+  for (const auto& row : trials.rows) {
+    EXPECT_NE(row[static_cast<std::size_t>(trials.column("predicted_memory_bytes"))], "");
+  }
 }
 
 TEST_F(PlanTest, ExitsWithOneWhenNothingFits) {

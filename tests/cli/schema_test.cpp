@@ -57,6 +57,10 @@ constexpr const char* kReplay =
     R"({"space": {"a": [1]}, "runner": {"kind": "replay", "table": "table.csv", "value": {"column": "speed"},
         "status": "status"}})";
 
+constexpr const char* kSimulate =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"gpus_per_node": 8, "gpu": "h100-80gb"},
+        "space": {"zero_stage": [0]}, "runner": {"kind": "simulate", "stragglers": {}, "failures": {}}})";
+
 const std::vector<Place>& places() {
   static const std::vector<Place> kPlaces = {
       {"", kTrained, ""},
@@ -72,10 +76,13 @@ const std::vector<Place>& places() {
        "/cluster/hardware/links/l"},
       {"/properties/objective", kTrained, "/objective"},
       {"/properties/runner/allOf/0/then", kTrained, "/runner"},
-      {"/properties/runner/allOf/1/then", kReplay, "/runner"},
-      {"/properties/runner/allOf/1/then/properties/value/anyOf/1", kReplay, "/runner/value"},
-      {"/properties/runner/allOf/2/then", kCommand, "/runner"},
-      {"/properties/runner/allOf/3/then", kRanges, "/runner"},
+      {"/properties/runner/allOf/1/then", kSimulate, "/runner"},
+      {"/properties/runner/allOf/1/then/properties/stragglers", kSimulate, "/runner/stragglers"},
+      {"/properties/runner/allOf/1/then/properties/failures", kSimulate, "/runner/failures"},
+      {"/properties/runner/allOf/2/then", kReplay, "/runner"},
+      {"/properties/runner/allOf/2/then/properties/value/anyOf/1", kReplay, "/runner/value"},
+      {"/properties/runner/allOf/3/then", kCommand, "/runner"},
+      {"/properties/runner/allOf/4/then", kRanges, "/runner"},
       {"/properties/budget", kTrained, "/budget"},
       {"/properties/grid", kTrained, "/grid"},
       {"/properties/memory", kTrained, "/memory"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "krigtune/core/rng.h"
@@ -54,18 +55,18 @@ std::int64_t allocated(const MemoryEstimate& estimate) {
   return bytes;
 }
 
-// Reached over 6000 plans: the median exact, 99 % within 1.6 %, all within 6.1 % (of models of a few thousand
-// parameters, in which padding counts), with parameters on the host 23 %.
+// Reached over 6000 plans: 99 % to the byte and all within 3.5 %, but where parameters live on the host: 93 % to the
+// byte, 99 % within 3.7 %, all within 23 %.
 TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
   RandomPlans plans(7);
   std::vector<double> errors;
-  for (int i = 0; i < sweep(1500); ++i) {
+  for (int i = 0; i < sweep(1000); ++i) {
     const PlanCase drawn = plans.next();
     const MemoryReport report = explain(drawn.plan());
     const MemoryEstimate estimate = MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
     const double error = std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0);
     const Knobs knobs = read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
-    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.065)) << error << " " << drawn.text();
+    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.04)) << error << " " << drawn.text();
     EXPECT_EQ(allocated(estimate), estimate.expected.count);
     if (error == 0.0) {
       EXPECT_EQ(estimate.term_bytes[static_cast<std::size_t>(Term::kParameters)],
@@ -75,9 +76,8 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
     errors.push_back(error);
   }
   std::sort(errors.begin(), errors.end());
-  EXPECT_EQ(errors[errors.size() / 2], 0.0);
-  EXPECT_TRUE(errors[errors.size() * 95 / 100] <= 0.005) << errors[errors.size() * 95 / 100];
-  EXPECT_TRUE(errors[errors.size() * 99 / 100] <= 0.02) << errors[errors.size() * 99 / 100];
+  EXPECT_EQ(errors[errors.size() * 97 / 100], 0.0);
+  EXPECT_TRUE(errors[errors.size() * 99 / 100] <= 0.01) << errors[errors.size() * 99 / 100];
 }
 
 // Plans of more micro-steps than those that differ need the same arena, but for the losses.
@@ -85,7 +85,7 @@ TEST(MemoryModel, DecidesForKrigtuneBenchAsThePlanDoes) {
   RandomPlans plans(11);
   Rng rng(11, 0);
   int near = 0;
-  for (int i = 0; i < sweep(600); ++i) {
+  for (int i = 0; i < sweep(400); ++i) {
     PlanCase drawn = plans.next();
     if (i % 3 == 0 && !drawn.workload.train_batch_size) {
       drawn.configuration.set("gradient_accumulation_steps", static_cast<std::int64_t>(4 + rng.below(4)));
@@ -170,6 +170,16 @@ TEST(MemoryModel, CountsTheMicroBatchesInFlightOfTheFirstStage) {
   EXPECT_NEAR(activations(4, 8) / activations(1, 8), 1.0, 0.1) << "a stage keeps what a model keeps of one";
 }
 
+// krigtune-bench does not execute them; what it would need is told nevertheless.
+TEST(MemoryModel, EstimatesPipelineStagesOfKrigtuneBench) {
+  const auto bytes = [](std::int64_t stages) {
+    const MemoryEstimate estimate = estimate_of(Framework::kKrigtune, {{"pipeline_parallel", stages}}, 2);
+    EXPECT_EQ(allocated(estimate), estimate.expected.count) << "no overhead";
+    return static_cast<double>(estimate.expected.count);
+  };
+  EXPECT_NEAR(bytes(4) / bytes(1), 0.25, 0.05);
+}
+
 TEST(MemoryModel, SaysHowProbablyAConfigurationFits) {
   const MemoryModel model(training(Framework::kFsdp), gpus(1), {});
   const Configuration configuration{{"zero_stage", std::int64_t{3}}, {"micro_batch", std::int64_t{4}}};
@@ -186,6 +196,34 @@ TEST(MemoryModel, SaysHowProbablyAConfigurationFits) {
   EXPECT_EQ(model.verdict(configuration, estimate.conservative, kEnough).verdict, Verdict::kFits);
   EXPECT_EQ(model.verdict(configuration, estimate.optimistic, kEnough).verdict, Verdict::kUncertain);
   EXPECT_EQ(model.verdict(configuration, estimate.optimistic - Bytes{1}, kEnough).verdict, Verdict::kTooLarge);
+}
+
+TEST(MemoryModel, SaysTheSameToSeveralThreads) {
+  RandomPlans plans(3);
+  PlanCase drawn = plans.next();
+  drawn.workload.model.layers = 3;
+  std::vector<Configuration> configurations;
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    for (const std::int64_t micro_batch : {1, 2}) {
+      configurations.push_back({{"zero_stage", stage}, {"micro_batch", micro_batch}});
+    }
+  }
+  drawn.workload.train_batch_size.reset();
+  const auto answers = [&](const MemoryModel& model) {
+    std::vector<std::int64_t> bytes;
+    for (const Configuration& configuration : configurations) {
+      const Bytes expected = model.estimate(configuration).expected;
+      bytes.push_back(model.verdict(configuration, expected, kEnough).predicted.count);
+    }
+    return bytes;
+  };
+  const std::vector<std::int64_t> alone = answers(MemoryModel(drawn.workload, drawn.cluster, {}));
+  const MemoryModel shared(drawn.workload, drawn.cluster, {});
+  std::vector<std::vector<std::int64_t>> together(4);
+  std::vector<std::thread> threads;
+  for (auto& bytes : together) threads.emplace_back([&] { bytes = answers(shared); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& bytes : together) EXPECT_EQ(bytes, alone);
 }
 
 // 16 bytes of states in fp32 and 2 of a pinned copy, and 2 of gradients that accumulate.

@@ -71,8 +71,8 @@ TEST(RunnerSpec, WrongInputNamesItsPlace) {
   EXPECT_NE(error_of(R"({"kind": "simulate", "seed": -1})").find("/runner/seed"), std::string::npos);
   EXPECT_NE(error_of(R"({"kind": "simulate", "stragglers": {"slowdown": 0.5}})").find("/runner/stragglers/slowdown"),
             std::string::npos);
-  EXPECT_NE(error_of(R"({"kind": "simulate", "failures": {"crash": 0.1}})")
-                .find("/runner/failures/crash: unknown key; did you mean 'crash_probability'?"),
+  EXPECT_NE(error_of(R"({"kind": "simulate", "failures": {"crash_probabilty": 0.1}})")
+                .find("/runner/failures/crash_probabilty: unknown key; did you mean 'crash_probability'?"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"warmup": 2})").find("/runner/warmup: unknown key; did you mean 'warmup_s'?"),
             std::string::npos);

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
             "/baseline/gradient_accumulation_steps: is 3, but", "leave it out"},
         Bad{"unknown_parameter", bench_session("", R"({"micro_bach": [1, 2]})"), "/space/micro_bach", "'micro_batch'"},
         Bad{"unexecuted_parameter", bench_session("", R"({"pipeline_parallel": [1, 2]})"), "/space/pipeline_parallel",
-            "leave it out"},
+            "write 1"},
         Bad{"bad_stage", bench_session("", R"({"zero_stage": [0, 7]})"), "/space/zero_stage", ""},
         Bad{"empty_space", bench_session("", R"({"micro_batch": [3]})"), "/space: no configuration is left: batch not",
             "train_batch_size"},
@@ -180,10 +180,22 @@ TEST_F(ReplaySession, WarnsOnceThatItsBaselineIsNotRun) {
 }
 
 TEST_F(ReplaySession, WarnsOnceThatThePlanDoesNotKnowItsParameters) {
-  const Session session = read_replay(std::string(", \"workload\": {") + kModel + "}" +
-                                      R"(, "cluster": {"nodes": 1, "gpus_per_node": 4, "gpu": "local"})");
-  ASSERT_EQ(session.warnings.size(), 1u);
-  EXPECT_NE(session.warnings[0].find("without physics"), std::string::npos);
+  const std::string workload = std::string(", \"workload\": {") + kModel + "}";
+  const std::string gpus = R"(, "cluster": {"gpus_per_node": 4, "gpu": "a100-80gb"})";
+  write_atomically(directory_ / "t.csv", "tp,pp,ms,status,model,lr\n1,1,100,ok,A,1\n2,2,60,ok,A,1\n");
+  const Session known = read_replay(workload + gpus);
+  EXPECT_TRUE(known.warnings.empty());
+  EXPECT_TRUE(known.usable_per_rank);
+  EXPECT_EQ(known.workload->framework, Framework::kDeepSpeed);
+  EXPECT_EQ(known.workload->dialect, Dialect::kDeepSpeed);
+
+  const Session unknown = read(R"({"space": {"tensor_parallel": [1, 2], "lr": [1]}, "objective": {"metric": "latency"},
+      "runner": {"kind": "replay", "table": "t.csv", "columns": {"tensor_parallel": "tp"}, "value": "ms"})" +
+                                   workload + gpus + "}",
+                               directory_.path());
+  ASSERT_EQ(unknown.warnings.size(), 1u);
+  EXPECT_NE(unknown.warnings[0].find("does not know lr: the table is replayed without physics"), std::string::npos);
+  EXPECT_FALSE(unknown.usable_per_rank);
 }
 
 TEST_F(ReplaySession, RefusesATableWithoutARowOfTheSpace) {

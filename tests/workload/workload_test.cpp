@@ -29,6 +29,7 @@ TEST(Workload, SurvivesWritingAndReading) {
       const Json json = {{"model", to_json(model_preset("llama-7b"))},
                          {"precision", precision},
                          {"optimizer", optimizer},
+                         {"framework", "megatron"},
                          {"dialect", "deepspeed"},
                          {"gradient_clipping", 1.0},
                          {"train_batch_size", 64}};
@@ -41,6 +42,7 @@ TEST(Workload, SurvivesWritingAndReading) {
 
 TEST(Workload, RefusesWhatMakesNoSense) {
   EXPECT_THROW(read("{}"), UserError);
+  EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "framework": "horovod"})"), UserError);
   EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "train_batch_size": 0})"), UserError);
   EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "precision": "fp8"})"), UserError);
   EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "batch": 8})"), UserError);

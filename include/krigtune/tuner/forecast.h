@@ -19,7 +19,8 @@ struct Forecast {
 /// Predicts time, memory and the objective. Safe from several threads. The arguments must outlive it.
 class Forecaster {
  public:
-  Forecaster(const Session& session, const MemoryFilter& filter);
+  /// `memory_by_plan`: to the byte with krigtune-bench, in milliseconds each.
+  Forecaster(const Session& session, const MemoryFilter& filter, bool memory_by_plan = false);
   ~Forecaster();
 
   bool knows_time() const;

@@ -18,8 +18,11 @@ class MemoryFilter {
   bool knows_memory() const;
   /// Whether a verdict is certain: what runs is what was planned.
   bool is_exact() const;
-  /// Empty as well for single configurations that are not modelled (offload to NVMe).
+  /// In microseconds where a closed form decides, else in the milliseconds of a plan; what it says is needed may be a
+  /// few per cent off. Empty as well for single configurations that are not modelled (offload to NVMe).
   std::optional<MemoryVerdict> check(const Configuration& configuration) const;
+  /// With krigtune-bench to the byte, always by a plan, each once; else as `check`.
+  std::optional<MemoryVerdict> planned(const Configuration& configuration) const;
   /// Term by term.
   std::optional<MemoryEstimate> estimate(const Configuration& configuration) const;
   /// False only where it cannot fit.

@@ -62,6 +62,7 @@ ExpectedTime expected_time(const Session& session, const PlanStudy& study);
 /// Everything above, of the best configuration that was found; empty where no time is known.
 struct PlanAnswers {
   std::map<std::int64_t, MemoryTerms> terms;  ///< of the example of each ZeRO stage
+  std::optional<Candidate> baseline;          ///< where its time is known
   std::vector<WhatIf> what_ifs;
   std::vector<Variant> by_zero_stage;
   std::vector<Variant> by_tensor_parallel;
