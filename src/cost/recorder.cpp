@@ -50,6 +50,7 @@ std::int32_t Recorder::add(Stream stream, const Collective& collective, std::ini
   added.collective = true;
   added.lane = collective.lane;
   added.core_s = collective.core_s;
+  added.issue_s += collective.more_issue_s;
   work_.lanes_s[collective.lane] += collective.seconds;
   return count;
 }

@@ -23,6 +23,7 @@ class Recorder {
     double seconds = 0.0;
     double core_s = 0.0;
     std::uint8_t lane = 0;
+    double more_issue_s = 0.0;  ///< than a kernel takes
   };
 
   /// On the compute stream.

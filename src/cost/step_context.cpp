@@ -18,13 +18,21 @@ Recorder::Collective StepContext::data_collective(OpKind kind, std::int64_t byte
           lane_of(machine, Group::kData)};
 }
 
+double StepContext::more_issue_s() const {
+  Operation operation;
+  operation.kind = OpKind::kAllReduce;
+  operation.stream = Stream::kReduce;
+  operation.group = Group::kTensor;
+  return issue_time_s(machine, operation, knobs.tensor_ranks, knobs.pipeline_ranks) - machine.issue_s;
+}
+
 Recorder::Collective StepContext::tensor_collective(OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, knobs.tensor_ranks);
   const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
   cost.tensor_comm_s += seconds;
   cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
   return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
-          lane_of(machine, Group::kTensor)};
+          lane_of(machine, Group::kTensor), more_issue_s()};
 }
 
 void UnderWay::enter(Recorder::Behind operation) {

@@ -31,6 +31,8 @@ struct StepContext {
   /// A collective of the data group over `bytes` in whole; it is counted.
   Recorder::Collective data_collective(OpKind kind, std::int64_t bytes);
   Recorder::Collective tensor_collective(OpKind kind, std::int64_t bytes);
+  /// Of the issuing thread, for a collective of the tensor group.
+  double more_issue_s() const;
 };
 
 /// Lets at most so many operations be under way: one more makes the compute stream wait for the oldest.

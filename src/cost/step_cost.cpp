@@ -138,14 +138,28 @@ struct StepCostModel::Impl {
     return parts;
   }
 
-  // Activations to the next stage, gradients back.
-  double send_s(const Knobs& knobs) const {
-    const std::int64_t elems = knobs.micro_batch * workload.model.seq_len * workload.model.hidden /
-                               (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
-    const std::int64_t bytes = elems * size_bytes(compute_type(workload.precision));
+  std::int64_t type_bytes() const { return size_bytes(compute_type(workload.precision)); }
+
+  // From one stage to another.
+  double send_s(const Knobs& knobs, OpKind kind, std::int64_t bytes) const {
     const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
     const GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
-    return collective_time_s(machine, OpKind::kAllGather, pair, bytes) + machine.send_wait_s;
+    return collective_time_s(machine, kind, pair, bytes);
+  }
+
+  // Activations to the next stage, gradients back.
+  double send_activations_s(const Knobs& knobs) const {
+    const std::int64_t elems = knobs.micro_batch * workload.model.seq_len * workload.model.hidden /
+                               (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
+    return send_s(knobs, OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
+  }
+
+  // First and last stage each hold a tied token table, whose gradient is the sum of theirs (Megatron-LM, "embedding
+  // group").
+  double sum_tied_table_s(const Knobs& knobs) const {
+    if (!workload.model.tied_embeddings) return 0.0;
+    const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;
+    return send_s(knobs, OpKind::kAllReduce, elems * type_bytes());
   }
 
   StepCost of_stages(const Stages& stages, const Knobs& knobs) const {
@@ -158,13 +172,14 @@ struct StepCostModel::Impl {
                        std::max(0.0, stage.totals.span_s - k * stage.micro_step_s)});
       if (stage.micro_step_s > stages.times[slowest].micro_step_s) slowest = i;
     }
-    const double send = send_s(knobs);
+    const double send = send_activations_s(knobs);
+    const double tie_s = sum_tied_table_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send;
+    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send + tie_s;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
-    const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + machine.step_overhead_s;
+    const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + tie_s + machine.step_overhead_s;
     cost.step_time_s = std::max(alone_s, all_s);
     cost.bubble_s = cost.step_time_s - alone_s;
     return cost;
