@@ -71,7 +71,8 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
   machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
-  rate(OpClass::kCopy).bytes_per_s = device.host_bytes_per_s / calibration.host;
+  // A copy reads and writes every byte that travels once.
+  rate(OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
   rate(OpClass::kHost).bytes_per_s = kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
   machine.network.nodes = cluster.network;
   machine.ranks_per_node = cluster.gpus_per_node;
