@@ -1,5 +1,5 @@
 // Pipeline stages, and what frameworks send.
-#include "pipeline.h"
+#include "step/pipeline.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "krigtune/core/json.h"
 #include "krigtune/plan/build_plan.h"
-#include "segment.h"
+#include "step/segment.h"
 
 namespace krigtune {
 namespace {

@@ -1,0 +1,278 @@
+// Frameworks by the plan's own account of activations, gathered parameters and gradients on their way, with their
+// states, buffers and logits in place of krigtune-bench's:
+//
+//   needed = context + fragmentation * max over the moments of a step (states + activations + logits + transients)
+//
+// DeepSpeed (0.19, runtime/zero): 2 P parameters, 12 P / N optimizer; gradients appear as backward makes them; packed
+// buckets have the knob's size whatever the model's; the step casts and copies 8 P / N (stage 0: 4 P) when no
+// activation is there. FSDP: fp32 shards, gradients and moments 16 P / N, two units gathered in 16 bits. Megatron:
+// 16-bit parameters, fp32 gradients for good, 18 P or 6 P + 12 P / N; Transformer Engine's fused weight gradients keep
+// a 16-bit buffer for each distinct shape of a linear layer. Nanotron: 6 P + 12 P / N.
+#include "memory/framework_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "memory/memory_timeline.h"
+#include "memory/state_memory.h"
+
+namespace krigtune {
+namespace {
+
+std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
+
+void assume(MomentBytes& bytes, double activations, double logits = 1.0) {
+  for (const auto& [term, factor] : {std::pair{Term::kActivations, activations},
+                                     std::pair{Term::kWorkspace, activations}, std::pair{Term::kLogits, logits}}) {
+    bytes.add(term, rounded(factor * static_cast<double>(bytes[term])) - bytes[term]);
+  }
+}
+
+void assume(ProfiledPart& part, double activations, double logits) {
+  for (auto* moments : {&part.moments, &part.carried}) {
+    for (MomentBytes& bytes : *moments) assume(bytes, activations, logits);
+  }
+  assume(part.start, activations, logits);
+  part.find_peak();
+}
+
+// Layers of the first and of the last stage; the one that keeps most micro-batches, and the one with the head.
+std::vector<StageShape> stages_of(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs) {
+  const std::int64_t layers = workload.model.layers;
+  const std::int64_t stages = knobs.pipeline_ranks;
+  if (stages == 1) return {{layers, true, true, 1}};
+  const std::int64_t in_flight = std::min(stages, knobs.micro_steps);
+  std::int64_t first = (layers + stages - 1) / stages;
+  std::int64_t last = layers / stages;
+  if (workload.framework == Framework::kNanotron) {
+    // Dealt out by parameters, the head as so many layers (PipelineBlock cost in nanotron/models/llama.py).
+    std::int64_t layer_elems = 0;
+    for (const ProfiledTensor& tensor : profile.tensors) {
+      if (tensor.unit == ProfiledTensor::Unit::kBlock) layer_elems += tensor.elems;
+    }
+    const double head = static_cast<double>(profile.tensors.front().elems) / static_cast<double>(layer_elems);
+    const double share = (static_cast<double>(layers) + head) / static_cast<double>(stages);
+    first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
+    last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
+  }
+  return {{first, true, false, in_flight}, {last, false, true, 1}};
+}
+
+struct Setting {
+  Workload workload;
+  Knobs knobs;
+  ReductionHabits habits;
+};
+
+// Whose schedule of gathering and reducing comes closest.
+Setting setting_of(const Workload& workload, const Knobs& knobs, const ModelTensors& model) {
+  Setting setting{workload, knobs, {}};
+  switch (workload.framework) {
+    case Framework::kKrigtune:
+      break;
+    case Framework::kDeepSpeed:
+      setting.workload.dialect = Dialect::kDeepSpeed;
+      setting.habits = {.gradients_grow = true, .whole_buckets = true};
+      break;
+    case Framework::kFsdp: {
+      setting.workload.dialect = Dialect::kCanonical;
+      std::int64_t layer = 0;
+      for (const int t : model.units[1]) layer += model[t].elems;
+      setting.knobs.overlap_comm = true;
+      setting.knobs.prefetch_elems = 0;
+      setting.knobs.persistence_elems = 0;
+      setting.knobs.max_live_elems = model.padded_elems;
+      setting.knobs.reduce_bucket_elems = layer;
+      break;
+    }
+    case Framework::kMegatron:
+    case Framework::kNanotron:
+      setting.workload.dialect = Dialect::kCanonical;
+      setting.knobs.zero_stage = std::min<std::int64_t>(knobs.zero_stage, 1);
+      break;
+  }
+  return setting;
+}
+
+double moment_bytes(const Workload& workload) { return workload.optimizer == OptimizerKind::kSgd ? 4.0 : 8.0; }
+
+MomentBytes deepspeed_states(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+  StateBytes states = state_bytes(model, workload, knobs);
+  // Below stage 2 gradients are counted as they grow; above, an accumulated and an averaged copy of the own part.
+  if (knobs.zero_stage < 2) {
+    states.device.add(Term::kGradients, -states.device[Term::kGradients]);
+  } else if (knobs.zero_stage == 2 && knobs.micro_steps > 1) {
+    states.device.add(Term::kGradients, states.device[Term::kGradients]);
+  }
+  return states.device;
+}
+
+MomentBytes sharded_states(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+  MomentBytes states;
+  const auto p = static_cast<double>(model.padded_elems);
+  const auto n = static_cast<double>(knobs.data_ranks);
+  const double gathered = knobs.zero_stage >= 3 || workload.precision == Precision::kFp32 ? 0.0 : 2.0;
+  states.add(Term::kParameters, rounded(4.0 * p / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
+  states.add(Term::kGradients, rounded(4.0 * p / (knobs.zero_stage >= 2 ? n : 1.0)));
+  states.add(Term::kOptimizerState, rounded(moment_bytes(workload) * p / (knobs.zero_stage >= 1 ? n : 1.0)));
+  return states;
+}
+
+MomentBytes fp32_gradient_states(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+  MomentBytes states;
+  const auto p = static_cast<double>(model.elems);
+  const double n = knobs.zero_stage >= 1 ? static_cast<double>(knobs.data_ranks) : 1.0;
+  const bool fp32 = workload.precision == Precision::kFp32;
+  states.add(Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p));
+  states.add(Term::kGradients, rounded(4.0 * p));
+  states.add(Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * p / n));
+  return states;
+}
+
+MomentBytes states_of(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+  switch (workload.framework) {
+    case Framework::kKrigtune:
+      return state_bytes(model, workload, knobs).device;
+    case Framework::kDeepSpeed:
+      return deepspeed_states(model, workload, knobs);
+    case Framework::kFsdp:
+      return sharded_states(model, workload, knobs);
+    case Framework::kMegatron:
+    case Framework::kNanotron:
+      return fp32_gradient_states(model, workload, knobs);
+  }
+  return {};
+}
+
+// Of the step itself, beside the states: DeepSpeed's averaged gradients, flattened, and cast to fp32.
+std::int64_t step_bytes(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+  if (workload.framework != Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
+  constexpr double kSubGroupElems = 1e9;  // sub_group_size of stage 3
+  const auto p = static_cast<double>(model.padded_elems);
+  const auto own = p / static_cast<double>(knobs.data_ranks);
+  if (workload.precision == Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
+  if (knobs.zero_stage == 0) return rounded((2.0 + 4.0) * p);
+  return rounded(knobs.zero_stage == 3 ? 4.0 * std::min(own, kSubGroupElems) : 8.0 * own);
+}
+
+// One 16-bit buffer for each distinct shape of a linear layer, of Transformer Engine's fused weight gradients.
+std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const Workload& workload, bool has_head) {
+  if (workload.framework != Framework::kMegatron) return 0;
+  std::set<std::int64_t> sizes;
+  for (const ProfiledTensor& tensor : profile.tensors) {
+    const bool is_matrix = tensor.elems > 8 * workload.model.hidden;
+    const bool counts =
+        tensor.unit == ProfiledTensor::Unit::kBlock || (tensor.unit == ProfiledTensor::Unit::kHead && has_head);
+    if (is_matrix && counts) sizes.insert(tensor.elems);
+  }
+  std::int64_t elems = 0;
+  for (const std::int64_t size : sizes) elems += size;
+  return 2 * elems;
+}
+
+}  // namespace
+
+MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, Outlook outlook,
+                                 const MemoryCalibration& calibration) {
+  constexpr double kCommunicator = 0.3e9;  // of each group beyond the first
+  const int groups = (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1);
+  const double logits = calibration.logits_bytes > 0.0 ? calibration.logits_bytes : traits.logits_bytes;
+  MemoryAssumptions assumed;
+  switch (outlook) {
+    case Outlook::kOptimistic:
+      assumed.activation_factor = 1.0;
+      assumed.logits_bytes = std::min(6.0, traits.logits_bytes);
+      assumed.context_bytes = std::min(0.5e9, traits.context_bytes);
+      return assumed;
+    case Outlook::kExpected:
+      assumed.activation_factor = traits.activation_factor * calibration.activations;
+      assumed.logits_bytes = logits;
+      assumed.context_bytes =
+          traits.context_bytes + kCommunicator * std::max(0, groups - 1) + calibration.overhead_bytes;
+      assumed.fragmentation = traits.fragmentation;
+      return assumed;
+    case Outlook::kConservative:
+      assumed.activation_factor = 1.3 * traits.activation_factor * calibration.activations;
+      assumed.logits_bytes = std::max(12.0, logits);
+      assumed.context_bytes = 2e9 + kCommunicator * std::max(0, groups - 1) + calibration.overhead_bytes;
+      assumed.fragmentation = std::max(1.1, traits.fragmentation);
+      return assumed;
+  }
+  return assumed;
+}
+
+MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes) {
+  const double activations = assumed.activation_factor;
+  const double logits = assumed.logits_bytes / static_cast<double>(type_bytes);
+  if (activations == 1.0 && logits == 1.0) return profile;
+  for (ProfiledPart* part :
+       {&profile.embed_forward, &profile.head_forward, &profile.head_backward, &profile.embed_backward}) {
+    assume(*part, activations, logits);
+  }
+  for (auto* parts : {&profile.forward, &profile.recompute, &profile.backward}) {
+    for (ProfiledPart& part : *parts) assume(part, activations, logits);
+  }
+  for (MomentBytes* kept : {&profile.embedding_kept, &profile.group_kept, &profile.layer_kept}) {
+    assume(*kept, activations);
+  }
+  return profile;
+}
+
+FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
+                             const Knobs& knobs) {
+  FrameworkPeak worst;
+  for (const StageShape& stage : stages_of(profile, workload, knobs)) {
+    const std::shared_ptr<const ModelTensors> tensors = cache.tensors_of(knobs, stage);
+    const ModelTensors& model = *tensors;
+    const Setting setting = setting_of(workload, knobs, model);
+    const MomentBytes states = states_of(model, workload, knobs);
+    const StepPeak peak = step_peak(profile, model, stage, setting.workload, setting.knobs, setting.habits);
+    FrameworkPeak needed{states, fused_gradient_bytes(profile, workload, stage.has_head), {}};
+    needed.bytes += peak.bytes;
+    needed.bytes.add(Term::kReduceBuckets, needed.spare_bytes);
+    const std::int64_t step = step_bytes(model, workload, knobs);
+    const bool at_step = states.total + step > needed.bytes.total;
+    if (at_step) {
+      needed = {states, 0, "optimizer"};
+      needed.bytes.add(Term::kGradients, step);
+    }
+    if (needed.bytes.total <= worst.bytes.total) continue;
+    worst = std::move(needed);
+    if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
+    if (knobs.pipeline_ranks > 1) worst.at += stage.has_head ? ", last stage" : ", first stage";
+  }
+  return worst;
+}
+
+std::int64_t bytes_under(const FrameworkPeak& peak, const MemoryAssumptions& found, const MemoryAssumptions& other) {
+  MomentBytes bytes = peak.bytes;
+  assume(bytes, other.activation_factor / found.activation_factor, other.logits_bytes / found.logits_bytes);
+  return bytes.total - peak.spare_bytes;
+}
+
+std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs) {
+  if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
+  const StageShape stage{(workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks, true, true, 1};
+  const std::shared_ptr<const ModelTensors> model = cache.tensors_of(knobs, stage);
+  const StateBytes states = state_bytes(*model, workload, knobs);
+  if (workload.framework == Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
+  // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
+  const auto own = static_cast<double>(model->padded_elems) / static_cast<double>(knobs.data_ranks);
+  double bytes = 0.0;
+  if (knobs.offload_optimizer)
+    bytes += own * (8.0 + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
+  if (knobs.offload_parameters) bytes += own * 2.0;
+  return rounded(bytes);
+}
+
+std::string peak_text(const StepPeak& peak, std::int64_t micro_steps) {
+  std::string text = to_string(peak.phase);
+  text += peak.layer >= 0 ? fmt::format(" of block {}", peak.layer) : peak.at_head ? " (head)" : " (embedding)";
+  if (micro_steps > 1) text += fmt::format(", micro-step {}", peak.micro_step);
+  return text;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+
+#include "krigtune/cost/framework.h"
+#include "krigtune/cost/memory_model.h"
+#include "memory/profile_cache.h"
+
+namespace krigtune {
+
+/// What a framework keeps beside the plan's account, on the light side, as expected, or on the heavy side.
+struct MemoryAssumptions {
+  double activation_factor = 1.0;
+  double logits_bytes = 6.0;
+  double context_bytes = 0.0;
+  double fragmentation = 1.0;
+};
+enum class Outlook { kOptimistic, kExpected, kConservative };
+MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, Outlook outlook,
+                                 const MemoryCalibration& calibration);
+
+/// The profile with its activations and logits as assumed.
+MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes);
+
+struct FrameworkPeak {
+  MomentBytes bytes;             ///< allocated, by term
+  std::int64_t spare_bytes = 0;  ///< of them: buffers that some versions and settings do without
+  std::string at;
+};
+/// Of the pipeline stage that needs most.
+FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
+                             const Knobs& knobs);
+/// What that moment needs at least under other assumptions, without a search for a worse one.
+std::int64_t bytes_under(const FrameworkPeak& peak, const MemoryAssumptions& found, const MemoryAssumptions& other);
+std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs);
+
+std::string peak_text(const struct StepPeak& peak, std::int64_t micro_steps);
+
+}  // namespace krigtune

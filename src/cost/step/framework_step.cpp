@@ -1,0 +1,51 @@
+#include "step/framework_step.h"
+
+#include <limits>
+
+namespace krigtune {
+namespace {
+
+// The others have no knob for it, or others' names.
+bool has_deepspeeds_knobs(Framework framework) {
+  return framework == Framework::kKrigtune || framework == Framework::kDeepSpeed;
+}
+
+void set_units(const Configuration& configuration, Knobs& knobs) {
+  if (!configuration.has("stage3_param_persistence_threshold")) knobs.persistence_elems = 0;
+  if (!configuration.has("stage3_prefetch_bucket_size")) knobs.prefetch_elems = 0;
+  if (!configuration.has("stage3_max_live_parameters")) {
+    knobs.max_live_elems = std::numeric_limits<std::int64_t>::max() / 64;
+  }
+}
+
+}  // namespace
+
+Workload in_framework_dialect(const Workload& workload) {
+  Workload translated = workload;
+  if (workload.framework != Framework::kKrigtune) translated.dialect = traits_of(workload.framework).dialect;
+  return translated;
+}
+
+FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& cluster,
+                                  const Configuration& configuration) {
+  const FrameworkTraits& traits = traits_of(workload.framework);
+  FrameworkStep step;
+  step.knobs = read_knobs(workload, cluster, configuration);
+  Knobs& knobs = step.knobs;
+  const auto type_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
+  step.reduced_bytes = traits.reduced_bytes > 0.0 ? traits.reduced_bytes : type_bytes;
+  if (!has_deepspeeds_knobs(workload.framework) && !configuration.has("overlap_comm")) {
+    knobs.overlap_comm = traits.overlaps;
+  }
+  if (traits.bucket_bytes > 0.0) {
+    const auto elems = static_cast<std::int64_t>(traits.bucket_bytes / step.reduced_bytes);
+    if (!configuration.has("reduce_bucket_size")) knobs.reduce_bucket_elems = elems;
+    if (!configuration.has("allgather_bucket_size")) knobs.allgather_bucket_elems = elems;
+  }
+  if (traits.whole_units) set_units(configuration, knobs);
+  step.policy = make_policy(workload, knobs);
+  if (!traits.reduces_every_micro_step) step.policy.shards_gradients = false;
+  return step;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,192 @@
+// One block stands for all: a plan of one layer, two micro-steps (the second one's backward adds to gradients, which
+// reads more) and one data rank at ZeRO stage 0 holds every kernel and every collective of the tensor group that a step
+// of any depth and any stage has. What the stages add is ZeRO's own.
+#include "step/step_template.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "krigtune/cost/framework.h"
+#include "krigtune/plan/build_plan.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
+
+const char* word(Checkpointing checkpointing) {
+  switch (checkpointing) {
+    case Checkpointing::kNone:
+      return "none";
+    case Checkpointing::kSelective:
+      return "selective";
+    case Checkpointing::kFull:
+      return "full";
+  }
+  assert(false);
+  return "";
+}
+
+StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
+  Workload small = workload;
+  small.model.layers = 1;
+  small.train_batch_size.reset();
+  small.dialect = Dialect::kCanonical;
+  ClusterSpec cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = knobs.tensor_ranks;
+  return build_plan(small, cluster,
+                    {{"zero_stage", std::int64_t{0}},
+                     {"micro_batch", knobs.micro_batch},
+                     {"gradient_accumulation_steps", std::int64_t{2}},
+                     {"tensor_parallel", knobs.tensor_ranks},
+                     {"sequence_parallel", knobs.sequence_parallel},
+                     {"activation_checkpointing", std::string(word(knobs.checkpointing))},
+                     {"activation_checkpointing_layers", std::int64_t{1}},
+                     {"overlap_comm", false},
+                     {"reduce_bucket_size", kLargeBucket}});
+}
+
+class Reader {
+ public:
+  Reader(const StepPlan& plan, const Machine& machine, const Knobs& knobs, bool stops_early)
+      : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
+
+  StepTemplate read() {
+    add_tensors();
+    for (const Operation& operation : plan_.operations) add(operation);
+    result_.tied = std::none_of(plan_.tensors.begin(), plan_.tensors.end(),
+                                [](const ParameterTensor& tensor) { return tensor.name == "head.weight"; });
+    return std::move(result_);
+  }
+
+ private:
+  void add_tensors() {
+    Unit unit = Unit::kEmbedding;
+    for (const ParameterTensor& tensor : plan_.tensors) {
+      if (tensor.name.starts_with("block")) unit = Unit::kBlock;
+      if (tensor.name.starts_with("final_norm")) unit = Unit::kHead;
+      const bool is_split = tensor.split != Split::kNone;
+      result_.tensors.push_back({tensor.elems, unit, is_split, knobs_.sequence_parallel && !is_split});
+    }
+  }
+
+  void add(const Operation& operation) {
+    if (operation.phase == Phase::kOptimizer) return read_order(operation);
+    if (operation.stream != Stream::kCompute) return;
+    const Unit unit = unit_of(operation);
+    Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
+    if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
+    if (is_not_needed(operation)) return;
+    const double seconds = operation_time_s(machine_, plan_, operation);
+    TemplateOperation& next = pass.operations.emplace_back();
+    next.collective = is_collective(operation.kind);
+    if (next.collective) {
+      const GroupSpan span = group_span(plan_, operation.group, 0, machine_.ranks_per_node);
+      next.link_s = link_time_s(machine_, operation.kind, span, operation.wire_bytes);
+      next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
+    }
+    next.segment =
+        single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
+    pass.all.append(next.segment);
+    add_cost(operation, seconds, pass.cost);
+    add_operands(operation, next);
+  }
+
+  // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
+  Unit unit_of(const Operation& operation) {
+    if (operation.layer >= 0) {
+      forward_is_done_ = operation.phase == Phase::kForward;
+      return Unit::kBlock;
+    }
+    return forward_is_done_ ? Unit::kHead : Unit::kEmbedding;
+  }
+
+  // Of a layer's second forward: nothing behind its activation is kept for the backward pass.
+  bool is_not_needed(const Operation& operation) {
+    if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
+    if (is_activated_again_) return true;
+    is_activated_again_ = operation.kind == OpKind::kGeluForward || operation.kind == OpKind::kSwigluForward;
+    return false;
+  }
+
+  // What selective checkpointing computes again is a part of the backward pass.
+  PassKind kind_of(const Operation& operation) const {
+    if (operation.phase == Phase::kForward) return PassKind::kForward;
+    if (operation.phase == Phase::kRecompute && knobs_.checkpointing == Checkpointing::kFull) {
+      return PassKind::kRecompute;
+    }
+    return operation.micro_step == 0 ? PassKind::kBackward : PassKind::kBackwardAgain;
+  }
+
+  void add_cost(const Operation& operation, double seconds, PassCost& cost) const {
+    if (is_collective(operation.kind)) {
+      cost.tensor_comm_s += seconds;
+      cost.tensor_wire_bytes += static_cast<double>(operation.wire_bytes);
+      return;
+    }
+    (is_product(operation.kind) ? cost.products_s : cost.memory_bound_s) += seconds;
+    if (operation.phase == Phase::kRecompute) cost.recompute_s += seconds;
+  }
+
+  void add_operands(const Operation& operation, TemplateOperation& next) const {
+    for (const Operand& operand : operation.operands) {
+      const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
+      if (!buffer.persistent) continue;
+      if (buffer.term == Term::kParameters) next.reads.push_back(tensor_at(operand.range));
+      if (buffer.term != Term::kGradients) continue;
+      const int tensor = tensor_at(operand.range);
+      if (operand.access == Access::kWrite) next.begins.push_back(tensor);
+      // A tied table's gradient is complete with the embedding's.
+      const bool is_head_of_tied = tensor == 0 && operation.kind == OpKind::kLinearBackwardWeight;
+      if (!is_head_of_tied) next.ends.push_back(tensor);
+      // Held as every unit is held through its backward, where parameters are sharded.
+      const bool holds = operation.kind == OpKind::kEmbeddingBackward || operation.kind == OpKind::kPositionsBackward;
+      if (holds) next.reads.push_back(tensor);
+    }
+  }
+
+  // Stores of whole tensors lie in model order.
+  int tensor_at(const Range& range) const {
+    const auto at = std::find_if(plan_.tensors.begin(), plan_.tensors.end(), [&](const ParameterTensor& tensor) {
+      return tensor.begin_elems == range.begin_elems;
+    });
+    assert(at != plan_.tensors.end());
+    return static_cast<int>(at - plan_.tensors.begin());
+  }
+
+  // The optimizer takes tensors as their gradients became ready.
+  void read_order(const Operation& operation) {
+    if (operation.kind != OpKind::kAdamW && operation.kind != OpKind::kSgd) return;
+    for (const Operand& operand : operation.operands) {
+      const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
+      if (buffer.term == Term::kGradients) result_.ready_order.push_back(tensor_at(operand.range));
+    }
+  }
+
+  const StepPlan& plan_;
+  const Machine& machine_;
+  const Knobs& knobs_;
+  bool stops_early_;
+  StepTemplate result_;
+  bool forward_is_done_ = false;
+  bool is_activated_again_ = false;
+};
+
+}  // namespace
+
+void PassCost::add(const PassCost& other, double times) {
+  products_s += times * other.products_s;
+  memory_bound_s += times * other.memory_bound_s;
+  recompute_s += times * other.recompute_s;
+  tensor_comm_s += times * other.tensor_comm_s;
+  tensor_wire_bytes += times * other.tensor_wire_bytes;
+}
+
+StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
+  const StepPlan plan = plan_of_one_block(workload, knobs);
+  const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
+  return Reader(plan, machine, knobs, stops_early).read();
+}
+
+}  // namespace krigtune

@@ -1,0 +1,69 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "krigtune/cost/machine.h"
+#include "krigtune/plan/knobs.h"
+#include "step/segment.h"
+
+namespace krigtune {
+
+/// Units of a model: what is gathered together, and what a pipeline stage has.
+enum class Unit : std::uint8_t { kEmbedding, kBlock, kHead };
+inline constexpr int kUnitCount = 3;
+
+/// A tensor of a unit, by its place in StepTemplate::tensors.
+struct TemplateTensor {
+  std::int64_t elems = 0;
+  Unit unit{};
+  bool is_split = false;    ///< over the tensor ranks
+  bool is_partial = false;  ///< its gradient is summed over the tensor ranks first
+};
+
+/// An operation of the compute stream.
+struct TemplateOperation {
+  Segment segment;
+  bool collective = false;  ///< of the tensor group
+  double link_s = 0.0;      ///< of it
+  double core_s = 0.0;      ///< likewise
+  std::vector<int> reads;   ///< parameters
+  std::vector<int> begins;  ///< gradients that it is the first to write
+  std::vector<int> ends;    ///< gradients that it completes, in order
+};
+
+/// Seconds of the operations of a pass.
+struct PassCost {
+  double products_s = 0.0;
+  double memory_bound_s = 0.0;
+  double recompute_s = 0.0;
+  double tensor_comm_s = 0.0;
+  double tensor_wire_bytes = 0.0;
+
+  void add(const PassCost& other, double times);
+};
+
+/// One unit's forward, its second forward, or its backward.
+struct Pass {
+  std::vector<TemplateOperation> operations;
+  Segment all;
+  PassCost cost;
+};
+enum class PassKind : std::uint8_t { kForward, kRecompute, kBackward, kBackwardAgain };
+inline constexpr int kPassKindCount = 4;  ///< kBackwardAgain: of a later micro-step, adding to gradients
+
+/// What the blocks of a model have in common, for one way to cut and to checkpoint it: taken from the plan of one block
+/// on one data rank, so that build_plan is the only source of it.
+struct StepTemplate {
+  std::array<std::array<Pass, kPassKindCount>, kUnitCount> passes;
+  std::vector<TemplateTensor> tensors;  ///< embedding, block, head; in model order
+  std::vector<int> ready_order;         ///< in which backward completes gradients
+  bool tied = false;
+
+  const Pass& pass(Unit unit, PassKind kind) const {
+    return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
+  }
+};
+StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs);
+
+}  // namespace krigtune
