@@ -155,8 +155,9 @@ class Experiment {
 
   void run(const Setting& setting, std::uint64_t seed, const Clock& clock) {
     const std::filesystem::path file = directory_ / fmt::format("machine-{}.json", settings_++);
-    if (!again_)
+    if (!again_) {
       write_atomically(file, to_json(measure_machine(setting.ranks, Precision::kFp32, clock)).dump(2) + "\n");
+    }
     std::vector<Row> rows = draw_rows(setting, read_measured_machine(load_json(file), file.string(), ""), seed);
     for (int round = 0; round < kRounds && !again_; ++round) {
       for (Row& row : rows) measure(setting, clock, row);
