@@ -194,12 +194,13 @@ void CompressedGathering::gather(std::size_t first, std::size_t last) {
   const Recorder::Behind before_use{Stream::kCompute, to.flush()};
   Recorder::Behind landed = before_use;
   if (step_.policy.shard_place == Place::kHost) {
-    const auto bytes = static_cast<double>(2 * elems / step_.knobs.data_ranks * step_.type_bytes());
+    const std::int64_t own_bytes = elems / step_.knobs.data_ranks * step_.type_bytes();
+    const auto bytes = static_cast<double>(2 * own_bytes);  // read and written
     landed = {Stream::kCopy,
-              to.add(Stream::kCopy, false, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {before_use})};
+              to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {before_use})};
   }
-  const double seconds = step_.data_collective_s(OpKind::kAllGather, elems * step_.type_bytes());
-  const std::int32_t gathered = to.add(Stream::kGather, true, seconds, {before_use, landed});
+  const Recorder::Collective collective = step_.data_collective(OpKind::kAllGather, elems * step_.type_bytes());
+  const std::int32_t gathered = to.add(Stream::kGather, collective, {before_use, landed});
   for (std::size_t i = first; i < last; ++i) slots_[slot_of(claimed_[i])].gathered = gathered;
   if (last == claimed_.size()) claimed_.clear();
   under_way_.enter({Stream::kGather, gathered});

@@ -2,6 +2,8 @@
 // go.
 #include "compressed_gradients.h"
 
+#include <algorithm>
+
 namespace krigtune {
 
 CompressedGradients::CompressedGradients(StepContext& step, std::int64_t micro_steps)
@@ -114,6 +116,7 @@ void CompressedGradients::pack(int t) {
   if (goes_alone(t)) {
     alone.in_place = true;
     add_to(alone, t);
+    flush_packs();
     ready_ = step_.policy.reduces_behind_backward ? written_[static_cast<std::size_t>(t)] : step_.recorder.flush();
     members_.push_back(t);
     reduce(alone);
@@ -125,17 +128,38 @@ void CompressedGradients::pack(int t) {
     step_.cost.memory_bound_s += seconds;
     step_.recorder.append_kernel(seconds);
   } else {
-    const std::int32_t written = step_.recorder.flush();
-    step_.recorder.add(step_.policy.packing_stream, false, seconds,
-                       {{Stream::kCompute, written}, {Stream::kCopy, packed_free_}});
+    pack_beside(seconds);
   }
   if (members_.empty()) open_ = {};
   add_to(open_, t);
   members_.push_back(t);
-  if (is_last) ready_ = step_.recorder.flush();
+  if (!is_last) return;
+  flush_packs();
+  ready_ = step_.recorder.flush();
+}
+
+void CompressedGradients::pack_beside(double seconds) {
+  const double now_s = step_.recorder.compute_s();
+  packs_.behind_s = std::max(0.0, packs_.behind_s - (now_s - packs_.last_at_s)) + seconds;
+  packs_.last_at_s = now_s;
+  packs_.work_s += seconds;
+  ++packs_.count;
+}
+
+// As two: what can be done before the last gradient is complete, and the rest.
+void CompressedGradients::flush_packs() {
+  if (packs_.count == 0) return;
+  Recorder& to = step_.recorder;
+  const std::int32_t written = to.flush();
+  const Recorder::Behind free{Stream::kCopy, packed_free_};
+  const Stream stream = step_.policy.packing_stream;
+  if (packs_.count > 1) to.add_row(stream, packs_.work_s - packs_.behind_s, packs_.count - 1, {free});
+  to.add(stream, packs_.behind_s, {{Stream::kCompute, written}, free});
+  packs_ = {};
 }
 
 void CompressedGradients::send_open() {
+  flush_packs();
   const bool complete = missing_[static_cast<std::size_t>(bucket_of_[static_cast<std::size_t>(members_.back())])] ==
                         sizes_[static_cast<std::size_t>(bucket_of_[static_cast<std::size_t>(members_.back())])];
   if (!complete) ready_ = step_.recorder.flush();
@@ -146,13 +170,12 @@ void CompressedGradients::send_open() {
 void CompressedGradients::reduce(const Pieces& pieces) {
   Recorder& to = step_.recorder;
   if (pieces.partial_elems > 0) {
-    to.add(Stream::kReduce, true,
-           step_.tensor_collective_s(OpKind::kAllReduce, pieces.partial_elems * step_.type_bytes()),
+    to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, pieces.partial_elems * step_.type_bytes()),
            {{Stream::kCompute, ready_}});
   }
   const auto bytes = static_cast<std::int64_t>(static_cast<double>(pieces.padded_elems) * step_.reduced_bytes);
-  const std::int32_t reduced = to.add(Stream::kReduce, true, step_.data_collective_s(step_.policy.reduction, bytes),
-                                      {{Stream::kCompute, ready_}});
+  const std::int32_t reduced =
+      to.add(Stream::kReduce, step_.data_collective(step_.policy.reduction, bytes), {{Stream::kCompute, ready_}});
   const Recorder::Behind kept = keep(pieces, reduced);
   under_way_.enter(kept);
   if (kept.stream == Stream::kCopy) packed_free_ = kept.count;
@@ -171,17 +194,17 @@ Recorder::Behind CompressedGradients::keep(const Pieces& pieces, std::int32_t re
     const auto flops = static_cast<double>(elems);
     const auto bytes = static_cast<double>((adds ? 3 : 2) * elems * step_.type_bytes());
     if (!travels) {
-      kept.count = to.add(Stream::kReduce, false, kernel_time_s(step_.machine, OpClass::kMemory, flops, bytes),
+      kept.count = to.add(Stream::kReduce, kernel_time_s(step_.machine, OpClass::kMemory, flops, bytes),
                           {{Stream::kReduce, reduced}});
       last = kept;
     } else {
       const auto moved = static_cast<double>(2 * elems * step_.type_bytes());
-      kept = {Stream::kCopy, to.add(Stream::kCopy, false, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, moved),
+      kept = {Stream::kCopy, to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, moved),
                                     {{Stream::kReduce, reduced}})};
       last = kept;
       if (adds) {
         last = {Stream::kHost,
-                to.add(Stream::kHost, false, kernel_time_s(step_.machine, OpClass::kHost, flops, bytes), {kept})};
+                to.add(Stream::kHost, kernel_time_s(step_.machine, OpClass::kHost, flops, bytes), {kept})};
       }
     }
   }

@@ -16,6 +16,8 @@ class CompressedGradients {
   /// It is complete: its bucket travels once it is full.
   void done(int t);
   void end_micro_step();
+  /// A unit's backward ends.
+  void end_unit() { flush_packs(); }
 
   bool reduces_now() const;
   /// Behind which the optimizer finds the reduced gradient.
@@ -35,6 +37,8 @@ class CompressedGradients {
 
   void count(int t);
   void pack(int t);
+  void pack_beside(double seconds);
+  void flush_packs();
   void send_open();
   void add_to(Pieces& pieces, int t);
   void reduce(const Pieces& pieces);
@@ -52,6 +56,14 @@ class CompressedGradients {
   std::vector<std::int32_t> reduced_;  ///< by tensor
   std::vector<int> members_;           ///< of what is open
   Pieces open_;
+  /// Copies into the packed bucket beside the compute stream that are not recorded yet.
+  struct Packs {
+    int count = 0;
+    double work_s = 0.0;
+    double behind_s = 0.0;  ///< what is left of them when the last gradient is complete, where nothing else delays them
+    double last_at_s = 0.0;  ///< when that was, in seconds of the compute stream
+  };
+  Packs packs_;
   UnderWay under_way_;
   std::int32_t ready_ = 0;        ///< compute operations behind which the open bucket is complete
   std::int32_t packed_free_ = 0;  ///< copies behind which the packed bucket may be filled again

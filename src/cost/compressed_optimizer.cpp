@@ -7,7 +7,8 @@ namespace krigtune {
 namespace {
 
 constexpr std::int64_t kMasterBytes = 4;
-constexpr double kScalarBytes = 8.0;  // read and written
+constexpr std::int64_t kScalarBytes = 4;
+constexpr double kScalarTrafficBytes = 8.0;  // read and written
 
 double moments(OptimizerKind optimizer) { return optimizer == OptimizerKind::kSgd ? 1.0 : 2.0; }
 
@@ -58,7 +59,7 @@ void CompressedOptimizer::add() {
 void CompressedOptimizer::compute(OpClass on_device, double flops, double bytes) {
   const double seconds = kernel_time_s(step_.machine, on_host() ? OpClass::kHost : on_device, flops, bytes);
   if (on_host()) {
-    step_.recorder.add(Stream::kHost, false, seconds, {gradients_ready_, {Stream::kCopy, control_copied_}});
+    step_.recorder.add(Stream::kHost, seconds, {gradients_ready_, {Stream::kCopy, control_copied_}});
     return;
   }
   if (gradients_ready_.stream != Stream::kCompute) {
@@ -78,7 +79,7 @@ void CompressedOptimizer::wait_for_gradients(const Bucket& bucket) {
 
 void CompressedOptimizer::add_norm(std::int64_t elems) {
   const double flops = flops_per_elem(OpKind::kGradientNorm) * static_cast<double>(elems);
-  compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.type_bytes()) + kScalarBytes);
+  compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.type_bytes()) + kScalarTrafficBytes);
 }
 
 void CompressedOptimizer::control() {
@@ -93,20 +94,19 @@ void CompressedOptimizer::control() {
   if (shared > 0) add_norm(shared);
   Recorder& to = step_.recorder;
   Recorder::Behind summed = done();
-  const double copy_s = kernel_time_s(step_.machine, OpClass::kCopy, 0.0, kScalarBytes);
-  if (on_host()) summed = {Stream::kCopy, to.add(Stream::kCopy, false, copy_s, {summed})};
-  std::int32_t reduced =
-      to.add(Stream::kReduce, true, step_.data_collective_s(OpKind::kAllReduce, kScalarBytes / 2), {summed});
+  const double copy_s = kernel_time_s(step_.machine, OpClass::kCopy, 0.0, kScalarTrafficBytes);
+  if (on_host()) summed = {Stream::kCopy, to.add(Stream::kCopy, copy_s, {summed})};
+  std::int32_t reduced = to.add(Stream::kReduce, step_.data_collective(OpKind::kAllReduce, kScalarBytes), {summed});
   if (step_.knobs.tensor_ranks > 1) {
-    reduced = to.add(Stream::kReduce, true, step_.tensor_collective_s(OpKind::kAllReduce, kScalarBytes / 2), {});
+    reduced = to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, kScalarBytes), {});
   }
   to.wait_for(Stream::kReduce, reduced);
-  const double scale_s = kernel_time_s(step_.machine, OpClass::kOptimizer, 0.0, kScalarBytes);
+  const double scale_s = kernel_time_s(step_.machine, OpClass::kOptimizer, 0.0, kScalarTrafficBytes);
   step_.optimizer_s += scale_s;
   to.append_kernel(scale_s);
   if (!on_host()) return;
   const std::int32_t scaled = to.flush();
-  control_copied_ = to.add(Stream::kCopy, false, copy_s, {{Stream::kCompute, scaled}});
+  control_copied_ = to.add(Stream::kCopy, copy_s, {{Stream::kCompute, scaled}});
 }
 
 void CompressedOptimizer::update(const Bucket& bucket) {
@@ -134,16 +134,15 @@ void CompressedOptimizer::deliver(Place to, std::int64_t elems) {
   const bool rounds = step_.policy.type != DType::kFp32;
   if (rounds) compute(OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
   const double bytes = count * ((rounds ? type_bytes : kMasterBytes) + type_bytes);
-  delivered_ =
-      step_.recorder.add(Stream::kCopy, false, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {done()});
+  delivered_ = step_.recorder.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {done()});
 }
 
 void CompressedOptimizer::gather(std::int64_t elems) {
   if (!step_.policy.shards_optimizer || elems == 0) return;
   Recorder& to = step_.recorder;
-  const double seconds = step_.data_collective_s(OpKind::kAllGather, elems * step_.type_bytes());
+  const Recorder::Collective collective = step_.data_collective(OpKind::kAllGather, elems * step_.type_bytes());
   const Recorder::Behind updated = on_host() ? Recorder::Behind{Stream::kCopy, delivered_} : done();
-  const std::int32_t gathered = to.add(Stream::kGather, true, seconds, {updated});
+  const std::int32_t gathered = to.add(Stream::kGather, collective, {updated});
   if (!step_.knobs.overlap_comm) to.wait_for(Stream::kGather, gathered);
 }
 

@@ -1,27 +1,47 @@
-// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others become alike from
-// the second one on: with k > 3 the first, one in the middle and the last are executed, and the middle one's time,
-// measured between the ends of the first and the second, counts k - 2 times.
+// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others are alike from the
+// second one on: with k of them few are executed, and the second one's time, measured between the ends of the first and
+// the second, counts for those that are left out.
 #include "compressed_step.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compressed_optimizer.h"
 
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kExecuted = 3;
+// On CPU ranks a collective of the tensor group leaves cores to others: it is no part of a segment.
+bool fuses_collectives(const StepSetting& setting) {
+  return setting.knobs.tensor_ranks == 1 || setting.machine.cores == std::numeric_limits<double>::infinity();
+}
+
+// All micro-steps but the last communicate nothing over the data ranks.
+bool is_quiet(const StepSetting& setting) {
+  return !setting.policy.shards_gradients && !setting.policy.shards_parameters && fuses_collectives(setting);
+}
+
+// Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
+std::int64_t executed_micro_steps(const StepSetting& setting) {
+  const ZeroPolicy& policy = setting.policy;
+  if (is_quiet(setting)) return 1;
+  const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
+  return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
+}
 
 class Step {
  public:
-  Step(const StepSetting& setting, const StageTensors& tensors)
-      : recorder_(setting.machine.issue_s),
+  Step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch)
+      : rules_(clock_rules(setting.machine, setting.data_span, setting.tensor_span)),
+        recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
         step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
               setting.tensor_span, setting.reduced_bytes, recorder_},
-        quiet_(!setting.policy.shards_gradients && !setting.policy.shards_parameters),
-        executed_(quiet_ ? 1 : std::min(setting.knobs.micro_steps, kExecuted)),
+        quiet_(is_quiet(setting)),
+        executed_(executed_micro_steps(setting)),
         gradients_(step_, executed_),
-        parameters_(step_, executed_) {}
+        parameters_(step_, executed_) {
+    if (!fuses_collectives(setting)) recorder_.expect_others();
+  }
 
   StepTimes run() {
     const std::int64_t k = step_.knobs.micro_steps;
@@ -55,19 +75,18 @@ class Step {
       const Pass& pass = step_.model.pass(unit, kind);
       all.append(repeated(pass.all, times));
     };
-    const auto layers = static_cast<double>(parts.layers);
     if (parts.embedding) add(Unit::kEmbedding, PassKind::kForward, 1.0);
-    add(Unit::kBlock, PassKind::kForward, layers);
+    add(Unit::kBlock, PassKind::kForward, static_cast<double>(parts.layers));
     if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
     if (parts.head) add(Unit::kHead, backward, 1.0);
-    const auto group = static_cast<double>(std::min(checkpoint_layers(step_.knobs), parts.layers));
-    Segment block_group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, group);
-    block_group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, group));
-    const double groups = static_cast<double>(parts.layers / static_cast<std::int64_t>(group));
-    all.append(repeated(block_group, groups));
-    const double rest = layers - groups * group;
-    add(Unit::kBlock, PassKind::kRecompute, rest);
-    add(Unit::kBlock, backward, rest);
+    const auto add_groups = [&](std::int64_t layers, std::int64_t times) {
+      Segment group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
+      group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
+      all.append(repeated(group, static_cast<double>(times)));
+    };
+    const std::int64_t group = std::min(checkpoint_layers(step_.knobs), parts.layers);
+    if (parts.layers % group > 0) add_groups(parts.layers % group, 1);
+    add_groups(group, parts.layers / group);
     if (parts.embedding) add(Unit::kEmbedding, backward, 1.0);
     return all;
   }
@@ -141,6 +160,7 @@ class Step {
     const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
     if (!parameters_.active() && !reduces && !meets) return recorder_.append(pass.all);
     for (; first < pass.operations.size(); ++first) add_operation(pass.operations[first], layer, reduces);
+    if (reduces) gradients_.end_unit();
   }
 
   void add_operation(const TemplateOperation& operation, std::int64_t layer, bool reduces) {
@@ -151,7 +171,8 @@ class Step {
       for (const int t : operation.begins) gradients_.begin(step_.tensors.index(t, layer));
     }
     if (operation.collective) {
-      recorder_.append_collective(operation.segment);
+      recorder_.append_collective(operation.segment,
+                                  {operation.link_s, operation.core_s, lane_of(step_.machine, Group::kTensor)});
     } else {
       recorder_.append(operation.segment);
     }
@@ -164,8 +185,7 @@ class Step {
   }
 
   StepTimes times() {
-    const std::vector<ClockTotals> reached =
-        run_clock_totals(recorder_.operations(), step_.machine.overlap_slowdown, recorder_.marks());
+    const std::vector<ClockTotals> reached = run_clock_totals(recorder_.operations(), rules_, recorder_.marks());
     StepTimes times;
     times.totals = reached.back();
     times.cost = step_.cost;
@@ -211,7 +231,9 @@ class Step {
   void add_backlog(StepTimes& times, double more) const {
     const Recorder::Work& from = recorder_.work_at_marks()[0];
     const Recorder::Work& to = recorder_.work_at_marks()[1];
-    double busiest_s = to.network_s - from.network_s;
+    const double first_s = to.lanes_s[0] - from.lanes_s[0];
+    const double second_s = to.lanes_s[1] - from.lanes_s[1];
+    double busiest_s = rules_.lanes_share ? first_s + second_s : std::max(first_s, second_s);
     for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
       const auto at = static_cast<std::size_t>(stream);
       busiest_s = std::max(busiest_s, to.streams_s[at] - from.streams_s[at]);
@@ -242,6 +264,7 @@ class Step {
     sum.data_wire_bytes += times * (to.data_wire_bytes - from.data_wire_bytes);
   }
 
+  ClockRules rules_;
   Recorder recorder_;
   StepContext step_;
   bool quiet_;  ///< all micro-steps but the last communicate nothing over the data ranks
@@ -253,6 +276,8 @@ class Step {
 
 }  // namespace
 
-StepTimes time_step(const StepSetting& setting, const StageTensors& tensors) { return Step(setting, tensors).run(); }
+StepTimes time_step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch) {
+  return Step(setting, tensors, scratch).run();
+}
 
 }  // namespace krigtune

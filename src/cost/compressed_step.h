@@ -23,6 +23,7 @@ struct StepSetting {
   GroupSpan data_span, tensor_span;
   double reduced_bytes = 0.0;
 };
-StepTimes time_step(const StepSetting& setting, const StageTensors& tensors);
+/// `scratch`: memory to be used again.
+StepTimes time_step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch);
 
 }  // namespace krigtune

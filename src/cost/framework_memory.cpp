@@ -186,7 +186,6 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& kno
       assumed.activation_factor = 1.0;
       assumed.logits_bytes = std::min(6.0, traits.logits_bytes);
       assumed.context_bytes = std::min(0.5e9, traits.context_bytes);
-      assumed.counts_spare_buffers = false;
       return assumed;
     case Outlook::kExpected:
       assumed.activation_factor = traits.activation_factor * calibration.activations;
@@ -222,40 +221,46 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
   return profile;
 }
 
-FrameworkPeak framework_peak(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs,
-                             const MemoryAssumptions& assumed) {
+FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
+                             const Knobs& knobs) {
   FrameworkPeak worst;
-  const std::int64_t type = size_bytes(compute_type(workload.precision));
   for (const StageShape& stage : stages_of(profile, workload, knobs)) {
-    const ModelTensors model(profile, stage, workload.model.tied_embeddings, knobs.data_ranks, type);
+    const std::shared_ptr<const ModelTensors> tensors = cache.tensors_of(knobs, stage);
+    const ModelTensors& model = *tensors;
     const Setting setting = setting_of(workload, knobs, model);
     const MomentBytes states = states_of(model, workload, knobs);
     const StepPeak peak = step_peak(profile, model, stage, setting.workload, setting.knobs, setting.habits);
-    FrameworkPeak needed{states, peak_text(peak, knobs.micro_steps)};
+    FrameworkPeak needed{states, fused_gradient_bytes(profile, workload, stage.has_head), {}};
     needed.bytes += peak.bytes;
-    if (assumed.counts_spare_buffers) {
-      needed.bytes.add(Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.has_head));
-    }
+    needed.bytes.add(Term::kReduceBuckets, needed.spare_bytes);
     const std::int64_t step = step_bytes(model, workload, knobs);
-    if (states.total + step > needed.bytes.total) {
-      needed = {states, "optimizer"};
-      needed.bytes.add(Term::kWorkspace, step);
+    const bool at_step = states.total + step > needed.bytes.total;
+    if (at_step) {
+      needed = {states, 0, "optimizer"};
+      needed.bytes.add(Term::kGradients, step);
     }
-    if (knobs.pipeline_ranks > 1) needed.at += stage.has_head ? ", last stage" : ", first stage";
-    if (needed.bytes.total > worst.bytes.total) worst = needed;
+    if (needed.bytes.total <= worst.bytes.total) continue;
+    worst = std::move(needed);
+    if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
+    if (knobs.pipeline_ranks > 1) worst.at += stage.has_head ? ", last stage" : ", first stage";
   }
   return worst;
 }
 
-std::int64_t host_bytes_of_rank(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs) {
+std::int64_t bytes_under(const FrameworkPeak& peak, const MemoryAssumptions& found, const MemoryAssumptions& other) {
+  MomentBytes bytes = peak.bytes;
+  assume(bytes, other.activation_factor / found.activation_factor, other.logits_bytes / found.logits_bytes);
+  return bytes.total - peak.spare_bytes;
+}
+
+std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs) {
   if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
-  const std::int64_t type = size_bytes(compute_type(workload.precision));
   const StageShape stage{(workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks, true, true, 1};
-  const ModelTensors model(profile, stage, workload.model.tied_embeddings, knobs.data_ranks, type);
-  const StateBytes states = state_bytes(model, workload, knobs);
+  const std::shared_ptr<const ModelTensors> model = cache.tensors_of(knobs, stage);
+  const StateBytes states = state_bytes(*model, workload, knobs);
   if (workload.framework == Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
-  const auto own = static_cast<double>(model.padded_elems) / static_cast<double>(knobs.data_ranks);
+  const auto own = static_cast<double>(model->padded_elems) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
   if (knobs.offload_optimizer)
     bytes += own * (8.0 + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));

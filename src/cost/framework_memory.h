@@ -3,7 +3,7 @@
 
 #include "krigtune/cost/framework.h"
 #include "krigtune/cost/memory_model.h"
-#include "memory_profile.h"
+#include "profile_cache.h"
 
 namespace krigtune {
 
@@ -13,10 +13,8 @@ struct MemoryAssumptions {
   double logits_bytes = 6.0;
   double context_bytes = 0.0;
   double fragmentation = 1.0;
-  bool counts_spare_buffers = true;  ///< that some versions and settings do without
 };
 enum class Outlook { kOptimistic, kExpected, kConservative };
-inline constexpr int kOutlookCount = 3;
 MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, Outlook outlook,
                                  const MemoryCalibration& calibration);
 
@@ -24,13 +22,16 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& kno
 MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes);
 
 struct FrameworkPeak {
-  MomentBytes bytes;  ///< allocated, by term
+  MomentBytes bytes;             ///< allocated, by term
+  std::int64_t spare_bytes = 0;  ///< of them: buffers that some versions and settings do without
   std::string at;
 };
 /// Of the pipeline stage that needs most.
-FrameworkPeak framework_peak(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs,
-                             const MemoryAssumptions& assumed);
-std::int64_t host_bytes_of_rank(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs);
+FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
+                             const Knobs& knobs);
+/// What that moment needs at least under other assumptions, without a search for a worse one.
+std::int64_t bytes_under(const FrameworkPeak& peak, const MemoryAssumptions& found, const MemoryAssumptions& other);
+std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs);
 
 std::string peak_text(const struct StepPeak& peak, std::int64_t micro_steps);
 

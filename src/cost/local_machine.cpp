@@ -44,6 +44,7 @@ Machine make_local_machine(const ClusterSpec& cluster, const TimeCalibration& ca
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = slower(measured.exchanges[i], calibration.collectives);
   }
+  machine.one_link = true;
   machine.sleeping_network = true;
   if (cluster.emulated_network) {
     machine.network = *cluster.emulated_network;

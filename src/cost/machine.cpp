@@ -1,8 +1,12 @@
 // Rates of a device: peak * fraction for products, with the saturating efficiency F / (F + F_half) that fits measured
-// products of three GPUs within 5 to 11 % (experiments/data/README.md); bytes over the memory's rate for the rest.
+// products of three GPUs within 5 to 11 % (experiments/data/README.md); bytes over the memory's rate for the rest, as
+// many times as many where the framework does not fuse its kernels.
+//
+// A collective takes what NCCL's model of a ring says (plan/collective_time.h), and what a program sees beyond it.
 #include "krigtune/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
@@ -10,6 +14,21 @@
 
 namespace krigtune {
 namespace {
+
+// Median of measured less modelled times of all-reduces of 1 to 16 MiB, 2 to 8 ranks of A100, H200 and B200: 14 to 62
+// microseconds; for larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
+constexpr double kCollectiveOverheadS = 30e-6;
+
+// Eager attention: scores are written, their softmax reads and writes them, and its product with the values reads them,
+// where the plan counts them once; and its products do not leave out what the causal mask hides.
+constexpr double kEagerAttentionPasses = 4.0;
+constexpr double kCausalHalf = 0.5;
+
+constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
+
+// What the processors of a node read and write while they update offloaded parameters, all ranks together: 5 to 10
+// parameters a nanosecond at 30 bytes each, from the memory of two sockets at 100 to 200 GB/s.
+constexpr double kHostBytesPerS = 200e9;
 
 double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   switch (precision) {
@@ -37,29 +56,65 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   Machine machine;
   const auto rate = [&machine](OpClass of) -> ClassRate& { return machine.rates[static_cast<std::size_t>(of)]; };
   const double memory_rate = device.memory_bytes_per_s * device.memory_fraction;
-  for (const OpClass of : {OpClass::kProduct, OpClass::kAttention}) {
-    rate(of) = {device.launch_s, peak * device.gemm_fraction / calibration.products, device.gemm_half_flops,
-                memory_rate / calibration.memory};
-  }
-  for (const OpClass of : {OpClass::kMemory, OpClass::kOptimizer}) {
-    rate(of) = {device.launch_s, device.fp32_flops_per_s / calibration.memory, 0.0, memory_rate / calibration.memory};
-  }
+  rate(OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
+                             device.gemm_half_flops, memory_rate / calibration.memory};
+  const double attention_fraction = workload.model.attention == Attention::kEager
+                                        ? kCausalHalf * device.gemm_fraction
+                                        : device.attention_fraction * traits.attention_factor;
+  const double attention_passes = workload.model.attention == Attention::kEager ? kEagerAttentionPasses : 1.0;
+  rate(OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
+                               memory_rate / (attention_passes * calibration.memory)};
+  const auto by_bytes = [&](double factor) {
+    const double times = factor * calibration.memory;
+    return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
+  };
+  rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
+  machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
+  rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
   rate(OpClass::kCopy).bytes_per_s = device.host_bytes_per_s / calibration.host;
+  rate(OpClass::kHost).bytes_per_s = kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
   machine.network.nodes = cluster.network;
   machine.ranks_per_node = cluster.gpus_per_node;
   machine.overlap_slowdown = traits.overlap_slowdown;
+  machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;
+  machine.collective_factor = calibration.collectives;
   machine.issue_s = traits.issue_s * calibration.issue;
+  machine.internode_issue_s = traits.internode_issue_s * calibration.issue;
+  machine.pipelined_issue_s = traits.pipelined_issue_s * calibration.issue;
+  machine.send_wait_s = traits.pipelined_wait_s * std::pow(static_cast<double>(cluster.nodes) / kManyNodes, 2);
   machine.step_overhead_s = traits.step_overhead_s + calibration.step_s;
   return machine;
+}
+
+double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
+                    std::int64_t pipeline_ranks) {
+  if (operation.stream == Stream::kHost) return 0.0;
+  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
+  if (!tensor) return machine.issue_s;
+  const std::int64_t further_nodes = (tensor_ranks - 1) / machine.ranks_per_node;
+  const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
+  return machine.issue_s + machine.internode_issue_s * static_cast<double>(further_nodes) + pipelined_s;
 }
 
 double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
   return machine.rate(of).seconds(flops, bytes);
 }
 
-double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+double link_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
   const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
-  return seconds > 0.0 ? seconds + machine.collective_overhead_s : 0.0;
+  return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
+}
+
+double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+  return std::max(link_time_s(machine, kind, span, wire_bytes), exchange_time_s(machine, kind, wire_bytes));
+}
+
+double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
+  if (wire_bytes == 0 || !machine.sleeping_network) return 0.0;
+  const ExchangeKind exchange = kind == OpKind::kAllGather       ? ExchangeKind::kAllGather
+                                : kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter
+                                                                 : ExchangeKind::kAllReduce;
+  return machine.exchanges[static_cast<std::size_t>(exchange)].seconds(0.0, static_cast<double>(wire_bytes));
 }
 
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
@@ -67,7 +122,8 @@ double operation_time_s(const Machine& machine, const StepPlan& plan, const Oper
     const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
-  const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+  auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+  if (operation.kind == OpKind::kCrossEntropy) bytes *= machine.loss_factor;
   return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
 }
 

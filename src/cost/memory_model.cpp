@@ -7,68 +7,82 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "autotuner_memory.h"
 #include "framework_memory.h"
 #include "krigtune/plan/build_plan.h"
 #include "memory_timeline.h"
+#include "profile_cache.h"
 #include "state_memory.h"
 
 namespace krigtune {
 namespace {
 
-// What a profile depends on beside the workload.
-using ProfileKey = std::tuple<std::int64_t, bool, Checkpointing>;
-using Profiles = std::array<MemoryProfile, kOutlookCount>;
+// As expected, and on the heavy side.
+struct Profiles {
+  MemoryProfile expected, conservative;
+};
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 }  // namespace
 
 struct MemoryModel::Impl {
+  Impl(const Workload& of, const ClusterSpec& on, const MemorySpec& by, const MemoryCalibration& calibrated)
+      : workload(of),
+        cluster(on),
+        memory(by),
+        calibration(calibrated),
+        traits(traits_of(of.framework)),
+        raw_profiles(of) {}
+
   Workload workload;
   ClusterSpec cluster;
   MemorySpec memory;
   MemoryCalibration calibration;
   const FrameworkTraits& traits;
+  mutable ProfileCache raw_profiles;
   mutable std::mutex mutex;  // of what is below
-  mutable std::map<ProfileKey, std::shared_ptr<const Profiles>> profiles;
+  mutable std::map<const MemoryProfile*, std::shared_ptr<const Profiles>> profiles;
   mutable std::unordered_map<std::string, std::int64_t> planned_bytes;
 
   std::shared_ptr<const Profiles> profiles_of(const Knobs& knobs) const {
-    const ProfileKey key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing};
+    const std::shared_ptr<const MemoryProfile> raw = raw_profiles.of(knobs);
     {
       const std::lock_guard lock(mutex);
-      if (const auto found = profiles.find(key); found != profiles.end()) return found->second;
+      if (const auto found = profiles.find(raw.get()); found != profiles.end()) return found->second;
     }
     auto made = std::make_shared<Profiles>();
-    const MemoryProfile profile = profile_memory(workload, knobs);
-    for (int o = 0; o < kOutlookCount; ++o) {
-      const MemoryAssumptions assumed = assumptions(knobs, static_cast<Outlook>(o));
-      const std::int64_t type = size_bytes(compute_type(workload.precision));
-      (*made)[static_cast<std::size_t>(o)] = traits.exact_memory ? profile : assumed_profile(profile, assumed, type);
-    }
+    const std::int64_t type = size_bytes(compute_type(workload.precision));
+    made->expected = assumed_profile(*raw, assumptions(knobs, Outlook::kExpected), type);
+    made->conservative = assumed_profile(*raw, assumptions(knobs, Outlook::kConservative), type);
     const std::lock_guard lock(mutex);
-    return profiles.emplace(key, std::move(made)).first->second;
+    return profiles.emplace(raw.get(), std::move(made)).first->second;
   }
 
   MemoryAssumptions assumptions(const Knobs& knobs, Outlook outlook) const {
-    return assumptions_of(traits, knobs, outlook, calibration);
+    if (!traits.exact_memory) return assumptions_of(traits, knobs, outlook, calibration);
+    MemoryAssumptions as_planned;
+    as_planned.logits_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
+    return as_planned;
   }
 
   MemoryEstimate estimate(const Knobs& knobs) const;
   MemoryEstimate exact(const Knobs& knobs) const;
-  Bytes planned(const Configuration& configuration, const Knobs& knobs) const;
+  Bytes planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const;
+  Bytes planned(const Configuration& configuration, const Knobs& knobs, Bytes usable) const;
   MemoryVerdict exact_verdict_of(const Configuration& configuration, const Knobs& knobs, const MemoryEstimate& needed,
                                  Bytes usable, Bytes host_usable) const;
   MemoryEstimate of_framework(const Knobs& knobs) const;
+  static void tighten(MemoryEstimate& estimate);
 };
 
 MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
-  const MemoryProfile& profile = profiles_of(knobs)->front();
-  const std::int64_t type = size_bytes(compute_type(workload.precision));
+  const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
   const StageShape stage{workload.model.layers, true, true, 1};
-  const ModelTensors model(profile, stage, workload.model.tied_embeddings, knobs.data_ranks, type);
+  const std::shared_ptr<const ModelTensors> tensors = raw_profiles.tensors_of(knobs, stage);
+  const ModelTensors& model = *tensors;
   const StateBytes states = state_bytes(model, workload, knobs);
-  const StepPeak peak = step_peak(profile, model, stage, workload, knobs);
+  const StepPeak peak = step_peak(*profile, model, stage, workload, knobs);
   MemoryEstimate estimate;
   MomentBytes all = states.device;
   if (states.rounded_bytes > peak.bytes.total) {
@@ -83,11 +97,10 @@ MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
   return estimate;
 }
 
-// By a plan of the distinct micro-steps: further ones use the same bytes, but for a number each for their losses.
-Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs) const {
+// Of the plan with `steps` micro-steps. Further ones use the same buffers, and a number each for their losses.
+Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const {
   Configuration shorter = configuration;
   Workload shortened = workload;
-  const std::int64_t steps = distinct_micro_steps(workload, knobs);
   shorter.set("gradient_accumulation_steps", steps);
   shortened.train_batch_size.reset();
   const std::string key = shorter.text();
@@ -105,55 +118,82 @@ Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs
   return {bytes + losses};
 }
 
+// By the distinct micro-steps, whose layout may be a little better or worse than that of all: more so where buffers are
+// in use from one to the next. Where that decides, by all.
+Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs, Bytes usable) const {
+  const std::int64_t distinct = distinct_micro_steps(workload, knobs);
+  const Bytes short_plan = planned(configuration, knobs, distinct);
+  if (distinct == knobs.micro_steps) return short_plan;
+  const double most = knobs.overlap_comm && knobs.zero_stage >= 2 ? 1.3 : 1.03;
+  constexpr double kLeast = 0.96;
+  const double limit = static_cast<double>(usable.count) / static_cast<double>(short_plan.count);
+  if (limit >= most || limit < kLeast) return short_plan;
+  return planned(configuration, knobs, knobs.micro_steps);
+}
+
 MemoryVerdict MemoryModel::Impl::exact_verdict_of(const Configuration& configuration, const Knobs& knobs,
                                                   const MemoryEstimate& needed, Bytes usable, Bytes host_usable) const {
-  // What the plan's arena may be, over what is expected (tests/cost/memory_model_test.cpp).
-  constexpr double kLeast = 0.94;
-  constexpr double kMost = 1.10;
+  // What the plan's arena may be, over what is expected (tests/cost/memory_model_test.cpp). Where parameters come from
+  // the host, whether a copy is over depends on other copies: the estimate does not follow all of that.
+  const double least = knobs.offload_parameters ? 0.7 : 0.92;
+  const double most = knobs.offload_parameters ? 1.3 : 1.12;
   const auto expected = static_cast<double>(needed.expected.count);
   const auto limit = static_cast<double>(usable.count);
-  const bool decided = expected * kMost <= limit || expected * kLeast > limit || knobs.pipeline_ranks > 1;
-  const Bytes predicted = decided ? needed.expected : planned(configuration, knobs);
+  const bool decided = expected * most <= limit || expected * least > limit || knobs.pipeline_ranks > 1;
+  const Bytes predicted = decided ? needed.expected : planned(configuration, knobs, usable);
   MemoryVerdict verdict = exact_verdict(predicted, usable);
   if (needed.host > host_usable) verdict = {Verdict::kTooLarge, 0.0, predicted};
   return verdict;
 }
 
 MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
-  MemoryEstimate estimate;
   const std::shared_ptr<const Profiles> assumed_profiles = profiles_of(knobs);
-  for (const Outlook outlook : {Outlook::kOptimistic, Outlook::kExpected, Outlook::kConservative}) {
-    const MemoryAssumptions assumed = assumptions(knobs, outlook);
-    const FrameworkPeak peak =
-        framework_peak((*assumed_profiles)[static_cast<std::size_t>(outlook)], workload, knobs, assumed);
-    const double spread = (assumed.fragmentation - 1.0) * static_cast<double>(peak.bytes.total);
-    const auto overhead = static_cast<std::int64_t>(assumed.context_bytes + spread);
-    const Bytes needed{peak.bytes.total + overhead};
-    if (outlook == Outlook::kOptimistic) estimate.optimistic = needed;
-    if (outlook == Outlook::kConservative) estimate.conservative = needed;
-    if (outlook != Outlook::kExpected) continue;
-    estimate.term_bytes = peak.bytes.terms;
-    estimate.overhead_bytes = overhead;
-    estimate.expected = needed;
-    estimate.peak_at = peak.at;
-  }
+  const MemoryAssumptions expected = assumptions(knobs, Outlook::kExpected);
+  const MemoryAssumptions optimistic = assumptions(knobs, Outlook::kOptimistic);
+  const MemoryAssumptions conservative = assumptions(knobs, Outlook::kConservative);
+  const auto needed = [](const MemoryAssumptions& assumed, std::int64_t bytes) {
+    const double all = assumed.context_bytes + assumed.fragmentation * static_cast<double>(bytes);
+    return Bytes{static_cast<std::int64_t>(all)};
+  };
+  const FrameworkPeak peak = framework_peak(raw_profiles, assumed_profiles->expected, workload, knobs);
+  MemoryEstimate estimate;
+  estimate.term_bytes = peak.bytes.terms;
+  estimate.expected = needed(expected, peak.bytes.total);
+  estimate.overhead_bytes = estimate.expected.count - peak.bytes.total;
+  estimate.peak_at = peak.at;
+  estimate.optimistic = needed(optimistic, bytes_under(peak, expected, optimistic));
+  const FrameworkPeak heavy = framework_peak(raw_profiles, assumed_profiles->conservative, workload, knobs);
+  estimate.conservative = needed(conservative, heavy.bytes.total);
   estimate.log_stddev = calibration.log_stddev > 0.0 ? calibration.log_stddev : traits.log_stddev;
   estimate.optimistic = std::min(estimate.optimistic, estimate.expected);
   estimate.conservative = std::max(estimate.conservative, estimate.expected);
+  if (calibration.log_stddev > 0.0) tighten(estimate);
   return estimate;
+}
+
+// What was measured bounds what is assumed.
+void MemoryModel::Impl::tighten(MemoryEstimate& estimate) {
+  constexpr double kDeviations = 3.0;
+  const auto expected = static_cast<double>(estimate.expected.count);
+  const double factor = std::exp(kDeviations * estimate.log_stddev);
+  estimate.optimistic = std::max(estimate.optimistic, Bytes{static_cast<std::int64_t>(expected / factor)});
+  estimate.conservative = std::min(estimate.conservative, Bytes{static_cast<std::int64_t>(expected * factor)});
 }
 
 MemoryModel::MemoryModel(const Workload& workload, const ClusterSpec& cluster, const MemorySpec& memory,
                          const MemoryCalibration& calibration)
-    : impl_(new Impl{workload, cluster, memory, calibration, traits_of(workload.framework), {}, {}, {}}) {
+    : impl_(std::make_unique<Impl>(workload, cluster, memory, calibration)) {
   check_model(workload);
 }
 
 MemoryModel::~MemoryModel() = default;
 
 MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
+  if (memory.model == MemoryModelKind::kDeepSpeedAutotuner) {
+    return deepspeed_autotuner_estimate(*raw_profiles.of(knobs), workload, knobs);
+  }
   MemoryEstimate needed = traits.exact_memory && knobs.pipeline_ranks == 1 ? exact(knobs) : of_framework(knobs);
-  const std::int64_t host = host_bytes_of_rank(profiles_of(knobs)->front(), workload, knobs);
+  const std::int64_t host = host_bytes_of_rank(raw_profiles, workload, knobs);
   needed.host = {host * cluster.gpus_per_node};
   return needed;
 }
@@ -165,6 +205,7 @@ MemoryEstimate MemoryModel::estimate(const Configuration& configuration) const {
 MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const {
   const Knobs knobs = read_knobs(impl_->workload, impl_->cluster, configuration);
   const MemoryEstimate needed = impl_->estimate(knobs);
+  if (impl_->memory.model == MemoryModelKind::kDeepSpeedAutotuner) return exact_verdict(needed.expected, usable);
   if (impl_->traits.exact_memory) {
     return impl_->exact_verdict_of(configuration, knobs, needed, usable, host_usable);
   }

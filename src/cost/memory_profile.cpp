@@ -196,7 +196,17 @@ class Reader {
     std::stable_sort(result.events.begin(), result.events.end(),
                      [](const TensorEvent& a, const TensorEvent& b) { return a.at < b.at; });
     result.find_peak();
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      const bool is_read = last.contains({static_cast<int>(t), TensorEvent::Kind::kLastRead});
+      if (tensors_[t].unit == unit_of(part.kind) && !is_read) result.unread.push_back(static_cast<int>(t));
+    }
     return result;
+  }
+
+  static ProfiledTensor::Unit unit_of(PartKind kind) {
+    using Unit = ProfiledTensor::Unit;
+    if (kind == PartKind::kEmbedForward || kind == PartKind::kEmbedBackward) return Unit::kEmbedding;
+    return kind == PartKind::kHeadForward || kind == PartKind::kHeadBackward ? Unit::kHead : Unit::kBlock;
   }
 
   void note(const Operand& operand, int at, bool in_embed_backward, ProfiledPart& to,

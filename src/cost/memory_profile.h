@@ -42,6 +42,7 @@ struct ProfiledPart {
   std::vector<MomentBytes> carried;  ///< likewise between an operation and the next one
   MomentBytes start;                 ///< before the first one
   std::vector<TensorEvent> events;   ///< in order of `at`
+  std::vector<int> unread;           ///< tensors of the unit that it does not read
   std::int64_t reads = 0;            ///< how many of them are last reads
   std::size_t peak = 0;              ///< the moment of most bytes
 

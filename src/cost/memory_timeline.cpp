@@ -39,11 +39,12 @@ class Timeline {
   }
 
   StepPeak run() {
-    const bool idle = gathered_.idle() && reduction_.idle();
-    for (micro_step_ = 0; micro_step_ < (idle ? 1 : micro_steps_); ++micro_step_) {
+    const bool repeats = gathered_.idle() && reduction_.idle();
+    for (micro_step_ = 0; micro_step_ < (repeats ? 1 : micro_steps_); ++micro_step_) {
+      const bool quiet = gathered_.idle() && !reduction_.acts();
       for (const PlacedPart& part : parts_) {
-        if (idle) {
-          note(part, part.part->highest(), 0);
+        if (quiet) {
+          note(part, part.part->highest(), reduction_.bytes());
         } else {
           walk(part);
         }
@@ -120,6 +121,9 @@ class Timeline {
       // the batch.
       const bool waited = one_stream_ || &part == &profile_.embed_forward;
       note(placed, part.start, waited ? reduction_.bytes() : reduction_.bytes_before_wait());
+    }
+    for (const int t : part.unread) {
+      if (placed.ends_use) gathered_.last_read(model_.tensor_of(placed.unit, t), false);
     }
     auto begins = part.events.begin();
     auto ends = part.events.begin();

@@ -1,32 +1,96 @@
-// 1F1B (Narayanan et al. 2019, "PipeDream"; 2021, section 2.2): with one slowest stage of t = forward + backward
-//
-//   T = sum over stages (forward + backward + 2 send) + (k - 1) (max t + 2 send)
-//
-// which is (k + p - 1) t where all are alike. A stage that ends its last backward earlier than the first stage does
-// (by the backwards of those before it) has that time for its reductions.
+// 1F1B (Narayanan et al. 2019, "PipeDream"; 2021, section 2.2): stage i of p begins with p - i - 1 forwards, then does
+// one forward and one backward in turn, then the backwards that are left. A task starts when its stage is free and what
+// it needs has arrived; it sends what it made, forward's to the next stage, backward's to the one before. With stages
+// that are alike (t = forward + backward) and nothing to send, T = (k + p - 1) t. Beyond 2 p micro-steps every further
+// p take as long as those before.
 #include "pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 
 namespace krigtune {
+namespace {
+
+class Pipeline {
+ public:
+  Pipeline(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s)
+      : stages_(stages),
+        micro_steps_(static_cast<std::size_t>(micro_steps)),
+        send_s_(send_s),
+        next_(stages.size()),
+        free_s_(stages.size()),
+        done_s_{std::vector<double>(stages.size() * micro_steps_, -1.0),
+                std::vector<double>(stages.size() * micro_steps_, -1.0)} {}
+
+  double run() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t i = 0; i < stages_.size(); ++i) {
+        while (next_[i] < 2 * micro_steps_ && do_next(i)) progress = true;
+      }
+    }
+    double end_s = 0.0;
+    for (std::size_t i = 0; i < stages_.size(); ++i) end_s = std::max(end_s, free_s_[i] + stages_[i].rest_s);
+    return end_s;
+  }
+
+ private:
+  struct Task {
+    bool backward;
+    std::size_t micro_step;
+  };
+
+  Task task(std::size_t stage) const {
+    const std::size_t n = next_[stage];
+    const std::size_t warm_up = std::min(micro_steps_, stages_.size() - stage - 1);
+    if (n < warm_up) return {false, n};
+    const std::size_t turn = n - warm_up;
+    if (turn >= 2 * (micro_steps_ - warm_up)) return {true, n - micro_steps_};
+    return {turn % 2 == 1, turn % 2 == 1 ? turn / 2 : warm_up + turn / 2};
+  }
+
+  // False: what it needs is not known yet.
+  bool do_next(std::size_t stage) {
+    const auto [backward, m] = task(stage);
+    const bool is_first = stage == 0;
+    const bool is_last = stage + 1 == stages_.size();
+    double start_s = free_s_[stage];
+    if (!(backward ? is_last : is_first)) {
+      const std::size_t from = backward ? stage + 1 : stage - 1;
+      const double arrived_s = done_s_[backward ? 1 : 0][from * micro_steps_ + m];
+      if (arrived_s < 0.0) return false;
+      start_s = std::max(start_s, arrived_s);
+    }
+    const double work_s = backward ? stages_[stage].backward_s : stages_[stage].forward_s;
+    const bool sends_on = !(backward ? is_first : is_last);
+    free_s_[stage] = start_s + work_s + (sends_on ? send_s_ : 0.0);
+    done_s_[backward ? 1 : 0][stage * micro_steps_ + m] = free_s_[stage];
+    ++next_[stage];
+    return true;
+  }
+
+  std::span<const StageTime> stages_;
+  std::size_t micro_steps_;
+  double send_s_;
+  std::vector<std::size_t> next_;              // task, by stage
+  std::vector<double> free_s_;                 // likewise
+  std::array<std::vector<double>, 2> done_s_;  // forward, backward; by stage and micro-step
+};
+
+}  // namespace
 
 double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s) {
-  double fill_s = 0.0;
-  double slowest_s = 0.0;
-  double rest_s = 0.0;
-  double earlier_s = 0.0;
-  for (const StageTime& stage : stages) {
-    const double both_s = stage.forward_s + stage.backward_s;
-    fill_s += both_s;
-    slowest_s = std::max(slowest_s, both_s);
-    rest_s = std::max(rest_s, stage.rest_s - earlier_s);
-    earlier_s += stage.backward_s + send_s;
-  }
-  const double sends_s = stages.size() > 1 ? 2.0 * send_s : 0.0;
-  return fill_s + static_cast<double>(stages.size() - 1) * sends_s +
-         static_cast<double>(micro_steps - 1) * (slowest_s + sends_s) + rest_s;
+  const auto round = static_cast<std::int64_t>(stages.size());
+  if (micro_steps <= 3 * round) return Pipeline(stages, micro_steps, send_s).run();
+  const double some_s = Pipeline(stages, 2 * round, send_s).run();
+  const double more_s = Pipeline(stages, 3 * round, send_s).run();
+  return more_s + static_cast<double>(micro_steps - 3 * round) * (more_s - some_s) / static_cast<double>(round);
+}
+
+double sends(std::size_t stage, std::size_t stages) {
+  return (stage > 0 ? 1.0 : 0.0) + (stage + 1 < stages ? 1.0 : 0.0);
 }
 
 std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages, bool even, double head_layers) {

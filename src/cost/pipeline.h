@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,9 +13,11 @@ struct StageTime {
   double rest_s = 0.0;      ///< of the step behind its last backward
 };
 
-/// Seconds of a step of `micro_steps`: each passes the stages forward, then backward; `send_s` between neighbours, a
-/// direction.
+/// Seconds of a step of `micro_steps`: each passes the stages forward, then backward; a stage takes `send_s` to send to
+/// a neighbour.
 double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s);
+/// How many times a stage sends in a micro-step.
+double sends(std::size_t stage, std::size_t stages);
 
 /// Layers by stage. Even: as many in each, what remains one each to the first ones. Else so that the slowest stage is
 /// fastest, where the last one computes the head as well, which costs `head_layers`.

@@ -11,15 +11,29 @@ namespace krigtune {
 /// to know of a moment between them. Counts are of operations of a stream, from its first one on.
 class Recorder {
  public:
-  explicit Recorder(double issue_s) : issue_s_(issue_s) {}
+  /// Into `operations`, emptied first; it must outlive the recorder.
+  /// `tensor_lane`: of the collectives within segments.
+  Recorder(double issue_s, std::uint8_t tensor_lane, std::vector<TimedOperation>& operations)
+      : issue_s_(issue_s), tensor_lane_(tensor_lane), operations_(operations) {
+    operations_.clear();
+  }
+
+  struct Collective {
+    // As TimedOperation's.
+    double seconds = 0.0;
+    double core_s = 0.0;
+    std::uint8_t lane = 0;
+  };
 
   /// On the compute stream.
   void append(const Segment& segment) { pending_.append(segment); }
   void append_kernel(double seconds) { append(single(seconds, issue_s_)); }
   /// Likewise a collective of the tensor group, which meets those of other streams on the network.
-  void append_collective(const Segment& segment);
+  void append_collective(const Segment& segment, const Collective& collective);
   /// What is appended next starts behind the first `count` operations of `stream`.
   void wait_for(Stream stream, std::int32_t count);
+  /// Seconds of all that the compute stream was given.
+  double compute_s() const { return flushed_s_ + pending_.work_s; }
   /// Ends the segment: how many operations the compute stream has.
   std::int32_t flush();
 
@@ -28,7 +42,10 @@ class Recorder {
     std::int32_t count = 0;
   };
   /// On another stream: how many it has now.
-  std::int32_t add(Stream stream, bool collective, double seconds, std::initializer_list<Behind> behind);
+  std::int32_t add(Stream stream, double seconds, std::initializer_list<Behind> behind);
+  /// Likewise several in a row.
+  std::int32_t add_row(Stream stream, double seconds, int count, std::initializer_list<Behind> behind);
+  std::int32_t add(Stream stream, const Collective& collective, std::initializer_list<Behind> behind);
   std::int32_t count(Stream stream) const { return count_[static_cast<std::size_t>(stream)]; }
   /// The end of a micro-step.
   void mark();
@@ -42,7 +59,7 @@ class Recorder {
   /// Seconds of work, up to each mark.
   struct Work {
     std::array<double, kStreamCount> streams_s{};  ///< the compute stream's left out
-    double network_s = 0.0;
+    std::array<double, kLaneCount> lanes_s{};
     double fused_comm_s = 0.0;  ///< of collectives within segments
   };
   const std::vector<Work>& work_at_marks() const { return work_at_marks_; }
@@ -50,13 +67,15 @@ class Recorder {
 
  private:
   double issue_s_;
-  std::vector<TimedOperation> operations_;
+  std::uint8_t tensor_lane_;
+  std::vector<TimedOperation>& operations_;
   Segment pending_;
   std::array<std::int32_t, kStreamCount> count_{};
   std::array<std::int32_t, kStreamCount> needed_{};  ///< by the pending segment
   std::vector<OpId> marks_;
   std::vector<Work> work_at_marks_;
   Work work_;
+  double flushed_s_ = 0.0;
   bool expects_others_ = false;
 };
 

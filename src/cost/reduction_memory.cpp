@@ -2,6 +2,7 @@
 #include "reduction_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace krigtune {
 
@@ -24,10 +25,9 @@ ReductionMemory::ReductionMemory(const ModelTensors& model, const Workload& work
   written_.assign(model.tensors.size(), false);
   make_buckets();
   if (packs_) bucket_bytes_ = bucket_elems() * type_bytes_;
-  if (keeps_buckets_ &&
-      std::any_of(buckets_.begin(), buckets_.end(), [&](const auto& bucket) { return !goes_alone(bucket.front()); })) {
-    bytes_ = bucket_bytes_;
-  }
+  packed_sends_ = static_cast<std::size_t>(
+      std::count_if(buckets_.begin(), buckets_.end(), [&](const Bucket& bucket) { return !goes_alone(bucket.first); }));
+  if (keeps_buckets_ && packed_sends_ > 0) bytes_ = bucket_bytes_;
 }
 
 void ReductionMemory::make_buckets() {
@@ -35,22 +35,21 @@ void ReductionMemory::make_buckets() {
   bucket_of_.resize(model_.tensors.size());
   for (const int t : model_.ready_order) {
     if (buckets_.empty() || elems + model_[t].elems > knobs_.reduce_bucket_elems) {
-      buckets_.emplace_back();
+      buckets_.push_back({.first = t});
       elems = 0;
     }
-    buckets_.back().push_back(t);
+    ++buckets_.back().tensors;
+    ++buckets_.back().missing;
+    buckets_.back().padded_elems += model_[t].padded_elems;
     elems += model_[t].elems;
     bucket_of_[static_cast<std::size_t>(t)] = buckets_.size() - 1;
   }
-  for (const auto& bucket : buckets_) missing_.push_back(bucket.size());
 }
 
 std::int64_t ReductionMemory::bucket_elems() const {
   std::int64_t fullest = 0;
-  for (const auto& bucket : buckets_) {
-    std::int64_t padded = 0;
-    for (const int t : bucket) padded += model_[t].padded_elems;
-    if (!goes_alone(bucket.front())) fullest = std::max(fullest, padded);
+  for (const Bucket& bucket : buckets_) {
+    if (!goes_alone(bucket.first)) fullest = std::max(fullest, bucket.padded_elems);
   }
   const std::int64_t knob = knobs_.reduce_bucket_elems;
   return std::max(fullest, whole_buckets_ ? knob : std::min(model_.elems, knob));
@@ -71,12 +70,10 @@ std::int64_t ReductionMemory::gradient_done(int tensor) {
 }
 
 void ReductionMemory::count(int tensor) {
-  const std::size_t b = bucket_of_[static_cast<std::size_t>(tensor)];
-  if (--missing_[b] > 0) return;
-  missing_[b] = buckets_[b].size();
-  std::int64_t held_bytes = 0;
-  for (const int t : buckets_[b]) held_bytes += gradient_bytes(t);
-  enter(held_bytes);
+  Bucket& bucket = buckets_[bucket_of_[static_cast<std::size_t>(tensor)]];
+  if (--bucket.missing > 0) return;
+  bucket.missing = bucket.tensors;
+  enter(transient_ ? bucket.padded_elems * type_bytes_ : 0);
 }
 
 std::int64_t ReductionMemory::pack(int tensor) {
@@ -88,9 +85,12 @@ std::int64_t ReductionMemory::pack(int tensor) {
   }
   open_.push_back(tensor);
   if (keeps_buckets_) return 0;
-  Packed& packed = packed_[turn_ % packed_buckets_];
-  if (!packed.here) bytes_ += bucket_bytes_;
-  packed.here = true;
+  const std::size_t turn = turn_ % packed_buckets_;
+  for (std::size_t i = 0; i < packed_buckets_; ++i) {
+    if (packed_[i].here || !(whole_buckets_ || i == turn)) continue;
+    packed_[i] = {true, entered_.size()};
+    bytes_ += bucket_bytes_;
+  }
   const std::int64_t while_copied = bytes_;
   bytes_ -= gradient_bytes(tensor);
   return while_copied;
@@ -99,7 +99,11 @@ std::int64_t ReductionMemory::pack(int tensor) {
 void ReductionMemory::send() {
   std::int64_t held_bytes = 0;
   for (const int t : open_) held_bytes += keeps_buckets_ ? gradient_bytes(t) : 0;
-  packed_[turn_ % packed_buckets_].entry = entered_.size();
+  Packed& packed = packed_[turn_ % packed_buckets_];
+  packed.entry = entered_.size();
+  // Not filled again in this micro-step: whoever waits for this reduction frees the bucket.
+  const bool is_last = ++sends_ + packed_buckets_ > packed_sends_;
+  if (is_last && std::exchange(packed.here, false)) held_bytes += bucket_bytes_;
   enter(held_bytes);
   open_.clear();
   ++turn_;
@@ -125,6 +129,7 @@ std::int64_t ReductionMemory::end_micro_step() {
   if (!open_.empty()) send();
   if (!keeps_buckets_) release_packed();
   if (transient_) written_.assign(written_.size(), false);
+  sends_ = 0;
   ++micro_step_;
   return most_bytes;
 }
@@ -133,7 +138,8 @@ std::int64_t ReductionMemory::end_micro_step() {
 void ReductionMemory::release_packed() {
   for (Packed& packed : packed_) {
     if (!packed.here) continue;
-    if (packed.entry < released_) {
+    const bool is_sent = packed.entry < entered_.size();
+    if (!is_sent || packed.entry < released_) {
       bytes_ -= bucket_bytes_;
     } else {
       entered_[packed.entry] += bucket_bytes_;

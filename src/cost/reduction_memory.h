@@ -6,7 +6,7 @@ namespace krigtune {
 /// What frameworks do otherwise than the plan.
 struct ReductionHabits {
   bool gradients_grow = false;  ///< below stage 2: there is memory for gradients only once backward has made them
-  bool whole_buckets = false;   ///< packed buckets are as large as the knob says, however small the model
+  bool whole_buckets = false;   ///< packed buckets are made all at once, as large as the knob says
 };
 
 /// Bytes of gradients until their bucket was reduced, and of the buckets that they are packed into: what the plan's
@@ -18,6 +18,8 @@ class ReductionMemory {
                   const ReductionHabits& habits);
 
   bool idle() const { return !transient_ && !packs_ && !grows_; }  ///< no bytes beyond the gradients that are kept
+  /// Whether any bytes come or go within this micro-step.
+  bool acts() const { return transient_ || grows_ || (packs_ && knobs_.zero_stage > 0 && reduces_now()); }
   void first_gradient(int tensor);
   /// Returns the bytes while the gradient is copied into its bucket, 0 where it is not.
   std::int64_t gradient_done(int tensor);
@@ -50,8 +52,13 @@ class ReductionMemory {
   bool transient_, packs_, grows_, whole_buckets_;
   bool keeps_buckets_ = false;  ///< and copies into them beside the compute stream
   std::size_t packed_buckets_ = 1, width_ = 0;
-  std::vector<std::vector<int>> buckets_;
-  std::vector<std::size_t> bucket_of_, missing_;
+  struct Bucket {
+    int first = 0;  ///< tensor
+    std::size_t tensors = 0, missing = 0;
+    std::int64_t padded_elems = 0;
+  };
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;
   std::int64_t bucket_bytes_ = 0;
 
   std::vector<bool> written_;
@@ -64,6 +71,8 @@ class ReductionMemory {
   std::vector<Packed> packed_;
   std::vector<int> open_;
   std::size_t turn_ = 0;
+  std::size_t sends_ = 0;         ///< of packed buckets in this micro-step
+  std::size_t packed_sends_ = 0;  ///< in each
   std::int64_t micro_step_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t just_released_bytes_ = 0;

@@ -52,14 +52,17 @@ StateBytes state_bytes(const ModelTensors& model, const Workload& workload, cons
   at(offloads).add(Term::kOptimizerState, 4 * (mastered + moments * updated));
 
   const bool controls = workload.gradient_clipping > 0.0 || workload.precision == Precision::kFp16;
-  if (controls) states.device.add(Term::kInputs, 4 * kControlElementCount);
+  if (controls) states.device.add(Term::kInputs, std::int64_t{4} * kControlElementCount);
   states.device.add(Term::kInputs, 4 * knobs.micro_steps);
   if (knobs.offload_parameters && !offloads && workload.precision != Precision::kFp32) {
     states.rounded_bytes = homes.sharded_elems / n * type;
   }
   if (offloads) {
-    const std::int64_t bucket = std::min(updated, knobs.reduce_bucket_elems);
-    states.host_transient_bytes = bucket * type;
+    // Whoever is late on the host holds all that has come, or all that has been rounded and not yet been sent.
+    const bool accumulates = knobs.zero_stage >= 2 && knobs.micro_steps > 1;
+    const std::int64_t sent = (homes.whole_elems + (knobs.offload_parameters ? 0 : homes.sharded_elems)) / parts;
+    const std::int64_t rounded = workload.precision == Precision::kFp32 ? 0 : sent * type;
+    states.host_transient_bytes = std::max(accumulates ? updated * type : 0, rounded);
   }
   return states;
 }

@@ -9,7 +9,7 @@ struct StateBytes {
   MomentBytes device;
   MomentBytes host;
   std::int64_t rounded_bytes = 0;         ///< on the device at the end of the step: parameters on their way to the host
-  std::int64_t host_transient_bytes = 0;  ///< of one bucket between device and host, at most
+  std::int64_t host_transient_bytes = 0;  ///< on their way to or from the device, at most
 };
 
 /// Of krigtune-bench: what the plan's ZeroState keeps, to the byte.

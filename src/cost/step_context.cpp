@@ -9,20 +9,22 @@ std::int64_t sent(OpKind kind, std::int64_t bytes, std::int64_t ranks) {
 
 }  // namespace
 
-double StepContext::data_collective_s(OpKind kind, std::int64_t bytes) {
+Recorder::Collective StepContext::data_collective(OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, knobs.data_ranks);
   const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
   data_comm_s += seconds;
   data_wire_bytes += static_cast<double>(wire_bytes);
-  return seconds;
+  return {link_time_s(machine, kind, data_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, Group::kData)};
 }
 
-double StepContext::tensor_collective_s(OpKind kind, std::int64_t bytes) {
+Recorder::Collective StepContext::tensor_collective(OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, knobs.tensor_ranks);
   const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
   cost.tensor_comm_s += seconds;
   cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
-  return seconds;
+  return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, Group::kTensor)};
 }
 
 void UnderWay::enter(Recorder::Behind operation) {

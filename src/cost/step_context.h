@@ -28,9 +28,9 @@ struct StepContext {
   std::int64_t updated_elems(std::int64_t padded) const {
     return policy.shards_optimizer ? padded / knobs.data_ranks : padded;
   }
-  /// Seconds of a collective of the data group over `bytes` in whole; it is counted.
-  double data_collective_s(OpKind kind, std::int64_t bytes);
-  double tensor_collective_s(OpKind kind, std::int64_t bytes);
+  /// A collective of the data group over `bytes` in whole; it is counted.
+  Recorder::Collective data_collective(OpKind kind, std::int64_t bytes);
+  Recorder::Collective tensor_collective(OpKind kind, std::int64_t bytes);
 };
 
 /// Lets at most so many operations be under way: one more makes the compute stream wait for the oldest.

@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, Checkpointing>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing, bool>;
 using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bool, bool>;
 
 // Of distinct stages; the same stage is timed once.
@@ -71,9 +71,24 @@ struct StepCostModel::Impl {
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
   std::map<TensorsKey, std::unique_ptr<const StageTensors>> tensors;
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<GroupSpan, GroupSpan>> spans;
+  std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
+
+  std::vector<TimedOperation> take_scratch() {
+    const std::lock_guard lock(mutex);
+    if (scratch.empty()) return {};
+    std::vector<TimedOperation> taken = std::move(scratch.back());
+    scratch.pop_back();
+    return taken;
+  }
+
+  void give_back(std::vector<TimedOperation> taken) {
+    const std::lock_guard lock(mutex);
+    scratch.push_back(std::move(taken));
+  }
 
   const StepTemplate& template_of(const Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing};
+    const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,  knobs.pipeline_ranks > 1,
+                          knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
@@ -129,7 +144,8 @@ struct StepCostModel::Impl {
                                (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
     const std::int64_t bytes = elems * size_bytes(compute_type(workload.precision));
     const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
-    return collective_time_s(machine, OpKind::kAllGather, {2, leaves_node ? 2 : 1, leaves_node ? 1 : 2}, bytes);
+    const GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
+    return collective_time_s(machine, OpKind::kAllGather, pair, bytes) + machine.send_wait_s;
   }
 
   StepCost of_stages(const Stages& stages, const Knobs& knobs) const {
@@ -145,7 +161,7 @@ struct StepCostModel::Impl {
     const double send = send_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    cost.pipeline_comm_s = 2.0 * k * send;
+    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
     const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + machine.step_overhead_s;
@@ -155,13 +171,16 @@ struct StepCostModel::Impl {
   }
 };
 
-StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine)
     : impl_(std::make_unique<Impl>()) {
   check_model(workload);
   impl_->workload = in_framework_dialect(workload);
   impl_->cluster = cluster;
-  impl_->machine = make_machine(workload, cluster, calibration);
+  impl_->machine = machine;
 }
+
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+    : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration)) {}
 
 StepCostModel::~StepCostModel() = default;
 
@@ -170,15 +189,17 @@ StepCost StepCostModel::operator()(const Configuration& configuration) const {
   const StepTemplate& model = impl_->template_of(step.knobs);
   const auto [data_span, tensor_span] = impl_->spans_of(step.knobs);
   const StepSetting setting{impl_->machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
+  std::vector<TimedOperation> scratch = impl_->take_scratch();
   Stages stages;
   stages.parts = impl_->stages(model, step.knobs);
   for (std::size_t i = 0; i < stages.parts.size(); ++i) {
     if (i > 0 && stages.parts[i] == stages.parts[i - 1]) {
       stages.times.push_back(stages.times.back());
     } else {
-      stages.times.push_back(time_step(setting, impl_->tensors_of(model, step.knobs, stages.parts[i])));
+      stages.times.push_back(time_step(setting, impl_->tensors_of(model, step.knobs, stages.parts[i]), scratch));
     }
   }
+  impl_->give_back(std::move(scratch));
   if (stages.times.size() > 1) return impl_->of_stages(stages, step.knobs);
   StepCost cost;
   set_micro_steps(stages.times.front(), impl_->machine, cost);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "krigtune/cost/framework.h"
 #include "krigtune/plan/build_plan.h"
 
 namespace krigtune {
@@ -48,8 +49,8 @@ StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
 
 class Reader {
  public:
-  Reader(const StepPlan& plan, const Machine& machine, const Knobs& knobs)
-      : plan_(plan), machine_(machine), knobs_(knobs) {}
+  Reader(const StepPlan& plan, const Machine& machine, const Knobs& knobs, bool stops_early)
+      : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
 
   StepTemplate read() {
     add_tensors();
@@ -76,10 +77,17 @@ class Reader {
     const Unit unit = unit_of(operation);
     Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
+    if (is_not_needed(operation)) return;
     const double seconds = operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = is_collective(operation.kind);
-    next.segment = single(seconds, machine_.issue_s, next.collective);
+    if (next.collective) {
+      const GroupSpan span = group_span(plan_, operation.group, 0, machine_.ranks_per_node);
+      next.link_s = link_time_s(machine_, operation.kind, span, operation.wire_bytes);
+      next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
+    }
+    next.segment =
+        single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
     pass.all.append(next.segment);
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
@@ -92,6 +100,14 @@ class Reader {
       return Unit::kBlock;
     }
     return forward_is_done_ ? Unit::kHead : Unit::kEmbedding;
+  }
+
+  // Of a layer's second forward: nothing behind its activation is kept for the backward pass.
+  bool is_not_needed(const Operation& operation) {
+    if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
+    if (is_activated_again_) return true;
+    is_activated_again_ = operation.kind == OpKind::kGeluForward || operation.kind == OpKind::kSwigluForward;
+    return false;
   }
 
   // What selective checkpointing computes again is a part of the backward pass.
@@ -151,8 +167,10 @@ class Reader {
   const StepPlan& plan_;
   const Machine& machine_;
   const Knobs& knobs_;
+  bool stops_early_;
   StepTemplate result_;
   bool forward_is_done_ = false;
+  bool is_activated_again_ = false;
 };
 
 }  // namespace
@@ -167,7 +185,8 @@ void PassCost::add(const PassCost& other, double times) {
 
 StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
   const StepPlan plan = plan_of_one_block(workload, knobs);
-  return Reader(plan, machine, knobs).read();
+  const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
+  return Reader(plan, machine, knobs, stops_early).read();
 }
 
 }  // namespace krigtune

@@ -24,7 +24,9 @@ struct TemplateTensor {
 /// An operation of the compute stream.
 struct TemplateOperation {
   Segment segment;
-  bool collective = false;
+  bool collective = false;  ///< of the tensor group
+  double link_s = 0.0;      ///< of it
+  double core_s = 0.0;      ///< likewise
   std::vector<int> reads;   ///< parameters
   std::vector<int> begins;  ///< gradients that it is the first to write
   std::vector<int> ends;    ///< gradients that it completes, in order

@@ -1,5 +1,5 @@
-// Google's "Trace Event Format": {"traceEvents": [...]}, events "X" (complete: ts, dur in microseconds) and "M"
-// (metadata: names of processes and threads). Loaded by chrome://tracing and ui.perfetto.dev.
+// Google's "Trace Event Format": {"traceEvents": [...]}, events "X" (complete: ts, dur in microseconds), "C"
+// (counters) and "M" (metadata: names of processes and threads). Loaded by chrome://tracing and ui.perfetto.dev.
 #include "krigtune/plan/trace.h"
 
 #include <fmt/format.h>
@@ -20,6 +20,8 @@ namespace {
 constexpr double kMicro = 1e6;
 constexpr std::array kStreamNames = {"compute", "gather", "reduce", "copy", "host"};
 static_assert(kStreamNames.size() == kStreamCount);
+constexpr std::array kPlaceNames = {"device", "host"};
+static_assert(kPlaceNames.size() == kPlaceCount);
 
 Json name_event(const char* what, std::size_t rank, std::size_t stream, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", stream}, {"args", {{"name", name}}}};
@@ -67,6 +69,15 @@ class Events {
       events_.push_back(name_event("thread_name", rank, stream, kStreamNames[stream]));
     }
   }
+  void add_memory(const MemoryPoint& point) {
+    Json bytes;
+    for (std::size_t place = 0; place < kPlaceNames.size(); ++place) bytes[kPlaceNames[place]] = point.bytes[place];
+    events_.push_back({{"name", "memory (bytes)"},
+                       {"ph", "C"},
+                       {"pid", 0},
+                       {"ts", (point.at_s - origin_s_) * kMicro},
+                       {"args", std::move(bytes)}});
+  }
   Json take() { return std::move(events_); }
 
  private:
@@ -102,6 +113,7 @@ std::string trace_json(const StepPlan& plan, const TracedStep& traced) {
     events.add_names(rank);
     for (std::size_t id = 0; id < traced.ranks[rank].size(); ++id) events.add(rank, id, traced.ranks[rank][id]);
   }
+  for (const MemoryPoint& point : traced.memory) events.add_memory(point);
   const Json document = {{"traceEvents", events.take()},
                          {"displayTimeUnit", "ms"},
                          {"otherData", {{"program", traced.program}, {"step", traced.step}}}};

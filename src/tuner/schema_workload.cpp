@@ -63,6 +63,7 @@ Json own_gpu() {
                 {"memory_bytes_per_s", above(number("of its memory"), 0)},
                 {"gemm_fraction", fraction("of the peak that large matrix products reach (default 0.7)")},
                 {"gemm_half_flops", at_least(number("a product of so many reaches half of that (default 5e9)"), 0)},
+                {"attention_fraction", fraction("of the peak that flash attention reaches (default 0.5)")},
                 {"memory_fraction", fraction("of the memory's rate that kernels reach (default 0.85)")},
                 {"launch_us", at_least(number("of one kernel (default 5)"), 0)},
                 {"host_bytes_per_s", above(number("between device and host memory, a direction"), 0)},

@@ -106,6 +106,7 @@ DeviceSpec read_device(JsonObject& object, const std::string& id, const Hardware
   read(object, "memory_bytes_per_s", Allowed::kPositive, device.memory_bytes_per_s);
   read(object, "gemm_fraction", Allowed::kFraction, device.gemm_fraction);
   read(object, "gemm_half_flops", Allowed::kNotNegative, device.gemm_half_flops);
+  read(object, "attention_fraction", Allowed::kFraction, device.attention_fraction);
   read(object, "memory_fraction", Allowed::kFraction, device.memory_fraction);
   read_microseconds(object, "launch_us", device.launch_s);
   read(object, "host_bytes_per_s", Allowed::kPositive, device.host_bytes_per_s);
@@ -146,6 +147,7 @@ Json to_json(const DeviceSpec& device) {
           {"memory_bytes_per_s", json_number(device.memory_bytes_per_s)},
           {"gemm_fraction", json_number(device.gemm_fraction)},
           {"gemm_half_flops", json_number(device.gemm_half_flops)},
+          {"attention_fraction", json_number(device.attention_fraction)},
           {"memory_fraction", json_number(device.memory_fraction)},
           {"launch_us", json_number(microseconds(device.launch_s))},
           {"host_bytes_per_s", json_number(device.host_bytes_per_s)},

@@ -2,15 +2,37 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
+#include "krigtune/core/json.h"
+#include "krigtune/plan/build_plan.h"
+#include "segment.h"
+
 namespace krigtune {
 namespace {
 
+using Behind = std::array<std::int32_t, kStreamCount>;
+
+TimedOperation kernel(double seconds, double issue_s = 0.0, const Behind& behind = {}) {
+  TimedOperation operation;
+  operation.seconds = seconds;
+  operation.issue_s = issue_s;
+  operation.behind = behind;
+  return operation;
+}
+
+TimedOperation collective(Stream stream, double seconds, const Behind& behind = {}) {
+  TimedOperation operation = kernel(seconds, 0.0, behind);
+  operation.stream = stream;
+  operation.collective = true;
+  return operation;
+}
+
 TEST(RunClock, OverlapsStreamsAndHonoursWaits) {
-  const std::vector<TimedOperation> operations = {{Stream::kCompute, false, 1.0, 0.0, {}},
-                                                  {Stream::kReduce, true, 3.0, 0.0, {1}},
-                                                  {Stream::kCompute, false, 2.0, 0.0, {}},
-                                                  {Stream::kCompute, false, 1.0, 0.0, {0, 0, 1}}};
-  const auto times = run_clock(operations, 1.0);
+  const std::vector<TimedOperation> operations = {kernel(1.0, 0.0, {}), collective(Stream::kReduce, 3.0, {1}),
+                                                  kernel(2.0, 0.0, {}), kernel(1.0, 0.0, {0, 0, 1})};
+  const auto times = run_clock(operations, {.overlap_slowdown = 1.0});
   EXPECT_DOUBLE_EQ(times[1].start_s, 1.0);
   EXPECT_DOUBLE_EQ(times[2].end_s, 3.0);
   EXPECT_DOUBLE_EQ(times[3].start_s, 4.0);
@@ -19,25 +41,158 @@ TEST(RunClock, OverlapsStreamsAndHonoursWaits) {
 
 // One second of kernels, of which half runs beside a collective of 0.75 s: 0.75 s yield 0.5 s, the rest takes 0.5 s.
 TEST(RunClock, StretchesKernelsWhileACollectiveRuns) {
-  const std::vector<TimedOperation> operations = {{Stream::kReduce, true, 0.75, 0.0, {}},
-                                                  {Stream::kCompute, false, 1.0, 0.0, {}}};
-  const auto times = run_clock(operations, 1.5);
+  const std::vector<TimedOperation> operations = {collective(Stream::kReduce, 0.75), kernel(1.0, 0.0, {})};
+  const auto times = run_clock(operations, {.overlap_slowdown = 1.5});
   EXPECT_DOUBLE_EQ(times[1].end_s, 1.25);
 }
 
 TEST(RunClock, CarriesOneCollectiveAtATime) {
-  const std::vector<TimedOperation> operations = {{Stream::kReduce, true, 2.0, 0.0, {}},
-                                                  {Stream::kGather, true, 1.0, 0.0, {}}};
-  const auto times = run_clock(operations, 1.0);
+  const std::vector<TimedOperation> operations = {collective(Stream::kReduce, 2.0), collective(Stream::kGather, 1.0)};
+  const auto times = run_clock(operations, {.overlap_slowdown = 1.0});
   EXPECT_DOUBLE_EQ(times[1].ready_s, 2.0);
   EXPECT_DOUBLE_EQ(times[1].end_s, 3.0);
 }
 
 TEST(RunClock, StartsNoKernelBeforeItWasIssued) {
-  const std::vector<TimedOperation> operations = {{Stream::kCompute, false, 0.5, 1.0, {}},
-                                                  {Stream::kCompute, false, 0.5, 1.0, {}}};
-  const auto times = run_clock(operations, 1.0);
+  const std::vector<TimedOperation> operations = {kernel(0.5, 1.0, {}), kernel(0.5, 1.0, {})};
+  const auto times = run_clock(operations, {.overlap_slowdown = 1.0});
   EXPECT_DOUBLE_EQ(times[1].start_s, 2.0);
+}
+
+TEST(RunClock, LetsTwoLanesShareTheirLinksOrHaveTheirOwn) {
+  std::vector<TimedOperation> operations = {collective(Stream::kReduce, 1.0), collective(Stream::kGather, 2.0)};
+  operations[1].lane = 1;
+  const auto apart = run_clock(operations, {});
+  EXPECT_DOUBLE_EQ(apart[0].end_s, 1.0);
+  EXPECT_DOUBLE_EQ(apart[1].end_s, 2.0);
+  const auto shared = run_clock(operations, {.lanes_share = true});
+  EXPECT_DOUBLE_EQ(shared[0].end_s, 2.0);
+  EXPECT_DOUBLE_EQ(shared[1].end_s, 3.0);
+}
+
+TEST(RunClock, LetsWhatComputesShareTheCores) {
+  std::vector<TimedOperation> operations = {kernel(1.0), kernel(2.0)};
+  operations[1].stream = Stream::kHost;
+  EXPECT_DOUBLE_EQ(run_clock(operations, {.cores = 2.0})[1].end_s, 2.0);
+  const auto times = run_clock(operations, {.cores = 1.0});
+  EXPECT_DOUBLE_EQ(times[0].end_s, 2.0);
+  EXPECT_DOUBLE_EQ(times[1].end_s, 3.0);
+}
+
+// A second of a core beside a kernel on one core takes two; the link's part goes on meanwhile.
+TEST(RunClock, EndsACollectiveWhenLinkAndCoresAreDone) {
+  std::vector<TimedOperation> operations = {collective(Stream::kReduce, 0.5), kernel(1.0)};
+  operations[0].core_s = 1.0;
+  const ClockRules one_core{.cores = 1.0, .sleeping_links = true};
+  EXPECT_DOUBLE_EQ(run_clock(operations, one_core)[0].end_s, 2.0);
+  EXPECT_DOUBLE_EQ(run_clock(operations, one_core)[1].end_s, 2.0);
+  operations[0].seconds = 3.0;
+  EXPECT_DOUBLE_EQ(run_clock(operations, one_core)[0].end_s, 3.0);
+}
+
+TEST(RunClock, SlowsKernelsOnlyWhileASleepingLinksCollectiveTakesACore) {
+  std::vector<TimedOperation> operations = {collective(Stream::kReduce, 9.0), kernel(2.0)};
+  operations[0].core_s = 1.0;
+  // One second yields half, the rest takes a second and a half.
+  EXPECT_DOUBLE_EQ(run_clock(operations, {.overlap_slowdown = 2.0, .sleeping_links = true})[1].end_s, 2.5);
+}
+
+TEST(RunClock, WakesWhoHasWaitedLate) {
+  const std::vector<TimedOperation> operations = {kernel(1.0), collective(Stream::kReduce, 1.0, {1}),
+                                                  kernel(1.0, 0.0, {0, 0, 1}), kernel(1.0)};
+  const auto times = run_clock(operations, {.wake_s = 0.25});
+  EXPECT_DOUBLE_EQ(times[1].start_s, 1.25);
+  EXPECT_DOUBLE_EQ(times[2].start_s, 2.5);
+  EXPECT_DOUBLE_EQ(times[3].start_s, 3.5);
+}
+
+TEST(RunClock, TakesKernelsInARowAsOneForWhatTheyTakeOneByOne) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> uniform(0.1, 1.0);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<TimedOperation> one_by_one;
+    Segment segment;
+    for (int n = 0; n < 8; ++n) {
+      one_by_one.push_back(kernel(uniform(random), uniform(random)));
+      segment.append(single(one_by_one.back().seconds, one_by_one.back().issue_s));
+    }
+    TimedOperation together = kernel(segment.work_s, segment.first_s);
+    together.issue_rest_s = segment.issue_s - segment.first_s;
+    together.least_s = segment.least_s;
+    EXPECT_NEAR(run_clock({&together, 1}, {})[0].end_s, run_clock(one_by_one, {}).back().end_s, 1e-12);
+    const Segment twice = repeated(segment, 2.0);
+    const std::vector<TimedOperation> once = one_by_one;
+    one_by_one.insert(one_by_one.end(), once.begin(), once.end());
+    EXPECT_NEAR(twice.least_s, run_clock(one_by_one, {}).back().end_s, 1e-12);
+  }
+}
+
+TEST(RunClock, SaysWhatWentOnWhileNoKernelRan) {
+  std::vector<TimedOperation> operations = {kernel(1.0, 0.5), collective(Stream::kReduce, 2.0, {1}), kernel(1.0),
+                                            kernel(1.0, 0.0, {2, 0, 1})};
+  operations[2].stream = Stream::kCopy;
+  operations[2].behind = {1, 0, 1};
+  operations[3].behind = {1, 0, 1, 1};
+  const std::vector<OpId> marks = {0};
+  const auto totals = run_clock_totals(operations, {}, marks);
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_DOUBLE_EQ(totals[0].span_s, 1.5);
+  EXPECT_DOUBLE_EQ(totals[1].span_s, 5.5);
+  EXPECT_DOUBLE_EQ(totals[1].kernels_s, 2.0);
+  EXPECT_DOUBLE_EQ(totals[1].exposed_comm_s, 2.0);
+  EXPECT_DOUBLE_EQ(totals[1].exposed_copies_s, 1.0);
+  EXPECT_DOUBLE_EQ(totals[1].idle_s, 0.5);
+}
+
+StepPlan small_plan() {
+  Workload workload;
+  workload.model = {
+      .layers = 3, .hidden = 64, .heads = 4, .kv_heads = 4, .ffn_hidden = 256, .vocab = 128, .seq_len = 32};
+  ClusterSpec cluster;
+  cluster.gpus_per_node = 2;
+  return build_plan(workload, cluster,
+                    {{"zero_stage", std::int64_t{3}},
+                     {"gradient_accumulation_steps", std::int64_t{2}},
+                     {"offload_optimizer", std::string("cpu")}});
+}
+
+Machine small_machine() {
+  Machine machine;
+  for (ClassRate& rate : machine.rates) rate = {1e-6, 1e12, 0.0, 1e11};
+  machine.network.bytes_per_s = 1e9;
+  return machine;
+}
+
+TEST(PredictedStep, UsesNoMoreMemoryThanIsLaidOut) {
+  const StepPlan plan = small_plan();
+  const PredictedStep step = predict_step(plan, small_machine());
+  std::array<std::int64_t, kPlaceCount> most{};
+  double last_s = 0.0;
+  for (const MemoryPoint& point : step.memory) {
+    EXPECT_GE(point.at_s, last_s);
+    last_s = point.at_s;
+    for (std::size_t place = 0; place < most.size(); ++place) most[place] = std::max(most[place], point.bytes[place]);
+  }
+  EXPECT_LE(most[0], plan.arena_bytes);
+  EXPECT_GE(static_cast<double>(most[0]), 0.8 * static_cast<double>(plan.arena_bytes));
+  EXPECT_LE(most[1], plan.host_arena_bytes);
+  EXPECT_EQ(step.memory.front().bytes, step.memory.back().bytes);
+}
+
+TEST(PredictedStep, IsTracedWithCountersOfMemory) {
+  const StepPlan plan = small_plan();
+  const PredictedStep step = predict_step(plan, small_machine());
+  const Json document = Json::parse(trace_json(plan, traced(step)));
+  std::size_t counters = 0;
+  for (const Json& event : document["traceEvents"]) {
+    if (event["ph"] != "C") continue;
+    const MemoryPoint& point = step.memory[counters++];
+    EXPECT_DOUBLE_EQ(event["ts"].get<double>(), point.at_s * 1e6);
+    EXPECT_EQ(event["args"]["device"].get<std::int64_t>(), point.bytes[0]);
+    EXPECT_EQ(event["args"]["host"].get<std::int64_t>(), point.bytes[1]);
+  }
+  EXPECT_EQ(counters, step.memory.size());
+  EXPECT_EQ(document["otherData"]["program"], "krigtune plan");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/engine/trainer.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/workload/measured_machine.h"
 
 namespace krigtune {
 namespace {
@@ -243,6 +244,20 @@ TEST_F(KrigtuneBench, TrainsForAGpuThatIsNamedOnlyWhereThereIsOne) {
   EXPECT_NE(result.err.find("no device: the cluster's GPU is h100-80gb, but "), std::string::npos) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   EXPECT_EQ(run(config() + "--json --device cpu").exit_code, 2);
+}
+
+TEST_F(KrigtuneBench, MeasuresThisMachine) {
+  const Ended result = run("--measure-machine 2");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const MeasuredMachine machine = read_measured_machine(result.document(), "machine", "");
+  EXPECT_EQ(machine.key, machine_key(2, Precision::kFp32));
+  for (std::size_t i = 0; i < machine.rates.size(); ++i) {
+    EXPECT_TRUE(std::isfinite(machine.rates[i].flops_per_s) || std::isfinite(machine.rates[i].bytes_per_s)) << i;
+  }
+  for (const ClassRate& exchange : machine.exchanges) EXPECT_TRUE(std::isfinite(exchange.bytes_per_s));
+  EXPECT_GT(machine.step_overhead_s, 0.0);
+  EXPECT_EQ(run("--measure-machine 0").exit_code, 2);
+  EXPECT_EQ(run("--measure-machine 2 --precision fp8").exit_code, 2);
 }
 
 TEST_F(KrigtuneBench, ProbesForAGpu) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "krigtune/core/csv.h"
 #include "krigtune/core/error.h"
@@ -265,6 +266,33 @@ TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
             "{\"gpus_per_node\": 2}");
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpu_per_node": 2})"); }),
             "s.json: /cluster/gpu_per_node: unknown key; did you mean 'gpus_per_node'?");
+}
+
+TEST(MeasuredMachine, SurvivesWritingAndReading) {
+  MeasuredMachine machine;
+  machine.key = {"node7", "A CPU @ 2 GHz", "avx2", "0.1.0", 8, 4, Precision::kBf16};
+  for (std::size_t i = 0; i < machine.rates.size(); ++i) {
+    const auto n = static_cast<double>(i + 1);
+    machine.rates[i] = {1e-7 / n, 1e11 / n, 1e5 * n, 3e10 / n};
+  }
+  machine.rates[4].flops_per_s = std::numeric_limits<double>::infinity();  // without bound: left out
+  machine.exchanges[2] = {1e-5 / 3.0, std::numeric_limits<double>::infinity(), 0.0, 1e9 / 7.0};
+  machine.wake_s = 1e-5 / 7.0;
+  machine.overlap_slowdown = 1.25;
+  machine.step_overhead_s = 2e-5;
+  const Json written = parse_json(to_json(machine).dump(), "m");
+  const MeasuredMachine again = read_measured_machine(written, "m", "");
+  EXPECT_EQ(again.key, machine.key);
+  EXPECT_EQ(again.rates, machine.rates);
+  EXPECT_EQ(again.exchanges, machine.exchanges);
+  EXPECT_EQ(again.wake_s, machine.wake_s);
+  EXPECT_EQ(again.overlap_slowdown, machine.overlap_slowdown);
+  EXPECT_EQ(again.step_overhead_s, machine.step_overhead_s);
+  EXPECT_EQ(again.cores_per_rank(), 2.0);
+  Json bad = written;
+  bad["rates"]["product"]["flops_per_s"] = 0;
+  EXPECT_EQ(user_error_of([&] { read_measured_machine(bad, "m", ""); }),
+            "m: /rates/product/flops_per_s: is out of range; measure anew");
 }
 
 TEST(Memory, ReadsItsBlockAndWritesItBack) {

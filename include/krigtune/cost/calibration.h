@@ -1,5 +1,12 @@
 #pragma once
-#include <nlohmann/json_fwd.hpp>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "krigtune/core/units.h"
+#include "krigtune/space/configuration.h"
+#include "krigtune/workload/workload.h"
 
 namespace krigtune {
 
@@ -13,12 +20,51 @@ struct TimeCalibration {
   double step_s = 0.0;  ///< added to every step
 };
 
+/// A step time that was measured.
+struct TimedTrial {
+  Configuration configuration;
+  double seconds = 0.0;
+  double relative_error = 0.02;  ///< standard error of `seconds`, relative
+};
+
+/// What trials of one workload teach about its times: the most probable factors under a prior around 1, in which one
+/// common factor is the least surprising. A trial that lies far off counts little. Factors of 1 where fewer than two
+/// trials are given, or where predicting each trial from the others would not gain by it. Configurations that the model
+/// does not know are a UserError.
+TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster,
+                               std::span<const TimedTrial> trials);
+
+struct MeasuredTime {
+  double seconds = 0.0;
+  double relative_error = 0.02;
+};
+/// Predicted seconds of each trial under a calibration, in order.
+using PredictTimes = std::function<std::vector<double>(const TimeCalibration&)>;
+/// Likewise for any model, say for trials of several workloads. Asks for predictions some tens of times.
+TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const MeasuredTime> measured);
+
 /// What measured peaks taught.
 struct MemoryCalibration {
   double activations = 1.0;     ///< factor on activations
   double logits_bytes = 0.0;    ///< a logit, instead of the framework's; 0: the framework's
-  double overhead_bytes = 0.0;  ///< added to the framework's fixed overhead
+  double overhead_bytes = 0.0;  ///< on top of what is allocated
   double log_stddev = 0.0;      ///< of measured over predicted; 0: the framework's spread
 };
+
+/// What a trial has taught about memory.
+struct MemoryTrial {
+  Configuration configuration;
+  std::optional<Bytes> peak;   ///< allocated at most, as torch.cuda.max_memory_allocated() says
+  bool out_of_memory = false;  ///< it needed more than `usable`
+  Bytes usable{};
+};
+
+/// The most probable calibration under priors around the framework's own numbers: two peaks, at the smallest and at a
+/// larger micro-batch, give the slope of activations and what is there in any case; every further trial refines it, one
+/// without memory is a bound, and what lies far off counts little. From five trials on, the framework's numbers stay
+/// where they predict trials better than the others do. {} without trials, and where the plan is exact.
+/// Throws UserError as read_knobs does.
+MemoryCalibration calibrate_memory(const Workload& workload, const ClusterSpec& cluster,
+                                   std::span<const MemoryTrial> trials);
 
 }  // namespace krigtune

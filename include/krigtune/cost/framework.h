@@ -21,15 +21,24 @@ struct FrameworkTraits {
   double fragmentation = 1.06;     ///< reserved over allocated
   double log_stddev = 0.1;         ///< of measured over predicted peaks
   // Time.
-  bool overlaps = true;           ///< reduction beside the backward pass
-  double issue_s = 5e-6;          ///< of one kernel by the program's thread
-  double overlap_slowdown = 1.1;  ///< of kernels beside collectives
-  double step_overhead_s = 9e-3;  ///< once a step
+  bool overlaps = true;             ///< reduction beside the backward pass
+  double elementwise_factor = 1.0;  ///< on the plan's bytes: what is not fused is read and written again
+  double optimizer_factor = 1.0;    ///< likewise, of the update
+  double loss_factor = 1.0;         ///< likewise, of the loss and its gradient
+  double attention_factor = 1.0;    ///< on the rate of its kernels: 1 is FlashAttention-2
+  double issue_s = 5e-6;            ///< of one operation of the plan by the program's thread, all its kernels
+  // Of a collective of the tensor-parallel group, beside that:
+  double internode_issue_s = 0.0;  ///< for each further node that the group spans
+  double pipelined_issue_s = 0.0;  ///< for each rank of the group, where there are pipeline stages
+  double pipelined_wait_s = 0.0;   ///< of a send between pipeline stages, in a job of 64 nodes; grows with their square
+  double overlap_slowdown = 1.1;   ///< of kernels beside collectives
+  double step_overhead_s = 9e-3;   ///< once a step
   // Schedule, where the configuration does not say it.
   bool reduces_every_micro_step = true;  ///< sharded gradients; else they are kept whole until the last one
   double reduced_bytes = 0.0;            ///< of an element of the gradients that travel; 0: of the model's type
   double bucket_bytes = 0.0;             ///< of gradients, as they travel; 0: what reduce_bucket_size says
   bool whole_units = false;              ///< stage 3: parameters are sharded unit by unit, none stays whole
+  bool recompute_stops_early = false;    ///< of a layer, once all that was not kept is there again
   bool even_stages = false;              ///< as many layers in each pipeline stage; else as even in time as can be
 };
 const FrameworkTraits& traits_of(Framework framework);

@@ -40,6 +40,8 @@ struct StepCost {
 class StepCostModel {
  public:
   StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration = {});
+  /// With rates of the caller's.
+  StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine);
   ~StepCostModel();
   /// Throws UserError as read_knobs does.
   StepCost operator()(const Configuration& configuration) const;

@@ -1,5 +1,7 @@
 #pragma once
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -13,18 +15,30 @@ namespace krigtune {
 struct TimedOperation {
   Stream stream = Stream::kCompute;
   bool collective = false;
+  std::uint8_t lane = 0;  ///< of a collective: those of one lane go one after the other
   double seconds = 0.0;
   double issue_s = 0.0;                             ///< that the issuing thread takes before it can start
   std::array<std::int32_t, kStreamCount> behind{};  ///< of each stream so many operations are done before it starts
+  double core_s = 0.0;  ///< of a collective: that cores take beside the link; it ends when both have passed
   // Of several kernels:
   double issue_rest_s = 0.0;  ///< for those behind the first
   double least_s = 0.0;       ///< from the beginning of their issuing to their end: kernels wait for being issued
 };
+inline constexpr std::size_t kLaneCount = 2;
 
-/// Executes operations in issue order on the streams of one rank, whose peers do the same at the same time. The compute
-/// stream makes 1 / slowdown seconds of progress a second while a collective of another stream runs. Deterministic;
-/// times from 0 by OpId.
-std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, double overlap_slowdown);
+/// What goes on beside each other, and how fast.
+struct ClockRules {
+  double overlap_slowdown = 1.0;  ///< kernels of the compute stream take so many times as long beside a collective
+  bool lanes_share = false;       ///< collectives of two lanes at a time take twice as long: their links are the same
+  // CPU ranks:
+  double cores = std::numeric_limits<double>::infinity();  ///< that all streams share
+  bool sleeping_links = false;  ///< a collective slows kernels only while it takes a core's time
+  double wake_s = 0.0;          ///< until a stream that waited for another goes on
+};
+
+/// Executes operations in issue order on the streams of one rank, whose peers do the same at the same time.
+/// Deterministic; times from 0 by OpId.
+std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules);
 
 /// Where a time went, by what went on.
 struct ClockTotals {
@@ -36,14 +50,8 @@ struct ClockTotals {
 };
 /// Likewise, without times by operation: at the ends of the operations `marks` (ascending, of the compute stream), and
 /// at the end.
-std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, double overlap_slowdown,
+std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const ClockRules& rules,
                                           std::span<const OpId> marks);
-
-/// Bytes of one place in use from a moment on.
-struct MemoryPoint {
-  double at_s = 0.0;
-  std::array<std::int64_t, kPlaceCount> bytes{};
-};
 
 /// One optimizer step before it runs.
 struct PredictedStep {
@@ -52,6 +60,12 @@ struct PredictedStep {
   std::vector<OperationTime> times;  ///< by OpId
   std::vector<MemoryPoint> memory;   ///< in order of time: buffers between their first and last access
 };
+/// For a job of so many ranks on that machine.
+ClockRules clock_rules(const Machine& machine, const GroupSpan& data, const GroupSpan& tensor);
+/// The lane of a group's collectives.
+std::uint8_t lane_of(const Machine& machine, Group group);
 PredictedStep predict_step(const StepPlan& plan, const Machine& machine);
+/// For trace_json: one rank, with its memory over time.
+TracedStep traced(const PredictedStep& step);
 
 }  // namespace krigtune

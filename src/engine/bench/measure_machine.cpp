@@ -9,18 +9,19 @@
 namespace krigtune {
 namespace {
 
-double median_or(std::vector<double> values, double fallback) {
-  if (values.empty()) return fallback;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// 0 where there are none.
+double lower_quartile(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), quarter, values.end());
+  return *quarter;
 }
 
 BoundBy bound_by(OpClass of) {
   switch (of) {
     case OpClass::kProduct:
-    case OpClass::kAttention:
       return BoundBy::kFlops;
+    case OpClass::kAttention:
     case OpClass::kMemory:
       return BoundBy::kBoth;
     case OpClass::kOptimizer:
@@ -48,12 +49,11 @@ MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples
   }
   const double launch_s = machine.rates[static_cast<std::size_t>(OpClass::kMemory)].launch_s;
   split_launch(machine.rates[static_cast<std::size_t>(OpClass::kProduct)], launch_s);
-  split_launch(machine.rates[static_cast<std::size_t>(OpClass::kAttention)], launch_s);
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = fit_rate(samples.exchanges[i], BoundBy::kBytes);
   }
-  machine.wake_s = median_or(samples.wakes_s, 0.0);
-  machine.step_overhead_s = median_or(samples.overheads_s, 0.0);
+  machine.wake_s = lower_quartile(samples.wakes_s);
+  machine.step_overhead_s = lower_quartile(samples.overheads_s);
   return machine;
 }
 

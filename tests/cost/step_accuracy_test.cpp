@@ -1,0 +1,135 @@
+// Predicted step times against the published tables: what docs/accuracy.md states, a little looser.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scores.h"
+
+namespace krigtune::accuracy {
+namespace {
+
+using Steps = std::vector<const MeasuredStep*>;
+
+std::map<std::string, Steps> by_space(const std::vector<MeasuredStep>& steps) {
+  std::map<std::string, Steps> spaces;
+  for (const MeasuredStep& step : steps) spaces[step.space].push_back(&step);
+  return spaces;
+}
+
+struct Expected {
+  double mape, mean_spearman;
+  double without_mape, without_mean_spearman;  ///< without what was fitted on the table
+};
+
+void expect_accuracy(const std::vector<MeasuredStep>& steps, std::size_t smallest, const Expected& expected) {
+  Steps rows;
+  std::vector<double> ranks, ranks_without;
+  for (const auto& [space, members] : by_space(steps)) {
+    if (members.size() < smallest) continue;
+    rows.insert(rows.end(), members.begin(), members.end());
+    ranks.push_back(spearman(predict(members, TimeCalibration{}), measured(members)));
+    ranks_without.push_back(spearman(predict(members, without_table(steps.front().table)), measured(members)));
+  }
+  const auto mean = [](const std::vector<double>& values) {
+    double sum = 0.0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  };
+  EXPECT_LE(score(predict(rows, TimeCalibration{}), measured(rows)).mape, expected.mape);
+  EXPECT_LE(score(predict(rows, without_table(steps.front().table)), measured(rows)).mape, expected.without_mape);
+  EXPECT_GE(mean(ranks), expected.mean_spearman);
+  EXPECT_GE(mean(ranks_without), expected.without_mean_spearman);
+}
+
+const std::filesystem::path kData = KRIGTUNE_EXPERIMENTS_DATA;
+
+TEST(StepAccuracy, OfMegatronDeepSpeedOnOneNode) {
+  expect_accuracy(vtrain_single_node(kData), 12, {0.13, 0.85, 0.26, 0.75});
+}
+TEST(StepAccuracy, OfMegatronDeepSpeedOnManyNodes) {
+  expect_accuracy(vtrain_multi_node(kData), 12, {0.125, 0.75, 0.125, 0.75});
+}
+TEST(StepAccuracy, OfFsdp) { expect_accuracy(llmfoundry(kData), 12, {0.055, 0.99, 0.09, 0.99}); }
+TEST(StepAccuracy, OfNanotron) { expect_accuracy(ultrascale(kData), 12, {0.4, 0.87, 0.55, 0.71}); }
+TEST(StepAccuracy, OfMegatronOnB200) { expect_accuracy(simumax(kData), 12, {0.095, 0.98, 0.095, 0.98}); }
+TEST(StepAccuracy, OfMegatronOnHundredsOfGpus) { expect_accuracy(korthikanti(kData), 6, {0.05, 0.99, 0.05, 0.99}); }
+
+TEST(StepAccuracy, IsNotWorseAfterCalibrationOnFiveRows) {
+  for (const auto& read : {vtrain_single_node, vtrain_multi_node, llmfoundry, simumax}) {
+    const std::vector<MeasuredStep> steps = read(kData);
+    double before = 0.0;
+    double after = 0.0;
+    double spaces = 0.0;
+    for (const auto& [space, members] : by_space(steps)) {
+      if (members.size() < 12) continue;
+      const Split parts = split(members);
+      before += score(predict(parts.rest, TimeCalibration{}), measured(parts.rest)).mape;
+      after += score(predict(parts.rest, calibrate(parts.drawn)), measured(parts.rest)).mape;
+      spaces += 1.0;
+    }
+    EXPECT_LE(after / spaces, before / spaces + 0.002) << steps.front().table;
+  }
+}
+
+MeasuredStep first(std::vector<MeasuredStep> steps) { return std::move(steps.front()); }
+
+TEST(StepAccuracy, CollectivesOfNanotronsTensorGroupsAreAFloorThatGrowsWithThem) {
+  const MeasuredStep step = first(ultrascale(kData));
+  const Machine machine = make_machine(step.workload, step.cluster);  // 8 GPUs a node
+  Operation collective;
+  collective.kind = OpKind::kAllReduce;
+  collective.group = Group::kTensor;
+  const FrameworkTraits& traits = traits_of(Framework::kNanotron);
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 8, 1), traits.issue_s);
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 8, 2), traits.issue_s + 8.0 * traits.pipelined_issue_s);
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 32, 1), traits.issue_s + 3.0 * traits.internode_issue_s);
+  collective.group = Group::kData;
+  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 32, 2), traits.issue_s);
+}
+
+// Products of a layer: 3 h^2 + h^2 + 4 h^2 and, behind the activation and not computed again, 4 h^2.
+TEST(StepAccuracy, FsdpComputesTwoThirdsOfAForwardAgain) {
+  MeasuredStep step = first(llmfoundry(kData));
+  const auto recompute_s = [&](Framework framework) {
+    step.workload.framework = framework;
+    step.configuration.set("activation_checkpointing", std::string("full"));
+    Machine machine = make_machine(step.workload, step.cluster);
+    for (ClassRate& rate : machine.rates) rate = {};
+    machine.rates[static_cast<std::size_t>(OpClass::kProduct)].flops_per_s = 1e12;
+    return StepCostModel(step.workload, step.cluster, machine)(step.configuration).recompute_s;
+  };
+  EXPECT_NEAR(recompute_s(Framework::kFsdp) / recompute_s(Framework::kMegatron), 2.0 / 3.0, 1e-6);
+}
+
+TEST(StepAccuracy, FactorsOfACalibrationAreFactorsOnTimes) {
+  const MeasuredStep step = first(ultrascale(kData));
+  const Machine plain = make_machine(step.workload, step.cluster);
+  const Machine slow = make_machine(step.workload, step.cluster, {2.0, 3.0, 4.0, 5.0, 6.0, 7.0});
+  const auto ratio = [&](OpClass of, double flops, double bytes) {
+    const double launch_s = plain.rate(of).launch_s;
+    return (slow.rate(of).seconds(flops, bytes) - launch_s) / (plain.rate(of).seconds(flops, bytes) - launch_s);
+  };
+  EXPECT_NEAR(ratio(OpClass::kProduct, 1e12, 0.0), 2.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kAttention, 1e12, 0.0), 2.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kMemory, 0.0, 1e9), 3.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kOptimizer, 0.0, 1e9), 3.0, 1e-9);
+  EXPECT_NEAR(ratio(OpClass::kCopy, 0.0, 1e9), 6.0, 1e-9);
+  const GroupSpan span{8, 1, 8};
+  EXPECT_NEAR(collective_time_s(slow, OpKind::kAllReduce, span, 1 << 24) /
+                  collective_time_s(plain, OpKind::kAllReduce, span, 1 << 24),
+              4.0, 1e-9);
+  EXPECT_NEAR(slow.issue_s / plain.issue_s, 5.0, 1e-9);
+  EXPECT_NEAR(slow.step_overhead_s - plain.step_overhead_s, 7.0, 1e-9);
+}
+
+TEST(StepAccuracy, RanksBetterWhereTheModelIsRight) {
+  const std::vector<double> a = {1.0, 2.0, 3.0, 4.0, 5.0};
+  const std::vector<double> b = {1.0, 2.0, 4.0, 3.0, 5.0};
+  EXPECT_NEAR(spearman(a, b), 0.9, 1e-12);  // 1 - 6 * 2 / (5 * 24)
+  EXPECT_NEAR(spearman(a, std::vector<double>(b.rbegin(), b.rend())), -0.9, 1e-12);
+}
+
+}  // namespace
+}  // namespace krigtune::accuracy
