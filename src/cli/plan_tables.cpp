@@ -19,7 +19,7 @@ Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), Value(co
 Cell seconds_cell(double seconds) { return {duration_text(seconds), Value(seconds)}; }
 
 Cell rate_cell(double rate) {
-  return {rate >= 1000.0 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate), Value(rate)};
+  return {rate >= 1000.0 ? fmt::format("{:.0f}", rate) : fmt::format("{:#.3g}", rate), Value(rate)};
 }
 
 Cell fits_cell(const std::optional<MemoryVerdict>& memory) {

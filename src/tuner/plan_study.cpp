@@ -75,15 +75,15 @@ class BestFew {
   /// Those that are no better than a better one with one parameter changed are counted there.
   std::vector<Candidate> take() const {
     std::vector<std::pair<double, Candidate>> shown;
-    for (const auto& [score, candidate] : best_) {
+    for (const std::pair<double, Candidate>& next : best_) {
       const auto alike = std::find_if(shown.begin(), shown.end(), [&](const auto& better) {
-        return better.first - score <= kAlike * std::abs(better.first) &&
-               differences(better.second.configuration, candidate.configuration) == 1;
+        return better.first - next.first <= kAlike * std::abs(better.first) &&
+               differences(better.second.configuration, next.second.configuration) == 1;
       });
       if (alike != shown.end()) {
         ++alike->second.similar;
       } else if (shown.size() < kBest) {
-        shown.emplace_back(score, candidate);
+        shown.push_back(next);
       }
     }
     std::vector<Candidate> candidates;

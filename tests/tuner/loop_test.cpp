@@ -134,7 +134,7 @@ const Json kBenchSession = parse_json(R"({
 TEST_F(Loop, ClosesABaselineThatCannotFitWithoutRunningIt) {
   Session session = read_session(kBenchSession, "bench", ".");
   const MemoryFilter all(session);
-  session.usable_per_rank = Bytes{all.check(*session.baseline)->report.peak_bytes - 1};
+  session.usable_per_rank = Bytes{all.planned(*session.baseline)->predicted.count - 1};
   StoppingObserver observer;
   FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
   const RunResult result = run(session, observer, runner);

@@ -168,7 +168,7 @@ TEST(MemoryPredictions, HoldWhatIsTooLargeAndSayThatItDoesNotFit) {
                                  "s", ".");
   const MemoryFilter all(session);
   const Configuration small{{"zero_stage", std::int64_t{0}}, {"micro_batch", std::int64_t{2}}};
-  session.usable_per_rank = Bytes{all.check(small)->report.peak_bytes};
+  session.usable_per_rank = Bytes{all.planned(small)->predicted.count};
   const Problem problem(session);
   int too_large = 0;
   int count = 0;
