@@ -111,7 +111,7 @@ const Place* place_of(const std::string& in_schema, const Json& object) {
   }
   // Columns are all of one shape: one stands for them.
   const bool is_column = object["properties"].contains("column") && object["properties"].contains("times");
-  return is_column ? place_of("/properties/runner/allOf/1/then/properties/value/anyOf/1", Json::object()) : nullptr;
+  return is_column ? place_of("/properties/runner/allOf/2/then/properties/value/anyOf/1", Json::object()) : nullptr;
 }
 
 TEST(SessionSchema, IsWhatStandsInTheDocumentation) {

@@ -103,10 +103,11 @@ TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
   EXPECT_EQ(none.objective.field, "speed");
 }
 
-TEST(Runners, OfCommandsKeepTheBatchButPlanNoMemory) {
+TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {
   const Session session = read(with_workload(R"({"micro_batch": [1, 2, 3], "my_own": ["x", "y"]})", kCommand));
   EXPECT_EQ(session.space.count(), 4);  // 3 * 2 ranks do not divide 8
-  EXPECT_FALSE(session.usable_per_rank);
+  ASSERT_TRUE(session.usable_per_rank);
+  EXPECT_EQ(session.usable_per_rank->count, static_cast<std::int64_t>(0.95 * 1024.0 * 1024.0 * 1024.0));
   EXPECT_EQ(session.objective.field, "throughput");
   ASSERT_TRUE(session.baseline);  // the defaults of the known, the first of the others
   EXPECT_EQ(session.baseline->text(), "micro_batch=1 my_own=x gradient_accumulation_steps=4");

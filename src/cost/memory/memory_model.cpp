@@ -60,7 +60,12 @@ struct MemoryModel::Impl {
   }
 
   MemoryAssumptions assumptions(const Knobs& knobs, Outlook outlook) const {
-    if (!traits.exact_memory) return assumptions_of(traits, knobs, outlook, calibration);
+    if (!traits.exact_memory) {
+      MemoryAssumptions assumed = assumptions_of(traits, knobs, outlook, calibration);
+      // Where no GPU is named the ranks may be CPUs, which have no context.
+      if (!cluster.device && outlook != Outlook::kConservative) assumed.context_bytes = calibration.overhead_bytes;
+      return assumed;
+    }
     MemoryAssumptions as_planned;
     as_planned.logits_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
     return as_planned;
