@@ -24,7 +24,7 @@ std::string plain(const std::string& space, const std::string& keys = "") {
 }
 
 std::string with_workload(const std::string& space, const std::string& keys = "") {
-  return std::string("{") + kWorkload + ", " + kCluster + R"(, "memory": {"limit_gib": 1}, "space": )" + space + keys +
+  return std::string("{") + kWorkload + ", " + kCluster + R"(, "memory": {"limit_gib": 4}, "space": )" + space + keys +
          "}";
 }
 
@@ -107,7 +107,7 @@ TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {
   const Session session = read(with_workload(R"({"micro_batch": [1, 2, 3], "my_own": ["x", "y"]})", kCommand));
   EXPECT_EQ(session.space.count(), 4);  // 3 * 2 ranks do not divide 8
   ASSERT_TRUE(session.usable_per_rank);
-  EXPECT_EQ(session.usable_per_rank->count, static_cast<std::int64_t>(0.95 * 1024.0 * 1024.0 * 1024.0));
+  EXPECT_EQ(session.usable_per_rank->count, static_cast<std::int64_t>(0.95 * 4.0 * 1024.0 * 1024.0 * 1024.0));
   EXPECT_EQ(session.objective.field, "throughput");
   ASSERT_TRUE(session.baseline);  // the defaults of the known, the first of the others
   EXPECT_EQ(session.baseline->text(), "micro_batch=1 my_own=x gradient_accumulation_steps=4");
