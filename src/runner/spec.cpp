@@ -11,11 +11,7 @@ namespace {
 // One line per runner.
 std::vector<RunnerEntry> registry() {
   return {
-      bench_runner_entry(),
-      simulate_runner_entry(),
-      replay_runner_entry(),
-      command_runner_entry(),
-      none_runner_entry(),
+      bench_runner_entry(), simulate_runner_entry(), replay_runner_entry(), command_runner_entry(), none_runner_entry(),
   };
 }
 

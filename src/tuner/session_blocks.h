@@ -19,7 +19,8 @@ void refuse_empty_space(const Space& space, const JsonObject& root);
 /// Sets session.baseline from the key "baseline" of `root`, once space, workload and runner are set.
 void read_baseline(Session& session, JsonObject& root);
 
-/// Throws UserError where krigtune-bench (or the virtual clock) would not understand a parameter of the space or one of its values.
+/// Throws UserError where krigtune-bench (or the virtual clock) would not understand a parameter of the space or one of
+/// its values.
 void check_planned_parameters(const Session& session, const JsonObject& root);
 /// Names that the plan does not know, of the space's parameters.
 std::vector<std::string> unplanned_parameters(const Space& space);

@@ -47,7 +47,8 @@ constexpr std::array kLines = {
 };
 
 // FlashAttention-2, forward and backward: up to 187 TFLOP/s on an A100 with a causal mask, 335 on an H100 (Dao 2023,
-// figures 5 and 7), whose tensor cores it does not feed asynchronously. Behind Hopper as on it; others by their products.
+// figures 5 and 7), whose tensor cores it does not feed asynchronously. Behind Hopper as on it; others by their
+// products.
 double attention_fraction(const Line& line) {
   if (line.id.starts_with("a100")) return 0.58;
   if (line.id.starts_with("h") || line.id.starts_with("b")) return 0.335;

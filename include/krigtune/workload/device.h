@@ -16,13 +16,13 @@ struct DeviceSpec {
   double fp16_flops_per_s = 0.0;
   double bf16_flops_per_s = 0.0;
   double memory_bytes_per_s = 0.0;
-  double gemm_fraction = 0.7;     ///< of the peak that large matrix products reach in a training step
-  double gemm_half_flops = 5e9;   ///< a product of so many FLOPs reaches half of that
+  double gemm_fraction = 0.7;       ///< of the peak that large matrix products reach in a training step
+  double gemm_half_flops = 5e9;     ///< a product of so many FLOPs reaches half of that
   double attention_fraction = 0.5;  ///< of the peak that flash attention reaches, its causal half counted
-  double memory_fraction = 0.85;  ///< of the memory's rate that elementwise kernels reach
-  double launch_s = 5e-6;         ///< of one kernel
-  double host_bytes_per_s = 0.0;  ///< between device and host memory, a direction
-  std::string interconnect;       ///< the links within a node that it usually comes with, an id of network_names()
+  double memory_fraction = 0.85;    ///< of the memory's rate that elementwise kernels reach
+  double launch_s = 5e-6;           ///< of one kernel
+  double host_bytes_per_s = 0.0;    ///< between device and host memory, a direction
+  std::string interconnect;         ///< the links within a node that it usually comes with, an id of network_names()
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };

@@ -45,6 +45,8 @@ FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& c
   if (traits.whole_units) set_units(configuration, knobs);
   step.policy = make_policy(workload, knobs);
   if (!traits.reduces_every_micro_step) step.policy.shards_gradients = false;
+  // They all take the norm of the whole gradient before anything is updated, whether they clip or not.
+  if (workload.framework != Framework::kKrigtune) step.policy.controls = true;
   return step;
 }
 
