@@ -77,10 +77,10 @@ class TallTable {
 // As people write it into a session: 4e8, not 400000000.
 std::string short_text(const Value& value) {
   constexpr double kLong = 1e5;
-  const std::string text = to_string(value);
+  std::string text = to_string(value);
   if (!is_number(value) || std::abs(as_number(value)) < kLong) return text;
   const double exponent = std::floor(std::log10(std::abs(as_number(value))));
-  const std::string shorter = fmt::format("{:.6g}e{:.0f}", as_number(value) / std::pow(10.0, exponent), exponent);
+  std::string shorter = fmt::format("{:.6g}e{:.0f}", as_number(value) / std::pow(10.0, exponent), exponent);
   return std::stod(shorter) == as_number(value) && shorter.size() < text.size() ? shorter : text;
 }
 

@@ -42,26 +42,19 @@ double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
   return 0.0;
 }
 
-}  // namespace
-
-Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
-  if (cluster.measured) return make_local_machine(cluster, calibration);
-  if (!cluster.device || !cluster.network) {
-    throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
-  }
-  const DeviceSpec& device = *cluster.device;
+ClassRates device_rates(const Workload& workload, const DeviceSpec& device, const FrameworkTraits& traits,
+                        const TimeCalibration& calibration) {
   const double peak = peak_flops_per_s(device, workload.precision);
   if (!(peak > 0.0)) throw UserError("the GPU " + device.id + " does not compute in this precision", "use another");
-  const FrameworkTraits& traits = traits_of(workload.framework);
-  Machine machine;
-  const auto rate = [&machine](OpClass of) -> ClassRate& { return machine.rates[static_cast<std::size_t>(of)]; };
+  ClassRates rates{};
+  const auto rate = [&rates](OpClass of) -> ClassRate& { return rates[static_cast<std::size_t>(of)]; };
   const double memory_rate = device.memory_bytes_per_s * device.memory_fraction;
   rate(OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
                              device.gemm_half_flops, memory_rate / calibration.memory};
-  const double attention_fraction = workload.model.attention == Attention::kEager
-                                        ? kCausalHalf * device.gemm_fraction
-                                        : device.attention_fraction * traits.attention_factor;
-  const double attention_passes = workload.model.attention == Attention::kEager ? kEagerAttentionPasses : 1.0;
+  const bool eager = workload.model.attention == Attention::kEager;
+  const double attention_fraction =
+      eager ? kCausalHalf * device.gemm_fraction : device.attention_fraction * traits.attention_factor;
+  const double attention_passes = eager ? kEagerAttentionPasses : 1.0;
   rate(OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
                                memory_rate / (attention_passes * calibration.memory)};
   const auto by_bytes = [&](double factor) {
@@ -69,11 +62,25 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
     return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
   };
   rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
-  machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
   // A copy reads and writes every byte that travels once.
   rate(OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
-  rate(OpClass::kHost).bytes_per_s = kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
+  return rates;
+}
+
+}  // namespace
+
+Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
+  if (cluster.measured) return make_local_machine(cluster, calibration);
+  if (!cluster.device || !cluster.network) {
+    throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
+  }
+  const FrameworkTraits& traits = traits_of(workload.framework);
+  Machine machine;
+  machine.rates = device_rates(workload, *cluster.device, traits, calibration);
+  machine.rates[static_cast<std::size_t>(OpClass::kHost)].bytes_per_s =
+      kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
+  machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   machine.network.nodes = cluster.network;
   machine.ranks_per_node = cluster.gpus_per_node;
   machine.overlap_slowdown = traits.overlap_slowdown;

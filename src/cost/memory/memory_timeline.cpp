@@ -33,7 +33,7 @@ class Timeline {
         gathered_(model, workload, knobs, uses(), use_count()),
         reduction_(model, workload, knobs, micro_steps_, habits) {
     for (PlacedPart& part : parts_) {
-      if (part.groups_before >= 0) part.bytes_before = before(part).total;
+      if (part.groups_before >= 0) part.bytes_before = total_before(part);
     }
     in_flight_bytes_ = kept_of_micro_batch(stage) * (stage.in_flight - 1) * knobs.micro_batch;
   }
@@ -158,7 +158,12 @@ class Timeline {
     const std::int64_t bytes =
         (part.bytes_before + beyond.total) * knobs_.micro_batch + gathered_.bytes() + reduction_bytes;
     if (bytes <= peak_.bytes) return;
-    peak_ = {bytes, &part, &beyond, gathered_.bytes(), reduction_bytes, micro_step_};
+    peak_ = {bytes, &part, &beyond, gathered_.bytes(), reduction_bytes, reduction_.grown_bytes(), micro_step_};
+  }
+
+  std::int64_t total_before(const PlacedPart& part) const {
+    return profile_.embedding_kept.total + profile_.group_kept.total * part.groups_before +
+           profile_.layer_kept.total * part.layers_before;
   }
 
   MomentBytes before(const PlacedPart& part) const {
@@ -176,7 +181,8 @@ class Timeline {
     peak.bytes = peak.bytes * knobs_.micro_batch;
     peak.bytes += in_flight_bytes_;
     peak.bytes.add(Term::kGatheredParameters, peak_.gathered_bytes);
-    peak.bytes.add(Term::kReduceBuckets, peak_.reduction_bytes);
+    peak.bytes.add(Term::kReduceBuckets, peak_.reduction_bytes - peak_.grown_bytes);
+    peak.bytes.add(Term::kGradients, peak_.grown_bytes);
     peak.phase = part.phase;
     peak.at_head = part.unit == model_.head();
     peak.layer = part.unit == 0 || peak.at_head ? -1 : static_cast<std::int64_t>(part.unit) - 1;
@@ -188,7 +194,7 @@ class Timeline {
     std::int64_t bytes = -1;
     const PlacedPart* part = nullptr;
     const MomentBytes* beyond = nullptr;  ///< of the profile
-    std::int64_t gathered_bytes = 0, reduction_bytes = 0;
+    std::int64_t gathered_bytes = 0, reduction_bytes = 0, grown_bytes = 0;
     std::int64_t micro_step = 0;
   };
 

@@ -58,12 +58,4 @@ void ModelTensors::set_ready_order(const MemoryProfile& profile) {
   }
 }
 
-int ModelTensors::tensor_of(std::size_t unit, int profiled) const {
-  if (profiled < embedding_) return has_embedding_ ? profiled : static_cast<int>(tensors.size()) - 1;
-  const int before_blocks = has_embedding_ ? embedding_ : 0;
-  if (profiled < embedding_ + block_)
-    return profiled - embedding_ + before_blocks + (static_cast<int>(unit) - 1) * block_;
-  return profiled - embedding_ - block_ + before_blocks + (static_cast<int>(units.size()) - 2) * block_;
-}
-
 }  // namespace krigtune

@@ -35,7 +35,7 @@ struct ModelTensors {
   const ModelTensor& operator[](int tensor) const { return tensors[static_cast<std::size_t>(tensor)]; }
   std::size_t head() const { return units.size() - 1; }
   /// Of a tensor of the profile, where it is used in `unit`.
-  int tensor_of(std::size_t unit, int profiled) const;
+  int tensor_of(std::size_t unit, int profiled) const;  // in the innermost loop
 
  private:
   void set_ready_order(const MemoryProfile& profile);
@@ -44,5 +44,13 @@ struct ModelTensors {
   int block_ = 0;      ///< of a layer
   bool has_embedding_ = true;
 };
+
+inline int ModelTensors::tensor_of(std::size_t unit, int profiled) const {
+  if (profiled < embedding_) return has_embedding_ ? profiled : static_cast<int>(tensors.size()) - 1;
+  const int before_blocks = has_embedding_ ? embedding_ : 0;
+  if (profiled < embedding_ + block_)
+    return profiled - embedding_ + before_blocks + (static_cast<int>(unit) - 1) * block_;
+  return profiled - embedding_ - block_ + before_blocks + (static_cast<int>(units.size()) - 2) * block_;
+}
 
 }  // namespace krigtune

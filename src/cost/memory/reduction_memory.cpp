@@ -58,7 +58,9 @@ std::int64_t ReductionMemory::bucket_elems() const {
 void ReductionMemory::first_gradient(int tensor) {
   if (!(transient_ || grows_) || written_[static_cast<std::size_t>(tensor)]) return;
   written_[static_cast<std::size_t>(tensor)] = true;
-  bytes_ += model_[tensor].padded_elems * type_bytes_;
+  const std::int64_t bytes = model_[tensor].padded_elems * type_bytes_;
+  bytes_ += bytes;
+  if (grows_) grown_bytes_ += bytes;
 }
 
 std::int64_t ReductionMemory::gradient_done(int tensor) {

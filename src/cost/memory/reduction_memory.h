@@ -26,6 +26,7 @@ class ReductionMemory {
   /// Likewise of gradients that are reduced behind backward.
   std::int64_t end_micro_step();
   std::int64_t bytes() const { return bytes_; }
+  std::int64_t grown_bytes() const { return grown_bytes_; }  ///< of them: gradients that are there until the update
   /// Likewise before the compute stream has waited for what the last operation sent.
   std::int64_t bytes_before_wait() const { return bytes_ + just_released_bytes_; }
   void next_operation() { just_released_bytes_ = 0; }
@@ -74,7 +75,7 @@ class ReductionMemory {
   std::size_t sends_ = 0;         ///< of packed buckets in this micro-step
   std::size_t packed_sends_ = 0;  ///< in each
   std::int64_t micro_step_ = 0;
-  std::int64_t bytes_ = 0;
+  std::int64_t bytes_ = 0, grown_bytes_ = 0;
   std::int64_t just_released_bytes_ = 0;
 };
 
