@@ -76,7 +76,7 @@ void write_predicted_step(const Context& context, const std::filesystem::path& f
   try {
     const StepPlan plan = build_plan(*session.workload, session.cluster, best);
     const PredictedStep step = predict_step(plan, make_machine(*session.workload, session.cluster));
-    write_trace(file, plan, TracedStep{0, {step.times}, "krigtune plan (predicted)"});
+    write_trace(file, plan, traced(step));
   } catch (const UserError& error) {
     context.log.warning(fmt::format("{} is not written: {}", file.string(), error.what()));
   }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "cli/cli_fixtures.h"
 #include "krigtune/core/csv.h"
 #include "krigtune/core/json.h"
@@ -133,7 +135,10 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   EXPECT_EQ(json["by_zero_stage"].size(), 3U);
   EXPECT_EQ(json["by_micro_batch"].size(), 3U);
   EXPECT_FALSE(json["what_if"].empty());
-  EXPECT_TRUE(parse_json(read_text(trace), "trace").contains("traceEvents"));
+  std::set<std::string> kinds;
+  const Json document = parse_json(read_text(trace), "trace");
+  for (const Json& event : document.at("traceEvents")) kinds.insert(event.at("ph"));
+  EXPECT_EQ(kinds, (std::set<std::string>{"M", "X", "C"}));  // names, operations, memory over time
 
   const std::string text = run({"plan", file}).out;
   for (const char* section :
