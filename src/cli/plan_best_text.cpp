@@ -66,9 +66,9 @@ void print_baseline(const PlanText& text) {
   if (!text.answers.baseline) return;
   const Forecast& baseline = text.answers.baseline->forecast;
   const double gain = text.study.best.front().forecast.samples_per_s / baseline.samples_per_s;
-  text.out << fmt::format("  baseline: {}, {:.3g} samples/s{}; the first is {} as fast\n",
-                          duration_text(baseline.cost->step_time_s), baseline.samples_per_s, fits_text(baseline.memory),
-                          gain_text(gain));
+  text.out << fmt::format("  baseline: {}, {} samples/s{}; the first is {} as fast\n",
+                          duration_text(baseline.cost->step_time_s), rate_text(baseline.samples_per_s),
+                          fits_text(baseline.memory), gain_text(gain));
 }
 
 void print_what_ifs(const PlanText& text) {

@@ -18,9 +18,7 @@ Cell bytes_cell(std::int64_t bytes) { return {to_string(Bytes{bytes}), Value(byt
 Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), Value(count)}; }
 Cell seconds_cell(double seconds) { return {duration_text(seconds), Value(seconds)}; }
 
-Cell rate_cell(double rate) {
-  return {rate >= 1000.0 ? fmt::format("{:.0f}", rate) : fmt::format("{:#.3g}", rate), Value(rate)};
-}
+Cell rate_cell(double rate) { return {rate_text(rate), Value(rate)}; }
 
 Cell fits_cell(const std::optional<MemoryVerdict>& memory) {
   if (!memory) return text_cell("not known");
@@ -128,6 +126,10 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     begin = end;
   }
   return result + "\n";
+}
+
+std::string rate_text(double rate) {
+  return rate >= 1000.0 ? fmt::format("{:.0f}", rate) : fmt::format("{:#.3g}", rate);
 }
 
 std::string count_text(double count) {
