@@ -116,4 +116,10 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
+Workload in_framework_dialect(const Workload& workload) {
+  Workload translated = workload;
+  if (workload.framework != Framework::kKrigtune) translated.dialect = traits_of(workload.framework).dialect;
+  return translated;
+}
+
 }  // namespace krigtune

@@ -27,21 +27,17 @@ std::vector<RateSample> samples_of(const ClassRate& truth, double noise, int dis
   return samples;
 }
 
-TEST(RateFit, FindsTheRatesThatTheTimesWereMadeWith) {
+void expect_found(double noise, int disturbed, double tolerance) {
   const ClassRate truth{3e-6, 2e11, 0.0, 3e10};
-  const ClassRate fitted = fit_rate(samples_of(truth, 0.0, 0), BoundBy::kBoth);
-  EXPECT_LE(relative_error(fitted.launch_s, truth.launch_s), 0.02);
-  EXPECT_LE(relative_error(fitted.flops_per_s, truth.flops_per_s), 0.02);
-  EXPECT_LE(relative_error(fitted.bytes_per_s, truth.bytes_per_s), 0.02);
+  const ClassRate fitted = fit_rate(samples_of(truth, noise, disturbed), BoundBy::kBoth);
+  EXPECT_LE(relative_error(fitted.launch_s, truth.launch_s), tolerance);
+  EXPECT_LE(relative_error(fitted.flops_per_s, truth.flops_per_s), tolerance);
+  EXPECT_LE(relative_error(fitted.bytes_per_s, truth.bytes_per_s), tolerance);
 }
 
-TEST(RateFit, IsNotMovedByAFifthOfDisturbedTimes) {
-  const ClassRate truth{3e-6, 2e11, 0.0, 3e10};
-  const ClassRate fitted = fit_rate(samples_of(truth, 0.03, 2), BoundBy::kBoth);
-  EXPECT_LE(relative_error(fitted.launch_s, truth.launch_s), 0.1);
-  EXPECT_LE(relative_error(fitted.flops_per_s, truth.flops_per_s), 0.1);
-  EXPECT_LE(relative_error(fitted.bytes_per_s, truth.bytes_per_s), 0.1);
-}
+TEST(RateFit, FindsTheRatesThatTheTimesWereMadeWith) { expect_found(0.0, 0, 0.02); }
+
+TEST(RateFit, IsNotMovedByAFifthOfDisturbedTimes) { expect_found(0.03, 2, 0.1); }
 
 TEST(RateFit, LeavesFreeWhatItDoesNotFit) {
   const ClassRate truth{1e-6, 1e11, 0.0, 1e300};

@@ -43,5 +43,7 @@ struct FrameworkTraits {
 };
 const FrameworkTraits& traits_of(Framework framework);
 std::vector<std::string> framework_names();
+/// The workload in the dialect that comes closest to its framework's schedule.
+Workload in_framework_dialect(const Workload& workload);
 
 }  // namespace krigtune

@@ -69,16 +69,14 @@ struct Setting {
 
 // Whose schedule of gathering and reducing comes closest.
 Setting setting_of(const Workload& workload, const Knobs& knobs, const ModelTensors& model) {
-  Setting setting{workload, knobs, {}};
+  Setting setting{in_framework_dialect(workload), knobs, {}};
   switch (workload.framework) {
     case Framework::kKrigtune:
       break;
     case Framework::kDeepSpeed:
-      setting.workload.dialect = Dialect::kDeepSpeed;
       setting.habits = {.gradients_grow = true, .whole_buckets = true};
       break;
     case Framework::kFsdp: {
-      setting.workload.dialect = Dialect::kCanonical;
       std::int64_t layer = 0;
       for (const int t : model.units[1]) layer += model[t].elems;
       setting.knobs.overlap_comm = true;
@@ -90,7 +88,6 @@ Setting setting_of(const Workload& workload, const Knobs& knobs, const ModelTens
     }
     case Framework::kMegatron:
     case Framework::kNanotron:
-      setting.workload.dialect = Dialect::kCanonical;
       setting.knobs.zero_stage = std::min<std::int64_t>(knobs.zero_stage, 1);
       break;
   }

@@ -20,12 +20,6 @@ void set_units(const Configuration& configuration, Knobs& knobs) {
 
 }  // namespace
 
-Workload in_framework_dialect(const Workload& workload) {
-  Workload translated = workload;
-  if (workload.framework != Framework::kKrigtune) translated.dialect = traits_of(workload.framework).dialect;
-  return translated;
-}
-
 FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& cluster,
                                   const Configuration& configuration) {
   const FrameworkTraits& traits = traits_of(workload.framework);

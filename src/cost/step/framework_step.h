@@ -11,9 +11,7 @@ struct FrameworkStep {
   ZeroPolicy policy;
   double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
 };
-/// The workload in the dialect that comes closest to its framework's schedule.
-Workload in_framework_dialect(const Workload& workload);
-/// `workload`: in that dialect. Throws UserError as read_knobs does.
+/// `workload`: in its framework's dialect. Throws UserError as read_knobs does.
 FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& cluster,
                                   const Configuration& configuration);
 
