@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -68,9 +69,12 @@ inline ModelSpec llama_model(std::int64_t layers, std::int64_t hidden, std::int6
   return model;
 }
 
-inline ClusterSpec cluster_of(std::int64_t ranks, std::int64_t a_node = 8) {
+inline ClusterSpec cluster_of(const std::string& gpu, std::int64_t ranks) {
+  constexpr std::int64_t kPerNode = 8;
   ClusterSpec cluster;
-  cluster.gpus_per_node = ranks < a_node ? ranks : a_node;
+  cluster.gpu = gpu;
+  cluster.device = device_of(gpu, "measured peaks");
+  cluster.gpus_per_node = ranks < kPerNode ? ranks : kPerNode;
   cluster.nodes = ranks / cluster.gpus_per_node;
   return cluster;
 }
@@ -87,7 +91,7 @@ inline std::vector<MeasuredStep> ultrascale_steps() {
     step.workload.model = llama_model(table.integer(r, "layers"), table.integer(r, "hidden"), table.integer(r, "heads"),
                                       table.integer(r, "heads"), table.integer(r, "ffn_hidden"),
                                       table.integer(r, "vocab"), table.integer(r, "seq_len"));
-    step.cluster = cluster_of(table.integer(r, "n_gpus"));
+    step.cluster = cluster_of("h100-80gb", table.integer(r, "n_gpus"));
     for (const char* name :
          {"tensor_parallel", "pipeline_parallel", "zero_stage", "micro_batch", "gradient_accumulation_steps"}) {
       step.configuration.set(name, table.integer(r, name));
@@ -126,7 +130,9 @@ inline std::vector<MeasuredStep> llmfoundry_steps() {
     step.workload.framework = Framework::kFsdp;
     step.workload.precision = Precision::kBf16;
     step.workload.model = gpt_model(size.layers, size.hidden, size.heads, 50368, table.integer(r, "seq_len_tokens"));
-    step.cluster = cluster_of(table.integer(r, "n_gpus"));
+    std::string gpu = table.text(r, "gpu");
+    std::replace(gpu.begin(), gpu.end(), '_', '-');
+    step.cluster = cluster_of(gpu, table.integer(r, "n_gpus"));
     const bool again = table.text(r, "activation_checkpointing") == "True";
     step.configuration = {{"zero_stage", std::int64_t{3}},
                           {"micro_batch", table.integer(r, "micro_batch_size_seqs")},
@@ -160,7 +166,7 @@ inline std::vector<MeasuredStep> b200_steps() {
     step.workload.precision = Precision::kBf16;
     step.workload.model =
         large ? llama_model(4, 16384, 128, 8, 53248, 128256, 4096) : llama_model(12, 8192, 64, 8, 28672, 128256, 4096);
-    step.cluster = cluster_of(8);
+    step.cluster = cluster_of("b200-180gb", 8);
     step.configuration = {{"zero_stage", std::int64_t{1}},    {"micro_batch", std::int64_t{1}},
                           {"tensor_parallel", number("_tp")}, {"pipeline_parallel", number("_pp")},
                           {"sequence_parallel", true},        {"gradient_accumulation_steps", number("_mbc")}};
@@ -189,7 +195,7 @@ inline std::vector<MeasuredStep> bigscience_steps() {
     const std::int64_t tensor = table.integer(r, "tp");
     const std::int64_t pipeline = table.integer(r, "pp");
     const std::int64_t data = table.integer(r, "dp");
-    step.cluster = cluster_of(tensor * pipeline * data);
+    step.cluster = cluster_of("a100-80gb", tensor * pipeline * data);
     step.configuration = {{"zero_stage", table.integer(r, "zero_stage")},
                           {"micro_batch", table.integer(r, "micro_batch_size_seqs")},
                           {"tensor_parallel", tensor},
