@@ -5,6 +5,12 @@
 
 namespace krigtune {
 
+Priors priors_of(const Session& session, const MemoryFilter& filter) {
+  Priors priors;
+  if (auto physics = make_physics_prior(session, filter)) priors.push_back(std::move(physics));
+  return priors;
+}
+
 Session session_of(const Context& context, const std::filesystem::path& file) {
   Session session = load_session(file);
   for (const std::string& warning : session.warnings) context.log.warning(warning);

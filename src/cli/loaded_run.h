@@ -9,13 +9,17 @@
 
 namespace krigtune {
 
+/// All that is believed of the session's objective beforehand.
+Priors priors_of(const Session& session, const MemoryFilter& filter);
+
 /// A session with what is worked out from it once.
 struct Prepared {
   Session session;
   MemoryFilter filter;
   Candidates candidates;
 
-  explicit Prepared(Session read) : session(std::move(read)), filter(session), candidates(session, filter) {}
+  explicit Prepared(Session read)
+      : session(std::move(read)), filter(session), candidates(session, filter, priors_of(session, filter)) {}
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 };

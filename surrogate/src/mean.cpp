@@ -34,6 +34,14 @@ Mean Mean::scaled(double offset_stddev, double scale_stddev) {
   return {Eigen::Vector2d(0.0, 1.0), Eigen::Vector2d(offset_stddev, scale_stddev)};
 }
 
+Mean Mean::weighted(double offset_stddev, const VectorXd& centre, const VectorXd& stddev) {
+  VectorXd centres(centre.size() + 1);
+  VectorXd stddevs(stddev.size() + 1);
+  centres << 0.0, centre;
+  stddevs << offset_stddev, stddev;
+  return {centres, stddevs};
+}
+
 Index Mean::features() const { return std::max<Index>(centre_.size() - 1, 0); }
 
 void Mean::validate(const Points& points) const {

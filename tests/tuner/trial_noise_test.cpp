@@ -1,4 +1,4 @@
-#include "trial_noise.h"
+#include "model/trial_noise.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "fixtures.h"
 #include "krigtune/core/rng.h"
-#include "trial_model.h"
+#include "model/trial_model.h"
 
 namespace krigtune {
 namespace {

@@ -16,6 +16,13 @@ enum class Asker {
   kHand,  ///< `krigtune ask`: it waits for `krigtune tell`
 };
 
+/// What the model expected of the search when it asked a trial: gains are fractions of the best so far.
+struct Outlook {
+  double expected_gain = 0.0;  ///< of this trial: expected improvement times the probability that it succeeds
+  double regret_bound = 0.0;   ///< at `confidence`, nothing of the space is better than the best by more than this
+  double confidence = 0.95;
+};
+
 /// What was known of a trial when it was asked.
 struct Proposal {
   Configuration configuration;
@@ -27,6 +34,7 @@ struct Proposal {
   std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: none
   /// What the stop rule "patience" had counted when it was asked; empty: not known.
   std::optional<int> trials_without_gain = std::nullopt;
+  std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
 };
 
 /// One trial of a run directory.

@@ -9,10 +9,11 @@
 #include "krigtune/space/encoder.h"
 #include "krigtune/surrogate/kernel.h"
 #include "krigtune/tuner/memory_filter.h"
+#include "krigtune/tuner/prior.h"
 
 namespace krigtune {
 
-/// Configurations that a strategy scores, each once, in a defined order, with encodings and predicted memory.
+/// Configurations that a strategy scores, each once, in a defined order, with encodings, priors and predicted memory.
 struct CandidateList {
   std::vector<Configuration> configurations;
   std::vector<std::optional<MemoryVerdict>> memory;    ///< one a configuration, where it is predicted
@@ -28,7 +29,8 @@ struct CandidateList {
 /// `filter` must outlive it.
 class Candidates {
  public:
-  Candidates(const Session& session, const MemoryFilter& filter);
+  /// The priors' values are features of all points.
+  Candidates(const Session& session, const MemoryFilter& filter, Priors priors = {});
 
   /// Whether there is a list of all of them.
   bool listed() const { return all_ != nullptr; }
@@ -53,15 +55,17 @@ class Candidates {
   /// Where it is known; also for a configuration that is no candidate (a baseline).
   std::optional<MemoryVerdict> memory_of(const Configuration& configuration) const;
   const MemoryFilter& filter() const { return filter_; }
+  const Priors& priors() const { return priors_; }
   const Space& space() const { return space_; }
 
-  /// Any configuration, also one that is no candidate (a baseline).
+  /// Any configuration, also one that is no candidate (a baseline). A feature for each prior.
   Points encode(const std::vector<Configuration>& configurations) const;
   /// Equal for configurations with the same value in every column of the space.
   std::string key(const Configuration& configuration) const;
 
  private:
   const MemoryFilter& filter_;
+  Priors priors_;
   Objective objective_;
   Space space_;
   Encoder encoder_;

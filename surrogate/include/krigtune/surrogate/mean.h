@@ -18,6 +18,9 @@ class Mean {
   /// of the function, which the data discount where it is wrong.
   static Mean scaled(double offset_stddev = 1.0, double scale_stddev = 0.2);
 
+  /// a + sum_k b_k * feature_k with a ~ Normal(0, .), b_k ~ Normal(centre_k, stddev_k^2).
+  static Mean weighted(double offset_stddev, const Eigen::VectorXd& centre, const Eigen::VectorXd& stddev);
+
   /// UserError unless the points have the features that it needs.
   void validate(const Points& points) const;
   /// h, n x p; validates.

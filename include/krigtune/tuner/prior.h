@@ -1,0 +1,33 @@
+#pragma once
+#include <Eigen/Core>
+#include <memory>
+#include <vector>
+
+#include "krigtune/tuner/forecast.h"
+
+namespace krigtune {
+
+/// What is believed of the objective before anything is measured here: a model of the machine, or runs of yesterday.
+class Prior {
+ public:
+  /// Of the coefficient b ~ Normal(centre, stddev^2) in the surrogate's mean, a + sum of b_k times prior k.
+  struct Coefficient {
+    double centre = 1.0;
+    double stddev = 0.2;
+  };
+
+  virtual ~Prior() = default;
+  /// Natural logarithm of the objective (of its inverse where it is minimised) up to a constant: larger is better.
+  /// Finite also where the prior knows nothing: then what is typical. Safe from several threads.
+  virtual Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const = 0;
+  virtual Coefficient coefficient() const = 0;
+};
+
+/// Priors of the objective, in the order of the surrogate's features.
+using Priors = std::vector<std::shared_ptr<const Prior>>;
+
+/// Step times by the virtual clock. Empty where times are not predicted, or where the objective does not follow from
+/// them (a metric of the user's own). `filter` must outlive it; the session is copied.
+std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter);
+
+}  // namespace krigtune

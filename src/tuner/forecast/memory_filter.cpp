@@ -1,0 +1,115 @@
+#include "krigtune/tuner/memory_filter.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "krigtune/core/error.h"
+#include "krigtune/plan/build_plan.h"
+#include "session/session_blocks.h"
+
+namespace krigtune {
+namespace {
+
+bool is_ours(const Session& session) {
+  return session.runner.kind == RunnerKind::kBench || session.runner.kind == RunnerKind::kSimulate;
+}
+
+}  // namespace
+
+struct MemoryFilter::Impl {
+  std::optional<MemoryModel> model;
+  Bytes usable;
+  Bytes host_usable{std::numeric_limits<std::int64_t>::max()};
+  bool exact = false;
+  bool strict = false;         // what is not modelled was refused when the session was read
+  bool has_own_names = false;  // parameters that the models do not know
+  Workload workload;
+  ClusterSpec cluster;
+  std::mutex mutex;  // of what follows
+  std::unordered_map<std::string, MemoryVerdict> checked;
+  std::unordered_map<std::string, MemoryVerdict> planned;
+
+  template <class Compute>
+  MemoryVerdict remembered(const Configuration& configuration, std::unordered_map<std::string, MemoryVerdict>& known,
+                           Compute compute) {
+    const std::string key = configuration.text();
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = known.find(key); found != known.end()) return found->second;
+    }
+    const MemoryVerdict verdict = compute(configuration);
+    const std::lock_guard lock(mutex);
+    known.emplace(key, verdict);
+    return verdict;
+  }
+
+  // What `compute` says of the part that is modelled.
+  template <class Compute>
+  auto of(const Configuration& configuration, Compute compute) const
+      -> std::optional<decltype(compute(configuration))> {
+    if (!model) return std::nullopt;
+    if (strict) return compute(configuration);
+    try {
+      return has_own_names ? compute(modelled_part(configuration)) : compute(configuration);
+    } catch (const UserError&) {
+      return std::nullopt;
+    }
+  }
+};
+
+MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl>()) {
+  if (!session.workload || !session.usable_per_rank) return;
+  impl_->model.emplace(*session.workload, session.cluster, session.memory);
+  impl_->workload = *session.workload;
+  impl_->cluster = session.cluster;
+  impl_->usable = *session.usable_per_rank;
+  if (session.memory.host_limit_gib) impl_->host_usable = from_gib(*session.memory.host_limit_gib);
+  impl_->exact = traits_of(session.workload->framework).exact_memory &&
+                 session.memory.model == MemoryModelKind::kKrigtune && session.runner.kind == RunnerKind::kBench;
+  impl_->strict = is_ours(session);
+  impl_->has_own_names = !unplanned_parameters(session.space).empty();
+}
+
+MemoryFilter::~MemoryFilter() = default;
+
+bool MemoryFilter::knows_memory() const { return impl_->model.has_value(); }
+
+bool MemoryFilter::is_exact() const { return impl_->exact; }
+
+std::optional<MemoryVerdict> MemoryFilter::check(const Configuration& configuration) const {
+  const auto verdict = [this](const Configuration& modelled) {
+    return impl_->model->verdict(modelled, impl_->usable, impl_->host_usable);
+  };
+  // Only where plans may be made it takes so long that it pays to remember.
+  return impl_->exact ? impl_->remembered(configuration, impl_->checked, verdict) : impl_->of(configuration, verdict);
+}
+
+std::optional<MemoryVerdict> MemoryFilter::planned(const Configuration& configuration) const {
+  if (!impl_->exact) return check(configuration);
+  return impl_->remembered(configuration, impl_->planned, [this](const Configuration& modelled) {
+    return exact_verdict({build_plan(impl_->workload, impl_->cluster, modelled).arena_bytes}, impl_->usable);
+  });
+}
+
+std::optional<MemoryEstimate> MemoryFilter::estimate(const Configuration& configuration) const {
+  return impl_->of(configuration, [this](const Configuration& modelled) { return impl_->model->estimate(modelled); });
+}
+
+bool MemoryFilter::may_fit(const Configuration& configuration) const {
+  const std::optional<MemoryVerdict> known = check(configuration);
+  return !known || known->verdict != Verdict::kTooLarge;
+}
+
+Configuration modelled_part(const Configuration& configuration) {
+  const std::vector<std::string>& planned = planned_parameters();
+  Configuration part;
+  for (const auto& [name, value] : configuration) {
+    if (std::find(planned.begin(), planned.end(), name) != planned.end()) part.set(name, value);
+  }
+  return part;
+}
+
+}  // namespace krigtune

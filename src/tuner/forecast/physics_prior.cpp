@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "krigtune/tuner/prior.h"
+
+namespace krigtune {
+namespace {
+
+constexpr int kTypicalSamples = 100;
+constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much as ten of them
+// A clock that is wrong in scale (all of it by the same power) is rarer than one that is wrong here and there.
+constexpr Prior::Coefficient kCoefficient{1.0, 0.2};
+
+bool follows_from_time(const Objective& objective) {
+  constexpr std::array<std::string_view, 4> kOfTime{"throughput", "tokens_per_second", "latency", "flops"};
+  return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
+}
+
+class PhysicsPrior final : public Prior {
+ public:
+  PhysicsPrior(const Session& session, const MemoryFilter& filter)
+      : session_(session), forecaster_(session_, filter), is_latency_(session.objective.metric == "latency") {
+    if (forecaster_.knows_time()) typical_ = typical();
+  }
+
+  bool knows_anything() const { return typical_.has_value(); }
+
+  Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+    Eigen::VectorXd values(static_cast<Eigen::Index>(configurations.size()));
+    const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    const std::size_t threads = std::clamp(configurations.size() / kFewestPerThread, std::size_t{1}, cores);
+    const auto part = [&](std::size_t first) {
+      for (std::size_t i = first; i < configurations.size(); i += threads) {
+        values(static_cast<Eigen::Index>(i)) = log_value(configurations[i]).value_or(*typical_);
+      }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(part, i);
+    part(0);
+    for (std::thread& other : others) other.join();
+    return values;
+  }
+
+  Coefficient coefficient() const override { return kCoefficient; }
+
+ private:
+  std::optional<double> log_value(const Configuration& configuration) const {
+    const std::optional<StepCost> cost = forecaster_(configuration).cost;
+    if (!cost) return std::nullopt;
+    const double samples = is_latency_ ? 1.0 : static_cast<double>(sequences_per_step(session_, configuration));
+    return std::log(samples / cost->step_time_s);
+  }
+
+  // The median of a sample; empty where nothing of it is predicted.
+  std::optional<double> typical() const {
+    std::vector<double> values;
+    Rng rng(0, 0);
+    for (int i = 0; i < kTypicalSamples && !session_.space.is_empty(); ++i) {
+      if (const auto value = log_value(session_.space.sample(rng))) values.push_back(*value);
+    }
+    if (values.empty()) return std::nullopt;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+  Session session_;
+  Forecaster forecaster_;
+  bool is_latency_;
+  std::optional<double> typical_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
+  if (!follows_from_time(session.objective)) return nullptr;
+  auto prior = std::make_shared<const PhysicsPrior>(session, filter);
+  return prior->knows_anything() ? prior : nullptr;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,96 @@
+#include "krigtune/tuner/best.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "krigtune/tuner/tuner.h"
+#include "model/trial_model.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kNormal975 = 1.959963984540054;  // 97.5 % quantile of the standard normal
+constexpr double kWorthwhileGain = 1.01;          // of the rule "patience"
+
+}  // namespace
+
+std::optional<double> best_value(const Objective& objective, const History& history) {
+  std::optional<double> best;
+  for (const Trial& trial : history) {
+    const std::optional<double> value = value_of(trial, objective);
+    if (value && (!best || objective.better(*value, *best))) best = value;
+  }
+  return best;
+}
+
+std::optional<Trial> reference_trial(const Objective& objective, const History& history) {
+  // An interrupted baseline is asked again, under another number.
+  std::optional<Trial> first_ok;
+  for (const Trial& trial : history) {
+    if (!value_of(trial, objective)) continue;
+    if (trial.proposal.strategy == kBaselineStrategy) return trial;
+    if (!first_ok) first_ok = trial;
+  }
+  return first_ok;
+}
+
+int trials_without_gain(const Objective& objective, const History& history) {
+  std::optional<double> best;
+  int without = 0;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const std::optional<double> value = value_of(trial, objective);
+    if (value && (!best || gain_over(objective, *value, *best) > kWorthwhileGain)) {
+      best = value;
+      without = 0;
+    } else if (best) {
+      ++without;
+    }
+  }
+  return without;
+}
+
+double gain_over(const Objective& objective, double value, double reference) {
+  return objective.maximize ? value / reference : reference / value;
+}
+
+std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
+                                        std::uint64_t seed) {
+  const Objective& objective = session.objective;
+  TrialModel model(objective, candidates, history);
+  if (!model.has_values()) return std::nullopt;
+  Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
+  model.fit(rng);
+  const Prediction prediction = model.predict_measured();
+  Eigen::Index row = 0;
+  const double mean = prediction.mean.maxCoeff(&row);
+  const double stddev = std::sqrt(std::max(prediction.variance(row), 0.0));
+
+  Recommendation best;
+  best.configuration = history[model.measured()[static_cast<std::size_t>(row)]].proposal.configuration;
+  double sum = 0.0;
+  int count = 0;
+  std::optional<double> best_of_it;
+  for (const std::size_t index : model.measured()) {
+    if (!(history[index].proposal.configuration == best.configuration)) continue;
+    const double value = *value_of(history[index], objective);
+    sum += value;
+    ++count;
+    if (best_of_it && !objective.better(value, *best_of_it)) continue;
+    best_of_it = value;
+    best.trial = history[index].number;
+  }
+  best.value = sum / count;
+  best.posterior_mean = model.scale().from_latent(mean);
+  const double one_end = model.scale().from_latent(mean - kNormal975 * stddev);
+  const double other_end = model.scale().from_latent(mean + kNormal975 * stddev);
+  best.lower_95 = std::min(one_end, other_end);
+  best.upper_95 = std::max(one_end, other_end);
+  const std::optional<Trial> reference = reference_trial(objective, history);
+  best.reference_trial = reference->number;
+  best.reference_value = *value_of(*reference, objective);
+  best.gain = gain_over(objective, best.value, best.reference_value);
+  return best;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,186 @@
+#include "krigtune/tuner/loop.h"
+
+#include <fmt/format.h>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "krigtune/journal/claim.h"
+#include "krigtune/tuner/run_directory.h"
+#include "run/runner_pool.h"
+#include "run/stop_rules.h"
+
+namespace krigtune {
+namespace {
+
+/// One call of run_session, from the journal's claim on.
+class Run {
+ public:
+  Run(const Session& session, const Candidates& candidates, const std::filesystem::path& directory,
+      const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
+      std::unique_ptr<RunnerPool> runners)
+      : session_(session),
+        directory_(directory),
+        clock_(clock),
+        observer_(observer),
+        stop_(stop),
+        claim_(journal_path(directory)),
+        journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
+        strategy_(
+            make_strategy(options.loop.strategy, session, candidates, {options.loop.seed, session.budget.trials})),
+        proposer_(session, candidates, *strategy_, clock, options.tries),
+        runners_(std::move(runners)) {
+    close_trials_of_the_dead();
+  }
+
+  RunResult until_it_ends() {
+    observer_.resumed(journal_.trials());
+    std::optional<EndReason> reason;
+    while (true) {
+      journal_.refresh();
+      if (!reason) reason = reason_to_end();
+      while (!reason && may_begin()) {
+        if (begin_one()) continue;
+        if (runners_->running().empty()) reason = EndReason::kExhausted;
+        break;
+      }
+      if (runners_->running().empty() && reason) break;
+      wait_for_one();
+    }
+    RunResult result;
+    result.reason = *reason;
+    result.history = journal_.trials();
+    result.trials_now = trials_now_;
+    if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
+    return result;
+  }
+
+ private:
+  void close_trials_of_the_dead() {
+    const std::size_t count = journal_.trials().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Trial& trial = journal_.trials()[i];
+      if (trial.outcome || trial.waiting || trial.proposal.asker != Asker::kTune) continue;
+      journal_.end(trial.number, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
+    }
+  }
+
+  std::optional<EndReason> reason_to_end() const {
+    if (stop_ || was_interrupted_) return EndReason::kInterrupted;
+    if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
+    return budget_is_spent(session_, journal_.trials());
+  }
+
+  // What runs counts once it is closed: no more are begun than the budget has left for them.
+  bool may_begin() const {
+    const int running = static_cast<int>(runners_->running().size());
+    return !stop_ && runners_->has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
+  }
+
+  // False: nothing is left to ask.
+  bool begin_one() {
+    std::optional<int> number;
+    while (!number) {
+      const std::optional<Proposal> proposal = proposer_.next(journal_.trials());
+      if (!proposal) return false;
+      // Empty when somebody asked in between: then the question is asked anew, on what is known now.
+      number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
+    }
+    const Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
+    observer_.trial_begins(trial, journal_.trials());
+    runners_->start(trial, make_trial_directory(trial));
+    return true;
+  }
+
+  void wait_for_one() {
+    const std::optional<FinishedTrial> finished = runners_->wait();
+    if (!finished) {
+      for (const Trial& trial : runners_->running()) observer_.waiting(trial);
+      return;
+    }
+    // Where somebody told the trial by hand, theirs is what counts.
+    journal_.end(finished->number, finished->outcome, finished->wall_s, clock_.unix_us());
+    ++trials_now_;
+    const Trial closed = journal_.trials()[static_cast<std::size_t>(finished->number)];
+    was_interrupted_ = was_interrupted_ || is_interrupted(closed);
+    observer_.trial_ended(closed, journal_.trials());
+  }
+
+  std::filesystem::path make_trial_directory(const Trial& trial) const {
+    if (!leaves_files(session_.runner.kind)) return directory_;
+    std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
+    make_writable_directory(path);
+    return path;
+  }
+
+  const Session& session_;
+  const std::filesystem::path& directory_;
+  const Clock& clock_;
+  Observer& observer_;
+  const std::atomic<bool>& stop_;
+  TunerClaim claim_;
+  Journal journal_;
+  std::unique_ptr<Strategy> strategy_;
+  Proposer proposer_;
+  std::unique_ptr<RunnerPool> runners_;  ///< the first to go: the claim lasts as long as anything runs
+  int trials_now_ = 0;
+  bool was_interrupted_ = false;
+};
+
+}  // namespace
+
+const char* to_string(EndReason reason) {
+  switch (reason) {
+    case EndReason::kTrials:
+      return "the budget of trials is spent";
+    case EndReason::kHours:
+      return "the budget of hours is spent";
+    case EndReason::kPatience:
+      return "no improvement of more than 1 % for as long as the session's patience lasts";
+    case EndReason::kExhausted:
+      return "every configuration was tried";
+    case EndReason::kNothingFits:
+      return "no configuration fits in memory";
+    case EndReason::kInterrupted:
+      return "interrupted";
+    case EndReason::kEnvironment:
+      return "nothing can run here";
+  }
+  return "unknown";
+}
+
+std::string trial_folder(const Trial& trial) {
+  const Configuration& configuration = trial.proposal.configuration;
+  std::string name = fmt::format("{:04}", trial.number);
+  const std::pair<const char*, const char*> kParts[] = {
+      {"zero_stage", "z"}, {"micro_batch", "mb"}, {"gradient_accumulation_steps", "gas"}};
+  for (const auto& [parameter, prefix] : kParts) {
+    if (const Value* value = configuration.find(parameter)) name += fmt::format("_{}{}", prefix, to_string(*value));
+  }
+  return name;
+}
+
+RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
+                      const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
+                      Observer& observer, const std::atomic<bool>& stop) {
+  if (session.runner.kind == RunnerKind::kNone) {
+    const std::string source = session.file.empty() ? "the session" : session.file.string();
+    throw UserError(source + ": /runner: nobody runs the trials",
+                    "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");
+  }
+  check_same_run(directory, session, options.loop);
+  if (candidates.empty()) {
+    RunResult result;
+    result.reason = EndReason::kNothingFits;
+    return result;
+  }
+  // What the runners lack must show before anything is made.
+  auto runners = std::make_unique<RunnerPool>(make_runner, options.jobs, candidates.filter(), clock);
+  make_writable_directory(directory);
+  // The journal's claim first: it refuses a directory in which another tune is at work.
+  Run run(session, candidates, directory, options, clock, observer, stop, std::move(runners));
+  write_atomically(session_path(directory), run_record(session, options.loop).dump(2) + "\n");
+  return run.until_it_ends();
+}
+
+}  // namespace krigtune

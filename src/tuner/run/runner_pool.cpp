@@ -1,0 +1,61 @@
+#include "run/runner_pool.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "run/run_trial.h"
+
+namespace krigtune {
+
+RunnerPool::RunnerPool(const RunnerFactory& make_runner, int jobs, const MemoryFilter& filter, const Clock& clock)
+    : filter_(filter), clock_(clock) {
+  for (int i = 0; i < std::max(jobs, 1); ++i) slots_.push_back({make_runner(), {}, -1});
+}
+
+RunnerPool::~RunnerPool() {
+  for (Slot& slot : slots_) {
+    if (slot.thread.joinable()) slot.thread.join();
+  }
+}
+
+void RunnerPool::start(const Trial& trial, const std::filesystem::path& trial_directory) {
+  const auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.trial < 0; });
+  const auto slot = static_cast<std::size_t>(free - slots_.begin());
+  running_.push_back(trial);
+  free->trial = trial.number;
+  free->thread = std::thread([this, slot, trial, trial_directory] { work(slot, trial, trial_directory); });
+}
+
+void RunnerPool::work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory) {
+  Ended ended;
+  ended.slot = slot;
+  ended.trial.number = trial.number;
+  try {
+    const double begun_s = clock_.now_s();
+    ended.trial.outcome = run_trial(filter_, *slots_[slot].runner, trial.proposal.configuration, trial_directory);
+    ended.trial.wall_s = clock_.now_s() - begun_s;
+  } catch (...) {
+    ended.error = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  ended_.push_back(std::move(ended));
+  has_ended_.notify_one();
+}
+
+std::optional<FinishedTrial> RunnerPool::wait() {
+  constexpr std::chrono::milliseconds kTick{200};
+  std::unique_lock lock(mutex_);
+  if (!has_ended_.wait_for(lock, kTick, [this] { return !ended_.empty(); })) return std::nullopt;
+  const Ended ended = std::move(ended_.front());
+  ended_.pop_front();
+  lock.unlock();
+  Slot& slot = slots_[ended.slot];
+  slot.thread.join();
+  slot.trial = -1;
+  running_.erase(std::find_if(running_.begin(), running_.end(),
+                              [&](const Trial& trial) { return trial.number == ended.trial.number; }));
+  if (ended.error) std::rethrow_exception(ended.error);
+  return ended.trial;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,197 @@
+// Bayesian optimisation over a list of candidates.
+//
+//   no value yet: a(x) = what the priors say + log P(x)
+//   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
+//   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
+//   once something failed, or where it is uncertain what fits in memory:
+//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
+//
+// The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
+// improvements that do not matter; plain log EI + log P does exactly that.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "krigtune/surrogate/acquisition.h"
+#include "model/trial_model.h"
+#include "search/strategies.h"
+
+namespace krigtune {
+namespace {
+
+constexpr int kSpreadTrials = 3;
+constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
+constexpr double kLeastShareOfBestProbability = 2.0 / 3.0;
+constexpr double kGainFloor = 0.01;
+constexpr double kFloorSlope = 0.001;
+
+double log_add_exp(double a, double b) {
+  const double larger = std::max(a, b);
+  return larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+// Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
+Eigen::VectorXd squared_distances(const Points& points, const Points& others, Eigen::Index row) {
+  Eigen::VectorXd result = (points.ordered.rowwise() - others.ordered.row(row)).rowwise().squaredNorm();
+  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
+    const int category = others.categories(row, column);
+    result += (points.categories.col(column).array() != category).cast<double>().matrix();
+  }
+  return result;
+}
+
+double median(Eigen::VectorXd values) {
+  std::sort(values.begin(), values.end());
+  return values(values.size() / 2);
+}
+
+int most_frequent(const Eigen::VectorXi& values) {
+  std::vector<int> counts(static_cast<std::size_t>(values.maxCoeff()) + 1, 0);
+  for (const int value : values) ++counts[static_cast<std::size_t>(value)];
+  return static_cast<int>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+}
+
+// The middle of the candidates, column by column; need not be one of them.
+Points middle_of(const Points& points) {
+  Points middle = Points::zero(1, points.ordered.cols(), points.categories.cols());
+  for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
+    middle.ordered(0, column) = median(points.ordered.col(column));
+  }
+  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
+    middle.categories(0, column) = most_frequent(points.categories.col(column));
+  }
+  return middle;
+}
+
+// The allowed candidate of the largest score; among equals one drawn by `rng`. There must be one.
+std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<bool>& allowed, Rng& rng) {
+  std::vector<std::size_t> best;
+  double best_score = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (!allowed[i]) continue;
+    const double score = scores(static_cast<Eigen::Index>(i));
+    if (score > best_score + kTie) best.clear();
+    if (score >= best_score - kTie) best.push_back(i);
+    best_score = std::max(best_score, score);
+  }
+  return best[rng.below(best.size())];
+}
+
+// At least one of those allowed; there must be one.
+std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (allowed[i]) indices.push_back(i);
+  }
+  rng.shuffle(indices);
+  std::vector<bool> half(allowed.size(), false);
+  for (std::size_t i = 0; i < (indices.size() + 1) / 2; ++i) half[indices[i]] = true;
+  return half;
+}
+
+bool has_uncertain(const CandidateList& list) {
+  return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<MemoryVerdict>& memory) {
+    return memory && memory->verdict == Verdict::kUncertain;
+  });
+}
+
+class BayesStrategy final : public Strategy {
+ public:
+  BayesStrategy(const Session& session, const Candidates& candidates, std::uint64_t seed)
+      : objective_(session.objective),
+        candidates_(candidates),
+        seed_(seed),
+        spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
+    std::vector<bool> allowed = unseen(candidates_, *list, history);
+    if (std::find(allowed.begin(), allowed.end(), true) == allowed.end()) return std::nullopt;
+    TrialModel model(objective_, candidates_, history);
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
+    if (model.has_failures() || has_uncertain(*list)) {
+      probability = model.probability(list->points, list->memory);
+      drop_unlikely(allowed, probability);
+    }
+    if (counted_trials(history) < spread_until_) {
+      return propose(*list, spread(history, list->points, allowed, rng), StrategyKind::kBayes);
+    }
+    if (!model.has_values()) {
+      const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
+      return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
+    }
+    return improve(model, *list, allowed, probability, rng);
+  }
+
+ private:
+  static void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability) {
+    double best = 0.0;
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (allowed[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
+    }
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (probability(static_cast<Eigen::Index>(i)) < kLeastShareOfBestProbability * best) allowed[i] = false;
+    }
+  }
+
+  // The candidate farthest from everything asked (the first one: nearest to the middle), among a random half of those
+  // allowed: the design depends on the seed, and no single far corner is in all of them.
+  std::size_t spread(const History& history, const Points& points, const std::vector<bool>& all_allowed,
+                     Rng& rng) const {
+    const std::vector<bool> allowed = random_half(all_allowed, rng);
+    std::vector<Configuration> asked;
+    for (const Trial& trial : history) {
+      if (counts(trial)) asked.push_back(trial.proposal.configuration);
+    }
+    if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);
+    const Points seen = candidates_.encode(asked);
+    Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), std::numeric_limits<double>::max());
+    for (Eigen::Index row = 0; row < seen.size(); ++row) {
+      nearest = nearest.cwiseMin(squared_distances(points, seen, row));
+    }
+    return largest_or_draw(nearest, allowed, rng);
+  }
+
+  static Proposal improve(TrialModel& model, const CandidateList& list, const std::vector<bool>& allowed,
+                          const Eigen::VectorXd& probability, Rng& rng) {
+    model.fit(rng);
+    model.believe_pending();
+    const Prediction prediction = model.predict(list.points);
+    const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+    // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
+    const double unit = model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
+    const double log_floor = std::log(kGainFloor * unit);
+    std::size_t chosen = allowed.size();
+    double best = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (!allowed[i]) continue;
+      const auto row = static_cast<Eigen::Index>(i);
+      double score = log_ei(row);
+      if (model.has_failures()) {
+        score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
+      }
+      if (chosen < allowed.size() && !(score > best + kTie)) continue;
+      best = score;
+      chosen = i;
+    }
+    Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
+    proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
+    proposal.hyperparameters = model.hyperparameters();
+    return proposal;
+  }
+
+  const Objective& objective_;
+  const Candidates& candidates_;
+  std::uint64_t seed_;
+  int spread_until_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates,
+                                     const StrategyOptions& options) {
+  return std::make_unique<BayesStrategy>(session, candidates, options.seed);
+}
+
+}  // namespace krigtune

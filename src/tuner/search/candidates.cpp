@@ -1,0 +1,117 @@
+#include "krigtune/tuner/candidates.h"
+
+#include "search/candidate_list.h"
+
+namespace krigtune {
+namespace {
+
+// Acquisition is evaluated on every candidate: beyond this a suggestion would take seconds.
+constexpr std::int64_t kMostListed = 1'000'000;
+// Closed forms take some ten microseconds; where they do not decide, krigtune-bench's plan takes milliseconds: a minute
+// or two at most.
+constexpr std::int64_t kMostPredicted = 500'000;
+constexpr std::int64_t kMostPlanned = 50'000;
+// Step times take some fifty microseconds: a few seconds.
+constexpr std::int64_t kMostTimed = 100'000;
+constexpr int kDraws = 100'000;
+constexpr int kPlannedDraws = 5'000;
+
+std::int64_t most_listed(const MemoryFilter& filter, bool has_priors) {
+  if (filter.is_exact()) return kMostPlanned;
+  if (has_priors) return kMostTimed;
+  return filter.knows_memory() ? kMostPredicted : kMostListed;
+}
+
+bool can_be_listed(const Space& space, std::int64_t most) {
+  if (!space.listable()) return false;
+  if (space.lattice_count() <= most) return true;
+  std::int64_t count = 0;
+  space.for_each([&](const Configuration&) { return ++count <= most; });
+  return count <= most;
+}
+
+}  // namespace
+
+Candidates::Candidates(const Session& session, const MemoryFilter& filter, Priors priors)
+    : filter_(filter),
+      priors_(std::move(priors)),
+      objective_(session.objective),
+      space_(session.space),
+      encoder_(session.space),
+      columns_(session.space.columns()) {
+  if (!can_be_listed(space_, most_listed(filter, !priors_.empty()))) return;
+  ListBuilder list(*this);
+  space_.for_each([&](const Configuration& configuration) {
+    ++space_count_;
+    list.add(configuration);
+    return true;
+  });
+  all_ = std::make_shared<const CandidateList>(list.finish());
+}
+
+bool Candidates::empty() const {
+  if (listed()) return size() == 0;
+  Rng rng(0, 0);
+  return space_.is_empty() || !draw(rng, [](const Configuration&) { return false; });
+}
+
+std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<Trial>& history, std::uint64_t seed) const {
+  if (listed()) return all_;
+  return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
+}
+
+std::optional<Configuration> Candidates::draw(Rng& rng,
+                                              const std::function<bool(const Configuration&)>& is_asked) const {
+  const int draws = filter_.is_exact() ? kPlannedDraws : kDraws;
+  for (int i = 0; i < draws; ++i) {
+    Configuration configuration = space_.sample(rng);
+    if (!is_asked(configuration) && filter_.may_fit(configuration)) return configuration;
+  }
+  return std::nullopt;
+}
+
+bool Candidates::contains(const Configuration& configuration) const {
+  if (listed()) return all_->index.count(key(configuration)) > 0;
+  return space_.contains(configuration) && filter_.may_fit(configuration);
+}
+
+std::optional<std::int64_t> Candidates::space_count() const {
+  if (listed()) return space_count_;
+  return space_.listable() ? std::optional(space_.count()) : std::nullopt;
+}
+
+std::optional<MemoryVerdict> Candidates::memory_of(const Configuration& configuration) const {
+  return filter_.check(configuration);
+}
+
+Points Candidates::encode(const std::vector<Configuration>& configurations) const {
+  const auto count = static_cast<Eigen::Index>(configurations.size());
+  Points points =
+      Points::zero(count, encoder_.ordered_dims(), encoder_.category_dims(), static_cast<Eigen::Index>(priors_.size()));
+  for (Eigen::Index row = 0; row < count; ++row) {
+    const EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
+    for (int column = 0; column < encoder_.ordered_dims(); ++column) {
+      points.ordered(row, column) = point.ordered[static_cast<std::size_t>(column)];
+    }
+    for (int column = 0; column < encoder_.category_dims(); ++column) {
+      points.categories(row, column) = point.categories[static_cast<std::size_t>(column)];
+    }
+  }
+  for (std::size_t k = 0; k < priors_.size(); ++k) {
+    points.features.col(static_cast<Eigen::Index>(k)) = priors_[k]->log_values(configurations);
+  }
+  return points;
+}
+
+// By column, so that neither the order of names nor further names matter; 4 and 4.0 print alike.
+std::string Candidates::key(const Configuration& configuration) const {
+  std::string text;
+  for (const std::string& column : columns_) {
+    const Value* value = configuration.find(column);
+    if (value != nullptr) text += to_string(*value);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,224 @@
+// A grid that fits the budget: a few evenly spaced values of each parameter, both ends among them. One value more is
+// given to the parameter that has fewest, in the session's order, for as long as the grid's configurations are no more
+// than the budget: the result is a sub-grid to which no parameter could add a value.
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+#include "search/candidate_list.h"
+#include "search/strategies.h"
+
+namespace krigtune {
+namespace {
+
+// Points of sub-grids that are looked at in all: where hardly any is a configuration, the grid grows no further.
+constexpr std::size_t kMostVisited = 1'000'000;
+
+// `count` of the positions 0 ... size - 1, evenly; a single one is the middle.
+std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
+  if (count == 1) return {(size - 1) / 2};
+  std::vector<std::size_t> positions;
+  for (std::size_t j = 0; j < count; ++j) {
+    positions.push_back((j * (size - 1) + (count - 1) / 2) / (count - 1));
+  }
+  return positions;
+}
+
+// The same of the parameter's values; a real range's ends are exact.
+std::vector<Value> even_values(const Parameter& parameter, std::size_t count) {
+  std::vector<Value> values;
+  if (!parameter.continuous()) {
+    for (const std::size_t position : even_positions(parameter.values.size(), count)) {
+      values.push_back(parameter.values[position]);
+    }
+    return values;
+  }
+  const auto [min, max] = *parameter.range;
+  for (std::size_t j = 0; j < count; ++j) {
+    const double fraction = count == 1 ? 0.5 : static_cast<double>(j) / static_cast<double>(count - 1);
+    values.emplace_back(j > 0 && j + 1 == count ? max : between(parameter, min, max, fraction));
+  }
+  return values;
+}
+
+// Candidates that the sub-grid's points mean, each once; points that are no candidates are left out.
+class SubGrid {
+ public:
+  explicit SubGrid(const Candidates& candidates) : candidates_(candidates) {}
+
+  /// Stops beyond `most`.
+  std::vector<Configuration> members(const std::vector<std::size_t>& counts, std::size_t most) {
+    found_.clear();
+    keys_.clear();
+    most_ = most;
+    values_.clear();
+    const std::vector<Parameter>& parameters = candidates_.space().parameters();
+    for (std::size_t i = 0; i < counts.size(); ++i) values_.push_back(even_values(parameters[i], counts[i]));
+    Configuration point;
+    visit(0, point);
+    return found_;
+  }
+
+ private:
+  void visit(std::size_t depth, Configuration& point) {
+    if (found_.size() > most_) return;
+    const Space& space = candidates_.space();
+    if (depth == values_.size()) {
+      Configuration completed = point;
+      if (space.complete(completed) != Exclusion::kNone || !candidates_.contains(completed)) return;
+      if (keys_.insert(candidates_.key(completed)).second) found_.push_back(completed);
+      return;
+    }
+    for (const Value& value : values_[depth]) {
+      point.set(space.parameters()[depth].name, value);
+      visit(depth + 1, point);
+    }
+  }
+
+  const Candidates& candidates_;
+  std::size_t most_ = 0;
+  std::vector<std::vector<Value>> values_;
+  std::vector<Configuration> found_;
+  std::unordered_set<std::string> keys_;
+};
+
+std::size_t product_of(const std::vector<std::size_t>& counts) {
+  std::size_t product = 1;
+  for (const std::size_t count : counts) product *= std::min(count, kMostVisited / product + 1);
+  return product;
+}
+
+// In lattice order.
+std::vector<Configuration> largest_within(const Candidates& candidates, std::size_t budget) {
+  SubGrid grid(candidates);
+  const std::vector<Parameter>& parameters = candidates.space().parameters();
+  std::vector<std::size_t> counts(parameters.size(), 1);
+  std::vector<bool> growing(parameters.size(), true);
+  std::vector<Configuration> members = grid.members(counts, budget);
+  std::size_t visited = 0;
+  while (true) {
+    std::size_t next = parameters.size();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      growing[i] = growing[i] && counts[i] < (parameters[i].continuous() ? budget : parameters[i].values.size());
+      if (growing[i] && (next == parameters.size() || counts[i] < counts[next])) next = i;
+    }
+    if (next == parameters.size()) break;
+    ++counts[next];
+    visited += product_of(counts);
+    std::vector<Configuration> larger;
+    growing[next] = visited <= kMostVisited && (larger = grid.members(counts, budget)).size() <= budget;
+    if (growing[next]) {
+      members = std::move(larger);
+    } else {
+      --counts[next];
+    }
+  }
+  sort_in_lattice_order(candidates.space(), members);
+  return members;
+}
+
+/// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and when that is used up the other
+/// candidates, shuffled too; or the full factorial as the session writes it.
+class ListedGrid final : public Strategy {
+ public:
+  ListedGrid(const Candidates& candidates, std::vector<std::size_t> order)
+      : candidates_(candidates), order_(std::move(order)) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, 0);
+    const std::vector<bool> open = unseen(candidates_, *list, history);
+    for (const std::size_t index : order_) {
+      if (open[index]) return propose(*list, index, StrategyKind::kGrid);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Candidates& candidates_;
+  std::vector<std::size_t> order_;
+};
+
+/// The same over a space without a list: after the sub-grid, configurations drawn at random.
+class DrawnGrid final : public Strategy {
+ public:
+  DrawnGrid(const Candidates& candidates, std::vector<Configuration> order, std::uint64_t seed)
+      : candidates_(candidates), order_(std::move(order)), seed_(seed) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
+    for (const Configuration& configuration : order_) {
+      if (asked.count(candidates_.key(configuration)) == 0) {
+        return propose(configuration, StrategyKind::kGrid);
+      }
+    }
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    return propose_drawn(candidates_, history, rng, StrategyKind::kGrid);
+  }
+
+ private:
+  const Candidates& candidates_;
+  std::vector<Configuration> order_;
+  std::uint64_t seed_;
+};
+
+/// The full factorial of a space that is too large for a list.
+class WalkedGrid final : public Strategy {
+ public:
+  explicit WalkedGrid(const Candidates& candidates) : candidates_(candidates) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
+    std::optional<Proposal> proposal;
+    candidates_.space().for_each([&](const Configuration& configuration) {
+      if (asked.count(candidates_.key(configuration)) > 0 || !candidates_.filter().may_fit(configuration)) return true;
+      proposal = propose(configuration, StrategyKind::kGrid);
+      return false;
+    });
+    return proposal;
+  }
+
+ private:
+  const Candidates& candidates_;
+};
+
+std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder grid_order,
+                                      const StrategyOptions& options) {
+  std::vector<std::size_t> all(candidates.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (grid_order == GridOrder::kSession) return all;
+  const auto budget = static_cast<std::size_t>(std::max(options.trials, 1));
+  std::vector<std::size_t> order;
+  if (candidates.size() <= budget) {
+    order = all;
+  } else {
+    const std::shared_ptr<const CandidateList> list = candidates.to_score({}, options.seed);
+    for (const Configuration& configuration : largest_within(candidates, budget)) {
+      order.push_back(list->index.at(candidates.key(configuration)));
+    }
+  }
+  std::vector<bool> is_in_order(candidates.size(), false);
+  for (const std::size_t index : order) is_in_order[index] = true;
+  std::vector<std::size_t> rest;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest), [&](std::size_t i) { return !is_in_order[i]; });
+  Rng rng(options.seed, 0);
+  rng.shuffle(order);
+  rng.shuffle(rest);
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
+}
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates,
+                                    const StrategyOptions& options) {
+  if (candidates.listed()) {
+    return std::make_unique<ListedGrid>(candidates, listed_order(candidates, session.grid_order, options));
+  }
+  if (session.grid_order == GridOrder::kSession) return std::make_unique<WalkedGrid>(candidates);
+  std::vector<Configuration> order = largest_within(candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
+  Rng rng(options.seed, 0);
+  rng.shuffle(order);
+  return std::make_unique<DrawnGrid>(candidates, std::move(order), options.seed);
+}
+
+}  // namespace krigtune

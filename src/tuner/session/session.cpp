@@ -1,0 +1,244 @@
+#include "krigtune/tuner/session.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "krigtune/core/csv.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
+#include "krigtune/cost/framework.h"
+#include "krigtune/plan/knobs.h"
+#include "session/session_blocks.h"
+
+namespace krigtune {
+namespace {
+
+void read_workload_side(Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
+  const std::string& source = root.source();
+  if (const Json* json = root.find("workload")) {
+    session.workload = read_workload(*json, source, "/workload", base_dir);
+  }
+  const Json* cluster = root.find("cluster");
+  session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster", base_dir);
+  if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
+}
+
+// Without the block: krigtune-bench trains the workload; where there is none, the user runs the trials.
+RunnerSpec read_runner_or_default(const Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
+  if (const Json* block = root.find("runner")) return read_runner(*block, root.source(), "/runner", base_dir);
+  RunnerSpec spec;
+  spec.kind = session.workload ? RunnerKind::kBench : RunnerKind::kNone;
+  return spec;
+}
+
+// Left out in the file, whose program trains follows from the runner, and the schedule from the program.
+void set_framework(Session& session, const JsonObject& root) {
+  if (!session.workload) return;
+  const JsonObject block(root.value().at("workload"), root.source(), "/workload");
+  Workload& workload = *session.workload;
+  const bool is_bench = session.runner.kind == RunnerKind::kBench;
+  if (!block.has("framework")) workload.framework = is_bench ? Framework::kKrigtune : Framework::kDeepSpeed;
+  if (is_bench && workload.framework != Framework::kKrigtune) {
+    block.fail("framework", "the runner bench trains with krigtune-bench",
+               "leave it out, or use another runner; \"dialect\" chooses the schedule");
+  }
+  if (!block.has("dialect")) workload.dialect = traits_of(workload.framework).dialect;
+}
+
+void set_table(Session& session) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
+  session.table =
+      std::make_shared<const ReplayTable>(session.runner, names, session.objective.field, session.objective.maximize);
+  session.space.restrict_to(
+      [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
+}
+
+// Not with a warning where the models do not cover the transformer.
+bool is_modelled(Session& session) {
+  try {
+    check_model(*session.workload);
+    return true;
+  } catch (const UserError& error) {
+    session.warnings.push_back(fmt::format("nothing is predicted: {}", error.what()));
+    return false;
+  }
+}
+
+// What predictions are compared with. Empty where nobody says what a rank has.
+void set_usable_memory(Session& session) {
+  if (!session.memory.limit_gib && !session.cluster.device) return;
+  const auto limit = static_cast<double>(memory_limit_per_rank(session.memory, session.cluster).count);
+  const bool exact = traits_of(session.workload->framework).exact_memory;
+  session.usable_per_rank =
+      Bytes{static_cast<std::int64_t>(limit * (exact ? 1.0 : 1.0 - session.memory.reserve_fraction))};
+}
+
+// The space with the values that the table holds in place of real ranges.
+Space listed_space(const Space& space, const std::filesystem::path& trials_csv) {
+  if (space.listable()) return space;
+  const CsvTable table = parse_csv(read_text(trials_csv), trials_csv.string());
+  std::vector<Parameter> parameters = space.parameters();
+  for (Parameter& parameter : parameters) {
+    if (!parameter.continuous()) continue;
+    const int column = table.column(parameter.name);
+    std::set<double> numbers;
+    for (const std::vector<std::string>& row : table.rows) {
+      const Value value = value_from_text(column < 0 ? "" : row[static_cast<std::size_t>(column)]);
+      if (is_number(value)) numbers.insert(as_number(value));
+    }
+    if (numbers.empty()) {
+      throw UserError(fmt::format("{}: no row has a value of '{}'", trials_csv.string(), parameter.name),
+                      "give the directory of a run of this session");
+    }
+    parameter.range.reset();
+    parameter.values.assign(numbers.begin(), numbers.end());
+  }
+  return {parameters, space.facts(), space.constraints()};
+}
+
+void prepare_replay(Session& session, const JsonObject& root) {
+  for (const Parameter& parameter : session.space.parameters()) {
+    if (!parameter.continuous()) continue;
+    root.fail("space/" + parameter.name, "a table has no row for every real number", "list the table's values");
+  }
+  refuse_empty_space(session.space, root);
+  at_key(root, "runner/table", [&] { set_table(session); });
+  if (session.space.is_empty()) {
+    root.fail(
+        "runner/table",
+        fmt::format("no row of {} is a configuration of the space", session.runner.replay.table.filename().string()),
+        "compare \"space\" and \"columns\" with the table's columns and values");
+  }
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  if (!session.workload) return;
+  if (unknown.empty()) {
+    if (is_modelled(session)) set_usable_memory(session);
+    return;
+  }
+  session.warnings.push_back(
+      fmt::format("the plan does not know {}: the table is replayed without physics; "
+                  "leave \"workload\" out to silence this",
+                  join(unknown, ", ")));
+}
+
+void prepare_simulate(Session& session, const JsonObject& root) {
+  if (!session.workload) root.fail("workload", "is missing: the runner simulate predicts it", "add it");
+  if (!session.cluster.device || !session.cluster.network) {  // this machine itself is measured by real trials
+    root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
+  }
+  check_planned_parameters(session, root);
+  refuse_empty_space(session.space, root);
+  set_usable_memory(session);
+}
+
+// A program of the user's may know more parameters than the models do.
+void prepare_program(Session& session, const JsonObject& root) {
+  refuse_empty_space(session.space, root);
+  if (!session.workload || !is_modelled(session)) return;
+  set_usable_memory(session);
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  if (unknown.empty() || !session.usable_per_rank) return;
+  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
+}
+
+void prepare_bench(Session& session, const JsonObject& root) {
+  if (!session.workload) root.fail("workload", "is missing: the runner bench trains it", "add it");
+  check_planned_parameters(session, root);
+  refuse_empty_space(session.space, root);
+  // The plan is exact to the byte, so nothing is held in reserve.
+  session.usable_per_rank = memory_limit_per_rank(session.memory, session.cluster);
+}
+
+void prepare(Session& session, const JsonObject& root) {
+  switch (session.runner.kind) {
+    case RunnerKind::kReplay:
+      return prepare_replay(session, root);
+    case RunnerKind::kBench:
+      return prepare_bench(session, root);
+    case RunnerKind::kSimulate:
+      return prepare_simulate(session, root);
+    case RunnerKind::kCommand:
+    case RunnerKind::kNone:
+      return prepare_program(session, root);
+  }
+}
+
+void check_grid(const Session& session, const JsonObject& root) {
+  if (session.grid_order != GridOrder::kSession || session.space.listable()) return;
+  root.fail("grid/order", "the full factorial of a real range has no end",
+            "give the range \"steps\", or write \"seed\"");
+}
+
+}  // namespace
+
+Session read_session(const Json& json, const std::string& source, const std::filesystem::path& base_dir) {
+  JsonObject root(json, source, "");
+  root.text("$schema", "");  // for editors
+  Session session;
+  read_workload_side(session, root, base_dir);
+  read_space(session, root);
+  session.runner = read_runner_or_default(session, root, base_dir);
+  set_framework(session, root);
+  session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
+  session.budget = read_budget(root.find("budget"), source, "/budget");
+  session.grid_order = read_grid(root.find("grid"), source, "/grid");
+  root.find("baseline");
+  root.finish();
+  prepare(session, root);
+  check_grid(session, root);
+  read_baseline(session, root);
+  return session;
+}
+
+Session load_session(const std::filesystem::path& file) {
+  const Json json = load_json(file);
+  Session session = read_session(json, file.string(), std::filesystem::absolute(file).parent_path());
+  session.file = file;
+  return session;
+}
+
+Json resolved(const Session& session) {
+  Json json = Json::object();
+  if (session.workload) json["workload"] = to_json(*session.workload);
+  json["cluster"] = to_json(session.cluster);
+  json["space"] = Json::object();
+  for (const Parameter& parameter : session.space.parameters()) json["space"][parameter.name] = to_json(parameter);
+  json["constraints"] = Json::array();
+  for (const Expression& constraint : session.space.constraints()) json["constraints"].push_back(constraint.text());
+  json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
+  json["objective"] = {{"metric", session.objective.metric},
+                       {"direction", session.objective.maximize ? "maximize" : "minimize"}};
+  json["runner"] = to_json(session.runner);
+  const Budget& budget = session.budget;
+  json["budget"] = {{"trials", budget.trials},
+                    {"hours", budget.hours ? json_number(*budget.hours) : Json(nullptr)},
+                    {"gpu_hours", budget.gpu_hours ? json_number(*budget.gpu_hours) : Json(nullptr)},
+                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)}};
+  json["grid"] = {{"order", to_string(session.grid_order)}};
+  json["memory"] = to_json(session.memory);
+  return json;
+}
+
+Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv) {
+  Session recorded = session;
+  recorded.space = listed_space(session.space, trials_csv);
+  recorded.runner = RunnerSpec{};
+  recorded.runner.kind = RunnerKind::kReplay;
+  recorded.runner.replay.table = std::filesystem::absolute(trials_csv);
+  recorded.runner.replay.value.name = "value";
+  recorded.runner.replay.status_column = "status";
+  recorded.objective.field = session.objective.metric;
+  recorded.baseline.reset();
+  recorded.usable_per_rank.reset();
+  set_table(recorded);
+  if (recorded.space.is_empty()) {
+    throw UserError(fmt::format("{}: no row is a configuration of the session's space", trials_csv.string()),
+                    "give the directory of a run of this session");
+  }
+  return recorded;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,149 @@
+// docs/session.md: what people need to know of the session file. Its tables are the schema's.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "krigtune/core/text.h"
+#include "krigtune/space/well_known.h"
+#include "krigtune/tuner/session_schema.h"
+#include "session/schema_blocks.h"
+#include "session/schema_words.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kIntroduction = R"(# The session file
+
+A session says what is trained, where, what may vary, and how a trial is run. It is JSON; `//` comments and trailing commas
+are allowed. Only `space` must be there. `krigtune init` writes one for this machine, `krigtune plan SESSION` checks it, and
+[session.schema.json](session.schema.json) lets an editor complete it (`"$schema": "session.schema.json"`).
+
+An unknown key, a wrong type, a range without values, constraints that nothing meets: whatever is wrong is said in one line
+with the file, the place as a JSON pointer and the mend, with exit code 2, before anything is written or started.
+
+## What goes before what
+
+1. the command line (`--trials 5`)
+2. the environment: `KRIGTUNE_` and the option's name in capitals, `-` as `_` (`KRIGTUNE_TRIALS=5`). Every option with a value
+   has such a variable where its help says so; an empty one counts as unset, an unknown one is warned of. What is meant for
+   one call (`--fresh`, `--try`, `--json`, what `tell` tells) is only typed
+3. the session file
+4. the default
+
+`--show-config` (of `plan`, `tune` and `compare`) prints the session with every default written out and, behind each value,
+where it came from. What it prints is a session file itself.
+
+)";
+
+constexpr const char* kConditions = R"(## Conditions
+
+`constraints` and `when` are conditions over the parameters and facts of the job:
+
+```
+||   &&   == != <= >= < >   + -   * / %   ! -   ( ) min(a, b, ...) max(a, b, ...)      loosest first
+names, numbers (1, 2.5, 1e6), true, false, 'text'
+```
+
+A constraint that uses a parameter which does not exist in a configuration (its `when` does not hold) does not apply to it.
+A division by zero, and a text compared with a number, hold not.
+
+| fact | is |
+|---|---|
+)";
+
+std::string code(const std::string& text) { return "`" + text + "`"; }
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+std::string names_text(const Json& names) {
+  std::vector<std::string> words;
+  for (const Json& name : names) {
+    if (!name.is_null()) words.push_back(code(name.get<std::string>()));
+  }
+  return join(words, ", ");
+}
+
+// "integer", "`a`, `b`", "`local`, or an object"
+std::string kind_text(const Json& schema) {
+  if (schema.contains("enum")) return names_text(schema["enum"]);
+  if (schema.contains("const")) return code(schema["const"].get<std::string>());
+  if (schema.contains("anyOf")) {
+    std::vector<std::string> kinds;
+    for (const Json& shape : schema["anyOf"]) {
+      if (!shape.contains("type") || shape["type"] != "null") kinds.push_back(kind_text(shape));
+    }
+    return join(kinds, " or ");
+  }
+  if (!schema.contains("type")) return "";
+  const Json& type = schema["type"];
+  const std::string name = type.is_array() ? type.front().get<std::string>() : type.get<std::string>();
+  return name == "null" ? "" : name == "array" ? "list" : name == "string" ? "text" : name;
+}
+
+std::string table_of(const Json& block) {
+  std::string text = "| key | is | default | means |\n|---|---|---|---|\n";
+  for (const auto& [key, schema] : block["properties"].items()) {
+    const bool required = block.contains("required") &&
+                          std::find(block["required"].begin(), block["required"].end(), key) != block["required"].end();
+    const std::string fallback = schema.contains("default") ? code(schema["default"].dump()) : required ? "needed" : "";
+    text += fmt::format("| `{}` | {} | {} | {} |\n", key, kind_text(schema), fallback,
+                        escaped(schema.value("description", "")));
+  }
+  return text;
+}
+
+std::string section(const std::string& title, const Json& block) {
+  return fmt::format("### {}\n\n{}.\n\n{}\n", title, block.value("description", ""), table_of(block));
+}
+
+std::string runner_sections(const Json& runner) {
+  std::string text;
+  for (const Json& kind : runner["allOf"]) {
+    const Json& block = kind["then"];
+    const Json& word = block["properties"]["kind"];
+    const std::string name =
+        word.contains("const") ? word["const"].get<std::string>() : word["enum"].front().get<std::string>();
+    text += section(fmt::format("`runner` of kind `{}`", name), block);
+  }
+  return text;
+}
+
+std::string facts() {
+  std::string text;
+  for (const KnownFact& fact : known_facts()) text += fmt::format("| `{}` | {} |\n", fact.name, escaped(fact.meaning));
+  return text;
+}
+
+}  // namespace
+
+std::string session_reference() {
+  const Json blocks = session_schema()["properties"];
+  const Json parameter = schema::parameter_shapes();
+  const Json& cluster = blocks["cluster"]["anyOf"][1];
+  std::string text = kIntroduction;
+  text += "## Blocks\n\n" + table_of(session_schema()) + "\n";
+  text += section("`workload`", blocks["workload"]);
+  text += section("`workload/model`", blocks["workload"]["properties"]["model"]);
+  text += section("`cluster`", cluster);
+  text += section("`cluster/emulate_network`", cluster["properties"]["emulate_network"]["anyOf"][1]);
+  const Json& hardware = cluster["properties"]["hardware"]["anyOf"][1];
+  text += section("`cluster/hardware`", hardware);
+  for (const auto& [key, map] : hardware["properties"].items()) {
+    text += section("`cluster/hardware/" + key + "/ID`", map["additionalProperties"]);
+  }
+  text +=
+      "### `space`\n\nEach key is a parameter: a list of its values, a range, or a list with more to say about it. "
+      "What\n"
+      "krigtune knows by name: [parameters.md](parameters.md).\n\n";
+  text += "A range:\n\n" + table_of(parameter["anyOf"][3]) + "\nA list:\n\n" + table_of(parameter["anyOf"][4]) + "\n";
+  text += section("`objective`", blocks["objective"]) + runner_sections(blocks["runner"]);
+  text += section("`budget`", blocks["budget"]) + section("`grid`", blocks["grid"]);
+  text += section("`memory`", blocks["memory"]);
+  return text + kConditions + facts();
+}
+
+}  // namespace krigtune

@@ -1,0 +1,63 @@
+#include "krigtune/tuner/session_schema.h"
+
+#include "krigtune/tuner/session.h"
+#include "session/schema_blocks.h"
+#include "session/schema_words.h"
+
+namespace krigtune {
+namespace schema {
+
+Json objective_block() {
+  return block(
+      "What is to be made large or small",
+      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, or a field of the "
+                                              "runner's result")),
+                               Objective().metric)},
+       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})}});
+}
+
+Json budget_block() {
+  constexpr int kMost = 1'000'000;
+  return block("When it ends, whichever comes first",
+               {{"trials", with_default(at_most(at_least(integer("closed trials in all"), 1), kMost), Budget().trials)},
+                {"hours", above(number("hours in trials and suggestions (default: no limit)"), 0)},
+                {"gpu_hours", above(number("hours times ranks (default: no limit)"), 0)},
+                {"patience", at_most(at_least(integer("trials without an improvement of more than 1 % (default: no "
+                                                      "such rule)"),
+                                              1),
+                                     kMost)}});
+}
+
+Json grid_block() {
+  return block("How the strategy grid walks",
+               {{"order", with_default(word("seed: the largest even sub-grid that fits the budget, in an order drawn "
+                                            "from the seed; session: the full factorial, in order",
+                                            {"seed", "session"}),
+                                       "seed")}});
+}
+
+}  // namespace schema
+
+Json session_schema() {
+  using namespace schema;
+  const Json root =
+      block("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
+            {{"$schema", text("this schema, for editors")},
+             {"workload", workload_block()},
+             {"cluster", cluster_block()},
+             {"space", space_block(), true},
+             {"baseline", baseline_block()},
+             {"constraints", list("conditions that every configuration meets, as in \"micro_batch * seq_len <= 65536\"",
+                                  not_empty(text("")))},
+             {"objective", objective_block()},
+             {"runner", runner_block()},
+             {"budget", budget_block()},
+             {"grid", grid_block()},
+             {"memory", memory_block()}});
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
+  schema.update(root);
+  schema["definitions"] = {{"parameter", parameter_shapes()}};
+  return schema;
+}
+
+}  // namespace krigtune
