@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "../src/tuner/objective_scale.h"
+#include "../src/tuner/model/objective_scale.h"
 #include "fixtures.h"
 #include "krigtune/core/error.h"
 #include "krigtune/tuner/best.h"
