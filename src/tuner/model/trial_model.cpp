@@ -87,7 +87,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       candidates_(candidates),
       history_(history),
       scale_(objective, history),
-      noise_(objective, candidates, history),
+      measured_(measured_configurations(objective, candidates, history)),
       surrogate_(options_for(candidates.priors())),
       success_(make_kernel(KernelKind::kMatern52), success_options()) {
   prior_centres_.resize(static_cast<Eigen::Index>(candidates.priors().size()));
@@ -116,16 +116,9 @@ Prediction TrialModel::predict(const Points& points) const {
 }
 
 void TrialModel::read_outcomes() {
-  std::vector<Configuration> configurations;
   double most_that_ran = 0.0;
-  for (std::size_t i = 0; i < history_.size(); ++i) {
-    const Trial& trial = history_[i];
+  for (const Trial& trial : history_) {
     if (!trial.outcome || !counts(trial)) continue;
-    const auto value = value_of(trial, objective_);
-    if (value && std::isfinite(*value)) {
-      measured_.push_back(i);
-      configurations.push_back(trial.proposal.configuration);
-    }
     has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
     const std::optional<MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
     if (!memory) continue;
@@ -135,7 +128,6 @@ void TrialModel::read_outcomes() {
   }
   wall_is_sharp_ = memory_wall_ && most_that_ran < *memory_wall_;
   if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
-  measured_points_ = candidates_.encode(configurations);
 }
 
 double TrialModel::prior_mean(const std::optional<MemoryVerdict>& memory) const {
@@ -175,7 +167,7 @@ Eigen::VectorXd TrialModel::probability(const Points& points,
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
   const auto length = static_cast<Eigen::Index>(
       make_kernel(KernelKind::kMatern52)
-          ->hyperparameters(measured_points_.ordered.cols(), measured_points_.categories.cols())
+          ->hyperparameters(measured_.latent.points.ordered.cols(), measured_.latent.points.categories.cols())
           .size() +
       1);
   for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
@@ -187,22 +179,23 @@ std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
 }
 
 void TrialModel::fit(Rng& rng) {
-  const auto count = static_cast<Eigen::Index>(measured_.size());
-  Eigen::VectorXd values(count);
-  Eigen::VectorXd variances(count);
-  for (Eigen::Index row = 0; row < count; ++row) {
-    const Trial& trial = history_[measured_[static_cast<std::size_t>(row)]];
-    const double value = *value_of(trial, objective_);
-    values(row) = scale_.to_latent(value);
-    const double sem = noise_.total_sem(value, std::get<Measured>(*trial.outcome).value_sem);
-    variances(row) = scale_.latent_variance(value, sem);
-  }
-  prior_shifts_ = measured_points_.features.colwise().mean();
-  const Points points = centred(measured_points_);
-  const Eigen::VectorXd over_priors = values - prior_values(points);
+  prior_shifts_ = measured_.latent.points.features.colwise().mean();
+  const Points points = centred(measured_.latent.points);
+  const Eigen::VectorXd over_priors = measured_.latent.values - prior_values(points);
   offset_ = candidates_.priors().empty() ? 0.0 : median({over_priors.begin(), over_priors.end()});
-  surrogate_.fit({points, values.array() - offset_, variances}, rng, last_fit());
+  surrogate_.fit({points, measured_.latent.values.array() - offset_, measured_.latent.variance}, rng, last_fit());
   incumbent_ = predict_measured().mean.maxCoeff();
+}
+
+AchievedValues TrialModel::achieved(bool exact) const {
+  const double learned = surrogate_.noise_stddev();
+  const Eigen::VectorXd measurement = measured_.latent.variance.array() + learned * learned - own_variance(exact);
+  return {surrogate_, centred(measured_.latent.points), measurement, offset_};
+}
+
+double TrialModel::own_variance(bool exact) const {
+  const double learned = surrogate_.noise_stddev();
+  return exact || measured_.stated ? learned * learned : 0.0;
 }
 
 void TrialModel::believe_pending() {

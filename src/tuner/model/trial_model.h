@@ -3,8 +3,8 @@
 
 #include "krigtune/surrogate/success_model.h"
 #include "krigtune/surrogate/surrogate.h"
-#include "model/objective_scale.h"
-#include "model/trial_noise.h"
+#include "model/achieved_values.h"
+#include "model/measured_configurations.h"
 
 namespace krigtune {
 
@@ -15,12 +15,11 @@ class TrialModel {
   /// The arguments must outlive it.
   TrialModel(const Objective& objective, const Candidates& candidates, const History& history);
 
-  bool has_values() const { return !measured_.empty(); }
+  bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.
   bool has_failures() const { return has_failures_; }
   const ObjectiveScale& scale() const { return scale_; }
-  /// Indices into the history of the ok trials.
-  const std::vector<std::size_t>& measured() const { return measured_; }
+  const MeasuredConfigurations& measured() const { return measured_; }
 
   /// Learns the objective's hyperparameters from the ok trials (at least one), starting where the last suggestion's fit
   /// ended, which its proposal holds.
@@ -28,11 +27,16 @@ class TrialModel {
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
   Prediction predict(const Points& points) const;
-  /// Latent values of the ok trials' configurations without noise, in the order of measured().
-  Prediction predict_measured() const { return predict(measured_points_); }
+  /// Latent values of the measured configurations as the smooth function has them, in the order of measured().
+  Prediction predict_measured() const { return predict(measured_.latent.points); }
+  /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
+  /// may be wrong, or are `exact`; else it is taken for noise.
+  AchievedValues achieved(bool exact) const;
+  /// Latent variance of a configuration about the smooth function, by the same rule.
+  double own_variance(bool exact) const;
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const;
-  /// The largest posterior mean among the ok trials, before believing.
+  /// The largest posterior mean among the measured, before believing.
   double incumbent() const { return incumbent_; }
   std::vector<double> hyperparameters() const;
 
@@ -50,9 +54,7 @@ class TrialModel {
   const Candidates& candidates_;
   const History& history_;
   ObjectiveScale scale_;
-  TrialNoise noise_;
-  std::vector<std::size_t> measured_;
-  Points measured_points_;
+  MeasuredConfigurations measured_;
   bool has_failures_ = false;
   std::optional<double> memory_wall_;  ///< bytes; see trial_model.cpp
   bool wall_is_sharp_ = false;         ///< nothing larger has run
