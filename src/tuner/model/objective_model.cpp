@@ -75,17 +75,6 @@ Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& pr
   return theta;
 }
 
-/// The process's row of an observation: repeated points are one row.
-Eigen::Index row_of(const GaussianProcess& process, const Points& points, Eigen::Index i) {
-  const Points& rows = process.points();
-  for (Eigen::Index row = 0; row < process.observed(); ++row) {
-    if (rows.ordered.row(row) == points.ordered.row(i) && rows.categories.row(row) == points.categories.row(i)) {
-      return row;
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
 ObjectiveModel::ObjectiveModel(const Priors& priors)
@@ -108,26 +97,26 @@ Points ObjectiveModel::centred(const Points& points) const {
 
 Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals) const {
   Eigen::VectorXd noise = Eigen::VectorXd::Zero(residuals.size());
-  if (options_.standardise || residuals.size() < kFewestForOutliers) return noise;
+  if (prior_centres_.size() == 0 || residuals.size() < kFewestForOutliers) return noise;
   const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
   const Eigen::VectorXd theta = prior_theta(*kernel, options_.priors, residuals.points);
   const Eigen::Index most = std::max<Eigen::Index>(residuals.size() / kObservationsPerOutlier, 1);
   for (Eigen::Index found = 0; found < most; ++found) {
     GaussianProcess process(kernel, options_.mean);
     process.condition({residuals.points, residuals.values, residuals.variance + noise}, theta);
+    if (process.observed() != residuals.size()) break;  // two configurations that the columns cannot tell apart
     const LeaveOneOut others = process.leave_one_out();
     double worst = kOutlierDeviations;
     Eigen::Index outlier = -1;
     for (Eigen::Index i = 0; i < residuals.size(); ++i) {
-      const Eigen::Index row = row_of(process, residuals.points, i);
-      const double error = residuals.values(i) - others.mean(row);
-      const double deviations = error / std::sqrt(others.variance(row));
+      const double error = residuals.values(i) - others.mean(i);
+      const double deviations = error / std::sqrt(others.variance(i));
       if (noise(i) > 0.0 || error > kOutlierNats || deviations >= worst) continue;
       worst = deviations;
       outlier = i;
     }
     if (outlier < 0) break;
-    const double error = residuals.values(outlier) - others.mean(row_of(process, residuals.points, outlier));
+    const double error = residuals.values(outlier) - others.mean(outlier);
     noise(outlier) = error * error;
   }
   return noise;

@@ -21,9 +21,12 @@ class ObjectiveModel {
   /// Of the noise-free function.
   Prediction predict(const Points& points) const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
+  /// What predictions are made of: offset() plus what surrogate() says of the points centred().
+  const Surrogate& surrogate() const { return surrogate_; }
+  Points centred(const Points& points) const;
+  double offset() const { return offset_; }
 
  private:
-  Points centred(const Points& points) const;
   Eigen::VectorXd noise_of_outliers(const Observations& residuals) const;
 
   SurrogateOptions options_;

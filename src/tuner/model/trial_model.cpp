@@ -5,28 +5,17 @@
 namespace krigtune {
 
 TrialModel::TrialModel(const Objective& objective, const Candidates& candidates, const History& history)
-    : objective_(objective),
-      candidates_(candidates),
+    : candidates_(candidates),
       history_(history),
       scale_(objective, history),
-      noise_(objective, candidates, history),
+      measured_(measured_configurations(objective, candidates, history)),
       values_(candidates.priors()),
-      success_(candidates, history) {
-  std::vector<Configuration> configurations;
-  for (std::size_t i = 0; i < history_.size(); ++i) {
-    const Trial& trial = history_[i];
-    const auto value = trial.outcome && counts(trial) ? value_of(trial, objective_) : std::nullopt;
-    if (!value || !std::isfinite(*value)) continue;
-    measured_.push_back(i);
-    configurations.push_back(trial.proposal.configuration);
-  }
-  measured_points_ = candidates_.encode(configurations);
-}
+      success_(candidates, history) {}
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
   const auto length = static_cast<Eigen::Index>(
       make_kernel(KernelKind::kMatern52)
-          ->hyperparameters(measured_points_.ordered.cols(), measured_points_.categories.cols())
+          ->hyperparameters(measured_.latent.points.ordered.cols(), measured_.latent.points.categories.cols())
           .size() +
       1);
   for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
@@ -38,18 +27,19 @@ std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
 }
 
 void TrialModel::fit(Rng& rng) {
-  const auto count = static_cast<Eigen::Index>(measured_.size());
-  Eigen::VectorXd values(count);
-  Eigen::VectorXd variances(count);
-  for (Eigen::Index row = 0; row < count; ++row) {
-    const Trial& trial = history_[measured_[static_cast<std::size_t>(row)]];
-    const double value = *value_of(trial, objective_);
-    values(row) = scale_.to_latent(value);
-    const double sem = noise_.total_sem(value, std::get<Measured>(*trial.outcome).value_sem);
-    variances(row) = scale_.latent_variance(value, sem);
-  }
-  values_.fit({measured_points_, values, variances}, rng, last_fit());
+  values_.fit(measured_.latent, rng, last_fit());
   incumbent_ = predict_measured().mean.maxCoeff();
+}
+
+AchievedValues TrialModel::achieved(bool exact) const {
+  const double learned = values_.surrogate().noise_stddev();
+  const Eigen::VectorXd measurement = measured_.latent.variance.array() + learned * learned - own_variance(exact);
+  return {values_.surrogate(), values_.centred(measured_.latent.points), measurement, values_.offset()};
+}
+
+double TrialModel::own_variance(bool exact) const {
+  const double learned = values_.surrogate().noise_stddev();
+  return exact || measured_.stated ? learned * learned : 0.0;
 }
 
 void TrialModel::believe_pending() {

@@ -1,9 +1,9 @@
 #pragma once
 #include <vector>
 
+#include "model/achieved_values.h"
+#include "model/measured_configurations.h"
 #include "model/objective_model.h"
-#include "model/objective_scale.h"
-#include "model/trial_noise.h"
 #include "model/trial_success.h"
 
 namespace krigtune {
@@ -15,12 +15,11 @@ class TrialModel {
   /// The arguments must outlive it.
   TrialModel(const Objective& objective, const Candidates& candidates, const History& history);
 
-  bool has_values() const { return !measured_.empty(); }
+  bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.
   bool has_failures() const { return success_.has_failures(); }
   const ObjectiveScale& scale() const { return scale_; }
-  /// Indices into the history of the ok trials.
-  const std::vector<std::size_t>& measured() const { return measured_; }
+  const MeasuredConfigurations& measured() const { return measured_; }
 
   /// Learns the objective's hyperparameters from the ok trials (at least one), starting where the last suggestion's fit
   /// ended, which its proposal holds.
@@ -28,11 +27,18 @@ class TrialModel {
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
   Prediction predict(const Points& points) const { return values_.predict(points); }
-  /// Latent values of the ok trials' configurations without noise, in the order of measured().
-  Prediction predict_measured() const { return predict(measured_points_); }
+  /// Latent values of the measured configurations as the smooth function has them, in the order of measured().
+  Prediction predict_measured() const { return predict(measured_.latent.points); }
+  /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
+  /// may be wrong, or are `exact`; else it is taken for noise.
+  AchievedValues achieved(bool exact) const;
+  /// Latent variance of a configuration about the smooth function, by the same rule.
+  double own_variance(bool exact) const;
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
-  /// The largest posterior mean among the ok trials, before believing.
+  /// Points as achieved() takes them.
+  Points centred(const Points& points) const { return values_.centred(points); }
+  /// The largest posterior mean among the measured, before believing.
   double incumbent() const { return incumbent_; }
   std::vector<double> hyperparameters() const;
 
@@ -44,13 +50,10 @@ class TrialModel {
  private:
   std::optional<Eigen::VectorXd> last_fit() const;
 
-  const Objective& objective_;
   const Candidates& candidates_;
   const History& history_;
   ObjectiveScale scale_;
-  TrialNoise noise_;
-  std::vector<std::size_t> measured_;
-  Points measured_points_;
+  MeasuredConfigurations measured_;
   double incumbent_ = 0.0;
   ObjectiveModel values_;
   TrialSuccess success_;
