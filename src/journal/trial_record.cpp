@@ -113,6 +113,7 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["hyperparameters"] = proposal.hyperparameters;
   }
   if (proposal.trials_without_gain) attributes["trials_without_gain"] = *proposal.trials_without_gain;
+  if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
   return attributes;
 }
 
@@ -135,6 +136,9 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   proposal.predicted_memory = bytes_attribute(attributes, "predicted_memory_bytes");
   if (const auto count = integer_attribute(attributes, "trials_without_gain")) {
     proposal.trials_without_gain = static_cast<int>(*count);
+  }
+  if (const auto repeated = integer_attribute(attributes, "repeat_of")) {
+    proposal.repeat_of = static_cast<int>(*repeated);
   }
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
