@@ -109,7 +109,7 @@ double RepeatGain::of_new(const Points& candidate) const {
   Eigen::VectorXd means(count + 1);
   Eigen::VectorXd covariances(count + 1);
   means << achieved_.mean(), smooth.mean(0);
-  covariances << achieved_.covariance_with(candidate), variance;
+  covariances << achieved_.covariance_with(model_.centred(candidate)), variance;
   const Eigen::VectorXd slopes = covariances / std::sqrt(variance + model_.measured().one_more.mean());
   return expected_gain_of_choice(means, slopes) + means.maxCoeff() - achieved_.mean().maxCoeff();
 }

@@ -204,7 +204,7 @@ class BayesStrategy final : public Strategy {
       if (!allowed[i]) continue;
       const auto row = static_cast<Eigen::Index>(i);
       double score = log_ei(row);
-      if (model.has_failures()) {
+      if (model.has_failures() || has_uncertain(list)) {
         score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
       }
       if (chosen < allowed.size() && !(score > best + kTie)) continue;
