@@ -32,14 +32,24 @@ struct RunOptions {
   std::vector<Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
 };
 
-enum class EndReason { kTrials, kHours, kPatience, kExhausted, kNothingFits, kInterrupted, kEnvironment };
+enum class EndReason {
+  kTrials,
+  kHours,
+  kPatience,
+  kExhausted,
+  kThrough,  ///< what is left the strategy does not want
+  kWaits,    ///< the strategy waits for trials that others are to tell
+  kNothingFits,
+  kInterrupted,
+  kEnvironment
+};
 const char* to_string(EndReason reason);  ///< "the budget of trials is spent", ...
 
 struct RunResult {
   EndReason reason = EndReason::kTrials;
   History history;     ///< all trials of the directory
   int trials_now = 0;  ///< closed by this call
-  std::string detail;  ///< kEnvironment: what the last trials said
+  std::string detail;  ///< kEnvironment: what the last trials said; kThrough: what is left out, if that is known
 };
 
 /// Checks everything that can be checked before anything is written, then runs trials until something ends them. The

@@ -8,6 +8,7 @@
 
 #include "krigtune/runner/replay.h"
 #include "krigtune/space/space.h"
+#include "krigtune/tuner/search_options.h"
 #include "krigtune/workload/workload.h"
 
 namespace krigtune {
@@ -31,12 +32,6 @@ struct Budget {
   std::optional<int> patience;      ///< trials without an improvement of more than 1 %
 };
 
-/// How the strategy `grid` walks.
-enum class GridOrder {
-  kSeed,     ///< the largest even sub-grid that fits the budget, in an order drawn from the seed
-  kSession,  ///< the full factorial, in the order of the session's parameters
-};
-
 /// A session file, read, checked and with every default filled in.
 struct Session {
   std::filesystem::path file;  ///< for messages; empty: made in memory
@@ -49,7 +44,8 @@ struct Session {
   Objective objective;
   RunnerSpec runner;
   Budget budget;
-  GridOrder grid_order = GridOrder::kSeed;
+  GridOptions grid;
+  StagewiseOptions stagewise;
   std::shared_ptr<const ReplayTable> table;  ///< of the runner `replay`
   std::optional<Bytes> usable_per_rank;      ///< set where memory is predicted: the limit without its reserve
 };

@@ -41,7 +41,7 @@ class Run {
       if (!reason) reason = reason_to_end();
       while (!reason && may_begin()) {
         if (begin_one()) continue;
-        if (runners_->running().empty()) reason = EndReason::kExhausted;
+        if (runners_->running().empty()) reason = reason_of_silence();
         break;
       }
       if (runners_->running().empty() && reason) break;
@@ -52,6 +52,7 @@ class Run {
     result.history = journal_.trials();
     result.trials_now = trials_now_;
     if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
+    if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);
     return result;
   }
 
@@ -69,6 +70,18 @@ class Run {
     if (stop_ || was_interrupted_) return EndReason::kInterrupted;
     if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
     return budget_is_spent(session_, journal_.trials());
+  }
+
+  EndReason reason_of_silence() const {
+    switch (strategy_->why_idle(journal_.trials())) {
+      case Idle::kAllTried:
+        return EndReason::kExhausted;
+      case Idle::kThrough:
+        return EndReason::kThrough;
+      case Idle::kWaits:
+        return EndReason::kWaits;
+    }
+    return EndReason::kExhausted;
   }
 
   // What runs counts once it is closed: no more are begun than the budget has left for them.
@@ -139,6 +152,10 @@ const char* to_string(EndReason reason) {
       return "no improvement of more than 1 % for as long as the session's patience lasts";
     case EndReason::kExhausted:
       return "every configuration was tried";
+    case EndReason::kThrough:
+      return "the strategy is through";
+    case EndReason::kWaits:
+      return "what comes next depends on trials that wait for krigtune tell";
     case EndReason::kNothingFits:
       return "no configuration fits in memory";
     case EndReason::kInterrupted:

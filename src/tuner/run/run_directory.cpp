@@ -38,6 +38,9 @@ Json comparable(Json record) {
   record.erase("krigtune_version");
   record.erase("budget");
   record.erase(kMachine);
+  for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
+    if (record.value("strategy", "") != own) record.erase(own);
+  }
   if (!record.contains("runner")) return record;
   for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
   return record;

@@ -90,17 +90,4 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   return budget;
 }
 
-const char* to_string(GridOrder order) { return order == GridOrder::kSeed ? "seed" : "session"; }
-
-GridOrder read_grid(const Json* json, const std::string& source, const std::string& pointer) {
-  if (json == nullptr) return GridOrder::kSeed;
-  JsonObject block(*json, source, pointer);
-  const std::string word = block.text("order", to_string(GridOrder::kSeed));
-  block.finish();
-  for (const GridOrder order : {GridOrder::kSeed, GridOrder::kSession}) {
-    if (word == to_string(order)) return order;
-  }
-  block.fail("order", fmt::format("unknown order '{}'", word), suggestion(word, {"seed", "session"}));
-}
-
 }  // namespace krigtune

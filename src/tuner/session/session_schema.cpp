@@ -28,14 +28,6 @@ Json budget_block() {
                                      kMost)}});
 }
 
-Json grid_block() {
-  return block("How the strategy grid walks",
-               {{"order", with_default(word("seed: the largest even sub-grid that fits the budget, in an order drawn "
-                                            "from the seed; session: the full factorial, in order",
-                                            {"seed", "session"}),
-                                       "seed")}});
-}
-
 }  // namespace schema
 
 Json session_schema() {
@@ -53,6 +45,7 @@ Json session_schema() {
              {"runner", runner_block()},
              {"budget", budget_block()},
              {"grid", grid_block()},
+             {"stagewise", stagewise_block()},
              {"memory", memory_block()}});
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
   schema.update(root);
