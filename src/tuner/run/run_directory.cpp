@@ -36,7 +36,7 @@ Json comparable(Json record) {
   record.erase("krigtune_version");
   record.erase("budget");
   if (!record.contains("runner")) return record;
-  for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end"}) record["runner"].erase(key);
   return record;
 }
 

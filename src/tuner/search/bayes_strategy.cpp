@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "model/outlook.h"
 #include "model/trial_model.h"
 #include "search/strategies.h"
 
@@ -101,6 +102,7 @@ class BayesStrategy final : public Strategy {
       : objective_(session.objective),
         candidates_(candidates),
         seed_(seed),
+        confidence_(session.budget.confidence),
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
@@ -121,7 +123,7 @@ class BayesStrategy final : public Strategy {
       const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
       return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
     }
-    return improve(model, *list, allowed, probability, rng);
+    return improve(model, history, *list, allowed, probability, rng);
   }
 
  private:
@@ -153,8 +155,8 @@ class BayesStrategy final : public Strategy {
     return largest_or_draw(nearest, allowed, rng);
   }
 
-  static Proposal improve(TrialModel& model, const CandidateList& list, const std::vector<bool>& allowed,
-                          const Eigen::VectorXd& probability, Rng& rng) {
+  Proposal improve(TrialModel& model, const History& history, const CandidateList& list,
+                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability, Rng& rng) const {
     model.fit(rng);
     model.believe_pending();
     const Prediction prediction = model.predict(list.points);
@@ -178,12 +180,14 @@ class BayesStrategy final : public Strategy {
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
+    proposal.outlook = outlook_of(model, candidates_, history, {list, prediction, probability}, chosen, confidence_);
     return proposal;
   }
 
   const Objective& objective_;
   const Candidates& candidates_;
   std::uint64_t seed_;
+  double confidence_;  ///< of regret bounds
   int spread_until_;
 };
 
