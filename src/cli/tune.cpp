@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "runners.h"
 #include "show_config.h"
+#include "this_machine.h"
 #include "tune_summary.h"
 
 namespace krigtune {
@@ -156,6 +157,7 @@ int tune(const Context& context) {
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
+  know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const Prepared prepared(std::move(session));
 
   Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
