@@ -130,7 +130,8 @@ class ReplayRunner final : public Runner {
  public:
   explicit ReplayRunner(const ReplayTable& table) : table_(table) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+              const std::optional<Rival>& /*rival*/) override {
     if (!table_.contains(configuration)) {
       return Failed{FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
     }

@@ -42,7 +42,7 @@ Json comparable(Json record) {
     if (record.value("strategy", "") != own) record.erase(own);
   }
   if (!record.contains("runner")) return record;
-  for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end"}) record["runner"].erase(key);
   return record;
 }
 

@@ -217,7 +217,11 @@ Json resolved(const Session& session) {
   json["budget"] = {{"trials", budget.trials},
                     {"hours", budget.hours ? json_number(*budget.hours) : Json(nullptr)},
                     {"gpu_hours", budget.gpu_hours ? json_number(*budget.gpu_hours) : Json(nullptr)},
-                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)}};
+                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)},
+                    {"regret", json_number(budget.regret)},
+                    {"confidence", json_number(budget.confidence)},
+                    {"least_gain", json_number(budget.least_gain)},
+                    {"run_gpu_hours", budget.run_gpu_hours ? json_number(*budget.run_gpu_hours) : Json(nullptr)}};
   json["grid"] = to_json(session.grid);
   json["stagewise"] = to_json(session.stagewise);
   json["memory"] = to_json(session.memory);

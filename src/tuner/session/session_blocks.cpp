@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 
 namespace krigtune {
@@ -67,6 +68,24 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   return {metric, known->maximize, is_ours ? known->bench_field : metric};
 }
 
+namespace {
+
+// Of the rules that end a session before its budget is spent.
+void check_expectations(const Budget& budget, const JsonObject& block) {
+  for (const auto& [key, value] : {std::pair("regret", budget.regret), std::pair("least_gain", budget.least_gain)}) {
+    if (value >= 0.0 && value < 1.0) continue;
+    block.fail(key, fmt::format("{} is no fraction", value), "write 0.01 for 1 %, or 0 for no such rule");
+  }
+  if (!(budget.confidence >= 0.5 && budget.confidence < 1.0)) {
+    block.fail("confidence", fmt::format("{} is not within 0.5 and 1", budget.confidence), "write 0.95 for 95 %");
+  }
+  if (budget.run_gpu_hours && !(*budget.run_gpu_hours > 0.0)) {
+    block.fail("run_gpu_hours", "must be above 0", "write null for no such rule");
+  }
+}
+
+}  // namespace
+
 Budget read_budget(const Json* json, const std::string& source, const std::string& pointer) {
   Budget budget;
   if (json == nullptr) return budget;
@@ -75,7 +94,12 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   budget.hours = block.optional_number("hours");
   const std::optional<std::int64_t> patience = block.optional_integer("patience");
   budget.gpu_hours = block.optional_number("gpu_hours");
+  budget.regret = block.number("regret", budget.regret);
+  budget.confidence = block.number("confidence", budget.confidence);
+  budget.least_gain = block.number("least_gain", budget.least_gain);
+  budget.run_gpu_hours = block.optional_number("run_gpu_hours");
   block.finish();
+  check_expectations(budget, block);
   constexpr std::int64_t kMost = 1'000'000;
   if (trials < 1 || trials > kMost) block.fail("trials", "out of range", "write a number from 1 to 1000000");
   if (budget.hours && !(*budget.hours > 0.0)) block.fail("hours", "must be above 0", "write null for no limit");

@@ -16,6 +16,12 @@ Json objective_block() {
        {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})}});
 }
 
+namespace {
+
+Json fraction(const char* meaning) { return below(at_least(number(meaning), 0), 1); }
+
+}  // namespace
+
 Json budget_block() {
   constexpr int kMost = 1'000'000;
   return block("When it ends, whichever comes first",
@@ -25,7 +31,19 @@ Json budget_block() {
                 {"patience", at_most(at_least(integer("trials without an improvement of more than 1 % (default: no "
                                                       "such rule)"),
                                               1),
-                                     kMost)}});
+                                     kMost)},
+                {"regret", with_default(fraction("end once nothing left is likely to be better by more than this "
+                                                 "fraction; 0: no such rule"),
+                                        json_number(Budget().regret))},
+                {"confidence", with_default(below(at_least(number("how sure that is to be"), 0.5), 1),
+                                            json_number(Budget().confidence))},
+                {"least_gain", with_default(fraction("end once three trials running were each expected to gain less "
+                                                     "than this fraction; 0: no such rule"),
+                                            json_number(Budget().least_gain))},
+                {"run_gpu_hours", above(number("what you will train with the result, in hours times ranks: end once "
+                                               "three trials running were each expected to save less of it than a "
+                                               "trial costs (default: no such rule)"),
+                                        0)}});
 }
 
 }  // namespace schema
