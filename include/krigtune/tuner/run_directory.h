@@ -16,6 +16,8 @@ struct RunRecord {
 };
 /// Throws UserError when the directory holds no run.
 RunRecord load_run(const std::filesystem::path& directory);
+/// The earlier runs alone that the directory was begun with.
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory);
 /// The content of session.json: the resolved session with versions, strategy and seed.
 nlohmann::ordered_json run_record(const Session& session, const LoopOptions& options);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int kSchemaVersion = 1;
 
 // What session.json holds besides the session.
-constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed"};
+constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", "warm_start"};
 
 Json load_record(const std::filesystem::path& directory) {
   const std::filesystem::path file = session_path(directory);
@@ -35,6 +35,11 @@ Json comparable(Json record) {
   record.erase("schema_version");
   record.erase("krigtune_version");
   record.erase("budget");
+  if (record.contains("warm_start")) {
+    Json sources = Json::array();
+    for (const Json& run : record["warm_start"]) sources.push_back(run.value("source", Json()));
+    record["warm_start"] = std::move(sources);
+  }
   if (!record.contains("runner")) return record;
   for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
   return record;
@@ -88,11 +93,21 @@ RunRecord load_run(const std::filesystem::path& directory) {
     const Json& seed = block.require("seed");
     if (!seed.is_number_integer()) block.fail("seed", "a whole number was expected", "restore session.json");
     record.options.seed = seed.get<std::uint64_t>();
+    if (const Json* runs = block.find("warm_start")) {
+      record.options.earlier = earlier_runs_from_json(*runs, source, "/warm_start");
+    }
   }
   for (const char* key : kOwnKeys) json.erase(key);
   record.session = read_session(json, source, std::filesystem::absolute(directory));
   record.session.file = session_path(directory);
   return record;
+}
+
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
+  const Json json = load_record(directory);
+  const std::string source = session_path(directory).string();
+  return json.contains("warm_start") ? earlier_runs_from_json(json["warm_start"], source, "/warm_start")
+                                     : EarlierRuns();
 }
 
 Json run_record(const Session& session, const LoopOptions& options) {
@@ -103,6 +118,7 @@ Json run_record(const Session& session, const LoopOptions& options) {
   record["seed"] = options.seed;
   const Json session_json = resolved(session);
   for (const auto& [key, value] : session_json.items()) record[key] = value;
+  if (!options.earlier.empty()) record["warm_start"] = to_json(options.earlier);
   return record;
 }
 
