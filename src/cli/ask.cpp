@@ -8,6 +8,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/tuner/by_hand.h"
 #include "loaded_run.h"
+#include "this_machine.h"
 
 namespace krigtune {
 namespace {
@@ -65,7 +66,8 @@ std::string document_of(const std::vector<Trial>& trials) {
 int ask(const Context& context) {
   const auto count = static_cast<int>(context.arguments.integer("count", 1, kMost).value_or(1));
   const std::filesystem::path directory = context.arguments.operand();
-  const RunRecord record = record_of(context, directory);
+  RunRecord record = record_of(context, directory);
+  know_this_machine(context, record.session, directory);
   const Prepared prepared(record.session, record.options.earlier);
   const std::vector<Trial> trials =
       ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);

@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "runners.h"
 #include "show_config.h"
+#include "this_machine.h"
 #include "tune_summary.h"
 
 namespace krigtune {
@@ -157,6 +158,7 @@ int tune(const Context& context) {
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
+  know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
   const Prepared prepared(std::move(session), options.loop.earlier);
