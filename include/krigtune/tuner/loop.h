@@ -8,6 +8,7 @@
 #include "krigtune/core/clock.h"
 #include "krigtune/runner/runner.h"
 #include "krigtune/tuner/tuner.h"
+#include "krigtune/tuner/warm_start.h"
 
 namespace krigtune {
 
@@ -25,6 +26,7 @@ class Observer {
 struct LoopOptions {
   StrategyKind strategy = StrategyKind::kBayes;
   std::uint64_t seed = 1;
+  EarlierRuns earlier = {};  ///< that the candidates' priors know of
 };
 
 struct RunOptions {

@@ -13,11 +13,23 @@
 
 namespace krigtune {
 
+/// What a larger batch costs in progress a sample (goodput.h).
+struct GradientNoise {
+  double noise_scale = 0.0;  ///< sequences
+  double base_batch = 0.0;   ///< sequences a step: statistical efficiency is 1 there
+};
+
 /// What is to be made large or small: the session's block "objective", resolved.
 struct Objective {
   std::string metric = "throughput";    ///< as the user calls it
   bool maximize = true;                 ///< the direction
   std::string field = "samples_per_s";  ///< its key in Measured::metrics, and the journal's metric
+  std::optional<GradientNoise> gradient_noise = std::nullopt;  ///< of goodput
+  /// Of goodput: what runners report in its place, and it is worked out from; else empty.
+  std::string throughput_field = {};
+
+  /// The number that runners must report.
+  const std::string& reported_field() const { return throughput_field.empty() ? field : throughput_field; }
 
   /// True when `a` is better than `b`.
   bool better(double a, double b) const { return maximize ? a > b : a < b; }

@@ -6,14 +6,28 @@
 
 namespace krigtune {
 namespace schema {
+namespace {
+
+Json gradient_norm() {
+  return block("The gradient with one batch size",
+               {{"batch", above(number("sequences a step"), 0), true},
+                {"squared_norm", above(number("mean of the gradient's squared norm"), 0), true}});
+}
+
+}  // namespace
 
 Json objective_block() {
   return block(
       "What is to be made large or small",
-      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, or a field of the "
-                                              "runner's result")),
+      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, goodput, or a field "
+                                              "of the runner's result")),
                                Objective().metric)},
-       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})}});
+       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})},
+       {"noise_scale",
+        either("goodput: the gradient noise scale in sequences, or two measurements that it follows from",
+               {above(number("sequences"), 0), list("two measurements", gradient_norm())})},
+       {"base_batch",
+        above(number("goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)"), 0)}});
 }
 
 namespace {
