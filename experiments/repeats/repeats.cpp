@@ -123,6 +123,13 @@ void run_once(const Session& session, const ReplayTable& table, const Candidates
   int closed = 0;
   int within_5pct = budget + 1;
   const double tolerance = std::max(0.02, 2.0 * truth.relative_error);
+  const auto judge = [&](int trials) {
+    const History known(tuner.history().begin(), tuner.history().begin() + std::min(trials, closed));
+    const auto best = recommend(session, candidates, known, seed);
+    const double share = best ? truth.means.at(candidates.key(best->configuration)) / truth.best : 0.0;
+    score.within[trials] += (share >= 1.0 - tolerance ? 1.0 : 0.0) / options.seeds;
+    score.regret[trials] += (1.0 - share) / options.seeds;
+  };
   while (closed < budget) {
     int asked = static_cast<int>(tuner.history().size());
     for (; asked < std::min(closed + options.jobs, budget); ++asked) {
@@ -131,20 +138,16 @@ void run_once(const Session& session, const ReplayTable& table, const Candidates
       score.suggest_s += trial->proposal.suggest_s / budget / options.seeds;
       if (trial->proposal.repeat_of) score.repeats += 1.0 / options.seeds;
     }
-    if (asked == closed) break;
+    if (asked == closed) break;  // nothing is left
     const Configuration configuration = tuner.history()[static_cast<std::size_t>(closed)].proposal.configuration;
     const Outcome outcome = measure(configuration);
     if (!std::holds_alternative<Measured>(outcome)) score.failures += closed < 20 ? 1.0 / options.seeds : 0.0;
     tuner.tell(closed++, outcome, 0.0);
     const auto mean = truth.means.find(candidates.key(configuration));
     if (mean != truth.means.end() && mean->second >= 0.95 * truth.best) within_5pct = std::min(within_5pct, closed);
-    if (closed % 10 != 0) continue;
-    History known(tuner.history().begin(), tuner.history().begin() + closed);
-    const auto best = recommend(session, candidates, known, seed);
-    const double share = best ? truth.means.at(candidates.key(best->configuration)) / truth.best : 0.0;
-    score.within[closed] += (share >= 1.0 - tolerance ? 1.0 : 0.0) / options.seeds;
-    score.regret[closed] += (1.0 - share) / options.seeds;
+    if (closed % 10 == 0) judge(closed);
   }
+  for (int trials = (closed / 10 + 1) * 10; trials <= budget; trials += 10) judge(trials);
   score.to_5pct.push_back(within_5pct);
 }
 

@@ -9,15 +9,17 @@
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
 // improvements that do not matter; plain log EI + log P does exactly that.
 //
-// Where measurements are noisy the best of what was measured is asked again, or its rival, once that is expected to gain
-// more for the recommendation than the new candidate (model/repeat_gain.cpp).
+// Where measurements are noisy the best of what was measured is asked again, or its rival, once that is expected to
+// gain more for the recommendation than the new candidate (model/repeat_gain.cpp).
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "model/outlook.h"
 #include "model/repeat_gain.h"
+#include "model/trial_model.h"
 #include "search/strategies.h"
 
 namespace krigtune {
@@ -108,6 +110,7 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
+        confidence_(session.budget.confidence),
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
@@ -134,13 +137,14 @@ class BayesStrategy final : public Strategy {
       const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
       return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
     }
-    Proposal proposal = improve(model, *list, allowed, probability, rng);
+    Proposal proposal = improve(model, history, *list, allowed, probability, rng);
     const auto chosen = static_cast<Eigen::Index>(list->index.at(candidates_.key(proposal.configuration)));
     const auto gain_of_new = [&](const RepeatGain& gain) {
       return probability(chosen) * gain.of_new(list->points.rows({chosen}));
     };
-    const std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
-    return repeated ? repeated : proposal;
+    std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
+    if (repeated) repeated->outlook = proposal.outlook;  // of the search, whatever it does next
+    return repeated ? *repeated : proposal;
   }
 
  private:
@@ -191,8 +195,8 @@ class BayesStrategy final : public Strategy {
     return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
   }
 
-  static Proposal improve(TrialModel& model, const CandidateList& list, const std::vector<bool>& allowed,
-                          const Eigen::VectorXd& probability, Rng& rng) {
+  Proposal improve(TrialModel& model, const History& history, const CandidateList& list,
+                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability, Rng& rng) const {
     model.fit(rng);
     model.believe_pending();
     const Prediction prediction = model.predict(list.points);
@@ -214,6 +218,7 @@ class BayesStrategy final : public Strategy {
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
+    proposal.outlook = outlook_of(model, candidates_, history, {list, prediction, probability}, chosen, confidence_);
     return proposal;
   }
 
@@ -222,6 +227,7 @@ class BayesStrategy final : public Strategy {
   const Candidates& candidates_;
   std::uint64_t seed_;
   bool repeats_;
+  double confidence_;  ///< of regret bounds
   int spread_until_;
 };
 
