@@ -1,10 +1,12 @@
 // Bayesian optimisation over a list of candidates.
 //
-//   no value yet: a(x) = what the priors say + log P(x)
+//   no value yet: a(x) = what the priors say + log P(x): the best predicted first, and no initial design
 //   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
 //   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
+//
+// The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
 //
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
 // improvements that do not matter; plain log EI + log P does exactly that.
@@ -202,13 +204,14 @@ class BayesStrategy final : public Strategy {
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
     const double log_floor = std::log(kGainFloor * unit_of(model));
+    const bool may_fail = model.has_failures() || has_uncertain(list);
     std::size_t chosen = allowed.size();
     double best = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (!allowed[i]) continue;
       const auto row = static_cast<Eigen::Index>(i);
       double score = log_ei(row);
-      if (model.has_failures() || has_uncertain(list)) {
+      if (may_fail) {
         score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
       }
       if (chosen < allowed.size() && !(score > best + kTie)) continue;
