@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "model/outlook.h"
 #include "model/repeat_gain.h"
 #include "model/trial_cost.h"
 #include "search/strategies.h"
@@ -111,6 +112,7 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
+        confidence_(session.budget.confidence),
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
@@ -140,15 +142,16 @@ class BayesStrategy final : public Strategy {
     model.fit(rng);
     model.believe_pending();
     const TrialCost cost(candidates_, history, model);
-    Proposal proposal = improve(model, cost, *list, allowed, probability);
+    Proposal proposal = improve(model, history, cost, *list, allowed, probability);
     const auto chosen = static_cast<Eigen::Index>(list->index.at(candidates_.key(proposal.configuration)));
     const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
       const Points candidate = list->points.rows({chosen});
       return probability(chosen) * gain.of_new(candidate) *
              cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
     };
-    const std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
-    return repeated ? repeated : proposal;
+    std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
+    if (repeated) repeated->outlook = proposal.outlook;  // of the search, whatever it does next
+    return repeated ? *repeated : proposal;
   }
 
  private:
@@ -200,8 +203,8 @@ class BayesStrategy final : public Strategy {
     return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
   }
 
-  static Proposal improve(const TrialModel& model, const TrialCost& cost, const CandidateList& list,
-                          const std::vector<bool>& allowed, const Eigen::VectorXd& probability) {
+  Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost, const CandidateList& list,
+                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability) const {
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
     const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
@@ -224,6 +227,7 @@ class BayesStrategy final : public Strategy {
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
+    proposal.outlook = outlook_of(model, candidates_, history, {list, prediction, probability}, chosen, confidence_);
     return proposal;
   }
 
@@ -232,6 +236,7 @@ class BayesStrategy final : public Strategy {
   const Candidates& candidates_;
   std::uint64_t seed_;
   bool repeats_;
+  double confidence_;  ///< of regret bounds
   int spread_until_;
 };
 
