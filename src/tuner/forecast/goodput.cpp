@@ -25,7 +25,9 @@ class GoodputRunner final : public Runner {
   GoodputRunner(const Session& session, std::unique_ptr<Runner> runner)
       : session_(session), runner_(std::move(runner)) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) override {
+  // Its rival is one of this objective: the inner runner, which measures another, ends nothing early.
+  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
+              const std::optional<Rival>& /*rival*/) override {
     return with_goodput(session_, configuration, runner_->run(configuration, trial_dir));
   }
 
