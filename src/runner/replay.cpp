@@ -201,6 +201,11 @@ Outcome ReplayTable::look_up(const Configuration& configuration, int measurement
   return impl_->merged(found->second, measurement);
 }
 
+std::optional<double> ReplayTable::value_of(const Configuration& configuration) const {
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
+  return found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
+}
+
 std::optional<double> ReplayTable::optimum(const Space& space) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;

@@ -30,6 +30,10 @@ class TrialModel {
   Prediction predict(const Points& points) const;
   /// Latent values of the ok trials' configurations without noise, in the order of measured().
   Prediction predict_measured() const { return predict(measured_points_); }
+  /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
+  const GaussianProcess& process() const { return surrogate_.processes().front(); }
+  Points known_points(const Points& points) const { return surrogate_.standardised(centred(points)); }
+  double latent_unit() const { return surrogate_.scale(); }
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const;
   /// The largest posterior mean among the ok trials, before believing.
