@@ -183,8 +183,8 @@ Command compare_command() {
           "Runs each strategy with the same budget and shows who finds the best how soon",
           "Every run ends at the budget or when the space is exhausted; the baseline, if any, is its trial 0.\n"
           "Strategies without chance run once. DIR gets comparison.csv, comparison_summary.csv,\n"
-          "comparison_pairs.csv and comparison.svg. Where trials really run each run has a run directory in DIR,\n"
-          "and after Ctrl-C the same command goes on.",
+          "comparison_pairs.csv and comparison.svg. Where trials really run each run has a run directory in\n"
+          "DIR, and after Ctrl-C the same command goes on.",
           declare,
           compare_strategies};
 }

@@ -40,8 +40,12 @@ std::string comparison_svg(const Comparison& comparison, const std::string& titl
   plot.y = {"regret: 1 - best / optimum", kLeastRegret, 1.0, true, regret_label};
   plot.steps = true;
   plot.marked_y.assign(kComparedWithin.begin(), kComparedWithin.end());
-  for (const StrategySummary& summary : comparison.summary)
+  int most = 1;
+  for (const StrategySummary& summary : comparison.summary) {
+    most = std::max(most, summary.seeds);
     plot.curves.push_back(curve_of(comparison, summary, budget));
+  }
+  if (most > 1) plot.notes = {fmt::format("median of {} runs,", most), "middle half shaded"};
   return plot_svg(plot);
 }
 

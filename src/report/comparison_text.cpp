@@ -43,7 +43,6 @@ std::string claim(const PairedComparison& pair) {
   const char* first = to_string(pair.first);
   const char* other = to_string(pair.other);
   if (shows_no_difference(pair)) return fmt::format("no difference shown between {} and {}", first, other);
-  if (pair.ratio == 1.0) return fmt::format("{} needs as many trials as {}", first, other);
   const bool fewer = pair.ratio > 1.0;
   // Who never came there needs more than what is counted.
   const int bounded = fewer ? pair.other_unreached : pair.first_unreached;
