@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Who needs how many trials: one table per set of spaces, as CSV and as Markdown. Standard library only.
 
-usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv]
+usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv] [--into README.md]
 OUT is what run.sh wrote; PEERS.csv what experiments/peers/peers.py wrote. A tool stands in the table of a set when it ran
-on all of its spaces. Everything is computed from the values of the trials and from the tables, for all tools alike:
+on all of its spaces. --into: the tables replace what stands between the lines "<!-- tables -->" and "<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
 
   trials to 5 % (1 %): the number of the first trial within 5 % (1 %) of the table's best; never within 40: 41
   failed: trials among the first 20 that gave no value; best/optimum after n trials: 0 before the first value
@@ -181,6 +181,14 @@ def write_csv(path, rows):
             writer.writerow({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()})
 
 
+def put_into(path, tables):
+    before, begin, rest = path.read_text().partition("<!-- tables -->\n")
+    _, end, after = rest.partition("<!-- /tables -->\n")
+    if not begin or not end:
+        sys.exit(f"{path}: the lines <!-- tables --> and <!-- /tables --> are missing")
+    path.write_text(f"{before}{begin}\n{tables}\n{end}{after}")
+
+
 def space_rows(runs):
     """A row per space and tool: means over its runs."""
     for (set_name, space), tools in runs.found.items():
@@ -195,19 +203,23 @@ def main():
     parser.add_argument("peers", nargs="*", type=pathlib.Path)
     parser.add_argument("--csv", type=pathlib.Path)
     parser.add_argument("--spaces", type=pathlib.Path)
+    parser.add_argument("--into", type=pathlib.Path)
     arguments = parser.parse_args()
     runs = Runs(arguments.out)
     for path in arguments.peers:
         runs.add_peers(path)
-    everything, sets = [], {}
+    everything, sets, tables = [], {}, []
     for name, keys in runs.sets():
         rows = sorted((aggregate(runs, keys, tool) for tool in runs.tools(keys)), key=lambda row: row["to_5pct_mean"])
         if rows:
-            print(markdown(name, rows))
+            tables.append(markdown(name, rows))
             everything += [{"set": name, **row} for row in rows]
             sets[name] = rows
     if sets:
-        print(wrong_physics(sets, dict.fromkeys(tool for tools in runs.found.values() for tool in tools)))
+        tables.append(wrong_physics(sets, dict.fromkeys(tool for tools in runs.found.values() for tool in tools)))
+    print("\n".join(tables))
+    if arguments.into:
+        put_into(arguments.into, "\n".join(tables))
     if arguments.csv and everything:
         write_csv(arguments.csv, everything)
     if arguments.spaces:
