@@ -233,6 +233,7 @@ class Smac(Tool):
     """SMAC3's facade for hyperparameters (random forest); a failure has crashed, at the worst cost so far."""
 
     package = "smac"
+    retries = 1000  # proposals that were tried before, in a row; then it gives up, and an unseen row is drawn
 
     def __init__(self, rows, seed):
         super().__init__(rows, seed)
@@ -252,10 +253,17 @@ class Smac(Tool):
         scenario = smac.Scenario(self.space, deterministic=True, n_trials=10**6, seed=seed,
                                  output_directory=self.folder.name)
         self.optimizer = facade(scenario, lambda config, seed=0: 0.0, logging_level=50, overwrite=True,
-                                initial_design=facade.get_initial_design(scenario, n_configs=STARTUP))
+                                initial_design=facade.get_initial_design(scenario, n_configs=STARTUP),
+                                config_selector=facade.get_config_selector(scenario, retries=self.retries))
+        self.asked = None
 
     def ask(self):
-        self.asked = self.optimizer.ask()
+        from smac.main.exceptions import ConfigurationSpaceExhaustedException
+
+        try:
+            self.asked = self.optimizer.ask()
+        except (ConfigurationSpaceExhaustedException, StopIteration):
+            return self.random.choice(list(self.left))
         config = self.asked.config
         return self.nearest(tuple(int(config.get(name, 0)) for name in self.rows.names))
 
