@@ -3,7 +3,7 @@
 
 usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv] [--into README.md]
 OUT is what run.sh wrote; PEERS.csv what experiments/peers/peers.py wrote. A tool stands in the table of a set when it ran
-on all of its spaces. --into: the tables replace what stands between the lines "<!-- tables -->" and "<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
+on all of its spaces on which anything ran. --into: the tables replace what stands between the lines "<!-- tables -->" and "<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
 
   trials to 5 % (1 %): the number of the first trial within 5 % (1 %) of the table's best; never within 40: 41
   failed: trials among the first 20 that gave no value; best/optimum after n trials: 0 before the first value
@@ -97,9 +97,9 @@ class Runs:
         self.found[key][tool].append(figures(self.tables[key], values))
 
     def sets(self):
-        """Name, its spaces; of vTrain the ten on which all ran as well."""
+        """Name, its spaces on which anything ran; of vTrain the ten on which all ran as well."""
         for name, spaces in self.spaces.items():
-            keys = [(name, space) for space in spaces]
+            keys = [(name, space) for space in spaces if self.found[name, space]]
             yield name, keys
             if any(key not in self.few for key in keys):
                 yield f"{name}, ten of them", [key for key in keys if key in self.few]
