@@ -3,7 +3,8 @@
 
 usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv] [--into README.md]
 OUT is what run.sh wrote; PEERS.csv what experiments/peers/peers.py wrote. A tool stands in the table of a set when it ran
-on all of its spaces on which anything ran. --into: the tables replace what stands between the lines "<!-- tables -->" and "<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
+on all of its spaces on which anything ran. --into: the tables replace what stands between the lines "<!-- tables -->" and
+"<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
 
   trials to 5 % (1 %): the number of the first trial within 5 % (1 %) of the table's best; never within 40: 41
   failed: trials among the first 20 that gave no value; best/optimum after n trials: 0 before the first value
