@@ -7,6 +7,7 @@
 #include "document.h"
 #include "failure_summary.h"
 #include "krigtune/core/text.h"
+#include "krigtune/report/batch_advice.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/report/trial_table.h"
@@ -55,6 +56,10 @@ std::string best_lines(const RunView& run) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), value_text(session, next->value), note);
   }
+  const std::vector<std::string> lines = batch_advice_lines(run);
+  for (const std::string& line : lines) {
+    text += fmt::format("{:<11}{}\n", &line == &lines.front() ? "batch" : "", line);
+  }
   const std::string reference = reference_note(session, run.history);
   return reference.empty() ? text : text + "           " + reference + "\n";
 }
@@ -74,6 +79,8 @@ Json best_document(const RunView& run) {
   Json json = {{"trial", best.trial},
                {"configuration", to_json(best.configuration)},
                {"value", json_number(best.value)},
+               {"measurements", best.measurements},
+               {"value_sem", best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr)},
                {"posterior_mean", json_number(best.posterior_mean)},
                {"lower_95", json_number(best.lower_95)},
                {"upper_95", json_number(best.upper_95)},
@@ -86,6 +93,7 @@ Json best_document(const RunView& run) {
                          {"value", json_number(next->value)},
                          {"within_noise", next->within_noise}};
   }
+  json["batch_advice"] = batch_advice_json(run);
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "krigtune/tuner/goodput.h"
 #include "krigtune/tuner/tuner.h"
 #include "run/run_trial.h"
 
@@ -73,6 +74,16 @@ void in_threads(int threads, std::size_t count, const std::function<void(std::si
   if (failure) std::rethrow_exception(failure);
 }
 
+// In the objective's unit.
+std::optional<double> optimum_of_table(const Session& session) {
+  const Objective& objective = session.objective;
+  if (objective.throughput_field.empty()) return session.table->optimum(session.space);
+  return session.table->optimum(session.space, [&](const Configuration& configuration, double value) {
+    return value *
+           statistical_efficiency(*objective.gradient_noise, static_cast<double>(global_batch(session, configuration)));
+  });
+}
+
 }  // namespace
 
 Comparison compare(const Session& session, const Candidates& candidates, const CompareOptions& options,
@@ -90,7 +101,7 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
   });
   Comparison comparison;
   for (const auto& run : runs) comparison.trials.insert(comparison.trials.end(), run.begin(), run.end());
-  if (session.table) comparison.optimum = session.table->optimum(session.space);
+  if (session.table) comparison.optimum = optimum_of_table(session);
   comparison.optimum_is_known = comparison.optimum.has_value();
   summarise(comparison, session.objective, options.trials);
   return comparison;

@@ -50,8 +50,8 @@ void set_framework(Session& session, const JsonObject& root) {
 void set_table(Session& session) {
   std::vector<std::string> names;
   for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
-  session.table =
-      std::make_shared<const ReplayTable>(session.runner, names, session.objective.field, session.objective.maximize);
+  session.table = std::make_shared<const ReplayTable>(session.runner, names, session.objective.reported_field(),
+                                                      session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
 }
@@ -191,6 +191,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   prepare(session, root);
   check_grid(session, root);
   read_baseline(session, root);
+  complete_goodput(session, root);
   return session;
 }
 
@@ -212,12 +213,20 @@ Json resolved(const Session& session) {
   json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
   json["objective"] = {{"metric", session.objective.metric},
                        {"direction", session.objective.maximize ? "maximize" : "minimize"}};
+  if (const auto& noise = session.objective.gradient_noise) {
+    json["objective"]["noise_scale"] = json_number(noise->noise_scale);
+    json["objective"]["base_batch"] = json_number(noise->base_batch);
+  }
   json["runner"] = to_json(session.runner);
   const Budget& budget = session.budget;
   json["budget"] = {{"trials", budget.trials},
                     {"hours", budget.hours ? json_number(*budget.hours) : Json(nullptr)},
                     {"gpu_hours", budget.gpu_hours ? json_number(*budget.gpu_hours) : Json(nullptr)},
-                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)}};
+                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)},
+                    {"regret", json_number(budget.regret)},
+                    {"confidence", json_number(budget.confidence)},
+                    {"least_gain", json_number(budget.least_gain)},
+                    {"run_gpu_hours", budget.run_gpu_hours ? json_number(*budget.run_gpu_hours) : Json(nullptr)}};
   json["grid"] = to_json(session.grid);
   json["stagewise"] = to_json(session.stagewise);
   json["memory"] = to_json(session.memory);
@@ -233,6 +242,7 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   recorded.runner.replay.value.name = "value";
   recorded.runner.replay.status_column = "status";
   recorded.objective.field = session.objective.metric;
+  recorded.objective.throughput_field.clear();
   recorded.baseline.reset();
   recorded.usable_per_rank.reset();
   set_table(recorded);

@@ -7,6 +7,8 @@
 namespace krigtune {
 
 Objective read_objective(const Json* block, const std::string& source, const std::string& pointer, RunnerKind runner);
+/// What goodput takes from the rest of the session, which is read: the batch, and the base batch of its baseline.
+void complete_goodput(Session& session, const JsonObject& root);
 Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
 GridOptions read_grid(const Json* block, const std::string& source, const std::string& pointer);
 StagewiseOptions read_stagewise(const Json* block, const std::string& source, const std::string& pointer);
