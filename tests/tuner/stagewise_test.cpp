@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "krigtune/tuner/by_hand.h"
+#include "loop_fixture.h"
 #include "small_cluster.h"
 
 namespace krigtune {
@@ -253,16 +255,38 @@ TEST(Stagewise, MakesDoWithConditionalParametersAndRealRanges) {
   EXPECT_EQ(stage_of(history.back().proposal.configuration), 3);
 }
 
-TEST(Stagewise, GoesOnWhereAStageRunsNowhere) {
-  const Problem problem(plain_session(kStages));
-  const History history = problem.drive(StrategyKind::kStagewise, 1, 100, [&](const Configuration& c) -> Outcome {
-    if (stage_of(c) < 3) return Failed{};
-    return small_cluster(problem.session, c);
-  });
-  EXPECT_EQ(std::count_if(history.begin(), history.end(),
-                          [](const Trial& trial) { return stage_of(trial.proposal.configuration) < 3; }),
-            3);
-  EXPECT_GT(history.size(), 10U);
+using StagewiseRun = Loop;
+
+TEST_F(StagewiseRun, EndsWhenItsAlgorithmHas) {
+  Session session = plain_session(kStages);
+  session.budget.trials = 200;
+  options_.loop.strategy = StrategyKind::kStagewise;
+  FakeRunner runner([&](const Configuration& c) { return small_cluster(session, c); });
+  for (const int jobs : {1, 3}) {
+    std::filesystem::remove_all(directory());
+    options_.jobs = jobs;
+    StoppingObserver observer;
+    const RunResult result = run(session, observer, runner);
+    EXPECT_EQ(result.reason, EndReason::kThrough);
+    EXPECT_EQ(result.history.size(), 33U);
+    EXPECT_EQ(result.detail, "its algorithm leaves out 159 of 192 configurations");
+  }
+}
+
+TEST_F(StagewiseRun, SaysThatItWaitsForTrialsOfOthers) {
+  Session session = plain_session(kStages);
+  session.budget.trials = 200;
+  options_.loop.strategy = StrategyKind::kStagewise;
+  const Problem problem(session);
+  const auto asked = ask_by_hand(problem.session, problem.candidates, directory(), options_.loop, clock_, 3);
+  ASSERT_EQ(asked.size(), 1U);  // what comes next depends on it
+  EXPECT_EQ(run(session).reason, EndReason::kWaits);
+  tell_by_hand(session, directory(), 0, OutOfMemory{}, clock_);
+  FakeRunner runner([&](const Configuration& c) { return small_cluster(session, c); });
+  StoppingObserver observer;
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kThrough);
+  EXPECT_EQ(stage_of(result.history[1].proposal.configuration), 1);
 }
 
 }  // namespace
