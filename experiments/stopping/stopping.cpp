@@ -65,16 +65,19 @@ class Replayed {
       return std::make_unique<NoisyRunner>(*session_.table, session_.objective.field, noise, seed);
     };
     std::filesystem::remove_all(directory);
+    Session session = session_;
+    // A table whose rows take turns is not exact: the model is to know that values are noisy.
+    if (noise > 0.0) session.runner.replay.repeats = ReplaySpec::Repeats::kCycle;
     RunOptions options;
     options.loop.seed = seed;
     Observer nobody;
     const std::atomic<bool> stop{false};
-    const RunResult result = run_session(session_, candidates_, make_runner, directory, options, clock_, nobody, stop);
+    const RunResult result = run_session(session, candidates_, make_runner, directory, options, clock_, nobody, stop);
     Ended ended;
     ended.reason = result.reason;
     ended.trials = closed_trials(result.history);
     if (result.outlook) ended.bound = result.outlook->regret_bound;
-    const auto best = recommend(session_, candidates_, result.history, seed);
+    const auto best = recommend(session, candidates_, result.history, seed);
     if (best) ended.regret = regret_of(best->configuration);
     return ended;
   }

@@ -76,6 +76,8 @@ Json best_document(const RunView& run) {
   Json json = {{"trial", best.trial},
                {"configuration", to_json(best.configuration)},
                {"value", json_number(best.value)},
+               {"measurements", best.measurements},
+               {"value_sem", best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr)},
                {"posterior_mean", json_number(best.posterior_mean)},
                {"lower_95", json_number(best.lower_95)},
                {"upper_95", json_number(best.upper_95)},

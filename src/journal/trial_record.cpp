@@ -131,6 +131,7 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["regret_bound"] = proposal.outlook->regret_bound;
     attributes["confidence"] = proposal.outlook->confidence;
   }
+  if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
   return attributes;
 }
 
@@ -155,6 +156,9 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
     proposal.trials_without_gain = static_cast<int>(*count);
   }
   proposal.outlook = outlook_from(attributes);
+  if (const auto repeated = integer_attribute(attributes, "repeat_of")) {
+    proposal.repeat_of = static_cast<int>(*repeated);
+  }
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
     if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());

@@ -202,6 +202,13 @@ Outcome ReplayTable::look_up(const Configuration& configuration, int measurement
   return impl_->merged(found->second, measurement);
 }
 
+int ReplayTable::measurements(const Configuration& configuration) const {
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
+  if (found == impl_->groups.end()) return 0;
+  const auto rows = static_cast<int>(found->second.rows.size());
+  return impl_->repeats == ReplaySpec::Repeats::kCycle ? std::max(rows, 1) : 1;
+}
+
 std::optional<double> ReplayTable::optimum(const Space& space) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;

@@ -35,8 +35,9 @@ std::optional<double> value_of(const Trial& trial, const Objective& objective);
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// A pure function of the history and of what the strategy was made with. Never a configuration that was closed or
-  /// is pending. Empty: nothing is left.
+  /// A pure function of the history and of what the strategy was made with. Never a configuration that is pending or
+  /// was closed, but for one that was measured and is asked again on purpose, to settle which is the best:
+  /// Proposal::repeat_of says so. Empty: nothing is left.
   virtual std::optional<Proposal> ask(const History& history) const = 0;
 };
 
@@ -48,7 +49,8 @@ std::vector<StrategyKind> all_strategies();
 
 struct StrategyOptions {
   std::uint64_t seed = 1;
-  int trials = 30;  ///< the budget: `grid` chooses its sub-grid by it
+  int trials = 30;      ///< the budget: `grid` chooses its sub-grid by it
+  bool repeats = true;  ///< `bayes` measures configurations again where their order is within noise
 };
 
 /// `session` and `candidates` must outlive it.
