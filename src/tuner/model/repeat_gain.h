@@ -6,8 +6,8 @@
 
 namespace krigtune {
 
-/// E[max_i (means_i + slopes_i Z)] - max_i means_i, Z standard normal: what choosing the best after one more measurement
-/// gains over choosing it now.
+/// E[max_i (means_i + slopes_i Z)] - max_i means_i, Z standard normal: what choosing the best after one more
+/// measurement gains over choosing it now.
 double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::VectorXd& slopes);
 
 /// What one more measurement gains for the recommendation, of something measured before or of something new: the

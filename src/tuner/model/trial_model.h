@@ -21,8 +21,8 @@ class TrialModel {
   const ObjectiveScale& scale() const { return scale_; }
   const MeasuredConfigurations& measured() const { return measured_; }
 
-  /// Learns the objective's hyperparameters from the ok trials (at least one), starting where the last suggestion's fit
-  /// ended, which its proposal holds.
+  /// Learns the objective's hyperparameters from the ok trials (at least one; bounds are then put in), starting where
+  /// the last suggestion's fit ended, which its proposal holds.
   void fit(Rng& rng);
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
@@ -53,6 +53,7 @@ class TrialModel {
 
  private:
   std::optional<Eigen::VectorXd> last_fit() const;
+  void learn_from_bounded();
 
   const Candidates& candidates_;
   const History& history_;
