@@ -99,6 +99,13 @@ Json best_document(const RunView& run) {
   return json;
 }
 
+// Seconds that each trial's suggestion took, in the order of the trials.
+Json suggestion_times(const History& history) {
+  Json times = Json::array();
+  for (const Trial& trial : history) times.push_back(trial.proposal.suggest_s);
+  return times;
+}
+
 void print_json(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
   Json json = new_document("tune");
   json["session"] = run.name;
@@ -115,6 +122,7 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   json["trials"] = Json::object();
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
+  json["suggest_s"] = suggestion_times(run.history);
   json["best"] = run.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
