@@ -1,10 +1,12 @@
 // Bayesian optimisation over a list of candidates.
 //
-//   no value yet: a(x) = what the priors say + log P(x)
+//   no value yet: a(x) = what the priors say + log P(x): the best predicted first, and no initial design
 //   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
 //   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
+//
+// The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
 //
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
 // improvements that do not matter; plain log EI + log P does exactly that.
