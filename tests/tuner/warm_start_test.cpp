@@ -98,7 +98,7 @@ TEST(WarmStart, KnowsTheRunsValuesNearItsTrialsAndWhatIsTypicalFarFromThem) {
       {{{"x", std::int64_t{3}}}, {{"x", std::int64_t{9}}}, {{"x", std::int64_t{75}}}, {{"x", std::int64_t{80}}}});
   EXPECT_NEAR(said(0), std::sin(0.6) - typical, 0.1);
   EXPECT_NEAR(said(1), std::sin(1.8) - typical, 0.1);
-  EXPECT_LE(std::abs(said(2) - said(3)), 0.02);
+  EXPECT_LE(std::abs(said(2) - said(3)), 0.1);
   EXPECT_LE(std::abs(said(3)), 0.5);
   EXPECT_EQ(prior->coefficient().centre, 0.5);
   EXPECT_EQ(make_warm_start_prior(session, run, nullptr, 3)->coefficient().centre, 0.25);
