@@ -73,7 +73,8 @@ int ask(const Context& context) {
       ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
   context.console.out << document_of(trials);
   if (trials.empty()) {
-    context.log.error("nothing is left to ask: every configuration that fits was tried, or waits for krigtune tell");
+    context.log.error(
+        "nothing is left to ask: what the strategy wants was tried, or depends on trials that wait for krigtune tell");
     return ExitCode::kNoResult;
   }
   if (static_cast<int>(trials.size()) < count) {

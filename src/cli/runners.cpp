@@ -38,14 +38,15 @@ class ComparedRunner final : public Runner {
                  const std::atomic<bool>& stop)
       : runner_(std::move(runner)), directory_(std::move(directory)), trials_(trials), stop_(stop) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+              const std::optional<Rival>& rival) override {
     if (stop_) throw Interrupted();
     std::filesystem::path directory;
     if (!directory_.empty()) {
       directory = directory_ / fmt::format("{:06}", trials_++);
       make_writable_directory(directory);
     }
-    Outcome outcome = runner_->run(configuration, directory);
+    Outcome outcome = runner_->run(configuration, directory, rival);
     if (stop_) throw Interrupted();
     return outcome;
   }

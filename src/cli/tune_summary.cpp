@@ -67,7 +67,9 @@ std::string best_lines(const RunView& run) {
 void print_text(const Context& context, const RunView& run, const RunResult& result) {
   std::ostream& out = context.console.out;
   if (run.best) out << best_lines(run);
-  out << "trials     " << trials_text(run.history) << "\nended      " << to_string(result.reason) << '\n';
+  out << "trials     " << trials_text(run.history) << "\nended      " << to_string(result.reason);
+  if (result.reason == EndReason::kThrough && !result.detail.empty()) out << ": " << result.detail;
+  out << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
 }
@@ -77,6 +79,8 @@ Json best_document(const RunView& run) {
   Json json = {{"trial", best.trial},
                {"configuration", to_json(best.configuration)},
                {"value", json_number(best.value)},
+               {"measurements", best.measurements},
+               {"value_sem", best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr)},
                {"posterior_mean", json_number(best.posterior_mean)},
                {"lower_95", json_number(best.lower_95)},
                {"upper_95", json_number(best.upper_95)},
@@ -102,6 +106,7 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   json["emulated_network"] = emulated_json(run.session);
   json["directory"] = run.directory.string();
   json["ended"] = to_string(result.reason);
+  json["left_out"] = result.reason == EndReason::kThrough ? Json(result.detail) : Json(nullptr);
   json["trials"] = Json::object();
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;

@@ -38,6 +38,8 @@ std::optional<std::string> best_json(const RunView& run) {
   json["trial"] = best.trial;
   json["configuration"] = to_json(best.configuration);
   json["value"] = json_number(best.value);
+  json["measurements"] = best.measurements;
+  json["value_sem"] = best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr);
   json["posterior"] = {{"mean", json_number(best.posterior_mean)},
                        {"lower_95", json_number(best.lower_95)},
                        {"upper_95", json_number(best.upper_95)}};

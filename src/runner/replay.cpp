@@ -130,7 +130,8 @@ class ReplayRunner final : public Runner {
  public:
   explicit ReplayRunner(const ReplayTable& table) : table_(table) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+              const std::optional<Rival>& /*rival*/) override {
     if (!table_.contains(configuration)) {
       return Failed{FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
     }
@@ -199,6 +200,13 @@ Outcome ReplayTable::look_up(const Configuration& configuration, int measurement
   const auto found = impl_->groups.find(impl_->keys.of(configuration));
   if (found == impl_->groups.end()) throw std::logic_error("look_up of a configuration that is not in the table");
   return impl_->merged(found->second, measurement);
+}
+
+int ReplayTable::measurements(const Configuration& configuration) const {
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
+  if (found == impl_->groups.end()) return 0;
+  const auto rows = static_cast<int>(found->second.rows.size());
+  return impl_->repeats == ReplaySpec::Repeats::kCycle ? std::max(rows, 1) : 1;
 }
 
 std::optional<double> ReplayTable::optimum(const Space& space, const Worth& worth) const {

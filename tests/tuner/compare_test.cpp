@@ -10,6 +10,9 @@
 namespace krigtune {
 namespace {
 
+// Those that go on until everything was tried.
+const std::vector<StrategyKind> kOfAllConfigurations{StrategyKind::kBayes, StrategyKind::kRandom, StrategyKind::kGrid};
+
 ComparedTrial row(StrategyKind strategy, std::uint64_t seed, int trial, std::optional<double> value,
                   const char* status = "ok") {
   ComparedTrial compared;
@@ -125,6 +128,7 @@ class Compare : public testing::Test {
 TEST_F(Compare, GivesEachStrategyTheSameBudgetAndSeeds) {
   session_.budget.patience = 1;  // stop rules are off
   CompareOptions options;
+  options.strategies = kOfAllConfigurations;
   options.seeds = 3;
   options.seed = 10;
   options.trials = 12;
@@ -153,7 +157,7 @@ TEST_F(Compare, IsTheSameWithSeveralRunsAtATime) {
 }
 
 TEST_F(Compare, RunsAStrategyWithoutChanceOnce) {
-  session_.grid_order = GridOrder::kSession;
+  session_.grid.order = GridOrder::kSession;
   CompareOptions options;
   options.strategies = {StrategyKind::kGrid};
   options.seeds = 5;
@@ -166,6 +170,7 @@ TEST_F(Compare, RunsAStrategyWithoutChanceOnce) {
 TEST_F(Compare, CountsTheBaselineAsTrialZeroOfEveryRun) {
   session_.baseline = Configuration{{"a", std::int64_t{0}}, {"b", std::int64_t{9}}};
   CompareOptions options;
+  options.strategies = kOfAllConfigurations;
   options.seeds = 2;
   options.trials = 5;
   const Comparison comparison = run(session_, options);
@@ -211,6 +216,7 @@ TEST_F(Compare, KnowsTheOptimumOfAReplayedTable) {
       "s", directory.path());
   const Problem problem(session);
   CompareOptions options;
+  options.strategies = kOfAllConfigurations;
   options.seeds = 3;
   options.trials = 36;
   const Comparison comparison = compare(

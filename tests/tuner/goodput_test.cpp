@@ -104,6 +104,30 @@ TEST(Goodput, IsWorkedOutFromWhatARunnerReports) {
   EXPECT_EQ(std::get<Measured>(with_goodput(plain, of(8, 8), reported)).metrics, reported.metrics);
 }
 
+// 512 sequences at an efficiency of 4256 / 4512: to match a goodput of 90 it must reach a throughput of 95.4.
+TEST(Goodput, OfARivalIsTheThroughputThatMatchesIt) {
+  class Capturing final : public Runner {
+   public:
+    explicit Capturing(std::optional<Rival>& seen) : seen_(seen) {}
+    Outcome run(const Configuration&, const std::filesystem::path&, const std::optional<Rival>& rival) override {
+      seen_ = rival;
+      return Bounded{0.9 * rival->value};
+    }
+
+   private:
+    std::optional<Rival>& seen_;
+  };
+  const Session session = goodput_session();
+  std::optional<Rival> seen;
+  const auto runner = with_goodput(session, std::make_unique<Capturing>(seen));
+  const Outcome outcome = runner->run(of(8, 8), {}, Rival{"goodput", true, 90.0, 1.0});
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->metric, "samples_per_s");
+  EXPECT_NEAR(seen->value, 90.0 * 4512.0 / 4256.0, 1e-9);
+  EXPECT_NEAR(seen->value_sem, 4512.0 / 4256.0, 1e-9);
+  EXPECT_NEAR(std::get<Bounded>(outcome).at_best, 81.0, 1e-9);
+}
+
 TEST(Goodput, IsForecastAndThePriorOfTheSearch) {
   const Problem problem(goodput_session());
   const Forecaster forecaster(problem.session, problem.filter);

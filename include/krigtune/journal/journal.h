@@ -35,6 +35,8 @@ struct Proposal {
   /// What the stop rule "patience" had counted when it was asked; empty: not known.
   std::optional<int> trials_without_gain = std::nullopt;
   std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
+  /// The trial whose configuration is measured once more on purpose; empty: the configuration is new.
+  std::optional<int> repeat_of = std::nullopt;
 };
 
 /// One trial of a run directory.

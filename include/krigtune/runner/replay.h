@@ -21,6 +21,8 @@ class ReplayTable {
   bool contains(const Configuration& configuration) const;
   /// The `measurement`-th (from 0) measurement of the configuration, which must be contained.
   Outcome look_up(const Configuration& configuration, int measurement) const;
+  /// How many measurements of it differ: its ok rows with cycle, else 1; 0 when not contained.
+  int measurements(const Configuration& configuration) const;
   /// The best value over the configurations of the space, repeats merged (cycle: their median). Empty when none is ok.
   /// `worth`: what a value is worth there; empty: itself.
   using Worth = std::function<double(const Configuration& configuration, double value)>;

@@ -39,13 +39,16 @@ Json comparable(Json record) {
   record.erase("krigtune_version");
   record.erase("budget");
   record.erase(kMachine);
+  for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
+    if (record.value("strategy", "") != own) record.erase(own);
+  }
   if (record.contains(kWarmStart)) {
     Json sources = Json::array();
     for (const Json& run : record[kWarmStart]) sources.push_back(run.value("source", Json()));
     record[kWarmStart] = std::move(sources);
   }
   if (!record.contains("runner")) return record;
-  for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end"}) record["runner"].erase(key);
   return record;
 }
 

@@ -167,7 +167,7 @@ void prepare(Session& session, const JsonObject& root) {
 }
 
 void check_grid(const Session& session, const JsonObject& root) {
-  if (session.grid_order != GridOrder::kSession || session.space.listable()) return;
+  if (session.grid.order != GridOrder::kSession || session.space.listable()) return;
   root.fail("grid/order", "the full factorial of a real range has no end",
             "give the range \"steps\", or write \"seed\"");
 }
@@ -184,7 +184,8 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   set_framework(session, root);
   session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
   session.budget = read_budget(root.find("budget"), source, "/budget");
-  session.grid_order = read_grid(root.find("grid"), source, "/grid");
+  session.grid = read_grid(root.find("grid"), source, "/grid");
+  session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
   root.find("baseline");
   root.finish();
   prepare(session, root);
@@ -221,8 +222,13 @@ Json resolved(const Session& session) {
   json["budget"] = {{"trials", budget.trials},
                     {"hours", budget.hours ? json_number(*budget.hours) : Json(nullptr)},
                     {"gpu_hours", budget.gpu_hours ? json_number(*budget.gpu_hours) : Json(nullptr)},
-                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)}};
-  json["grid"] = {{"order", to_string(session.grid_order)}};
+                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)},
+                    {"regret", json_number(budget.regret)},
+                    {"confidence", json_number(budget.confidence)},
+                    {"least_gain", json_number(budget.least_gain)},
+                    {"run_gpu_hours", budget.run_gpu_hours ? json_number(*budget.run_gpu_hours) : Json(nullptr)}};
+  json["grid"] = to_json(session.grid);
+  json["stagewise"] = to_json(session.stagewise);
   json["memory"] = to_json(session.memory);
   return json;
 }

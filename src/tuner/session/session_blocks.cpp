@@ -6,6 +6,24 @@
 
 namespace krigtune {
 
+namespace {
+
+// Of the rules that end a session before its budget is spent.
+void check_expectations(const Budget& budget, const JsonObject& block) {
+  for (const auto& [key, value] : {std::pair("regret", budget.regret), std::pair("least_gain", budget.least_gain)}) {
+    if (value >= 0.0 && value < 1.0) continue;
+    block.fail(key, fmt::format("{} is no fraction", value), "write 0.01 for 1 %, or 0 for no such rule");
+  }
+  if (!(budget.confidence >= 0.5 && budget.confidence < 1.0)) {
+    block.fail("confidence", fmt::format("{} is not within 0.5 and 1", budget.confidence), "write 0.95 for 95 %");
+  }
+  if (budget.run_gpu_hours && !(*budget.run_gpu_hours > 0.0)) {
+    block.fail("run_gpu_hours", "must be above 0", "write null for no such rule");
+  }
+}
+
+}  // namespace
+
 Budget read_budget(const Json* json, const std::string& source, const std::string& pointer) {
   Budget budget;
   if (json == nullptr) return budget;
@@ -14,7 +32,12 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   budget.hours = block.optional_number("hours");
   const std::optional<std::int64_t> patience = block.optional_integer("patience");
   budget.gpu_hours = block.optional_number("gpu_hours");
+  budget.regret = block.number("regret", budget.regret);
+  budget.confidence = block.number("confidence", budget.confidence);
+  budget.least_gain = block.number("least_gain", budget.least_gain);
+  budget.run_gpu_hours = block.optional_number("run_gpu_hours");
   block.finish();
+  check_expectations(budget, block);
   constexpr std::int64_t kMost = 1'000'000;
   if (trials < 1 || trials > kMost) block.fail("trials", "out of range", "write a number from 1 to 1000000");
   if (budget.hours && !(*budget.hours > 0.0)) block.fail("hours", "must be above 0", "write null for no limit");
@@ -27,19 +50,6 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   budget.trials = static_cast<int>(trials);
   if (patience) budget.patience = static_cast<int>(*patience);
   return budget;
-}
-
-const char* to_string(GridOrder order) { return order == GridOrder::kSeed ? "seed" : "session"; }
-
-GridOrder read_grid(const Json* json, const std::string& source, const std::string& pointer) {
-  if (json == nullptr) return GridOrder::kSeed;
-  JsonObject block(*json, source, pointer);
-  const std::string word = block.text("order", to_string(GridOrder::kSeed));
-  block.finish();
-  for (const GridOrder order : {GridOrder::kSeed, GridOrder::kSession}) {
-    if (word == to_string(order)) return order;
-  }
-  block.fail("order", fmt::format("unknown order '{}'", word), suggestion(word, {"seed", "session"}));
 }
 
 }  // namespace krigtune
