@@ -20,6 +20,7 @@
 namespace krigtune {
 namespace {
 
+// Of a session whose objective is goodput.
 double efficiency_of(const Session& session, const Configuration& configuration) {
   return statistical_efficiency(*session.objective.gradient_noise,
                                 static_cast<double>(global_batch(session, configuration)));
@@ -30,23 +31,20 @@ class GoodputRunner final : public Runner {
   GoodputRunner(const Session& session, std::unique_ptr<Runner> runner)
       : session_(session), runner_(std::move(runner)) {}
 
+  // A rival's goodput is the throughput that this configuration would need to match it.
   Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
               const std::optional<Rival>& rival) override {
-    return with_goodput(session_, configuration,
-                        runner_->run(configuration, trial_dir, in_throughput(configuration, rival)));
+    std::optional<Rival> in_throughput = rival;
+    if (in_throughput) {
+      const double efficiency = efficiency_of(session_, configuration);
+      in_throughput->metric = session_.objective.throughput_field;
+      in_throughput->value /= efficiency;
+      in_throughput->value_sem /= efficiency;
+    }
+    return with_goodput(session_, configuration, runner_->run(configuration, trial_dir, in_throughput));
   }
 
  private:
-  // The throughput that this configuration needs to have the rival's goodput.
-  std::optional<Rival> in_throughput(const Configuration& configuration, std::optional<Rival> rival) const {
-    if (!rival) return rival;
-    const double efficiency = efficiency_of(session_, configuration);
-    rival->metric = session_.objective.throughput_field;
-    rival->value /= efficiency;
-    rival->value_sem /= efficiency;
-    return rival;
-  }
-
   const Session& session_;
   std::unique_ptr<Runner> runner_;
 };
