@@ -19,6 +19,7 @@
 #include "loaded_run.h"
 #include "runners.h"
 #include "show_config.h"
+#include "this_machine.h"
 
 namespace krigtune {
 namespace {
@@ -161,6 +162,7 @@ int compare_strategies(const Context& context) {
   to_compare.budget.trials = options.trials;
   options.directory = directory_of(context.arguments, to_compare);
   if (context.arguments.flag("show-config")) return show_config(context, to_compare, settings_of(options));
+  know_this_machine(context, to_compare);
   const Prepared prepared(std::move(to_compare));
   const Session& session = prepared.session;
   if (prepared.candidates.empty()) return say_nothing_fits(context);

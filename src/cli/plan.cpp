@@ -13,12 +13,12 @@
 #include "krigtune/plan/trace.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/tables_csv.h"
-#include "krigtune/runner/local_machine.h"
 #include "loaded_run.h"
 #include "plan_json.h"
 #include "plan_text.h"
 #include "runners.h"
 #include "show_config.h"
+#include "this_machine.h"
 
 namespace krigtune {
 namespace {
@@ -97,30 +97,13 @@ void print_text(const Context& context, const Forecaster& forecaster, const Plan
   }
 }
 
-// "gpu": "local" becomes numbers, measured once and kept. Where that cannot be, no times are predicted.
-void measure_this_machine(const Context& context, Session& session) {
-  const bool is_wanted = session.workload && session.runner.kind == RunnerKind::kBench;
-  const std::filesystem::path bench = find_bench(context.console);
-  if (!is_wanted || session.cluster.gpu != "local" || bench.empty()) return;
-  LocalMachineOptions options;
-  options.bench = bench;
-  options.cache = cache_directory();
-  options.say = [&log = context.log](const std::string& text) { log.progress(text); };
-  try {
-    session.cluster.measured =
-        local_machine(session.cluster.ranks(), session.workload->precision, options, context.console.clock);
-  } catch (const EnvironmentError& error) {
-    context.log.warning(error.what());
-  }
-}
-
 int plan_session(const Context& context) {
   Session session = session_of(context, context.arguments.operand());
   if (context.arguments.flag("show-config")) return show_config(context, session, {});
   const std::optional<std::string> csv = context.arguments.text("csv");
   const std::optional<std::string> trace = context.arguments.text("trace");
   if (trace) check_trace_file(*trace);
-  measure_this_machine(context, session);
+  know_this_machine(context, session);
   const MemoryFilter filter(session);
   const Forecaster forecaster(session, filter, csv && can_be_planned(session.space));
   std::string rows;

@@ -10,6 +10,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/runner/command.h"
 #include "krigtune/runner/simulate.h"
+#include "krigtune/tuner/goodput.h"
 
 namespace krigtune {
 namespace {
@@ -48,8 +49,10 @@ std::filesystem::path find_bench(const Console& console) {
   return is_program(beside) ? beside : find_on_path(kBench);
 }
 
-std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
-                                            const std::atomic<bool>* stop) {
+namespace {
+
+std::unique_ptr<Runner> make_reporting_runner(const Session& session, const Console& console,
+                                              const std::atomic<bool>* stop) {
   switch (session.runner.kind) {
     case RunnerKind::kReplay:
       return make_replay_runner(*session.table);
@@ -57,7 +60,7 @@ std::unique_ptr<Runner> make_session_runner(const Session& session, const Consol
       return make_simulate_runner(
           {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
     case RunnerKind::kCommand:
-      return make_command_runner({session.runner.command, session.objective.field, stop}, console.clock);
+      return make_command_runner({session.runner.command, session.objective.reported_field(), stop}, console.clock);
     case RunnerKind::kNone:
       throw UserError(fmt::format("{}: /runner/kind: with 'none' nobody runs trials but you", session.file.string()),
                       "use krigtune ask and krigtune tell, or name a runner");
@@ -65,8 +68,15 @@ std::unique_ptr<Runner> make_session_runner(const Session& session, const Consol
       break;
   }
   return make_bench_runner({found_bench(console), *session.workload, session.cluster, session.memory, session.runner,
-                            session.objective.field, stop},
+                            session.objective.reported_field(), stop},
                            console.clock);
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
+                                            const std::atomic<bool>* stop) {
+  return with_goodput(session, make_reporting_runner(session, console, stop));
 }
 
 }  // namespace krigtune

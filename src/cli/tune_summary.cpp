@@ -7,6 +7,7 @@
 #include "document.h"
 #include "failure_summary.h"
 #include "krigtune/core/text.h"
+#include "krigtune/report/batch_advice.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/report/trial_table.h"
@@ -55,6 +56,10 @@ std::string best_lines(const RunView& run) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), value_text(session, next->value), note);
   }
+  const std::vector<std::string> lines = batch_advice_lines(run);
+  for (const std::string& line : lines) {
+    text += fmt::format("{:<11}{}\n", &line == &lines.front() ? "batch" : "", line);
+  }
   const std::string reference = reference_note(session, run.history);
   return reference.empty() ? text : text + "           " + reference + "\n";
 }
@@ -62,7 +67,9 @@ std::string best_lines(const RunView& run) {
 void print_text(const Context& context, const RunView& run, const RunResult& result) {
   std::ostream& out = context.console.out;
   if (run.best) out << best_lines(run);
-  out << "trials     " << trials_text(run.history) << "\nended      " << to_string(result.reason) << '\n';
+  out << "trials     " << trials_text(run.history) << "\nended      " << to_string(result.reason);
+  if (result.reason == EndReason::kThrough && !result.detail.empty()) out << ": " << result.detail;
+  out << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
 }
@@ -72,6 +79,8 @@ Json best_document(const RunView& run) {
   Json json = {{"trial", best.trial},
                {"configuration", to_json(best.configuration)},
                {"value", json_number(best.value)},
+               {"measurements", best.measurements},
+               {"value_sem", best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr)},
                {"posterior_mean", json_number(best.posterior_mean)},
                {"lower_95", json_number(best.lower_95)},
                {"upper_95", json_number(best.upper_95)},
@@ -84,6 +93,7 @@ Json best_document(const RunView& run) {
                          {"value", json_number(next->value)},
                          {"within_noise", next->within_noise}};
   }
+  json["batch_advice"] = batch_advice_json(run);
   return json;
 }
 
@@ -96,6 +106,7 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   json["emulated_network"] = emulated_json(run.session);
   json["directory"] = run.directory.string();
   json["ended"] = to_string(result.reason);
+  json["left_out"] = result.reason == EndReason::kThrough ? Json(result.detail) : Json(nullptr);
   json["trials"] = Json::object();
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;

@@ -21,6 +21,19 @@ std::optional<double> number_attribute(const Json& attributes, const std::string
   return found->get<double>();
 }
 
+bool is_finite(const Outlook& outlook) {
+  return all_finite({outlook.expected_gain, outlook.regret_bound, outlook.confidence});
+}
+
+// All three or none: an outlook by halves says nothing.
+std::optional<Outlook> outlook_from(const Json& attributes) {
+  const std::optional<double> gain = number_attribute(attributes, "expected_gain");
+  const std::optional<double> bound = number_attribute(attributes, "regret_bound");
+  const std::optional<double> confidence = number_attribute(attributes, "confidence");
+  if (!gain || !bound || !confidence) return std::nullopt;
+  return Outlook{*gain, *bound, *confidence};
+}
+
 std::optional<std::int64_t> integer_attribute(const Json& attributes, const std::string& name) {
   const auto found = attributes.find(name);
   if (found == attributes.end() || !found->is_number_integer()) return std::nullopt;
@@ -113,6 +126,12 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["hyperparameters"] = proposal.hyperparameters;
   }
   if (proposal.trials_without_gain) attributes["trials_without_gain"] = *proposal.trials_without_gain;
+  if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
+  if (proposal.outlook && is_finite(*proposal.outlook)) {
+    attributes["expected_gain"] = proposal.outlook->expected_gain;
+    attributes["regret_bound"] = proposal.outlook->regret_bound;
+    attributes["confidence"] = proposal.outlook->confidence;
+  }
   return attributes;
 }
 
@@ -136,6 +155,10 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   if (const auto count = integer_attribute(attributes, "trials_without_gain")) {
     proposal.trials_without_gain = static_cast<int>(*count);
   }
+  if (const auto repeated = integer_attribute(attributes, "repeat_of")) {
+    proposal.repeat_of = static_cast<int>(*repeated);
+  }
+  proposal.outlook = outlook_from(attributes);
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
     if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());

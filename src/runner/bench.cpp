@@ -1,6 +1,6 @@
 // A bench trial: krigtune-bench in processes of its own, everything it was given and said kept in the trial's
 // directory. It ends itself when no step comes (--hang-s); should even that fail, its heartbeats stop growing, and all
-// its processes are ended from here.
+// its processes are ended from here. So it is when its signs of life show that it is surely worse than the best so far.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,22 +24,49 @@ class BenchRunner final : public Runner {
  public:
   BenchRunner(BenchJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
+              const std::optional<Rival>& rival) override {
     const TrialFiles files(trial_dir);
     std::filesystem::remove(heartbeat(files));
-    const ProcessSpec spec = prepare(configuration, files);
+    ProcessSpec spec = prepare(configuration, files);
     BenchEnd end;
     end.limit_is_the_sessions = !job_.spec.bench.memory_limit_gib;
+    ProgressLines progress(heartbeat(files));
+    std::map<std::string, double> provisional;
+    if (rival && job_.spec.bench.early_end && rival->metric == job_.metric_field) {
+      spec.enough = [&] { return is_lost(*rival, progress, provisional, end); };
+    }
     end.process = run_process(spec, clock_);
     end.last_lines = last_lines(read_text(spec.stderr_file));
     end.last_heartbeat = last_line(read_tail(heartbeat(files), kHeartbeatBytes));
     end.document = bench_document(read_text(spec.stdout_file));
-    if (end.document) write_atomically(files.result(), end.document->dump(2) + "\n");
     write_exit(files, end.process);
-    return bench_outcome(end, job_.metric_field);
+    Outcome outcome = bench_outcome(end, job_.metric_field);
+    if (std::holds_alternative<Bounded>(outcome)) end.document = bounded_document(provisional);
+    if (end.document) write_atomically(files.result(), end.document->dump(2) + "\n");
+    return outcome;
   }
 
  private:
+  // Sets the bound once it is.
+  bool is_lost(const Rival& rival, ProgressLines& progress, std::map<std::string, double>& provisional,
+               BenchEnd& end) const {
+    const auto line = progress.next("step_time_s");
+    if (!line) return false;
+    const std::optional<Provisional> now = provisional_objective(*line, job_.metric_field);
+    if (!now) return false;
+    provisional = *line;
+    end.bound = bound_of_a_loser(*now, rival);
+    return end.bound.has_value();
+  }
+
+  // What was known when it was ended.
+  static Json bounded_document(const std::map<std::string, double>& provisional) {
+    Json document = {{"schema_version", 1}, {"status", "bounded"}, {"reason", "surely worse than the best"}};
+    for (const auto& [name, value] : provisional) document[name] = json_number(value);
+    return document;
+  }
+
   ProcessSpec prepare(const Configuration& configuration, const TrialFiles& files) const {
     const Json config = {{"workload", to_json(job_.workload)},
                          {"cluster", to_json(job_.cluster)},
@@ -113,6 +140,7 @@ void read_bench(JsonObject& block, const std::filesystem::path& /*base_dir*/, Ru
     block.fail("launcher", fmt::format("unknown value '{}'", launcher), suggestion(launcher, {kThreads, kMpirun}));
   }
   spec.bench.launcher = launcher == kMpirun ? Launcher::kMpirun : Launcher::kThreads;
+  spec.bench.early_end = block.boolean("early_end", spec.bench.early_end);
   spec.bench.memory_limit_gib = block.optional_number("memory_limit_gib");
   if (spec.bench.memory_limit_gib && !(*spec.bench.memory_limit_gib > 0.0)) {
     block.fail("memory_limit_gib", "is not positive", "give GiB per rank, or leave it out");
@@ -124,6 +152,7 @@ void write_bench(const RunnerSpec& spec, Json& block) {
   block["measure_s"] = json_number(spec.bench.measure_s);
   block["timeout_s"] = json_number(spec.bench.timeout_s);
   if (spec.bench.launcher == Launcher::kMpirun) block["launcher"] = kMpirun;
+  block["early_end"] = spec.bench.early_end;
   block["memory_limit_gib"] = spec.bench.memory_limit_gib ? json_number(*spec.bench.memory_limit_gib) : Json(nullptr);
 }
 

@@ -13,7 +13,9 @@
 namespace krigtune {
 namespace {
 
-// All of them are so many per step time, or the step time itself.
+constexpr const char* kStepTime = "step_time_s";
+
+// All of them are so many per step time.
 constexpr std::array kPerStep = {"samples_per_s", "tokens_per_s", "flops_per_s"};
 
 // What the document says of itself and of what was asked: no results.
@@ -107,12 +109,24 @@ std::map<std::string, double> bench_metrics(const Json& document) {
   return metrics;
 }
 
+std::optional<Provisional> provisional_objective(const std::map<std::string, double>& metrics,
+                                                 const std::string& metric_field) {
+  const bool known = metric_field == kStepTime || is_rate(metric_field);
+  const auto steps = metrics.find("steps");
+  if (!known || steps == metrics.end() || metrics.count("step_time_sem_s") == 0) return std::nullopt;
+  if (!complaint(metrics, metric_field).empty()) return std::nullopt;
+  return Provisional{metrics.at(metric_field), objective_sem(metrics, metric_field),
+                     static_cast<std::int64_t>(steps->second)};
+}
+
 Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
   const ProcessResult& process = end.process;
   if (!process.start_error.empty()) {
     return failed(FailureReason::kEnvironment, end, "krigtune-bench does not start: " + process.start_error);
   }
   if (process.stopped) return failed(FailureReason::kInterrupted, end);
+  // Unless it had come to its own end in the meantime.
+  if (process.cut_short && end.bound && process.exit_code != BenchExit::kOk) return Bounded{*end.bound};
   if (process.timed_out) {
     return failed(FailureReason::kTimeout, end, fmt::format("ended after {:.1f} s", process.wall_s));
   }

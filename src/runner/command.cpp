@@ -86,7 +86,8 @@ class CommandRunner final : public Runner {
     for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(compile_pattern(pattern));
   }
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
+              const std::optional<Rival>& /*rival*/) override {
     const TrialFiles files(trial_dir);
     const ProcessSpec spec = prepare(configuration, files);
     const std::optional<std::int64_t> kills_before = oom_kills_now();

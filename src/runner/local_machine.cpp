@@ -93,7 +93,12 @@ MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::file
     throw EnvironmentError(fmt::format("this machine could not be measured: {}", why),
                            "see krigtune-bench --measure-machine, or name a \"gpu\"");
   }
-  return read_measured_machine(load_json(spec.stdout_file), "krigtune-bench --measure-machine", "");
+  try {
+    return read_measured_machine(load_json(spec.stdout_file), "krigtune-bench --measure-machine", "");
+  } catch (const UserError& error) {
+    throw EnvironmentError(fmt::format("this machine could not be measured: {}", error.what()),
+                           "use the krigtune-bench of this version");
+  }
 }
 
 }  // namespace

@@ -220,11 +220,12 @@ ProcessResult run_process(const ProcessSpec& spec, const Clock& clock) {
   const auto enough = [&](double now_s) {
     result.stopped = spec.stop != nullptr && spec.stop->load();
     result.hung = !result.stopped && watchdog.expired(now_s);
-    return result.stopped || result.hung;
+    result.cut_short = !result.stopped && !result.hung && spec.enough && spec.enough();
+    return result.stopped || result.hung || result.cut_short;
   };
   const auto never = [](double /*now_s*/) { return false; };
   if (!wait_until(program, begin_s + spec.timeout_s, enough, clock, result)) {
-    result.timed_out = !result.stopped && !result.hung;
+    result.timed_out = !result.stopped && !result.hung && !result.cut_short;
     const double patience_ends_s = clock.now_s() + spec.grace_s;
     program.order(GuardOrder::kTerminate);
     if (!wait_until(program, patience_ends_s, never, clock, result)) {

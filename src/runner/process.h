@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@ struct ProcessSpec {
   double timeout_s = 300.0;
   double grace_s = 2.0;                          ///< between SIGTERM and SIGKILL
   const std::atomic<bool>* stop = nullptr;       ///< once true, the program is ended as after a timeout
+  std::function<bool()> enough = {};             ///< likewise; asked some twenty times a second. Null: never
   std::filesystem::path working_directory = {};  ///< empty: ours
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< added to ours
   std::optional<double> no_progress_s = std::nullopt;      ///< ended when no file below has changed for so long
@@ -31,6 +33,7 @@ struct ProcessResult {
   bool timed_out = false;
   bool stopped = false;     ///< by ProcessSpec::stop
   bool hung = false;        ///< by ProcessSpec::no_progress_s
+  bool cut_short = false;   ///< by ProcessSpec::enough
   std::string start_error;  ///< not empty: it could not be started, and why
   double wall_s = 0.0;
   /// The largest of the program and its descendants; never below what this process itself held at the start, because

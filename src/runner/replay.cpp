@@ -130,7 +130,8 @@ class ReplayRunner final : public Runner {
  public:
   explicit ReplayRunner(const ReplayTable& table) : table_(table) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+              const std::optional<Rival>& /*rival*/) override {
     if (!table_.contains(configuration)) {
       return Failed{FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
     }
@@ -206,7 +207,14 @@ std::optional<double> ReplayTable::value_of(const Configuration& configuration) 
   return found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
 }
 
-std::optional<double> ReplayTable::optimum(const Space& space) const {
+int ReplayTable::measurements(const Configuration& configuration) const {
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
+  if (found == impl_->groups.end()) return 0;
+  const auto rows = static_cast<int>(found->second.rows.size());
+  return impl_->repeats == ReplaySpec::Repeats::kCycle ? std::max(rows, 1) : 1;
+}
+
+std::optional<double> ReplayTable::optimum(const Space& space, const Worth& worth) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;
   // Over the rows: the space may be far larger, or continuous.
@@ -214,7 +222,8 @@ std::optional<double> ReplayTable::optimum(const Space& space) const {
     const std::optional<double> value = impl_->merged_value(group);
     if (!value) continue;
     const std::optional<Configuration> configuration = configurations.of(group);
-    if (configuration && impl_->keys.of(*configuration) == key) values.push_back(*value);
+    if (!configuration || impl_->keys.of(*configuration) != key) continue;
+    values.push_back(worth ? worth(*configuration, *value) : *value);
   }
   if (values.empty()) return std::nullopt;
   return best_of(values, impl_->maximize);

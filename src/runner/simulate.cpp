@@ -139,7 +139,8 @@ class SimulateRunner final : public Runner {
         memory_(job_.workload, job_.cluster, job_.memory, hidden_.memory),
         limit_(memory_limit_per_rank(job_.memory, job_.cluster)) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+              const std::optional<Rival>& /*rival*/) override {
     try {
       return outcome_of(configuration);
     } catch (const UserError& error) {

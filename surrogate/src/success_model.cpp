@@ -2,12 +2,13 @@
 // sections 3.6 and 3.9):
 //
 //   P(success | f) = Phi(f) = P(f + Normal(0, 1) >= 0)
-//   f(x) = m(x) + a + g(x),   a ~ Normal(0, offset_stddev^2),   g a Gaussian process
+//   f(x) = m(x) + a + sum_k c_k h_k(x) + g(x),   a ~ Normal(0, offset_stddev^2),   c_k ~ Normal(0, shift_stddev_k^2),
+//                                                g a Gaussian process
 //   P(success at x) = E Phi(f) = Phi(mu / sqrt(1 + variance))        exactly, for f ~ Normal(mu, variance)
 //
 // An outcome is thus a bound of 0 on a value of f with noise of variance 1; the substitutes of the bounds make a
-// GaussianProcess, which does the rest. m is its one feature, with a coefficient of 1 that nothing can change.
-// g's kernel may hold a linear trend.
+// GaussianProcess, which does the rest. m is its first feature, with a coefficient of 1 that nothing can change; the
+// h_k follow. g's kernel may hold a linear trend.
 #include "krigtune/surrogate/success_model.h"
 
 #include <cassert>
@@ -60,7 +61,9 @@ VectorXd theta_of(const std::vector<Hyperparameter>& parameters, const SuccessOp
 
 void SuccessOptions::validate() const {
   if (!(signal_stddev > 0.0 && lengthscale > 0.0)) throw UserError("success model: signal and lengthscale must be > 0");
-  if (!(offset_stddev >= 0.0 && slope_stddev >= 0.0)) throw UserError("success model: a stddev must not be negative");
+  bool any_negative = !(offset_stddev >= 0.0 && slope_stddev >= 0.0);
+  for (const double stddev : shift_stddevs) any_negative = any_negative || !(stddev >= 0.0);
+  if (any_negative) throw UserError("success model: a stddev must not be negative");
 }
 
 SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options)
@@ -77,16 +80,21 @@ void SuccessModel::assume_prior(const Points& points) {
   // Of the linear kernel: log lengthscales 0, log s^2; last, log noise stddev.
   theta.conservativeResizeLike(VectorXd::Zero(size + (has_trend ? d + 2 : 1)));
   if (has_trend) theta[size + d] = 2.0 * std::log(options_.slope_stddev);
+  const VectorXd centre = VectorXd::Unit(prior_columns(), 0);
+  VectorXd stddev = VectorXd::Zero(prior_columns());
+  for (Index k = 1; k < stddev.size(); ++k) stddev[k] = options_.shift_stddevs[static_cast<std::size_t>(k - 1)];
   latent_ = GaussianProcess(has_trend ? make_sum({kernel_, make_linear()}) : kernel_,
-                            Mean::scaled(options_.offset_stddev, 0.0));
-  latent_.condition({{points.ordered.topRows(0), points.categories.topRows(0), MatrixXd(0, 1)}, {}, {}}, theta);
+                            Mean::weighted(options_.offset_stddev, centre, stddev));
+  const MatrixXd no_features(0, prior_columns());
+  latent_.condition({{points.ordered.topRows(0), points.categories.topRows(0), no_features}, {}, {}}, theta);
 }
 
-SuccessFit SuccessModel::fit(const Points& points, const VectorXd& prior_mean, const std::vector<bool>& succeeded) {
+SuccessFit SuccessModel::fit(const Points& points, const MatrixXd& prior, const std::vector<bool>& succeeded) {
   const Index n = points.size();
-  if (prior_mean.size() != n || static_cast<Index>(succeeded.size()) != n || !prior_mean.allFinite())
+  const bool has_prior = prior.rows() == n && (n == 0 || prior.cols() == prior_columns());
+  if (!has_prior || static_cast<Index>(succeeded.size()) != n || !prior.allFinite())
     throw UserError("success model: every point needs one outcome and one finite prior mean");
-  const Points known{points.ordered, points.categories, prior_mean};
+  const Points known{points.ordered, points.categories, prior};
   assume_prior(known);
   if (n == 0) return {true, 0, 0.0};
   ProbitSites sites{VectorXd(n), VectorXd::Zero(n), latent_.noise_stddev()};
@@ -96,22 +104,23 @@ SuccessFit SuccessModel::fit(const Points& points, const VectorXd& prior_mean, c
   return {substitutes.converged, substitutes.sweeps, substitutes.log_evidence};
 }
 
-VectorXd SuccessModel::probability(const Points& points, const VectorXd& prior_mean) const {
-  assert(prior_mean.size() == points.size());
-  return LogSuccessProbability().values(latent_.predict({points.ordered, points.categories, prior_mean})).array().exp();
+VectorXd SuccessModel::probability(const Points& points, const MatrixXd& prior) const {
+  assert(prior.rows() == points.size() && prior.cols() == prior_columns());
+  return LogSuccessProbability().values(latent_.predict({points.ordered, points.categories, prior})).array().exp();
 }
 
 /// As the latent process knows them.
-Points SuccessModel::with_mean(const Points& points) const {
-  if (!options_.mean_feature) return {points.ordered, points.categories, MatrixXd::Zero(points.size(), 1)};
-  assert(*options_.mean_feature < points.features.cols());
-  return {points.ordered, points.categories, points.features.col(*options_.mean_feature)};
+Points SuccessModel::with_prior(const Points& points) const {
+  if (!options_.mean_feature)
+    return {points.ordered, points.categories, MatrixXd::Zero(points.size(), prior_columns())};
+  assert(*options_.mean_feature + prior_columns() <= points.features.cols());
+  return {points.ordered, points.categories, points.features.middleCols(*options_.mean_feature, prior_columns())};
 }
 
-Prediction SuccessModel::predict(const Points& points) const { return latent_.predict(with_mean(points)); }
+Prediction SuccessModel::predict(const Points& points) const { return latent_.predict(with_prior(points)); }
 
 PredictionGradient SuccessModel::predict_with_gradient(const Points& point) const {
-  return latent_.predict_with_gradient(with_mean(point));
+  return latent_.predict_with_gradient(with_prior(point));
 }
 
 std::unique_ptr<Acquisition> make_log_success_probability() { return std::make_unique<LogSuccessProbability>(); }

@@ -19,7 +19,7 @@ class BenchSessionTest : public testing::Test {
   )";
 
   void SetUp() override {
-    directory_.write_program("krigtune-bench", kMeasure);
+    write_bench(kMeasure);
     session_ = directory_
                    .write("job.json", R"({
       "workload": {"model": {"layers": 1, "hidden": 16, "heads": 2, "vocab": 16, "seq_len": 4}, "train_batch_size": 4},
@@ -28,6 +28,11 @@ class BenchSessionTest : public testing::Test {
       "baseline": {"zero_stage": 1, "overlap_comm": true},
       "memory": {"limit_gib": 1}, "runner": {"kind": "bench", "timeout_s": 60}, "budget": {"trials": 8}})")
                    .string();
+  }
+  /// A krigtune-bench that measures no machine: no times are predicted.
+  void write_bench(const std::string& measure) const {
+    directory_.write_program("krigtune-bench",
+                             "[ \"$1\" = --measure-machine ] && { echo 'no clock' >&2; exit 3; }\n" + measure);
   }
   Said tune(std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments = {"tune", session_, "--out", (directory_ / "run").string()};
@@ -70,7 +75,7 @@ TEST_F(BenchSessionTest, ComparesTheBestWithTheUsersOwnConfigurationAndLabelsThe
 }
 
 TEST_F(BenchSessionTest, EndsAfterTheRunningTrialWhenInterruptedAndGoesOnWithTheLineItPrints) {
-  directory_.write_program("krigtune-bench", kill_us("INT") + kMeasure);
+  write_bench(kill_us("INT") + kMeasure);
   const Said said = tune({"--fresh"});
   EXPECT_EQ(said.code, 130);
   EXPECT_EQ(column("status"), std::vector<std::string>{"ok"}) << "the running trial was finished and saved";
@@ -78,22 +83,22 @@ TEST_F(BenchSessionTest, EndsAfterTheRunningTrialWhenInterruptedAndGoesOnWithThe
       said.err.find("saved; to go on: krigtune tune " + session_ + " --out " + (directory_ / "run").string() + "\n"),
       std::string::npos)
       << said.err;
-  directory_.write_program("krigtune-bench", kMeasure);
+  write_bench(kMeasure);
   EXPECT_EQ(tune().code, 0);
   EXPECT_EQ(column("trial").size(), 8U);
 }
 
 TEST_F(BenchSessionTest, EndsTheRunningTrialWhenTerminatedAndAsksItAgain) {
-  directory_.write_program("krigtune-bench", kill_us("TERM") + "exec sleep 60\n");
+  write_bench(kill_us("TERM") + "exec sleep 60\n");
   EXPECT_EQ(tune().code, 130);
   EXPECT_EQ(column("reason"), std::vector<std::string>{"interrupted"});
-  directory_.write_program("krigtune-bench", kMeasure);
+  write_bench(kMeasure);
   EXPECT_EQ(tune().code, 0);
   EXPECT_EQ(column("strategy").at(1), "baseline") << "it counts nowhere and is asked again";
 }
 
 TEST_F(BenchSessionTest, ThatLacksSomethingOfTheEnvironmentEndsWithThree) {
-  directory_.write_program("krigtune-bench", "echo '{\"status\": \"failed\", \"reason\": \"no device\"}'; exit 77\n");
+  write_bench("echo '{\"status\": \"failed\", \"reason\": \"no device\"}'; exit 77\n");
   const Said said = tune();
   EXPECT_EQ(said.code, 3) << said.err;
 }

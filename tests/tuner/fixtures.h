@@ -36,14 +36,17 @@ class FakeRunner final : public Runner {
  public:
   using Answer = std::function<Outcome(const Configuration&)>;
   explicit FakeRunner(Answer answer) : answer_(std::move(answer)) {}
-  Outcome run(const Configuration& configuration, const std::filesystem::path&) override {
+  Outcome run(const Configuration& configuration, const std::filesystem::path&,
+              const std::optional<Rival>& rival) override {
     {
       const std::lock_guard lock(mutex_);
       asked.push_back(configuration);
+      rivals.push_back(rival);
     }
     return answer_(configuration);
   }
   std::vector<Configuration> asked;
+  std::vector<std::optional<Rival>> rivals;  ///< one a call
 
  private:
   Answer answer_;
@@ -55,8 +58,9 @@ inline RunnerFactory sharing(Runner& runner) {
   class Shared final : public Runner {
    public:
     explicit Shared(Runner& one) : one_(one) {}
-    Outcome run(const Configuration& configuration, const std::filesystem::path& directory) override {
-      return one_.run(configuration, directory);
+    Outcome run(const Configuration& configuration, const std::filesystem::path& directory,
+                const std::optional<Rival>& rival) override {
+      return one_.run(configuration, directory, rival);
     }
 
    private:

@@ -35,6 +35,8 @@ struct Proposal {
   /// What the stop rule "patience" had counted when it was asked; empty: not known.
   std::optional<int> trials_without_gain = std::nullopt;
   std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
+  /// The trial whose configuration is measured once more on purpose; empty: the configuration is new.
+  std::optional<int> repeat_of = std::nullopt;
 };
 
 /// One trial of a run directory.
@@ -74,6 +76,16 @@ class Journal {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// A study of a journal, this program's or another's.
+struct Study {
+  std::string name;
+  std::string metric;  ///< the key of its values in Measured::metrics; "": it does not say
+  bool maximize = true;
+  std::vector<Trial> trials;
+};
+/// The study of that name, "" for the only one. Throws UserError where there is no such study, with those that are.
+Study read_study(const std::filesystem::path& file, const std::string& name);
 
 /// The trials of a journal, without opening it for writing: for results and predict while a session runs.
 std::vector<Trial> read_journal(const std::filesystem::path& file);

@@ -12,12 +12,26 @@
 
 namespace krigtune {
 
+/// What a trial has to beat: the best so far.
+struct Rival {
+  std::string metric;      ///< the objective, as the field of the runner's result
+  bool maximize = true;    ///< its direction
+  double value = 0.0;      ///< what the best one measured
+  double value_sem = 0.0;  ///< standard error of a comparison of one run with it: noise from run to run included
+};
+
 /// Runs one configuration to its end. Thread-compatible; one call at a time.
 class Runner {
  public:
   virtual ~Runner() = default;
   /// `trial_dir` exists; a runner without files leaves it empty. A trial that fails is an Outcome, not an exception.
-  virtual Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) = 0;
+  /// With a rival, a runner that sees a trial go may end it early, as Bounded, once it is surely worse.
+  virtual Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
+                      const std::optional<Rival>& rival) = 0;
+  /// To its end in every case.
+  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) {
+    return run(configuration, trial_dir, std::nullopt);
+  }
 };
 
 /// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
@@ -36,7 +50,8 @@ struct BenchSpec {
   double timeout_s = 300.0;
   std::optional<double> memory_limit_gib;  ///< passed to krigtune-bench; empty: the session's own limit
   Launcher launcher = Launcher::kThreads;
-  double hang_s = 60.0;  ///< without a step for so long: a hang; long timeouts allow for long steps
+  bool early_end = true;  ///< a trial that is surely worse than the best so far is ended
+  double hang_s = 60.0;   ///< without a step for so long: a hang; long timeouts allow for long steps
 };
 
 /// A column of a measured table: its name, and what turns its numbers into ours.

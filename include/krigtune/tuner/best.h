@@ -10,8 +10,10 @@ struct Recommendation {
   int trial = 0;  ///< its best ok trial
   Configuration configuration;
   double value = 0.0;           ///< mean of its ok measurements, in the objective's units
+  int measurements = 1;         ///< how many these are
+  double value_sem = 0.0;       ///< standard error of the mean: by their scatter, of a single one as stated; 0: unknown
   double posterior_mean = 0.0;  ///< posterior median, likewise
-  double lower_95 = 0.0;        ///< of the noise-free function, likewise
+  double lower_95 = 0.0;        ///< of what it achieves, likewise
   double upper_95 = 0.0;
   int reference_trial = 0;  ///< what gains are relative to: trial 0, or the first ok trial where trial 0 is not ok
   double reference_value = 0.0;

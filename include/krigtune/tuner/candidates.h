@@ -13,6 +13,8 @@
 
 namespace krigtune {
 
+class DerivedColumns;
+
 /// Configurations that a strategy scores, each once, in a defined order, with encodings, priors and predicted memory.
 struct CandidateList {
   std::vector<Configuration> configurations;
@@ -58,7 +60,8 @@ class Candidates {
   const Priors& priors() const { return priors_; }
   const Space& space() const { return space_; }
 
-  /// Any configuration, also one that is no candidate (a baseline). A feature for each prior.
+  /// Any configuration, also one that is no candidate (a baseline): the Encoder's columns, then ordered ones that
+  /// follow from several parameters together (search/derived_columns.cpp). A feature for each prior.
   Points encode(const std::vector<Configuration>& configurations) const;
   /// Equal for configurations with the same value in every column of the space.
   std::string key(const Configuration& configuration) const;
@@ -69,6 +72,7 @@ class Candidates {
   Objective objective_;
   Space space_;
   Encoder encoder_;
+  std::shared_ptr<const DerivedColumns> derived_;
   std::vector<std::string> columns_;
   std::shared_ptr<const CandidateList> all_;  ///< nullptr: not listed
   std::int64_t space_count_ = 0;              ///< where listed

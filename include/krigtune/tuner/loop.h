@@ -2,11 +2,13 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "krigtune/core/clock.h"
 #include "krigtune/runner/runner.h"
 #include "krigtune/tuner/tuner.h"
+#include "krigtune/tuner/warm_start.h"
 
 namespace krigtune {
 
@@ -24,6 +26,7 @@ class Observer {
 struct LoopOptions {
   StrategyKind strategy = StrategyKind::kBayes;
   std::uint64_t seed = 1;
+  EarlierRuns earlier = {};  ///< that the candidates' priors know of
 };
 
 struct RunOptions {
@@ -32,14 +35,35 @@ struct RunOptions {
   std::vector<Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
 };
 
-enum class EndReason { kTrials, kHours, kPatience, kExhausted, kNothingFits, kInterrupted, kEnvironment };
+enum class EndReason {
+  kTrials,
+  kHours,
+  kPatience,
+  kSure,          ///< nothing left is likely to be better by more than the session's "regret"
+  kLittleToGain,  ///< the last trials were expected to gain less than the session's "least_gain"
+  kNotWorthIt,    ///< ... to save less than they cost
+  kExhausted,
+  kThrough,  ///< what is left the strategy does not want
+  kWaits,    ///< the strategy waits for trials that others are to tell
+  kNothingFits,
+  kInterrupted,
+  kEnvironment,
+};
 const char* to_string(EndReason reason);  ///< "the budget of trials is spent", ...
+
+/// Of one more trial, in hours times ranks.
+struct TrialWorth {
+  double cost_gpu_hours = 0.0;
+  double saving_gpu_hours = 0.0;  ///< expected, of what the session says will be trained
+};
 
 struct RunResult {
   EndReason reason = EndReason::kTrials;
   History history;     ///< all trials of the directory
   int trials_now = 0;  ///< closed by this call
-  std::string detail;  ///< kEnvironment: what the last trials said
+  std::string detail;  ///< kEnvironment: what the last trials said; kThrough: what is left out, if that is known
+  std::optional<Outlook> outlook;   ///< of the trial that would come next; empty: the strategy does not say
+  std::optional<TrialWorth> worth;  ///< of that trial, where it is known
 };
 
 /// Checks everything that can be checked before anything is written, then runs trials until something ends them. The

@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "krigtune/tuner/loop.h"
 
@@ -16,7 +17,12 @@ struct RunRecord {
 };
 /// Throws UserError when the directory holds no run.
 RunRecord load_run(const std::filesystem::path& directory);
-/// The content of session.json: the resolved session with versions, strategy and seed.
+/// The earlier runs alone that the directory was begun with.
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory);
+/// What was measured of the machine when the directory was begun. Empty: nothing, or there is no run.
+std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& directory);
+/// The content of session.json: the resolved session with versions, strategy, seed and what was measured of the
+/// machine.
 nlohmann::ordered_json run_record(const Session& session, const LoopOptions& options);
 
 /// Throws UserError, one line with what differs, unless the directory is new or was begun with the same session,

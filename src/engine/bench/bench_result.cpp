@@ -55,6 +55,19 @@ BenchEnding out_of_memory(const PlannedJob& planned) {
                       to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.missing_bytes())};
 }
 
+std::map<std::string, double> provisional_results(const PlannedJob& planned, const StepReport& report) {
+  if (!report.provisional_s || !report.provisional_sem_s) return {};
+  BenchResult so_far;
+  so_far.planned = planned;
+  so_far.trained.emplace().measurement.step_time_s = *report.provisional_s;
+  return {{"steps", static_cast<double>(report.measured_steps)},
+          {"step_time_s", *report.provisional_s},
+          {"step_time_sem_s", *report.provisional_sem_s},
+          {"samples_per_s", so_far.samples_per_s()},
+          {"tokens_per_s", so_far.tokens_per_s()},
+          {"flops_per_s", so_far.flops_per_s()}};
+}
+
 double BenchResult::samples_per_s() const {
   return static_cast<double>(planned->samples) / trained->measurement.step_time_s;
 }

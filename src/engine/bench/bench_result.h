@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -49,6 +50,10 @@ struct TrainedJob {
 
 /// How a run that could be planned and was trained to its end has ended.
 BenchEnding ending_of(const Measurement& measurement);
+/// What is known of the objective's fields while it runs, by the names that they have in the report; `median_s` is the
+/// step time so far. Empty where no standard error is at hand.
+std::map<std::string, double> provisional_results(const PlannedJob& planned, const StepReport& report);
+
 /// How a run ends before it begins because its memory is missing.
 BenchEnding out_of_memory(const PlannedJob& planned);
 

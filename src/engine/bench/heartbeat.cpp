@@ -25,11 +25,13 @@ Heartbeat::~Heartbeat() {
   if (file_ >= 0) ::close(file_);
 }
 
-void Heartbeat::beat(const std::string& phase, std::int64_t step) {
+void Heartbeat::beat(const std::string& phase, std::int64_t step, const std::map<std::string, double>& numbers) {
   const std::lock_guard lock(mutex_);
   last_ = {phase, step, clock_.now_s()};
   if (file_ < 0) return;
-  const std::string line = Json({{"phase", phase}, {"step", step}, {"t_s", last_.at_s - begin_s_}}).dump() + "\n";
+  Json json = {{"phase", phase}, {"step", step}, {"t_s", last_.at_s - begin_s_}};
+  for (const auto& [name, number] : numbers) json[name] = number;
+  const std::string line = json.dump() + "\n";
   // Nobody may be listening any more: the run goes on all the same.
   static_cast<void>(::write(file_, line.data(), line.size()) < 0);
 }

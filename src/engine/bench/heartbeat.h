@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -28,7 +29,9 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  void beat(const std::string& phase, std::int64_t step);
+  void beat(const std::string& phase, std::int64_t step) { beat(phase, step, {}); }
+  /// `numbers`: provisional results, by the names that they have in the report.
+  void beat(const std::string& phase, std::int64_t step, const std::map<std::string, double>& numbers);
   Beat last() const;
 
  private:

@@ -27,6 +27,7 @@ constexpr std::size_t kWindow = 5;
 constexpr double kSteady = 0.01;
 constexpr std::size_t kLeastSteps = 10;
 constexpr std::size_t kLeastForProvisional = 3;
+constexpr std::size_t kLeastForProvisionalSem = 5;
 constexpr double kMinute = 60.0;
 
 // Whether the sample's last windows agree.
@@ -102,10 +103,21 @@ class Session {
       exposed_.add(now.exposed_comm_s);
       breakdowns_.add(now.breakdown);
       if (times_.size() >= kLeastForProvisional) report.provisional_s = times_.median();
+      if (on_step_) report.provisional_sem_s = provisional_sem_s();
+      report.measured_steps = static_cast<std::int64_t>(times_.size());
     } else {
       warmup_.add(now.step_time_s);
     }
     if (on_step_) on_step_(report);
+  }
+
+  // Of few steps the interval is the wider one, and the honest one.
+  std::optional<double> provisional_sem_s() {
+    if (times_.size() < std::max(kLeastForProvisionalSem, next_provisional_)) return std::nullopt;
+    next_provisional_ = times_.size() + 1 + times_.size() / 10;
+    const Interval interval = times_.median_interval();
+    constexpr double kStandardErrorsWide = 4.0;  // of a 95 % interval
+    return std::max(times_.median_sem(), (interval.high - interval.low) / kStandardErrorsWide);
   }
 
   // Looks after every step, and later after every fiftieth part more: an interval costs a walk over all steps.
@@ -166,6 +178,7 @@ class Session {
   BreakdownSamples breakdowns_;
   std::vector<Width> widths_;
   std::size_t next_look_ = 0;
+  std::size_t next_provisional_ = 0;
 };
 
 }  // namespace

@@ -30,6 +30,9 @@ struct StepReport {
   std::int64_t step = 0;                  ///< from 1, over both phases
   const StepResult& result;               ///< of this step
   std::optional<double> provisional_s{};  ///< median step time, once three steps are measured
+  /// Its standard error, never below that of the 95 % interval: after five steps, and then after every tenth part more.
+  std::optional<double> provisional_sem_s{};
+  std::int64_t measured_steps = 0;
 };
 using OnStep = std::function<void(const StepReport&)>;
 

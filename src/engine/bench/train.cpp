@@ -59,6 +59,10 @@ class WatchedTrainer {
     return result;
   }
 
+  void tell(const std::map<std::string, double>& provisional) const {
+    if (heartbeat_ != nullptr && !provisional.empty()) heartbeat_->beat(phase_, steps_, provisional);
+  }
+
  private:
   void beat() const {
     if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_);
@@ -90,6 +94,7 @@ TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& pla
   trained.measurement = measure(step, common, options.measure, [&](const StepReport& report) {
     if (!options.trace.empty()) typical.look_at(report, trainer);
     watched.enter(to_string(report.phase));
+    if (part.heartbeat != nullptr) watched.tell(provisional_results(planned, report));
   });
   trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
   trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);

@@ -82,13 +82,19 @@ class Progress {
   CompareState state_;
 };
 
+std::optional<double> optimum_of_table(const Session& session) {
+  return session.table->optimum(session.space, [&](const Configuration& configuration, double value) {
+    return in_objective(session, configuration, value);
+  });
+}
+
 Comparison collect(std::vector<RunRows> runs, const std::vector<LoopOptions>& keys, const Session& session) {
   Comparison comparison;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].whole) comparison.cut_short.emplace_back(keys[i].strategy, keys[i].seed);
     std::move(runs[i].rows.begin(), runs[i].rows.end(), std::back_inserter(comparison.trials));
   }
-  if (session.table) comparison.optimum = session.table->optimum(session.space);
+  if (session.table) comparison.optimum = optimum_of_table(session);
   comparison.optimum_is_known = comparison.optimum.has_value();
   return comparison;
 }

@@ -4,6 +4,8 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/plan/knobs.h"
+#include "krigtune/tuner/goodput.h"
+#include "session/session_blocks.h"
 
 namespace krigtune {
 namespace {
@@ -11,12 +13,14 @@ namespace {
 // Why nobody can say how fast the session's machine is, or "".
 std::string unknown_speed(const Session& session) {
   if (!session.workload) return "no workload is given";
-  if (!session.usable_per_rank) return "name a \"gpu\", or give \"limit_gib\" in the block \"memory\"";
-  const ClusterSpec& cluster = session.cluster;
-  if (!cluster.measured && (!cluster.device || !cluster.network)) {
-    return "this machine was not measured; a named \"gpu\" needs no measurement";
+  if (session.runner.kind == RunnerKind::kReplay && !unplanned_parameters(session.space).empty()) {
+    return "the table has parameters that the plan does not know";
   }
-  return "";
+  const ClusterSpec& cluster = session.cluster;
+  if (cluster.measured || (cluster.device && cluster.network)) return "";
+  return session.runner.kind == RunnerKind::kBench
+             ? "this machine was not measured; a named \"gpu\" needs no measurement"
+             : "name the cluster's \"gpu\"";
 }
 
 bool has_our_units(const Session& session) { return session.runner.kind != RunnerKind::kReplay; }
@@ -41,6 +45,9 @@ struct Forecaster::Impl {
     if (metric == "throughput") return samples_per_s;
     if (metric == "tokens_per_second") return samples_per_s * static_cast<double>(sizes.seq_len);
     if (metric == "latency") return cost.step_time_s;
+    if (const auto& noise = session.objective.gradient_noise) {
+      return samples_per_s * statistical_efficiency(*noise, static_cast<double>(sequences));
+    }
     if (metric == "flops") {
       return model_flops(sizes, sequences) / cost.step_time_s / static_cast<double>(session.cluster.ranks());
     }

@@ -54,6 +54,33 @@ double gain_over(const Objective& objective, double value, double reference) {
   return objective.maximize ? value / reference : reference / value;
 }
 
+namespace {
+
+// Mean of the measurements, and its standard error: by their scatter, but for a single one, which states its own.
+void fill_evidence(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
+                   Recommendation& best) {
+  const auto count = static_cast<double>(trials.size());
+  std::optional<double> best_of_them;
+  for (const std::size_t index : trials) {
+    const double value = *value_of(history[index], objective);
+    best.value += value / count;
+    if (best_of_them && !objective.better(value, *best_of_them)) continue;
+    best_of_them = value;
+    best.trial = history[index].number;
+  }
+  best.measurements = static_cast<int>(trials.size());
+  best.value_sem = std::get<Measured>(*history[trials.front()].outcome).value_sem;
+  if (trials.size() < 2) return;
+  double squares = 0.0;
+  for (const std::size_t index : trials) {
+    const double off = *value_of(history[index], objective) - best.value;
+    squares += off * off;
+  }
+  best.value_sem = std::sqrt(squares / (count - 1.0) / count);
+}
+
+}  // namespace
+
 std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
                                         std::uint64_t seed) {
   const Objective& objective = session.objective;
@@ -61,26 +88,15 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
   if (!model.has_values()) return std::nullopt;
   Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
   model.fit(rng);
-  const Prediction prediction = model.predict_measured();
+  const AchievedValues achieved = model.achieved(values_are_exact(session));
   Eigen::Index row = 0;
-  const double mean = prediction.mean.maxCoeff(&row);
-  const double stddev = std::sqrt(std::max(prediction.variance(row), 0.0));
+  const double mean = achieved.mean().maxCoeff(&row);
+  const double stddev = std::sqrt(std::max(achieved.covariance()(row, row), 0.0));
 
   Recommendation best;
-  best.configuration = history[model.measured()[static_cast<std::size_t>(row)]].proposal.configuration;
-  double sum = 0.0;
-  int count = 0;
-  std::optional<double> best_of_it;
-  for (const std::size_t index : model.measured()) {
-    if (!(history[index].proposal.configuration == best.configuration)) continue;
-    const double value = *value_of(history[index], objective);
-    sum += value;
-    ++count;
-    if (best_of_it && !objective.better(value, *best_of_it)) continue;
-    best_of_it = value;
-    best.trial = history[index].number;
-  }
-  best.value = sum / count;
+  const std::vector<std::size_t>& trials = model.measured().trials[static_cast<std::size_t>(row)];
+  best.configuration = history[trials.front()].proposal.configuration;
+  fill_evidence(objective, history, trials, best);
   best.posterior_mean = model.scale().from_latent(mean);
   const double one_end = model.scale().from_latent(mean - kNormal975 * stddev);
   const double other_end = model.scale().from_latent(mean + kNormal975 * stddev);

@@ -91,8 +91,10 @@ class Study {
       return design_.population > 1;
     }
     if (!draw()) return false;
+    // Whether krigtune-bench's plan fits takes milliseconds to find out.
+    const SampleSize size = candidates_.filter().is_exact() ? SampleSize{500, 100} : SampleSize{};
     design_ = sampled_design(
-        space_, [this] { return draw().value(); }, [this](const Configuration& c) { return belongs(c); });
+        space_, [this] { return draw().value(); }, [this](const Configuration& c) { return belongs(c); }, size);
     return true;
   }
 

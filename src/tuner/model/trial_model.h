@@ -1,10 +1,10 @@
 #pragma once
 #include <vector>
 
-#include "krigtune/surrogate/success_model.h"
-#include "krigtune/surrogate/surrogate.h"
-#include "model/objective_scale.h"
-#include "model/trial_noise.h"
+#include "model/achieved_values.h"
+#include "model/measured_configurations.h"
+#include "model/objective_model.h"
+#include "model/trial_success.h"
 
 namespace krigtune {
 
@@ -15,57 +15,52 @@ class TrialModel {
   /// The arguments must outlive it.
   TrialModel(const Objective& objective, const Candidates& candidates, const History& history);
 
-  bool has_values() const { return !measured_.empty(); }
+  bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.
-  bool has_failures() const { return has_failures_; }
+  bool has_failures() const { return success_.has_failures(); }
   const ObjectiveScale& scale() const { return scale_; }
-  /// Indices into the history of the ok trials.
-  const std::vector<std::size_t>& measured() const { return measured_; }
+  const MeasuredConfigurations& measured() const { return measured_; }
 
   /// Learns the objective's hyperparameters from the ok trials (at least one), starting where the last suggestion's fit
   /// ended, which its proposal holds.
   void fit(Rng& rng);
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
-  Prediction predict(const Points& points) const;
-  /// Latent values of the ok trials' configurations without noise, in the order of measured().
-  Prediction predict_measured() const { return predict(measured_points_); }
+  Prediction predict(const Points& points) const { return values_.predict(points); }
+  /// Latent values of the measured configurations as the smooth function has them, in the order of measured().
+  Prediction predict_measured() const { return predict(measured_.latent.points); }
+  /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
+  /// may be wrong, or are `exact`; else it is taken for noise.
+  AchievedValues achieved(bool exact) const;
+  /// Latent variance of a configuration about the smooth function, by the same rule.
+  double own_variance(bool exact) const;
   /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
-  const GaussianProcess& process() const { return surrogate_.processes().front(); }
-  Points known_points(const Points& points) const { return surrogate_.standardised(centred(points)); }
-  double latent_unit() const { return surrogate_.scale(); }
+  const GaussianProcess& process() const { return values_.surrogate().processes().front(); }
+  Points known_points(const Points& points) const { return values_.surrogate().standardised(centred(points)); }
+  double latent_unit() const { return values_.surrogate().scale(); }
   /// What the priors alone say, up to a constant; 0 where there is none.
-  Eigen::VectorXd prior_values(const Points& points) const;
-  /// The largest posterior mean among the ok trials, before believing.
+  Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
+  /// Points as achieved() takes them.
+  Points centred(const Points& points) const { return values_.centred(points); }
+  /// The largest posterior mean among the measured, before believing.
   double incumbent() const { return incumbent_; }
   std::vector<double> hyperparameters() const;
 
   /// Probability that a trial succeeds. `memory`: one a point.
-  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
+  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const {
+    return success_.probability(points, memory);
+  }
 
  private:
-  void read_outcomes();
-  void fit_success();
-  double prior_mean(const std::optional<MemoryVerdict>& memory) const;
   std::optional<Eigen::VectorXd> last_fit() const;
-  Points centred(const Points& points) const;
 
-  const Objective& objective_;
   const Candidates& candidates_;
   const History& history_;
   ObjectiveScale scale_;
-  TrialNoise noise_;
-  std::vector<std::size_t> measured_;
-  Points measured_points_;
-  bool has_failures_ = false;
-  std::optional<double> memory_wall_;  ///< bytes; see trial_model.cpp
-  bool wall_is_sharp_ = false;         ///< nothing larger has run
+  MeasuredConfigurations measured_;
   double incumbent_ = 0.0;
-  Eigen::VectorXd prior_centres_;    ///< of the coefficients of the priors, one each
-  Eigen::RowVectorXd prior_shifts_;  ///< of the priors' values: their means over the ok trials
-  double offset_ = 0.0;              ///< of latent values over the priors: their median
-  Surrogate surrogate_;
-  SuccessModel success_;
+  ObjectiveModel values_;
+  TrialSuccess success_;
 };
 
 }  // namespace krigtune

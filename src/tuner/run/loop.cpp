@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/journal/claim.h"
 #include "krigtune/tuner/run_directory.h"
+#include "run/rival.h"
 #include "run/runner_pool.h"
 #include "run/stop_rules.h"
 
@@ -20,6 +23,7 @@ class Run {
       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
       std::unique_ptr<RunnerPool> runners)
       : session_(session),
+        candidates_(candidates),
         directory_(directory),
         clock_(clock),
         observer_(observer),
@@ -40,8 +44,10 @@ class Run {
       journal_.refresh();
       if (!reason) reason = reason_to_end();
       while (!reason && may_begin()) {
-        if (begin_one()) continue;
-        if (runners_->running().empty()) reason = EndReason::kExhausted;
+        const std::optional<EndReason> nothing_begins = begin_one();
+        if (!nothing_begins) continue;
+        // What runs may change that.
+        if (runners_->running().empty()) reason = nothing_begins;
         break;
       }
       if (runners_->running().empty() && reason) break;
@@ -52,6 +58,8 @@ class Run {
     result.history = journal_.trials();
     result.trials_now = trials_now_;
     if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
+    if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);
+    look_ahead(result);
     return result;
   }
 
@@ -71,25 +79,51 @@ class Run {
     return budget_is_spent(session_, journal_.trials());
   }
 
+  EndReason reason_of_silence() const {
+    switch (strategy_->why_idle(journal_.trials())) {
+      case Idle::kAllTried:
+        return EndReason::kExhausted;
+      case Idle::kThrough:
+        return EndReason::kThrough;
+      case Idle::kWaits:
+        return EndReason::kWaits;
+    }
+    return EndReason::kExhausted;
+  }
+
   // What runs counts once it is closed: no more are begun than the budget has left for them.
   bool may_begin() const {
     const int running = static_cast<int>(runners_->running().size());
     return !stop_ && runners_->has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
   }
 
-  // False: nothing is left to ask.
-  bool begin_one() {
+  // What would come next, for those who wonder whether to go on. Nothing is asked where no outlook ever was.
+  void look_ahead(RunResult& result) const {
+    if (stop_ || result.reason == EndReason::kInterrupted || result.reason == EndReason::kEnvironment) return;
+    if (std::none_of(result.history.begin(), result.history.end(),
+                     [](const Trial& trial) { return trial.proposal.outlook.has_value(); })) {
+      return;
+    }
+    const std::optional<Proposal> next = proposer_.next(result.history);
+    if (!next || !next->outlook) return;
+    result.outlook = next->outlook;
+    result.worth = worth_of(session_, result.history, *next->outlook);
+  }
+
+  // Empty: it has begun.
+  std::optional<EndReason> begin_one() {
     std::optional<int> number;
     while (!number) {
       const std::optional<Proposal> proposal = proposer_.next(journal_.trials());
-      if (!proposal) return false;
+      if (!proposal) return reason_of_silence();
+      if (const auto reason = not_worth_running(session_, journal_.trials(), *proposal)) return reason;
       // Empty when somebody asked in between: then the question is asked anew, on what is known now.
       number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
     }
     const Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
     observer_.trial_begins(trial, journal_.trials());
-    runners_->start(trial, make_trial_directory(trial));
-    return true;
+    runners_->start(trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial));
+    return std::nullopt;
   }
 
   void wait_for_one() {
@@ -114,6 +148,7 @@ class Run {
   }
 
   const Session& session_;
+  const Candidates& candidates_;
   const std::filesystem::path& directory_;
   const Clock& clock_;
   Observer& observer_;
@@ -137,8 +172,18 @@ const char* to_string(EndReason reason) {
       return "the budget of hours is spent";
     case EndReason::kPatience:
       return "no improvement of more than 1 % for as long as the session's patience lasts";
+    case EndReason::kSure:
+      return "nothing left is likely to be better by much";
+    case EndReason::kLittleToGain:
+      return "little is left to gain";
+    case EndReason::kNotWorthIt:
+      return "one more trial costs more than it is expected to save";
     case EndReason::kExhausted:
       return "every configuration was tried";
+    case EndReason::kThrough:
+      return "the strategy is through";
+    case EndReason::kWaits:
+      return "what comes next depends on trials that wait for krigtune tell";
     case EndReason::kNothingFits:
       return "no configuration fits in memory";
     case EndReason::kInterrupted:

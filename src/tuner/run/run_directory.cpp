@@ -13,8 +13,11 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
+constexpr const char* kMachine = "machine";
+constexpr const char* kWarmStart = "warm_start";
+
 // What session.json holds besides the session.
-constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed"};
+constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kWarmStart};
 
 Json load_record(const std::filesystem::path& directory) {
   const std::filesystem::path file = session_path(directory);
@@ -35,8 +38,17 @@ Json comparable(Json record) {
   record.erase("schema_version");
   record.erase("krigtune_version");
   record.erase("budget");
+  record.erase(kMachine);
+  for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
+    if (record.value("strategy", "") != own) record.erase(own);
+  }
+  if (record.contains(kWarmStart)) {
+    Json sources = Json::array();
+    for (const Json& run : record[kWarmStart]) sources.push_back(run.value("source", Json()));
+    record[kWarmStart] = std::move(sources);
+  }
   if (!record.contains("runner")) return record;
-  for (const char* key : {"timeout_s", "grace_s", "no_progress_s"}) record["runner"].erase(key);
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end"}) record["runner"].erase(key);
   return record;
 }
 
@@ -49,6 +61,11 @@ std::vector<std::string> keys_of(const Json& object) {
     if (!is_nothing(value)) keys.push_back(key);
   }
   return keys;
+}
+
+std::optional<MeasuredMachine> machine_of(const Json& record, const std::string& source) {
+  if (!record.contains(kMachine)) return std::nullopt;
+  return read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
 }
 
 // "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
@@ -88,11 +105,27 @@ RunRecord load_run(const std::filesystem::path& directory) {
     const Json& seed = block.require("seed");
     if (!seed.is_number_integer()) block.fail("seed", "a whole number was expected", "restore session.json");
     record.options.seed = seed.get<std::uint64_t>();
+    if (const Json* runs = block.find(kWarmStart)) {
+      record.options.earlier = earlier_runs_from_json(*runs, source, "/warm_start");
+    }
   }
+  const std::optional<MeasuredMachine> machine = machine_of(json, source);
   for (const char* key : kOwnKeys) json.erase(key);
   record.session = read_session(json, source, std::filesystem::absolute(directory));
   record.session.file = session_path(directory);
+  record.session.cluster.measured = machine;
   return record;
+}
+
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
+  const Json json = load_record(directory);
+  const std::string source = session_path(directory).string();
+  return json.contains(kWarmStart) ? earlier_runs_from_json(json[kWarmStart], source, "/warm_start") : EarlierRuns();
+}
+
+std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& directory) {
+  if (!std::filesystem::exists(session_path(directory))) return std::nullopt;
+  return machine_of(load_record(directory), session_path(directory).string());
 }
 
 Json run_record(const Session& session, const LoopOptions& options) {
@@ -101,8 +134,10 @@ Json run_record(const Session& session, const LoopOptions& options) {
   record["krigtune_version"] = KRIGTUNE_VERSION;
   record["strategy"] = to_string(options.strategy);
   record["seed"] = options.seed;
+  if (session.cluster.measured) record[kMachine] = to_json(*session.cluster.measured);
   const Json session_json = resolved(session);
   for (const auto& [key, value] : session_json.items()) record[key] = value;
+  if (!options.earlier.empty()) record[kWarmStart] = to_json(options.earlier);
   return record;
 }
 

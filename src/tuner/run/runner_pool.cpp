@@ -18,21 +18,24 @@ RunnerPool::~RunnerPool() {
   }
 }
 
-void RunnerPool::start(const Trial& trial, const std::filesystem::path& trial_directory) {
+void RunnerPool::start(const Trial& trial, const std::filesystem::path& trial_directory,
+                       const std::optional<Rival>& rival) {
   const auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.trial < 0; });
   const auto slot = static_cast<std::size_t>(free - slots_.begin());
   running_.push_back(trial);
   free->trial = trial.number;
-  free->thread = std::thread([this, slot, trial, trial_directory] { work(slot, trial, trial_directory); });
+  free->thread = std::thread([=, this] { work(slot, trial, trial_directory, rival); });
 }
 
-void RunnerPool::work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory) {
+void RunnerPool::work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory,
+                      const std::optional<Rival>& rival) {
   Ended ended;
   ended.slot = slot;
   ended.trial.number = trial.number;
   try {
     const double begun_s = clock_.now_s();
-    ended.trial.outcome = run_trial(filter_, *slots_[slot].runner, trial.proposal.configuration, trial_directory);
+    ended.trial.outcome =
+        run_trial(filter_, *slots_[slot].runner, trial.proposal.configuration, trial_directory, rival);
     ended.trial.wall_s = clock_.now_s() - begun_s;
   } catch (...) {
     ended.error = std::current_exception();

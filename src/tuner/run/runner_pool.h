@@ -35,7 +35,8 @@ class RunnerPool {
 
   bool has_room() const { return running_.size() < slots_.size(); }
   const std::vector<Trial>& running() const { return running_; }
-  void start(const Trial& trial, const std::filesystem::path& trial_directory);  ///< has_room() must hold
+  /// has_room() must hold.
+  void start(const Trial& trial, const std::filesystem::path& trial_directory, const std::optional<Rival>& rival);
   /// Waits a fraction of a second at most for one that ends. Throws what its runner threw.
   std::optional<FinishedTrial> wait();
 
@@ -50,7 +51,8 @@ class RunnerPool {
     FinishedTrial trial;
     std::exception_ptr error;
   };
-  void work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory);
+  void work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory,
+            const std::optional<Rival>& rival);
 
   const MemoryFilter& filter_;
   const Clock& clock_;

@@ -1,4 +1,17 @@
+// Ends before the budget is spent, by what the strategy expects of the trial that it proposes (Outlook):
+//
+//   sure           the regret bound is within the session's `regret`: at its confidence, nothing left is better by more
+//   little to gain this trial and the two before it were each expected to gain less than `least_gain`
+//   not worth it   likewise each was expected to save less than it costs. With R the GPU-hours to be trained and g the
+//                  gain expected, in the time per step that is saved, a trial saves R g; it costs the median time of
+//                  the trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware stopping for
+//                  Bayesian optimization": improvement and cost in one currency.)
+//
+// An expectation is that of a fit to few points: once is chance, three times running, without a gain in between, is
+// not. The bound asks for as many trials.
 #include "run/stop_rules.h"
+
+#include <algorithm>
 
 #include "krigtune/tuner/best.h"
 
@@ -7,6 +20,8 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 constexpr int kEnvironmentFailures = 3;  // in a row: nothing will run here
+constexpr int kInARow = 3;               // expectations
+constexpr int kLeastEvidence = 5;        // ok trials before anything is sure
 
 // A trial asked by hand lasts from `ask` to `tell`: that is the user's time, and no budget's.
 double hours_spent(const History& history) {
@@ -18,14 +33,73 @@ double hours_spent(const History& history) {
   return seconds / kSecondsPerHour;
 }
 
+double ranks(const Session& session) { return static_cast<double>(session.cluster.ranks()); }
+
+// What a trial takes, its suggestion included. Empty: none was closed by a tuner yet.
+std::optional<double> typical_hours(const History& history) {
+  std::vector<double> seconds;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial) || trial.proposal.asker != Asker::kTune) continue;
+    seconds.push_back(trial.wall_s + trial.proposal.suggest_s);
+  }
+  if (seconds.empty()) return std::nullopt;
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle / kSecondsPerHour;
+}
+
+// Of a gain as a fraction of the best value: the fraction of the time per step that it saves.
+double time_saved(const Objective& objective, double gain) { return objective.maximize ? gain / (1.0 + gain) : gain; }
+
+// Of the proposal and of the closed trials before it, the latest first.
+std::vector<Outlook> last_outlooks(const History& history, const Proposal& proposal) {
+  std::vector<Outlook> last = {*proposal.outlook};
+  for (auto trial = history.rbegin(); trial != history.rend() && last.size() < kInARow; ++trial) {
+    if (trial->outcome && counts(*trial) && trial->proposal.outlook) last.push_back(*trial->proposal.outlook);
+  }
+  return last;
+}
+
+int ok_trials(const Session& session, const History& history) {
+  return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const Trial& trial) {
+    return value_of(trial, session.objective).has_value();
+  }));
+}
+
 }  // namespace
+
+std::optional<TrialWorth> worth_of(const Session& session, const History& history, const Outlook& outlook) {
+  const std::optional<double> hours = typical_hours(history);
+  if (!hours || !session.budget.run_gpu_hours) return std::nullopt;
+  return TrialWorth{*hours * ranks(session),
+                    *session.budget.run_gpu_hours * time_saved(session.objective, outlook.expected_gain)};
+}
+
+std::optional<EndReason> not_worth_running(const Session& session, const History& history, const Proposal& proposal) {
+  if (!proposal.outlook) return std::nullopt;
+  const Budget& budget = session.budget;
+  if (ok_trials(session, history) < kLeastEvidence) return std::nullopt;
+  if (budget.regret > 0.0 && proposal.outlook->regret_bound <= budget.regret) return EndReason::kSure;
+  const std::vector<Outlook> last = last_outlooks(history, proposal);
+  if (last.size() < kInARow || trials_without_gain(session.objective, history) < kInARow - 1) return std::nullopt;
+  const auto all = [&](const auto& is_little) { return std::all_of(last.begin(), last.end(), is_little); };
+  if (all([&](const Outlook& outlook) { return outlook.expected_gain < budget.least_gain; })) {
+    return EndReason::kLittleToGain;
+  }
+  const auto costs_more = [&](const Outlook& outlook) {
+    const std::optional<TrialWorth> worth = worth_of(session, history, outlook);
+    return worth && worth->saving_gpu_hours < worth->cost_gpu_hours;
+  };
+  if (all(costs_more)) return EndReason::kNotWorthIt;
+  return std::nullopt;
+}
 
 std::optional<EndReason> budget_is_spent(const Session& session, const History& history) {
   const Budget& budget = session.budget;
   if (closed_trials(history) >= budget.trials) return EndReason::kTrials;
   const double hours = hours_spent(history);
   if (budget.hours && hours >= *budget.hours) return EndReason::kHours;
-  if (budget.gpu_hours && hours * static_cast<double>(session.cluster.ranks()) >= *budget.gpu_hours) {
+  if (budget.gpu_hours && hours * ranks(session) >= *budget.gpu_hours) {
     return EndReason::kHours;
   }
   if (budget.patience && trials_without_gain(session.objective, history) >= *budget.patience) {

@@ -8,11 +8,17 @@
 //
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
 // improvements that do not matter; plain log EI + log P does exactly that.
+//
+// Where measurements are noisy the best of what was measured is asked again, or its rival, once that is expected to
+// gain more for the recommendation than the new candidate (model/repeat_gain.cpp).
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "krigtune/surrogate/acquisition.h"
+#include "model/outlook.h"
+#include "model/repeat_gain.h"
 #include "model/trial_model.h"
 #include "search/strategies.h"
 
@@ -24,6 +30,7 @@ constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
 constexpr double kLeastShareOfBestProbability = 2.0 / 3.0;
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
+constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
 
 double log_add_exp(double a, double b) {
   const double larger = std::max(a, b);
@@ -97,18 +104,27 @@ bool has_uncertain(const CandidateList& list) {
 
 class BayesStrategy final : public Strategy {
  public:
-  BayesStrategy(const Session& session, const Candidates& candidates, std::uint64_t seed)
-      : objective_(session.objective),
+  BayesStrategy(const Session& session, const Candidates& candidates, const StrategyOptions& options)
+      : session_(session),
+        objective_(session.objective),
         candidates_(candidates),
-        seed_(seed),
+        seed_(options.seed),
+        repeats_(options.repeats),
+        confidence_(session.budget.confidence),
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
     const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
     std::vector<bool> allowed = unseen(candidates_, *list, history);
-    if (std::find(allowed.begin(), allowed.end(), true) == allowed.end()) return std::nullopt;
+    const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
     TrialModel model(objective_, candidates_, history);
+    if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    if (!has_new) {
+      model.fit(rng);
+      model.believe_pending();
+      return repeat(model, history, [](const RepeatGain&) { return 0.0; });
+    }
     Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
     if (model.has_failures() || has_uncertain(*list)) {
       probability = model.probability(list->points, list->memory);
@@ -121,7 +137,14 @@ class BayesStrategy final : public Strategy {
       const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
       return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
     }
-    return improve(model, *list, allowed, probability, rng);
+    Proposal proposal = improve(model, history, *list, allowed, probability, rng);
+    const auto chosen = static_cast<Eigen::Index>(list->index.at(candidates_.key(proposal.configuration)));
+    const auto gain_of_new = [&](const RepeatGain& gain) {
+      return probability(chosen) * gain.of_new(list->points.rows({chosen}));
+    };
+    std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
+    if (repeated) repeated->outlook = proposal.outlook;  // of the search, whatever it does next
+    return repeated ? *repeated : proposal;
   }
 
  private:
@@ -153,22 +176,39 @@ class BayesStrategy final : public Strategy {
     return largest_or_draw(nearest, allowed, rng);
   }
 
-  static Proposal improve(TrialModel& model, const CandidateList& list, const std::vector<bool>& allowed,
-                          const Eigen::VectorXd& probability, Rng& rng) {
+  // What was measured and is worth measuring again, if that gains more than something new and enough at all.
+  std::optional<Proposal> repeat(const TrialModel& model, const History& history,
+                                 const std::function<double(const RepeatGain&)>& gain_of_new) const {
+    const RepeatGain gain(session_, candidates_, history, model);
+    const std::optional<RepeatGain::Repeat> repeat = gain.best();
+    if (!repeat || repeat->gain <= kLeastRepeatGain * unit_of(model)) return std::nullopt;
+    if (repeat->gain <= gain_of_new(gain)) return std::nullopt;
+    Proposal proposal = propose(history[repeat->trial].proposal.configuration, StrategyKind::kBayes);
+    proposal.repeat_of = history[repeat->trial].number;
+    proposal.predicted_value = model.scale().from_latent(repeat->mean);
+    proposal.hyperparameters = model.hyperparameters();
+    return proposal;
+  }
+
+  // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
+  static double unit_of(const TrialModel& model) {
+    return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
+  }
+
+  Proposal improve(TrialModel& model, const History& history, const CandidateList& list,
+                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability, Rng& rng) const {
     model.fit(rng);
     model.believe_pending();
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
-    // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
-    const double unit = model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
-    const double log_floor = std::log(kGainFloor * unit);
+    const double log_floor = std::log(kGainFloor * unit_of(model));
     std::size_t chosen = allowed.size();
     double best = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (!allowed[i]) continue;
       const auto row = static_cast<Eigen::Index>(i);
       double score = log_ei(row);
-      if (model.has_failures()) {
+      if (model.has_failures() || has_uncertain(list)) {
         score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
       }
       if (chosen < allowed.size() && !(score > best + kTie)) continue;
@@ -178,12 +218,16 @@ class BayesStrategy final : public Strategy {
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
+    proposal.outlook = outlook_of(model, candidates_, history, {list, prediction, probability}, chosen, confidence_);
     return proposal;
   }
 
+  const Session& session_;
   const Objective& objective_;
   const Candidates& candidates_;
   std::uint64_t seed_;
+  bool repeats_;
+  double confidence_;  ///< of regret bounds
   int spread_until_;
 };
 
@@ -191,7 +235,7 @@ class BayesStrategy final : public Strategy {
 
 std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates,
                                      const StrategyOptions& options) {
-  return std::make_unique<BayesStrategy>(session, candidates, options.seed);
+  return std::make_unique<BayesStrategy>(session, candidates, options);
 }
 
 }  // namespace krigtune

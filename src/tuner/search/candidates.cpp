@@ -1,6 +1,7 @@
 #include "krigtune/tuner/candidates.h"
 
 #include "search/candidate_list.h"
+#include "search/derived_columns.h"
 
 namespace krigtune {
 namespace {
@@ -38,6 +39,7 @@ Candidates::Candidates(const Session& session, const MemoryFilter& filter, Prior
       objective_(session.objective),
       space_(session.space),
       encoder_(session.space),
+      derived_(std::make_shared<const DerivedColumns>(session.space)),
       columns_(session.space.columns()) {
   if (!can_be_listed(space_, most_listed(filter, !priors_.empty()))) return;
   ListBuilder list(*this);
@@ -86,8 +88,9 @@ std::optional<MemoryVerdict> Candidates::memory_of(const Configuration& configur
 
 Points Candidates::encode(const std::vector<Configuration>& configurations) const {
   const auto count = static_cast<Eigen::Index>(configurations.size());
-  Points points =
-      Points::zero(count, encoder_.ordered_dims(), encoder_.category_dims(), static_cast<Eigen::Index>(priors_.size()));
+  Points points = Points::zero(count, encoder_.ordered_dims() + derived_->size(), encoder_.category_dims(),
+                               static_cast<Eigen::Index>(priors_.size()));
+  points.ordered.rightCols(derived_->size()) = derived_->encode(configurations);
   for (Eigen::Index row = 0; row < count; ++row) {
     const EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
     for (int column = 0; column < encoder_.ordered_dims(); ++column) {

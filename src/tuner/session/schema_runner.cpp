@@ -14,17 +14,21 @@ Json kind_is(const char* kind) { return {{"description", "who runs it"}, {"const
 
 Json bench_block() {
   const BenchSpec defaults;
-  return block("krigtune-bench, one process a trial",
-               {{"kind", word("who runs it: bench, simulate, replay, command or none", {"bench"})},
-                {"warmup_s",
-                 with_default(at_least(number("seconds before the measurement"), 0), json_number(defaults.warmup_s))},
-                {"measure_s", seconds("seconds of measurement", defaults.measure_s)},
-                {"timeout_s", seconds("seconds after which a trial is ended", defaults.timeout_s)},
-                {"launcher", with_default(word("ranks as threads of one process, or as processes under mpirun",
-                                               {"threads", "mpirun"}),
-                                          "threads")},
-                {"memory_limit_gib",
-                 above(number("GiB a rank that krigtune-bench allows itself (default: the session's limit)"), 0)}});
+  return block(
+      "krigtune-bench, one process a trial",
+      {{"kind", word("who runs it: bench, simulate, replay, command or none", {"bench"})},
+       {"warmup_s",
+        with_default(at_least(number("seconds before the measurement"), 0), json_number(defaults.warmup_s))},
+       {"measure_s", seconds("seconds of measurement", defaults.measure_s)},
+       {"timeout_s", seconds("seconds after which a trial is ended", defaults.timeout_s)},
+       {"launcher",
+        with_default(word("ranks as threads of one process, or as processes under mpirun", {"threads", "mpirun"}),
+                     "threads")},
+       {"early_end", with_default(boolean("end a trial once its steps so far show that it is surely worse than "
+                                          "the best (status bounded)"),
+                                  defaults.early_end)},
+       {"memory_limit_gib",
+        above(number("GiB a rank that krigtune-bench allows itself (default: the session's limit)"), 0)}});
 }
 
 Json fraction(const char* meaning, double fallback) {

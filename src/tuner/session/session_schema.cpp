@@ -6,15 +6,35 @@
 
 namespace krigtune {
 namespace schema {
+namespace {
+
+Json gradient_norm() {
+  return block("The gradient with one batch size",
+               {{"batch", above(number("sequences a step"), 0), true},
+                {"squared_norm", above(number("mean of the gradient's squared norm"), 0), true}});
+}
+
+}  // namespace
 
 Json objective_block() {
   return block(
       "What is to be made large or small",
-      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, or a field of the "
-                                              "runner's result")),
+      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, goodput, or a field "
+                                              "of the runner's result")),
                                Objective().metric)},
-       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})}});
+       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})},
+       {"noise_scale",
+        either("goodput: the gradient noise scale in sequences, or two measurements that it follows from",
+               {above(number("sequences"), 0), list("two measurements", gradient_norm())})},
+       {"base_batch",
+        above(number("goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)"), 0)}});
 }
+
+namespace {
+
+Json fraction(const char* meaning) { return below(at_least(number(meaning), 0), 1); }
+
+}  // namespace
 
 Json budget_block() {
   constexpr int kMost = 1'000'000;
@@ -25,15 +45,19 @@ Json budget_block() {
                 {"patience", at_most(at_least(integer("trials without an improvement of more than 1 % (default: no "
                                                       "such rule)"),
                                               1),
-                                     kMost)}});
-}
-
-Json grid_block() {
-  return block("How the strategy grid walks",
-               {{"order", with_default(word("seed: the largest even sub-grid that fits the budget, in an order drawn "
-                                            "from the seed; session: the full factorial, in order",
-                                            {"seed", "session"}),
-                                       "seed")}});
+                                     kMost)},
+                {"regret", with_default(fraction("end once nothing left is likely to be better by more than this "
+                                                 "fraction; 0: no such rule"),
+                                        json_number(Budget().regret))},
+                {"confidence", with_default(below(at_least(number("how sure that is to be"), 0.5), 1),
+                                            json_number(Budget().confidence))},
+                {"least_gain", with_default(fraction("end once three trials running were each expected to gain less "
+                                                     "than this fraction; 0: no such rule"),
+                                            json_number(Budget().least_gain))},
+                {"run_gpu_hours", above(number("what you will train with the result, in hours times ranks: end once "
+                                               "three trials running were each expected to save less of it than a "
+                                               "trial costs (default: no such rule)"),
+                                        0)}});
 }
 
 }  // namespace schema
@@ -53,6 +77,7 @@ Json session_schema() {
              {"runner", runner_block()},
              {"budget", budget_block()},
              {"grid", grid_block()},
+             {"stagewise", stagewise_block()},
              {"memory", memory_block()}});
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
   schema.update(root);

@@ -21,7 +21,10 @@ struct SuccessOptions {
   double lengthscale = 0.5;
   double offset_stddev = 0.6;  ///< of a common offset on the mean
   double slope_stddev = 0.0;   ///< of a linear trend across each ordered column, from 0 to 1
-  /// Column of the features that holds a point's prior mean, for predict(); none: 0 everywhere.
+  /// Of the coefficients of further features, Normal(0, stddev^2) each: errors that points share by a known amount.
+  std::vector<double> shift_stddevs;
+  /// Column of the features that holds a point's prior mean, for predict(), the further features behind it; none: 0
+  /// everywhere.
   std::optional<Eigen::Index> mean_feature;
   void validate() const;
 };
@@ -39,21 +42,23 @@ class SuccessModel final : public Model {
  public:
   explicit SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options = {});
 
-  /// `prior_mean`: of the latent at each point; `succeeded`: one outcome a point; n >= 0. O(n^3).
-  SuccessFit fit(const Points& points, const Eigen::VectorXd& prior_mean, const std::vector<bool>& succeeded);
+  /// `prior`, n x (1 + shifts): the latent's prior mean at each point, then the further features; `succeeded`: one
+  /// outcome a point; n >= 0. O(n^3).
+  SuccessFit fit(const Points& points, const Eigen::MatrixXd& prior, const std::vector<bool>& succeeded);
   /// After fit; so are the others.
-  Eigen::VectorXd probability(const Points& points, const Eigen::VectorXd& prior_mean) const;
+  Eigen::VectorXd probability(const Points& points, const Eigen::MatrixXd& prior) const;
 
   Prediction predict(const Points& points) const override;
   PredictionGradient predict_with_gradient(const Points& point) const override;
 
  private:
   void assume_prior(const Points& points);
-  Points with_mean(const Points& points) const;
+  Points with_prior(const Points& points) const;
+  Eigen::Index prior_columns() const { return 1 + static_cast<Eigen::Index>(options_.shift_stddevs.size()); }
 
   std::shared_ptr<const Kernel> kernel_;
   SuccessOptions options_;
-  GaussianProcess latent_;  ///< its points have one feature, the prior mean
+  GaussianProcess latent_;  ///< its points' features are the prior mean and what goes with the shifts
 };
 
 /// log P(success) = log Phi(mean / sqrt(1 + variance)) of a SuccessModel's prediction.

@@ -1,0 +1,59 @@
+// Measures every configuration of a session with the runner "simulate", those that cannot fit too, and prints the table
+// that the runner "replay" reads.  usage: measure_table SESSION.json >TABLE.csv
+#include <fmt/format.h>
+
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "krigtune/core/csv.h"
+#include "krigtune/core/error.h"
+#include "krigtune/runner/simulate.h"
+#include "krigtune/tuner/session.h"
+
+namespace krigtune {
+namespace {
+
+std::vector<std::string> row_of(const Session& session, const Configuration& configuration, const Outcome& outcome) {
+  std::vector<std::string> row;
+  for (const Parameter& parameter : session.space.parameters()) {
+    const Value* value = configuration.find(parameter.name);
+    row.push_back(value == nullptr ? "" : to_string(*value));
+  }
+  const auto* result = std::get_if<Measured>(&outcome);
+  row.emplace_back(status_text(outcome));
+  row.push_back(result == nullptr ? "" : fmt::format("{:.6g}", result->metrics.at(session.objective.field)));
+  return row;
+}
+
+void measure(const std::filesystem::path& file) {
+  const Session session = load_session(file);
+  if (session.runner.kind != RunnerKind::kSimulate) {
+    throw UserError(fmt::format("{}: /runner/kind is not \"simulate\"", file.string()), "give a session that has it");
+  }
+  const auto runner = make_simulate_runner(
+      {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
+  std::vector<std::string> header;
+  for (const Parameter& parameter : session.space.parameters()) header.push_back(parameter.name);
+  header.insert(header.end(), {"status", session.objective.metric});
+  std::cout << csv_line(header);
+  session.space.for_each([&](const Configuration& configuration) {
+    std::cout << csv_line(row_of(session, configuration, runner->run(configuration, {})));
+    return true;
+  });
+}
+
+}  // namespace
+}  // namespace krigtune
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2) throw krigtune::UserError("usage: measure_table SESSION.json", "name one session");
+    krigtune::measure(argv[1]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 2;
+  }
+}

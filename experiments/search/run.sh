@@ -1,0 +1,37 @@
+#!/bin/sh
+# Runs krigtune's strategies on every space: OUT/spaces.csv, OUT/runs/<set>_<space>_<variant>.csv (comparison.csv).
+# usage: experiments/search/run.sh OUT [--only TEXT] [--seeds N] [--strategies A,B] [--wrong-seeds N] [build folder]
+#   --only TEXT      sessions whose name matches this extended regular expression: 'ultrascale_dev.*(physics|workload)'
+#   --seeds N        of each strategy (30); --wrong-seeds N: of bayes where what it believes is wrong (5)
+#   --strategies     with right physics and with no workload (bayes,random,grid,stagewise); with wrong physics bayes alone
+# What is there is not run again: remove OUT/runs to begin anew.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+usage() { sed -n '3,4p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || usage
+out=$1; shift
+only=. seeds=30 wrong_seeds=5 strategies=bayes,random,grid,stagewise build=$here/../../build/release
+while [ $# -gt 0 ]; do
+  case $1 in
+    --only) only=$2; shift 2 ;;
+    --seeds) seeds=$2; shift 2 ;;
+    --wrong-seeds) wrong_seeds=$2; shift 2 ;;
+    --strategies) strategies=$2; shift 2 ;;
+    -*) usage ;;
+    *) build=$1; shift ;;
+  esac
+done
+
+"$here/spaces.py" "$out"
+mkdir -p "$out/runs"
+# A file of its own: a command inside the loop must not read what the loop reads.
+tail -n +2 "$out/spaces.csv" | grep -E -- "$only" >"$out/todo.csv" || { echo "no session matches $only" >&2; exit 2; }
+while IFS=, read -r _ _ variant session _; do
+  name=$(basename "$session" .json)
+  [ -e "$out/runs/$name.csv" ] && continue
+  who=bayes n=$wrong_seeds
+  case $variant in physics | no_workload) who=$strategies n=$seeds ;; esac
+  "$build/bin/krigtune" compare "$out/$session" --strategies "$who" --seeds "$n" --quiet --out "$out/compare" \
+    >"$out/compare.log" 2>&1 </dev/null || { cat "$out/compare.log" >&2; exit 1; }
+  mv "$out/compare/comparison.csv" "$out/runs/$name.csv"
+done <"$out/todo.csv"

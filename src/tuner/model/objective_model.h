@@ -1,0 +1,39 @@
+#pragma once
+#include <optional>
+
+#include "krigtune/surrogate/surrogate.h"
+#include "krigtune/tuner/prior.h"
+
+namespace krigtune {
+
+/// What is believed of the objective's latent values (ObjectiveScale), larger is better: the priors' sum and a Gaussian
+/// process over what they leave. Points carry the priors' values as their features.
+class ObjectiveModel {
+ public:
+  explicit ObjectiveModel(const Priors& priors);
+
+  /// What the priors alone say, up to a constant; 0 where there is none.
+  Eigen::VectorXd prior_values(const Points& points) const;
+  /// Learns from at least one value. `start`: theta() of an earlier fit.
+  void fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start);
+  /// After fit; so are the others. Conditions on points at their posterior mean.
+  void believe(const Points& pending) { surrogate_.believe(centred(pending)); }
+  /// Of the noise-free function.
+  Prediction predict(const Points& points) const;
+  const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
+  /// What predictions are made of: offset() plus what surrogate() says of the points centred().
+  const Surrogate& surrogate() const { return surrogate_; }
+  Points centred(const Points& points) const;
+  double offset() const { return offset_; }
+
+ private:
+  Eigen::VectorXd noise_of_outliers(const Observations& residuals) const;
+
+  SurrogateOptions options_;
+  Eigen::VectorXd prior_centres_;    ///< of the coefficients of the priors, one each
+  Eigen::RowVectorXd prior_shifts_;  ///< of the priors' values: their means over the observations
+  double offset_ = 0.0;              ///< of latent values over the priors: their median
+  Surrogate surrogate_;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,29 @@
+#pragma once
+#include "model/trial_model.h"
+
+namespace krigtune {
+
+/// What the model says of all candidates, as the strategy had it when it chose. All must outlive the call.
+struct ScoredCandidates {
+  const CandidateList& list;
+  const Prediction& prediction;        ///< latent
+  const Eigen::VectorXd& probability;  ///< of success
+};
+
+/// What is left to gain when the candidate `chosen` is asked next. `model` is fitted; `confidence` is that of the
+/// regret bound. Configurations asked before are not part of what is left.
+Outlook outlook_of(const TrialModel& model, const Candidates& candidates, const History& history,
+                   const ScoredCandidates& scored, std::size_t chosen, double confidence);
+
+/// Of one candidate: how its latent value differs from the incumbent's, and its chance of succeeding.
+struct Challenger {
+  double mean = 0.0;
+  double stddev = 0.0;
+  double probability = 1.0;
+};
+
+/// The smallest d >= 0 with weight * sum of P(success and difference > d) <= 1 - confidence: by Boole's inequality no
+/// challenger is better by more than d, at that confidence. `weight`: how many configurations each stands for.
+double largest_difference(const std::vector<Challenger>& challengers, double weight, double confidence);
+
+}  // namespace krigtune

@@ -1,0 +1,125 @@
+// A trial succeeds with probability P(x) = E Phi(f(x)): a Gaussian-process classifier whose latent is, in probits (1.7
+// logits each),
+//
+//   f(x) = m(x) + c + d h(x) + w (x - 1/2) + g(x)
+//   c ~ Normal(0, 0.6^2),  d ~ Normal(0, (0.25 / 0.15)^2),  w_i ~ Normal(0, 1.2^2),  g ~ GP(0, 1.2^2 Matern52, l = 0.5)
+//
+// m is what memory says beforehand. Where it is not known, m = 1.17 (88 %). For other programs than ours
+//
+//   m(x) = min(log(usable / planned peak(x)) / stddev of its logarithm, 1.76)      (1.76: 96 %; other things fail too)
+//
+// and h = 1 where that is below 1.76: d is the error that all planned peaks share, a quarter of a nat, in stddevs of
+// 0.15; one failure where memory was tight makes all who are as tight less probable. Failing is mostly a matter of
+// direction (more of this, less of that): w says so after two failures.
+//
+// One latent for memory and all else, not a product of two models: programs seldom say why they failed (the tables of
+// experiments/data never do), and a failure of unknown cause is then shared out by how probable each cause was.
+//
+// With the bench runner's plan, exact to the byte, what does not fit was never a candidate and m = 1.65 (95 %): other
+// things fail. If memory runs out all the same, the device has less than was said: the smallest planned peak that
+// failed bounds it from above (a censored observation of the wall), the largest that ran bounds it from below, and
+//
+//   m(x) = min(log(wall / memory(x)) / 0.15, 1.65)  below it: a normal error of 15 % of log memory,
+//   m(x) = -5                                       at and above it: planned bytes are exact, who needs as many fails,
+//
+// unless something larger did run: then the planned peak is not what decides, and the first line holds everywhere.
+#include "model/trial_success.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace krigtune {
+namespace {
+
+constexpr double kPriorMean = 1.17;
+constexpr double kMostMean = 1.76;
+constexpr double kPlannedMean = 1.65;
+constexpr double kLogMemoryError = 0.15;
+constexpr double kCannotRunMean = -5.0;
+
+SuccessOptions success_options() {
+  SuccessOptions options;
+  options.signal_stddev = 1.2;
+  options.lengthscale = 0.5;
+  options.slope_stddev = 1.2;
+  options.shift_stddevs = {0.25 / kLogMemoryError};
+  return options;
+}
+
+bool is_unforeseen_oom(const Outcome& outcome) {
+  return std::holds_alternative<OutOfMemory>(outcome) && is_unforeseen_failure(outcome);
+}
+
+}  // namespace
+
+bool is_unforeseen_failure(const Outcome& outcome) {
+  if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) return !oom->predicted;
+  return std::holds_alternative<Failed>(outcome);
+}
+
+bool ran(const Outcome& outcome) {
+  return std::holds_alternative<Measured>(outcome) || std::holds_alternative<Bounded>(outcome);
+}
+
+TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
+    : candidates_(candidates), model_(make_kernel(KernelKind::kMatern52), success_options()) {
+  if (candidates.filter().is_exact()) read_walls(history);
+  fit(history);
+}
+
+void TrialSuccess::read_walls(const History& history) {
+  double most_that_ran = 0.0;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const std::optional<MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
+    if (!memory) continue;
+    const auto bytes = static_cast<double>(memory->predicted.count);
+    if (is_unforeseen_oom(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
+    if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
+  }
+  wall_is_sharp_ = memory_wall_ && most_that_ran < *memory_wall_;
+  if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
+}
+
+double TrialSuccess::prior_mean(const std::optional<MemoryVerdict>& memory) const {
+  if (!memory) return kPriorMean;
+  if (!candidates_.filter().is_exact()) {
+    constexpr double kLeast = 1e-9;
+    return std::min(probit(std::clamp(memory->probability_fits, kLeast, 1.0 - kLeast)), kMostMean);
+  }
+  if (!memory_wall_) return kPlannedMean;
+  const auto bytes = static_cast<double>(memory->predicted.count);
+  if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunMean;
+  return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
+}
+
+Eigen::MatrixXd TrialSuccess::prior(const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  Eigen::MatrixXd prior(static_cast<Eigen::Index>(memory.size()), 2);
+  for (Eigen::Index i = 0; i < prior.rows(); ++i) {
+    const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
+    prior(i, 0) = prior_mean(of);
+    prior(i, 1) = of && !candidates_.filter().is_exact() && prior(i, 0) < kMostMean ? 1.0 : 0.0;
+  }
+  return prior;
+}
+
+void TrialSuccess::fit(const History& history) {
+  std::vector<Configuration> configurations;
+  std::vector<bool> succeeded;
+  std::vector<std::optional<MemoryVerdict>> memory;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
+    has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
+    configurations.push_back(trial.proposal.configuration);
+    succeeded.push_back(ran(*trial.outcome));
+    memory.push_back(candidates_.memory_of(trial.proposal.configuration));
+  }
+  model_.fit(candidates_.encode(configurations), prior(memory), succeeded);
+}
+
+Eigen::VectorXd TrialSuccess::probability(const Points& points,
+                                          const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  return model_.probability(points, prior(memory));
+}
+
+}  // namespace krigtune

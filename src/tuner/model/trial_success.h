@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "krigtune/surrogate/success_model.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/strategy.h"
+
+namespace krigtune {
+
+/// Of trials that count: it failed, and that was not known before.
+bool is_unforeseen_failure(const Outcome& outcome);
+/// It came to an end, or would have.
+bool ran(const Outcome& outcome);
+
+/// What the trials of a history say of failing: how probable it is that a trial succeeds.
+class TrialSuccess {
+ public:
+  /// The arguments must outlive it.
+  TrialSuccess(const Candidates& candidates, const History& history);
+
+  /// A trial ended as it was not foreseen: failing is possible.
+  bool has_failures() const { return has_failures_; }
+  /// Probability that a trial succeeds. `memory`: one a point.
+  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
+
+ private:
+  void read_walls(const History& history);
+  void fit(const History& history);
+  double prior_mean(const std::optional<MemoryVerdict>& memory) const;
+  Eigen::MatrixXd prior(const std::vector<std::optional<MemoryVerdict>>& memory) const;
+
+  const Candidates& candidates_;
+  bool has_failures_ = false;
+  std::optional<double> memory_wall_;  ///< bytes; see trial_success.cpp
+  bool wall_is_sharp_ = false;         ///< nothing larger has run
+  SuccessModel model_;
+};
+
+}  // namespace krigtune
