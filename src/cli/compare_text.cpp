@@ -113,6 +113,10 @@ Json pairs_json(const Comparison& comparison) {
 void print_comparison(const Context& context, const Session& session, const Comparison& comparison,
                       const CompareOptions& options) {
   std::ostream& out = context.console.out;
+  if (comparison.summary.empty()) {
+    out << "no run is whole\n";
+    return;
+  }
   out << render(summary_table(session, comparison, options), TableFormat::kTable);
   if (comparison.optimum) {
     out << fmt::format("optimum {}: {}{}\n", named_value_text(session, *comparison.optimum),

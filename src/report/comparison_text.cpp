@@ -72,6 +72,11 @@ std::vector<std::string> comparison_sentences(const Comparison& comparison, doub
           fmt::format("neither {} nor {} ever came there", to_string(pair.first), to_string(pair.other)));
       continue;
     }
+    if (pair.ties == pair.pairs) {
+      sentences.push_back(fmt::format("{} and {} need as many trials, {:.3g} {}", to_string(pair.first),
+                                      to_string(pair.other), pair.first_mean, pairing_text(pair)));
+      continue;
+    }
     sentences.push_back(
         claim(pair) + interval_text(pair) +
         fmt::format(": {:.3g} against {:.3g} {}", pair.first_mean, pair.other_mean, pairing_text(pair)) +

@@ -2,7 +2,6 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,11 +40,10 @@ struct ComparedTrial {
 struct SeedStatistics {
   double median = 0.0, mean = 0.0, q25 = 0.0, q75 = 0.0;  ///< quartiles interpolated linearly
 };
-
 inline constexpr std::array<int, 4> kComparedAt{5, 10, 20, 40};
 inline constexpr std::array<double, 2> kComparedWithin{0.05, 0.01};  ///< regrets that runs are to reach
 
-/// One run in numbers. Trials are counted from 1; never within the budget: budget + 1, and the time of the whole run.
+/// One run in numbers. Trials from 1; never within the budget: budget + 1, and the time of the whole run.
 struct ComparedRun {
   StrategyKind strategy{};
   std::uint64_t seed = 0;
@@ -63,8 +61,7 @@ struct StrategySummary {
   SeedStatistics trials_to_5pct;
   SeedStatistics trials_to_1pct;
   double failed_first_20_mean = 0.0;
-  /// Mean over seeds of 1 - regret after kComparedAt trials (a run that ended earlier keeps its last); empty beyond the
-  /// budget.
+  /// Mean of 1 - regret after kComparedAt trials (a run that ended earlier keeps its last); empty beyond the budget.
   std::array<std::optional<double>, kComparedAt.size()> best_over_optimum_at;
   SeedStatistics seconds_to_5pct;
   SeedStatistics seconds;
@@ -93,8 +90,7 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
                    const RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress = {},
                    const std::atomic<bool>* stop = nullptr);
 
-/// The statistics alone, from rows whose status, value and configuration are set: fills best_so_far, regret and the
-/// rest.
+/// The statistics alone, from rows with status, value and configuration: fills best_so_far, regret and the rest.
 void summarise(Comparison& comparison, const Objective& objective, int budget);
 
 /// Median and quartiles of the regret over a strategy's whole runs after each of `trials` trials. A run that ended

@@ -23,7 +23,7 @@ struct ParameterImportance {
 struct Effect {
   std::string parameter;
   Value best;           ///< the best configuration's value
-  Value other;          ///< the clearest of the other values, or the one with the largest effect
+  Value other;          ///< with the largest clear effect; where none is clear, with the largest
   double factor = 1.0;  ///< how many times better `best` is than `other`, in the median; below 1: worse
   double lower_95 = 1.0, upper_95 = 1.0;
   bool clear() const { return lower_95 > 1.0 || upper_95 < 1.0; }
@@ -31,9 +31,9 @@ struct Effect {
 
 struct Importance {
   std::vector<ParameterImportance> parameters;  ///< the largest total first; those with a single value are left out
-  std::vector<Effect> effects;      ///< one a parameter where there is another value, the largest first; empty where a
-                                    ///< measured value is not positive
-  Configuration best;               ///< what effects are around: the largest posterior mean of what was measured
+  std::vector<Effect> effects;  ///< one a parameter where there is another value, the largest first; empty where a
+                                ///< measured value is not positive
+  Configuration best;  ///< what effects are around: the recommended one; of a slice without it the best predicted
   std::int64_t configurations = 0;  ///< that the indices are taken over, each with equal weight
   bool sampled = false;             ///< those are drawn from more
   double sampling_error = 0.0;      ///< the largest standard error of an index from drawing; 0 when not sampled

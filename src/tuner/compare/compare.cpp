@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "compare/compared_run.h"
-#include "compare/table_worth.h"
 
 namespace krigtune {
 namespace {
@@ -18,6 +18,15 @@ std::vector<LoopOptions> runs_of(const Session& session, const CompareOptions& o
     for (int i = 0; i < seeds; ++i) keys.push_back({strategy, options.seed + static_cast<std::uint64_t>(i)});
   }
   return keys;
+}
+
+// Seed by seed, so that a comparison that is cut short has pairs to show, and what drifts on a machine drifts for all.
+std::vector<std::size_t> order_of(const std::vector<LoopOptions>& keys) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return keys[a].seed < keys[b].seed; });
+  return order;
 }
 
 /// Runs jobs [0, count) on so many threads until `stop`; the first exception stops all and is thrown here.
@@ -73,13 +82,19 @@ class Progress {
   CompareState state_;
 };
 
+std::optional<double> optimum_of_table(const Session& session) {
+  return session.table->optimum(session.space, [&](const Configuration& configuration, double value) {
+    return in_objective(session, configuration, value);
+  });
+}
+
 Comparison collect(std::vector<RunRows> runs, const std::vector<LoopOptions>& keys, const Session& session) {
   Comparison comparison;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].whole) comparison.cut_short.emplace_back(keys[i].strategy, keys[i].seed);
     std::move(runs[i].rows.begin(), runs[i].rows.end(), std::back_inserter(comparison.trials));
   }
-  comparison.optimum = optimum_of_table(session);
+  if (session.table) comparison.optimum = optimum_of_table(session);
   comparison.optimum_is_known = comparison.optimum.has_value();
   return comparison;
 }
@@ -94,7 +109,9 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
   Progress state(keys.size(), progress, stop);
   state.look();
   const RunHooks hooks{state.stop(), [&] { state.look(); }, [&] { state.trial_ended(); }};
-  in_threads(std::max(options.jobs, 1), keys.size(), state.stop(), [&](std::size_t i) {
+  const std::vector<std::size_t> order = order_of(keys);
+  in_threads(std::max(options.jobs, 1), keys.size(), state.stop(), [&](std::size_t turn) {
+    const std::size_t i = order[turn];
     const ComparedJob job{session, candidates, options, keys[i], make_runner, clock};
     runs[i] = leaves_files(session.runner.kind) ? run_on_disk(job, hooks) : run_in_memory(job, hooks);
     state.run_ended();

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "compare/table_worth.h"
 #include "krigtune/core/error.h"
+#include "krigtune/tuner/goodput.h"
 #include "run/run_trial.h"
 
 namespace krigtune {
 namespace {
+
+std::optional<double> worth_in_table(const Session& session, const Configuration& configuration) {
+  const std::optional<double> value = session.table->value_of(configuration);
+  return value ? std::optional(in_objective(session, configuration, *value)) : std::nullopt;
+}
 
 ComparedTrial row_of(const ComparedJob& job, const Trial& trial, int number) {
   ComparedTrial row;
@@ -18,7 +23,7 @@ ComparedTrial row_of(const ComparedJob& job, const Trial& trial, int number) {
   row.value = value_of(trial, job.session.objective);
   row.wall_s = trial.proposal.suggest_s + trial.wall_s;
   row.configuration = job.candidates.key(trial.proposal.configuration);
-  if (row.value) row.worth = worth_in_table(job.session, trial.proposal.configuration);
+  if (row.value && job.session.table) row.worth = worth_in_table(job.session, trial.proposal.configuration);
   return row;
 }
 
@@ -37,6 +42,8 @@ Session without_stop_rules(const ComparedJob& job) {
   Session session = job.session;
   session.budget = Budget{};
   session.budget.trials = job.options.trials;
+  session.budget.regret = 0.0;
+  session.budget.least_gain = 0.0;
   return session;
 }
 
@@ -53,6 +60,13 @@ class HookObserver final : public Observer {
 };
 
 }  // namespace
+
+double in_objective(const Session& session, const Configuration& configuration, double value) {
+  const Objective& objective = session.objective;
+  if (objective.throughput_field.empty()) return value;
+  return value *
+         statistical_efficiency(*objective.gradient_noise, static_cast<double>(global_batch(session, configuration)));
+}
 
 RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks) {
   const std::unique_ptr<Runner> runner = job.make_runner();

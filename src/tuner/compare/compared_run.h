@@ -26,6 +26,9 @@ struct RunRows {
   bool whole = false;  ///< it ended at the budget or with the space
 };
 
+/// A table's value in the objective's unit.
+double in_objective(const Session& session, const Configuration& configuration, double value);
+
 /// For trials that take no time and leave no files.
 RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks);
 

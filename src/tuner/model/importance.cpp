@@ -42,7 +42,8 @@ constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
 class Study {
  public:
   Study(const Session& session, const Candidates& candidates, const History& history, const ImportanceOptions& options)
-      : space_(candidates.space()),
+      : session_(session),
+        space_(candidates.space()),
         candidates_(candidates),
         history_(history),
         options_(options),
@@ -54,7 +55,7 @@ class Study {
   }
 
   std::optional<Importance> result() {
-    if (model_.measured().size() < 2 || !make_design()) return std::nullopt;
+    if (ok_trials() < 2 || !make_design()) return std::nullopt;
     const Points points = candidates_.encode(design_.points);
     const Eigen::VectorXd mean = model_.predict(points).mean;
     const SobolIndices indices = sobol_indices(design_, mean);
@@ -70,6 +71,12 @@ class Study {
   }
 
  private:
+  std::ptrdiff_t ok_trials() const {
+    return std::count_if(history_.begin(), history_.end(), [this](const Trial& trial) {
+      return counts(trial) && value_of(trial, session_.objective).has_value();
+    });
+  }
+
   bool belongs(const Configuration& configuration) const {
     return candidates_.contains(configuration) && (!options_.where || options_.where(configuration));
   }
@@ -84,8 +91,10 @@ class Study {
       return design_.population > 1;
     }
     if (!draw()) return false;
+    // Whether krigtune-bench's plan fits takes milliseconds to find out.
+    const SampleSize size = candidates_.filter().is_exact() ? SampleSize{500, 100} : SampleSize{};
     design_ = sampled_design(
-        space_, [this] { return draw().value(); }, [this](const Configuration& c) { return belongs(c); });
+        space_, [this] { return draw().value(); }, [this](const Configuration& c) { return belongs(c); }, size);
     return true;
   }
 
@@ -125,21 +134,13 @@ class Study {
                      [](const auto& a, const auto& b) { return a.total.value > b.total.value; });
   }
 
-  // What was measured and belongs here; else, in a slice that nobody measured, what the model holds to be the best.
+  // The recommendation; in a slice without it what the model holds to be the best.
   Configuration best(const Eigen::VectorXd& mean) const {
-    const Eigen::VectorXd measured = model_.predict_measured().mean;
-    std::optional<Eigen::Index> row;
-    for (Eigen::Index i = 0; i < measured.size(); ++i) {
-      if (!belongs(configuration_of(i)) || (row && measured(i) <= measured(*row))) continue;
-      row = i;
-    }
-    if (row) return configuration_of(*row);
+    const auto recommended = recommend(session_, candidates_, history_, options_.seed);
+    if (recommended && belongs(recommended->configuration)) return recommended->configuration;
     Eigen::Index point = 0;
     mean.maxCoeff(&point);
     return design_.points[static_cast<std::size_t>(point)];
-  }
-  const Configuration& configuration_of(Eigen::Index measured) const {
-    return history_[model_.measured()[static_cast<std::size_t>(measured)]].proposal.configuration;
   }
 
   void fill_effects(Importance& importance, const Eigen::VectorXd& mean) const {
@@ -185,6 +186,7 @@ class Study {
     return largest;
   }
 
+  const Session& session_;
   const Space& space_;
   const Candidates& candidates_;
   const History& history_;

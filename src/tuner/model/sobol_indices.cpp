@@ -20,10 +20,8 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kAccumulation = "gradient_accumulation_steps";
-constexpr int kPopulation = 2000;  // drawn
-constexpr int kRows = 500;         // of a parameter: as many of the population have theirs listed
-constexpr int kRealLevels = 9;     // of a real range
-constexpr int kBatches = 10;       // of the error from drawing
+constexpr int kRealLevels = 9;  // of a real range
+constexpr int kBatches = 10;    // of the error from drawing
 
 bool accumulation_follows(const Space& space) {
   return space.facts().well_known && space.facts().train_batch_size.has_value();
@@ -197,15 +195,15 @@ SobolDesign listed_design(const Space& space, std::vector<Configuration> configu
 }
 
 SobolDesign sampled_design(const Space& space, const std::function<Configuration()>& draw,
-                           const Space::Predicate& contains) {
+                           const Space::Predicate& contains, const SampleSize& size) {
   SobolDesign design;
   design.sampled = true;
-  design.population = kPopulation;
-  for (int i = 0; i < kPopulation; ++i) design.points.push_back(draw());
+  design.population = size.population;
+  for (int i = 0; i < size.population; ++i) design.points.push_back(draw());
   for (const std::string& name : free_parameters(space)) {
     const Parameter& parameter = named(space, name);
     SobolAxis axis{name, levels(design, parameter), {}};
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < size.rows; ++i) {
       const Configuration drawn = design.points[static_cast<std::size_t>(i)];
       PointSet row;
       if (!parameter.continuous()) row.push_back(i);

@@ -34,9 +34,13 @@ std::vector<std::string> free_parameters(const Space& space);
 /// All configurations are given.
 SobolDesign listed_design(const Space& space, std::vector<Configuration> configurations);
 
+struct SampleSize {
+  int population = 2000;
+  int rows = 500;  ///< of a parameter: as many of the population have theirs listed
+};
 /// `draw` draws one of the population; `contains`: whether a configuration belongs to it.
 SobolDesign sampled_design(const Space& space, const std::function<Configuration()>& draw,
-                           const Space::Predicate& contains);
+                           const Space::Predicate& contains, const SampleSize& size = {});
 
 struct SobolIndices {
   double variance = 0.0;        ///< of the function over the population
