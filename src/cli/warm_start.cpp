@@ -20,6 +20,23 @@ std::string text_of(const std::vector<std::string>& sources) {
   return sources.empty() ? "without --warm-start" : "with --warm-start " + join(sources, " and ");
 }
 
+void say_what_is_learned(const Context& context, const Session& session, const EarlierRuns& runs) {
+  const MemoryFilter filter(session);
+  const auto physics = make_physics_prior(session, filter);
+  for (const EarlierRun& run : runs) {
+    if (make_warm_start_prior(session, run, physics.get()) == nullptr) {
+      context.log.warning(
+          fmt::format("--warm-start {}: nothing is to be learned from it: its {} trials contradict what "
+                      "is predicted, or follow from none of {}; the search begins without it",
+                      run.source, run.trials.size(), join(shared_parameters(session.space, run), ", ")));
+      continue;
+    }
+    context.log.progress(fmt::format("warm start: {} ok trials of {} over {}{}", run.trials.size(), run.source,
+                                     join(shared_parameters(session.space, run), ", "),
+                                     physics ? ", less what is predicted of them" : ""));
+  }
+}
+
 }  // namespace
 
 void declare_warm_start(boost::program_options::options_description& options) {
@@ -39,13 +56,8 @@ EarlierRuns earlier_runs(const Context& context, const Session& session, const s
         "leave the option out to go on, or choose another directory");
   }
   EarlierRuns runs;
-  for (const std::string& source : named) {
-    runs.push_back(read_earlier_run(source, session, "--warm-start"));
-    const bool over_physics = runs.back().trials.front().log_predicted.has_value();
-    context.log.progress(fmt::format("warm start: {} ok trials of {} over {}{}", runs.back().trials.size(), source,
-                                     join(shared_parameters(session.space, runs.back()), ", "),
-                                     over_physics ? ", less what was predicted of them" : ""));
-  }
+  for (const std::string& source : named) runs.push_back(read_earlier_run(source, session, "--warm-start"));
+  if (!runs.empty()) say_what_is_learned(context, session, runs);
   return runs;
 }
 

@@ -38,7 +38,8 @@ nlohmann::ordered_json to_json(const EarlierRuns& runs);
 EarlierRuns earlier_runs_from_json(const nlohmann::ordered_json& json, const std::string& source,
                                    const std::string& pointer);
 
-/// The run as a weak prior: one of `count` of them. `physics`: the session's own, or nullptr.
+/// The run as a weak prior: one of `count` of them. `physics`: the session's own, or nullptr. Empty where nothing is to
+/// be learned from it: its values contradict physics, or follow from none of the parameters.
 std::shared_ptr<const Prior> make_warm_start_prior(const Session& session, const EarlierRun& run, const Prior* physics,
                                                    std::size_t count = 1);
 

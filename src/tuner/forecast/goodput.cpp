@@ -20,15 +20,28 @@
 namespace krigtune {
 namespace {
 
+// Of a session whose objective is goodput.
+double efficiency_of(const Session& session, const Configuration& configuration) {
+  return statistical_efficiency(*session.objective.gradient_noise,
+                                static_cast<double>(global_batch(session, configuration)));
+}
+
 class GoodputRunner final : public Runner {
  public:
   GoodputRunner(const Session& session, std::unique_ptr<Runner> runner)
       : session_(session), runner_(std::move(runner)) {}
 
-  // Its rival is one of this objective: the inner runner, which measures another, ends nothing early.
+  // A rival's goodput is the throughput that this configuration would need to match it.
   Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
-              const std::optional<Rival>& /*rival*/) override {
-    return with_goodput(session_, configuration, runner_->run(configuration, trial_dir));
+              const std::optional<Rival>& rival) override {
+    std::optional<Rival> in_throughput = rival;
+    if (in_throughput) {
+      const double efficiency = efficiency_of(session_, configuration);
+      in_throughput->metric = session_.objective.throughput_field;
+      in_throughput->value /= efficiency;
+      in_throughput->value_sem /= efficiency;
+    }
+    return with_goodput(session_, configuration, runner_->run(configuration, trial_dir, in_throughput));
   }
 
  private:
@@ -62,8 +75,7 @@ std::int64_t global_batch(const Session& session, const Configuration& configura
 Outcome with_goodput(const Session& session, const Configuration& configuration, Outcome outcome) {
   const Objective& objective = session.objective;
   if (objective.throughput_field.empty()) return outcome;
-  const double efficiency =
-      statistical_efficiency(*objective.gradient_noise, static_cast<double>(global_batch(session, configuration)));
+  const double efficiency = efficiency_of(session, configuration);
   if (auto* measured = std::get_if<Measured>(&outcome)) {
     measured->metrics["statistical_efficiency"] = efficiency;
     measured->metrics[objective.field] = measured->metrics.at(objective.throughput_field) * efficiency;

@@ -114,7 +114,6 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
-        confidence_(session.budget.confidence),
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
@@ -152,8 +151,9 @@ class BayesStrategy final : public Strategy {
              cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
     };
     std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
-    if (repeated) repeated->outlook = proposal.outlook;  // of the search, whatever it does next
-    return repeated ? *repeated : proposal;
+    if (!repeated) return proposal;
+    repeated->outlook = proposal.outlook;
+    return repeated;
   }
 
  private:
@@ -229,7 +229,7 @@ class BayesStrategy final : public Strategy {
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
-    proposal.outlook = outlook_of(model, candidates_, history, {list, prediction, probability}, chosen, confidence_);
+    proposal.outlook = outlook_of(model, session_, candidates_, history, {list, prediction, probability}, chosen);
     return proposal;
   }
 
@@ -238,7 +238,6 @@ class BayesStrategy final : public Strategy {
   const Candidates& candidates_;
   std::uint64_t seed_;
   bool repeats_;
-  double confidence_;  ///< of regret bounds
   int spread_until_;
 };
 
