@@ -113,8 +113,8 @@ struct Score {
   std::vector<double> to_5pct;  ///< trials until a configuration within 5 % of the best was measured
 };
 
-void run_once(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth, const Options& options,
-              std::uint64_t seed, bool repeats, Score& score) {
+void run_once(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth,
+              const Options& options, std::uint64_t seed, bool repeats, Score& score) {
   const int budget = session.budget.trials;
   const auto strategy = make_strategy(StrategyKind::kBayes, session, candidates, {seed, budget, repeats});
   const SystemClock clock;
@@ -123,6 +123,13 @@ void run_once(const Session& session, const ReplayTable& table, const Candidates
   int closed = 0;
   int within_5pct = budget + 1;
   const double tolerance = std::max(0.02, 2.0 * truth.relative_error);
+  const auto judge = [&](int trials) {
+    const History known(tuner.history().begin(), tuner.history().begin() + std::min(trials, closed));
+    const auto best = recommend(session, candidates, known, seed);
+    const double share = best ? truth.means.at(candidates.key(best->configuration)) / truth.best : 0.0;
+    score.within[trials] += (share >= 1.0 - tolerance ? 1.0 : 0.0) / options.seeds;
+    score.regret[trials] += (1.0 - share) / options.seeds;
+  };
   while (closed < budget) {
     int asked = static_cast<int>(tuner.history().size());
     for (; asked < std::min(closed + options.jobs, budget); ++asked) {
@@ -131,25 +138,21 @@ void run_once(const Session& session, const ReplayTable& table, const Candidates
       score.suggest_s += trial->proposal.suggest_s / budget / options.seeds;
       if (trial->proposal.repeat_of) score.repeats += 1.0 / options.seeds;
     }
-    if (asked == closed) break;
+    if (asked == closed) break;  // nothing is left
     const Configuration configuration = tuner.history()[static_cast<std::size_t>(closed)].proposal.configuration;
     const Outcome outcome = measure(configuration);
     if (!std::holds_alternative<Measured>(outcome)) score.failures += closed < 20 ? 1.0 / options.seeds : 0.0;
     tuner.tell(closed++, outcome, 0.0);
     const auto mean = truth.means.find(candidates.key(configuration));
     if (mean != truth.means.end() && mean->second >= 0.95 * truth.best) within_5pct = std::min(within_5pct, closed);
-    if (closed % 10 != 0) continue;
-    History known(tuner.history().begin(), tuner.history().begin() + closed);
-    const auto best = recommend(session, candidates, known, seed);
-    const double share = best ? truth.means.at(candidates.key(best->configuration)) / truth.best : 0.0;
-    score.within[closed] += (share >= 1.0 - tolerance ? 1.0 : 0.0) / options.seeds;
-    score.regret[closed] += (1.0 - share) / options.seeds;
+    if (closed % 10 == 0) judge(closed);
   }
+  for (int trials = (closed / 10 + 1) * 10; trials <= budget; trials += 10) judge(trials);
   score.to_5pct.push_back(within_5pct);
 }
 
-Score score_of(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth, const Options& options,
-               bool repeats) {
+Score score_of(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth,
+               const Options& options, bool repeats) {
   Score score;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     run_once(session, table, candidates, truth, options, static_cast<std::uint64_t>(seed), repeats, score);
@@ -161,10 +164,10 @@ void print(const char* name, Score score) {
   std::sort(score.to_5pct.begin(), score.to_5pct.end());
   double mean = 0.0;
   for (const double trials : score.to_5pct) mean += trials / static_cast<double>(score.to_5pct.size());
-  fmt::print("{:>8}  repeats {:.1f}  failed of first 20 {:.1f}  measured within 5 %: median {:.1f} mean {:.1f}  "
-             "suggestion {:.1f} ms\n",
-             name, score.repeats, score.failures, score.to_5pct[score.to_5pct.size() / 2], mean,
-             1e3 * score.suggest_s);
+  fmt::print(
+      "{:>8}  repeats {:.1f}  failed of first 20 {:.1f}  measured within 5 %: median {:.1f} mean {:.1f}  "
+      "suggestion {:.1f} ms\n",
+      name, score.repeats, score.failures, score.to_5pct[score.to_5pct.size() / 2], mean, 1e3 * score.suggest_s);
   for (const auto& [trials, share] : score.within) {
     fmt::print("{:>8}  after {} trials: recommended within tolerance {:.0f} %, mean regret {:.2f} %\n", "", trials,
                100.0 * share, 100.0 * score.regret.at(trials));

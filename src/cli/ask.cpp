@@ -21,6 +21,7 @@ void declare(boost::program_options::options_description& options) {
   options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
   options.add_options()("strategy", value_named("NAME"), "as of krigtune tune; decided by the first call");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
+  declare_warm_start(options);
 }
 
 // The session and how it asks: of the file that is named, else of the directory.
@@ -36,6 +37,7 @@ RunRecord record_of(const Context& context, const std::filesystem::path& directo
   if (begun) record = load_run(directory);
   // What a session warns of is said once, by the first call: who asks in a loop need not read it every time.
   if (file) record.session = begun ? load_session(*file) : session_of(context, *file);
+  record.options.earlier = earlier_runs(context, record.session, directory, begun);
   if (const auto word = arguments.text("strategy"))
     record.options.strategy = strategy_kind_from(*word, arguments.named("strategy"));
   if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) {
@@ -66,12 +68,13 @@ int ask(const Context& context) {
   const std::filesystem::path directory = context.arguments.operand();
   RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
-  const Prepared prepared(record.session);
+  const Prepared prepared(record.session, record.options.earlier);
   const std::vector<Trial> trials =
       ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
   context.console.out << document_of(trials);
   if (trials.empty()) {
-    context.log.error("nothing is left to ask: every configuration that fits was tried, or waits for krigtune tell");
+    context.log.error(
+        "nothing is left to ask: what the strategy wants was tried, or depends on trials that wait for krigtune tell");
     return ExitCode::kNoResult;
   }
   if (static_cast<int>(trials.size()) < count) {

@@ -54,6 +54,10 @@ const char* word_of(EndReason reason) {
       return "not_worth_it";
     case EndReason::kExhausted:
       return "exhausted";
+    case EndReason::kThrough:
+      return "through";
+    case EndReason::kWaits:
+      return "waits";
     case EndReason::kNothingFits:
       return "nothing_fits";
     case EndReason::kInterrupted:
@@ -65,6 +69,9 @@ const char* word_of(EndReason reason) {
 }
 
 std::string end_text(const Session& session, const RunResult& result) {
+  if (result.reason == EndReason::kThrough && !result.detail.empty()) {
+    return fmt::format("{}: {}", to_string(result.reason), result.detail);
+  }
   if (!is_stopped_early(result.reason)) return to_string(result.reason);
   const std::string left = left_text(session, result);
   if (result.reason == EndReason::kSure) return "stopped: " + left;

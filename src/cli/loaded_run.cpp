@@ -5,12 +5,6 @@
 
 namespace krigtune {
 
-Priors priors_of(const Session& session, const MemoryFilter& filter) {
-  Priors priors;
-  if (auto physics = make_physics_prior(session, filter)) priors.push_back(std::move(physics));
-  return priors;
-}
-
 Session session_of(const Context& context, const std::filesystem::path& file) {
   Session session = load_session(file);
   for (const std::string& warning : session.warnings) context.log.warning(warning);
@@ -23,7 +17,7 @@ LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path)
 LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, RunRecord record)
     : directory(path),
       options(record.options),
-      prepared(std::move(record.session)),
+      prepared(std::move(record.session), options.earlier),
       history(read_journal(journal_path(path))) {
   for (const std::string& warning : session().warnings) context.log.warning(warning);
 }

@@ -9,20 +9,24 @@
 
 namespace krigtune {
 
-/// All that is believed of the session's objective beforehand.
-Priors priors_of(const Session& session, const MemoryFilter& filter);
-
 /// A session with what is worked out from it once.
 struct Prepared {
   Session session;
   MemoryFilter filter;
   Candidates candidates;
 
-  explicit Prepared(Session read)
-      : session(std::move(read)), filter(session), candidates(session, filter, priors_of(session, filter)) {}
+  /// `earlier`: runs that it is warm-started from.
+  explicit Prepared(Session read, const EarlierRuns& earlier = {})
+      : session(std::move(read)), filter(session), candidates(session, filter, make_priors(session, filter, earlier)) {}
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 };
+
+/// --warm-start, to be declared; and the runs that it names, read. A directory that is begun has its own: what is named
+/// must then be those (UserError).
+void declare_warm_start(boost::program_options::options_description& options);
+EarlierRuns earlier_runs(const Context& context, const Session& session, const std::filesystem::path& directory,
+                         bool is_begun);
 
 /// Reads the session file and says its warnings.
 Session session_of(const Context& context, const std::filesystem::path& file);

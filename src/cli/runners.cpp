@@ -10,6 +10,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/runner/command.h"
 #include "krigtune/runner/simulate.h"
+#include "krigtune/tuner/goodput.h"
 
 namespace krigtune {
 namespace {
@@ -28,34 +29,6 @@ std::filesystem::path found_bench(const Console& console) {
       fmt::format("{} is neither in '{}' nor on PATH", kBench, console.program.parent_path().string()),
       "build it: ninja krigtune-bench");
 }
-
-/// A runner of a comparison, whose caller keeps no run directory and cannot be asked to stop.
-class ComparedRunner final : public Runner {
- public:
-  /// `directory` empty: trials need none.
-  ComparedRunner(std::unique_ptr<Runner> runner, std::filesystem::path directory, std::atomic<int>& trials,
-                 const std::atomic<bool>& stop)
-      : runner_(std::move(runner)), directory_(std::move(directory)), trials_(trials), stop_(stop) {}
-
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-              const std::optional<Rival>& rival) override {
-    if (stop_) throw Interrupted();
-    std::filesystem::path directory;
-    if (!directory_.empty()) {
-      directory = directory_ / fmt::format("{:06}", trials_++);
-      make_writable_directory(directory);
-    }
-    Outcome outcome = runner_->run(configuration, directory, rival);
-    if (stop_) throw Interrupted();
-    return outcome;
-  }
-
- private:
-  std::unique_ptr<Runner> runner_;
-  std::filesystem::path directory_;
-  std::atomic<int>& trials_;
-  const std::atomic<bool>& stop_;
-};
 
 }  // namespace
 
@@ -76,8 +49,10 @@ std::filesystem::path find_bench(const Console& console) {
   return is_program(beside) ? beside : find_on_path(kBench);
 }
 
-std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
-                                            const std::atomic<bool>* stop) {
+namespace {
+
+std::unique_ptr<Runner> make_reporting_runner(const Session& session, const Console& console,
+                                              const std::atomic<bool>* stop) {
   switch (session.runner.kind) {
     case RunnerKind::kReplay:
       return make_replay_runner(*session.table);
@@ -85,7 +60,7 @@ std::unique_ptr<Runner> make_session_runner(const Session& session, const Consol
       return make_simulate_runner(
           {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
     case RunnerKind::kCommand:
-      return make_command_runner({session.runner.command, session.objective.field, stop}, console.clock);
+      return make_command_runner({session.runner.command, session.objective.reported_field(), stop}, console.clock);
     case RunnerKind::kNone:
       throw UserError(fmt::format("{}: /runner/kind: with 'none' nobody runs trials but you", session.file.string()),
                       "use krigtune ask and krigtune tell, or name a runner");
@@ -93,15 +68,15 @@ std::unique_ptr<Runner> make_session_runner(const Session& session, const Consol
       break;
   }
   return make_bench_runner({found_bench(console), *session.workload, session.cluster, session.memory, session.runner,
-                            session.objective.field, stop},
+                            session.objective.reported_field(), stop},
                            console.clock);
 }
 
-std::unique_ptr<Runner> make_compare_runner(const Session& session, const Console& console,
-                                            const std::filesystem::path& directory, std::atomic<int>& trials,
-                                            const std::atomic<bool>& stop) {
-  return std::make_unique<ComparedRunner>(make_session_runner(session, console, &stop),
-                                          leaves_files(session.runner.kind) ? directory : "", trials, stop);
+}  // namespace
+
+std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
+                                            const std::atomic<bool>* stop) {
+  return with_goodput(session, make_reporting_runner(session, console, stop));
 }
 
 }  // namespace krigtune

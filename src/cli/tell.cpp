@@ -15,6 +15,7 @@
 #include "krigtune/report/result_files.h"
 #include "krigtune/runner/command.h"
 #include "krigtune/tuner/by_hand.h"
+#include "krigtune/tuner/goodput.h"
 #include "loaded_run.h"
 #include "runners.h"
 #include "session_state.h"
@@ -149,18 +150,28 @@ Json told_json(const Session& session, const Trial& trial, const History& histor
   return json;
 }
 
+// In the objective's unit, which may need to know the configuration.
+Outcome outcome_of(const Session& session, const std::filesystem::path& directory, std::int64_t number,
+                   const Outcome& reported) {
+  for (const Trial& trial : read_journal(journal_path(directory))) {
+    if (trial.number == number) return with_goodput(session, trial.proposal.configuration, reported);
+  }
+  return reported;
+}
+
 int tell(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::optional<std::int64_t> number = arguments.integer("trial", 0, INT32_MAX);
   if (!number) refuse("--trial is missing", "name the trial that krigtune ask gave");
   const std::filesystem::path directory = arguments.operand();
   const RunRecord record = load_run(directory);
-  const std::string& metric = record.session.objective.field;
-  const Outcome outcome =
+  const std::string& metric = record.session.objective.reported_field();
+  const Outcome reported =
       arguments.flag("result") ? outcome_in_file(arguments, metric) : typed_outcome(arguments, metric);
-  const Prepared prepared(record.session);
+  const Prepared prepared(record.session, record.options.earlier);
   const Session& session = prepared.session;
-  const Trial trial = tell_by_hand(session, directory, static_cast<int>(*number), outcome, context.console.clock);
+  const Trial trial = tell_by_hand(session, directory, static_cast<int>(*number),
+                                   outcome_of(session, directory, *number, reported), context.console.clock);
 
   const History history = read_journal(journal_path(directory));
   const RunView start{session,        history,   directory_name(directory),

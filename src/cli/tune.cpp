@@ -45,6 +45,7 @@ void declare(boost::program_options::options_description& options) {
                         "trials at a time; more than 1 disturbs measurements that share a device (default: 1)");
   options.add_options()("try", repeated_value_named("JSON"),
                         "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
+  declare_warm_start(options);
   options.add_options()("fresh", "move an older run directory aside (DIR.1, DIR.2, ...) and begin anew");
   options.add_options()("fail-if-slower-than", value_named("X"),
                         "exit 1 unless the best is at least X times the baseline");
@@ -172,7 +173,9 @@ int tune(const Context& context) {
   const std::filesystem::path directory = run_directory(arguments, session);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
   know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
-  const Prepared prepared(std::move(session));
+  const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
+  options.loop.earlier = earlier_runs(context, session, directory, goes_on);
+  const Prepared prepared(std::move(session), options.loop.earlier);
 
   Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
   Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });

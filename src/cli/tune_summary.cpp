@@ -8,6 +8,7 @@
 #include "end_text.h"
 #include "failure_summary.h"
 #include "krigtune/core/text.h"
+#include "krigtune/report/batch_advice.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/report/trial_table.h"
@@ -56,6 +57,10 @@ std::string best_lines(const RunView& run) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), value_text(session, next->value), note);
   }
+  const std::vector<std::string> lines = batch_advice_lines(run);
+  for (const std::string& line : lines) {
+    text += fmt::format("{:<11}{}\n", &line == &lines.front() ? "batch" : "", line);
+  }
   const std::string reference = reference_note(session, run.history);
   return reference.empty() ? text : text + "           " + reference + "\n";
 }
@@ -90,7 +95,15 @@ Json best_document(const RunView& run) {
                          {"value", json_number(next->value)},
                          {"within_noise", next->within_noise}};
   }
+  json["batch_advice"] = batch_advice_json(run);
   return json;
+}
+
+// Seconds that each trial's suggestion took, in the order of the trials.
+Json suggestion_times(const History& history) {
+  Json times = Json::array();
+  for (const Trial& trial : history) times.push_back(trial.proposal.suggest_s);
+  return times;
 }
 
 void print_json(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
@@ -102,12 +115,14 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   json["emulated_network"] = emulated_json(run.session);
   json["directory"] = run.directory.string();
   json["ended"] = to_string(result.reason);
+  json["left_out"] = result.reason == EndReason::kThrough ? Json(result.detail) : Json(nullptr);
   json["end_reason"] = word_of(result.reason);
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);
   json["trials"] = Json::object();
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
+  json["suggest_s"] = suggestion_times(run.history);
   json["best"] = run.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;

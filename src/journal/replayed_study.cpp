@@ -11,7 +11,6 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kMend = "restore the file from a copy, or start anew with --fresh";
-constexpr int kOurStudy = 0;
 
 bool is_finished(TrialState state) {
   return state == TrialState::kComplete || state == TrialState::kPruned || state == TrialState::kFail;
@@ -42,7 +41,7 @@ const Json* ReplayedStudy::distribution(const std::string& parameter) const {
 
 void ReplayedStudy::apply_line(const Json& log) {
   const auto operation = static_cast<Operation>(log.at("op_code").get<int>());
-  if (operation != Operation::kCreateStudy && !exists()) fail("comes before the study is created", kMend);
+  if (operation != Operation::kCreateStudy && next_study_ == 0) fail("comes before the study is created", kMend);
   switch (operation) {
     case Operation::kCreateStudy:
     case Operation::kDeleteStudy:
@@ -66,7 +65,7 @@ void ReplayedStudy::apply_to_study(Operation operation, const Json& log) {
   const int study = log.at("study_id").get<int>();
   if (operation == Operation::kDeleteStudy) return delete_study(study);
   if (operation == Operation::kCreateTrial) return create_trial(study, log);
-  if (operation != Operation::kSetStudySystemAttr || study != kOurStudy) return;
+  if (operation != Operation::kSetStudySystemAttr || study != study_) return;
   const Json& attributes = log.at("system_attr");
   if (attributes.contains(kMetricNames)) metric_ = attributes[kMetricNames].at(0).get<std::string>();
 }
@@ -86,28 +85,32 @@ void ReplayedStudy::apply_to_trial(Operation operation, std::size_t trial, const
 
 void ReplayedStudy::create_study(const Json& log) {
   const auto name = log.at("study_name").get<std::string>();
-  if (!exists() && name != kStudyName) {
+  if (next_study_ == 0 && !has_any_name_ && name != kStudyName) {
     fail(fmt::format("holds the study '{}', not '{}'", name, kStudyName), "choose another directory with --out");
   }
   for (const auto& [id, other] : studies_) {
     if (other == name) return;  // as in Optuna: who creates it again uses it
   }
-  studies_[next_study_++] = name;
-  if (exists()) return;
+  const int id = next_study_++;
+  studies_[id] = name;
+  if (id != study_) return;
   directions_ = log.at("directions").get<std::vector<int>>();
-  if (directions_.size() != 1) fail("a study of one direction was expected", "choose another directory with --out");
+  if (directions_.size() != 1) {
+    fail("a study of one direction was expected",
+         has_any_name_ ? "name another" : "choose another directory with --out");
+  }
 }
 
 void ReplayedStudy::delete_study(int study) {
-  if (study == kOurStudy) fail("the study was deleted", "start anew with --fresh");
+  if (study == study_) fail("the study was deleted", "start anew with --fresh");
   studies_.erase(study);
 }
 
 void ReplayedStudy::create_trial(int study, const Json& log) {
   if (studies_.count(study) == 0) return;  // it was deleted: Optuna drops this, and counts no trial
   const std::size_t index = trials_.size();
-  trials_of_.push_back(study == kOurStudy ? static_cast<int>(index) : -1);
-  if (study != kOurStudy) return;
+  trials_of_.push_back(study == study_ ? static_cast<int>(index) : -1);
+  if (study != study_) return;
   ids_.push_back(static_cast<int>(trials_of_.size()) - 1);
   trials_.emplace_back();
   trials_.back().number = static_cast<int>(index);

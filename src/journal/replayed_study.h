@@ -11,14 +11,16 @@
 
 namespace krigtune {
 
-/// The study that the lines of a journal add up to: the first one. Other studies in the file are Optuna's and passed
-/// over. Trials that another program (an Optuna worker) wrote are understood as far as they go: their parameters are
-/// their configuration, their value is the metric; what this program could not have written (choices that are no
-/// scalars, numbers that are none, an operation that Optuna drops) is left out.
+/// The study that the lines of a journal add up to: this program's, which is the first one, or another by its id. Other
+/// studies in the file are passed over. Trials that another program (an Optuna worker) wrote are understood as far as
+/// they go: their parameters are their configuration, their value is the metric; what this program could not have
+/// written (choices that are no scalars, numbers that are none, an operation that Optuna drops) is left out.
 class ReplayedStudy {
  public:
   /// `source` names the journal in errors.
   explicit ReplayedStudy(std::string source) : source_(std::move(source)) {}
+  /// The study of that id, whatever its name.
+  ReplayedStudy(std::string source, int study) : source_(std::move(source)), study_(study), has_any_name_(true) {}
 
   /// Applies the complete lines of `text`, which continues what was applied before. Returns how many bytes they are:
   /// what follows the last "\n" is a torn line. Throws UserError with the line's number.
@@ -58,6 +60,8 @@ class ReplayedStudy {
   [[noreturn]] void fail(const std::string& what, const std::string& hint) const;
 
   std::string source_;
+  int study_ = 0;  ///< its id
+  bool has_any_name_ = false;
   int line_ = 0;
   std::map<int, std::string> studies_;  ///< names of those that were not deleted, by id
   int next_study_ = 0;

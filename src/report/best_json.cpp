@@ -1,6 +1,7 @@
 // best.json: what to train with, and why one may believe it.
 #include <array>
 
+#include "krigtune/report/batch_advice.h"
 #include "krigtune/report/labels.h"
 #include "writers.h"
 
@@ -44,6 +45,7 @@ std::optional<std::string> best_json(const RunView& run) {
                        {"upper_95", json_number(best.upper_95)}};
   json["reference"] = {{"trial", best.reference_trial}, {"value", json_number(best.reference_value)}};
   json["gain"] = json_number(best.gain);
+  if (Json advice = batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
   json["trials"] = trial_counts(run.history);
   return json.dump(2) + "\n";
 }

@@ -16,8 +16,10 @@ struct Unit {
   double scale;
   const char* text;
 };
-constexpr std::array<Unit, 3> kUnits{
-    {{"throughput", 1.0, "samples/s"}, {"tokens_per_second", 1.0, "tokens/s"}, {"flops", 1e-12, "TFLOP/s"}}};
+constexpr std::array<Unit, 4> kUnits{{{"throughput", 1.0, "samples/s"},
+                                      {"tokens_per_second", 1.0, "tokens/s"},
+                                      {"flops", 1e-12, "TFLOP/s"},
+                                      {"goodput", 1.0, "samples/s"}}};
 constexpr const char* kSeconds = "latency";
 
 // A replayed table's unit is its own.

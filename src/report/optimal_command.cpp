@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "krigtune/core/text.h"
+#include "krigtune/report/batch_advice.h"
 #include "krigtune/runner/placeholders.h"
 #include "writers.h"
 
@@ -42,6 +43,21 @@ std::string user_command(const RunView& run) {
   return fmt::format("{} && {}", shell_line({"cd", command.working_directory.string()}), shell_line(words));
 }
 
+// Empty: the runner has none.
+std::optional<std::string> command_line(const RunView& run) {
+  switch (run.session.runner.kind) {
+    case RunnerKind::kBench:
+      return shell_line(bench_words(run));
+    case RunnerKind::kCommand:
+      return user_command(run);
+    case RunnerKind::kSimulate:
+    case RunnerKind::kReplay:
+    case RunnerKind::kNone:
+      break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> config_optimal(const RunView& run) {
@@ -58,18 +74,12 @@ std::optional<std::string> config_optimal(const RunView& run) {
 }
 
 std::optional<std::string> cmd_optimal(const RunView& run) {
-  if (!run.best) return std::nullopt;
-  switch (run.session.runner.kind) {
-    case RunnerKind::kBench:
-      return shell_line(bench_words(run)) + "\n";
-    case RunnerKind::kCommand:
-      return user_command(run) + "\n";
-    case RunnerKind::kSimulate:
-    case RunnerKind::kReplay:
-    case RunnerKind::kNone:
-      break;
-  }
-  return std::nullopt;
+  const std::optional<std::string> command = run.best ? command_line(run) : std::nullopt;
+  if (!command) return std::nullopt;
+  std::string text = *command + "\n";
+  // DeepSpeed's reader knows no comments, a shell does.
+  for (const std::string& line : batch_advice_lines(run)) text += "# " + line + "\n";
+  return text;
 }
 
 }  // namespace krigtune

@@ -209,7 +209,12 @@ int ReplayTable::measurements(const Configuration& configuration) const {
   return impl_->repeats == ReplaySpec::Repeats::kCycle ? std::max(rows, 1) : 1;
 }
 
-std::optional<double> ReplayTable::optimum(const Space& space) const {
+std::optional<double> ReplayTable::value_of(const Configuration& configuration) const {
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
+  return found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
+}
+
+std::optional<double> ReplayTable::optimum(const Space& space, const Worth& worth) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;
   // Over the rows: the space may be far larger, or continuous.
@@ -217,7 +222,8 @@ std::optional<double> ReplayTable::optimum(const Space& space) const {
     const std::optional<double> value = impl_->merged_value(group);
     if (!value) continue;
     const std::optional<Configuration> configuration = configurations.of(group);
-    if (configuration && impl_->keys.of(*configuration) == key) values.push_back(*value);
+    if (!configuration || impl_->keys.of(*configuration) != key) continue;
+    values.push_back(worth ? worth(*configuration, *value) : *value);
   }
   if (values.empty()) return std::nullopt;
   return best_of(values, impl_->maximize);

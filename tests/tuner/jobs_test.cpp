@@ -170,7 +170,8 @@ TEST_F(NextQuestion, IsTheOneOfTheFullRunAtEveryTrial) {
     Session session = budgeted(12);
     session.baseline = Configuration{{"a", std::int64_t{1}}, {"b", std::int64_t{2}}};
     const History whole = run(session).history;
-    ASSERT_EQ(whole.size(), 12U);
+    const bool ends_before = kind == StrategyKind::kStagewise;
+    ASSERT_TRUE(ends_before ? whole.size() >= 6U : whole.size() == 12U) << whole.size();
     for (std::size_t cut = 0; cut < whole.size(); ++cut) {
       const Problem problem(session);
       const auto strategy = problem.strategy(kind, 3, 12);

@@ -165,7 +165,7 @@ TEST(Grid, HasTheEndsOfARealRange) {
 
 TEST(Grid, WalksAHugeFactorialInTheSessionsOrder) {
   Session session = plain_session(kHuge);
-  session.grid_order = GridOrder::kSession;
+  session.grid.order = GridOrder::kSession;
   const Problem problem(std::move(session));
   const std::vector<std::string> asked = texts(
       problem.drive(StrategyKind::kGrid, 1, 102, [&](const Configuration&) { return measured(problem.session, 1.0); }));

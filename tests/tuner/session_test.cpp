@@ -37,7 +37,7 @@ TEST(Session, FillsInTheDefaults) {
   EXPECT_TRUE(session.objective.maximize);
   EXPECT_EQ(session.budget.trials, 30);
   EXPECT_FALSE(session.budget.hours || session.budget.patience);
-  EXPECT_EQ(session.grid_order, GridOrder::kSeed);
+  EXPECT_EQ(session.grid.order, GridOrder::kSeed);
   ASSERT_TRUE(session.usable_per_rank);
   EXPECT_EQ(session.usable_per_rank->count, std::int64_t{1} << 30);  // no reserve: the plan is exact
   EXPECT_EQ(session.space.count(), 12);
@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
             "did you mean 'maximize'?"},
         Bad{"no_direction", bench_session(R"(, "objective": {"metric": "exposed_comm_s"})"), "/objective/direction",
             "minimize"},
-        Bad{"goodput", bench_session(R"(, "objective": {"metric": "goodput"})"),
-            "/objective/metric: 'goodput' is not supported yet", "throughput"},
+        Bad{"goodput", bench_session(R"(, "objective": {"metric": "goodput"})"), "/objective/noise_scale: is missing",
+            "docs/goodput.md"},
         Bad{"grid_order", bench_session(R"(, "grid": {"order": "sesion"})"), "/grid/order", "'session'"},
         Bad{"baseline_batch", bench_session(R"(, "baseline": {"micro_batch": 3})"), "/baseline: batch not divisible",
             "train_batch_size"},
@@ -220,7 +220,7 @@ TEST_F(ReplaySession, ReadsBackAsResolved) {
   EXPECT_EQ(again.budget.trials, 7);
   EXPECT_EQ(again.budget.hours, 0.5);
   EXPECT_EQ(again.budget.patience, 3);
-  EXPECT_EQ(again.grid_order, GridOrder::kSession);
+  EXPECT_EQ(again.grid.order, GridOrder::kSession);
 }
 
 TEST(Session, ReadsBackAsResolvedWithWorkloadAndBaseline) {

@@ -8,6 +8,7 @@
 #include "krigtune/core/clock.h"
 #include "krigtune/runner/runner.h"
 #include "krigtune/tuner/tuner.h"
+#include "krigtune/tuner/warm_start.h"
 
 namespace krigtune {
 
@@ -25,6 +26,7 @@ class Observer {
 struct LoopOptions {
   StrategyKind strategy = StrategyKind::kBayes;
   std::uint64_t seed = 1;
+  EarlierRuns earlier = {};  ///< that the candidates' priors know of
 };
 
 struct RunOptions {
@@ -41,6 +43,8 @@ enum class EndReason {
   kLittleToGain,  ///< the last trials were expected to gain less than the session's "least_gain"
   kNotWorthIt,    ///< ... to save less than they cost
   kExhausted,
+  kThrough,  ///< what is left the strategy does not want
+  kWaits,    ///< the strategy waits for trials that others are to tell
   kNothingFits,
   kInterrupted,
   kEnvironment,
@@ -55,9 +59,9 @@ struct TrialWorth {
 
 struct RunResult {
   EndReason reason = EndReason::kTrials;
-  History history;                  ///< all trials of the directory
-  int trials_now = 0;               ///< closed by this call
-  std::string detail;               ///< kEnvironment: what the last trials said
+  History history;     ///< all trials of the directory
+  int trials_now = 0;  ///< closed by this call
+  std::string detail;  ///< kEnvironment: what the last trials said; kThrough: what is left out, if that is known
   std::optional<Outlook> outlook;   ///< of the trial that would come next; empty: the strategy does not say
   std::optional<TrialWorth> worth;  ///< of that trial, where it is known
 };

@@ -17,6 +17,8 @@ struct RunRecord {
 };
 /// Throws UserError when the directory holds no run.
 RunRecord load_run(const std::filesystem::path& directory);
+/// The earlier runs alone that the directory was begun with.
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory);
 /// What was measured of the machine when the directory was begun. Empty: nothing, or there is no run.
 std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& directory);
 /// The content of session.json: the resolved session with versions, strategy, seed and what was measured of the

@@ -8,15 +8,28 @@
 
 #include "krigtune/runner/replay.h"
 #include "krigtune/space/space.h"
+#include "krigtune/tuner/search_options.h"
 #include "krigtune/workload/workload.h"
 
 namespace krigtune {
+
+/// What a larger batch costs in progress a sample (goodput.h).
+struct GradientNoise {
+  double noise_scale = 0.0;  ///< sequences
+  double base_batch = 0.0;   ///< sequences a step: statistical efficiency is 1 there
+};
 
 /// What is to be made large or small: the session's block "objective", resolved.
 struct Objective {
   std::string metric = "throughput";    ///< as the user calls it
   bool maximize = true;                 ///< the direction
   std::string field = "samples_per_s";  ///< its key in Measured::metrics, and the journal's metric
+  std::optional<GradientNoise> gradient_noise = std::nullopt;  ///< of goodput
+  /// Of goodput: what runners report in its place, and it is worked out from; else empty.
+  std::string throughput_field = {};
+
+  /// The number that runners must report.
+  const std::string& reported_field() const { return throughput_field.empty() ? field : throughput_field; }
 
   /// True when `a` is better than `b`.
   bool better(double a, double b) const { return maximize ? a > b : a < b; }
@@ -39,12 +52,6 @@ struct Budget {
   std::optional<double> run_gpu_hours;
 };
 
-/// How the strategy `grid` walks.
-enum class GridOrder {
-  kSeed,     ///< the largest even sub-grid that fits the budget, in an order drawn from the seed
-  kSession,  ///< the full factorial, in the order of the session's parameters
-};
-
 /// A session file, read, checked and with every default filled in.
 struct Session {
   std::filesystem::path file;  ///< for messages; empty: made in memory
@@ -57,7 +64,8 @@ struct Session {
   Objective objective;
   RunnerSpec runner;
   Budget budget;
-  GridOrder grid_order = GridOrder::kSeed;
+  GridOptions grid;
+  StagewiseOptions stagewise;
   std::shared_ptr<const ReplayTable> table;  ///< of the runner `replay`
   std::optional<Bytes> usable_per_rank;      ///< set where memory is predicted: the limit without its reserve
 };

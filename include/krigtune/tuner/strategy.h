@@ -31,17 +31,28 @@ int closed_trials(const History& history);
 /// The objective's value of an ok trial.
 std::optional<double> value_of(const Trial& trial, const Objective& objective);
 
+/// Why a strategy asks nothing.
+enum class Idle {
+  kAllTried,  ///< every configuration was asked
+  kThrough,   ///< what is left it does not want
+  kWaits,     ///< what comes next depends on trials that are pending
+};
+
 /// Proposes what to try next.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   /// A pure function of the history and of what the strategy was made with. Never a configuration that is pending or
   /// was closed, but for one that was measured and is asked again on purpose, to settle which is the best:
-  /// Proposal::repeat_of says so. Empty: nothing is left.
+  /// Proposal::repeat_of says so. Empty: why_idle() says why.
   virtual std::optional<Proposal> ask(const History& history) const = 0;
+  /// Of a history on which `ask` is empty.
+  virtual Idle why_idle(const History& /*history*/) const { return Idle::kAllTried; }
+  /// One line for people on what it leaves out; empty: nothing.
+  virtual std::string left_out(const History& /*history*/) const { return ""; }
 };
 
-enum class StrategyKind { kBayes, kRandom, kGrid };
+enum class StrategyKind { kBayes, kRandom, kGrid, kStagewise };
 const char* to_string(StrategyKind kind);
 /// Throws UserError with the nearest name; `where` says where the word stood.
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where);

@@ -4,6 +4,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/plan/knobs.h"
+#include "krigtune/tuner/goodput.h"
 #include "session/session_blocks.h"
 
 namespace krigtune {
@@ -44,6 +45,9 @@ struct Forecaster::Impl {
     if (metric == "throughput") return samples_per_s;
     if (metric == "tokens_per_second") return samples_per_s * static_cast<double>(sizes.seq_len);
     if (metric == "latency") return cost.step_time_s;
+    if (const auto& noise = session.objective.gradient_noise) {
+      return samples_per_s * statistical_efficiency(*noise, static_cast<double>(sequences));
+    }
     if (metric == "flops") {
       return model_flops(sizes, sequences) / cost.step_time_s / static_cast<double>(session.cluster.ranks());
     }

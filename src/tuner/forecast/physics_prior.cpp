@@ -5,6 +5,7 @@
 #include <string_view>
 #include <thread>
 
+#include "krigtune/tuner/goodput.h"
 #include "krigtune/tuner/prior.h"
 
 namespace krigtune {
@@ -16,7 +17,7 @@ constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much
 constexpr Prior::Coefficient kCoefficient{1.0, 0.2};
 
 bool follows_from_time(const Objective& objective) {
-  constexpr std::array<std::string_view, 4> kOfTime{"throughput", "tokens_per_second", "latency", "flops"};
+  constexpr std::array<std::string_view, 5> kOfTime{"throughput", "tokens_per_second", "latency", "flops", "goodput"};
   return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
 }
 
@@ -51,8 +52,10 @@ class PhysicsPrior final : public Prior {
   std::optional<double> log_value(const Configuration& configuration) const {
     const std::optional<StepCost> cost = forecaster_(configuration).cost;
     if (!cost) return std::nullopt;
-    const double samples = is_latency_ ? 1.0 : static_cast<double>(sequences_per_step(session_, configuration));
-    return std::log(samples / cost->step_time_s);
+    const auto batch = static_cast<double>(sequences_per_step(session_, configuration));
+    const auto& noise = session_.objective.gradient_noise;
+    const double samples = is_latency_ ? 1.0 : batch;
+    return std::log(samples / cost->step_time_s * (noise ? statistical_efficiency(*noise, batch) : 1.0));
   }
 
   // The median of a sample; empty where nothing of it is predicted.
@@ -79,7 +82,8 @@ class PhysicsPrior final : public Prior {
 std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
   if (!follows_from_time(session.objective)) return nullptr;
   auto prior = std::make_shared<const PhysicsPrior>(session, filter);
-  return prior->knows_anything() ? prior : nullptr;
+  if (prior->knows_anything()) return prior;
+  return make_rules_of_thumb(session);
 }
 
 }  // namespace krigtune

@@ -98,7 +98,7 @@ std::optional<RepeatGain::Repeat> RepeatGain::best() const {
     const Eigen::VectorXd slopes = achieved_.covariance().col(row) / std::sqrt(variance);
     const double gain = expected_gain_of_choice(achieved_.mean(), slopes);
     if (best && gain <= best->gain) continue;
-    best = {model_.measured().trials[i].front(), gain, achieved_.mean()(row)};
+    best = {row, model_.measured().trials[i].front(), gain, achieved_.mean()(row)};
   }
   return best;
 }

@@ -18,6 +18,7 @@ class RepeatGain {
   RepeatGain(const Session& session, const Candidates& candidates, const History& history, const TrialModel& model);
 
   struct Repeat {
+    Eigen::Index row = 0;   ///< of the measured configurations
     std::size_t trial = 0;  ///< index into the history: the first ok trial of its configuration
     double gain = 0.0;
     double mean = 0.0;  ///< of what it achieves, latent

@@ -34,6 +34,10 @@ class TrialModel {
   AchievedValues achieved(bool exact) const;
   /// Latent variance of a configuration about the smooth function, by the same rule.
   double own_variance(bool exact) const;
+  /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
+  const GaussianProcess& process() const { return values_.surrogate().processes().front(); }
+  Points known_points(const Points& points) const { return values_.surrogate().standardised(centred(points)); }
+  double latent_unit() const { return values_.surrogate().scale(); }
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
   /// Points as achieved() takes them.

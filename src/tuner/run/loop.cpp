@@ -58,6 +58,7 @@ class Run {
     result.history = journal_.trials();
     result.trials_now = trials_now_;
     if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
+    if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);
     look_ahead(result);
     return result;
   }
@@ -76,6 +77,18 @@ class Run {
     if (stop_ || was_interrupted_) return EndReason::kInterrupted;
     if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
     return budget_is_spent(session_, journal_.trials());
+  }
+
+  EndReason reason_of_silence() const {
+    switch (strategy_->why_idle(journal_.trials())) {
+      case Idle::kAllTried:
+        return EndReason::kExhausted;
+      case Idle::kThrough:
+        return EndReason::kThrough;
+      case Idle::kWaits:
+        return EndReason::kWaits;
+    }
+    return EndReason::kExhausted;
   }
 
   // What runs counts once it is closed: no more are begun than the budget has left for them.
@@ -102,7 +115,7 @@ class Run {
     std::optional<int> number;
     while (!number) {
       const std::optional<Proposal> proposal = proposer_.next(journal_.trials());
-      if (!proposal) return EndReason::kExhausted;
+      if (!proposal) return reason_of_silence();
       if (const auto reason = not_worth_running(session_, journal_.trials(), *proposal)) return reason;
       // Empty when somebody asked in between: then the question is asked anew, on what is known now.
       number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
@@ -167,6 +180,10 @@ const char* to_string(EndReason reason) {
       return "one more trial costs more than it is expected to save";
     case EndReason::kExhausted:
       return "every configuration was tried";
+    case EndReason::kThrough:
+      return "the strategy is through";
+    case EndReason::kWaits:
+      return "what comes next depends on trials that wait for krigtune tell";
     case EndReason::kNothingFits:
       return "no configuration fits in memory";
     case EndReason::kInterrupted:

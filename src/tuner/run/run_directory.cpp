@@ -14,9 +14,10 @@ namespace {
 constexpr int kSchemaVersion = 1;
 
 constexpr const char* kMachine = "machine";
+constexpr const char* kWarmStart = "warm_start";
 
 // What session.json holds besides the session.
-constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine};
+constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kWarmStart};
 
 Json load_record(const std::filesystem::path& directory) {
   const std::filesystem::path file = session_path(directory);
@@ -38,6 +39,14 @@ Json comparable(Json record) {
   record.erase("krigtune_version");
   record.erase("budget");
   record.erase(kMachine);
+  for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
+    if (record.value("strategy", "") != own) record.erase(own);
+  }
+  if (record.contains(kWarmStart)) {
+    Json sources = Json::array();
+    for (const Json& run : record[kWarmStart]) sources.push_back(run.value("source", Json()));
+    record[kWarmStart] = std::move(sources);
+  }
   if (!record.contains("runner")) return record;
   for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end"}) record["runner"].erase(key);
   return record;
@@ -96,6 +105,9 @@ RunRecord load_run(const std::filesystem::path& directory) {
     const Json& seed = block.require("seed");
     if (!seed.is_number_integer()) block.fail("seed", "a whole number was expected", "restore session.json");
     record.options.seed = seed.get<std::uint64_t>();
+    if (const Json* runs = block.find(kWarmStart)) {
+      record.options.earlier = earlier_runs_from_json(*runs, source, "/warm_start");
+    }
   }
   const std::optional<MeasuredMachine> machine = machine_of(json, source);
   for (const char* key : kOwnKeys) json.erase(key);
@@ -103,6 +115,12 @@ RunRecord load_run(const std::filesystem::path& directory) {
   record.session.file = session_path(directory);
   record.session.cluster.measured = machine;
   return record;
+}
+
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
+  const Json json = load_record(directory);
+  const std::string source = session_path(directory).string();
+  return json.contains(kWarmStart) ? earlier_runs_from_json(json[kWarmStart], source, "/warm_start") : EarlierRuns();
 }
 
 std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& directory) {
@@ -119,6 +137,7 @@ Json run_record(const Session& session, const LoopOptions& options) {
   if (session.cluster.measured) record[kMachine] = to_json(*session.cluster.measured);
   const Json session_json = resolved(session);
   for (const auto& [key, value] : session_json.items()) record[key] = value;
+  if (!options.earlier.empty()) record[kWarmStart] = to_json(options.earlier);
   return record;
 }
 

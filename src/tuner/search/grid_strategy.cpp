@@ -1,11 +1,13 @@
 // A grid that fits the budget: a few evenly spaced values of each parameter, both ends among them. One value more is
 // given to the parameter that has fewest, in the session's order, for as long as the grid's configurations are no more
-// than the budget: the result is a sub-grid to which no parameter could add a value.
+// than the budget: the result is a sub-grid to which no parameter could add a value. What pruning (grid_pruning.h)
+// skips is passed over as if it had been asked.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
 
 #include "search/candidate_list.h"
+#include "search/grid_pruning.h"
 #include "search/strategies.h"
 
 namespace krigtune {
@@ -117,68 +119,94 @@ std::vector<Configuration> largest_within(const Candidates& candidates, std::siz
   return members;
 }
 
+/// What all grids share: what they skip.
+class Grid : public Strategy {
+ public:
+  Grid(const Session& session, const Candidates& candidates)
+      : candidates_(candidates), objective_(session.objective), options_(session.grid) {}
+
+  Idle why_idle(const History& history) const override {
+    return left_out(history).empty() ? Idle::kAllTried : Idle::kThrough;
+  }
+  std::string left_out(const History& history) const override {
+    return pruned_text(candidates_, pruning(history), history);
+  }
+
+ protected:
+  GridPruning pruning(const History& history) const { return {candidates_.space(), objective_, options_, history}; }
+  const Candidates& candidates() const { return candidates_; }
+
+ private:
+  const Candidates& candidates_;
+  Objective objective_;
+  GridOptions options_;
+};
+
 /// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and when that is used up the other
 /// candidates, shuffled too; or the full factorial as the session writes it.
-class ListedGrid final : public Strategy {
+class ListedGrid final : public Grid {
  public:
-  ListedGrid(const Candidates& candidates, std::vector<std::size_t> order)
-      : candidates_(candidates), order_(std::move(order)) {}
+  ListedGrid(const Session& session, const Candidates& candidates, std::vector<std::size_t> order)
+      : Grid(session, candidates), order_(std::move(order)) {}
 
   std::optional<Proposal> ask(const History& history) const override {
-    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, 0);
-    const std::vector<bool> open = unseen(candidates_, *list, history);
+    const std::shared_ptr<const CandidateList> list = candidates().to_score(history, 0);
+    const std::vector<bool> open = unseen(candidates(), *list, history);
+    const GridPruning pruned = pruning(history);
     for (const std::size_t index : order_) {
-      if (open[index]) return propose(*list, index, StrategyKind::kGrid);
+      if (!open[index] || pruned(list->configurations[index]) != GridPruning::Verdict::kRun) continue;
+      return propose(*list, index, StrategyKind::kGrid);
     }
     return std::nullopt;
   }
 
  private:
-  const Candidates& candidates_;
   std::vector<std::size_t> order_;
 };
 
 /// The same over a space without a list: after the sub-grid, configurations drawn at random.
-class DrawnGrid final : public Strategy {
+class DrawnGrid final : public Grid {
  public:
-  DrawnGrid(const Candidates& candidates, std::vector<Configuration> order, std::uint64_t seed)
-      : candidates_(candidates), order_(std::move(order)), seed_(seed) {}
+  DrawnGrid(const Session& session, const Candidates& candidates, std::vector<Configuration> order, std::uint64_t seed)
+      : Grid(session, candidates), order_(std::move(order)), seed_(seed) {}
 
   std::optional<Proposal> ask(const History& history) const override {
-    const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
+    const std::unordered_set<std::string> asked = asked_keys(candidates(), history);
+    const GridPruning pruned = pruning(history);
+    const auto is_out = [&](const Configuration& configuration) {
+      return asked.count(candidates().key(configuration)) > 0 || pruned(configuration) != GridPruning::Verdict::kRun;
+    };
     for (const Configuration& configuration : order_) {
-      if (asked.count(candidates_.key(configuration)) == 0) {
-        return propose(configuration, StrategyKind::kGrid);
-      }
+      if (!is_out(configuration)) return propose(configuration, StrategyKind::kGrid);
     }
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
-    return propose_drawn(candidates_, history, rng, StrategyKind::kGrid);
+    const std::optional<Configuration> drawn = candidates().draw(rng, is_out);
+    return drawn ? std::optional(propose(*drawn, StrategyKind::kGrid)) : std::nullopt;
   }
 
  private:
-  const Candidates& candidates_;
   std::vector<Configuration> order_;
   std::uint64_t seed_;
 };
 
 /// The full factorial of a space that is too large for a list.
-class WalkedGrid final : public Strategy {
+class WalkedGrid final : public Grid {
  public:
-  explicit WalkedGrid(const Candidates& candidates) : candidates_(candidates) {}
+  using Grid::Grid;
 
   std::optional<Proposal> ask(const History& history) const override {
-    const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
+    const std::unordered_set<std::string> asked = asked_keys(candidates(), history);
+    const GridPruning pruned = pruning(history);
     std::optional<Proposal> proposal;
-    candidates_.space().for_each([&](const Configuration& configuration) {
-      if (asked.count(candidates_.key(configuration)) > 0 || !candidates_.filter().may_fit(configuration)) return true;
+    candidates().space().for_each([&](const Configuration& configuration) {
+      if (asked.count(candidates().key(configuration)) > 0) return true;
+      if (pruned(configuration) != GridPruning::Verdict::kRun) return true;
+      if (!candidates().filter().may_fit(configuration)) return true;
       proposal = propose(configuration, StrategyKind::kGrid);
       return false;
     });
     return proposal;
   }
-
- private:
-  const Candidates& candidates_;
 };
 
 std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder grid_order,
@@ -212,13 +240,13 @@ std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder gr
 std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates,
                                     const StrategyOptions& options) {
   if (candidates.listed()) {
-    return std::make_unique<ListedGrid>(candidates, listed_order(candidates, session.grid_order, options));
+    return std::make_unique<ListedGrid>(session, candidates, listed_order(candidates, session.grid.order, options));
   }
-  if (session.grid_order == GridOrder::kSession) return std::make_unique<WalkedGrid>(candidates);
+  if (session.grid.order == GridOrder::kSession) return std::make_unique<WalkedGrid>(session, candidates);
   std::vector<Configuration> order = largest_within(candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
   Rng rng(options.seed, 0);
   rng.shuffle(order);
-  return std::make_unique<DrawnGrid>(candidates, std::move(order), options.seed);
+  return std::make_unique<DrawnGrid>(session, candidates, std::move(order), options.seed);
 }
 
 }  // namespace krigtune

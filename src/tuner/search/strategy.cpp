@@ -18,10 +18,11 @@ struct Registered {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const Session&, const Candidates&, const StrategyOptions&);
 };
-constexpr std::array<Registered, 3> kRegistry{{
+constexpr std::array<Registered, 4> kRegistry{{
     {StrategyKind::kBayes, "bayes", make_bayes},
     {StrategyKind::kRandom, "random", make_random},
     {StrategyKind::kGrid, "grid", make_grid},
+    {StrategyKind::kStagewise, "stagewise", make_stagewise},
 }};
 
 const Registered& registered(StrategyKind kind) {
@@ -81,7 +82,9 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Session& sessio
 }
 
 bool depends_on_seed(StrategyKind kind, const Session& session) {
-  return kind != StrategyKind::kGrid || session.grid_order == GridOrder::kSeed;
+  if (kind == StrategyKind::kGrid) return session.grid.order == GridOrder::kSeed;
+  if (kind != StrategyKind::kStagewise) return true;
+  return !session.stagewise.fast && session.stagewise.tuner != SpaceTuner::kGridSearch;
 }
 
 std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history) {

@@ -14,5 +14,6 @@ Json objective_block();
 Json runner_block();
 Json budget_block();
 Json grid_block();
+Json stagewise_block();
 
 }  // namespace krigtune::schema

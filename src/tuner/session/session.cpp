@@ -50,8 +50,8 @@ void set_framework(Session& session, const JsonObject& root) {
 void set_table(Session& session) {
   std::vector<std::string> names;
   for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
-  session.table =
-      std::make_shared<const ReplayTable>(session.runner, names, session.objective.field, session.objective.maximize);
+  session.table = std::make_shared<const ReplayTable>(session.runner, names, session.objective.reported_field(),
+                                                      session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
 }
@@ -167,7 +167,7 @@ void prepare(Session& session, const JsonObject& root) {
 }
 
 void check_grid(const Session& session, const JsonObject& root) {
-  if (session.grid_order != GridOrder::kSession || session.space.listable()) return;
+  if (session.grid.order != GridOrder::kSession || session.space.listable()) return;
   root.fail("grid/order", "the full factorial of a real range has no end",
             "give the range \"steps\", or write \"seed\"");
 }
@@ -184,12 +184,14 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   set_framework(session, root);
   session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
   session.budget = read_budget(root.find("budget"), source, "/budget");
-  session.grid_order = read_grid(root.find("grid"), source, "/grid");
+  session.grid = read_grid(root.find("grid"), source, "/grid");
+  session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
   root.find("baseline");
   root.finish();
   prepare(session, root);
   check_grid(session, root);
   read_baseline(session, root);
+  complete_goodput(session, root);
   return session;
 }
 
@@ -211,6 +213,10 @@ Json resolved(const Session& session) {
   json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
   json["objective"] = {{"metric", session.objective.metric},
                        {"direction", session.objective.maximize ? "maximize" : "minimize"}};
+  if (const auto& noise = session.objective.gradient_noise) {
+    json["objective"]["noise_scale"] = json_number(noise->noise_scale);
+    json["objective"]["base_batch"] = json_number(noise->base_batch);
+  }
   json["runner"] = to_json(session.runner);
   const Budget& budget = session.budget;
   json["budget"] = {{"trials", budget.trials},
@@ -221,7 +227,8 @@ Json resolved(const Session& session) {
                     {"confidence", json_number(budget.confidence)},
                     {"least_gain", json_number(budget.least_gain)},
                     {"run_gpu_hours", budget.run_gpu_hours ? json_number(*budget.run_gpu_hours) : Json(nullptr)}};
-  json["grid"] = {{"order", to_string(session.grid_order)}};
+  json["grid"] = to_json(session.grid);
+  json["stagewise"] = to_json(session.stagewise);
   json["memory"] = to_json(session.memory);
   return json;
 }
@@ -234,7 +241,9 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   recorded.runner.replay.table = std::filesystem::absolute(trials_csv);
   recorded.runner.replay.value.name = "value";
   recorded.runner.replay.status_column = "status";
+  recorded.runner.replay.repeats = ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
   recorded.objective.field = session.objective.metric;
+  recorded.objective.throughput_field.clear();
   recorded.baseline.reset();
   recorded.usable_per_rank.reset();
   set_table(recorded);

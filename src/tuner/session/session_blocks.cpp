@@ -2,71 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 
 namespace krigtune {
-namespace {
-
-struct KnownObjective {
-  const char* metric;
-  bool maximize;
-  const char* bench_field;
-};
-constexpr std::array<KnownObjective, 5> kKnownObjectives{{
-    {"throughput", true, "samples_per_s"},
-    {"tokens_per_second", true, "tokens_per_s"},
-    {"latency", false, "step_time_s"},
-    {"flops", true, "flops_per_s"},
-    {"goodput", true, "goodput"},
-}};
-
-const char* direction_text(bool maximize) { return maximize ? "maximize" : "minimize"; }
-
-std::optional<bool> read_direction(JsonObject& block) {
-  const std::string word = block.text("direction", "");
-  if (word.empty()) return std::nullopt;
-  if (word == "maximize" || word == "minimize") return word == "maximize";
-  block.fail("direction", fmt::format("unknown direction '{}'", word), suggestion(word, {"maximize", "minimize"}));
-}
-
-Objective own_objective(JsonObject& block, const std::string& metric, std::optional<bool> maximize) {
-  if (metric.empty()) block.fail("metric", "is empty", "name a field of the runner's result");
-  if (!maximize) {
-    block.fail("direction", fmt::format("is missing for the metric '{}'", metric),
-               "write \"maximize\" or \"minimize\"; known without: throughput, tokens_per_second, latency, flops");
-  }
-  return {metric, *maximize, metric};
-}
-
-}  // namespace
-
-Objective read_objective(const Json* json, const std::string& source, const std::string& pointer, RunnerKind runner) {
-  const Json empty = Json::object();
-  JsonObject block(json == nullptr ? empty : *json, source, pointer);
-  const std::string metric = block.text("metric", "throughput");
-  const std::optional<bool> maximize = read_direction(block);
-  block.finish();
-  const bool is_ours = runner == RunnerKind::kBench || runner == RunnerKind::kSimulate;
-  if (metric == "goodput" && is_ours) {
-    block.fail("metric", "'goodput' is not supported yet", "use \"throughput\"");
-  }
-  const auto known = std::find_if(kKnownObjectives.begin(), kKnownObjectives.end(),
-                                  [&](const KnownObjective& candidate) { return candidate.metric == metric; });
-  if (known == kKnownObjectives.end()) return own_objective(block, metric, maximize);
-  if (maximize && *maximize != known->maximize) {
-    block.fail(
-        "direction",
-        fmt::format("'{}' is to {}, not to {}", metric, direction_text(known->maximize), direction_text(*maximize)),
-        "leave the direction out");
-  }
-  // A program of the user's reports the metric under its name; in a replayed table it is only a label.
-  return {metric, known->maximize, is_ours ? known->bench_field : metric};
-}
 
 namespace {
 
@@ -112,19 +50,6 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   budget.trials = static_cast<int>(trials);
   if (patience) budget.patience = static_cast<int>(*patience);
   return budget;
-}
-
-const char* to_string(GridOrder order) { return order == GridOrder::kSeed ? "seed" : "session"; }
-
-GridOrder read_grid(const Json* json, const std::string& source, const std::string& pointer) {
-  if (json == nullptr) return GridOrder::kSeed;
-  JsonObject block(*json, source, pointer);
-  const std::string word = block.text("order", to_string(GridOrder::kSeed));
-  block.finish();
-  for (const GridOrder order : {GridOrder::kSeed, GridOrder::kSession}) {
-    if (word == to_string(order)) return order;
-  }
-  block.fail("order", fmt::format("unknown order '{}'", word), suggestion(word, {"seed", "session"}));
 }
 
 }  // namespace krigtune

@@ -7,9 +7,13 @@
 namespace krigtune {
 
 Objective read_objective(const Json* block, const std::string& source, const std::string& pointer, RunnerKind runner);
+/// What goodput takes from the rest of the session, which is read: the batch, and the base batch of its baseline.
+void complete_goodput(Session& session, const JsonObject& root);
 Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
-GridOrder read_grid(const Json* block, const std::string& source, const std::string& pointer);
-const char* to_string(GridOrder order);
+GridOptions read_grid(const Json* block, const std::string& source, const std::string& pointer);
+StagewiseOptions read_stagewise(const Json* block, const std::string& source, const std::string& pointer);
+Json to_json(const GridOptions& options);
+Json to_json(const StagewiseOptions& options);
 
 /// Sets session.space from the keys "space" and "constraints" of `root`, once workload and cluster are set.
 void read_space(Session& session, JsonObject& root);

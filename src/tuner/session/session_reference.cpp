@@ -142,6 +142,7 @@ std::string session_reference() {
   text += "A range:\n\n" + table_of(parameter["anyOf"][3]) + "\nA list:\n\n" + table_of(parameter["anyOf"][4]) + "\n";
   text += section("`objective`", blocks["objective"]) + runner_sections(blocks["runner"]);
   text += section("`budget`", blocks["budget"]) + section("`grid`", blocks["grid"]);
+  text += section("`stagewise`", blocks["stagewise"]);
   text += section("`memory`", blocks["memory"]);
   return text + kConditions + facts();
 }

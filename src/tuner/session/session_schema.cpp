@@ -6,14 +6,28 @@
 
 namespace krigtune {
 namespace schema {
+namespace {
+
+Json gradient_norm() {
+  return block("The gradient with one batch size",
+               {{"batch", above(number("sequences a step"), 0), true},
+                {"squared_norm", above(number("mean of the gradient's squared norm"), 0), true}});
+}
+
+}  // namespace
 
 Json objective_block() {
   return block(
       "What is to be made large or small",
-      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, or a field of the "
-                                              "runner's result")),
+      {{"metric", with_default(not_empty(text("throughput, tokens_per_second, latency, flops, goodput, or a field "
+                                              "of the runner's result")),
                                Objective().metric)},
-       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})}});
+       {"direction", word("needed only for a metric of your own", {"maximize", "minimize"})},
+       {"noise_scale",
+        either("goodput: the gradient noise scale in sequences, or two measurements that it follows from",
+               {above(number("sequences"), 0), list("two measurements", gradient_norm())})},
+       {"base_batch",
+        above(number("goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)"), 0)}});
 }
 
 namespace {
@@ -46,14 +60,6 @@ Json budget_block() {
                                         0)}});
 }
 
-Json grid_block() {
-  return block("How the strategy grid walks",
-               {{"order", with_default(word("seed: the largest even sub-grid that fits the budget, in an order drawn "
-                                            "from the seed; session: the full factorial, in order",
-                                            {"seed", "session"}),
-                                       "seed")}});
-}
-
 }  // namespace schema
 
 Json session_schema() {
@@ -71,6 +77,7 @@ Json session_schema() {
              {"runner", runner_block()},
              {"budget", budget_block()},
              {"grid", grid_block()},
+             {"stagewise", stagewise_block()},
              {"memory", memory_block()}});
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
   schema.update(root);

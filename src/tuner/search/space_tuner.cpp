@@ -1,0 +1,161 @@
+// gridsearch takes the configurations in order, random in an order drawn once, model_based the first one, one drawn,
+// and from then on what boosted trees (rank_trees.h), fitted to all that was tried, rank highest; one time in five one
+// drawn instead. All end after so many trials, or when so many in a row, the best one counted, have brought nothing.
+//
+// What DeepSpeed (0.19) does, and what is done here:
+// - the grid's order comes from a set of texts, another in every process: here the order of the session
+// - model_based marks its first two points as visited before it runs them, so that neither is measured and a space of
+//   two is never looked at: here both are measured
+// - its random exploration draws and throws away what it drew: here it is taken
+// - text values are no features, constants are: here each parameter is one, text by its place in the list
+// - a failure without "error" in its output ends the tuner: here it is a failure like another
+#include "search/space_tuner.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "search/rank_trees.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kExploration = 0.2;
+constexpr std::uint64_t kStreamsPerSpace = std::uint64_t{1} << 32;
+
+/// What is known of a tuner's trials.
+struct Progress {
+  std::optional<double> best;
+  std::size_t best_at = 0;
+
+  void tell(const Tried& tried, std::size_t at, const Objective& objective) {
+    if (!tried.ran || (best && !objective.better(tried.value, *best))) return;
+    best = tried.value;
+    best_at = at;
+  }
+  bool ends(std::size_t at, const StagewiseOptions& options) const {
+    return at >= static_cast<std::size_t>(options.tuner_trials) ||
+           at >= best_at + static_cast<std::size_t>(options.early_stopping);
+  }
+};
+
+std::optional<std::optional<double>> in_order(const TuningSpace& space, const std::vector<std::size_t>& order,
+                                              const Objective& objective, const StagewiseOptions& options,
+                                              Answers& answers) {
+  Progress progress;
+  bool is_open = false;
+  // Whatever is open, a better one can only lengthen the search: what follows within its present length is asked too.
+  for (std::size_t at = 0; at < order.size() && !progress.ends(at, options); ++at) {
+    const std::optional<Tried> tried = answers(*space.configurations[order[at]]);
+    if (tried) progress.tell(*tried, at, objective);
+    is_open = is_open || !tried;
+  }
+  if (is_open) return std::nullopt;
+  return progress.best;
+}
+
+double feature_of(const Parameter& parameter, const Configuration& configuration) {
+  const Value* value = configuration.find(parameter.name);
+  if (value == nullptr) return -1.0;
+  return parameter.categorical ? parameter.index_of(*value) : as_number(*value);
+}
+
+Eigen::MatrixXd features_of(const TuningSpace& space, const Space& parameters) {
+  const std::vector<Parameter>& list = parameters.parameters();
+  Eigen::MatrixXd features(static_cast<Eigen::Index>(space.configurations.size()),
+                           static_cast<Eigen::Index>(list.size()));
+  for (Eigen::Index row = 0; row < features.rows(); ++row) {
+    for (Eigen::Index column = 0; column < features.cols(); ++column) {
+      features(row, column) =
+          feature_of(list[static_cast<std::size_t>(column)], *space.configurations[static_cast<std::size_t>(row)]);
+    }
+  }
+  return features;
+}
+
+class ModelBased {
+ public:
+  ModelBased(const TuningSpace& space, const Space& parameters, const Objective& objective,
+             const SpaceTunerOptions& options)
+      : space_(space),
+        objective_(objective),
+        options_(options),
+        features_(features_of(space, parameters)),
+        visited_(space.configurations.size(), false) {}
+
+  std::optional<std::optional<double>> tune(Answers& answers) {
+    Progress progress;
+    bool is_open = false;
+    const std::size_t count = space_.configurations.size();
+    for (std::size_t at = 0; at < count && !progress.ends(at, options_.stagewise); ++at) {
+      if (at >= 2 && is_open) return std::nullopt;
+      const std::size_t index = pick(at);
+      visited_[index] = true;
+      const std::optional<Tried> tried = answers(*space_.configurations[index]);
+      if (tried) {
+        progress.tell(*tried, at, objective_);
+        tried_.emplace_back(index, *tried);
+      }
+      is_open = is_open || !tried;
+    }
+    if (is_open) return std::nullopt;
+    return progress.best;
+  }
+
+ private:
+  std::size_t pick(std::size_t at) const {
+    if (at == 0) return 0;
+    Rng rng(options_.seed, options_.stream * kStreamsPerSpace + at);
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < visited_.size(); ++i) {
+      if (!visited_[i]) left.push_back(i);
+    }
+    if (at == 1 || rng.uniform() < kExploration) return left[rng.below(left.size())];
+    const Eigen::VectorXd scores = fitted().scores(features_);
+    return *std::max_element(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
+      return scores(static_cast<Eigen::Index>(a)) < scores(static_cast<Eigen::Index>(b));
+    });
+  }
+
+  // Only the order of labels matters: what failed is worst.
+  RankTrees fitted() const {
+    double worst = 0.0;
+    for (const auto& [index, tried] : tried_) {
+      const double label = objective_.maximize ? tried.value : -tried.value;
+      if (tried.ran) worst = std::min(worst, label - 1.0);
+    }
+    Eigen::MatrixXd rows(static_cast<Eigen::Index>(tried_.size()), features_.cols());
+    Eigen::VectorXd labels(rows.rows());
+    for (Eigen::Index row = 0; row < rows.rows(); ++row) {
+      const auto& [index, tried] = tried_[static_cast<std::size_t>(row)];
+      rows.row(row) = features_.row(static_cast<Eigen::Index>(index));
+      labels(row) = !tried.ran ? worst : objective_.maximize ? tried.value : -tried.value;
+    }
+    return {rows, labels};
+  }
+
+  const TuningSpace& space_;
+  const Objective& objective_;
+  const SpaceTunerOptions& options_;
+  Eigen::MatrixXd features_;
+  std::vector<bool> visited_;
+  std::vector<std::pair<std::size_t, Tried>> tried_;
+};
+
+}  // namespace
+
+std::optional<std::optional<double>> tune_space(const TuningSpace& space, const Space& parameters,
+                                                const Objective& objective, const SpaceTunerOptions& options,
+                                                Answers& answers) {
+  if (options.stagewise.tuner == SpaceTuner::kModelBased) {
+    return ModelBased(space, parameters, objective, options).tune(answers);
+  }
+  std::vector<std::size_t> order(space.configurations.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (options.stagewise.tuner == SpaceTuner::kRandom) {
+    Rng rng(options.seed, options.stream * kStreamsPerSpace);
+    rng.shuffle(order);
+  }
+  return in_order(space, order, objective, options.stagewise, answers);
+}
+
+}  // namespace krigtune
