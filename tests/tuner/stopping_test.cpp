@@ -109,6 +109,7 @@ class EarlyEnd : public testing::Test {
  protected:
   EarlyEnd() {
     session_ = plain_session(kLoopSpace);
+    session_.budget = Budget();
     session_.cluster.nodes = 1;
     session_.cluster.gpus_per_node = 4;
   }
