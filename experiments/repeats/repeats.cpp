@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "krigtune/core/clock.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/hash.h"
 #include "krigtune/tuner/best.h"
 #include "krigtune/tuner/tuner.h"
 
@@ -32,6 +34,8 @@ struct Truth {
   std::map<std::string, double> means;
   double best = 0.0;
   double relative_error = 0.0;  ///< standard error of a difference of two means, pooled
+
+  double tolerance() const { return std::max(0.02, 2.0 * relative_error); }
 
   Truth(const Session& session, const ReplayTable& table, const Candidates& candidates, bool rows_are_noisy) {
     double squares = 0.0;
@@ -58,12 +62,30 @@ struct Truth {
   }
 };
 
+/// What all runs share.
+struct Setting {
+  const Session& session;
+  const ReplayTable& table;
+  const Candidates& candidates;
+  const Truth& truth;
+  const Options& options;
+};
+
+std::uint64_t hash_of(const std::string& key) {
+  Fnv1a64 hash;
+  hash.add(key.data(), key.size());
+  return hash.value();
+}
+
 /// The rows of a table in turn, or in an order drawn for each configuration; or its first row with noise of its own.
 class Measuring {
  public:
-  Measuring(const Session& session, const ReplayTable& table, const Candidates& candidates, std::uint64_t seed,
-            const Options& options)
-      : session_(session), table_(table), candidates_(candidates), seed_(seed), options_(options) {}
+  Measuring(const Setting& setting, std::uint64_t seed)
+      : session_(setting.session),
+        table_(setting.table),
+        candidates_(setting.candidates),
+        options_(setting.options),
+        seed_(seed) {}
 
   Outcome operator()(const Configuration& configuration) {
     const std::string key = candidates_.key(configuration);
@@ -71,7 +93,7 @@ class Measuring {
     Turn& turn = its->second;
     if (is_new) {
       for (int row = 0; row < table_.measurements(configuration); ++row) turn.rows.push_back(row);
-      Rng rng(seed_, std::hash<std::string>{}(key));
+      Rng rng(seed_, hash_of(key));
       if (options_.shuffled) rng.shuffle(turn.rows);
     }
     const std::size_t measurement = turn.next++;
@@ -88,7 +110,7 @@ class Measuring {
   Outcome with_noise(Outcome outcome, const std::string& key, std::size_t measurement) const {
     auto* measured = std::get_if<Measured>(&outcome);
     if (measured == nullptr) return outcome;
-    Rng rng(seed_, std::hash<std::string>{}(key) + measurement);
+    Rng rng(seed_, hash_of(key) + measurement);
     const double within = options_.noise / 3.0;
     double& value = measured->metrics.at(session_.objective.field);
     value *= std::exp(options_.noise * rng.normal() + within * rng.normal());
@@ -99,8 +121,8 @@ class Measuring {
   const Session& session_;
   const ReplayTable& table_;
   const Candidates& candidates_;
-  std::uint64_t seed_;
   const Options& options_;
+  std::uint64_t seed_;
   std::map<std::string, Turn> turns_;
 };
 
@@ -113,49 +135,54 @@ struct Score {
   std::vector<double> to_5pct;  ///< trials until a configuration within 5 % of the best was measured
 };
 
-void run_once(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth,
-              const Options& options, std::uint64_t seed, bool repeats, Score& score) {
-  const int budget = session.budget.trials;
-  const auto strategy = make_strategy(StrategyKind::kBayes, session, candidates, {seed, budget, repeats});
+/// The recommendation after so many trials, by what the table says of it.
+void judge(const Setting& setting, const History& history, int trials, std::uint64_t seed, Score& score) {
+  const History known(history.begin(), history.begin() + std::min<std::ptrdiff_t>(trials, std::ssize(history)));
+  const auto best = recommend(setting.session, setting.candidates, known, seed);
+  const Truth& truth = setting.truth;
+  const double share = best ? truth.means.at(setting.candidates.key(best->configuration)) / truth.best : 0.0;
+  score.within[trials] += (share >= 1.0 - truth.tolerance() ? 1.0 : 0.0) / setting.options.seeds;
+  score.regret[trials] += (1.0 - share) / setting.options.seeds;
+}
+
+void count(const Setting& setting, const Trial& trial, Score& score) {
+  score.suggest_s += trial.proposal.suggest_s / setting.session.budget.trials / setting.options.seeds;
+  if (trial.proposal.repeat_of) score.repeats += 1.0 / setting.options.seeds;
+}
+
+/// Asks until so many trials are open, and closes the oldest.
+void run_once(const Setting& setting, std::uint64_t seed, bool repeats, Score& score) {
+  const int budget = setting.session.budget.trials;
+  const auto strategy = make_strategy(StrategyKind::kBayes, setting.session, setting.candidates,
+                                      {.seed = seed, .trials = budget, .repeats = repeats});
   const SystemClock clock;
-  Tuner tuner({session, candidates, *strategy, clock});
-  Measuring measure(session, table, candidates, seed, options);
-  int closed = 0;
+  Tuner tuner({setting.session, setting.candidates, *strategy, clock});
+  Measuring measure(setting, seed);
   int within_5pct = budget + 1;
-  const double tolerance = std::max(0.02, 2.0 * truth.relative_error);
-  const auto judge = [&](int trials) {
-    const History known(tuner.history().begin(), tuner.history().begin() + std::min(trials, closed));
-    const auto best = recommend(session, candidates, known, seed);
-    const double share = best ? truth.means.at(candidates.key(best->configuration)) / truth.best : 0.0;
-    score.within[trials] += (share >= 1.0 - tolerance ? 1.0 : 0.0) / options.seeds;
-    score.regret[trials] += (1.0 - share) / options.seeds;
-  };
-  while (closed < budget) {
-    int asked = static_cast<int>(tuner.history().size());
-    for (; asked < std::min(closed + options.jobs, budget); ++asked) {
+  for (int closed = 0; closed < budget;) {
+    while (std::ssize(tuner.history()) < std::min(closed + setting.options.jobs, budget)) {
       const auto trial = tuner.ask();
       if (!trial) break;
-      score.suggest_s += trial->proposal.suggest_s / budget / options.seeds;
-      if (trial->proposal.repeat_of) score.repeats += 1.0 / options.seeds;
+      count(setting, *trial, score);
     }
-    if (asked == closed) break;  // nothing is left
+    if (std::ssize(tuner.history()) == closed) break;  // nothing is left
     const Configuration configuration = tuner.history()[static_cast<std::size_t>(closed)].proposal.configuration;
     const Outcome outcome = measure(configuration);
-    if (!std::holds_alternative<Measured>(outcome)) score.failures += closed < 20 ? 1.0 / options.seeds : 0.0;
+    if (!std::holds_alternative<Measured>(outcome) && closed < 20) score.failures += 1.0 / setting.options.seeds;
     tuner.tell(closed++, outcome, 0.0);
-    const auto mean = truth.means.find(candidates.key(configuration));
-    if (mean != truth.means.end() && mean->second >= 0.95 * truth.best) within_5pct = std::min(within_5pct, closed);
-    if (closed % 10 == 0) judge(closed);
+    const auto mean = setting.truth.means.find(setting.candidates.key(configuration));
+    if (mean != setting.truth.means.end() && mean->second >= 0.95 * setting.truth.best) {
+      within_5pct = std::min(within_5pct, closed);
+    }
   }
-  for (int trials = (closed / 10 + 1) * 10; trials <= budget; trials += 10) judge(trials);
+  for (int trials = 10; trials <= budget; trials += 10) judge(setting, tuner.history(), trials, seed, score);
   score.to_5pct.push_back(within_5pct);
 }
 
-Score score_of(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth,
-               const Options& options, bool repeats) {
+Score score_of(const Setting& setting, bool repeats) {
   Score score;
-  for (int seed = 1; seed <= options.seeds; ++seed) {
-    run_once(session, table, candidates, truth, options, static_cast<std::uint64_t>(seed), repeats, score);
+  for (int seed = 1; seed <= setting.options.seeds; ++seed) {
+    run_once(setting, static_cast<std::uint64_t>(seed), repeats, score);
   }
   return score;
 }
@@ -176,6 +203,9 @@ void print(const char* name, Score score) {
 
 int run(const Options& options) {
   Session session = load_session(options.session);
+  if (session.table == nullptr || !session.objective.maximize) {
+    throw UserError(options.session + ": not a table whose values are maximised", "name such a session");
+  }
   const MemoryFilter filter(session);
   const auto physics = options.physics ? make_physics_prior(session, filter) : nullptr;
   const Candidates candidates(session, filter, physics ? Priors{physics} : Priors{});
@@ -183,9 +213,10 @@ int run(const Options& options) {
   const Truth truth(session, *table, candidates, options.noise == 0.0);
   if (options.noise > 0.0) session.table = nullptr;  // any number of measurements
   fmt::print("{} configurations, best {:.6g}, tolerance {:.1f} %, physics {}\n", candidates.size(), truth.best,
-             100.0 * std::max(0.02, 2.0 * truth.relative_error), physics ? "yes" : "no");
+             100.0 * truth.tolerance(), physics ? "yes" : "no");
+  const Setting setting{session, *table, candidates, truth, options};
   for (const bool repeats : {false, true}) {
-    print(repeats ? "repeats" : "once", score_of(session, *table, candidates, truth, options, repeats));
+    print(repeats ? "repeats" : "once", score_of(setting, repeats));
   }
   return 0;
 }
@@ -206,6 +237,8 @@ int main(int argc, char** argv) try {
       options.noise = std::atof(argv[++i]);
     } else if (word == "--jobs" && i + 1 < argc) {
       options.jobs = std::atoi(argv[++i]);
+    } else if (word.rfind("--", 0) == 0) {
+      throw UserError("unknown option " + word, "see README.md");
     } else {
       options.session = word;
     }

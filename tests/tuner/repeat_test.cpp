@@ -203,7 +203,8 @@ TEST(Repeats, EndWithTheRowsOfATable) {
   write_atomically(directory.path() / "t.csv", table);
   const auto runner = [](const char* repeats) {
     return fmt::format(
-        R"({{"space": {{"x": ["a", "b", "c", "d", "e"]}}, "objective": {{"metric": "speed", "direction": "maximize"}},
+        R"({{"space": {{"x": ["a", "b", "c", "d", "e"]}},
+        "objective": {{"metric": "speed", "direction": "maximize"}},
         "runner": {{"kind": "replay", "table": "t.csv", "value": "v", "metrics": {{"value_sem": "e"}}, "repeats": "{}"}}}})",
         repeats);
   };

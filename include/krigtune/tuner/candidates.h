@@ -23,6 +23,10 @@ struct CandidateList {
   Points points;                                       ///< one row a configuration
 
   std::size_t size() const { return configurations.size(); }
+  std::optional<std::size_t> find(const std::string& key) const {
+    const auto found = index.find(key);
+    return found == index.end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 /// The configurations that may be asked: those of the space that are not known to be too large. Where they can be
@@ -69,6 +73,8 @@ class Candidates {
   std::string key(const Configuration& configuration) const;
 
  private:
+  Points encode_anew(const std::vector<Configuration>& configurations) const;
+
   const MemoryFilter& filter_;
   Priors priors_;
   Objective objective_;

@@ -83,10 +83,36 @@ std::optional<std::int64_t> Candidates::space_count() const {
 }
 
 std::optional<MemoryVerdict> Candidates::memory_of(const Configuration& configuration) const {
-  return filter_.check(configuration);
+  const std::optional<std::size_t> known = listed() ? all_->find(key(configuration)) : std::nullopt;
+  return known ? all_->memory[*known] : filter_.check(configuration);
 }
 
+// What is in the list is not forecast again: a question on a hundred trials would wait for hundreds of step times.
 Points Candidates::encode(const std::vector<Configuration>& configurations) const {
+  if (!listed()) return encode_anew(configurations);
+  std::vector<Configuration> others;
+  std::vector<Eigen::Index> rows;
+  const Eigen::Index listed_count = all_->points.size();
+  for (const Configuration& configuration : configurations) {
+    const std::optional<std::size_t> known = all_->find(key(configuration));
+    rows.push_back(known ? static_cast<Eigen::Index>(*known) : listed_count + static_cast<Eigen::Index>(others.size()));
+    if (!known) others.push_back(configuration);
+  }
+  const Points anew = encode_anew(others);
+  Points points = Points::zero(static_cast<Eigen::Index>(rows.size()), anew.ordered.cols(), anew.categories.cols(),
+                               anew.features.cols());
+  for (Eigen::Index i = 0; i < points.size(); ++i) {
+    const Eigen::Index row = rows[static_cast<std::size_t>(i)];
+    const Points& from = row < listed_count ? all_->points : anew;
+    const Eigen::Index its = row < listed_count ? row : row - listed_count;
+    points.ordered.row(i) = from.ordered.row(its);
+    points.categories.row(i) = from.categories.row(its);
+    points.features.row(i) = from.features.row(its);
+  }
+  return points;
+}
+
+Points Candidates::encode_anew(const std::vector<Configuration>& configurations) const {
   const auto count = static_cast<Eigen::Index>(configurations.size());
   Points points = Points::zero(count, encoder_.ordered_dims() + derived_->size(), encoder_.category_dims(),
                                static_cast<Eigen::Index>(priors_.size()));
