@@ -265,7 +265,8 @@ TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
   for (const StrategyKind kind : all_strategies()) {
     const History history =
         problem.drive(kind, 1, 50, [&](const Configuration&) { return measured(problem.session, 1.0); });
-    EXPECT_GE(history.size(), problem.candidates.size());
+    const bool asks_all = kind == StrategyKind::kBayes || kind == StrategyKind::kRandom;
+    EXPECT_GE(history.size(), asks_all ? problem.candidates.size() : std::size_t{5}) << to_string(kind);
     for (std::size_t i = 1; i < history.size(); ++i) {
       EXPECT_TRUE(problem.filter.may_fit(history[i].proposal.configuration)) << to_string(kind);
     }
