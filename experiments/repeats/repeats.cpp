@@ -113,8 +113,8 @@ struct Score {
   std::vector<double> to_5pct;  ///< trials until a configuration within 5 % of the best was measured
 };
 
-void run_once(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth, const Options& options,
-              std::uint64_t seed, bool repeats, Score& score) {
+void run_once(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth,
+              const Options& options, std::uint64_t seed, bool repeats, Score& score) {
   const int budget = session.budget.trials;
   const auto strategy = make_strategy(StrategyKind::kBayes, session, candidates, {seed, budget, repeats});
   const SystemClock clock;
@@ -151,8 +151,8 @@ void run_once(const Session& session, const ReplayTable& table, const Candidates
   score.to_5pct.push_back(within_5pct);
 }
 
-Score score_of(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth, const Options& options,
-               bool repeats) {
+Score score_of(const Session& session, const ReplayTable& table, const Candidates& candidates, const Truth& truth,
+               const Options& options, bool repeats) {
   Score score;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     run_once(session, table, candidates, truth, options, static_cast<std::uint64_t>(seed), repeats, score);
@@ -164,10 +164,10 @@ void print(const char* name, Score score) {
   std::sort(score.to_5pct.begin(), score.to_5pct.end());
   double mean = 0.0;
   for (const double trials : score.to_5pct) mean += trials / static_cast<double>(score.to_5pct.size());
-  fmt::print("{:>8}  repeats {:.1f}  failed of first 20 {:.1f}  measured within 5 %: median {:.1f} mean {:.1f}  "
-             "suggestion {:.1f} ms\n",
-             name, score.repeats, score.failures, score.to_5pct[score.to_5pct.size() / 2], mean,
-             1e3 * score.suggest_s);
+  fmt::print(
+      "{:>8}  repeats {:.1f}  failed of first 20 {:.1f}  measured within 5 %: median {:.1f} mean {:.1f}  "
+      "suggestion {:.1f} ms\n",
+      name, score.repeats, score.failures, score.to_5pct[score.to_5pct.size() / 2], mean, 1e3 * score.suggest_s);
   for (const auto& [trials, share] : score.within) {
     fmt::print("{:>8}  after {} trials: recommended within tolerance {:.0f} %, mean regret {:.2f} %\n", "", trials,
                100.0 * share, 100.0 * score.regret.at(trials));

@@ -78,11 +78,11 @@ def ultrascale():
         yield f"{model}-{gpus}", session, rows
 
 
-def vtrain():
-    """Megatron-DeepSpeed on one node of A100s, everything recomputed; none fails."""
+def vtrain(table):
+    """Megatron-DeepSpeed on A100s, everything recomputed; none fails."""
     columns = {"tensor_parallel": "tp", "pipeline_parallel": "pp", "micro_batch": "micro_batch"}
     groups = collections.defaultdict(list)
-    for row in rows_of("vtrain_single_node.csv"):
+    for row in rows_of(table):
         point = {name: int(row[column]) for name, column in columns.items()}
         point["activation_checkpointing"] = "full"
         key = tuple(int(row[name]) for name in ("hidden", "layers", "n_gpus", "global_batch"))
@@ -97,7 +97,8 @@ def vtrain():
             "workload": {"model": {"layers": layers, "hidden": hidden, "heads": int(one["heads"]), "vocab": 51200,
                                    "seq_len": int(one["seq_len"]), "attention": "eager"},
                          "precision": "fp16", "framework": "deepspeed", "dialect": "deepspeed", "train_batch_size": batch},
-            "cluster": {"nodes": 1, "gpus_per_node": gpus, "gpu": "a100-80gb", "interconnect": "nvlink3"},
+            "cluster": {"nodes": max(gpus // 8, 1), "gpus_per_node": min(gpus, 8), "gpu": "a100-80gb",
+                        "interconnect": "nvlink3", "network": "ib-hdr-200"},
             "space": values_that_occur(rows, parameters), "baseline": None, "objective": {"metric": "latency"}}
         yield f"{hidden}-{layers}-{gpus}-{batch}", session, rows
 
@@ -113,7 +114,15 @@ def simulated():
         yield name, session, rows
 
 
-SETS = {"ultrascale_dev": ultrascale, "vtrain": vtrain, "simulated": simulated}
+def vtrain_single():
+    return vtrain("vtrain_single_node.csv")
+
+
+def vtrain_multi():
+    return vtrain("vtrain_multi_node.csv")
+
+
+SETS = {"ultrascale_dev": ultrascale, "vtrain": vtrain_single, "vtrain_multi": vtrain_multi, "simulated": simulated}
 
 
 def copy(session):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Who needs how many trials: one table per set of spaces, as CSV and as Markdown. Standard library only.
 
-usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv]
+usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv] [--into README.md]
 OUT is what run.sh wrote; PEERS.csv what experiments/peers/peers.py wrote. A tool stands in the table of a set when it ran
-on all of its spaces. Everything is computed from the values of the trials and from the tables, for all tools alike:
+on all of its spaces on which anything ran. --into: the tables replace what stands between the lines "<!-- tables -->" and
+"<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
 
   trials to 5 % (1 %): the number of the first trial within 5 % (1 %) of the table's best; never within 40: 41
   failed: trials among the first 20 that gave no value; best/optimum after n trials: 0 before the first value
@@ -13,11 +14,15 @@ import collections
 import csv
 import pathlib
 import statistics
+import sys
+import zlib
 
 TRIALS = 40
 AFTER = (5, 10, 20, 40)
 METRICS = ["to_5pct", "to_1pct", "failed_of_20", *(f"best_{n}" for n in AFTER)]
 OURS = "krigtune "
+BAYES = OURS + "bayes"
+RIGHT = {"physics": "", "no_workload": ", no workload"}  # the rest believes something wrong
 
 
 def rows_of(path):
@@ -29,6 +34,7 @@ class Table:
     """Values of one space; None where a configuration fails."""
 
     def __init__(self, path, metric):
+        self.checksum = f"{zlib.crc32(path.read_bytes()):08x}"
         self.values = [float(row[metric]) if row["status"] == "ok" else None for row in rows_of(path)]
         self.minimised = metric == "latency"
         known = [value for value in self.values if value is not None]
@@ -78,11 +84,13 @@ class Runs:
             trials[row["strategy"], row["seed"]].append((int(row["trial"]), row["status"], row["value"]))
         for (strategy, _), run in trials.items():
             values = [float(value) if status == "ok" else None for _, status, value in sorted(run)]
-            self.add(key, f"{OURS}{strategy}, {variant}", values)
+            self.add(key, OURS + strategy + RIGHT.get(variant, f", {variant}"), values)
 
     def add_peers(self, path):
         for row in rows_of(path):
             key = row["set"], row["space"]
+            if row["table"] != self.tables[key].checksum:
+                sys.exit(f"{path}: {row['tool']} ran on another table of {row['space']}; run experiments/peers/run.sh again")
             values = self.tables[key].values
             self.add(key, row["tool"], [values[int(number)] for number in row["trials"].split()])
 
@@ -90,9 +98,9 @@ class Runs:
         self.found[key][tool].append(figures(self.tables[key], values))
 
     def sets(self):
-        """Name, its spaces; of vTrain the ten on which all ran as well."""
+        """Name, its spaces on which anything ran; of vTrain the ten on which all ran as well."""
         for name, spaces in self.spaces.items():
-            keys = [(name, space) for space in spaces]
+            keys = [(name, space) for space in spaces if self.found[name, space]]
             yield name, keys
             if any(key not in self.few for key in keys):
                 yield f"{name}, ten of them", [key for key in keys if key in self.few]
@@ -116,17 +124,53 @@ def trials_text(number):
     return "> 40" if number > TRIALS else f"{number:.3g}"
 
 
+def is_wrong(tool):
+    return tool.startswith(OURS) and ", " in tool and not tool.endswith(RIGHT["no_workload"])
+
+
+def cells_of(row):
+    who = f"**{row['tool']}**" if row["tool"].startswith(BAYES) else row["tool"]
+    trials = [f"{trials_text(row[m + '_median'])} ({row[m + '_mean']:.1f})" for m in METRICS[:2]]
+    return [who, str(row["runs"]), *trials, f"{row['failed_of_20_mean']:.1f}",
+            *(f"{row[f'best_{n}_mean']:.3f}" for n in AFTER)]
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def against_peers(rows):
+    """What part of the best peer's trials to 5 % ours take, in the mean."""
+    peers = [row for row in rows if not row["tool"].startswith(OURS)]
+    if not peers:
+        return []
+    best = min(peers, key=lambda row: row["to_5pct_mean"])
+    ours = [f"{row['tool']} {row['to_5pct_mean'] / best['to_5pct_mean']:.2f}" for row in rows
+            if row["tool"] in (BAYES, BAYES + RIGHT["no_workload"])]
+    return ["", f"Trials to 5 % as a part of those of the best peer ({best['tool']}), in the mean: {'; '.join(ours)}."]
+
+
 def markdown(name, rows):
-    lines = [f"### {name} ({rows[0]['spaces']} spaces)", "",
-             "| who | runs | trials to 5 %: median (mean) | to 1 % | failed of 20 | " +
-             " | ".join(f"best/optimum @{n}" for n in AFTER) + " |",
-             "|---|---:|---:|---:|---:|" + "---:|" * len(AFTER)]
-    for row in rows:
-        who = f"**{row['tool']}**" if row["tool"].startswith(OURS + "bayes") else row["tool"]
-        trials = [f"{trials_text(row[m + '_median'])} ({row[m + '_mean']:.1f})" for m in METRICS[:2]]
-        cells = [who, str(row["runs"]), *trials, f"{row['failed_of_20_mean']:.1f}",
-                 *(f"{row[f'best_{n}_mean']:.3f}" for n in AFTER)]
-        lines.append("| " + " | ".join(cells) + " |")
+    header = ["who", "runs", "trials to 5 %: median (mean)", "to 1 %", "failed of 20",
+              *(f"best/optimum @{n}" for n in AFTER)]
+    right = [row for row in rows if not is_wrong(row["tool"])]
+    lines = [f"### {name} ({rows[0]['spaces']} spaces)", "", line(header), "|---|" + "---:|" * (len(header) - 1),
+             *(line(cells_of(row)) for row in right), *against_peers(right), ""]
+    return "\n".join(lines)
+
+
+def wrong_physics(sets, order):
+    """What it costs to believe something wrong; tools in the given order."""
+    known = {row["tool"] for rows in sets.values() for row in rows}
+    tools = [tool for tool in order if tool.startswith(BAYES) and tool in known]
+    lines = ["### What wrong physics costs: mean trials to 5 % (to 1 %)", "", line(["bayes believes", *sets]),
+             "|---|" + "---:|" * len(sets)]
+    for tool in tools:
+        cells = [tool.removeprefix(BAYES).removeprefix(", ").replace("_", " ") or "right physics"]
+        for rows in sets.values():
+            row = next((row for row in rows if row["tool"] == tool), None)
+            cells.append(f"{row['to_5pct_mean']:.1f} ({row['to_1pct_mean']:.1f})" if row else "")
+        lines.append(line(cells))
     return "\n".join(lines) + "\n"
 
 
@@ -136,6 +180,14 @@ def write_csv(path, rows):
         writer.writeheader()
         for row in rows:
             writer.writerow({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()})
+
+
+def put_into(path, tables):
+    before, begin, rest = path.read_text().partition("<!-- tables -->\n")
+    _, end, after = rest.partition("<!-- /tables -->\n")
+    if not begin or not end:
+        sys.exit(f"{path}: the lines <!-- tables --> and <!-- /tables --> are missing")
+    path.write_text(f"{before}{begin}\n{tables}\n{end}{after}")
 
 
 def space_rows(runs):
@@ -152,16 +204,23 @@ def main():
     parser.add_argument("peers", nargs="*", type=pathlib.Path)
     parser.add_argument("--csv", type=pathlib.Path)
     parser.add_argument("--spaces", type=pathlib.Path)
+    parser.add_argument("--into", type=pathlib.Path)
     arguments = parser.parse_args()
     runs = Runs(arguments.out)
     for path in arguments.peers:
         runs.add_peers(path)
-    everything = []
+    everything, sets, tables = [], {}, []
     for name, keys in runs.sets():
         rows = sorted((aggregate(runs, keys, tool) for tool in runs.tools(keys)), key=lambda row: row["to_5pct_mean"])
         if rows:
-            print(markdown(name, rows))
+            tables.append(markdown(name, rows))
             everything += [{"set": name, **row} for row in rows]
+            sets[name] = rows
+    if sets:
+        tables.append(wrong_physics(sets, dict.fromkeys(tool for tools in runs.found.values() for tool in tools)))
+    print("\n".join(tables))
+    if arguments.into:
+        put_into(arguments.into, "\n".join(tables))
     if arguments.csv and everything:
         write_csv(arguments.csv, everything)
     if arguments.spaces:

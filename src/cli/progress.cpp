@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "end_text.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/labels.h"
 #include "session_state.h"
@@ -24,8 +25,10 @@ void Progress::trial_begins(const Trial& trial, const History& history) {
     const std::lock_guard lock(mutex_);
     running_.push_back({trial.number, clock_.now_s(), short_text(session_, trial.proposal.configuration)});
   }
-  log_.detail(fmt::format("trial {}/{} begins: #{} {} ({})", number_, session_.budget.trials, trial.number,
-                          trial.proposal.configuration.text(), trial.proposal.strategy));
+  const std::optional<Outlook>& outlook = trial.proposal.outlook;
+  log_.detail(fmt::format("trial {}/{} begins: #{} {} ({}){}", number_, session_.budget.trials, trial.number,
+                          trial.proposal.configuration.text(), trial.proposal.strategy,
+                          outlook ? "; " + bound_text(session_.objective, *outlook) : ""));
   waiting(trial);
 }
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "krigtune/core/text.h"
+#include "krigtune/report/plot.h"
 
 namespace krigtune {
 namespace {
@@ -23,45 +23,60 @@ std::size_t band_of(double regret) {
   return band;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
-
 // Where several strategies lie in one band, the mark says so.
 void put(char& place, char mark) { place = place == ' ' || place == mark ? mark : '*'; }
 
-}  // namespace
+/// Which trial stands where: few trials are several columns wide, many share one.
+struct ChartColumns {
+  int trials;
+  int count;
 
-std::vector<double> median_regret(const Comparison& comparison, StrategyKind strategy, int trials) {
-  std::map<std::uint64_t, std::vector<double>> runs;
-  for (const ComparedTrial& trial : comparison.trials) {
-    if (trial.strategy == strategy) runs[trial.seed].push_back(trial.regret);
+  ChartColumns(int all_trials, int width) : trials(all_trials) {
+    constexpr int kWidest = 6;
+    const int room = std::max(width - kMargin - 1, 20);
+    count = trials > room ? room : trials * std::clamp(room / trials, 1, kWidest);
   }
-  std::vector<double> medians;
-  for (std::size_t i = 0; !runs.empty() && i < static_cast<std::size_t>(trials); ++i) {
-    std::vector<double> at;
-    for (const auto& [seed, regrets] : runs) at.push_back(i < regrets.size() ? regrets[i] : regrets.back());
-    medians.push_back(median(at));
+  // From 0.
+  int trial(int column) const {
+    if (count >= trials) return column / (count / trials);
+    return static_cast<int>(static_cast<std::int64_t>(column) * (trials - 1) / (count - 1));
   }
-  return medians;
+  int column(int trial) const {
+    if (count >= trials) return trial * (count / trials);
+    return static_cast<int>(static_cast<std::int64_t>(trial) * (count - 1) / (trials - 1));
+  }
+};
+
+// The line below the chart, and the numbers of trials under its ticks.
+std::string axis(const ChartColumns& columns) {
+  constexpr int kLeastTick = 8;  // columns
+  std::string line(static_cast<std::size_t>(columns.count), '-');
+  std::string numbers;
+  const PlotAxis trials{"", 1.0, std::max(columns.trials, 2) * 1.0};
+  for (const double tick : axis_ticks(trials, std::max(3, columns.count / kLeastTick))) {
+    const auto at = static_cast<std::size_t>(columns.column(static_cast<int>(tick) - 1));
+    if (tick != std::floor(tick) || at >= line.size()) continue;
+    line[at] = '+';
+    if (!numbers.empty() && at <= numbers.size()) continue;
+    numbers.resize(at, ' ');
+    numbers += fmt::format("{:g}", tick);
+  }
+  return fmt::format("{:>{}}+{}\n{:>{}} {}\n", "", kMargin - 1, line, "", kMargin - 1, numbers);
 }
 
+}  // namespace
+
 std::string regret_chart(const Comparison& comparison, int trials, int width) {
-  const int columns = std::clamp(width - kMargin - 1, 20, std::max(trials, 20));
-  std::vector<std::string> rows(kBands.size(), std::string(static_cast<std::size_t>(columns), ' '));
+  const ChartColumns columns(trials, width);
+  std::vector<std::string> rows(kBands.size(), std::string(static_cast<std::size_t>(columns.count), ' '));
   std::vector<std::string> legend;
   for (const StrategySummary& summary : comparison.summary) {
     const std::string name = to_string(summary.strategy);
-    const std::vector<double> regret = median_regret(comparison, summary.strategy, trials);
+    const std::vector<SeedStatistics> regret = regret_curve(comparison, summary.strategy, trials);
     legend.push_back(fmt::format("{} {}", name.front(), name));
-    for (int column = 0; column < columns && !regret.empty(); ++column) {
-      const auto trial = trials <= columns
-                             ? column
-                             : static_cast<int>(static_cast<std::int64_t>(column) * (trials - 1) / (columns - 1));
-      if (trial >= trials) break;
-      put(rows[band_of(regret[static_cast<std::size_t>(trial)])][static_cast<std::size_t>(column)], name.front());
+    for (int column = 0; column < columns.count && !regret.empty(); ++column) {
+      const double median = regret[static_cast<std::size_t>(columns.trial(column))].median;
+      put(rows[band_of(median)][static_cast<std::size_t>(column)], name.front());
     }
   }
   std::string text = fmt::format("median regret after 1 to {} trials ({}, * several)\n", trials, join(legend, ", "));
@@ -70,7 +85,7 @@ std::string regret_chart(const Comparison& comparison, int trials, int width) {
     const std::string label = kBands[band] > 0.0 ? fmt::format(">= {:g} %", kBands[band] * 100.0) : "less";
     text += fmt::format("{:>{}} |{}\n", label, kMargin - 2, rows[band]);
   }
-  return text;
+  return text + axis(columns);
 }
 
 }  // namespace krigtune

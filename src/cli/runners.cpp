@@ -30,34 +30,6 @@ std::filesystem::path found_bench(const Console& console) {
       "build it: ninja krigtune-bench");
 }
 
-/// A runner of a comparison, whose caller keeps no run directory and cannot be asked to stop.
-class ComparedRunner final : public Runner {
- public:
-  /// `directory` empty: trials need none.
-  ComparedRunner(std::unique_ptr<Runner> runner, std::filesystem::path directory, std::atomic<int>& trials,
-                 const std::atomic<bool>& stop)
-      : runner_(std::move(runner)), directory_(std::move(directory)), trials_(trials), stop_(stop) {}
-
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-              const std::optional<Rival>& rival) override {
-    if (stop_) throw Interrupted();
-    std::filesystem::path directory;
-    if (!directory_.empty()) {
-      directory = directory_ / fmt::format("{:06}", trials_++);
-      make_writable_directory(directory);
-    }
-    Outcome outcome = runner_->run(configuration, directory, rival);
-    if (stop_) throw Interrupted();
-    return outcome;
-  }
-
- private:
-  std::unique_ptr<Runner> runner_;
-  std::filesystem::path directory_;
-  std::atomic<int>& trials_;
-  const std::atomic<bool>& stop_;
-};
-
 }  // namespace
 
 std::filesystem::path find_on_path(const std::string& name) {
@@ -105,13 +77,6 @@ std::unique_ptr<Runner> make_reporting_runner(const Session& session, const Cons
 std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
                                             const std::atomic<bool>* stop) {
   return with_goodput(session, make_reporting_runner(session, console, stop));
-}
-
-std::unique_ptr<Runner> make_compare_runner(const Session& session, const Console& console,
-                                            const std::filesystem::path& directory, std::atomic<int>& trials,
-                                            const std::atomic<bool>& stop) {
-  return std::make_unique<ComparedRunner>(make_session_runner(session, console, &stop),
-                                          leaves_files(session.runner.kind) ? directory : "", trials, stop);
 }
 
 }  // namespace krigtune

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
-#include <stdexcept>
 
 #include "krigtune/cli/command_line.h"
 #include "krigtune/tuner/session.h"
@@ -19,16 +18,5 @@ std::filesystem::path find_on_path(const std::string& name);
 /// run by hand. `stop`: once true, the running trial is ended. Session, console and `stop` must outlive it.
 std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
                                             const std::atomic<bool>* stop);
-
-/// Thrown by a comparison's runner when it is to stop: the comparison ends with it.
-struct Interrupted : std::runtime_error {
-  Interrupted() : std::runtime_error("interrupted") {}
-};
-
-/// The same for a comparison: each trial that needs one gets a directory of its own below `directory`, numbered by
-/// `trials` over all such runners. Once `stop` is true it throws Interrupted.
-std::unique_ptr<Runner> make_compare_runner(const Session& session, const Console& console,
-                                            const std::filesystem::path& directory, std::atomic<int>& trials,
-                                            const std::atomic<bool>& stop);
 
 }  // namespace krigtune

@@ -57,10 +57,11 @@ std::string text_of(const std::vector<ClassCount>& counts) {
 }
 
 std::optional<Trial> best_trial(const Objective& objective, const History& history) {
-  const std::optional<double> best = best_value(objective, history);
-  if (!best) return std::nullopt;
-  return *std::find_if(history.begin(), history.end(),
-                       [&](const Trial& trial) { return value_of(trial, objective) == best; });
+  std::optional<MeasuredMean> best;
+  for (const MeasuredMean& mean : measured_means(objective, history)) {
+    if (!best || objective.better(mean.value, best->value)) best = mean;
+  }
+  return best ? std::optional(history[best->best]) : std::nullopt;
 }
 
 std::string gain_text_of(const Objective& objective, double value, const History& history) {

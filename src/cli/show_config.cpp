@@ -20,9 +20,12 @@ constexpr const char* kDerived = "derived";
 constexpr const char* kFromFile = "session file";
 
 // Options that change keys of the session, and everything below them.
-constexpr std::array<std::pair<const char*, const char*>, 3> kOverrides{{
+constexpr std::array<std::pair<const char*, const char*>, 6> kOverrides{{
     {"trials", "/budget/trials"},
     {"hours", "/budget/hours"},
+    {"full-budget", "/budget/regret"},
+    {"full-budget", "/budget/least_gain"},
+    {"full-budget", "/budget/run_gpu_hours"},
     {"from", "/runner"},
 }};
 

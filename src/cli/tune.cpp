@@ -22,6 +22,7 @@ namespace {
 constexpr std::int64_t kMostTrials = 1'000'000;
 constexpr std::int64_t kLargestSeed = INT64_MAX;
 constexpr std::int64_t kMostJobs = 1024;
+constexpr const char* kFullBudget = "full-budget";
 
 std::string strategy_help() {
   std::vector<std::string> names;
@@ -36,6 +37,9 @@ void declare(boost::program_options::options_description& options) {
       "trials", value_named("N"),
       "end when N trials are closed, earlier ones of the directory included (default: the session's)");
   options.add_options()("hours", value_named("H"), "end after H hours in trials (default: the session's)");
+  options.add_options()(kFullBudget,
+                        "spend the whole budget, also when little is left to gain (the session's regret, least_gain "
+                        "and run_gpu_hours)");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
   options.add_options()("jobs", value_named("K"),
                         "trials at a time; more than 1 disturbs measurements that share a device (default: 1)");
@@ -52,12 +56,17 @@ void declare(boost::program_options::options_description& options) {
 struct BudgetOptions {
   std::optional<std::int64_t> trials;
   std::optional<double> hours;
+  bool full = false;  ///< nothing ends it but the budget
 };
 
 Session session_to_tune(const Context& context, const BudgetOptions& budget) {
   Session session = session_of(context, context.arguments.operand());
   if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
   if (budget.hours) session.budget.hours = budget.hours;
+  if (!budget.full) return session;
+  session.budget.regret = 0.0;
+  session.budget.least_gain = 0.0;
+  session.budget.run_gpu_hours.reset();
   return session;
 }
 
@@ -126,6 +135,10 @@ std::string command_to_go_on(const Context& context) {
   return shell_line(words);
 }
 
+std::string command_to_spend_the_budget(const Context& context) {
+  return fmt::format("{} --{}", command_to_go_on(context), kFullBudget);
+}
+
 void say_what_is_tuned(const Context& context, const Prepared& prepared, const std::filesystem::path& directory) {
   const Candidates& candidates = prepared.candidates;
   std::string text = directory.string() + ": ";
@@ -153,7 +166,8 @@ int tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   RunOptions options = run_options(arguments);
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
-  const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours")};
+  const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours"),
+                             arguments.flag(kFullBudget)};
   Session session = session_to_tune(context, budget);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session);
@@ -183,7 +197,8 @@ int tune(const Context& context) {
   const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, options,
                                        context.console.clock, observer, interrupt.stop());
   context.log.end_status();
-  return conclude(context, prepared, start, result, {slowest, command_to_go_on(context)});
+  return conclude(context, prepared, start, result,
+                  {slowest, command_to_go_on(context), command_to_spend_the_budget(context)});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "document.h"
+#include "end_text.h"
 #include "failure_summary.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/batch_advice.h"
@@ -64,12 +65,13 @@ std::string best_lines(const RunView& run) {
   return reference.empty() ? text : text + "           " + reference + "\n";
 }
 
-void print_text(const Context& context, const RunView& run, const RunResult& result) {
+void print_text(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
   std::ostream& out = context.console.out;
   if (run.best) out << best_lines(run);
-  out << "trials     " << trials_text(run.history) << "\nended      " << to_string(result.reason);
-  if (result.reason == EndReason::kThrough && !result.detail.empty()) out << ": " << result.detail;
-  out << '\n';
+  out << "trials     " << trials_text(run.history) << "\nended      " << end_text(run.session, result) << '\n';
+  const std::string left = left_text(run.session, result);
+  if (!is_stopped_early(result.reason) && !left.empty()) out << "left       " << left << '\n';
+  if (is_stopped_early(result.reason)) out << "go on      " << conclusion.command_to_spend_the_budget << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
 }
@@ -97,6 +99,13 @@ Json best_document(const RunView& run) {
   return json;
 }
 
+// Seconds that each trial's suggestion took, in the order of the trials.
+Json suggestion_times(const History& history) {
+  Json times = Json::array();
+  for (const Trial& trial : history) times.push_back(trial.proposal.suggest_s);
+  return times;
+}
+
 void print_json(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
   Json json = new_document("tune");
   json["session"] = run.name;
@@ -107,12 +116,17 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   json["directory"] = run.directory.string();
   json["ended"] = to_string(result.reason);
   json["left_out"] = result.reason == EndReason::kThrough ? Json(result.detail) : Json(nullptr);
+  json["end_reason"] = word_of(result.reason);
+  json["outlook"] = outlook_json(result.outlook);
+  json["one_more_trial"] = worth_json(result.worth);
   json["trials"] = Json::object();
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
+  json["suggest_s"] = suggestion_times(run.history);
   json["best"] = run.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
+  if (is_stopped_early(result.reason)) json["go_on"] = conclusion.command_to_spend_the_budget;
   print(context, json);
 }
 
@@ -158,7 +172,7 @@ int conclude(const Context& context, const Prepared& prepared, const RunView& st
   if (context.arguments.flag("json")) {
     print_json(context, run, result, conclusion);
   } else {
-    print_text(context, run, result);
+    print_text(context, run, result, conclusion);
   }
   return exit_code(context, run, result, conclusion);
 }

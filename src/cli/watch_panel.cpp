@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "end_text.h"
 #include "krigtune/report/labels.h"
 #include "log.h"
 #include "session_state.h"
@@ -102,6 +103,9 @@ std::vector<std::string> panel_header(const Watched& watched) {
   std::vector<std::string> lines = {title(watched)};
   add_best(watched, lines);
   lines.push_back("closed   " + text_of(counts_by_class(watched.history)));
+  if (const auto outlook = last_outlook(watched.history)) {
+    lines.push_back("left     " + bound_text(watched.record.session.objective, *outlook));
+  }
   add_running(watched, lines);
   if (const auto seconds = time_left(watched)) lines.push_back("ETA      " + seconds_text(*seconds));
   return lines;
@@ -127,6 +131,7 @@ void add_state(Json& document, const Watched& watched) {
   document["closed"] = closed_trials(watched.history);
   document["by_class"] = Json::object();
   for (const ClassCount& one : counts_by_class(watched.history)) document["by_class"][one.name] = one.count;
+  document["outlook"] = outlook_json(last_outlook(watched.history));
   document["tune_runs"] = watched.tune_runs;
   document["running"] = Json::array();
   for (const Trial& trial : pending_trials(watched)) {

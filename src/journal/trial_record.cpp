@@ -126,12 +126,12 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["hyperparameters"] = proposal.hyperparameters;
   }
   if (proposal.trials_without_gain) attributes["trials_without_gain"] = *proposal.trials_without_gain;
-  if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
   if (proposal.outlook && is_finite(*proposal.outlook)) {
     attributes["expected_gain"] = proposal.outlook->expected_gain;
     attributes["regret_bound"] = proposal.outlook->regret_bound;
     attributes["confidence"] = proposal.outlook->confidence;
   }
+  if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
   return attributes;
 }
 
@@ -155,10 +155,10 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   if (const auto count = integer_attribute(attributes, "trials_without_gain")) {
     proposal.trials_without_gain = static_cast<int>(*count);
   }
+  proposal.outlook = outlook_from(attributes);
   if (const auto repeated = integer_attribute(attributes, "repeat_of")) {
     proposal.repeat_of = static_cast<int>(*repeated);
   }
-  proposal.outlook = outlook_from(attributes);
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
     if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());

@@ -13,6 +13,18 @@ void append_statistics(std::vector<std::string>& row, const SeedStatistics& stat
   }
 }
 
+const char* to_string(Pairing pairing) {
+  switch (pairing) {
+    case Pairing::kSeeds:
+      return "seeds";
+    case Pairing::kOneWithEach:
+      return "one_with_each";
+    case Pairing::kOneWithTheOne:
+      break;
+  }
+  return "one_with_one";
+}
+
 }  // namespace
 
 std::string comparison_csv(const Comparison& comparison) {
@@ -42,6 +54,23 @@ std::string comparison_summary_csv(const Comparison& comparison) {
     row.push_back(field(std::optional(summary.failed_first_20_mean)));
     for (const std::optional<double>& quotient : summary.best_over_optimum_at) row.push_back(field(quotient));
     text += csv_line(row);
+  }
+  return text;
+}
+
+std::string comparison_pairs_csv(const Comparison& comparison) {
+  std::string text = csv_line({"strategy", "other", "within", "pairing", "pairs", "trials_mean", "other_trials_mean",
+                               "never", "other_never", "ratio", "ratio_lower_95", "ratio_upper_95", "wins", "ties",
+                               "losses", "signed_rank_p", "sign_p"});
+  const auto whole = [](int number) { return fmt::format("{}", number); };
+  const auto number = [](double value) { return field(std::optional(value)); };
+  for (const PairedComparison& pair : comparison.pairs) {
+    const bool tested = pair.lower_95.has_value();
+    text += csv_line({to_string(pair.first), to_string(pair.other), number(pair.within), to_string(pair.pairing),
+                      whole(pair.pairs), number(pair.first_mean), number(pair.other_mean), whole(pair.first_unreached),
+                      whole(pair.other_unreached), number(pair.ratio), field(pair.lower_95), field(pair.upper_95),
+                      whole(pair.wins), whole(pair.ties), whole(pair.losses), tested ? number(pair.signed_rank_p) : "",
+                      tested ? number(pair.sign_p) : ""});
   }
   return text;
 }

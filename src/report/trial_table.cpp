@@ -83,10 +83,10 @@ std::string reference_note(const Session& session, const History& history) {
 std::optional<RunnerUp> runner_up(const RunView& run) {
   if (!run.best) return std::nullopt;
   std::optional<RunnerUp> next;
-  for (const Trial& trial : run.history) {
-    const std::optional<double> value = value_of(trial, run.session.objective);
-    if (!value || trial.proposal.configuration == run.best->configuration) continue;
-    if (!next || run.session.objective.better(*value, next->value)) next = RunnerUp{trial, *value, false};
+  for (const MeasuredMean& mean : measured_means(run.session.objective, run.history)) {
+    const Trial& trial = run.history[mean.best];
+    if (trial.proposal.configuration == run.best->configuration) continue;
+    if (!next || run.session.objective.better(mean.value, next->value)) next = RunnerUp{trial, mean.value, false};
   }
   if (next) next->within_noise = next->value >= run.best->lower_95 && next->value <= run.best->upper_95;
   // A better single measurement that the model does not believe differs by noise too.

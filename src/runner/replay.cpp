@@ -209,6 +209,11 @@ int ReplayTable::measurements(const Configuration& configuration) const {
   return impl_->repeats == ReplaySpec::Repeats::kCycle ? std::max(rows, 1) : 1;
 }
 
+std::optional<double> ReplayTable::value_of(const Configuration& configuration) const {
+  const auto found = impl_->groups.find(impl_->keys.of(configuration));
+  return found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
+}
+
 std::optional<double> ReplayTable::optimum(const Space& space, const Worth& worth) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;

@@ -162,14 +162,22 @@ TEST_F(CommandSessionTest, ExplainsTimeouts) {
   expect_said(said, "to try: raise /runner/timeout_s of the session (now 0.2 s)");
 }
 
-TEST_F(CommandSessionTest, AComparisonEndsItsRunsOnCtrlC) {
-  program("sleep 60 & echo $! > child\n" + interrupt() + "wait\n");
-  const Said said = run({"compare", session(), "--strategies", "random", "--seeds", "2", "--out", run_directory()},
-                        "/nowhere/krigtune", clock_);
+TEST_F(CommandSessionTest, AComparisonLosesNothingOnCtrlCAndGoesOn) {
+  // The third trial is interrupted twice.
+  program("echo x >> began\nif [ $(wc -l < began) = 3 ]; then sleep 60 & echo $! > child\n" + interrupt() +
+          "sleep 0.3\n" + interrupt() + "wait; fi\n" + kMeasure);
+  const std::vector<std::string> command = {"compare", session(), "--strategies", "random",
+                                            "--seeds", "2",       "--out",        run_directory()};
+  const Said said = run(command, "/nowhere/krigtune", clock_);
   EXPECT_EQ(said.code, 130) << said.err;
-  expect_said(said, "interrupted, and nothing was written but trial directories; to begin again: krigtune compare ");
+  expect_said(said, "interrupted: 0 of 2 runs are whole; comparison.csv has every closed trial");
+  expect_said(said, "To go on: krigtune compare ");
   EXPECT_NE(::kill(std::stoi(read_text(directory_ / "child")), 0), 0);
-  EXPECT_FALSE(std::filesystem::exists(directory_ / "run/comparison.csv"));
+  EXPECT_EQ(parse_csv(read_text(directory_ / "run/comparison.csv"), "comparison").rows.size(), 2U);
+  const Said again = run(command, "/nowhere/krigtune", clock_);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(parse_csv(read_text(directory_ / "run/comparison.csv"), "comparison").rows.size(), 8U);
+  EXPECT_EQ(lines_in(read_text(directory_ / "began")), 9U) << "eight, and the interrupted one again";
 }
 
 }  // namespace

@@ -13,98 +13,6 @@ namespace {
 // Those that go on until everything was tried.
 const std::vector<StrategyKind> kOfAllConfigurations{StrategyKind::kBayes, StrategyKind::kRandom, StrategyKind::kGrid};
 
-ComparedTrial row(StrategyKind strategy, std::uint64_t seed, int trial, std::optional<double> value,
-                  const char* status = "ok") {
-  ComparedTrial compared;
-  compared.strategy = strategy;
-  compared.seed = seed;
-  compared.trial = trial;
-  compared.value = value;
-  compared.status = status;
-  return compared;
-}
-
-// Three seeds of random and one of grid, which ended early; the optimum is 100, the budget 5.
-Comparison worked_out_by_hand() {
-  constexpr StrategyKind kRandom = StrategyKind::kRandom;
-  constexpr StrategyKind kGrid = StrategyKind::kGrid;
-  Comparison comparison;
-  comparison.trials = {row(kRandom, 1, 0, std::nullopt, "oom"),
-                       row(kRandom, 1, 1, 80.0),
-                       row(kRandom, 1, 2, 100.0),
-                       row(kRandom, 1, 3, 90.0),
-                       row(kRandom, 1, 4, 20.0),
-                       row(kRandom, 2, 0, 95.0),
-                       row(kRandom, 2, 1, std::nullopt, "failed"),
-                       row(kRandom, 2, 2, std::nullopt, "oom"),
-                       row(kRandom, 2, 3, 96.0),
-                       row(kRandom, 2, 4, 96.0),
-                       row(kRandom, 3, 0, 50.0),
-                       row(kRandom, 3, 1, 99.0),
-                       row(kRandom, 3, 2, 98.0),
-                       row(kRandom, 3, 3, 1.0),
-                       row(kRandom, 3, 4, 1.0),
-                       row(kGrid, 1, 0, 60.0),
-                       row(kGrid, 1, 1, 70.0)};
-  comparison.optimum = 100.0;
-  comparison.optimum_is_known = true;
-  summarise(comparison, {"speed", true, "speed"}, 5);
-  return comparison;
-}
-
-TEST(Summary, FillsTheRegretOfEachTrial) {
-  const std::vector<ComparedTrial> trials = worked_out_by_hand().trials;
-  EXPECT_EQ(trials[0].regret, 1.0);  // before the first ok trial
-  EXPECT_FALSE(trials[0].best_so_far);
-  EXPECT_NEAR(trials[1].regret, 0.2, 1e-15);
-  EXPECT_EQ(trials[4].best_so_far, 100.0);
-  EXPECT_EQ(trials[4].regret, 0.0);
-  EXPECT_EQ(trials[6].best_so_far, 95.0);
-}
-
-TEST(Summary, IsWhatOneWorksOutByHand) {
-  const Comparison comparison = worked_out_by_hand();
-  ASSERT_EQ(comparison.summary.size(), 2u);
-  const StrategySummary& random = comparison.summary[0];
-  EXPECT_EQ(random.seeds, 3);
-  // Trials to 5 %: 3, 1 (95 is at the edge), 2. To 1 %: 3, 6 (never), 2 (99 is at the edge).
-  EXPECT_EQ(random.trials_to_5pct.median, 2.0);
-  EXPECT_EQ(random.trials_to_5pct.mean, 2.0);
-  EXPECT_EQ(random.trials_to_5pct.q25, 1.5);
-  EXPECT_EQ(random.trials_to_5pct.q75, 2.5);
-  EXPECT_EQ(random.trials_to_1pct.median, 3.0);
-  EXPECT_NEAR(random.trials_to_1pct.mean, 11.0 / 3.0, 1e-15);
-  EXPECT_EQ(random.trials_to_1pct.q25, 2.5);
-  EXPECT_EQ(random.trials_to_1pct.q75, 4.5);
-  EXPECT_EQ(random.failed_first_20_mean, 1.0);
-  ASSERT_TRUE(random.best_over_optimum_at[0]);
-  EXPECT_NEAR(*random.best_over_optimum_at[0], (1.0 + 0.96 + 0.99) / 3.0, 1e-15);
-  EXPECT_FALSE(random.best_over_optimum_at[1]);  // ten trials are beyond the budget
-
-  const StrategySummary& grid = comparison.summary[1];
-  EXPECT_EQ(grid.seeds, 1);
-  EXPECT_EQ(grid.trials_to_5pct.median, 6.0);
-  EXPECT_NEAR(*grid.best_over_optimum_at[0], 0.7, 1e-15);  // ended after two: keeps its last
-}
-
-TEST(Summary, MeasuresRegretTheOtherWayRoundWhenMinimised) {
-  Comparison comparison;
-  comparison.trials = {row(StrategyKind::kGrid, 1, 0, 8.0), row(StrategyKind::kGrid, 1, 1, 4.0)};
-  comparison.optimum = 2.0;
-  comparison.optimum_is_known = true;
-  summarise(comparison, {"cost", false, "cost"}, 2);
-  EXPECT_NEAR(comparison.trials[0].regret, 0.75, 1e-15);
-  EXPECT_NEAR(comparison.trials[1].regret, 0.5, 1e-15);
-}
-
-TEST(Summary, TakesTheBestOfAllRunsWhereTheOptimumIsNotKnown) {
-  Comparison comparison;
-  comparison.trials = {row(StrategyKind::kBayes, 1, 0, 8.0), row(StrategyKind::kGrid, 1, 0, 10.0)};
-  summarise(comparison, {"speed", true, "speed"}, 1);
-  EXPECT_EQ(comparison.optimum, 10.0);
-  EXPECT_NEAR(comparison.trials[0].regret, 0.2, 1e-15);
-}
-
 class Compare : public testing::Test {
  protected:
   static double speed(const Configuration& c) {
@@ -187,6 +95,54 @@ TEST_F(Compare, EndsARunWhenTheSpaceIsExhausted) {
   options.seeds = 1;
   options.trials = 500;
   EXPECT_EQ(run(session_, options).trials.size(), 100u);
+}
+
+TEST_F(Compare, KeepsEveryClosedTrialWhenItIsStopped) {
+  CompareOptions options;
+  options.strategies = {StrategyKind::kRandom, StrategyKind::kGrid};
+  options.seeds = 2;
+  options.trials = 10;
+  std::atomic<bool> stop{false};
+  const Problem problem(session_);
+  const auto make = [&] {
+    return std::make_unique<FakeRunner>([&](const Configuration& c) { return measured(session_, speed(c)); });
+  };
+  const Comparison comparison = compare(
+      problem.session, problem.candidates, options, make, clock_,
+      [&](const CompareState& state) { stop = state.trials_done >= 14; }, &stop);
+  EXPECT_EQ(comparison.trials.size(), 14u);
+  ASSERT_EQ(comparison.summary.size(), 1u);
+  EXPECT_EQ(comparison.summary[0].seeds, 1);
+  EXPECT_EQ(comparison.cut_short.size(), 3u);
+}
+
+TEST_F(Compare, GoesOnInItsRunDirectoriesWhereTrialsLeaveFiles) {
+  session_.runner.kind = RunnerKind::kCommand;
+  const TemporaryDirectory directory;
+  CompareOptions options;
+  options.strategies = {StrategyKind::kRandom};
+  options.seeds = 2;
+  options.trials = 6;
+  options.directory = directory.path();
+  const Problem problem(session_);
+  FakeRunner runner([&](const Configuration& c) { return measured(session_, speed(c)); });
+  std::atomic<bool> stop{false};
+  const auto until = [&](int trials) {
+    return [&stop, trials](const CompareState& state) { stop = state.trials_done >= trials; };
+  };
+  const Comparison cut =
+      compare(problem.session, problem.candidates, options, sharing(runner), clock_, until(8), &stop);
+  EXPECT_EQ(cut.trials.size(), 8u);
+  EXPECT_EQ(cut.cut_short.size(), 1u);
+  stop = false;
+  const Comparison whole = compare(problem.session, problem.candidates, options, sharing(runner), clock_);
+  EXPECT_EQ(runner.asked.size(), 12u) << "nothing is measured twice";
+  options.directory = directory / "at_once";
+  const Comparison at_once = compare(problem.session, problem.candidates, options, sharing(runner), clock_);
+  ASSERT_EQ(whole.trials.size(), at_once.trials.size());
+  for (std::size_t i = 0; i < whole.trials.size(); ++i) {
+    EXPECT_EQ(whole.trials[i].configuration, at_once.trials[i].configuration) << i;
+  }
 }
 
 TEST_F(Compare, PassesOnWhatARunThrows) {

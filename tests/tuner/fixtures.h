@@ -73,6 +73,10 @@ inline RunnerFactory sharing(Runner& runner) {
 struct Problem {
   explicit Problem(Session the_session)
       : session(std::move(the_session)), filter(session), candidates(session, filter) {}
+  /// With the session's own prior, where it has one.
+  struct WithPhysics {};
+  Problem(Session the_session, WithPhysics)
+      : session(std::move(the_session)), filter(session), candidates(session, filter, priors_of(session, filter)) {}
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;
 
@@ -91,6 +95,12 @@ struct Problem {
       tuner.tell(trial->number, answer(trial->proposal.configuration), 0.0);
     }
     return tuner.history();
+  }
+
+  static Priors priors_of(const Session& session, const MemoryFilter& filter) {
+    Priors priors;
+    if (auto physics = make_physics_prior(session, filter)) priors.push_back(std::move(physics));
+    return priors;
   }
 
   Session session;

@@ -21,8 +21,9 @@ std::string plan_header(const std::vector<std::string>& columns);
 std::string plan_line(const Configuration& configuration, const Forecast& forecast,
                       const std::vector<std::string>& columns);
 
-/// comparison.csv and comparison_summary.csv, whole.
+/// comparison.csv, comparison_summary.csv and comparison_pairs.csv, whole.
 std::string comparison_csv(const Comparison& comparison);
 std::string comparison_summary_csv(const Comparison& comparison);
+std::string comparison_pairs_csv(const Comparison& comparison);
 
 }  // namespace krigtune

@@ -23,6 +23,8 @@ class ReplayTable {
   Outcome look_up(const Configuration& configuration, int measurement) const;
   /// How many measurements of it differ: its ok rows with cycle, else 1; 0 when not contained.
   int measurements(const Configuration& configuration) const;
+  /// What the configuration achieves, repeats merged (cycle: their median). Empty when none is ok, or not contained.
+  std::optional<double> value_of(const Configuration& configuration) const;
   /// The best value over the configurations of the space, repeats merged (cycle: their median). Empty when none is ok.
   /// `worth`: what a value is worth there; empty: itself.
   using Worth = std::function<double(const Configuration& configuration, double value)>;

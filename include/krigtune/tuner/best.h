@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "krigtune/tuner/strategy.h"
 
@@ -24,10 +25,20 @@ struct Recommendation {
 std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
                                         std::uint64_t seed);
 
-/// For progress: the best measured value so far, and the trial that gains are relative to. Empty while none is ok.
+/// A configuration that was measured ok, all its measurements together.
+struct MeasuredMean {
+  double value = 0.0;  ///< their mean
+  int measurements = 0;
+  std::size_t best = 0;  ///< index into the history: the best of them
+};
+/// In the order of their first measurements.
+std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history);
+
+/// For progress: the best mean of a configuration so far, and the trial that gains are relative to. Empty while none is
+/// ok.
 std::optional<double> best_value(const Objective& objective, const History& history);
 std::optional<Trial> reference_trial(const Objective& objective, const History& history);
-/// Closed trials since the best value last rose by more than 1 %: what "patience" counts. 0 before the first ok trial.
+/// Closed trials since that best value last rose by more than 1 %: what "patience" counts. 0 before the first ok trial.
 int trials_without_gain(const Objective& objective, const History& history);
 /// How many times `value` is better than `reference`.
 double gain_over(const Objective& objective, double value, double reference);

@@ -63,6 +63,8 @@ class Candidates {
   /// Any configuration, also one that is no candidate (a baseline): the Encoder's columns, then ordered ones that
   /// follow from several parameters together (search/derived_columns.cpp). A feature for each prior.
   Points encode(const std::vector<Configuration>& configurations) const;
+  /// Names of the Encoder's ordered columns: of encode()'s first ones.
+  std::vector<std::string> ordered_names() const { return encoder_.ordered_names(); }
   /// Equal for configurations with the same value in every column of the space.
   std::string key(const Configuration& configuration) const;
 

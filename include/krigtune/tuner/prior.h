@@ -26,8 +26,10 @@ class Prior {
 /// Priors of the objective, in the order of the surrogate's features.
 using Priors = std::vector<std::shared_ptr<const Prior>>;
 
-/// Step times by the virtual clock. Empty where times are not predicted, or where the objective does not follow from
-/// them (a metric of the user's own). `filter` must outlive it; the session is copied.
+/// Step times by the virtual clock; where they are not predicted, the rules of thumb. Empty where the objective does
+/// not follow from times (a metric of the user's own). `filter` must outlive it; the session is copied.
 std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter);
+/// What the usual names of parameters say of speed. Empty where they say nothing.
+std::shared_ptr<const Prior> make_rules_of_thumb(const Session& session);
 
 }  // namespace krigtune

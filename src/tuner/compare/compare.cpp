@@ -1,26 +1,18 @@
 #include "krigtune/tuner/compare.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cassert>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
-#include "krigtune/tuner/goodput.h"
-#include "krigtune/tuner/tuner.h"
-#include "run/run_trial.h"
+#include "compare/compared_run.h"
 
 namespace krigtune {
 namespace {
 
-struct RunKey {
-  StrategyKind strategy{};
-  std::uint64_t seed = 0;
-};
-
-std::vector<RunKey> runs_of(const Session& session, const CompareOptions& options) {
-  std::vector<RunKey> keys;
+std::vector<LoopOptions> runs_of(const Session& session, const CompareOptions& options) {
+  std::vector<LoopOptions> keys;
   for (const StrategyKind strategy : options.strategies) {
     const int seeds = depends_on_seed(strategy, session) ? options.seeds : 1;
     for (int i = 0; i < seeds; ++i) keys.push_back({strategy, options.seed + static_cast<std::uint64_t>(i)});
@@ -28,42 +20,28 @@ std::vector<RunKey> runs_of(const Session& session, const CompareOptions& option
   return keys;
 }
 
-std::vector<ComparedTrial> run_once(const Session& session, const Candidates& candidates, const RunKey& key, int trials,
-                                    Runner& runner, const Clock& clock) {
-  const auto strategy = make_strategy(key.strategy, session, candidates, {key.seed, trials});
-  Tuner tuner({session, candidates, *strategy, clock});
-  std::vector<ComparedTrial> rows;
-  while (static_cast<int>(rows.size()) < trials) {
-    const std::optional<Trial> trial = tuner.ask();
-    if (!trial) break;
-    const double begun_s = clock.now_s();
-    const Outcome outcome = run_trial(candidates.filter(), runner, trial->proposal.configuration, {});
-    ComparedTrial row;
-    row.strategy = key.strategy;
-    row.seed = key.seed;
-    row.trial = trial->number;
-    row.wall_s = clock.now_s() - begun_s;
-    row.status = status_text(outcome);
-    tuner.tell(trial->number, outcome, row.wall_s);
-    row.value = value_of(tuner.history().back(), session.objective);
-    rows.push_back(row);
-  }
-  return rows;
+// Seed by seed, so that a comparison that is cut short has pairs to show, and what drifts on a machine drifts for all.
+std::vector<std::size_t> order_of(const std::vector<LoopOptions>& keys) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return keys[a].seed < keys[b].seed; });
+  return order;
 }
 
-/// Runs jobs [0, count) on so many threads; the first exception ends it and is thrown here.
-void in_threads(int threads, std::size_t count, const std::function<void(std::size_t)>& job) {
+/// Runs jobs [0, count) on so many threads until `stop`; the first exception stops all and is thrown here.
+void in_threads(int threads, std::size_t count, std::atomic<bool>& stop, const std::function<void(std::size_t)>& job) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;  // of failure
   std::exception_ptr failure;
   const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
+    for (std::size_t i = next++; i < count && !stop; i = next++) {
       try {
         job(i);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
-        next = count;
+        stop = true;
       }
     }
   };
@@ -74,35 +52,71 @@ void in_threads(int threads, std::size_t count, const std::function<void(std::si
   if (failure) std::rethrow_exception(failure);
 }
 
-// In the objective's unit.
+/// Counts, and passes on to all runs that somebody wants to stop.
+class Progress {
+ public:
+  Progress(std::size_t runs, const CompareProgress& hear, const std::atomic<bool>* stop) : hear_(hear), wanted_(stop) {
+    state_.runs = static_cast<int>(runs);
+  }
+
+  void trial_ended() { add(0, 1); }
+  void run_ended() { add(1, 0); }
+  void look() {
+    if (wanted_ != nullptr && *wanted_) stop_ = true;
+  }
+  std::atomic<bool>& stop() { return stop_; }
+
+ private:
+  void add(int runs, int trials) {
+    const std::lock_guard lock(mutex_);
+    state_.runs_done += runs;
+    state_.trials_done += trials;
+    if (hear_) hear_(state_);
+    look();
+  }
+
+  const CompareProgress& hear_;
+  const std::atomic<bool>* wanted_;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  // of state_ and hear_
+  CompareState state_;
+};
+
 std::optional<double> optimum_of_table(const Session& session) {
-  const Objective& objective = session.objective;
-  if (objective.throughput_field.empty()) return session.table->optimum(session.space);
   return session.table->optimum(session.space, [&](const Configuration& configuration, double value) {
-    return value *
-           statistical_efficiency(*objective.gradient_noise, static_cast<double>(global_batch(session, configuration)));
+    return in_objective(session, configuration, value);
   });
+}
+
+Comparison collect(std::vector<RunRows> runs, const std::vector<LoopOptions>& keys, const Session& session) {
+  Comparison comparison;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].whole) comparison.cut_short.emplace_back(keys[i].strategy, keys[i].seed);
+    std::move(runs[i].rows.begin(), runs[i].rows.end(), std::back_inserter(comparison.trials));
+  }
+  if (session.table) comparison.optimum = optimum_of_table(session);
+  comparison.optimum_is_known = comparison.optimum.has_value();
+  return comparison;
 }
 
 }  // namespace
 
 Comparison compare(const Session& session, const Candidates& candidates, const CompareOptions& options,
-                   const RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress) {
-  const std::vector<RunKey> keys = runs_of(session, options);
-  std::vector<std::vector<ComparedTrial>> runs(keys.size());
-  std::mutex mutex;  // of done and progress
-  int done = 0;
-  in_threads(std::max(options.jobs, 1), keys.size(), [&](std::size_t i) {
-    const std::unique_ptr<Runner> runner = make_runner();
-    runs[i] = run_once(session, candidates, keys[i], options.trials, *runner, clock);
-    const std::lock_guard lock(mutex);
-    ++done;
-    if (progress) progress(done, static_cast<int>(keys.size()));
+                   const RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress,
+                   const std::atomic<bool>* stop) {
+  const std::vector<LoopOptions> keys = runs_of(session, options);
+  std::vector<RunRows> runs(keys.size());
+  Progress state(keys.size(), progress, stop);
+  state.look();
+  const RunHooks hooks{state.stop(), [&] { state.look(); }, [&] { state.trial_ended(); }};
+  const std::vector<std::size_t> order = order_of(keys);
+  in_threads(std::max(options.jobs, 1), keys.size(), state.stop(), [&](std::size_t turn) {
+    const std::size_t i = order[turn];
+    const ComparedJob job{session, candidates, options, keys[i], make_runner, clock};
+    runs[i] = leaves_files(session.runner.kind) ? run_on_disk(job, hooks) : run_in_memory(job, hooks);
+    state.run_ended();
   });
-  Comparison comparison;
-  for (const auto& run : runs) comparison.trials.insert(comparison.trials.end(), run.begin(), run.end());
-  if (session.table) comparison.optimum = optimum_of_table(session);
-  comparison.optimum_is_known = comparison.optimum.has_value();
+  Comparison comparison = collect(std::move(runs), keys, session);
   summarise(comparison, session.objective, options.trials);
   return comparison;
 }

@@ -1,7 +1,16 @@
 // The statistics of a comparison. A run is a stretch of rows of one strategy and seed.
+//
+// Where measurements are noisy the largest value that a run saw flatters it. So a run is judged by the configuration
+// that it would name: the one with the best mean of its own measurements so far. And that configuration by its worth:
+// what the replayed table says of it, else the mean of its measurements in all runs. Without noise both are the value.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
+#include "compare/quantile.h"
 #include "krigtune/tuner/compare.h"
 
 namespace krigtune {
@@ -10,119 +19,228 @@ namespace {
 constexpr int kFirstTrials = 20;  // of failed_first_20
 
 using Row = std::vector<ComparedTrial>::iterator;
+using ConstRow = std::vector<ComparedTrial>::const_iterator;
 
-struct RunStatistics {
-  double trials_to_5pct = 0.0;
-  double trials_to_1pct = 0.0;
-  double failed_first = 0.0;
-  std::array<double, kComparedAt.size()> best_over_optimum{};
+struct Mean {
+  double sum = 0.0;
+  int count = 0;
+
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  double value() const { return sum / count; }
 };
 
-Row end_of_run(Row first, Row last) {
-  return std::find_if(first, last, [&](const ComparedTrial& row) {
-    return row.strategy != first->strategy || row.seed != first->seed;
-  });
+bool same_run(const ComparedTrial& a, const ComparedTrial& b) { return a.strategy == b.strategy && a.seed == b.seed; }
+
+template <class Iterator>
+Iterator end_of_run(Iterator first, Iterator last) {
+  return std::find_if(first, last, [&](const ComparedTrial& row) { return !same_run(row, *first); });
 }
 
-// Trials from 1 until the regret is no more than `within`; budget + 1 when it never is.
-double trials_to(Row first, Row last, double within, int budget) {
-  const Row reached = std::find_if(first, last, [&](const ComparedTrial& row) { return row.regret <= within; });
-  return reached == last ? budget + 1.0 : static_cast<double>(reached - first) + 1.0;
+// Rows that name no configuration are each one of their own.
+std::string key_of(const ComparedTrial& row, std::size_t index) {
+  return row.configuration.empty() ? fmt::format("#{}", index) : row.configuration;
 }
+
+// Of the table where that is known, else over all runs.
+void fill_worth(Comparison& comparison) {
+  std::map<std::string, Mean> means;
+  for (std::size_t i = 0; i < comparison.trials.size(); ++i) {
+    const ComparedTrial& row = comparison.trials[i];
+    if (row.value) means[key_of(row, i)].add(*row.value);
+  }
+  for (std::size_t i = 0; i < comparison.trials.size(); ++i) {
+    ComparedTrial& row = comparison.trials[i];
+    if (!row.value || (row.worth && comparison.optimum_is_known)) continue;
+    row.worth = means.at(key_of(row, i)).value();
+  }
+}
+
+std::optional<double> best_worth(const std::vector<ComparedTrial>& rows, const Objective& objective) {
+  std::optional<double> best;
+  for (const ComparedTrial& row : rows) {
+    if (row.worth && (!best || objective.better(*row.worth, *best))) best = row.worth;
+  }
+  return best;
+}
+
+/// The configuration that a run holds to be the best.
+class Incumbent {
+ public:
+  explicit Incumbent(const Objective& objective) : objective_(objective) {}
+
+  void add(const std::string& key, double value, double worth) {
+    Seen& seen = seen_[key];
+    seen.mean.add(value);
+    seen.worth = worth;
+    if (best_.empty() || objective_.better(seen.mean.value(), seen_[best_].mean.value())) {
+      best_ = key;
+    } else if (key == best_ && seen.mean.count > 1) {  // it may have fallen behind another
+      best_ = std::min_element(seen_.begin(), seen_.end(), [&](const auto& a, const auto& b) {
+                return objective_.better(a.second.mean.value(), b.second.mean.value());
+              })->first;
+    }
+  }
+  std::optional<double> worth() const { return best_.empty() ? std::nullopt : std::optional(seen_.at(best_).worth); }
+
+ private:
+  struct Seen {
+    Mean mean;
+    double worth = 0.0;
+  };
+  const Objective& objective_;
+  std::map<std::string, Seen> seen_;
+  std::string best_;
+};
 
 void fill_regret(Row first, Row last, const Objective& objective, std::optional<double> optimum) {
-  std::optional<double> best;
+  Incumbent incumbent(objective);
   for (Row row = first; row != last; ++row) {
-    if (row->value && (!best || objective.better(*row->value, *best))) best = row->value;
-    row->best_so_far = best;
+    if (row->value) incumbent.add(key_of(*row, static_cast<std::size_t>(row - first)), *row->value, *row->worth);
+    row->best_so_far = incumbent.worth();
     row->regret = 1.0;
+    const std::optional<double>& best = row->best_so_far;
     if (best && optimum) row->regret = objective.maximize ? 1.0 - *best / *optimum : 1.0 - *optimum / *best;
   }
 }
 
-RunStatistics statistics_of(Row first, Row last, int budget) {
-  RunStatistics run;
+// The first row that is that good; `last` when none is.
+ConstRow first_within(ConstRow first, ConstRow last, double within) {
   // Rounding of 1 - best / optimum must not count against a value that is at the edge.
   constexpr double kRounding = 1e-12;
-  run.trials_to_5pct = trials_to(first, last, 0.05 + kRounding, budget);
-  run.trials_to_1pct = trials_to(first, last, 0.01 + kRounding, budget);
+  return std::find_if(first, last, [&](const ComparedTrial& row) { return row.regret <= within + kRounding; });
+}
+
+bool has_failed(const ComparedTrial& row) { return row.status != "ok" && row.status != "bounded"; }
+
+double seconds_of(ConstRow first, ConstRow last) {
+  return std::accumulate(first, last, 0.0, [](double sum, const ComparedTrial& row) { return sum + row.wall_s; });
+}
+
+ComparedRun run_of(ConstRow first, ConstRow last, int budget) {
+  ComparedRun run;
+  run.strategy = first->strategy;
+  run.seed = first->seed;
+  for (std::size_t i = 0; i < kComparedWithin.size(); ++i) {
+    const ConstRow reached = first_within(first, last, kComparedWithin[i]);
+    run.trials_to[i] = reached == last ? budget + 1.0 : static_cast<double>(reached - first) + 1.0;
+    run.seconds_to[i] = seconds_of(first, reached == last ? last : reached + 1);
+  }
+  run.seconds = seconds_of(first, last);
   const auto length = static_cast<int>(last - first);
-  run.failed_first =
-      static_cast<double>(std::count_if(first, first + std::min(kFirstTrials, length), [](const ComparedTrial& row) {
-        return row.status != "ok" && row.status != "bounded";
-      }));
+  run.failed_first_20 = static_cast<double>(std::count_if(first, first + std::min(kFirstTrials, length), has_failed));
   for (std::size_t i = 0; i < kComparedAt.size(); ++i) {
     run.best_over_optimum[i] = 1.0 - (first + std::min(kComparedAt[i], length) - 1)->regret;
   }
   return run;
 }
 
-double quantile(const std::vector<double>& sorted, double probability) {
-  const double position = probability * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 SeedStatistics over_seeds(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return {quantile(values, 0.5), mean(values), quantile(values, 0.25), quantile(values, 0.75)};
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return {quantile(values, 0.5), mean, quantile(values, 0.25), quantile(values, 0.75)};
 }
 
 template <class Get>
-std::vector<double> collect(const std::vector<RunStatistics>& runs, Get get) {
+SeedStatistics over_runs(const std::vector<ComparedRun>& runs, Get get) {
   std::vector<double> values;
-  for (const RunStatistics& run : runs) values.push_back(get(run));
-  return values;
+  for (const ComparedRun& run : runs) values.push_back(get(run));
+  return over_seeds(std::move(values));
 }
 
-StrategySummary summary_of(StrategyKind strategy, const std::vector<RunStatistics>& runs, int budget) {
+StrategySummary summary_of(const std::vector<ComparedRun>& runs, int budget) {
   StrategySummary summary;
-  summary.strategy = strategy;
+  summary.strategy = runs.front().strategy;
   summary.seeds = static_cast<int>(runs.size());
-  summary.trials_to_5pct = over_seeds(collect(runs, [](const RunStatistics& run) { return run.trials_to_5pct; }));
-  summary.trials_to_1pct = over_seeds(collect(runs, [](const RunStatistics& run) { return run.trials_to_1pct; }));
-  summary.failed_first_20_mean = mean(collect(runs, [](const RunStatistics& run) { return run.failed_first; }));
+  summary.trials_to_5pct = over_runs(runs, [](const ComparedRun& run) { return run.trials_to[0]; });
+  summary.trials_to_1pct = over_runs(runs, [](const ComparedRun& run) { return run.trials_to[1]; });
+  summary.seconds_to_5pct = over_runs(runs, [](const ComparedRun& run) { return run.seconds_to[0]; });
+  summary.seconds = over_runs(runs, [](const ComparedRun& run) { return run.seconds; });
+  summary.failed_first_20_mean = over_runs(runs, [](const ComparedRun& run) { return run.failed_first_20; }).mean;
   for (std::size_t i = 0; i < kComparedAt.size(); ++i) {
     if (kComparedAt[i] > budget) continue;
     summary.best_over_optimum_at[i] =
-        mean(collect(runs, [i](const RunStatistics& run) { return run.best_over_optimum[i]; }));
+        over_runs(runs, [i](const ComparedRun& run) { return run.best_over_optimum[i]; }).mean;
   }
   return summary;
 }
 
-std::optional<double> best_of_all(const std::vector<ComparedTrial>& rows, const Objective& objective) {
-  std::optional<double> best;
-  for (const ComparedTrial& row : rows) {
-    if (row.value && (!best || objective.better(*row.value, *best))) best = row.value;
+std::vector<std::vector<ComparedRun>> by_strategy(const std::vector<ComparedRun>& runs) {
+  std::vector<std::vector<ComparedRun>> groups;
+  for (const ComparedRun& run : runs) {
+    if (groups.empty() || groups.back().front().strategy != run.strategy) groups.emplace_back();
+    groups.back().push_back(run);
   }
-  return best;
+  return groups;
+}
+
+PairedRuns to_pair(const std::vector<ComparedRun>& runs, std::size_t target) {
+  PairedRuns paired;
+  for (const ComparedRun& run : runs) {
+    paired.seeds.push_back(run.seed);
+    paired.trials.push_back(run.trials_to[target]);
+  }
+  return paired;
+}
+
+bool is_cut_short(const Comparison& comparison, const ComparedTrial& row) {
+  const auto& cut = comparison.cut_short;
+  return std::find(cut.begin(), cut.end(), std::pair(row.strategy, row.seed)) != cut.end();
+}
+
+void fill_pairs(Comparison& comparison, const std::vector<std::vector<ComparedRun>>& groups, int budget) {
+  comparison.pairs.clear();
+  for (std::size_t target = 0; target < kComparedWithin.size(); ++target) {
+    for (std::size_t other = 1; other < groups.size(); ++other) {
+      auto pair = paired_comparison(to_pair(groups[0], target), to_pair(groups[other], target), budget);
+      if (!pair) continue;
+      pair->first = groups[0].front().strategy;
+      pair->other = groups[other].front().strategy;
+      pair->within = kComparedWithin[target];
+      comparison.pairs.push_back(*pair);
+    }
+  }
 }
 
 }  // namespace
 
 void summarise(Comparison& comparison, const Objective& objective, int budget) {
-  if (!comparison.optimum_is_known) comparison.optimum = best_of_all(comparison.trials, objective);
-  comparison.summary.clear();
+  fill_worth(comparison);
+  if (!comparison.optimum_is_known) comparison.optimum = best_worth(comparison.trials, objective);
+  comparison.runs.clear();
   const Row end = comparison.trials.end();
-  std::vector<RunStatistics> runs;
   for (Row first = comparison.trials.begin(); first != end;) {
     const Row last = end_of_run(first, end);
     fill_regret(first, last, objective, comparison.optimum);
-    runs.push_back(statistics_of(first, last, budget));
-    const bool strategy_ends = last == end || last->strategy != first->strategy;
-    if (strategy_ends) {
-      comparison.summary.push_back(summary_of(first->strategy, runs, budget));
-      runs.clear();
+    if (!is_cut_short(comparison, *first)) comparison.runs.push_back(run_of(first, last, budget));
+    first = last;
+  }
+  const std::vector<std::vector<ComparedRun>> groups = by_strategy(comparison.runs);
+  comparison.summary.clear();
+  for (const auto& runs : groups) comparison.summary.push_back(summary_of(runs, budget));
+  fill_pairs(comparison, groups, budget);
+}
+
+std::vector<SeedStatistics> regret_curve(const Comparison& comparison, StrategyKind strategy, int trials) {
+  std::vector<std::vector<double>> runs;
+  const ConstRow end = comparison.trials.end();
+  for (ConstRow first = comparison.trials.begin(); first != end;) {
+    const ConstRow last = end_of_run(first, end);
+    if (first->strategy == strategy && !is_cut_short(comparison, *first)) {
+      auto& regrets = runs.emplace_back();
+      std::transform(first, last, std::back_inserter(regrets), [](const ComparedTrial& row) { return row.regret; });
     }
     first = last;
   }
+  std::vector<SeedStatistics> curve;
+  for (std::size_t i = 0; !runs.empty() && i < static_cast<std::size_t>(trials); ++i) {
+    std::vector<double> at;
+    for (const auto& regrets : runs) at.push_back(regrets[std::min(i, regrets.size() - 1)]);
+    curve.push_back(over_seeds(std::move(at)));
+  }
+  return curve;
 }
 
 }  // namespace krigtune

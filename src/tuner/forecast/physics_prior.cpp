@@ -82,7 +82,8 @@ class PhysicsPrior final : public Prior {
 std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
   if (!follows_from_time(session.objective)) return nullptr;
   auto prior = std::make_shared<const PhysicsPrior>(session, filter);
-  return prior->knows_anything() ? prior : nullptr;
+  if (prior->knows_anything()) return prior;
+  return make_rules_of_thumb(session);
 }
 
 }  // namespace krigtune

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <unordered_map>
 
 #include "krigtune/tuner/tuner.h"
 #include "model/trial_model.h"
@@ -12,15 +14,49 @@ namespace {
 constexpr double kNormal975 = 1.959963984540054;  // 97.5 % quantile of the standard normal
 constexpr double kWorthwhileGain = 1.01;          // of the rule "patience"
 
+// The mean of each configuration's measurements, trial by trial.
+class RunningMeans {
+ public:
+  void add(const Objective& objective, const History& history, std::size_t index) {
+    const double value = *value_of(history[index], objective);
+    if (!std::isfinite(value)) return;
+    const auto [its, is_new] = entry_.emplace(history[index].proposal.configuration.text(), means_.size());
+    if (is_new) means_.push_back({0.0, 0, index});
+    MeasuredMean& mean = means_[its->second];
+    ++mean.measurements;
+    mean.value += (value - mean.value) / mean.measurements;
+    if (objective.better(value, *value_of(history[mean.best], objective))) mean.best = index;
+  }
+  const std::vector<MeasuredMean>& all() const { return means_; }
+  std::optional<double> best(const Objective& objective) const {
+    std::optional<double> best;
+    for (const MeasuredMean& mean : means_) {
+      if (!best || objective.better(mean.value, *best)) best = mean.value;
+    }
+    return best;
+  }
+
+ private:
+  std::vector<MeasuredMean> means_;
+  std::unordered_map<std::string, std::size_t> entry_;
+};
+
+RunningMeans means_of(const Objective& objective, const History& history) {
+  RunningMeans means;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (value_of(history[i], objective)) means.add(objective, history, i);
+  }
+  return means;
+}
+
 }  // namespace
 
+std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history) {
+  return means_of(objective, history).all();
+}
+
 std::optional<double> best_value(const Objective& objective, const History& history) {
-  std::optional<double> best;
-  for (const Trial& trial : history) {
-    const std::optional<double> value = value_of(trial, objective);
-    if (value && (!best || objective.better(*value, *best))) best = value;
-  }
-  return best;
+  return means_of(objective, history).best(objective);
 }
 
 std::optional<Trial> reference_trial(const Objective& objective, const History& history) {
@@ -35,15 +71,17 @@ std::optional<Trial> reference_trial(const Objective& objective, const History& 
 }
 
 int trials_without_gain(const Objective& objective, const History& history) {
-  std::optional<double> best;
+  RunningMeans means;
+  std::optional<double> last_gain;
   int without = 0;
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial)) continue;
-    const std::optional<double> value = value_of(trial, objective);
-    if (value && (!best || gain_over(objective, *value, *best) > kWorthwhileGain)) {
-      best = value;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (!history[i].outcome || !counts(history[i])) continue;
+    if (value_of(history[i], objective)) means.add(objective, history, i);
+    const std::optional<double> best = means.best(objective);
+    if (best && (!last_gain || gain_over(objective, *best, *last_gain) > kWorthwhileGain)) {
+      last_gain = best;
       without = 0;
-    } else if (best) {
+    } else if (last_gain) {
       ++without;
     }
   }

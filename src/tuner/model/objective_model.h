@@ -3,6 +3,7 @@
 
 #include "krigtune/surrogate/surrogate.h"
 #include "krigtune/tuner/prior.h"
+#include "model/bounded_trials.h"
 
 namespace krigtune {
 
@@ -18,6 +19,10 @@ class ObjectiveModel {
   void fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start);
   /// After fit; so are the others. Conditions on points at their posterior mean.
   void believe(const Points& pending) { surrogate_.believe(centred(pending)); }
+  /// Of trials that were ended early: latent values are at most the bounds.
+  void bound_from_above(const Points& points, const Eigen::VectorXd& bounds) {
+    condition_on_upper_bounds(surrogate_, centred(points), bounds.array() - offset_);
+  }
   /// Of the noise-free function.
   Prediction predict(const Points& points) const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }

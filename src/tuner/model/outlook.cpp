@@ -11,9 +11,9 @@
 // configurations add nothing, near rivals count in full, and a space of ten times as many points has a sum that much
 // larger.
 //
-// The differences are taken as independent of how the incumbent's value is known (variances add up), which is wide. k
-// makes up for what is narrow: hyperparameters are taken as known, and the process as true. It was fitted on replayed
-// sessions (experiments/stopping).
+// var_x is that of what x achieves, what is peculiar to it included (achieved_values.cpp), var_best likewise. The two
+// are taken as independent (variances add up), which is wide. k makes up for what is narrow: hyperparameters are taken
+// as known, and the process as true. It was fitted on replayed sessions (experiments/stopping).
 #include "model/outlook.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace krigtune {
 namespace {
 
-constexpr double kWidening = 1.0;            // k
+constexpr double kWidening = 1.5;            // k
 constexpr double kMostConfigurations = 1e6;  // of a space that is sampled: beyond, neighbours are alike
 
 double chance_above(const std::vector<Challenger>& challengers, double difference) {
@@ -87,33 +87,35 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
   return high;
 }
 
-Outlook outlook_of(const TrialModel& model, const Candidates& candidates, const History& history,
-                   const ScoredCandidates& scored, std::size_t chosen, double confidence) {
-  const Prediction measured = model.predict_measured();
-  Eigen::Index best = 0;
-  const double incumbent = measured.mean.maxCoeff(&best);
-  const std::vector<bool> asked = asked_rows(candidates, history, scored.list);
+Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,
+                   const History& history, const ScoredCandidates& scored, std::size_t chosen) {
   constexpr double kLeastStddev = 1e-6;
+  const bool exact = values_are_exact(session);
+  const AchievedValues achieved = model.achieved(exact);
+  Eigen::Index best = 0;
+  const double incumbent = achieved.mean().maxCoeff(&best);
+  const double of_the_best = std::max(achieved.covariance()(best, best), 0.0);
+  const Eigen::VectorXd variance = scored.prediction.variance.array().max(0.0) + model.own_variance(exact);
+  const std::vector<bool> asked = asked_rows(candidates, history, scored.list);
   std::vector<Challenger> challengers;
   for (std::size_t i = 0; i < scored.list.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
     if (asked[i]) continue;
-    const double variance = std::max(scored.prediction.variance(row), 0.0) + std::max(measured.variance(best), 0.0);
     challengers.push_back({scored.prediction.mean(row) - incumbent,
-                           std::max(kWidening * std::sqrt(variance), kLeastStddev), scored.probability(row)});
+                           std::max(kWidening * std::sqrt(variance(row) + of_the_best), kLeastStddev),
+                           scored.probability(row)});
   }
   const auto row = static_cast<Eigen::Index>(chosen);
-  const double best_value =
-      std::max(std::abs(model.scale().from_latent(incumbent)), std::numeric_limits<double>::min());
+  const double log_improvement =
+      model.scale().log_expected_improvement(scored.prediction.mean(row), std::sqrt(variance(row)), incumbent);
+  const double best_value = std::abs(model.scale().from_latent(incumbent));
   Outlook outlook;
-  outlook.confidence = confidence;
+  outlook.confidence = session.budget.confidence;
   outlook.expected_gain =
-      scored.probability(row) *
-      std::exp(model.scale().log_expected_improvement(
-          scored.prediction.mean(row), std::sqrt(std::max(scored.prediction.variance(row), 0.0)), incumbent)) /
-      best_value;
-  outlook.regret_bound = as_fraction(
-      model.scale(), largest_difference(challengers, weight_of(candidates, scored.list.size()), confidence), incumbent);
+      scored.probability(row) * std::exp(log_improvement) / std::max(best_value, std::numeric_limits<double>::min());
+  const double weight = weight_of(candidates, scored.list.size());
+  outlook.regret_bound =
+      as_fraction(model.scale(), largest_difference(challengers, weight, outlook.confidence), incumbent);
   return outlook;
 }
 

@@ -10,10 +10,11 @@ struct ScoredCandidates {
   const Eigen::VectorXd& probability;  ///< of success
 };
 
-/// What is left to gain when the candidate `chosen` is asked next. `model` is fitted; `confidence` is that of the
-/// regret bound. Configurations asked before are not part of what is left.
-Outlook outlook_of(const TrialModel& model, const Candidates& candidates, const History& history,
-                   const ScoredCandidates& scored, std::size_t chosen, double confidence);
+/// What is left to gain when the candidate `chosen` is asked next, over what the best measured one achieves. `model` is
+/// fitted; the confidence of the regret bound is the budget's. Configurations asked before are not part of what is
+/// left.
+Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,
+                   const History& history, const ScoredCandidates& scored, std::size_t chosen);
 
 /// Of one candidate: how its latent value differs from the incumbent's, and its chance of succeeding.
 struct Challenger {

@@ -1,6 +1,7 @@
-// The knowledge gradient over what has been measured (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for
-// correlated normal beliefs"; the recommendation is the largest posterior mean among the measured). With posterior means
-// m and covariance C of the noise-free values, one more measurement of x with noise variance s^2 will change the means to
+// The knowledge gradient over what has been measured (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy
+// for correlated normal beliefs"; the recommendation is the largest posterior mean among the measured). With posterior
+// means m and covariance C of the noise-free values, one more measurement of x with noise variance s^2 will change the
+// means to
 //
 //   m + b Z,   b_j = C(j, x) / sqrt(C(x, x) + s^2),   Z ~ N(0, 1)
 //   gain(x) = E[max_j (m_j + b_j Z)] - max_j m_j,     j over the measured, and x where it is new
@@ -97,7 +98,7 @@ std::optional<RepeatGain::Repeat> RepeatGain::best() const {
     const Eigen::VectorXd slopes = achieved_.covariance().col(row) / std::sqrt(variance);
     const double gain = expected_gain_of_choice(achieved_.mean(), slopes);
     if (best && gain <= best->gain) continue;
-    best = {model_.measured().trials[i].front(), gain, achieved_.mean()(row)};
+    best = {row, model_.measured().trials[i].front(), gain, achieved_.mean()(row)};
   }
   return best;
 }

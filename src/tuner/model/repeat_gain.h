@@ -6,8 +6,8 @@
 
 namespace krigtune {
 
-/// E[max_i (means_i + slopes_i Z)] - max_i means_i, Z standard normal: what choosing the best after one more measurement
-/// gains over choosing it now.
+/// E[max_i (means_i + slopes_i Z)] - max_i means_i, Z standard normal: what choosing the best after one more
+/// measurement gains over choosing it now.
 double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::VectorXd& slopes);
 
 /// What one more measurement gains for the recommendation, of something measured before or of something new: the
@@ -18,6 +18,7 @@ class RepeatGain {
   RepeatGain(const Session& session, const Candidates& candidates, const History& history, const TrialModel& model);
 
   struct Repeat {
+    Eigen::Index row = 0;   ///< of the measured configurations
     std::size_t trial = 0;  ///< index into the history: the first ok trial of its configuration
     double gain = 0.0;
     double mean = 0.0;  ///< of what it achieves, latent

@@ -28,7 +28,22 @@ std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
 
 void TrialModel::fit(Rng& rng) {
   values_.fit(measured_.latent, rng, last_fit());
+  learn_from_bounded();
   incumbent_ = predict_measured().mean.maxCoeff();
+}
+
+void TrialModel::learn_from_bounded() {
+  std::vector<Configuration> configurations;
+  std::vector<double> bounds;
+  for (const Trial& trial : history_) {
+    const auto* bounded = trial.outcome && counts(trial) ? std::get_if<Bounded>(&*trial.outcome) : nullptr;
+    if (bounded == nullptr || (scale_.logarithmic() && !(bounded->at_best > 0.0))) continue;
+    configurations.push_back(trial.proposal.configuration);
+    bounds.push_back(scale_.to_latent(bounded->at_best));
+  }
+  if (bounds.empty()) return;
+  values_.bound_from_above(candidates_.encode(configurations),
+                           Eigen::Map<const Eigen::VectorXd>(bounds.data(), static_cast<Eigen::Index>(bounds.size())));
 }
 
 AchievedValues TrialModel::achieved(bool exact) const {

@@ -21,8 +21,8 @@ class TrialModel {
   const ObjectiveScale& scale() const { return scale_; }
   const MeasuredConfigurations& measured() const { return measured_; }
 
-  /// Learns the objective's hyperparameters from the ok trials (at least one), starting where the last suggestion's fit
-  /// ended, which its proposal holds.
+  /// Learns the objective's hyperparameters from the ok trials (at least one; bounds are then put in), starting where
+  /// the last suggestion's fit ended, which its proposal holds.
   void fit(Rng& rng);
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
@@ -34,6 +34,10 @@ class TrialModel {
   AchievedValues achieved(bool exact) const;
   /// Latent variance of a configuration about the smooth function, by the same rule.
   double own_variance(bool exact) const;
+  /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
+  const GaussianProcess& process() const { return values_.surrogate().processes().front(); }
+  Points known_points(const Points& points) const { return values_.surrogate().standardised(centred(points)); }
+  double latent_unit() const { return values_.surrogate().scale(); }
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
   /// Points as achieved() takes them.
@@ -49,6 +53,7 @@ class TrialModel {
 
  private:
   std::optional<Eigen::VectorXd> last_fit() const;
+  void learn_from_bounded();
 
   const Candidates& candidates_;
   const History& history_;

@@ -4,16 +4,25 @@
 //   f(x) = m(x) + c + d h(x) + w (x - 1/2) + g(x)
 //   c ~ Normal(0, 0.6^2),  d ~ Normal(0, (0.25 / 0.15)^2),  w_i ~ Normal(0, 1.2^2),  g ~ GP(0, 1.2^2 Matern52, l = 0.5)
 //
-// m is what memory says beforehand. Where it is not known, m = 1.17 (88 %). For other programs than ours
+// m is what memory says beforehand. Where it is not known, m = 1.17 (88 %) with the slopes of the rules of thumb
+// (forecast/rules_of_thumb.cpp) where parameters have their usual names. For other programs than ours
 //
-//   m(x) = min(log(usable / planned peak(x)) / stddev of its logarithm, 1.76)      (1.76: 96 %; other things fail too)
+//   m(x) = min(margin(x), 1.76)                                                    (1.76: 96 %; other things fail too)
+//   margin(x) = log(usable / planned peak(x)) / stddev of its logarithm + e + g'(x)
+//   e ~ Normal(0, (0.25 / 0.15)^2),  g' ~ GP(0, 1^2 Matern52, l = 0.5)
 //
-// and h = 1 where that is below 1.76: d is the error that all planned peaks share, a quarter of a nat, in stddevs of
-// 0.15; one failure where memory was tight makes all who are as tight less probable. Failing is mostly a matter of
-// direction (more of this, less of that): w says so after two failures.
+// and h = 1 where m is below 1.76: d is the error that all planned peaks share, a quarter of a nat, in stddevs of 0.15;
+// one failure where memory was tight makes all who are as tight less probable. Failing is mostly a matter of direction
+// (more of this, less of that): w says so after two failures.
 //
-// One latent for memory and all else, not a product of two models: programs seldom say why they failed (the tables of
-// experiments/data never do), and a failure of unknown cause is then shared out by how probable each cause was.
+// e and g' are learned once a trial says that it ran out of memory: that is a peak known to be above what is usable, as
+// one that ran is known to be below (censored observations with a noise of one stddev, the sites of a SuccessModel).
+// Without, margins stay as planned.
+//
+// Memory's margin is the mean of one latent for all failures, not a factor of its own: programs seldom say why they
+// failed (the tables of experiments/data never do), and a failure of unknown cause is then shared out by how probable
+// each cause was. Trials out of memory are failures of that latent as well: with planned peaks a third too low that
+// saves 3 failures of the first 20 on the simulated clusters (docs/search.md).
 //
 // With the bench runner's plan, exact to the byte, what does not fit was never a candidate and m = 1.65 (95 %): other
 // things fail. If memory runs out all the same, the device has less than was said: the smallest planned peak that
@@ -27,6 +36,8 @@
 
 #include <algorithm>
 #include <cmath>
+
+#include "forecast/rules_of_thumb.h"
 
 namespace krigtune {
 namespace {
@@ -46,6 +57,31 @@ SuccessOptions success_options() {
   return options;
 }
 
+SuccessOptions margin_options() {
+  SuccessOptions options;
+  options.signal_stddev = 1.0;
+  options.lengthscale = 0.5;
+  options.offset_stddev = 0.25 / kLogMemoryError;
+  options.mean_feature = 0;
+  return options;
+}
+
+// In stddevs of the logarithm of the planned peak; of no use where there is none.
+double planned_margin(const std::optional<MemoryVerdict>& memory) {
+  constexpr double kLeast = 1e-9;
+  return memory ? probit(std::clamp(memory->probability_fits, kLeast, 1.0 - kLeast)) : 0.0;
+}
+
+// One slope a column.
+Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
+  Eigen::VectorXd slopes = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(names.size()));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::optional<RuleOfThumb> rule = rule_of_thumb(names[i]);
+    if (rule) slopes(static_cast<Eigen::Index>(i)) = rule->success_slope;
+  }
+  return slopes;
+}
+
 bool is_unforeseen_oom(const Outcome& outcome) {
   return std::holds_alternative<OutOfMemory>(outcome) && is_unforeseen_failure(outcome);
 }
@@ -63,7 +99,12 @@ bool ran(const Outcome& outcome) {
 
 TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
     : candidates_(candidates), model_(make_kernel(KernelKind::kMatern52), success_options()) {
-  if (candidates.filter().is_exact()) read_walls(history);
+  if (!candidates.filter().knows_memory()) slopes_ = rules_of_thumb(candidates.ordered_names());
+  if (candidates.filter().is_exact()) {
+    read_walls(history);
+  } else {
+    fit_margins(history);
+  }
   fit(history);
 }
 
@@ -81,25 +122,55 @@ void TrialSuccess::read_walls(const History& history) {
   if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
 }
 
-double TrialSuccess::prior_mean(const std::optional<MemoryVerdict>& memory) const {
+double TrialSuccess::planned_mean(const std::optional<MemoryVerdict>& memory) const {
   if (!memory) return kPriorMean;
-  if (!candidates_.filter().is_exact()) {
-    constexpr double kLeast = 1e-9;
-    return std::min(probit(std::clamp(memory->probability_fits, kLeast, 1.0 - kLeast)), kMostMean);
-  }
   if (!memory_wall_) return kPlannedMean;
   const auto bytes = static_cast<double>(memory->predicted.count);
   if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunMean;
   return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
 }
 
-Eigen::MatrixXd TrialSuccess::prior(const std::vector<std::optional<MemoryVerdict>>& memory) const {
-  Eigen::MatrixXd prior(static_cast<Eigen::Index>(memory.size()), 2);
+Eigen::VectorXd TrialSuccess::margins(const Points& points,
+                                      const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  Eigen::VectorXd margins(points.size());
+  for (Eigen::Index i = 0; i < margins.size(); ++i) margins(i) = planned_margin(memory[static_cast<std::size_t>(i)]);
+  if (!margins_) return margins;
+  return margins_->predict({points.ordered, points.categories, margins}).mean;
+}
+
+void TrialSuccess::fit_margins(const History& history) {
+  std::vector<Configuration> configurations;
+  std::vector<bool> fitted;
+  std::vector<std::optional<MemoryVerdict>> memory;
+  bool has_run_out = false;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const bool ran_out = is_unforeseen_oom(*trial.outcome);
+    const std::optional<MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
+    if (!known || (!ran_out && !ran(*trial.outcome))) continue;
+    has_run_out = has_run_out || ran_out;
+    configurations.push_back(trial.proposal.configuration);
+    fitted.push_back(!ran_out);
+    memory.push_back(known);
+  }
+  if (!has_run_out) return;
+  const Points points = candidates_.encode(configurations);
+  const Eigen::VectorXd planned = margins(points, memory);
+  margins_.emplace(make_kernel(KernelKind::kMatern52), margin_options());
+  margins_->fit(points, planned, fitted);
+}
+
+Eigen::MatrixXd TrialSuccess::prior(const Points& points,
+                                    const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  Eigen::MatrixXd prior = Eigen::MatrixXd::Zero(points.size(), 2);
+  const bool is_exact = candidates_.filter().is_exact();
+  const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins(points, memory);
   for (Eigen::Index i = 0; i < prior.rows(); ++i) {
     const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
-    prior(i, 0) = prior_mean(of);
-    prior(i, 1) = of && !candidates_.filter().is_exact() && prior(i, 0) < kMostMean ? 1.0 : 0.0;
+    prior(i, 0) = is_exact || !of ? planned_mean(of) : std::min(margin(i), kMostMean);
+    prior(i, 1) = !is_exact && of && margin(i) < kMostMean ? 1.0 : 0.0;
   }
+  prior.col(0) += (points.ordered.leftCols(slopes_.size()).array() - 0.5).matrix() * slopes_;
   return prior;
 }
 
@@ -110,16 +181,18 @@ void TrialSuccess::fit(const History& history) {
   for (const Trial& trial : history) {
     if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
     has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
+    const std::optional<MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
     configurations.push_back(trial.proposal.configuration);
     succeeded.push_back(ran(*trial.outcome));
-    memory.push_back(candidates_.memory_of(trial.proposal.configuration));
+    memory.push_back(known);
   }
-  model_.fit(candidates_.encode(configurations), prior(memory), succeeded);
+  const Points points = candidates_.encode(configurations);
+  model_.fit(points, prior(points, memory), succeeded);
 }
 
 Eigen::VectorXd TrialSuccess::probability(const Points& points,
                                           const std::vector<std::optional<MemoryVerdict>>& memory) const {
-  return model_.probability(points, prior(memory));
+  return model_.probability(points, prior(points, memory));
 }
 
 }  // namespace krigtune

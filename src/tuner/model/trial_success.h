@@ -28,13 +28,17 @@ class TrialSuccess {
  private:
   void read_walls(const History& history);
   void fit(const History& history);
-  double prior_mean(const std::optional<MemoryVerdict>& memory) const;
-  Eigen::MatrixXd prior(const std::vector<std::optional<MemoryVerdict>>& memory) const;
+  void fit_margins(const History& history);
+  Eigen::VectorXd margins(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
+  double planned_mean(const std::optional<MemoryVerdict>& memory) const;
+  Eigen::MatrixXd prior(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
 
   const Candidates& candidates_;
   bool has_failures_ = false;
-  std::optional<double> memory_wall_;  ///< bytes; see trial_success.cpp
-  bool wall_is_sharp_ = false;         ///< nothing larger has run
+  std::optional<double> memory_wall_;    ///< bytes; see trial_success.cpp
+  bool wall_is_sharp_ = false;           ///< nothing larger has run
+  Eigen::VectorXd slopes_;               ///< of the prior mean, one a leading ordered column: the rules of thumb
+  std::optional<SuccessModel> margins_;  ///< of memory, once a trial ran out of it; not where plans are exact
   SuccessModel model_;
 };
 

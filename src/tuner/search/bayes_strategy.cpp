@@ -1,13 +1,17 @@
 // Bayesian optimisation over a list of candidates.
 //
-//   no value yet: a(x) = what the priors say + log P(x)
+//   no value yet: a(x) = what the priors say + log P(x): the best predicted first, and no initial design
 //   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
 //   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
 //
+// The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
+//
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
 // improvements that do not matter; plain log EI + log P does exactly that.
+//
+// Where trials differ in what they take, a(x) is per second of trial (model/trial_cost.cpp).
 //
 // Where measurements are noisy the best of what was measured is asked again, or its rival, once that is expected to
 // gain more for the recommendation than the new candidate (model/repeat_gain.cpp).
@@ -19,7 +23,7 @@
 #include "krigtune/surrogate/acquisition.h"
 #include "model/outlook.h"
 #include "model/repeat_gain.h"
-#include "model/trial_model.h"
+#include "model/trial_cost.h"
 #include "search/strategies.h"
 
 namespace krigtune {
@@ -110,7 +114,6 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
-        confidence_(session.budget.confidence),
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
@@ -123,7 +126,7 @@ class BayesStrategy final : public Strategy {
     if (!has_new) {
       model.fit(rng);
       model.believe_pending();
-      return repeat(model, history, [](const RepeatGain&) { return 0.0; });
+      return repeat(model, history, [](const RepeatGain&, const RepeatGain::Repeat&) { return 0.0; });
     }
     Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
     if (model.has_failures() || has_uncertain(*list)) {
@@ -137,14 +140,20 @@ class BayesStrategy final : public Strategy {
       const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
       return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
     }
-    Proposal proposal = improve(model, history, *list, allowed, probability, rng);
+    model.fit(rng);
+    model.believe_pending();
+    const TrialCost cost(candidates_, history, model);
+    Proposal proposal = improve(model, history, cost, *list, allowed, probability);
     const auto chosen = static_cast<Eigen::Index>(list->index.at(candidates_.key(proposal.configuration)));
-    const auto gain_of_new = [&](const RepeatGain& gain) {
-      return probability(chosen) * gain.of_new(list->points.rows({chosen}));
+    const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
+      const Points candidate = list->points.rows({chosen});
+      return probability(chosen) * gain.of_new(candidate) *
+             cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
     };
     std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
-    if (repeated) repeated->outlook = proposal.outlook;  // of the search, whatever it does next
-    return repeated ? *repeated : proposal;
+    if (!repeated) return proposal;
+    repeated->outlook = proposal.outlook;
+    return repeated;
   }
 
  private:
@@ -177,12 +186,13 @@ class BayesStrategy final : public Strategy {
   }
 
   // What was measured and is worth measuring again, if that gains more than something new and enough at all.
-  std::optional<Proposal> repeat(const TrialModel& model, const History& history,
-                                 const std::function<double(const RepeatGain&)>& gain_of_new) const {
+  std::optional<Proposal> repeat(
+      const TrialModel& model, const History& history,
+      const std::function<double(const RepeatGain&, const RepeatGain::Repeat&)>& gain_of_new) const {
     const RepeatGain gain(session_, candidates_, history, model);
     const std::optional<RepeatGain::Repeat> repeat = gain.best();
     if (!repeat || repeat->gain <= kLeastRepeatGain * unit_of(model)) return std::nullopt;
-    if (repeat->gain <= gain_of_new(gain)) return std::nullopt;
+    if (repeat->gain <= gain_of_new(gain, *repeat)) return std::nullopt;
     Proposal proposal = propose(history[repeat->trial].proposal.configuration, StrategyKind::kBayes);
     proposal.repeat_of = history[repeat->trial].number;
     proposal.predicted_value = model.scale().from_latent(repeat->mean);
@@ -195,22 +205,23 @@ class BayesStrategy final : public Strategy {
     return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
   }
 
-  Proposal improve(TrialModel& model, const History& history, const CandidateList& list,
-                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability, Rng& rng) const {
-    model.fit(rng);
-    model.believe_pending();
+  Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost, const CandidateList& list,
+                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability) const {
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+    const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
+    const bool may_fail = model.has_failures() || has_uncertain(list);
     std::size_t chosen = allowed.size();
     double best = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (!allowed[i]) continue;
       const auto row = static_cast<Eigen::Index>(i);
       double score = log_ei(row);
-      if (model.has_failures() || has_uncertain(list)) {
+      if (may_fail) {
         score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
       }
+      score -= log_seconds(row);
       if (chosen < allowed.size() && !(score > best + kTie)) continue;
       best = score;
       chosen = i;
@@ -218,7 +229,7 @@ class BayesStrategy final : public Strategy {
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
     proposal.hyperparameters = model.hyperparameters();
-    proposal.outlook = outlook_of(model, candidates_, history, {list, prediction, probability}, chosen, confidence_);
+    proposal.outlook = outlook_of(model, session_, candidates_, history, {list, prediction, probability}, chosen);
     return proposal;
   }
 
@@ -227,7 +238,6 @@ class BayesStrategy final : public Strategy {
   const Candidates& candidates_;
   std::uint64_t seed_;
   bool repeats_;
-  double confidence_;  ///< of regret bounds
   int spread_until_;
 };
 

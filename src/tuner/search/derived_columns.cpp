@@ -9,6 +9,8 @@
 #include <limits>
 #include <optional>
 
+#include "forecast/rules_of_thumb.h"
+
 namespace krigtune {
 namespace {
 
@@ -22,12 +24,6 @@ bool is_derived(const Space& space, const std::string& name) {
   return std::find(columns.begin(), columns.end(), name) != columns.end() &&
          std::none_of(parameters.begin(), parameters.end(),
                       [&](const Parameter& parameter) { return parameter.name == name; });
-}
-
-bool has_numbers(const Space& space, const std::string& name) {
-  return std::any_of(space.parameters().begin(), space.parameters().end(), [&](const Parameter& parameter) {
-    return parameter.name == name && !parameter.categorical && (parameter.continuous() || parameter.values.size() > 1);
-  });
 }
 
 std::optional<double> log2_product(const std::vector<std::string>& names, const Configuration& configuration) {
@@ -60,10 +56,8 @@ void for_many(const Space& space, const std::function<void(const Configuration&)
 DerivedColumns::DerivedColumns(const Space& space) {
   std::vector<Product> wanted;
   if (is_derived(space, "gradient_accumulation_steps")) wanted.push_back({{"gradient_accumulation_steps"}});
-  const bool is_unknown_job = !space.facts().well_known;
-  if (is_unknown_job && has_numbers(space, "tensor_parallel") && has_numbers(space, "pipeline_parallel")) {
-    wanted.push_back({{"tensor_parallel", "pipeline_parallel"}});
-  }
+  const std::vector<std::string> splits = model_splits(space);
+  if (!space.facts().well_known && splits.size() > 1) wanted.push_back({splits});
   if (wanted.empty()) return;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, double>> ranges(wanted.size(), {kInfinity, -kInfinity});

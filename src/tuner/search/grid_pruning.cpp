@@ -1,10 +1,12 @@
 // Two rules.
 //
-// Memory: what ran out of memory tells of all that needs at least as much: a larger or equal micro-batch, a lower or
-// equal ZeRO stage, no smaller buckets, no more recomputation, and all else equal. Peaks measured by others follow this
-// order but for allocator noise (tests/tuner/stagewise_test.cpp counts). What is offloaded must be equal: host memory
-// may have been what was short. Tensor and pipeline ranks too: they change what is kept and for how long. A failure of
-// another kind tells nothing.
+// Memory: what ran out of memory tells of all that needs at least as much: a larger or equal micro-batch, no smaller
+// buckets, no more recomputation, the same ZeRO stage, or 0 in place of 1, or 2 in place of 3, and all else equal.
+// Stages 0 and 1 need not hold more than 2 and 3, which in every micro-step have a bucket beside the gradients that
+// they accumulate. For the same reason 2 and 3 without accumulation are not compared with more micro-steps. What is
+// offloaded must be equal: host memory may have been what was short. Tensor and pipeline ranks too: they change what is
+// kept and for how long. Peaks measured by others and the plan's own follow this order but for a per cent
+// (tests/tuner/baselines_test.cpp). A failure of another kind tells nothing.
 //
 // Stages: stage 2 and 3 are left out where a lower stage ran with all else equal. They compute the same and send at
 // least as much (stage 2 reduces in every micro-step, stage 3 gathers parameters besides; Rajbhandari et al. 2020,
@@ -19,25 +21,26 @@
 #include <array>
 #include <string_view>
 
+#include "krigtune/core/text.h"
 #include "search/strategies.h"
 
 namespace krigtune {
 namespace {
 
-enum class Demand { kEqual, kGrows, kShrinks, kRecomputes };
+enum class Demand { kEqual, kGrows, kStates, kActivations };
 
 constexpr const char* kStage = "zero_stage";
 constexpr const char* kGas = "gradient_accumulation_steps";
 
 constexpr std::array<std::pair<std::string_view, Demand>, 8> kDemands{{
     {"micro_batch", Demand::kGrows},
-    {kStage, Demand::kShrinks},
+    {kStage, Demand::kStates},
     {"reduce_bucket_size", Demand::kGrows},
     {"allgather_bucket_size", Demand::kGrows},
     {"stage3_prefetch_bucket_size", Demand::kGrows},
     {"stage3_param_persistence_threshold", Demand::kGrows},
     {"stage3_max_live_parameters", Demand::kGrows},
-    {"activation_checkpointing", Demand::kRecomputes},
+    {"activation_checkpointing", Demand::kActivations},
 }};
 
 Demand demand_of(const Parameter& parameter) {
@@ -62,13 +65,21 @@ bool demands_at_least(Demand demand, const Value& value, const Value& other) {
       return false;
     case Demand::kGrows:
       return are_numbers && as_number(value) > as_number(other);
-    case Demand::kShrinks:
-      return are_numbers && as_number(value) < as_number(other);
-    case Demand::kRecomputes:
+    case Demand::kStates:
+      return are_numbers && as_number(other) - as_number(value) == 1.0 && as_number(other) != 2.0;
+    case Demand::kActivations:
       return kept_activations(other) >= 0 && kept_activations(value) > kept_activations(other);
   }
   return false;
 }
+
+double number_of(const Configuration& configuration, const char* name, double fallback) {
+  const Value* value = configuration.find(name);
+  return value != nullptr && is_number(*value) ? as_number(*value) : fallback;
+}
+
+bool shares_gradients(const Configuration& configuration) { return number_of(configuration, kStage, 0.0) >= 2.0; }
+bool accumulates(const Configuration& configuration) { return number_of(configuration, kGas, 1.0) > 1.0; }
 
 bool is_speed(const Objective& objective) {
   constexpr std::array<std::string_view, 5> kSpeeds{"throughput", "tokens_per_second", "latency", "flops", "goodput"};
@@ -84,7 +95,8 @@ GridPruning::GridPruning(const Space& space, const Objective& objective, const G
   for (const Trial& trial : history) {
     if (!counts(trial) || !trial.outcome) continue;
     if (std::holds_alternative<OutOfMemory>(*trial.outcome)) out_of_memory_.push_back(&trial.proposal.configuration);
-    const bool has_run = std::holds_alternative<Measured>(*trial.outcome);
+    const bool has_run =
+        std::holds_alternative<Measured>(*trial.outcome) || std::holds_alternative<Bounded>(*trial.outcome);
     if (has_run && is_speed(objective)) ran_.push_back(&trial.proposal.configuration);
   }
 }
@@ -92,14 +104,14 @@ GridPruning::GridPruning(const Space& space, const Objective& objective, const G
 GridPruning::Verdict GridPruning::operator()(const Configuration& configuration) const {
   const auto is_beyond = [&](const Configuration* other) { return needs_at_least(configuration, *other); };
   if (std::any_of(out_of_memory_.begin(), out_of_memory_.end(), is_beyond)) return Verdict::kTooLarge;
-  const Value* stage = configuration.find(kStage);
-  if (stage == nullptr || !is_number(*stage) || as_number(*stage) < 2.0) return Verdict::kRun;
+  if (!shares_gradients(configuration)) return Verdict::kRun;
   const auto is_above = [&](const Configuration* other) { return only_stage_differs(configuration, *other); };
   return std::any_of(ran_.begin(), ran_.end(), is_above) ? Verdict::kCannotWin : Verdict::kRun;
 }
 
 // What exists in one of the two only has no effect in the other.
 bool GridPruning::needs_at_least(const Configuration& configuration, const Configuration& other) const {
+  if (shares_gradients(configuration) && accumulates(other) && !accumulates(configuration)) return false;
   for (const Parameter& parameter : space_.parameters()) {
     const Value* value = configuration.find(parameter.name);
     const Value* known = other.find(parameter.name);
@@ -138,11 +150,12 @@ std::string pruned_text(const Candidates& candidates, const GridPruning& pruning
     too_large += verdict == GridPruning::Verdict::kTooLarge ? 1 : 0;
     cannot_win += verdict == GridPruning::Verdict::kCannotWin ? 1 : 0;
   }
-  if (too_large + cannot_win == 0) return "";
-  return fmt::format(
-      "{} of {} configurations skipped: {} need at least the memory of one that ran out of it, {} are "
-      "of a higher ZeRO stage than one that runs",
-      too_large + cannot_win, candidates.size(), too_large, cannot_win);
+  std::vector<std::string> reasons;
+  if (too_large > 0) reasons.push_back(fmt::format("{} need the memory of one that ran out of it", too_large));
+  if (cannot_win > 0) reasons.push_back(fmt::format("{} are of a higher ZeRO stage than one that runs", cannot_win));
+  if (reasons.empty()) return "";
+  return fmt::format("{} of {} configurations skipped: {}", too_large + cannot_win, candidates.size(),
+                     join(reasons, ", "));
 }
 
 }  // namespace krigtune

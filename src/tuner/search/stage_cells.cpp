@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_set>
 
 #include "krigtune/space/well_known.h"
@@ -23,12 +24,20 @@ constexpr int kMostDraws = 640;
 
 bool is_integer(const Value& value) { return std::holds_alternative<std::int64_t>(value); }
 
-// What a user who says nothing has: DeepSpeed's default where it is a value of the space, else the first value.
+// What a user who says nothing has: of numbers the one nearest to DeepSpeed's default, else that default where it is a
+// value, else the first one.
 Value value_of_the_silent(const Parameter& parameter) {
   if (parameter.continuous()) return number_value(parameter.range->min);
+  const std::vector<Value>& values = parameter.values;
   const WellKnownParameter* known = find_well_known(parameter.name);
-  const int index = known == nullptr ? -1 : parameter.index_of(known->default_value);
-  return parameter.values[static_cast<std::size_t>(std::max(index, 0))];
+  if (known == nullptr) return values.front();
+  const Value& fallback = known->default_value;
+  if (!is_number(fallback) || !std::all_of(values.begin(), values.end(), is_number)) {
+    return values[static_cast<std::size_t>(std::max(parameter.index_of(fallback), 0))];
+  }
+  const auto distance = [&](const Value& value) { return std::abs(as_number(value) - as_number(fallback)); };
+  return *std::min_element(values.begin(), values.end(),
+                           [&](const Value& x, const Value& y) { return distance(x) < distance(y); });
 }
 
 // The session's baseline as far as it lies in the space.

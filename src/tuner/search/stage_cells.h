@@ -52,8 +52,8 @@ class StageCells {
   std::vector<std::int64_t> micro_batches(const Layout& layout, std::int64_t stage) const;  ///< ascending
 
   /// Of a cell that has candidates: the most gradient accumulation steps up to `gas` (the fewest where all are more),
-  /// and of those what differs in fewest parameters from the user's configuration (without one: from DeepSpeed's
-  /// defaults, else from the first values).
+  /// and of those what differs in fewest parameters from the user's configuration (without one: from what is
+  /// nearest to DeepSpeed's defaults, else from the first values).
   const Representative& representative(const Cell& cell, std::int64_t gas) const;
   /// What may be asked in the cells, each with the gradient accumulation steps beside it.
   TuningSpace tuning_space(const std::vector<std::pair<Cell, std::int64_t>>& cells) const;

@@ -241,6 +241,7 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   recorded.runner.replay.table = std::filesystem::absolute(trials_csv);
   recorded.runner.replay.value.name = "value";
   recorded.runner.replay.status_column = "status";
+  recorded.runner.replay.repeats = ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
   recorded.objective.field = session.objective.metric;
   recorded.objective.throughput_field.clear();
   recorded.baseline.reset();

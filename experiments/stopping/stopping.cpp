@@ -1,0 +1,178 @@
+// Replays sessions until their stop rules end them, and asks whether what they said at the end was true.
+// usage: stopping SEEDS SESSION.json...     a row for each session, noise and seed; the summary on stderr
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+
+#include "krigtune/core/error.h"
+#include "krigtune/core/hash.h"
+#include "krigtune/core/rng.h"
+#include "krigtune/tuner/best.h"
+#include "krigtune/tuner/loop.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kStatedShare = 0.25;  // of the noise: a run sees little of what differs from run to run
+
+/// A table's answers, each off by a factor exp(Normal(0, noise^2)) drawn from (seed, how many were drawn).
+class NoisyRunner final : public Runner {
+ public:
+  NoisyRunner(const ReplayTable& table, std::string field, double noise, std::uint64_t seed)
+      : table_(make_replay_runner(table)), field_(std::move(field)), noise_(noise), rng_(seed, 0) {}
+
+  Outcome run(const Configuration& configuration, const std::filesystem::path& directory,
+              const std::optional<Rival>& rival) override {
+    Outcome outcome = table_->run(configuration, directory, rival);
+    auto* measured = std::get_if<Measured>(&outcome);
+    if (measured == nullptr || noise_ == 0.0) return outcome;
+    double& value = measured->metrics.at(field_);
+    value *= std::exp(noise_ * rng_.normal());
+    measured->value_sem = kStatedShare * noise_ * value;
+    return outcome;
+  }
+
+ private:
+  std::unique_ptr<Runner> table_;
+  std::string field_;
+  double noise_;
+  Rng rng_;
+};
+
+/// How one session ended.
+struct Ended {
+  EndReason reason{};
+  int trials = 0;
+  double bound = -1.0;  ///< negative: none was stated
+  double regret = 1.0;  ///< of what it recommends, without noise; as a fraction of it
+  bool stopped() const {
+    return reason == EndReason::kSure || reason == EndReason::kLittleToGain || reason == EndReason::kNotWorthIt;
+  }
+};
+
+/// A space, prepared once for all seeds.
+class Replayed {
+ public:
+  explicit Replayed(const std::filesystem::path& file)
+      : session_(load_session(file)), filter_(session_), candidates_(session_, filter_, priors()) {}
+
+  Ended run(std::uint64_t seed, double noise, const std::filesystem::path& directory) const {
+    const RunnerFactory make_runner = [&] {
+      return std::make_unique<NoisyRunner>(*session_.table, session_.objective.field, noise, seed);
+    };
+    std::filesystem::remove_all(directory);
+    Session session = session_;
+    // A table whose rows take turns is not exact: the model is to know that values are noisy.
+    if (noise > 0.0) session.runner.replay.repeats = ReplaySpec::Repeats::kCycle;
+    RunOptions options;
+    options.loop.seed = seed;
+    Observer nobody;
+    const std::atomic<bool> stop{false};
+    const RunResult result = run_session(session, candidates_, make_runner, directory, options, clock_, nobody, stop);
+    Ended ended;
+    ended.reason = result.reason;
+    ended.trials = closed_trials(result.history);
+    if (result.outlook) ended.bound = result.outlook->regret_bound;
+    const auto best = recommend(session, candidates_, result.history, seed);
+    if (best) ended.regret = regret_of(best->configuration);
+    return ended;
+  }
+
+  std::string name() const { return session_.file.stem().string(); }
+
+ private:
+  Priors priors() const {
+    auto physics = make_physics_prior(session_, filter_);
+    return physics ? Priors{physics} : Priors{};
+  }
+
+  double regret_of(const Configuration& configuration) const {
+    const Outcome outcome = session_.table->look_up(configuration, 0);
+    const double value = std::get<Measured>(outcome).metrics.at(session_.objective.field);
+    return gain_over(session_.objective, *session_.table->optimum(session_.space), value) - 1.0;
+  }
+
+  Session session_;
+  MemoryFilter filter_;
+  Candidates candidates_;
+  ManualClock clock_;
+};
+
+double quantile(std::vector<double> values, double probability) {
+  if (values.empty()) return std::nan("");
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(probability * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+void summarise(const std::string& what, const std::vector<Ended>& all) {
+  std::vector<double> trials;
+  std::vector<double> bounds;
+  int early = 0;
+  int stated = 0;
+  int held = 0;
+  int within = 0;
+  for (const Ended& one : all) {
+    trials.push_back(one.trials);
+    early += one.stopped() ? 1 : 0;
+    within += one.regret <= 0.01 ? 1 : 0;
+    if (one.bound < 0.0) continue;
+    bounds.push_back(one.bound);
+    ++stated;
+    held += one.regret <= one.bound + 1e-9 ? 1 : 0;
+  }
+  const auto share = [](int part, int of) { return 100.0 * part / std::max(of, 1); };
+  std::cerr << fmt::format(
+      "{:<28} {:4} sessions, {:5.1f} % end before the budget, after {:g} trials (median; quartiles {:g}, {:g}); "
+      "{:5.1f} "
+      "% within 1 % of the best; bound holds in {:5.1f} % of {} (median bound {:.2f} %)\n",
+      what, all.size(), share(early, static_cast<int>(all.size())), quantile(trials, 0.5), quantile(trials, 0.25),
+      quantile(trials, 0.75), share(within, static_cast<int>(all.size())), share(held, stated), stated,
+      100.0 * quantile(bounds, 0.5));
+}
+
+int run_all(int seeds, const std::vector<std::string>& files) {
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / fmt::format("krigtune_stopping_{}", ::getpid());
+  std::vector<Ended> all;
+  std::map<std::string, std::vector<Ended>> by_reason;
+  std::map<double, std::vector<Ended>> by_noise;
+  std::cout << "session,noise,seed,ended,trials,bound,regret\n";
+  for (const std::string& file : files) {
+    const Replayed replayed(file);
+    for (const double noise : {0.0, 0.02}) {
+      for (int seed = 1; seed <= seeds; ++seed) {
+        const Ended ended = replayed.run(static_cast<std::uint64_t>(seed), noise, directory);
+        std::cout << fmt::format("{},{},{},{},{},{:.6f},{:.6f}\n", replayed.name(), noise, seed,
+                                 to_string(ended.reason), ended.trials, ended.bound, ended.regret);
+        all.push_back(ended);
+        by_reason[to_string(ended.reason)].push_back(ended);
+        by_noise[noise].push_back(ended);
+      }
+    }
+  }
+  std::filesystem::remove_all(directory);
+  summarise("all", all);
+  for (const auto& [noise, ended] : by_noise) summarise(fmt::format("noise {:g} %", 100.0 * noise), ended);
+  for (const auto& [reason, ended] : by_reason) summarise(reason.substr(0, 28), ended);
+  return 0;
+}
+
+}  // namespace
+}  // namespace krigtune
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: stopping SEEDS SESSION.json...\n";
+    return 2;
+  }
+  try {
+    return krigtune::run_all(std::atoi(argv[1]), {argv + 2, argv + argc});
+  } catch (const krigtune::UserError& error) {
+    std::cerr << "stopping: " << error.what() << '\n';
+    return 2;
+  }
+}

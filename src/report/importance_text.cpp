@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "krigtune/core/text.h"
+#include "krigtune/report/importance.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::size_t kMostSentences = 3;
+constexpr double kLeastTold = 1.01;  // smaller effects are nobody's concern
+
+// Of the objectives that we know "worse" means slower.
+bool is_speed(const Objective& objective) {
+  const char* kSpeeds[] = {"throughput", "latency", "flops", "tokens_per_second"};
+  return std::find(std::begin(kSpeeds), std::end(kSpeeds), objective.metric) != std::end(kSpeeds);
+}
+
+// How a factor is told: "1.8 times slower", or from what share on ("takes 12 % longer").
+struct Words {
+  const char* times;
+  const char* percent;
+};
+
+// What another value than the best one's does. A time that is 12 % longer is no speed that is 12 % lower: whoever reads
+// must know which.
+Words words_for(const Objective& objective, bool worse) {
+  if (is_speed(objective)) return worse ? Words{"slower", "takes {} % longer"} : Words{"faster", "is {} % faster"};
+  if (objective.maximize == worse) return {"lower", "gives {} % less"};
+  return {"higher", "gives {} % more"};
+}
+
+std::string percent_text(const char* words, double factor, bool of_the_larger) {
+  const double share = of_the_larger ? 1.0 - 1.0 / factor : factor - 1.0;
+  return fmt::format(fmt::runtime(words), fmt::format("{:.2g}", share * 100.0));
+}
+
+// `factor`: how many times better the best is than the other; its ends likewise.
+std::string sentence(const Objective& objective, const Effect& effect) {
+  constexpr double kTimes = 1.5;
+  const bool worse = effect.factor > 1.0;
+  const double factor = worse ? effect.factor : 1.0 / effect.factor;
+  const double low = worse ? effect.lower_95 : 1.0 / effect.upper_95;
+  const double high = worse ? effect.upper_95 : 1.0 / effect.lower_95;
+  const Words words = words_for(objective, worse);
+  const std::string instead =
+      fmt::format("{} {} instead of {}: ", effect.parameter, to_string(effect.other), to_string(effect.best));
+  if (factor >= kTimes)
+    return instead + fmt::format("{:.1f} times {} ({:.1f} to {:.1f})", factor, words.times, low, high);
+  // "12 % less" is a share of the larger, "12 % more" one of the smaller.
+  const bool less = !is_speed(objective) && objective.maximize == worse;
+  return instead + percent_text(words.percent, factor, less) +
+         fmt::format(" ({} to {})", percent_text("{}", low, less), percent_text("{}", high, less));
+}
+
+std::string index_text(const IndexEstimate& index) {
+  return fmt::format("{:.2f} ({:.2f} to {:.2f})", index.value, index.lower_95, index.upper_95);
+}
+
+Cell index_cell(const IndexEstimate& index) { return number_cell(index.value, index_text(index)); }
+
+}  // namespace
+
+Table importance_table(const Importance& importance) {
+  Table table{
+      "parameters", {{"parameter", "parameter"}, {"total", "total", true}, {"first_order", "alone", true}}, {}, {}};
+  for (const ParameterImportance& parameter : importance.parameters) {
+    table.rows.push_back({text_cell(parameter.name), index_cell(parameter.total), index_cell(parameter.first_order)});
+  }
+  return table;
+}
+
+std::vector<std::string> effect_sentences(const Session& session, const Importance& importance) {
+  std::vector<std::string> sentences;
+  std::vector<std::string> unclear;
+  for (const Effect& effect : importance.effects) {
+    const bool tells = std::max(effect.factor, 1.0 / effect.factor) >= kLeastTold;
+    if (!effect.clear() || !tells) {
+      unclear.push_back(effect.parameter);
+    } else if (sentences.size() < kMostSentences) {
+      sentences.push_back(sentence(session.objective, effect));
+    }
+  }
+  if (!unclear.empty()) sentences.push_back("no clear effect there: " + join(unclear, ", "));
+  return sentences;
+}
+
+std::string importance_note(const Importance& importance) {
+  if (!importance.sampled) return fmt::format("over the {} configurations that may fit", importance.configurations);
+  return fmt::format("over {} configurations drawn from those that may fit; drawing others changes them by {:.2g}",
+                     importance.configurations, importance.sampling_error);
+}
+
+}  // namespace krigtune
