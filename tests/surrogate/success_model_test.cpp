@@ -179,31 +179,6 @@ TEST(SuccessModel, AgreesWithASlowPropagationWithALinearTrend) {
   expect_slow_propagation(options);
 }
 
-// A coefficient of column c's distance to the middle is what the trend is made of.
-TEST(SuccessModel, SharedShiftsAreTheTrendWhenTheirFeaturesAreItsColumns) {
-  Rng rng(52, 0);
-  const Points x = reference::random_points(rng, 10, 2, 1);
-  const Points at = reference::random_points(rng, 15, 2, 1);
-  const auto with_columns = [](const Points& points) {
-    Eigen::MatrixXd prior = Eigen::MatrixXd::Constant(points.size(), 3, 0.4);
-    prior.rightCols(2) = points.ordered.array() - 0.5;
-    return prior;
-  };
-  std::vector<bool> succeeded;
-  for (int i = 0; i < 10; ++i) succeeded.push_back(rng.uniform() < 0.5);
-  SuccessOptions shifts;
-  shifts.shift_stddevs = {1.2, 1.2};
-  SuccessModel shifted = make_model(shifts);
-  shifted.fit(x, with_columns(x), succeeded);
-  SuccessOptions slope;
-  slope.slope_stddev = 1.2;
-  SuccessModel trend = make_model(slope);
-  trend.fit(x, VectorXd::Constant(10, 0.4), succeeded);
-  const VectorXd difference =
-      shifted.probability(at, with_columns(at)) - trend.probability(at, VectorXd::Constant(15, 0.4));
-  EXPECT_LE(difference.cwiseAbs().maxCoeff(), 1e-9);
-}
-
 TEST(SuccessModel, AFailureSpreadsToItsNeighbours) {
   const Points places = line({0.0, 0.1, 0.3, 0.6, 1.0});
   const VectorXd mean = VectorXd::Constant(5, 1.2);
