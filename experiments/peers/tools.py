@@ -12,7 +12,7 @@ STARTUP = 10  # trials drawn at random before Optuna's and SMAC's models begin: 
 
 
 class Rows:
-    """Rows as each tool wants them: indices of values, and points of the unit cube (texts and booleans: one axis a value)."""
+    """Rows as each tool wants them: indices of values, points of the unit cube (texts, booleans: one axis a value)."""
 
     def __init__(self, names, rows):
         self.names, self.count = names, len(rows)
@@ -85,7 +85,8 @@ class Optuna(Tool):
         self.study = optuna.create_study(direction="maximize", sampler=self.sampler())
         integer, category = optuna.distributions.IntDistribution, optuna.distributions.CategoricalDistribution
         self.axes = {
-            rows.names[i]: integer(0, len(rows.values[i]) - 1) if rows.ordered[i] else category(range(len(rows.values[i])))
+            rows.names[i]: integer(0, len(rows.values[i]) - 1) if rows.ordered[i]
+            else category(range(len(rows.values[i])))
             for i in rows.free
         }
         self.first = self.random.sample(range(rows.count), min(STARTUP, rows.count))

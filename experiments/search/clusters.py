@@ -19,7 +19,8 @@ CLUSTERS = {
         "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {**LOG2, "max": 64}, "reduce_bucket_size": BUCKETS,
                   "overlap_comm": [False, True], "activation_checkpointing": ["none", "full"],
                   "offload_optimizer": ["none", "cpu"]},
-        "hidden": {"gpus": {"a100-40gb": {"gemm_fraction": 0.6, "launch_us": 9}}, "links": {"nvlink3": {"reached": 0.6}}},
+        "hidden": {"gpus": {"a100-40gb": {"gemm_fraction": 0.6, "launch_us": 9}},
+                   "links": {"nvlink3": {"reached": 0.6}}},
     },
     "llama-3-8b_16xh100": {
         "model": {"preset": "llama-3-8b"}, "framework": "fsdp", "batch": 128,
@@ -44,7 +45,8 @@ CLUSTERS = {
                     "network": "ib-ndr-400"},
         "space": {"tensor_parallel": [1, 2, 4, 8], "pipeline_parallel": [1, 2, 4, 8, 16], "zero_stage": [0, 1],
                   "micro_batch": {**LOG2, "max": 8}, "activation_checkpointing": CHECKPOINTING},
-        "hidden": {"gpus": {"h100-80gb": {"launch_us": 12}}, "links": {"ib-ndr-400": {"reached": 0.6, "latency_us": 25}}},
+        "hidden": {"gpus": {"h100-80gb": {"launch_us": 12}},
+                   "links": {"ib-ndr-400": {"reached": 0.6, "latency_us": 25}}},
     },
     "llama-2-7b_8xl40s": {
         "model": {"preset": "llama-2-7b"}, "framework": "deepspeed", "batch": 64,

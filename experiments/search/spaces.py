@@ -4,7 +4,7 @@
 usage: spaces.py OUT_DIR              sessions/*.json, tables/*.csv and spaces.csv (set, space, variant, session, table)
        spaces.py --clusters OUT_DIR   the sessions that measure the simulated clusters (read by measure_table)
 
-A table holds the rows of one space: the parameters, status, and the objective. Every tool, ours and others', reads these.
+A table holds the rows of one space: the parameters, status, and the objective. Every tool reads these.
 """
 import collections
 import csv
@@ -26,8 +26,8 @@ LINKS = {"nvlink3": (10, 300e9), "nvlink4": (10, 450e9), "pcie4": (10, 31.5e9), 
 INTERCONNECT = {"a100-80gb": "nvlink3", "h100-80gb": "nvlink4"}
 
 # On ten of the spaces of vTrain slow tools run too: each hidden size, layers and batch at least twice.
-FEW_VTRAIN = ["1024-12-4-16", "1024-16-8-8", "1024-20-8-16", "1024-24-4-8", "1024-24-8-32", "2048-12-8-16", "2048-16-4-16",
-              "2048-16-8-32", "2048-20-8-8", "2048-24-8-16"]
+FEW_VTRAIN = ["1024-12-4-16", "1024-16-8-8", "1024-20-8-16", "1024-24-4-8", "1024-24-8-32", "2048-12-8-16",
+              "2048-16-4-16", "2048-16-8-32", "2048-20-8-8", "2048-24-8-16"]
 
 
 def number(text):
@@ -66,7 +66,8 @@ def ultrascale():
             {**point, "status": row["status"], "value": float(row["tokens_per_s"]) if ok else None, "row": row})
     for (model, gpus), rows in groups.items():
         rows = best_of_repeats(rows, parameters, lambda a, b: a > b)
-        sizes = {name: int(rows[0]["row"][name]) for name in ("layers", "hidden", "heads", "ffn_hidden", "vocab", "seq_len")}
+        sizes = {name: int(rows[0]["row"][name])
+                 for name in ("layers", "hidden", "heads", "ffn_hidden", "vocab", "seq_len")}
         sizes.update(gated_mlp=True, norm="rmsnorm", positions="rotary", tied_embeddings=model == "1B")
         session = {
             "workload": {"model": sizes, "precision": "bf16", "framework": "nanotron",
@@ -96,7 +97,8 @@ def vtrain(table):
         session = {
             "workload": {"model": {"layers": layers, "hidden": hidden, "heads": int(one["heads"]), "vocab": 51200,
                                    "seq_len": int(one["seq_len"]), "attention": "eager"},
-                         "precision": "fp16", "framework": "deepspeed", "dialect": "deepspeed", "train_batch_size": batch},
+                         "precision": "fp16", "framework": "deepspeed", "dialect": "deepspeed",
+                         "train_batch_size": batch},
             "cluster": {"nodes": max(gpus // 8, 1), "gpus_per_node": min(gpus, 8), "gpu": "a100-80gb",
                         "interconnect": "nvlink3", "network": "ib-hdr-200"},
             "space": values_that_occur(rows, parameters), "baseline": None, "objective": {"metric": "latency"}}
@@ -141,8 +143,8 @@ def other_links(times):
         session = copy(session)
         cluster = session["cluster"]
         names = [cluster[key] for key in ("interconnect", "network") if key in cluster]
-        cluster["hardware"] = {"links": {name: {"latency_us": LINKS[name][0] * times, "bytes_per_s": LINKS[name][1] / times}
-                                         for name in names}}
+        cluster["hardware"] = {"links": {
+            name: {"latency_us": LINKS[name][0] * times, "bytes_per_s": LINKS[name][1] / times} for name in names}}
         return session
 
     return change
@@ -167,7 +169,8 @@ def other_memory(times):
 
 
 VARIANTS = {"physics": copy, "no_workload": no_workload, "links_slow": other_links(4), "links_fast": other_links(1 / 4),
-            "flat_products": flat_products, "memory_too_much": other_memory(1.5), "memory_too_little": other_memory(1 / 1.5)}
+            "flat_products": flat_products, "memory_too_much": other_memory(1.5),
+            "memory_too_little": other_memory(1 / 1.5)}
 
 
 def field(value):
@@ -178,7 +181,8 @@ def write_table(path, parameters, metric, rows):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*parameters, "status", metric])
-        writer.writerows([*(field(row[name]) for name in parameters), row["status"], field(row["value"])] for row in rows)
+        for row in rows:
+            writer.writerow([*(field(row[name]) for name in parameters), row["status"], field(row["value"])])
 
 
 def write_space(out, set_name, space, session, rows):

@@ -90,7 +90,8 @@ class Runs:
         for row in rows_of(path):
             key = row["set"], row["space"]
             if row["table"] != self.tables[key].checksum:
-                sys.exit(f"{path}: {row['tool']} ran on another table of {row['space']}; run experiments/peers/run.sh again")
+                sys.exit(f"{path}: {row['tool']} ran on another table of {row['space']}; "
+                         "run experiments/peers/run.sh again")
             values = self.tables[key].values
             self.add(key, row["tool"], [values[int(number)] for number in row["trials"].split()])
 

@@ -41,7 +41,7 @@ std::vector<Trial> read_journal(const std::filesystem::path& file) {
   return study.trials();
 }
 
-Study read_study(const std::filesystem::path& file, const std::string& name) {
+JournalStudy read_study(const std::filesystem::path& file, const std::string& name) {
   const std::string text = read_text(file);
   const std::map<int, std::string> studies = studies_in(text);
   std::vector<std::string> names;

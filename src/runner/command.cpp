@@ -87,11 +87,19 @@ class CommandRunner final : public Runner {
   }
 
   Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
-              const std::optional<Rival>& /*rival*/) override {
+              const std::optional<Rival>& rival) override {
     const TrialFiles files(trial_dir);
-    const ProcessSpec spec = prepare(configuration, files);
+    ProcessSpec spec = prepare(configuration, files);
     const std::optional<std::int64_t> kills_before = oom_kills_now();
     CommandEnd end;
+    ProgressLines progress(progress_file(files));
+    if (rival && rival->metric == job_.metric) {
+      spec.enough = [&] {
+        const auto line = progress.next(job_.metric);
+        if (line) end.bound = bound_by(*line, *rival);
+        return end.bound.has_value();
+      };
+    }
     end.process = run_process(spec, clock_);
     write_exit(files, end.process);
     const std::optional<std::int64_t> kills_after = oom_kills_now();
@@ -112,9 +120,20 @@ class CommandRunner final : public Runner {
     return oom_kills_in(text);
   }
 
+  // Programs that say how they are doing may be ended early.
+  static std::filesystem::path progress_file(const TrialFiles& files) { return files.result().string() + ".progress"; }
+
+  std::optional<double> bound_by(const std::map<std::string, double>& line, const Rival& rival) const {
+    const auto sem = line.find("value_sem");
+    const auto steps = line.find("steps");
+    if (sem == line.end() || steps == line.end()) return std::nullopt;
+    return bound_of_a_loser({line.at(job_.metric), sem->second, static_cast<std::int64_t>(steps->second)}, rival);
+  }
+
   ProcessSpec prepare(const Configuration& configuration, const TrialFiles& files) const {
     std::error_code ignored;
     std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
+    std::filesystem::remove_all(progress_file(files), ignored);
     const Placeholders values = {{"config", files.config().string()},
                                  {"result", files.result().string()},
                                  {"dir", files.dir.string()},
@@ -127,7 +146,7 @@ class CommandRunner final : public Runner {
     spec.working_directory = job_.spec.working_directory;
     spec.environment = job_.spec.environment;
     spec.no_progress_s = job_.spec.no_progress_s;
-    spec.progress_files = {files.result()};
+    spec.progress_files = {files.result(), progress_file(files)};
     write_inputs(files, to_json(configuration), spec);
     return spec;
   }

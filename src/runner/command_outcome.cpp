@@ -25,6 +25,7 @@ class Ending {
     if (process_.stopped) return failed(FailureReason::kInterrupted, "");
     const CommandResult result = read_result();
     if (result.names_failure) return named(result.outcome);
+    if (process_.cut_short && end_.bound && process_.exit_code != 0) return Bounded{*end_.bound};
     if (process_.hung || process_.timed_out) {
       if (const auto complaint = memory_complaint()) return OutOfMemory{complaint->requested, false};
       const char* why =

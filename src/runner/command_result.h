@@ -7,6 +7,7 @@
 
 #include "krigtune/runner/command.h"
 #include "process.h"
+#include "race.h"
 
 namespace krigtune {
 
@@ -22,6 +23,7 @@ struct CommandEnd {
   ProcessResult process;
   std::optional<std::string> result = std::nullopt;  ///< the file's text; empty: there is none that could be read
   std::string result_error = {};                     ///< then: why
+  std::optional<double> bound = std::nullopt;        ///< ended early: the objective can be no better
   std::string standard_output = {};                  ///< the last of it
   std::string standard_error = {};
   /// Processes that the kernel's OOM killer has ended on this machine meanwhile; empty: it does not say.
@@ -31,6 +33,7 @@ struct CommandEnd {
 /// What became of the trial. The first that holds:
 ///   it did not start: environment; krigtune was stopped: interrupted;
 ///   the result's status is oom or failed: that;
+///   krigtune ended it because it was surely worse than the best, before its own end: bounded;
 ///   krigtune ended it for its time or its silence: out of memory where its output says so (when one rank runs out, the
 ///   others wait for it for ever), else timeout or hang;
 ///   exit code 0 and a good result: measured;

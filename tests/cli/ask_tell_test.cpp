@@ -212,5 +212,41 @@ TEST_F(AskTellTest, NobodyButTheUserRunsTrialsOfSuchASession) {
   }
 }
 
+TEST_F(AskTellTest, GoodputIsToldAsThroughput) {
+  session_ = directory_.write("goodput.json", R"({
+      "workload": {"model": {"layers": 2, "hidden": 64, "heads": 2, "vocab": 128, "seq_len": 32}},
+      "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-80gb"}, "space": {"micro_batch": [1, 2, 4, 8]},
+      "baseline": {"micro_batch": 1}, "objective": {"metric": "goodput", "noise_scale": 24},
+      "runner": {"kind": "none"}})");
+  EXPECT_EQ(asked()[0]["configuration"]["micro_batch"], 1);
+  EXPECT_EQ(tell({"--trial", "0", "--value", "100"}).code, 0);
+  const std::int64_t micro_batch = asked()[0]["configuration"]["micro_batch"];
+  const std::string result = directory_.write("r.json", R"({"throughput": 300, "status": "ok"})").string();
+  const Said said = tell({"--trial", "1", "--result", result});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(in_row(0, "value"), "100");
+  const double efficiency = 32.0 / (24.0 + 8.0 * static_cast<double>(micro_batch));
+  EXPECT_NEAR(std::stod(in_row(1, "value")), 300.0 * efficiency, 1e-9);
+  EXPECT_EQ(in_row(1, "metric_throughput"), "300");
+}
+
+TEST_F(AskTellTest, AWarmStartIsDecidedByTheFirstCall) {
+  asked({"--count", "4"});
+  for (int i = 0; i < 4; ++i) tell({"--trial", std::to_string(i), "--value", std::to_string(10 * (i + 1))});
+  const std::string old = (directory_ / "old").string();
+  std::filesystem::rename(run_directory(), old);
+  const Said first = ask({"--session", session_.string(), "--warm-start", old});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(load_json(directory_ / "run/session.json")["warm_start"][0]["trials"].size(), 4U);
+  std::filesystem::remove_all(old);
+  EXPECT_EQ(ask().code, 0);
+  EXPECT_EQ(ask({"--session", session_.string(), "--warm-start", old}).code, 0) << "the same line again";
+  const Said other = ask({"--session", session_.string(), "--warm-start", "elsewhere"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("was begun with --warm-start " + old + ", not with --warm-start elsewhere"),
+            std::string::npos)
+      << other.err;
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -43,7 +43,7 @@ struct Place {
 constexpr const char* kTrained =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"emulate_network": {"latency_us": 1, "bytes_per_s": 1}},
         "space": {"zero_stage": [0]}, "baseline": null, "objective": {}, "runner": {}, "budget": {}, "grid": {},
-        "memory": {}})";
+        "stagewise": {}, "memory": {}})";
 constexpr const char* kNodes =
     R"({"workload": {"model": {"preset": "gpt2-124m"}},
         "cluster": {"nodes": 2, "emulate_network": {"intra": "nvlink4", "inter": "eth-25"}}, "space": {"zero_stage": [0]}})";
@@ -85,6 +85,7 @@ const std::vector<Place>& places() {
       {"/properties/runner/allOf/4/then", kRanges, "/runner"},
       {"/properties/budget", kTrained, "/budget"},
       {"/properties/grid", kTrained, "/grid"},
+      {"/properties/stagewise", kTrained, "/stagewise"},
       {"/properties/memory", kTrained, "/memory"},
       {"/definitions/parameter/anyOf/3", kRanges, "/space/a"},
       {"/definitions/parameter/anyOf/4", kRanges, "/space/b"},

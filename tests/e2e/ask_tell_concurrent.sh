@@ -20,7 +20,7 @@ cat >session.json <<'JSON'
   "space": {"a": {"min": 1, "max": 12}, "b": [1, 2, 3, 4]}, "baseline": null,
   "objective": {"metric": "speed", "direction": "maximize"},
   "runner": {"kind": "command", "argv": ["./trial.sh", "{config}", "{result}"], "timeout_s": 60},
-  "budget": {"trials": 30}
+  "budget": {"trials": 30, "regret": 0, "least_gain": 0}
 }
 JSON
 common=(--strategy random --seed 3)

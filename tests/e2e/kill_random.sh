@@ -35,7 +35,7 @@ cat >"$work/session.json" <<JSON
   "baseline": null,
   "objective": {"metric": "speed", "direction": "maximize"},
   "runner": {"kind": "command", "argv": ["/bin/sh", "$work/trial.sh", "{config}", "{result}", "$run"], "timeout_s": 60},
-  "budget": {"trials": $budget}
+  "budget": {"trials": $budget, "regret": 0, "least_gain": 0}
 }
 JSON
 # Some configurations fail, some run out of memory. The sleepers name the run in their environment: that is how those

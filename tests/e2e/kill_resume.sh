@@ -20,7 +20,7 @@ cat >"$work/session.json" <<'JSON'
   "baseline": {"zero_stage": 0, "micro_batch": 1},
   "memory": {"limit_gib": 1},
   "runner": {"kind": "bench", "warmup_s": 0.05, "measure_s": 0.2, "timeout_s": 60},
-  "budget": {"trials": 9}
+  "budget": {"trials": 9, "regret": 0, "least_gain": 0}
 }
 JSON
 

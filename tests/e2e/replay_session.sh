@@ -18,7 +18,7 @@ without() {
 }
 
 for name in first second; do
-  "$krigtune" tune "$session" --out "$work/$name" --seed 3 >"$work/$name.out" 2>"$work/$name.err"
+  "$krigtune" tune "$session" --out "$work/$name" --seed 3 --full-budget >"$work/$name.out" 2>"$work/$name.err"
   without "suggest_s wall_s started_at" "$work/$name/trials.csv" >"$work/$name.csv"
 done
 diff "$work/first.csv" "$work/second.csv" || fail "the same seed gave other trials"

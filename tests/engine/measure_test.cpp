@@ -94,6 +94,24 @@ TEST(Measure, TellsAProvisionalValueOnceThreeStepsAreMeasured) {
   EXPECT_EQ(heard[14], "measure 15 1.012000");
 }
 
+TEST(Measure, SaysHowSureItIsAfterFiveStepsAndThenMoreSeldom) {
+  FakeTraining training([](std::int64_t step) { return step % 2 == 0 ? 1.0 : 1.1; });
+  std::vector<std::int64_t> told;
+  double at_first_s = 0.0;
+  training.measure({.warmup_s = 0.0, .steps = 100}, [&](const StepReport& report) {
+    if (!report.provisional_sem_s) return;
+    told.push_back(report.measured_steps);
+    EXPECT_GT(*report.provisional_sem_s, 0.0);
+    // Of five steps the interval is the whole range.
+    if (report.measured_steps == 5) at_first_s = *report.provisional_sem_s;
+  });
+  EXPECT_GE(at_first_s, 0.1 / 4.0 - 1e-12);
+  ASSERT_GE(told.size(), 10U);
+  EXPECT_EQ(told[0], 5);
+  EXPECT_EQ(told[1], 6);
+  EXPECT_LE(told.size(), 40U);
+}
+
 TEST(Measure, EndsWhenMoreStepsDoNotNarrowTheInterval) {
   // A trend is no noise: its interval grows with the steps.
   FakeTraining drifting([](std::int64_t step) { return 1.0 + 0.01 * static_cast<double>(step); });

@@ -231,10 +231,12 @@ TEST(Heartbeat, WritesALineABeat) {
   heartbeat.beat("init", 0);
   clock.advance_s(1.5);
   heartbeat.beat("measure", 7);
+  heartbeat.beat("measure", 8, {{"step_time_s", 0.5}});
   EXPECT_EQ(read_text(file),
             "{\"phase\":\"init\",\"step\":0,\"t_s\":0.0}\n"
-            "{\"phase\":\"measure\",\"step\":7,\"t_s\":1.5}\n");
-  EXPECT_EQ(heartbeat.last().step, 7);
+            "{\"phase\":\"measure\",\"step\":7,\"t_s\":1.5}\n"
+            "{\"phase\":\"measure\",\"step\":8,\"t_s\":1.5,\"step_time_s\":0.5}\n");
+  EXPECT_EQ(heartbeat.last().step, 8);
   std::filesystem::remove(file);
   EXPECT_THROW(Heartbeat("/nowhere/heartbeat", clock), EnvironmentError);
 }

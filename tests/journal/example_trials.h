@@ -56,6 +56,7 @@ inline std::vector<ExampleTrial> example_trials() {
   conditional.configuration = {{"zero_stage", std::int64_t{1}}, {"lr", 0.3}};
   conditional.asker = Asker::kHand;
   conditional.trials_without_gain = 3;
+  conditional.outlook = Outlook{1.0 / 3.0, 2.0 / 7.0, 0.95};
   const Measured full{{{"throughput", 100.0 / 3.0}, {"step_time_s", 0.1}, {"steps", 40.0}}, 1e-3 / 7.0, Bytes{1 << 20}};
   return {{bare, Measured{{{"throughput", 12.0}}, 0.0, std::nullopt}},
           {example_proposal(1, 8), full},
@@ -92,6 +93,9 @@ inline std::string full_text(const Proposal& p) {
   text += "|";
   if (p.predicted_memory) text += fmt::format("{}", p.predicted_memory->count);
   if (p.trials_without_gain) text += fmt::format("|{}", *p.trials_without_gain);
+  if (p.outlook) {
+    text += fmt::format("|{:a} {:a} {:a}", p.outlook->expected_gain, p.outlook->regret_bound, p.outlook->confidence);
+  }
   for (const double h : p.hyperparameters) text += fmt::format("|{:a}", h);
   return text;
 }

@@ -69,6 +69,11 @@ Json proposal_part(int number, const Proposal& p) {
   if (p.predicted_memory) user["predicted_memory_bytes"] = p.predicted_memory->count;
   if (!p.hyperparameters.empty()) user["hyperparameters"] = p.hyperparameters;
   if (p.trials_without_gain) user["trials_without_gain"] = *p.trials_without_gain;
+  if (p.outlook) {
+    user["expected_gain"] = p.outlook->expected_gain;
+    user["regret_bound"] = p.outlook->regret_bound;
+    user["confidence"] = p.outlook->confidence;
+  }
   wanted["distributions"] = {{"zero_stage", "CategoricalDistribution"},
                              {"micro_batch", "IntDistribution"},
                              {"workers", "IntDistribution"},

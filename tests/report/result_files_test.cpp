@@ -267,5 +267,30 @@ TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
   EXPECT_EQ(load_json(directory / "ds_config_optimal.json")["zero_optimization"]["stage"], 3);
 }
 
+// 32 sequences a step instead of the baseline's 8: by hand k = 4, and nothing that is exported takes part in it.
+TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
+  Session session = bench_session();
+  session.workload->train_batch_size.reset();
+  Recommendation best = recommendation();
+  best.configuration.set("gradient_accumulation_steps", std::int64_t{4});
+  const History history = all_outcomes();
+  const RunView run = run_view(session, history, best);
+  const Json json = parse_json(text_of("best.json", run).value(), "written");
+  EXPECT_EQ(json["batch_advice"].dump(),
+            R"({"base_batch":8,"batch":32,"optimizer":"adamw","rule":"square-root","learning_rate_times":2,)"
+            R"("linear":4,"square_root":2,"warmup_steps_times":0.25})");
+  const std::string command = text_of("cmd_optimal.txt", run).value();
+  EXPECT_NE(command.find("\n# 32 sequences a step, not 8: advice for training, nothing exported is changed by it\n"
+                         "# learning rate x 2 (square-root rule for AdamW; linear x 4)\n"
+                         "# steps of the warm-up x 0.25 (as many samples)\n"),
+            std::string::npos)
+      << command;
+  EXPECT_EQ(parse_json(text_of("ds_config_optimal.json", run).value(), "written")["optimizer"]["params"]["lr"], 1e-3);
+  // As it was: no word of it.
+  const RunView same = run_view(session, history, recommendation());
+  EXPECT_FALSE(parse_json(text_of("best.json", same).value(), "written").contains("batch_advice"));
+  EXPECT_EQ(text_of("cmd_optimal.txt", same).value().find('#'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "krigtune/core/files.h"
@@ -170,6 +171,61 @@ TEST_F(Bench, WithoutHeartbeatsForLongItHangs) {
   EXPECT_NE(failed.last_lines.find("last heartbeat: {\"phase\": \"measure\", \"step\": 7}"), std::string::npos)
       << failed.last_lines;
   EXPECT_TRUE(Json::parse(text_of("exit.json")).at("hung").get<bool>());
+}
+
+// A line of signs of life as krigtune-bench writes it, 50 samples a second so far.
+constexpr const char* kHalfAsFast =
+    R"({"phase":"measure","step":9,"steps":6,"step_time_s":0.32,"step_time_sem_s":0.0032,"samples_per_s":50.0,)"
+    R"("tokens_per_s":6400.0,"flops_per_s":1e9})";
+
+// Standard errors of 1 % and 2 %.
+const double kMargin = std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02));
+
+class RacingBench : public Bench {
+ protected:
+  // Tells how it is doing, and goes on for as long as it is let.
+  Outcome race(const std::optional<Rival>& rival, const std::string& then = "exec sleep 600") {
+    job_.program = dir_.write_program("fake-bench", "echo '" + std::string(kHalfAsFast) + "' >> '" +
+                                                        (trial_dir() / "heartbeat.jsonl").string() + "'\n" + then);
+    return make_bench_runner(job_, still_)->run({{"zero_stage", std::int64_t{1}}}, trial_dir(), rival);
+  }
+  std::string prints_good_result() const { return "cat <<'END'\n" + std::string(kGoodResult) + "\nEND\n"; }
+};
+
+TEST_F(RacingBench, EndsATrialThatIsSurelyWorse) {
+  const Outcome outcome = race(Rival{"samples_per_s", true, 100.0, 2.0});
+  ASSERT_TRUE(std::holds_alternative<Bounded>(outcome));
+  EXPECT_LE(std::abs(std::get<Bounded>(outcome).at_best - 50.0 * kMargin), 1e-9);
+  const Json result = Json::parse(text_of("result.json"));
+  EXPECT_EQ(result.at("status"), "bounded");
+  EXPECT_EQ(result.at("samples_per_s"), 50.0);
+  EXPECT_EQ(result.at("steps"), 6);
+}
+
+TEST_F(RacingBench, KnowsTheBetterOfTwoTimes) {
+  job_.metric_field = "step_time_s";
+  const Outcome outcome = race(Rival{"step_time_s", false, 0.16, 0.0032});
+  ASSERT_TRUE(std::holds_alternative<Bounded>(outcome));
+  EXPECT_LE(std::abs(std::get<Bounded>(outcome).at_best - 0.32 / kMargin), 1e-9);
+}
+
+TEST_F(RacingBench, LetsATrialRunThatMayWinOrHasNoRivalOrIsNotToBeEnded) {
+  const Rival better{"samples_per_s", true, 100.0, 2.0};
+  const auto is_measured = [&](const std::optional<Rival>& rival) {
+    return std::holds_alternative<Measured>(race(rival, "sleep 0.3\n" + prints_good_result()));
+  };
+  EXPECT_TRUE(is_measured(Rival{"samples_per_s", true, 55.0, 2.0}));
+  EXPECT_TRUE(is_measured(Rival{"of_another_kind", true, 100.0, 2.0}));
+  EXPECT_TRUE(is_measured(std::nullopt));
+  job_.spec.bench.early_end = false;
+  EXPECT_TRUE(is_measured(better));
+}
+
+TEST_F(RacingBench, MeasuresATrialThatComesToItsOwnEndMeanwhile) {
+  const std::string then =
+      "trap '" + std::string("cat ") + (dir_ / "good.json").string() + "; exit 0' TERM\nwhile :; do sleep 0.01; done";
+  write_atomically(dir_ / "good.json", kGoodResult);
+  EXPECT_TRUE(std::holds_alternative<Measured>(race(Rival{"samples_per_s", true, 100.0, 2.0}, then)));
 }
 
 TEST_F(Bench, MpirunStartsAProcessForEachRank) {

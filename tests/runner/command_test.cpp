@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
+
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
@@ -46,6 +48,24 @@ TEST_F(Command, TheNumbersOfTheResultAreTheMeasurement) {
   EXPECT_EQ(measured.peak_memory, Bytes{4096});
   EXPECT_GT(measured.metrics.at("peak_rss_bytes"), 0.0);
   EXPECT_EQ(measured.metrics.size(), 3U);
+}
+
+TEST_F(Command, IsEndedEarlyWhereItsProgressSaysThatItIsSurelyWorse) {
+  const Rival best{"throughput", true, 100.0, 2.0};
+  const auto race = [&](const std::string& progress, const std::string& then) {
+    job_.spec.argv = {"/bin/sh",           "-c",      "echo '" + progress + "' >> \"$1\"; " + then, "sh",
+                      "{result}.progress", "{result}"};
+    return make_command_runner(job_, still_)->run({}, trial_dir(), best);
+  };
+  const std::string good = "sleep 0.3; echo '{\"throughput\": 12.5}' > \"$2\"";
+  const Outcome ended = race(R"({"throughput": 50, "value_sem": 0.5, "steps": 8})", "exec sleep 600");
+  ASSERT_TRUE(std::holds_alternative<Bounded>(ended));
+  EXPECT_LE(std::abs(std::get<Bounded>(ended).at_best - 50.0 * std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02))), 1e-9);
+  // As good, or too little is said.
+  for (const char* progress : {R"({"throughput": 95, "value_sem": 0.5, "steps": 8})",
+                               R"({"throughput": 50, "value_sem": 0.5, "steps": 4})", R"({"throughput": 50})"}) {
+    EXPECT_TRUE(std::holds_alternative<Measured>(race(progress, good))) << progress;
+  }
 }
 
 TEST_F(Command, APeakOfItsOwnIsNotReplaced) {

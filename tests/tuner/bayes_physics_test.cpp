@@ -139,8 +139,7 @@ TEST(TrialSuccess, FailuresOfUnknownCauseCountMostWhereMemoryIsTight) {
   const History history = {closed(problem.candidates[tight], Failed{FailureReason::kCrash, 1, ""})};
   const Eigen::VectorXd after = TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
   EXPECT_TRUE(TrialSuccess(problem.candidates, history).has_failures());
-  double of_roomy = 0.0;  // the largest relative losses
-  double of_tight = 0.0;
+  double of_roomy = 0.0, of_tight = 0.0;  // the largest relative losses
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
     const bool is_roomy = known.memory[i]->probability_fits > 0.9999;
@@ -260,14 +259,21 @@ TEST(Bayes, AsksTheSameNextAfterAResume) {
 TEST(Bayes, DoubtsWhatIsFarTooSlowAndNothingElse) {
   const Problem problem(read_session(parse_json(ultrascale(64, "known"), "s"), "s", "."), Problem::WithPhysics{});
   const Forecaster forecast(problem.session, problem.filter);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
+    const Forecast of = forecast(problem.candidates[i]);
+    if (of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
+  }
+  std::sort(order.begin(), order.end());
+  // The best predicted is left; the second best is the one that is slow.
   const auto after = [&](double factor) {
     History history;
-    for (std::size_t i = 0; i < problem.candidates.size() && history.size() < 6; i += 7) {
+    for (const std::size_t rank : {1U, 5U, 10U, 20U, 30U, 40U}) {
       Trial trial;
       trial.number = static_cast<int>(history.size());
-      trial.proposal.configuration = problem.candidates[i];
-      const double value = forecast(problem.candidates[i]).samples_per_s;
-      trial.outcome = measured(problem.session, history.size() == 3 ? factor * value : value);
+      trial.proposal.configuration = problem.candidates[order[rank].second];
+      const double value = -order[rank].first;
+      trial.outcome = measured(problem.session, rank == 1 ? factor * value : value);
       history.push_back(trial);
     }
     return problem.strategy(StrategyKind::kBayes, 1)->ask(history)->configuration;

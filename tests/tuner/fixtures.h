@@ -13,7 +13,8 @@
 
 namespace krigtune {
 
-/// A session without workload over the given block "space", its objective "speed" (or "cost", minimised).
+/// A session without workload over the given block "space", its objective "speed" (or "cost", minimised). Nothing but
+/// its budget ends it.
 inline Session plain_session(const std::string& space, bool maximize = true) {
   Session session;
   JobFacts facts;
@@ -22,6 +23,8 @@ inline Session plain_session(const std::string& space, bool maximize = true) {
   const std::string metric = maximize ? "speed" : "cost";
   session.objective = {metric, maximize, metric};
   session.runner.kind = RunnerKind::kReplay;  // the runner without files
+  session.budget.regret = 0.0;
+  session.budget.least_gain = 0.0;
   return session;
 }
 

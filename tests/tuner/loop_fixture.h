@@ -41,8 +41,6 @@ class StoppingObserver final : public Observer {
 inline Session budgeted(int trials) {
   Session session = plain_session(kLoopSpace);
   session.budget.trials = trials;
-  session.budget.regret = 0.0;  // to its end
-  session.budget.least_gain = 0.0;
   return session;
 }
 

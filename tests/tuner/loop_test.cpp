@@ -7,6 +7,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/journal/claim.h"
+#include "krigtune/tuner/best.h"
 #include "loop_fixture.h"
 
 namespace krigtune {
@@ -163,6 +164,43 @@ TEST_F(Loop, MakesAFolderForEachTrialOfACommandAndNoneForAReplayedOne) {
   session.runner.kind = RunnerKind::kCommand;
   run(session);
   EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000"));
+}
+
+TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
+  Session session = budgeted(5);
+  session.baseline = Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{2}}};
+  options_.tries = {Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{4}}}};
+  FakeRunner runner([&](const Configuration& c) -> Outcome {
+    if (c.text() == "a=3 b=2") return Measured{{{"speed", 20.0}}, 0.5, std::nullopt};
+    return Measured{{{"speed", 10.0}}, 0.5, std::nullopt};
+  });
+  StoppingObserver observer;
+  run(session, observer, runner);
+  ASSERT_EQ(runner.rivals.size(), 5u);
+  EXPECT_FALSE(runner.rivals[0]);  // the baseline
+  EXPECT_FALSE(runner.rivals[1]);  // a guess of the user's
+  for (std::size_t i = 2; i < 5; ++i) {
+    ASSERT_TRUE(runner.rivals[i]) << i;
+    EXPECT_EQ(runner.rivals[i]->metric, "speed");
+    EXPECT_TRUE(runner.rivals[i]->maximize);
+    EXPECT_EQ(runner.rivals[i]->value, 20.0);
+    // Its own spread and twice that from run to run, 3 % where nothing was repeated.
+    EXPECT_LE(std::abs(runner.rivals[i]->value_sem - std::sqrt(0.25 + 2.0 * 0.36)), 1e-9);
+  }
+}
+
+TEST_F(Loop, ABoundedTrialCountsAndIsNeverTheBest) {
+  const Session session = budgeted(6);
+  int count = 0;
+  FakeRunner runner([&](const Configuration&) -> Outcome {
+    if (++count % 2 == 0) return Bounded{1e6};
+    return measured(session, 10.0 + count);
+  });
+  StoppingObserver observer;
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kTrials);
+  EXPECT_EQ(closed_trials(result.history), 6);
+  EXPECT_EQ(best_value(session.objective, result.history), 15.0);
 }
 
 TEST_F(Loop, IsRebuiltFromItsDirectory) {

@@ -116,6 +116,14 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"negative_hours", bench_session(R"(, "budget": {"hours": -1})"), "/budget/hours", "null"},
         Bad{"negative_gpu_hours", bench_session(R"(, "budget": {"gpu_hours": -5})"), "/budget/gpu_hours: must be above",
             "null"},
+        Bad{"regret_in_percent", bench_session(R"(, "budget": {"regret": 1})"), "/budget/regret: 1 is no fraction",
+            "0.01 for 1 %"},
+        Bad{"negative_gain", bench_session(R"(, "budget": {"least_gain": -0.1})"), "/budget/least_gain: -0.1 is no",
+            "0 for no such rule"},
+        Bad{"confidence_in_percent", bench_session(R"(, "budget": {"confidence": 95})"),
+            "/budget/confidence: 95 is not within", "0.95"},
+        Bad{"nothing_to_train", bench_session(R"(, "budget": {"run_gpu_hours": 0})"), "/budget/run_gpu_hours: must be",
+            "null"},
         Bad{"contrary_direction", bench_session(R"(, "objective": {"metric": "latency", "direction": "maximize"})"),
             "/objective/direction: 'latency' is to minimize", "leave the direction out"},
         Bad{"misspelt_direction", bench_session(R"(, "objective": {"direction": "maximise"})"), "/objective/direction",
@@ -257,7 +265,8 @@ TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
   for (const StrategyKind kind : all_strategies()) {
     const History history =
         problem.drive(kind, 1, 50, [&](const Configuration&) { return measured(problem.session, 1.0); });
-    EXPECT_GE(history.size(), problem.candidates.size());
+    const bool asks_all = kind == StrategyKind::kBayes || kind == StrategyKind::kRandom;
+    EXPECT_GE(history.size(), asks_all ? problem.candidates.size() : std::size_t{5}) << to_string(kind);
     for (std::size_t i = 1; i < history.size(); ++i) {
       EXPECT_TRUE(problem.filter.may_fit(history[i].proposal.configuration)) << to_string(kind);
     }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "loop_fixture.h"
+#include "run/stop_rules.h"
 
 namespace krigtune {
 namespace {
@@ -101,6 +102,112 @@ TEST_F(Stopping, WritesNothingWhenNothingFits) {
   session.space.restrict_to([](const Configuration&) { return false; });
   EXPECT_EQ(run(session).reason, EndReason::kNothingFits);
   EXPECT_FALSE(std::filesystem::exists(directory()));
+}
+
+/// Whether, and by which rule, a session ends before its budget.
+class EarlyEnd : public testing::Test {
+ protected:
+  EarlyEnd() {
+    session_ = plain_session(kLoopSpace);
+    session_.budget = Budget();
+    session_.cluster.nodes = 1;
+    session_.cluster.gpus_per_node = 4;
+  }
+
+  // A closed trial that took an hour and was expected to gain so much.
+  void add(double expected_gain, double bound, double value = 100.0) {
+    Trial trial;
+    trial.number = static_cast<int>(history_.size());
+    trial.proposal.outlook = Outlook{expected_gain, bound, 0.95};
+    trial.outcome = measured(session_, value);
+    trial.wall_s = 3600.0;
+    history_.push_back(trial);
+  }
+  void add(int count, double expected_gain, double bound) {
+    for (int i = 0; i < count; ++i) add(expected_gain, bound);
+  }
+  std::optional<EndReason> with(double expected_gain, double bound) const {
+    Proposal next;
+    next.outlook = Outlook{expected_gain, bound, 0.95};
+    return not_worth_running(session_, history_, next);
+  }
+
+  Session session_;
+  History history_;
+};
+
+TEST_F(EarlyEnd, IsSureWithEightTrialsAndABoundWithinTheRegret) {
+  add(7, 0.1, 0.001);
+  EXPECT_FALSE(with(0.1, 0.001));
+  add(1, 0.1, 0.5);
+  EXPECT_EQ(with(0.1, 0.01), EndReason::kSure);
+  EXPECT_FALSE(with(0.1, 0.0101));
+  session_.budget.regret = 0.0;
+  EXPECT_FALSE(with(0.1, 0.0));
+}
+
+TEST_F(EarlyEnd, HasLittleToGainAfterFourSuchTrialsWithoutAGain) {
+  add(6, 0.1, 0.5);
+  add(2, 0.002, 0.5);
+  EXPECT_FALSE(with(0.002, 0.5));  // the third
+  add(1, 0.002, 0.5);
+  EXPECT_EQ(with(0.002, 0.5), EndReason::kLittleToGain);
+  EXPECT_FALSE(with(0.004, 0.5));
+  history_.back().outcome = measured(session_, 200.0);  // more than was expected
+  EXPECT_FALSE(with(0.002, 0.5));
+  session_.budget.least_gain = 0.0;
+  EXPECT_FALSE(with(0.002, 0.5));
+}
+
+TEST_F(EarlyEnd, AsksForNothingWithoutAnOutlook) {
+  add(20, 0.0, 0.0);
+  EXPECT_FALSE(not_worth_running(session_, history_, Proposal()));
+}
+
+// Trials take an hour on four ranks; with 500 GPU-hours to train, 1 % more throughput saves 500 (1 - 1 / 1.01) = 4.95.
+TEST_F(EarlyEnd, IsNotWorthItWhereATrialCostsMoreThanItSaves) {
+  session_.budget.least_gain = 0.0;
+  session_.budget.run_gpu_hours = 500.0;
+  add(5, 0.1, 0.5);
+  add(3, 0.008, 0.5);
+  const auto worth = worth_of(session_, history_, {0.01, 0.5, 0.95});
+  ASSERT_TRUE(worth);
+  EXPECT_LE(std::abs(worth->cost_gpu_hours - 4.0), 1e-12);
+  EXPECT_LE(std::abs(worth->saving_gpu_hours - 500.0 * 0.01 / 1.01), 1e-12);
+  EXPECT_FALSE(with(0.01, 0.5));  // saves more than 4
+  EXPECT_EQ(with(0.007, 0.5), EndReason::kNotWorthIt);
+  session_.budget.run_gpu_hours = 5000.0;
+  EXPECT_FALSE(with(0.007, 0.5));
+  session_.objective.maximize = false;  // of a time 1 % is what is saved
+  EXPECT_LE(std::abs(worth_of(session_, history_, {0.01, 0.5, 0.95})->saving_gpu_hours - 50.0), 1e-12);
+}
+
+// The whole way: it ends, it stays ended, and it goes on where the rule is taken away.
+TEST_F(Stopping, StaysEndedUntilItsRuleIsTakenAway) {
+  Session session = budgeted(100);
+  session.budget.least_gain = 0.02;
+  const RunResult first = run(session);
+  ASSERT_EQ(first.reason, EndReason::kLittleToGain);
+  EXPECT_LT(first.history.size(), 24u);
+  ASSERT_TRUE(first.outlook);
+  EXPECT_LT(first.outlook->expected_gain, 0.02);
+  const RunResult again = run(session);
+  EXPECT_EQ(again.reason, EndReason::kLittleToGain);
+  EXPECT_EQ(again.trials_now, 0);
+  EXPECT_EQ(again.outlook->regret_bound, first.outlook->regret_bound);
+  const RunResult more = run(budgeted(100));
+  EXPECT_EQ(more.reason, EndReason::kExhausted);
+  EXPECT_EQ(more.history.size(), 24u);
+}
+
+TEST_F(Stopping, SaysWhatIsLeftAlsoWhereTheBudgetEndsIt) {
+  const RunResult result = run(budgeted(8));
+  EXPECT_EQ(result.reason, EndReason::kTrials);
+  EXPECT_EQ(result.history.size(), 8u);
+  EXPECT_TRUE(result.outlook);
+  options_.loop.strategy = StrategyKind::kRandom;
+  std::filesystem::remove_all(directory());
+  EXPECT_FALSE(run(budgeted(8)).outlook);
 }
 
 }  // namespace

@@ -78,14 +78,14 @@ class Journal {
 };
 
 /// A study of a journal, this program's or another's.
-struct Study {
+struct JournalStudy {
   std::string name;
   std::string metric;  ///< the key of its values in Measured::metrics; "": it does not say
   bool maximize = true;
   std::vector<Trial> trials;
 };
 /// The study of that name, "" for the only one. Throws UserError where there is no such study, with those that are.
-Study read_study(const std::filesystem::path& file, const std::string& name);
+JournalStudy read_study(const std::filesystem::path& file, const std::string& name);
 
 /// The trials of a journal, without opening it for writing: for results and predict while a session runs.
 std::vector<Trial> read_journal(const std::filesystem::path& file);

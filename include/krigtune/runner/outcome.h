@@ -30,6 +30,14 @@ struct Bounded {
   double at_best = 0.0;  ///< ended early: it can be no better than this
 };
 
+/// What a trial has to beat: the best so far.
+struct Rival {
+  std::string metric;      ///< the objective, as the field of the runner's result
+  bool maximize = true;    ///< its direction
+  double value = 0.0;      ///< what the best one measured
+  double value_sem = 0.0;  ///< standard error of a comparison of one run with it: noise from run to run included
+};
+
 /// What became of one trial. A trial that fails has taught the tuner something: it is a value.
 using Outcome = std::variant<Measured, OutOfMemory, Failed, Bounded>;
 

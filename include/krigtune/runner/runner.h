@@ -12,33 +12,20 @@
 
 namespace krigtune {
 
-/// What a trial has to beat: the best so far.
-struct Rival {
-  std::string metric;      ///< the objective, as the field of the runner's result
-  bool maximize = true;    ///< its direction
-  double value = 0.0;      ///< what the best one measured
-  double value_sem = 0.0;  ///< standard error of a comparison of one run with it: noise from run to run included
-};
-
 /// Runs one configuration to its end. Thread-compatible; one call at a time.
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// `trial_dir` exists; a runner without files leaves it empty. A trial that fails is an Outcome, not an exception.
-  /// With a rival, a runner that sees a trial go may end it early, as Bounded, once it is surely worse.
+  /// `trial_dir` exists; a runner without files leaves it empty. A trial that fails is an Outcome, no exception; with a
+  /// rival it may be ended, as Bounded, once it is surely worse.
   virtual Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
                       const std::optional<Rival>& rival) = 0;
-  /// To its end in every case.
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir) {
-    return run(configuration, trial_dir, std::nullopt);
-  }
+  Outcome run(const Configuration& c, const std::filesystem::path& dir) { return run(c, dir, std::nullopt); }
 };
 
 /// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
 enum class RunnerKind { kBench, kSimulate, kReplay, kCommand, kNone };
-
-/// Whether a trial leaves files in its directory.
-bool leaves_files(RunnerKind kind);
+bool leaves_files(RunnerKind kind);  ///< whether a trial leaves files in its directory
 
 /// How a trial's ranks are started: as threads of one krigtune-bench, or as processes by mpirun.
 enum class Launcher { kThreads, kMpirun };

@@ -28,7 +28,7 @@ void add(EarlierRun& run, const Trial& trial, std::optional<double> value) {
   if (value && std::isfinite(*value)) run.trials.push_back({trial.proposal.configuration, *value, std::nullopt});
 }
 
-EarlierRun of_study(const Study& study) {
+EarlierRun of_study(const JournalStudy& study) {
   EarlierRun run;
   run.metric = study.metric;
   run.maximize = study.maximize;

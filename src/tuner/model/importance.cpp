@@ -39,10 +39,10 @@ constexpr double kNormal975 = 1.959963984540054;
 constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations: below there is nothing to explain
 constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
 
-class EffectStudy {
+class ImportanceStudy {
  public:
-  EffectStudy(const Session& session, const Candidates& candidates, const History& history,
-              const ImportanceOptions& options)
+  ImportanceStudy(const Session& session, const Candidates& candidates, const History& history,
+                  const ImportanceOptions& options)
       : session_(session),
         space_(candidates.space()),
         candidates_(candidates),
@@ -201,7 +201,7 @@ class EffectStudy {
 
 std::optional<Importance> importance(const Session& session, const Candidates& candidates, const History& history,
                                      const ImportanceOptions& options) {
-  return EffectStudy(session, candidates, history, options).result();
+  return ImportanceStudy(session, candidates, history, options).result();
 }
 
 }  // namespace krigtune

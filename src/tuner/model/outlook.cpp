@@ -25,7 +25,7 @@
 namespace krigtune {
 namespace {
 
-constexpr double kWidening = 1.5;            // k
+constexpr double kWidening = 1.4;            // k
 constexpr double kMostConfigurations = 1e6;  // of a space that is sampled: beyond, neighbours are alike
 
 double chance_above(const std::vector<Challenger>& challengers, double difference) {

@@ -5,7 +5,8 @@
 //
 // Otherwise x is drawn from the population n times. For each of the first draws and each parameter i the row through x,
 // all configurations that differ from it in i alone, is listed: given the others, x_i is uniform on its row, so the
-// mean over x of the row's variance is T_i V without bias, constraints or not. S_i V is the variance between levels
+// mean over x of the row's variance is T_i V without bias, constraints or not. Of a real range, and of a list of more
+// than twelve, nine values evenly spaced stand for the row. S_i V is the variance between levels
 // less what k levels of n draws show by chance, (k - 1) / n times the variance within (analysis of variance, one random
 // factor; Searle, Casella & McCulloch 1992, section 3.6).
 #include "model/sobol_indices.h"
@@ -20,18 +21,27 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kAccumulation = "gradient_accumulation_steps";
-constexpr int kRealLevels = 9;  // of a real range
-constexpr int kBatches = 10;    // of the error from drawing
+constexpr std::size_t kMostLevels = 12;  // of a list; of a longer one as of a real range
+constexpr int kRealLevels = 9;           // of a real range
+constexpr int kBatches = 10;             // of the error from drawing
 
 bool accumulation_follows(const Space& space) {
   return space.facts().well_known && space.facts().train_batch_size.has_value();
 }
 
-// The level of a parameter in a configuration; real values by ninths of their range.
-std::string level_of(const Parameter& parameter, const Configuration& configuration) {
+bool has_many_values(const Parameter& parameter) {
+  return parameter.continuous() || parameter.values.size() > kMostLevels;
+}
+
+// The level of a parameter in a configuration; `coarse`: many values by ninths of their range.
+std::string level_of(const Parameter& parameter, const Configuration& configuration, bool coarse) {
   const Value* value = configuration.find(parameter.name);
   if (value == nullptr) return "";
-  if (!parameter.continuous()) return to_string(*value);
+  if (!parameter.continuous()) {
+    if (!coarse || !has_many_values(parameter)) return to_string(*value);
+    const auto index = static_cast<std::size_t>(std::max(parameter.index_of(*value), 0));
+    return std::to_string(index * kRealLevels / parameter.values.size());
+  }
   int level = 0;
   while (level + 1 < kRealLevels && as_number(*value) > between(parameter, parameter.range->min, parameter.range->max,
                                                                 (level + 1.0) / kRealLevels)) {
@@ -54,7 +64,7 @@ const Parameter& named(const Space& space, const std::string& name) {
 std::vector<PointSet> levels(const SobolDesign& design, const Parameter& parameter) {
   std::map<std::string, PointSet> by_level;
   for (int i = 0; i < design.population; ++i) {
-    by_level[level_of(parameter, design.points[static_cast<std::size_t>(i)])].push_back(i);
+    by_level[level_of(parameter, design.points[static_cast<std::size_t>(i)], design.sampled)].push_back(i);
   }
   return sets_of(std::move(by_level));
 }
@@ -159,9 +169,14 @@ std::vector<std::string> free_parameters(const Space& space) {
 }
 
 std::vector<Value> levels_of(const Parameter& parameter) {
-  if (!parameter.continuous()) return parameter.values;
+  if (!has_many_values(parameter)) return parameter.values;
   std::vector<Value> values;
   for (int level = 0; level < kRealLevels; ++level) {
+    if (!parameter.continuous()) {  // the middle one of each ninth
+      const auto twice = static_cast<std::size_t>(2 * level + 1) * parameter.values.size();
+      values.push_back(parameter.values[twice / (2 * kRealLevels)]);
+      continue;
+    }
     values.emplace_back(between(parameter, parameter.range->min, parameter.range->max, (level + 0.5) / kRealLevels));
   }
   return values;
@@ -206,10 +221,11 @@ SobolDesign sampled_design(const Space& space, const std::function<Configuration
     for (int i = 0; i < size.rows; ++i) {
       const Configuration drawn = design.points[static_cast<std::size_t>(i)];
       PointSet row;
-      if (!parameter.continuous()) row.push_back(i);
+      const bool lists_all = !has_many_values(parameter);
+      if (lists_all) row.push_back(i);
       for (const Value& value : levels_of(parameter)) {
         const Value* own = drawn.find(name);
-        if (own != nullptr && same_value(*own, value)) continue;
+        if (lists_all && own != nullptr && same_value(*own, value)) continue;
         std::optional<Configuration> moved = with_value(space, drawn, name, value);
         if (!moved || !contains(*moved)) continue;
         row.push_back(static_cast<int>(design.points.size()));

@@ -57,7 +57,7 @@ double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values);
 /// there is no such configuration.
 std::optional<Configuration> with_value(const Space& space, const Configuration& configuration, const std::string& name,
                                         const Value& value);
-/// The parameter's values; of a real range nine evenly spaced on its scale.
+/// The parameter's values; of more than twelve, and of a real range on its scale, nine evenly spaced.
 std::vector<Value> levels_of(const Parameter& parameter);
 
 }  // namespace krigtune

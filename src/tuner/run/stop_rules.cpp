@@ -1,14 +1,14 @@
 // Ends before the budget is spent, by what the strategy expects of the trial that it proposes (Outlook):
 //
 //   sure           the regret bound is within the session's `regret`: at its confidence, nothing left is better by more
-//   little to gain this trial and the two before it were each expected to gain less than `least_gain`
+//   little to gain this trial and the three before it were each expected to gain less than `least_gain`
 //   not worth it   likewise each was expected to save less than it costs. With R the GPU-hours to be trained and g the
 //                  gain expected, in the time per step that is saved, a trial saves R g; it costs the median time of
 //                  the trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware stopping for
 //                  Bayesian optimization": improvement and cost in one currency.)
 //
-// An expectation is that of a fit to few points: once is chance, three times running, without a gain in between, is
-// not. The bound asks for as many trials.
+// An expectation is that of a fit to few points: once is chance, four times running, without a gain in between, is
+// not. Nothing is sure before eight trials were ok.
 #include "run/stop_rules.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 constexpr int kEnvironmentFailures = 3;  // in a row: nothing will run here
-constexpr int kInARow = 3;               // expectations
-constexpr int kLeastEvidence = 5;        // ok trials before anything is sure
+constexpr int kInARow = 4;               // expectations
+constexpr int kLeastEvidence = 8;        // ok trials before anything is sure
 
 // A trial asked by hand lasts from `ask` to `tell`: that is the user's time, and no budget's.
 double hours_spent(const History& history) {

@@ -8,7 +8,7 @@ namespace krigtune {
 std::optional<EndReason> budget_is_spent(const Session& session, const History& history);
 
 /// The rule that says that the proposed next trial is not worth running: nothing left is likely to be better (kSure),
-/// the last three expected to gain too little (kLittleToGain), or to save less than they cost (kNotWorthIt). None for a
+/// the last four expected to gain too little (kLittleToGain), or to save less than they cost (kNotWorthIt). None for a
 /// proposal without an outlook. A pure function: the same journal ends at the same question.
 std::optional<EndReason> not_worth_running(const Session& session, const History& history, const Proposal& proposal);
 

@@ -51,11 +51,11 @@ Json budget_block() {
                                         json_number(Budget().regret))},
                 {"confidence", with_default(below(at_least(number("how sure that is to be"), 0.5), 1),
                                             json_number(Budget().confidence))},
-                {"least_gain", with_default(fraction("end once three trials running were each expected to gain less "
+                {"least_gain", with_default(fraction("end once four trials running were each expected to gain less "
                                                      "than this fraction; 0: no such rule"),
                                             json_number(Budget().least_gain))},
                 {"run_gpu_hours", above(number("what you will train with the result, in hours times ranks: end once "
-                                               "three trials running were each expected to save less of it than a "
+                                               "four trials running were each expected to save less of it than a "
                                                "trial costs (default: no such rule)"),
                                         0)}});
 }
