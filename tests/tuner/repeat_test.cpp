@@ -205,7 +205,8 @@ TEST(Repeats, EndWithTheRowsOfATable) {
     return fmt::format(
         R"({{"space": {{"x": ["a", "b", "c", "d", "e"]}},
         "objective": {{"metric": "speed", "direction": "maximize"}},
-        "runner": {{"kind": "replay", "table": "t.csv", "value": "v", "metrics": {{"value_sem": "e"}}, "repeats": "{}"}}}})",
+        "runner": {{"kind": "replay", "table": "t.csv", "value": "v", "metrics": {{"value_sem": "e"}},
+        "repeats": "{}"}}}})",
         repeats);
   };
   for (const auto& [repeats, most] : std::map<const char*, int>{{"cycle", 2}, {"best", 1}}) {
