@@ -245,7 +245,7 @@ TEST_F(Pruning, NeverSkipsWhatFitsByThePlan) {
     EXPECT_EQ(counted.could_run, 0) << share;
     skipped += counted.skipped;
   }
-  EXPECT_GT(skipped, 250);  // of 530 that do not fit
+  EXPECT_GT(skipped, 250);
 }
 
 TEST_F(Pruning, LeavesOutStages2And3WhereALowerOneRuns) {
