@@ -57,6 +57,11 @@ constexpr const char* kReplay =
     R"({"space": {"a": [1]}, "runner": {"kind": "replay", "table": "table.csv", "value": {"column": "speed"},
         "status": "status"}})";
 
+constexpr const char* kGoodput =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"micro_batch": [1, 2]}, "baseline": null,
+        "runner": {"kind": "none"}, "objective": {"metric": "goodput", "base_batch": 8,
+        "noise_scale": [{"batch": 8, "squared_norm": 3}, {"batch": 16, "squared_norm": 2}]}})";
+
 constexpr const char* kSimulate =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"gpus_per_node": 8, "gpu": "h100-80gb"},
         "space": {"zero_stage": [0]}, "runner": {"kind": "simulate", "stragglers": {}, "failures": {}}})";
@@ -74,7 +79,8 @@ const std::vector<Place>& places() {
        "/cluster/hardware/gpus/g"},
       {"/properties/cluster/anyOf/1/properties/hardware/anyOf/1/properties/links/additionalProperties", kOwnHardware,
        "/cluster/hardware/links/l"},
-      {"/properties/objective", kTrained, "/objective"},
+      {"/properties/objective", kGoodput, "/objective"},
+      {"/properties/objective/properties/noise_scale/anyOf/1/items", kGoodput, "/objective/noise_scale/0"},
       {"/properties/runner/allOf/0/then", kTrained, "/runner"},
       {"/properties/runner/allOf/1/then", kSimulate, "/runner"},
       {"/properties/runner/allOf/1/then/properties/stragglers", kSimulate, "/runner/stragglers"},

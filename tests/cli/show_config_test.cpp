@@ -77,7 +77,7 @@ TEST_F(ShowConfig, PutsTheOriginBehindTheValueAndTheRunsOwnSettingsAbove) {
   EXPECT_EQ(text.rfind("// " + replay_ + " as krigtune ", 0), 0U) << text;
   EXPECT_NE(text.find("\n// --strategy bayes  // default\n// --seed 7  // command line: --seed\n"), std::string::npos);
   EXPECT_NE(text.find("\n    \"trials\": 8,  // session file\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n    \"patience\": null  // default\n  },\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n    \"patience\": null,  // default\n"), std::string::npos) << text;
 }
 
 TEST_F(ShowConfig, ShowsEachLeafOfTheSessionOnceInBothForms) {

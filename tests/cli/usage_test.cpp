@@ -34,9 +34,7 @@ TEST(Usage, DoesNotGuessOptionsFromTheirBeginning) {
 }
 
 TEST(Usage, HasNoOptionsThatAreNotBuiltYet) {
-  for (const char* option : {"--warm-start", "--deepspeed"}) {
-    expect_refused({"tune", "s.json", option, "1"}, std::string("unknown option '") + option + "'");
-  }
+  expect_refused({"tune", "s.json", "--deepspeed", "1"}, "unknown option '--deepspeed'");
 }
 
 TEST(Usage, SaysWhichOperandIsMissingOrTooMuch) {
