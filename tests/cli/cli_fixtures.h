@@ -62,7 +62,8 @@ inline std::filesystem::path replay_session(const TemporaryDirectory& directory,
     "objective": {"metric": "speed", "direction": "maximize"},
     "runner": {"kind": "replay", "table": "table.csv", "columns": {"micro_batch": "mb"}, "value": "speed",
                "status": "status"},
-    "budget": {"trials": 8, "regret": 0, "least_gain": 0})" + more + "}");
+    "budget": {"trials": 8, "regret": 0, "least_gain": 0})" +
+                                         more + "}");
 }
 
 }  // namespace krigtune

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "krigtune/core/csv.h"
-#include "search/rank_trees.h"
+#include "stagewise/rank_trees.h"
 #include "small_cluster.h"
 #include "user_error.h"
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "../src/tuner/model/posterior_draws.h"
-#include "../src/tuner/model/sobol_indices.h"
+#include "../src/tuner/insight/posterior_draws.h"
+#include "../src/tuner/insight/sobol_indices.h"
 #include "fixtures.h"
 
 namespace krigtune {

@@ -17,8 +17,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "compare/quantile.h"
 #include "krigtune/core/rng.h"
+#include "model/quantile.h"
 
 namespace krigtune {
 namespace {

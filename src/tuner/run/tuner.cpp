@@ -4,8 +4,8 @@
 #include <cassert>
 #include <unordered_set>
 
+#include "candidates/candidate_list.h"
 #include "krigtune/tuner/best.h"
-#include "search/candidate_list.h"
 
 namespace krigtune {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "search/candidate_list.h"
+#include "candidates/candidate_list.h"
 #include "search/grid_pruning.h"
 #include "search/strategies.h"
 

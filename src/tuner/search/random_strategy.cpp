@@ -1,4 +1,4 @@
-#include "search/candidate_list.h"
+#include "candidates/candidate_list.h"
 #include "search/strategies.h"
 
 namespace krigtune {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "candidates/candidate_list.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
-#include "search/candidate_list.h"
 #include "search/strategies.h"
 
 namespace krigtune {

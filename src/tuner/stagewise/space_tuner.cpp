@@ -9,12 +9,12 @@
 // - its random exploration draws and throws away what it drew: here it is taken
 // - text values are no features, constants are: here each parameter is one, text by its place in the list
 // - a failure without "error" in its output ends the tuner: here it is a failure like another
-#include "search/space_tuner.h"
+#include "stagewise/space_tuner.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "search/rank_trees.h"
+#include "stagewise/rank_trees.h"
 
 namespace krigtune {
 namespace {

@@ -22,11 +22,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compare/quantile.h"
+#include "insight/posterior_draws.h"
+#include "insight/sobol_indices.h"
 #include "krigtune/core/rng.h"
 #include "krigtune/tuner/best.h"
-#include "model/posterior_draws.h"
-#include "model/sobol_indices.h"
+#include "model/quantile.h"
 #include "model/trial_model.h"
 
 namespace krigtune {

@@ -9,13 +9,13 @@
 // than twelve, nine values evenly spaced stand for the row. S_i V is the variance between levels
 // less what k levels of n draws show by chance, (k - 1) / n times the variance within (analysis of variance, one random
 // factor; Searle, Casella & McCulloch 1992, section 3.6).
-#include "model/sobol_indices.h"
+#include "insight/sobol_indices.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "search/candidate_list.h"
+#include "candidates/candidate_list.h"
 
 namespace krigtune {
 namespace {

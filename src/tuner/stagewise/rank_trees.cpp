@@ -12,7 +12,7 @@
 // with the settings of DeepSpeed's cost model (autotuning/tuner/cost_model.py): depth 3, eta 0.3, lambda 1, gamma 1e-4,
 // least curvature of a leaf 1, 10 rounds. XGBoost draws the pairs, here all count; like XGBoost, curvatures are
 // doubled.
-#include "search/rank_trees.h"
+#include "stagewise/rank_trees.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "krigtune/tuner/candidates.h"
 
-#include "search/candidate_list.h"
-#include "search/derived_columns.h"
+#include "candidates/candidate_list.h"
+#include "candidates/derived_columns.h"
 
 namespace krigtune {
 namespace {

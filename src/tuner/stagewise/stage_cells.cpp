@@ -1,12 +1,12 @@
-#include "search/stage_cells.h"
+#include "stagewise/stage_cells.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_set>
 
+#include "candidates/candidate_list.h"
 #include "krigtune/space/well_known.h"
-#include "search/candidate_list.h"
 
 namespace krigtune {
 namespace {

@@ -7,9 +7,9 @@
 #include <map>
 #include <unordered_set>
 
+#include "candidates/candidate_list.h"
 #include "krigtune/core/error.h"
 #include "model/trial_model.h"
-#include "search/candidate_list.h"
 
 namespace krigtune {
 namespace {

@@ -1,4 +1,4 @@
-#include "search/answers.h"
+#include "stagewise/answers.h"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 // A pool stands for a space that cannot be listed. Its samples show where on the whole to look; what lies near the best
 // trials lets the search end: neighbours (steps of one parameter), and for real ranges the same configuration moved a
 // small part of the way towards samples, at lengths from a third of an axis down to a thousandth.
-#include "search/candidate_list.h"
+#include "candidates/candidate_list.h"
 
 #include <algorithm>
 #include <array>

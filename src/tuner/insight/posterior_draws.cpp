@@ -6,7 +6,7 @@
 //
 // until every variance is explained but for 1e-6 of the largest, or rank 200 is reached. C ~ L L^T, draws are L z.
 // Columns of C are made when they are needed: C(:, p) = k(x, x_p) - V^T V(:, p) with V = L_n^-1 k(X, x).
-#include "model/posterior_draws.h"
+#include "insight/posterior_draws.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
-#include "search/answers.h"
-#include "search/stage_cells.h"
+#include "stagewise/answers.h"
+#include "stagewise/stage_cells.h"
 
 // The three tuners of DeepSpeed's autotuner (autotuning/tuner). Private to this layer.
 namespace krigtune {

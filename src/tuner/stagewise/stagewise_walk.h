@@ -1,7 +1,7 @@
 #pragma once
-#include "search/answers.h"
-#include "search/space_tuner.h"
-#include "search/stage_cells.h"
+#include "stagewise/answers.h"
+#include "stagewise/space_tuner.h"
+#include "stagewise/stage_cells.h"
 
 // DeepSpeed's autotuner, walked along a history. Private to this layer.
 namespace krigtune {

@@ -2,7 +2,7 @@
 // well a pipeline fills and how often collectives run depends on them, and they are a product of four parameters. With
 // no workload nothing is derived; where the names say so, log2(tensor_parallel * pipeline_parallel), the ranks that
 // share one copy of the model, stands for the number of its copies.
-#include "search/derived_columns.h"
+#include "candidates/derived_columns.h"
 
 #include <algorithm>
 #include <cmath>

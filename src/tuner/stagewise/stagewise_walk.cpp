@@ -25,7 +25,7 @@
 // - a stage in which all ran out of memory, and every stage with "fast": false, ends it in an exception: here neither
 // - tensor and pipeline ranks are given: here each layout is walked on its own, the fewest ranks per replica first
 // Kept: one measurement decides, micro-batches below half of the largest are not looked at, the probes around m.
-#include "search/stagewise_walk.h"
+#include "stagewise/stagewise_walk.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "search/candidate_list.h"
-#include "search/stagewise_walk.h"
+#include "candidates/candidate_list.h"
 #include "search/strategies.h"
+#include "stagewise/stagewise_walk.h"
 
 namespace krigtune {
 namespace {
