@@ -94,9 +94,12 @@ std::string seconds_text(double seconds) {
 
 std::string closed_trial_text(const Session& session, const Trial& trial, const History& history) {
   const Objective& objective = session.objective;
-  std::string line = fmt::format("trial {}/{} {:<6}  #{} {}  {}", closed_trials(history), session.budget.trials,
-                                 status_text(*trial.outcome), trial.number,
-                                 short_text(session, trial.proposal.configuration), outcome_text(session, trial));
+  const std::optional<int>& repeated = trial.proposal.repeat_of;
+  const std::string again =
+      repeated ? fmt::format("#{} = #{} again:", trial.number, *repeated) : fmt::format("#{}", trial.number);
+  std::string line = fmt::format("trial {}/{} {:<6}  {} {}  {}", closed_trials(history), session.budget.trials,
+                                 status_text(*trial.outcome), again, short_text(session, trial.proposal.configuration),
+                                 outcome_text(session, trial));
   if (const auto value = value_of(trial, objective)) line += "  " + gain_text_of(objective, *value, history);
   if (const auto best = best_value(objective, history)) line += "  best " + gain_text_of(objective, *best, history);
   line += short_emulated_note(session);

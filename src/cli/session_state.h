@@ -36,7 +36,7 @@ std::string last_line_of(const Trial& trial);
 std::string seconds_text(double seconds);
 
 /// "trial 3/30 ok      #2 zero_stage=3 micro_batch=4  190.1 samples/s  1.34x  best 1.34x": of a closed trial,
-/// `history` as it was then.
+/// `history` as it was then. "#7 = #2 again: ..." where a configuration is measured again.
 std::string closed_trial_text(const Session& session, const Trial& trial, const History& history);
 
 /// " (emulated network)", or "". The full label stands in the summary; a line has no room for it.

@@ -102,7 +102,7 @@ class ImportanceStudy {
   // Empty: `where` leaves next to nothing.
   std::optional<Configuration> draw() {
     for (int i = 0; i < kMostRefused; ++i) {
-      const std::optional<Configuration> drawn = candidates_.draw(rng_, [](const Configuration&) { return false; });
+      std::optional<Configuration> drawn = candidates_.draw(rng_, [](const Configuration&) { return false; });
       if (!drawn) return std::nullopt;
       if (!options_.where || options_.where(*drawn)) return drawn;
     }

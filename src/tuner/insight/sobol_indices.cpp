@@ -50,7 +50,7 @@ std::string level_of(const Parameter& parameter, const Configuration& configurat
   return std::to_string(level);
 }
 
-std::vector<PointSet> sets_of(std::map<std::string, PointSet> by_key) {
+std::vector<PointSet> sets_of(std::map<std::string, PointSet>&& by_key) {
   std::vector<PointSet> sets;
   for (auto& [key, set] : by_key) sets.push_back(std::move(set));
   return sets;
@@ -174,7 +174,7 @@ std::vector<Value> levels_of(const Parameter& parameter) {
   for (int level = 0; level < kRealLevels; ++level) {
     if (!parameter.continuous()) {  // the middle one of each ninth
       const auto twice = static_cast<std::size_t>(2 * level + 1) * parameter.values.size();
-      values.push_back(parameter.values[twice / (2 * kRealLevels)]);
+      values.push_back(parameter.values[twice / (std::size_t{2} * kRealLevels)]);
       continue;
     }
     values.emplace_back(between(parameter, parameter.range->min, parameter.range->max, (level + 0.5) / kRealLevels));
