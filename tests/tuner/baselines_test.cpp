@@ -5,8 +5,8 @@
 #include <set>
 
 #include "krigtune/core/csv.h"
-#include "stagewise/rank_trees.h"
 #include "small_cluster.h"
+#include "stagewise/rank_trees.h"
 #include "user_error.h"
 
 namespace krigtune {
