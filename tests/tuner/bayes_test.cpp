@@ -10,17 +10,6 @@
 namespace krigtune {
 namespace {
 
-// 4 x 7 x 8 x 2 = 448 configurations.
-constexpr const char* kSpace = R"({
-    "stage": [0, 1, 2, 3],
-    "batch": {"min": 1, "max": 64, "scale": "log2"},
-    "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8},
-    "overlap": [false, true]})";
-
-double log2_of(const Configuration& configuration, const char* name) {
-  return std::log2(as_number(*configuration.find(name)));
-}
-
 // Rises with the batch and saturates, best at a middle bucket; overlap helps large buckets.
 double speed(const Configuration& c) {
   const double batch = std::exp2(log2_of(c, "batch"));
@@ -57,7 +46,7 @@ double optimum_of(const Problem& problem, bool with_failures) {
 }
 
 TEST(Bayes, FindsTheBestInFewerTrialsThanRandom) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   const double optimum = optimum_of(problem, false);
   std::vector<double> bayes;
   std::vector<double> random;
@@ -73,9 +62,9 @@ TEST(Bayes, FindsTheBestInFewerTrialsThanRandom) {
 }
 
 TEST(Bayes, MinimisesAsWell) {
-  const Problem problem(plain_session(kSpace, false));
+  const Problem problem(plain_session(kFourKnobs, false));
   const auto answer = [&](const Configuration& c) { return measured(problem.session, 1.0 / speed(c)); };
-  const Problem rising(plain_session(kSpace, true));
+  const Problem rising(plain_session(kFourKnobs, true));
   const auto rising_answer = [&](const Configuration& c) { return measured(rising.session, speed(c)); };
   // log(1 / y) = -log y: the same questions.
   EXPECT_EQ(texts(problem.drive(StrategyKind::kBayes, 4, 15, answer)),
@@ -83,7 +72,7 @@ TEST(Bayes, MinimisesAsWell) {
 }
 
 TEST(Bayes, LearnsFromFailuresWhereNotToAsk) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   const auto answer = [&](const Configuration& c) -> Outcome {
     if (fails(c)) return OutOfMemory{};
     return measured(problem.session, speed(c));
@@ -113,21 +102,21 @@ TEST(Bayes, LearnsFromFailuresWhereNotToAsk) {
 }
 
 TEST(Bayes, GoesOnWhenNothingHasRunYet) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   const auto answer = [](const Configuration&) -> Outcome { return Failed{FailureReason::kCrash, 1, ""}; };
   const History history = problem.drive(StrategyKind::kBayes, 1, 8, answer);
   EXPECT_EQ(history.size(), 8u);
 }
 
 TEST(Bayes, TakesValuesThatAreNotPositive) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   const auto answer = [&](const Configuration& c) { return measured(problem.session, speed(c) - 500.0); };
   const History history = problem.drive(StrategyKind::kBayes, 1, 30, answer);
   EXPECT_LE(trials_to_best(problem, history, optimum_of(problem, false) - 500.0), 25);
 }
 
 TEST(Bayes, KeepsItsHyperparametersWithTheProposal) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   const auto answer = [&](const Configuration& c) { return measured(problem.session, speed(c)); };
   const History history = problem.drive(StrategyKind::kBayes, 1, 6, answer);
   EXPECT_TRUE(history[2].proposal.hyperparameters.empty());   // of the spread

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -70,6 +71,17 @@ inline RunnerFactory sharing(Runner& runner) {
     Runner& one_;
   };
   return [&runner] { return std::make_unique<Shared>(runner); };
+}
+
+/// 4 x 7 x 8 x 2 = 448 configurations.
+inline constexpr const char* kFourKnobs = R"({
+    "stage": [0, 1, 2, 3],
+    "batch": {"min": 1, "max": 64, "scale": "log2"},
+    "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8},
+    "overlap": [false, true]})";
+
+inline double log2_of(const Configuration& configuration, const char* name) {
+  return std::log2(as_number(*configuration.find(name)));
 }
 
 /// Session, memory filter and candidates, which refer to each other.

@@ -11,17 +11,6 @@
 namespace krigtune {
 namespace {
 
-// 4 x 7 x 8 x 2 = 448 configurations.
-constexpr const char* kSpace = R"({
-    "stage": [0, 1, 2, 3],
-    "batch": {"min": 1, "max": 64, "scale": "log2"},
-    "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8},
-    "overlap": [false, true]})";
-
-double log2_of(const Configuration& configuration, const char* name) {
-  return std::log2(as_number(*configuration.find(name)));
-}
-
 double speed(const Configuration& c) {
   const double batch = std::exp2(log2_of(c, "batch"));
   const double bucket = log2_of(c, "bucket") - 15.0;
@@ -77,7 +66,7 @@ Spent mean_to_5pct(const Problem& problem, const Seconds& seconds, bool told) {
 }
 
 TEST(TrialCosts, ShortenTheWayToTheBestAndHardlyCostTrials) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   for (const auto& [seconds, most] :
        std::vector<std::pair<Seconds, double>>{{by_stage, 0.6}, {by_speed, 0.95}, {by_steps, 0.95}}) {
     const Spent blind = mean_to_5pct(problem, seconds, false);
@@ -100,7 +89,7 @@ History driven(const Problem& problem, int trials, const Seconds& seconds) {
 }
 
 TEST(TrialCosts, ChangeNothingWhereTrialsTakeAboutTheSameOrNoTime) {
-  const Problem problem(plain_session(kSpace));
+  const Problem problem(plain_session(kFourKnobs));
   const std::vector<std::string> none = texts(driven(problem, 15, [](const Configuration&) { return 0.0; }));
   const auto alike = [](const Configuration& c) { return 20.0 + 0.02 * speed(c) / 10.0; };
   EXPECT_EQ(texts(driven(problem, 15, alike)), none);
@@ -110,7 +99,7 @@ TEST(TrialCosts, ChangeNothingWhereTrialsTakeAboutTheSameOrNoTime) {
 
 class LearnedCost : public testing::Test {
  protected:
-  LearnedCost() : problem_(plain_session(kSpace)) {}
+  LearnedCost() : problem_(plain_session(kFourKnobs)) {}
 
   Eigen::VectorXd log_seconds(const History& history, const std::vector<Configuration>& configurations) const {
     TrialModel model(problem_.session.objective, problem_.candidates, history);

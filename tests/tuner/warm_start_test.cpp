@@ -16,10 +16,6 @@ namespace {
 constexpr const char* kSpace = R"({"batch": {"min": 1, "max": 64, "scale": "log2"},
     "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8}, "overlap": [false, true]})";
 
-double log2_of(const Configuration& configuration, const char* name) {
-  return std::log2(as_number(*configuration.find(name)));
-}
-
 // Best at a large batch and a middle bucket; `shift` moves it a little, as another machine does.
 double speed(const Configuration& c, double shift = 0.0) {
   const double batch = std::exp2(log2_of(c, "batch"));

@@ -8,14 +8,10 @@
 #include <cmath>
 #include <vector>
 
+#include "krigtune/core/statistics.h"
+
 namespace krigtune {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double mean_log_error(std::span<const RateSample> samples, const ClassRate& rate) {
   double sum = 0.0;

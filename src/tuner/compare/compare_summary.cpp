@@ -10,8 +10,8 @@
 #include <map>
 #include <numeric>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/tuner/compare.h"
-#include "model/quantile.h"
 
 namespace krigtune {
 namespace {

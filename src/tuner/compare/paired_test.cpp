@@ -18,7 +18,7 @@
 #include <numeric>
 
 #include "krigtune/core/rng.h"
-#include "model/quantile.h"
+#include "krigtune/core/statistics.h"
 
 namespace krigtune {
 namespace {

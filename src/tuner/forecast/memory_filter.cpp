@@ -11,14 +11,6 @@
 #include "session/session_blocks.h"
 
 namespace krigtune {
-namespace {
-
-bool is_ours(const Session& session) {
-  return session.runner.kind == RunnerKind::kBench || session.runner.kind == RunnerKind::kSimulate;
-}
-
-}  // namespace
-
 struct MemoryFilter::Impl {
   std::optional<MemoryModel> model;
   Bytes usable;
@@ -69,7 +61,7 @@ MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl
   if (session.memory.host_limit_gib) impl_->host_usable = from_gib(*session.memory.host_limit_gib);
   impl_->exact = traits_of(session.workload->framework).exact_memory &&
                  session.memory.model == MemoryModelKind::kKrigtune && session.runner.kind == RunnerKind::kBench;
-  impl_->strict = is_ours(session);
+  impl_->strict = is_ours(session.runner.kind);
   impl_->has_own_names = !unplanned_parameters(session.space).empty();
 }
 

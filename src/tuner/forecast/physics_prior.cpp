@@ -5,6 +5,7 @@
 #include <string_view>
 #include <thread>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/tuner/goodput.h"
 #include "krigtune/tuner/prior.h"
 
@@ -66,9 +67,7 @@ class PhysicsPrior final : public Prior {
       if (const auto value = log_value(session_.space.sample(rng))) values.push_back(*value);
     }
     if (values.empty()) return std::nullopt;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    return median(std::move(values));
   }
 
   Session session_;

@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/space/encoder.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "krigtune/tuner/warm_start.h"
@@ -36,12 +37,6 @@ constexpr std::size_t kMostTrials = 150;  // fitted in a fraction of a second; e
 constexpr Eigen::Index kPointsAtATime = 4096;
 // Streams of random numbers that no trial draws from.
 constexpr std::uint64_t kFitStream = (std::uint64_t{1} << 62) + (std::uint64_t{1} << 61);
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 bool same_kind(const Value& a, const Value& b) { return is_number(a) ? is_number(b) : a.index() == b.index(); }
 

@@ -25,8 +25,8 @@
 #include "insight/posterior_draws.h"
 #include "insight/sobol_indices.h"
 #include "krigtune/core/rng.h"
+#include "krigtune/core/statistics.h"
 #include "krigtune/tuner/best.h"
-#include "model/quantile.h"
 #include "model/trial_model.h"
 
 namespace krigtune {
@@ -35,7 +35,6 @@ namespace {
 constexpr std::size_t kMostListed = 20'000;
 constexpr int kDraws = 200;
 constexpr int kMostRefused = 200'000;  // draws that `where` refuses in a row
-constexpr double kNormal975 = 1.959963984540054;
 constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations: below there is nothing to explain
 constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
 

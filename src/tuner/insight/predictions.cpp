@@ -9,6 +9,7 @@
 
 #include "candidates/candidate_list.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/statistics.h"
 #include "model/trial_model.h"
 
 namespace krigtune {
@@ -20,7 +21,6 @@ constexpr std::size_t kBlock = 4096;
 constexpr std::size_t kDrawsPerRow = 20;
 constexpr std::size_t kFewestDraws = 100'000;
 constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // no trial's
-constexpr double kNormal975 = 1.959963984540054;
 
 struct Observed {
   double sum = 0.0;

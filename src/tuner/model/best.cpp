@@ -5,14 +5,14 @@
 #include <string>
 #include <unordered_map>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/tuner/tuner.h"
 #include "model/trial_model.h"
 
 namespace krigtune {
 namespace {
 
-constexpr double kNormal975 = 1.959963984540054;  // 97.5 % quantile of the standard normal
-constexpr double kWorthwhileGain = 1.01;          // of the rule "patience"
+constexpr double kWorthwhileGain = 1.01;  // of the rule "patience"
 
 // The mean of each configuration's measurements, trial by trial.
 class RunningMeans {

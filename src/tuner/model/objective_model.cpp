@@ -17,6 +17,8 @@
 #include <cmath>
 #include <vector>
 
+#include "krigtune/core/statistics.h"
+
 namespace krigtune {
 namespace {
 
@@ -54,12 +56,6 @@ SurrogateOptions options_for(const Priors& priors) {
     stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
   }
   return residual_options(centre, stddev);
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// The hyperparameters at the medians of their priors.

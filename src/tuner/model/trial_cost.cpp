@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "krigtune/core/statistics.h"
+
 namespace krigtune {
 namespace {
 
@@ -49,12 +51,6 @@ Eigen::VectorXd fixed_theta(const Points& points) {
   }
   theta(theta.size() - 1) = std::log(kNoise);
   return theta;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/tuner/best.h"
 
 namespace krigtune {
@@ -43,9 +44,7 @@ std::optional<double> typical_hours(const History& history) {
     seconds.push_back(trial.wall_s + trial.proposal.suggest_s);
   }
   if (seconds.empty()) return std::nullopt;
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle / kSecondsPerHour;
+  return median(std::move(seconds)) / kSecondsPerHour;
 }
 
 // Of a gain as a fraction of the best value: the fraction of the time per step that it saves.

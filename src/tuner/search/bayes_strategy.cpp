@@ -20,6 +20,7 @@
 #include <functional>
 #include <limits>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/surrogate/acquisition.h"
 #include "model/outlook.h"
 #include "model/repeat_gain.h"
@@ -51,11 +52,6 @@ Eigen::VectorXd squared_distances(const Points& points, const Points& others, Ei
   return result;
 }
 
-double median(Eigen::VectorXd values) {
-  std::sort(values.begin(), values.end());
-  return values(values.size() / 2);
-}
-
 int most_frequent(const Eigen::VectorXi& values) {
   std::vector<int> counts(static_cast<std::size_t>(values.maxCoeff()) + 1, 0);
   for (const int value : values) ++counts[static_cast<std::size_t>(value)];
@@ -66,7 +62,8 @@ int most_frequent(const Eigen::VectorXi& values) {
 Points middle_of(const Points& points) {
   Points middle = Points::zero(1, points.ordered.cols(), points.categories.cols());
   for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
-    middle.ordered(0, column) = median(points.ordered.col(column));
+    const auto values = points.ordered.col(column);
+    middle.ordered(0, column) = median({values.begin(), values.end()});
   }
   for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
     middle.categories(0, column) = most_frequent(points.categories.col(column));

@@ -67,11 +67,6 @@ void check_derived(const Configuration& given, const Configuration& completed, c
              "leave it out");
 }
 
-// Whether what is not modelled is refused: a program of the user's may know more than the models do.
-bool is_checked(const Session& session) {
-  return session.runner.kind == RunnerKind::kBench || session.runner.kind == RunnerKind::kSimulate;
-}
-
 // krigtune-bench executes less than is predicted.
 void check_modelled(const Session& session, const Workload& workload, const Configuration& point) {
   if (session.runner.kind == RunnerKind::kBench) return check_knobs(workload, session.cluster, point);
@@ -90,7 +85,7 @@ Configuration completed(const Session& session, const JsonObject& block) {
                "choose a micro_batch whose product with the ranks divides train_batch_size");
   }
   check_derived(given, point, block);
-  if (is_checked(session)) at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
+  if (is_ours(session.runner.kind)) at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
   return point;
 }
 
@@ -116,7 +111,7 @@ void set_default_baseline(Session& session, const JsonObject& root) {
     reason = "a constraint does not hold";
   } else if (session.usable_per_rank) {
     const bool fits = at_key(root, "workload", [&] {
-      if (is_checked(session)) check_modelled(session, *session.workload, point);
+      if (is_ours(session.runner.kind)) check_modelled(session, *session.workload, point);
       return MemoryFilter(session).may_fit(point);
     });
     if (!fits) reason = "it does not fit in memory";

@@ -15,6 +15,10 @@ StagewiseOptions read_stagewise(const Json* block, const std::string& source, co
 Json to_json(const GridOptions& options);
 Json to_json(const StagewiseOptions& options);
 
+/// Whether trials are krigtune-bench's, or its virtual clock's: what is not modelled is refused there, while a program
+/// of the user's may know more than the models do; and results have krigtune-bench's fields.
+inline bool is_ours(RunnerKind kind) { return kind == RunnerKind::kBench || kind == RunnerKind::kSimulate; }
+
 /// Sets session.space from the keys "space" and "constraints" of `root`, once workload and cluster are set.
 void read_space(Session& session, JsonObject& root);
 /// Throws UserError with what excludes how much.

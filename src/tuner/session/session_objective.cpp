@@ -86,9 +86,9 @@ double read_noise_scale(JsonObject& block) {
              "average over more steps, or take batches that are further apart");
 }
 
-Objective read_goodput(JsonObject& block, bool is_ours) {
+Objective read_goodput(JsonObject& block, RunnerKind runner) {
   Objective objective{kGoodput, true, kGoodput};
-  objective.throughput_field = is_ours ? "samples_per_s" : "throughput";
+  objective.throughput_field = is_ours(runner) ? "samples_per_s" : "throughput";
   objective.gradient_noise = GradientNoise{read_noise_scale(block), 0.0};
   if (const auto batch = block.optional_number("base_batch")) {
     if (!(*batch > 0.0))
@@ -104,8 +104,7 @@ bool is_in(const Space& space, const char* name) {
 }
 
 bool knows_its_batch(const Session& session) {
-  const bool is_ours = session.runner.kind == RunnerKind::kBench || session.runner.kind == RunnerKind::kSimulate;
-  return is_ours || session.workload->train_batch_size || is_in(session.space, "micro_batch");
+  return is_ours(session.runner.kind) || session.workload->train_batch_size || is_in(session.space, "micro_batch");
 }
 
 }  // namespace
@@ -115,10 +114,9 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   JsonObject block(json == nullptr ? empty : *json, source, pointer);
   const std::string metric = block.text("metric", "throughput");
   const std::optional<bool> maximize = read_direction(block);
-  const bool is_ours = runner == RunnerKind::kBench || runner == RunnerKind::kSimulate;
   if (metric == kGoodput) {
     refuse_other_direction(block, metric, true, maximize);
-    Objective objective = read_goodput(block, is_ours);
+    Objective objective = read_goodput(block, runner);
     block.finish();
     return objective;
   }
@@ -131,7 +129,7 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   if (known == kKnownObjectives.end()) return own_objective(block, metric, maximize);
   refuse_other_direction(block, metric, known->maximize, maximize);
   // A program of the user's reports the metric under its name; in a replayed table it is only a label.
-  return {metric, known->maximize, is_ours ? known->bench_field : metric};
+  return {metric, known->maximize, is_ours(runner) ? known->bench_field : metric};
 }
 
 void complete_goodput(Session& session, const JsonObject& root) {

@@ -5,6 +5,15 @@
 
 namespace krigtune {
 
+inline constexpr double kNormal975 = 1.959963984540054;  ///< 97.5 % quantile of the standard normal
+
+/// Of at least one value; of an even number the larger of the two in the middle.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 /// Of ascending values, at least one; interpolated linearly (Hyndman & Fan 1996, definition 7).
 inline double quantile(const std::vector<double>& sorted, double probability) {
   const double position = probability * static_cast<double>(sorted.size() - 1);
