@@ -4,7 +4,7 @@
 usage: peers.py SPACES_DIR ROWS.csv [--tools A;B] [--seeds N] [--slow-seeds N] [--only TEXT]
 Fast tools (TPE) run on every space with --seeds seeds (30), the others on the spaces marked "few" with --slow-seeds (3).
 A run that ROWS.csv holds is not run again, so it may be stopped and started. Columns: tool, version, set, space, seed,
-table (CRC-32 of its file), seconds (CPU), trials: numbers of the table's rows in the order in which they were tried.
+table (CRC-32 of what of it the tools are told), seconds (CPU), trials: numbers of the table's rows in the order in which they were tried.
 """
 import argparse
 import csv
@@ -23,10 +23,10 @@ HEADER = ["tool", "version", "set", "space", "seed", "table", "seconds", "trials
 class Space:
     def __init__(self, folder, row):
         self.set, self.name, self.few = row["set"], row["space"], row["few"] == "1"
-        text = (folder / row["table"]).read_bytes()
-        self.checksum = f"{zlib.crc32(text):08x}"
-        header, *lines = csv.reader(text.decode().splitlines())
+        with open(folder / row["table"], newline="") as file:
+            header, *lines = csv.reader(file)
         status, metric = header.index("status"), header.index(row["metric"])
+        self.checksum = row["checksum"]
         self.rows = Rows(header[:status], [tuple(line[:status]) for line in lines])
         times = -1 if row["metric"] == "latency" else 1  # a gain: to be maximised
         self.gains = [float(line[metric]) ** times if line[status] == "ok" else None for line in lines]

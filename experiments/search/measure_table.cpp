@@ -24,6 +24,8 @@ std::vector<std::string> row_of(const Session& session, const Configuration& con
   const auto* result = std::get_if<Measured>(&outcome);
   row.emplace_back(status_text(outcome));
   row.push_back(result == nullptr ? "" : fmt::format("{:.6g}", result->metrics.at(session.objective.field)));
+  const bool has_peak = result != nullptr && result->peak_memory;
+  row.push_back(has_peak ? fmt::format("{}", result->peak_memory->count) : "");
   return row;
 }
 
@@ -36,7 +38,7 @@ void measure(const std::filesystem::path& file) {
       {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
   std::vector<std::string> header;
   for (const Parameter& parameter : session.space.parameters()) header.push_back(parameter.name);
-  header.insert(header.end(), {"status", session.objective.metric});
+  header.insert(header.end(), {"status", session.objective.metric, "peak_memory_bytes"});
   std::cout << csv_line(header);
   session.space.for_each([&](const Configuration& configuration) {
     std::cout << csv_line(row_of(session, configuration, runner->run(configuration, {})));

@@ -11,6 +11,7 @@ import csv
 import json
 import pathlib
 import sys
+import zlib
 
 import clusters
 
@@ -63,7 +64,8 @@ def ultrascale():
         point = {name: int(row[name]) for name in parameters}
         ok = row["status"] == "ok"
         groups[row["model"], int(row["n_gpus"])].append(
-            {**point, "status": row["status"], "value": float(row["tokens_per_s"]) if ok else None, "row": row})
+            {**point, "status": row["status"], "value": float(row["tokens_per_s"]) if ok else None,
+             "peak": round(float(row["peak_memory_gb"]) * 1e9) if ok and row["peak_memory_gb"] else None, "row": row})
     for (model, gpus), rows in groups.items():
         rows = best_of_repeats(rows, parameters, lambda a, b: a > b)
         sizes = {name: int(rows[0]["row"][name])
@@ -113,6 +115,7 @@ def simulated():
             rows = list(csv.DictReader(file))
         for row in rows:
             row["value"] = float(row["tokens_per_second"]) if row["status"] == "ok" else None
+            row["peak"] = row["peak_memory_bytes"] or None
         yield name, session, rows
 
 
@@ -161,16 +164,24 @@ def other_memory(times):
     """The session believes that everything takes so many times as much memory."""
 
     def change(session):
-        session = copy(session)
-        session["memory"] = {"limit_gib": round(MEMORY_GIB[session["cluster"]["gpu"]] / times, 3)}
-        return session
+        return {**copy(session), "memory": {"peak_factor": times}}
+
+    return change
+
+
+def other_limit(times):
+    """The session states so many times as much memory as there is."""
+
+    def change(session):
+        return {**copy(session), "memory": {"limit_gib": round(MEMORY_GIB[session["cluster"]["gpu"]] * times, 3)}}
 
     return change
 
 
 VARIANTS = {"physics": copy, "no_workload": no_workload, "links_slow": other_links(4), "links_fast": other_links(1 / 4),
             "flat_products": flat_products, "memory_too_much": other_memory(1.5),
-            "memory_too_little": other_memory(1 / 1.5)}
+            "memory_too_little": other_memory(1 / 1.5), "limit_too_low": other_limit(1 / 1.5),
+            "limit_too_high": other_limit(1.5)}
 
 
 def field(value):
@@ -178,11 +189,14 @@ def field(value):
 
 
 def write_table(path, parameters, metric, rows):
+    """Returns the CRC-32 of the table without measured peaks: of what every tool is told."""
+    lines = [[*parameters, "status", metric, "peak_memory_bytes"]]
+    lines += [[*(str(field(row[name])) for name in parameters), row["status"], str(field(row["value"])),
+               str(field(row.get("peak")))] for row in rows]
     with open(path, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*parameters, "status", metric])
-        for row in rows:
-            writer.writerow([*(field(row[name]) for name in parameters), row["status"], field(row["value"])])
+        csv.writer(file, lineterminator="\n").writerows(lines)
+    told = "".join(",".join(line[:-1]) + "\n" for line in lines)
+    return f"{zlib.crc32(told.encode()):08x}"
 
 
 def write_space(out, set_name, space, session, rows):
@@ -190,14 +204,16 @@ def write_space(out, set_name, space, session, rows):
     stem = f"{set_name}_{space}"
     table = f"tables/{stem}.csv"
     metric = session["objective"]["metric"]
-    write_table(out / table, list(session["space"]), metric, rows)
+    checksum = write_table(out / table, list(session["space"]), metric, rows)
     session["runner"] = {"kind": "replay", "table": f"../{table}", "value": metric, "status": "status"}
+    if any(row.get("peak") for row in rows):
+        session["runner"]["metrics"] = {"peak_memory_bytes": "peak_memory_bytes"}
     session["budget"] = {"trials": TRIALS}
     for variant, change in VARIANTS.items():
         path = f"sessions/{stem}_{variant}.json"
         (out / path).write_text(json.dumps(change(session), indent=1) + "\n")
         few = set_name != "vtrain" or space in FEW_VTRAIN
-        yield [set_name, space, variant, path, table, metric, int(few)]
+        yield [set_name, space, variant, path, table, metric, int(few), checksum]
 
 
 def write_spaces(out):
@@ -205,7 +221,7 @@ def write_spaces(out):
         (out / folder).mkdir(parents=True, exist_ok=True)
     with open(out / "spaces.csv", "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["set", "space", "variant", "session", "table", "metric", "few"])
+        writer.writerow(["set", "space", "variant", "session", "table", "metric", "few", "checksum"])
         for set_name, spaces in SETS.items():
             for space, session, rows in spaces():
                 writer.writerows(write_space(out, set_name, space, session, rows))

@@ -46,6 +46,19 @@ FailureReason failure_reason_from(const std::string& text) {
   return FailureReason::kCrash;
 }
 
+bool ran(const Outcome& outcome) {
+  return std::holds_alternative<Measured>(outcome) || std::holds_alternative<Bounded>(outcome);
+}
+
+bool ran_out_of_memory(const Outcome& outcome) {
+  const auto* oom = std::get_if<OutOfMemory>(&outcome);
+  return oom != nullptr && !oom->predicted;
+}
+
+bool is_unforeseen_failure(const Outcome& outcome) {
+  return std::holds_alternative<Failed>(outcome) || ran_out_of_memory(outcome);
+}
+
 const char* status_text(const Outcome& outcome) { return std::visit(StatusOf{}, outcome); }
 
 std::string reason_text(const Outcome& outcome) { return std::visit(ReasonOf{}, outcome); }

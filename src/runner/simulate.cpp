@@ -165,7 +165,7 @@ class SimulateRunner final : public Runner {
     if (plane_.cuts_off(point)) return Failed{FailureReason::kCrash, 1, "simulated: this part of the space fails"};
     if (crashes) return Failed{FailureReason::kCrash, 1, "simulated: a crash by chance"};
     factor *= std::exp(0.5 * spec.systematic_error * ripple_.at(point));
-    return measured(configuration, factor, memory.expected);
+    return measured(configuration, factor, memory.expected - Bytes{memory.overhead_bytes});
   }
 
   Measured measured(const Configuration& configuration, double factor, Bytes peak) const {

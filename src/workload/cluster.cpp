@@ -132,6 +132,7 @@ MemorySpec read_memory(const Json& json, const std::string& source, const std::s
   memory.reserve_fraction = object.number("reserve_fraction", memory.reserve_fraction);
   memory.host_limit_gib = object.optional_number("host_limit_gib");
   memory.model = read_word(object, "model", kMemoryModelWords, memory.model);
+  memory.peak_factor = object.number("peak_factor", memory.peak_factor);
   object.finish();
   constexpr double kLargestGib = 1e6;  // a pebibyte a rank
   const auto check_limit = [&](const char* key, std::optional<double> limit, const char* hint) {
@@ -145,6 +146,11 @@ MemorySpec read_memory(const Json& json, const std::string& source, const std::s
     object.fail("reserve_fraction", fmt::format("{} is no fraction", memory.reserve_fraction),
                 "write a number from 0 to below 1");
   }
+  constexpr double kMostFactor = 10.0;
+  if (!(memory.peak_factor >= 1.0 / kMostFactor && memory.peak_factor <= kMostFactor)) {
+    object.fail("peak_factor", fmt::format("{} is no such factor", memory.peak_factor),
+                "write measured over planned peaks, from 0.1 to 10");
+  }
   return memory;
 }
 
@@ -152,7 +158,8 @@ Json to_json(const MemorySpec& memory) {
   return {{"limit_gib", memory.limit_gib ? json_number(*memory.limit_gib) : Json(nullptr)},
           {"host_limit_gib", memory.host_limit_gib ? json_number(*memory.host_limit_gib) : Json(nullptr)},
           {"reserve_fraction", json_number(memory.reserve_fraction)},
-          {"model", word_of(memory.model, kMemoryModelWords)}};
+          {"model", word_of(memory.model, kMemoryModelWords)},
+          {"peak_factor", json_number(memory.peak_factor)}};
 }
 
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster) {

@@ -76,6 +76,25 @@ void HyperparameterPriors::validate() const {
   if (!(loading_stddev > 0.0)) throw UserError("loading_stddev must be positive");
 }
 
+VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev) {
+  VectorXd theta(static_cast<Eigen::Index>(parameters.size()));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    double& entry = theta[static_cast<Eigen::Index>(i)];
+    switch (parameters[i].role) {
+      case Hyperparameter::Role::kLengthscale:
+        entry = std::log(lengthscale);
+        break;
+      case Hyperparameter::Role::kSignalVariance:
+        entry = 2.0 * std::log(signal_stddev);
+        break;
+      case Hyperparameter::Role::kLoading:
+        entry = parameters[i].centre;
+        break;
+    }
+  }
+  return theta;
+}
+
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
   if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
   // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).

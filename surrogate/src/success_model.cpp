@@ -18,6 +18,7 @@
 #include "expectation_propagation.h"
 #include "kernels/kernel_families.h"
 #include "krigtune/core/error.h"
+#include "krigtune/surrogate/hyperparameters.h"
 
 namespace krigtune {
 namespace {
@@ -37,26 +38,6 @@ class LogSuccessProbability final : public Acquisition {
   std::unique_ptr<Acquisition> above_zero_ = make_log_probability_above(0.0);
 };
 
-/// Every lengthscale and signal variance as the options say.
-VectorXd theta_of(const std::vector<Hyperparameter>& parameters, const SuccessOptions& options) {
-  VectorXd theta(static_cast<Index>(parameters.size()));
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    double& entry = theta[static_cast<Index>(i)];
-    switch (parameters[i].role) {
-      case Hyperparameter::Role::kLengthscale:
-        entry = std::log(options.lengthscale);
-        break;
-      case Hyperparameter::Role::kSignalVariance:
-        entry = 2.0 * std::log(options.signal_stddev);
-        break;
-      case Hyperparameter::Role::kLoading:
-        entry = parameters[i].centre;
-        break;
-    }
-  }
-  return theta;
-}
-
 }  // namespace
 
 void SuccessOptions::validate() const {
@@ -75,7 +56,8 @@ SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions 
 void SuccessModel::assume_prior(const Points& points) {
   const Index d = points.ordered.cols();
   const bool has_trend = options_.slope_stddev > 0.0 && d > 0;
-  VectorXd theta = theta_of(kernel_->hyperparameters(d, points.categories.cols()), options_);
+  VectorXd theta = uniform_theta(kernel_->hyperparameters(d, points.categories.cols()), options_.lengthscale,
+                                 options_.signal_stddev);
   const Index size = theta.size();
   // Of the linear kernel: log lengthscales 0, log s^2; last, log noise stddev.
   theta.conservativeResizeLike(VectorXd::Zero(size + (has_trend ? d + 2 : 1)));

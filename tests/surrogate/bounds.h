@@ -1,5 +1,5 @@
 #pragma once
-// One process for all tests of values beside lower bounds.
+// One process for all tests of values beside bounds.
 #include <cmath>
 
 #include "krigtune/surrogate/censored.h"
@@ -16,7 +16,7 @@ inline Eigen::VectorXd theta_of(Eigen::Index columns, double noise = kNoise) {
   return theta;
 }
 
-inline CensoredFit fit_of(const Observations& values, const LowerBounds& bounds, const Eigen::VectorXd& theta) {
+inline CensoredFit fit_of(const Observations& values, const Bounds& bounds, const Eigen::VectorXd& theta) {
   return condition_on_bounds(make_kernel(KernelKind::kMatern52), Mean::zero(), values, bounds, theta);
 }
 

@@ -56,7 +56,7 @@ Real evidence_of_values(const Observations& values, const VectorXd& theta) {
 }
 
 /// The exact posterior at the bounds' points.
-Integral exact(const Observations& values, const LowerBounds& bounds, const VectorXd& theta, Real step) {
+Integral exact(const Observations& values, const Bounds& bounds, const VectorXd& theta, Real step) {
   const Gaussian prior = given_values(values, bounds.points, theta);
   const auto likelihood = [&bounds](const Vector& f) {
     Real product = 1;
@@ -77,7 +77,7 @@ struct Accuracy {
 
 constexpr Accuracy kExact{1e-10, 1e-10, 1e-10};
 
-void expect_near_exact(const Observations& values, const LowerBounds& bounds, Real step, const Accuracy& accuracy) {
+void expect_near_exact(const Observations& values, const Bounds& bounds, Real step, const Accuracy& accuracy) {
   const VectorXd theta = theta_of(1);
   const CensoredFit fit = fit_of(values, bounds, theta);
   EXPECT_TRUE(fit.converged);
@@ -100,7 +100,7 @@ Observations some_values() { return {line({0.1, 0.4, 0.9}), Eigen::Vector3d(0.3,
 TEST(Censored, IsExactForOneBound) {
   for (const double bound : {-3.0, -0.5, 0.0, 0.7, 2.5}) {
     SCOPED_TRACE(bound);
-    const LowerBounds bounds{line({0.6}), VectorXd::Constant(1, bound)};
+    const Bounds bounds{line({0.6}), VectorXd::Constant(1, bound)};
     expect_near_exact(kNoValues, bounds, 0.01L, kExact);
     expect_near_exact(some_values(), bounds, 0.01L, kExact);
   }
@@ -110,7 +110,7 @@ TEST(Censored, IsExactElsewhereToo) {
   // f(x) given f(x0) does not depend on the bound at x0: mean and variance elsewhere follow from those at x0.
   const VectorXd theta = theta_of(1);
   const Points at = line({0.6, 0.2});
-  const LowerBounds bounds{at.slice(0, 1), VectorXd::Constant(1, 1.0)};
+  const Bounds bounds{at.slice(0, 1), VectorXd::Constant(1, 1.0)};
   const Integral there = exact(some_values(), bounds, theta, 0.01L);
   const Gaussian prior = given_values(some_values(), at, theta);
   const Real slope = prior.covariance[1][0] / prior.covariance[0][0];
@@ -145,7 +145,7 @@ TEST(Censored, WithoutBoundsIsTheGaussianProcess) {
 
 TEST(Censored, BoundsFarBelowChangeNothing) {
   const VectorXd theta = theta_of(1);
-  const LowerBounds bounds{line({0.0, 0.4, 0.5, 0.7}), Eigen::Vector4d(-15.0, -20.0, -1e3, -1e6)};
+  const Bounds bounds{line({0.0, 0.4, 0.5, 0.7}), Eigen::Vector4d(-15.0, -20.0, -1e3, -1e6)};
   const CensoredFit fit = fit_of(some_values(), bounds, theta);
   EXPECT_TRUE(fit.converged);
   const CensoredFit plain = fit_of(some_values(), {}, theta);
@@ -164,7 +164,7 @@ TEST(Censored, ABoundFarAboveLiftsAsATruncatedNormal) {
   const double z[] = {10.0, 40.0, 1000.0};
   const double hazard[] = {10.098093233962512, 40.0249688472072637, 1000.00099999800001};
   for (int i = 0; i < 3; ++i) {
-    const LowerBounds bounds{line({0.6}), VectorXd::Constant(1, z[i] * c)};
+    const Bounds bounds{line({0.6}), VectorXd::Constant(1, z[i] * c)};
     const CensoredFit fit = fit_of(kNoValues, bounds, theta_of(1));
     EXPECT_TRUE(fit.converged);
     const double want = 1.3 * 1.3 / c * hazard[i];
@@ -180,7 +180,7 @@ TEST(Censored, ABoundMayLieWhereAValueIs) {
 TEST(Censored, BoundsMayBeRepeated) {
   // Three times the same bound at one point: an integral in one dimension.
   const VectorXd theta = theta_of(1);
-  const LowerBounds bounds{line({0.6, 0.6, 0.6}), VectorXd::Constant(3, 0.5)};
+  const Bounds bounds{line({0.6, 0.6, 0.6}), VectorXd::Constant(3, 0.5)};
   const CensoredFit fit = fit_of(some_values(), bounds, theta);
   EXPECT_TRUE(fit.converged);
   const Gaussian prior = given_values(some_values(), bounds.points.slice(0, 1), theta);

@@ -26,7 +26,7 @@ using reference::Vector;
 /// Bounds at random points in three dimensions, values between them.
 struct Many {
   Observations values;
-  LowerBounds bounds;
+  Bounds bounds;
 
   Many(int value_count, int bound_count) {
     Rng rng(71, 0);

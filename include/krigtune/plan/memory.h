@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
 
 #include "krigtune/core/units.h"
@@ -34,6 +35,14 @@ struct MemoryVerdict {
   Verdict verdict = Verdict::kUncertain;
   double probability_fits = 0.5;
   Bytes predicted;
+  /// How far `predicted` may be off; empty where a plan is exact.
+  struct Spread {
+    double log_stddev = 0.0;     ///< of the peak over `predicted`
+    double margin = 0.0;         ///< log(usable / predicted), in those stddevs
+    double widest_margin = 0.0;  ///< likewise of the least that it may need: too large below 0
+    Bytes allocated;             ///< the part of `predicted` that a program's allocator counts
+  };
+  std::optional<Spread> spread{};
 };
 /// For an exact plan: it fits or it does not.
 MemoryVerdict exact_verdict(Bytes predicted, Bytes usable);

@@ -41,6 +41,13 @@ struct Rival {
 /// What became of one trial. A trial that fails has taught the tuner something: it is a value.
 using Outcome = std::variant<Measured, OutOfMemory, Failed, Bounded>;
 
+/// It came to an end, or would have.
+bool ran(const Outcome& outcome);
+/// It failed, and that was not known before anything ran.
+bool is_unforeseen_failure(const Outcome& outcome);
+/// Likewise, for want of memory.
+bool ran_out_of_memory(const Outcome& outcome);
+
 const char* status_text(const Outcome& outcome);  ///< ok, oom, failed, bounded
 std::string reason_text(const Outcome& outcome);  ///< "", predicted, timeout, ...
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -29,6 +30,9 @@ struct CandidateList {
   }
 };
 
+/// The list, and further rows of another one.
+CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows);
+
 /// The configurations that may be asked: those of the space that are not known to be too large. Where they can be
 /// listed they are, once, in lattice order, and shared by any number of strategies (and threads). Spaces with real
 /// ranges, and very large ones, have no such list: each suggestion then scores a pool of its own.
@@ -50,6 +54,9 @@ class Candidates {
   /// What a strategy scores on that history: the whole list, or a pool of samples and of what lies near the best
   /// trials. A pure function of its arguments.
   std::shared_ptr<const CandidateList> to_score(const std::vector<Trial>& history, std::uint64_t seed) const;
+  /// Those that are too large as planned, by a factor of two at most: trials may show that plans are too high. Listed
+  /// when first asked for; empty where plans are exact or nothing is listed.
+  std::shared_ptr<const CandidateList> too_large() const;
   /// A configuration drawn uniformly that may be asked and that `is_asked` does not refuse. Empty: many draws found
   /// none.
   std::optional<Configuration> draw(Rng& rng, const std::function<bool(const Configuration&)>& is_asked) const;
@@ -84,6 +91,11 @@ class Candidates {
   std::vector<std::string> columns_;
   std::shared_ptr<const CandidateList> all_;  ///< nullptr: not listed
   std::int64_t space_count_ = 0;              ///< where listed
+  struct TooLarge {
+    std::mutex mutex;
+    std::shared_ptr<const CandidateList> list;
+  };
+  std::shared_ptr<TooLarge> too_large_ = std::make_shared<TooLarge>();
 };
 
 }  // namespace krigtune

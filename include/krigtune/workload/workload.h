@@ -55,6 +55,7 @@ struct MemorySpec {
   std::optional<double> host_limit_gib;  ///< host memory of a node; empty: no constraint
   double reserve_fraction = 0.05;        ///< not applied where the plan is exact
   MemoryModelKind model = MemoryModelKind::kKrigtune;
+  double peak_factor = 1.0;  ///< measured over planned peaks, as earlier runs have shown; not where the plan is exact
 };
 
 /// Paths in it are relative to `base_dir`.

@@ -79,6 +79,7 @@ struct MemoryModel::Impl {
                                  Bytes usable, Bytes host_usable) const;
   MemoryEstimate of_framework(const Knobs& knobs) const;
   static void tighten(MemoryEstimate& estimate);
+  static void scale(MemoryEstimate& estimate, double factor);
 };
 
 MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
@@ -173,7 +174,24 @@ MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
   estimate.optimistic = std::min(estimate.optimistic, estimate.expected);
   estimate.conservative = std::max(estimate.conservative, estimate.expected);
   if (calibration.log_stddev > 0.0) tighten(estimate);
+  if (memory.peak_factor != 1.0) scale(estimate, memory.peak_factor);
   return estimate;
+}
+
+// Terms too: they add up to what is expected.
+void MemoryModel::Impl::scale(MemoryEstimate& estimate, double factor) {
+  const auto times = [factor](std::int64_t bytes) {
+    return static_cast<std::int64_t>(std::llround(factor * static_cast<double>(bytes)));
+  };
+  estimate.expected = {0};
+  for (std::int64_t& bytes : estimate.term_bytes) {
+    bytes = times(bytes);
+    estimate.expected.count += bytes;
+  }
+  estimate.overhead_bytes = times(estimate.overhead_bytes);
+  estimate.expected.count += estimate.overhead_bytes;
+  estimate.optimistic = std::min(Bytes{times(estimate.optimistic.count)}, estimate.expected);
+  estimate.conservative = std::max(Bytes{times(estimate.conservative.count)}, estimate.expected);
 }
 
 // What was measured bounds what is assumed.
@@ -216,8 +234,12 @@ MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usa
   }
   MemoryVerdict verdict;
   verdict.predicted = needed.expected;
-  const auto ratio = static_cast<double>(usable.count) / static_cast<double>(needed.expected.count);
-  verdict.probability_fits = normal_cdf(std::log(ratio) / needed.log_stddev);
+  const auto margin = [&](Bytes bytes) {
+    return std::log(static_cast<double>(usable.count) / static_cast<double>(bytes.count)) / needed.log_stddev;
+  };
+  verdict.spread = {needed.log_stddev, margin(needed.expected), margin(needed.optimistic),
+                    needed.expected - Bytes{needed.overhead_bytes}};
+  verdict.probability_fits = normal_cdf(verdict.spread->margin);
   verdict.verdict = needed.conservative <= usable ? Verdict::kFits
                     : needed.optimistic > usable  ? Verdict::kTooLarge
                                                   : Verdict::kUncertain;

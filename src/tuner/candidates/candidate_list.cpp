@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 namespace krigtune {
@@ -97,6 +98,15 @@ void ListBuilder::add(const Configuration& configuration) {
   if (!seen_.insert(candidates_.key(configuration)).second) return;
   if (!candidates_.filter().may_fit(configuration)) return;
   list_.configurations.push_back(configuration);
+}
+
+void ListBuilder::add_too_large(const Configuration& configuration) {
+  constexpr double kMost = std::numbers::ln2;
+  const std::optional<MemoryVerdict> memory = candidates_.filter().check(configuration);
+  if (!memory || memory->verdict != Verdict::kTooLarge || !memory->spread) return;
+  const double beyond = -memory->spread->widest_margin * memory->spread->log_stddev;
+  if (beyond > 0.0 && beyond <= kMost && seen_.insert(candidates_.key(configuration)).second)
+    list_.configurations.push_back(configuration);
 }
 
 void ListBuilder::sort() { sort_in_lattice_order(candidates_.space(), list_.configurations); }

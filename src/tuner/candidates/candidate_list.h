@@ -17,6 +17,8 @@ class ListBuilder {
 
   /// Leaves out what is there already and what is too large.
   void add(const Configuration& configuration);
+  /// Likewise what is not too large, or more than twice as large as it may be.
+  void add_too_large(const Configuration& configuration);
   std::size_t size() const { return list_.size(); }
   void sort();  ///< in lattice order
   CandidateList finish();

@@ -1,5 +1,7 @@
 #include "krigtune/tuner/candidates.h"
 
+#include <algorithm>
+
 #include "candidates/candidate_list.h"
 #include "candidates/derived_columns.h"
 
@@ -51,6 +53,23 @@ Candidates::Candidates(const Session& session, const MemoryFilter& filter, Prior
   all_ = std::make_shared<const CandidateList>(list.finish());
 }
 
+CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows) {
+  CandidateList all = list;
+  std::vector<Eigen::Index> chosen;
+  for (const auto& [key, row] : more.index) {
+    const auto at = std::lower_bound(rows.begin(), rows.end(), row);
+    if (at != rows.end() && *at == row)
+      all.index.emplace(key, list.size() + static_cast<std::size_t>(at - rows.begin()));
+  }
+  for (const std::size_t row : rows) {
+    all.configurations.push_back(more.configurations[row]);
+    all.memory.push_back(more.memory[row]);
+    chosen.push_back(static_cast<Eigen::Index>(row));
+  }
+  all.points.append(more.points.rows(chosen));
+  return all;
+}
+
 bool Candidates::empty() const {
   if (listed()) return size() == 0;
   Rng rng(0, 0);
@@ -60,6 +79,20 @@ bool Candidates::empty() const {
 std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<Trial>& history, std::uint64_t seed) const {
   if (listed()) return all_;
   return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
+}
+
+std::shared_ptr<const CandidateList> Candidates::too_large() const {
+  if (!listed() || filter_.is_exact()) return std::make_shared<const CandidateList>();
+  const std::lock_guard lock(too_large_->mutex);
+  if (too_large_->list == nullptr) {
+    ListBuilder list(*this);
+    space_.for_each([&](const Configuration& configuration) {
+      list.add_too_large(configuration);
+      return true;
+    });
+    too_large_->list = std::make_shared<const CandidateList>(list.finish());
+  }
+  return too_large_->list;
 }
 
 std::optional<Configuration> Candidates::draw(Rng& rng,

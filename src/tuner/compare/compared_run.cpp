@@ -83,7 +83,7 @@ RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks) {
       break;
     }
     const double begun_s = job.clock.now_s();
-    const Outcome outcome = run_trial(job.candidates.filter(), *runner, trial->proposal.configuration, {});
+    const Outcome outcome = run_trial(job.candidates.filter(), *runner, trial->proposal, {});
     tuner.tell(trial->number, outcome, job.clock.now_s() - begun_s);
     hooks.trial_ended();
   }

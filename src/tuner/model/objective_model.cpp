@@ -60,13 +60,10 @@ SurrogateOptions options_for(const Priors& priors) {
 
 /// The hyperparameters at the medians of their priors.
 Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& priors, const Points& points) {
-  const auto parameters = kernel.hyperparameters(points.ordered.cols(), points.categories.cols());
-  Eigen::VectorXd theta(static_cast<Eigen::Index>(parameters.size()) + 1);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const bool is_length = parameters[i].role == Hyperparameter::Role::kLengthscale;
-    theta(static_cast<Eigen::Index>(i)) =
-        is_length ? priors.lengthscale.log_median : 2.0 * priors.signal_stddev.log_median;
-  }
+  Eigen::VectorXd theta =
+      uniform_theta(kernel.hyperparameters(points.ordered.cols(), points.categories.cols()),
+                    std::exp(priors.lengthscale.log_median), std::exp(priors.signal_stddev.log_median));
+  theta.conservativeResize(theta.size() + 1);
   theta(theta.size() - 1) = priors.noise_stddev.log_median;
   return theta;
 }

@@ -7,17 +7,11 @@
 // m is what memory says beforehand. Where it is not known, m = 1.17 (88 %) with the slopes of the rules of thumb
 // (forecast/rules_of_thumb.cpp) where parameters have their usual names. For other programs than ours
 //
-//   m(x) = min(margin(x), 1.76)                                                    (1.76: 96 %; other things fail too)
-//   margin(x) = log(usable / planned peak(x)) / stddev of its logarithm + e + g'(x)
-//   e ~ Normal(0, (0.25 / 0.15)^2),  g' ~ GP(0, 1^2 Matern52, l = 0.5)
+//   m(x) = min(margin(x), 1.76)     margin: memory_margins.cpp                     (1.76: 96 %; other things fail too)
 //
 // and h = 1 where m is below 1.76: d is the error that all planned peaks share, a quarter of a nat, in stddevs of 0.15;
 // one failure where memory was tight makes all who are as tight less probable. Failing is mostly a matter of direction
 // (more of this, less of that): w says so after two failures.
-//
-// e and g' are learned once a trial says that it ran out of memory: that is a peak known to be above what is usable, as
-// one that ran is known to be below (censored observations with a noise of one stddev, the sites of a SuccessModel).
-// Without, margins stay as planned.
 //
 // Memory's margin is the mean of one latent for all failures, not a factor of its own: programs seldom say why they
 // failed (the tables of experiments/data never do), and a failure of unknown cause is then shared out by how probable
@@ -57,21 +51,6 @@ SuccessOptions success_options() {
   return options;
 }
 
-SuccessOptions margin_options() {
-  SuccessOptions options;
-  options.signal_stddev = 1.0;
-  options.lengthscale = 0.5;
-  options.offset_stddev = 0.25 / kLogMemoryError;
-  options.mean_feature = 0;
-  return options;
-}
-
-// In stddevs of the logarithm of the planned peak; of no use where there is none.
-double planned_margin(const std::optional<MemoryVerdict>& memory) {
-  constexpr double kLeast = 1e-9;
-  return memory ? probit(std::clamp(memory->probability_fits, kLeast, 1.0 - kLeast)) : 0.0;
-}
-
 // One slope a column.
 Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
   Eigen::VectorXd slopes = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(names.size()));
@@ -82,29 +61,14 @@ Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
   return slopes;
 }
 
-bool is_unforeseen_oom(const Outcome& outcome) {
-  return std::holds_alternative<OutOfMemory>(outcome) && is_unforeseen_failure(outcome);
-}
-
 }  // namespace
 
-bool is_unforeseen_failure(const Outcome& outcome) {
-  if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) return !oom->predicted;
-  return std::holds_alternative<Failed>(outcome);
-}
-
-bool ran(const Outcome& outcome) {
-  return std::holds_alternative<Measured>(outcome) || std::holds_alternative<Bounded>(outcome);
-}
-
 TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
-    : candidates_(candidates), model_(make_kernel(KernelKind::kMatern52), success_options()) {
+    : candidates_(candidates),
+      margins_(candidates, history),
+      model_(make_kernel(KernelKind::kMatern52), success_options()) {
   if (!candidates.filter().knows_memory()) slopes_ = rules_of_thumb(candidates.ordered_names());
-  if (candidates.filter().is_exact()) {
-    read_walls(history);
-  } else {
-    fit_margins(history);
-  }
+  if (candidates.filter().is_exact()) read_walls(history);
   fit(history);
 }
 
@@ -115,7 +79,7 @@ void TrialSuccess::read_walls(const History& history) {
     const std::optional<MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
     if (!memory) continue;
     const auto bytes = static_cast<double>(memory->predicted.count);
-    if (is_unforeseen_oom(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
+    if (ran_out_of_memory(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
     if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
   }
   wall_is_sharp_ = memory_wall_ && most_that_ran < *memory_wall_;
@@ -130,41 +94,11 @@ double TrialSuccess::planned_mean(const std::optional<MemoryVerdict>& memory) co
   return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
 }
 
-Eigen::VectorXd TrialSuccess::margins(const Points& points,
-                                      const std::vector<std::optional<MemoryVerdict>>& memory) const {
-  Eigen::VectorXd margins(points.size());
-  for (Eigen::Index i = 0; i < margins.size(); ++i) margins(i) = planned_margin(memory[static_cast<std::size_t>(i)]);
-  if (!margins_) return margins;
-  return margins_->predict({points.ordered, points.categories, margins}).mean;
-}
-
-void TrialSuccess::fit_margins(const History& history) {
-  std::vector<Configuration> configurations;
-  std::vector<bool> fitted;
-  std::vector<std::optional<MemoryVerdict>> memory;
-  bool has_run_out = false;
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial)) continue;
-    const bool ran_out = is_unforeseen_oom(*trial.outcome);
-    const std::optional<MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
-    if (!known || (!ran_out && !ran(*trial.outcome))) continue;
-    has_run_out = has_run_out || ran_out;
-    configurations.push_back(trial.proposal.configuration);
-    fitted.push_back(!ran_out);
-    memory.push_back(known);
-  }
-  if (!has_run_out) return;
-  const Points points = candidates_.encode(configurations);
-  const Eigen::VectorXd planned = margins(points, memory);
-  margins_.emplace(make_kernel(KernelKind::kMatern52), margin_options());
-  margins_->fit(points, planned, fitted);
-}
-
 Eigen::MatrixXd TrialSuccess::prior(const Points& points,
                                     const std::vector<std::optional<MemoryVerdict>>& memory) const {
   Eigen::MatrixXd prior = Eigen::MatrixXd::Zero(points.size(), 2);
   const bool is_exact = candidates_.filter().is_exact();
-  const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins(points, memory);
+  const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins_.at(points, memory);
   for (Eigen::Index i = 0; i < prior.rows(); ++i) {
     const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
     prior(i, 0) = is_exact || !of ? planned_mean(of) : std::min(margin(i), kMostMean);

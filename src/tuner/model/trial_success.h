@@ -6,13 +6,9 @@
 #include "krigtune/surrogate/success_model.h"
 #include "krigtune/tuner/candidates.h"
 #include "krigtune/tuner/strategy.h"
+#include "model/memory_margins.h"
 
 namespace krigtune {
-
-/// Of trials that count: it failed, and that was not known before.
-bool is_unforeseen_failure(const Outcome& outcome);
-/// It came to an end, or would have.
-bool ran(const Outcome& outcome);
 
 /// What the trials of a history say of failing: how probable it is that a trial succeeds.
 class TrialSuccess {
@@ -22,23 +18,22 @@ class TrialSuccess {
 
   /// A trial ended as it was not foreseen: failing is possible.
   bool has_failures() const { return has_failures_; }
+  const MemoryMargins& margins() const { return margins_; }
   /// Probability that a trial succeeds. `memory`: one a point.
   Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
 
  private:
   void read_walls(const History& history);
   void fit(const History& history);
-  void fit_margins(const History& history);
-  Eigen::VectorXd margins(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
   double planned_mean(const std::optional<MemoryVerdict>& memory) const;
   Eigen::MatrixXd prior(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
 
   const Candidates& candidates_;
   bool has_failures_ = false;
-  std::optional<double> memory_wall_;    ///< bytes; see trial_success.cpp
-  bool wall_is_sharp_ = false;           ///< nothing larger has run
-  Eigen::VectorXd slopes_;               ///< of the prior mean, one a leading ordered column: the rules of thumb
-  std::optional<SuccessModel> margins_;  ///< of memory, once a trial ran out of it; not where plans are exact
+  std::optional<double> memory_wall_;  ///< bytes; see trial_success.cpp
+  bool wall_is_sharp_ = false;         ///< nothing larger has run
+  Eigen::VectorXd slopes_;             ///< of the prior mean, one a leading ordered column: the rules of thumb
+  MemoryMargins margins_;              ///< not where plans are exact
   SuccessModel model_;
 };
 

@@ -34,8 +34,7 @@ void RunnerPool::work(std::size_t slot, const Trial& trial, const std::filesyste
   ended.trial.number = trial.number;
   try {
     const double begun_s = clock_.now_s();
-    ended.trial.outcome =
-        run_trial(filter_, *slots_[slot].runner, trial.proposal.configuration, trial_directory, rival);
+    ended.trial.outcome = run_trial(filter_, *slots_[slot].runner, trial.proposal, trial_directory, rival);
     ended.trial.wall_s = clock_.now_s() - begun_s;
   } catch (...) {
     ended.error = std::current_exception();

@@ -99,7 +99,7 @@ std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
 
 bool has_uncertain(const CandidateList& list) {
   return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<MemoryVerdict>& memory) {
-    return memory && memory->verdict == Verdict::kUncertain;
+    return memory && memory->verdict != Verdict::kFits;
   });
 }
 
@@ -114,10 +114,10 @@ class BayesStrategy final : public Strategy {
         spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
-    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
+    TrialModel model(objective_, candidates_, history);
+    const std::shared_ptr<const CandidateList> list = to_score(model, history);
     std::vector<bool> allowed = unseen(candidates_, *list, history);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
-    TrialModel model(objective_, candidates_, history);
     if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
     if (!has_new) {
@@ -154,6 +154,15 @@ class BayesStrategy final : public Strategy {
   }
 
  private:
+  // What may be asked, and what trials have shown to need less than was planned.
+  std::shared_ptr<const CandidateList> to_score(const TrialModel& model, const History& history) const {
+    std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
+    if (!model.memory_margins().doubts_plans()) return list;
+    const std::shared_ptr<const CandidateList> too_large = candidates_.too_large();
+    const std::vector<std::size_t> admitted = model.memory_margins().admitted(*too_large);
+    return admitted.empty() ? list : std::make_shared<const CandidateList>(joined(*list, *too_large, admitted));
+  }
+
   static void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability) {
     double best = 0.0;
     for (std::size_t i = 0; i < allowed.size(); ++i) {

@@ -151,7 +151,13 @@ Json memory_block() {
        {"model", with_default(word("how memory is predicted: krigtune's own way, or by the formula of DeepSpeed's "
                                    "autotuner, to compare with",
                                    {"krigtune", "deepspeed-autotuner"}),
-                              "krigtune")}});
+                              "krigtune")},
+       {"peak_factor",
+        with_default(at_most(at_least(number("measured over planned peak memory, as earlier runs have shown; not where "
+                                             "the plan is exact, as with the runner bench"),
+                                      0.1),
+                             10),
+                     defaults.peak_factor)}});
 }
 
 }  // namespace krigtune::schema

@@ -7,11 +7,12 @@
 
 namespace krigtune {
 
-/// Points where the function is only known to be at least so much: where memory ran out, say. The likelihood of "noisy
-/// value >= bound" is Phi((f - bound) / noise stddev).
-struct LowerBounds {
+/// Points where the function is only known to lie on one side: where memory ran out, say. The likelihood of "noisy
+/// value >= bound" is Phi((f - bound) / noise stddev), of "<= bound" Phi((bound - f) / noise stddev).
+struct Bounds {
   Points points;
   Eigen::VectorXd bounds;
+  Eigen::VectorXd sign{};  ///< 1: at least the bound, -1: at most; empty: at least, all of them
 };
 
 /// What an approximation by expectation propagation (Minka 2001; Rasmussen & Williams 2006, algorithm 3.5) puts in the
@@ -26,7 +27,6 @@ struct CensoredFit {
 
 /// Conditions on values and on bounds, with given theta (as GaussianProcess). Either may be empty, not both.
 CensoredFit condition_on_bounds(std::shared_ptr<const Kernel> kernel, const Mean& mean,
-                                const Observations& observations, const LowerBounds& bounds,
-                                const Eigen::VectorXd& theta);
+                                const Observations& observations, const Bounds& bounds, const Eigen::VectorXd& theta);
 
 }  // namespace krigtune

@@ -32,6 +32,9 @@ struct HyperparameterPriors {
   void validate() const;
 };
 
+/// A kernel's part of theta with all lengthscales, and all signals' stddevs, alike; loadings at their centres.
+Eigen::VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev);
+
 /// Why the maximum-a-posteriori fit ended.
 struct FitReport {
   enum class Termination { kNotRun, kConverged, kEvaluationLimit, kFallback, kFailed };
