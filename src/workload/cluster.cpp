@@ -155,11 +155,12 @@ MemorySpec read_memory(const Json& json, const std::string& source, const std::s
 }
 
 Json to_json(const MemorySpec& memory) {
-  return {{"limit_gib", memory.limit_gib ? json_number(*memory.limit_gib) : Json(nullptr)},
-          {"host_limit_gib", memory.host_limit_gib ? json_number(*memory.host_limit_gib) : Json(nullptr)},
-          {"reserve_fraction", json_number(memory.reserve_fraction)},
-          {"model", word_of(memory.model, kMemoryModelWords)},
-          {"peak_factor", json_number(memory.peak_factor)}};
+  Json json{{"limit_gib", memory.limit_gib ? json_number(*memory.limit_gib) : Json(nullptr)},
+            {"host_limit_gib", memory.host_limit_gib ? json_number(*memory.host_limit_gib) : Json(nullptr)},
+            {"reserve_fraction", json_number(memory.reserve_fraction)},
+            {"model", word_of(memory.model, kMemoryModelWords)}};
+  if (memory.peak_factor != 1.0) json["peak_factor"] = json_number(memory.peak_factor);
+  return json;
 }
 
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster) {

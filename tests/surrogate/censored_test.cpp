@@ -121,6 +121,29 @@ TEST(Censored, IsExactElsewhereToo) {
   EXPECT_LE(std::abs(got.variance[1] - static_cast<double>(variance)), 1e-11);
 }
 
+TEST(Censored, AnUpperBoundIsALowerOneOfTheNegative) {
+  const Eigen::Vector3d bound(0.2, -0.6, 0.4);
+  const Points at = line({0.2, 0.5, 0.7});
+  const Eigen::Vector3d sign(1.0, -1.0, 1.0);
+  Observations negative = some_values();
+  negative.values = -negative.values;
+  const CensoredFit fit = fit_of(some_values(), {at, bound, sign}, theta_of(1));
+  const CensoredFit mirrored = fit_of(negative, {at, -bound, -sign}, theta_of(1));
+  const Points elsewhere = line({0.1, 0.35, 0.6});
+  EXPECT_LE((fit.process.predict(elsewhere).mean + mirrored.process.predict(elsewhere).mean).cwiseAbs().maxCoeff(),
+            1e-9);
+  EXPECT_LE(std::abs(fit.log_evidence - mirrored.log_evidence), 1e-9);
+  // Only the middle one is below its bound there: it pulls down, the same bound the other way up.
+  const double down =
+      fit_of(some_values(), {line({0.5}), VectorXd::Constant(1, -1.0), VectorXd::Constant(1, -1.0)}, theta_of(1))
+          .process.predict(line({0.5}))
+          .mean[0];
+  const double free =
+      fit_of(some_values(), {line({0.5}).slice(0, 0), {}, {}}, theta_of(1)).process.predict(line({0.5})).mean[0];
+  EXPECT_LT(down, free - 0.1);
+  EXPECT_THROW(fit_of(some_values(), {at, bound, Eigen::Vector3d(1.0, 0.5, 1.0)}, theta_of(1)), UserError);
+}
+
 TEST(Censored, IsNearTheIntegralOverTwoAndThreeCorrelatedBounds) {
   // What expectation propagation leaves where one bound nearly says what another does: posterior variances too small
   // by up to a tenth.

@@ -134,9 +134,10 @@ TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
 TEST(Memory, ReadsItsBlockAndWritesItBack) {
   EXPECT_EQ(memory("{}").limit_gib, std::nullopt);
   EXPECT_DOUBLE_EQ(memory("{}").reserve_fraction, 0.05);
-  for (const char* json :
-       {R"({"limit_gib":null,"host_limit_gib":null,"reserve_fraction":0.05,"model":"krigtune"})",
-        R"({"limit_gib":0.125,"host_limit_gib":2,"reserve_fraction":0,"model":"deepspeed-autotuner"})"}) {
+  for (
+      const char* json :
+      {R"({"limit_gib":null,"host_limit_gib":null,"reserve_fraction":0.05,"model":"krigtune"})",
+       R"({"limit_gib":0.125,"host_limit_gib":2,"reserve_fraction":0,"model":"deepspeed-autotuner","peak_factor":1.5})"}) {
     EXPECT_EQ(to_json(memory(json)).dump(), json);
   }
 }
@@ -149,6 +150,8 @@ TEST(Memory, RefusesWhatIsNoLimit) {
   EXPECT_THROW(memory(R"({"limit_gib": 1e300})"), UserError);
   EXPECT_THROW(memory(R"({"reserve_fraction": 1})"), UserError);
   EXPECT_THROW(memory(R"({"reserve_fraction": -0.1})"), UserError);
+  EXPECT_THROW(memory(R"({"peak_factor": 0})"), UserError);
+  EXPECT_THROW(memory(R"({"peak_factor": 11})"), UserError);
 }
 
 TEST(MemoryLimit, IsTheStatedOnePerRank) {

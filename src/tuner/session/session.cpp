@@ -166,6 +166,13 @@ void prepare(Session& session, const JsonObject& root) {
   }
 }
 
+void check_peak_factor(const Session& session, const JsonObject& root) {
+  if (session.memory.peak_factor == 1.0 || !session.workload) return;
+  if (!traits_of(session.workload->framework).exact_memory) return;
+  root.fail("memory/peak_factor", "krigtune-bench needs what is planned, to the byte",
+            "leave it out, or name the \"framework\" of the workload");
+}
+
 void check_grid(const Session& session, const JsonObject& root) {
   if (session.grid.order != GridOrder::kSession || session.space.listable()) return;
   root.fail("grid/order", "the full factorial of a real range has no end",
@@ -189,6 +196,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   root.find("baseline");
   root.finish();
   prepare(session, root);
+  check_peak_factor(session, root);
   check_grid(session, root);
   read_baseline(session, root);
   complete_goodput(session, root);
