@@ -21,6 +21,8 @@ class Observer {
   virtual void waiting(const Trial& /*trial*/) {}  ///< a few times a second while it runs
   /// The trial is in the journal. Exceptions end the session.
   virtual void trial_ended(const Trial& /*trial*/, const History& /*history*/) {}
+  /// Once, after the last trial, whatever ended the session; not where an exception did.
+  virtual void session_ended(const History& /*history*/) {}
 };
 
 struct LoopOptions {
