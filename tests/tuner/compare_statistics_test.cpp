@@ -274,6 +274,8 @@ TEST(PairedComparison, PairsTheRunsOfTheSameSeed) {
   const auto pair = paired_comparison(first, other, 7);
   ASSERT_TRUE(pair);
   EXPECT_EQ(pair->pairs, 2);
+  EXPECT_EQ(pair->first_runs, 2);
+  EXPECT_EQ(pair->other_runs, 2);
   EXPECT_EQ(pair->first_mean, 3.5);
   EXPECT_EQ(pair->other_mean, 5.5);
   EXPECT_EQ(pair->wins, 1);
@@ -287,6 +289,8 @@ TEST(PairedComparison, PairsTheOneRunWithEachOfTheOther) {
   ASSERT_TRUE(pair);
   EXPECT_EQ(pair->pairing, Pairing::kOneWithEach);
   EXPECT_EQ(pair->pairs, 4);
+  EXPECT_EQ(pair->first_runs, 4);
+  EXPECT_EQ(pair->other_runs, 1);
   EXPECT_EQ(pair->ratio, 2.0);
   EXPECT_EQ(pair->wins, 4);
   EXPECT_TRUE(*pair->lower_95 >= 1.5 && *pair->upper_95 <= 3.0);
