@@ -80,6 +80,10 @@ RunResult run_session(const Session& session, const Candidates& candidates, cons
                       const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop);
 
+/// What budgets of hours are spent by: suggestions, and the trials of run_session. A trial asked by hand lasts from
+/// `ask` to `tell`: that is the user's time, and no budget's.
+double seconds_spent(const History& history);
+
 /// "0007_z3_mb4_gas2": the trial's folder below trials/.
 std::string trial_folder(const Trial& trial);
 
