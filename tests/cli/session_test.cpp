@@ -199,7 +199,7 @@ class EndingTest : public SessionTest {
         .string();
   }
   Said tune(const std::string& budget, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"tune", smooth_session(budget), "--out", path("run"), "--fresh"});
+    more.insert(more.begin(), {"tune", smooth_session(budget), "--out", path("run")});
     std::atomic<int> now{0};
     return run(more, "/nowhere/krigtune", EventClock([&] { return static_cast<double>(++now); }));
   }
@@ -216,7 +216,7 @@ TEST_F(EndingTest, SaysInOneLineByWhichRuleAndHowToGoOn) {
        "stopped: not worth it any more: "},
   };
   for (const auto& rule : kRules) {
-    const Said said = tune(rule.budget);
+    const Said said = tune(rule.budget, {"--fresh"});
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_NE(said.out.find("\nended      " + rule.line), std::string::npos) << said.out;
     EXPECT_EQ(said.out.find("\nleft "), std::string::npos) << "the line has said it";
@@ -227,6 +227,7 @@ TEST_F(EndingTest, SaysInOneLineByWhichRuleAndHowToGoOn) {
     EXPECT_LT(table("run/trials.csv").rows.size(), 24U) << rule.word;
     const Json json = parse_json(tune(rule.budget, {"--json"}).out, "tune");
     EXPECT_EQ(json["end_reason"], rule.word);
+    EXPECT_EQ(json["trials_now"], 0) << "it stays ended";
     EXPECT_TRUE(json["go_on"].get<std::string>().ends_with(" --full-budget"));
   }
 }
