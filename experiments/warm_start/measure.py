@@ -26,14 +26,14 @@ VARIANTS = ("physics", "no_workload", "links_slow")
 
 def neighbours(rows):
     """{(set, space): [space]}: those that differ by one step."""
-    lines = collections.defaultdict(list)
+    lines = collections.defaultdict(set)  # a space has a row for each variant
     for row in rows:
         parts = row["space"].split("-")
         if row["set"] == "ultrascale_dev":
-            lines[row["set"], parts[0]].append((int(parts[1]), row["space"]))
+            lines[row["set"], parts[0]].add((int(parts[1]), row["space"]))
         elif row["set"] == "vtrain":
             hidden, layers, gpus, batch = map(int, parts)
-            lines[row["set"], hidden, gpus, batch].append((layers, row["space"]))
+            lines[row["set"], hidden, gpus, batch].add((layers, row["space"]))
     found = {}
     for key, line in lines.items():
         names = [name for _, name in sorted(line)]
@@ -84,7 +84,7 @@ class Runs:
     def trials_to(self, directory, session, share):
         spec = json.loads(pathlib.Path(session).read_text())
         smaller = spec["objective"].get("metric") == "latency" or spec["objective"].get("direction") == "minimize"
-        with open(spec["runner"]["table"], newline="") as file:
+        with open(pathlib.Path(session).parent / spec["runner"]["table"], newline="") as file:
             values = [float(row[spec["runner"]["value"]]) for row in csv.DictReader(file) if row[spec["runner"]["value"]]]
         best = min(values) if smaller else max(values)
         with open(directory / "trials.csv", newline="") as file:

@@ -105,4 +105,9 @@ void Both::trial_ended(const Trial& trial, const History& history) {
   second_.trial_ended(trial, history);
 }
 
+void Both::session_ended(const History& history) {
+  first_.session_ended(history);
+  second_.session_ended(history);
+}
+
 }  // namespace krigtune

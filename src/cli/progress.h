@@ -52,6 +52,7 @@ class Both final : public Observer {
   void trial_begins(const Trial& trial, const History& history) override;
   void waiting(const Trial& trial) override;
   void trial_ended(const Trial& trial, const History& history) override;
+  void session_ended(const History& history) override;
 
  private:
   Observer& first_;

@@ -8,6 +8,7 @@
 #include "krigtune/core/text.h"
 #include "krigtune/core/units.h"
 #include "krigtune/report/labels.h"
+#include "krigtune/tuner/loop.h"
 
 namespace krigtune {
 namespace {
@@ -19,15 +20,6 @@ bool is_closed(const Trial& trial) { return trial.outcome && counts(trial); }
 std::string class_of(const Outcome& outcome) {
   const std::string reason = reason_text(outcome);
   return reason.empty() ? status_text(outcome) : fmt::format("{} ({})", status_text(outcome), reason);
-}
-
-// Of closed trials, suggestions included.
-double spent_s(const History& history) {
-  double seconds = 0.0;
-  for (const Trial& trial : history) {
-    if (trial.outcome) seconds += trial.wall_s + trial.proposal.suggest_s;
-  }
-  return seconds;
 }
 
 }  // namespace
@@ -70,10 +62,13 @@ std::string gain_text_of(const Objective& objective, double value, const History
 }
 
 std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time) {
-  const int closed = closed_trials(history);
-  if (closed == 0) return std::nullopt;
-  double left_s = spent_s(history) / closed * std::max(session.budget.trials - closed, 0);
-  if (session.budget.hours) left_s = std::min(left_s, *session.budget.hours * kSecondsPerHour - spent_s(history));
+  const auto ours = std::count_if(history.begin(), history.end(), [](const Trial& trial) {
+    return is_closed(trial) && trial.proposal.asker == Asker::kTune;
+  });
+  if (ours == 0) return std::nullopt;
+  const double spent_s = seconds_spent(history);
+  double left_s = spent_s / static_cast<double>(ours) * std::max(session.budget.trials - closed_trials(history), 0);
+  if (session.budget.hours) left_s = std::min(left_s, *session.budget.hours * kSecondsPerHour - spent_s);
   return std::max(left_s, 0.0) / std::max(at_a_time, 1);
 }
 

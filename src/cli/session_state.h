@@ -25,8 +25,8 @@ std::optional<Trial> best_trial(const Objective& objective, const History& histo
 /// "1.34x": how many times better than the reference trial. Empty while no trial is ok.
 std::string gain_text_of(const Objective& objective, double value, const History& history);
 
-/// Until the budget is spent at the pace of the closed trials, `at_a_time` of them at a time. Empty: no trial is
-/// closed.
+/// Until the budget is spent at the pace of the trials that tune closed, `at_a_time` of them at a time. Empty: it
+/// closed none; how long the user takes for a trial asked by hand says nothing of the others.
 std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time);
 
 /// What a failed trial said at last: one line. Empty: it did not fail, said nothing, or was ended by the user.

@@ -177,7 +177,9 @@ int tell(const Context& context) {
   const RunView start{session,        history,   directory_name(directory),
                       record.options, directory, find_bench(context.console),
                       std::nullopt};
-  const auto best = ResultFileWriter(start, prepared.candidates).write(history);
+  ResultFileWriter writer(start, make_recommender(session, prepared.candidates, record.options.seed));
+  writer.write(history);
+  const std::optional<Recommendation>& best = writer.best();
   if (arguments.flag("json")) print(context, told_json(session, trial, history, best));
   context.log.progress(told_text(session, trial, history, best));
   return ExitCode::kDone;

@@ -192,12 +192,12 @@ int tune(const Context& context) {
   const RunView start{prepared.session, none,      session_name(prepared.session),
                       options.loop,     directory, find_bench(context.console),
                       std::nullopt};
-  ResultFileWriter writer(start, prepared.candidates);
+  ResultFileWriter writer(start, make_recommender(start.session, prepared.candidates, start.options.seed));
   Both observer(writer, progress);
   const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, options,
                                        context.console.clock, observer, interrupt.stop());
   context.log.end_status();
-  return conclude(context, prepared, start, result,
+  return conclude(context, start, writer.best(), result,
                   {slowest, command_to_go_on(context), command_to_spend_the_budget(context)});
 }
 

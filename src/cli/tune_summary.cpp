@@ -160,15 +160,9 @@ int exit_code(const Context& context, const RunView& run, const RunResult& resul
 
 }  // namespace
 
-int conclude(const Context& context, const Prepared& prepared, const RunView& start, const RunResult& result,
-             const Conclusion& conclusion) {
-  const RunView run{start.session,
-                    result.history,
-                    start.name,
-                    start.options,
-                    start.directory,
-                    start.bench,
-                    recommend(start.session, prepared.candidates, result.history, start.options.seed)};
+int conclude(const Context& context, const RunView& start, const std::optional<Recommendation>& best,
+             const RunResult& result, const Conclusion& conclusion) {
+  const RunView run{start.session, result.history, start.name, start.options, start.directory, start.bench, best};
   if (context.arguments.flag("json")) {
     print_json(context, run, result, conclusion);
   } else {

@@ -12,8 +12,8 @@ struct Conclusion {
   std::string command_to_spend_the_budget;  ///< where it ended before that
 };
 
-/// Says how a session ended and returns its exit code. `start`: the view it began with.
-int conclude(const Context& context, const Prepared& prepared, const RunView& start, const RunResult& result,
-             const Conclusion& conclusion);
+/// Says how a session ended and returns its exit code. `start`: the view it began with; `best`: what it recommends.
+int conclude(const Context& context, const RunView& start, const std::optional<Recommendation>& best,
+             const RunResult& result, const Conclusion& conclusion);
 
 }  // namespace krigtune

@@ -26,11 +26,13 @@ std::string pairing_text(const PairedComparison& pair) {
 
 std::string unreached_text(const PairedComparison& pair, int budget) {
   std::string text;
-  const auto add = [&](StrategyKind kind, int runs) {
-    if (runs > 0) text += fmt::format("; {} never came there in {} of {}", to_string(kind), runs, pair.pairs);
+  const auto add = [&](StrategyKind kind, int pairs, int runs) {
+    if (pairs == 0) return;
+    text += fmt::format("; {} never came there", to_string(kind));
+    if (runs > 1) text += fmt::format(" in {} of {}", pairs, runs);
   };
-  add(pair.first, pair.first_unreached);
-  add(pair.other, pair.other_unreached);
+  add(pair.first, pair.first_unreached, pair.first_runs);
+  add(pair.other, pair.other_unreached, pair.other_runs);
   return text.empty() ? text : text + fmt::format(", counted as {} trials", budget + 1);
 }
 

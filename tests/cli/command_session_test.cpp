@@ -79,6 +79,35 @@ TEST_F(CommandSessionTest, RefusesAGuessThatIsNoneInOneLineAndWritesNothing) {
   }
 }
 
+// A program that is slow at 1 and 8 says so as it runs, and then waits to be ended: it would take ten minutes.
+TEST_F(CommandSessionTest, EndsATrialThatIsSurelyWorseEarlyAndTheBestStaysWhatIsMeasured) {
+  program(R"(
+    mb=$(sed -n 's/.*"micro_batch": *\([0-9]*\).*/\1/p' "$1")
+    [ $mb = 3 ] && speed=100 || speed=10
+    if [ $mb = 1 ] || [ $mb = 8 ]; then
+      echo "{\"speed\": 10, \"value_sem\": 0.1, \"steps\": 50}" >> "$2.progress"
+      exec sleep 600
+    fi
+    [ $mb = 2 ] && speed=90
+    echo "{\"speed\": $speed}" > "$2"
+  )");
+  const Said said = tune({"--trials", "8"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  const std::vector<std::string> tried = column("micro_batch");
+  ASSERT_EQ(tried.size(), 8U) << said.err;
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const bool slow = tried[i] == "1" || tried[i] == "8";
+    EXPECT_EQ(column("status").at(i), slow ? "bounded" : "ok") << tried[i];
+    if (!slow) continue;
+    const double at_best = std::stod(column("value").at(i));
+    EXPECT_TRUE(at_best > 10.0 && at_best < 90.0) << "no better than what was measured first";
+  }
+  expect_said(said, "bounded");
+  EXPECT_NE(said.out.find("trials     8: 6 ok, 2 bounded\n"), std::string::npos) << said.out;
+  EXPECT_EQ(load_json(directory_ / "run/best.json")["trials"]["bounded"], 2);
+  EXPECT_EQ(load_json(directory_ / "run/config_optimal.json"), parse_json(R"({"micro_batch": 3})", "expected"));
+}
+
 TEST_F(CommandSessionTest, RunsSeveralTrialsAtATime) {
   // Each waits for another one: alone it would go on until its time is over.
   program("touch $$.runs; while [ $(ls | grep -c runs) -lt 2 ]; do sleep 0.01; done\n" + std::string(kMeasure));

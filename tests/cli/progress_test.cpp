@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
+#include "cli/session_state.h"
 #include "report/report_fixtures.h"
 
 namespace krigtune {
@@ -46,6 +48,22 @@ TEST_F(ProgressTest, RewritesOneLineOnATerminalAndEndsItWithALineBreak) {
   EXPECT_EQ(last,
             "\r\033[Ktrial 3/30  3 s  ETA 1 min 17 s  best 125 samples/s 1.25x (emulated network)  "
             "zero_stage=3 micro_batch=4 reduce_bucket_size=500 overlap_comm=false\n");
+}
+
+// The fixture's trials take 2.75 s, suggestions included; the budget is 30 of them.
+TEST(SecondsLeft, ArePacedByTheTrialsOfTuneAloneAsTheBudgetIs) {
+  Session session = bench_session();
+  History history = {trial(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+  EXPECT_DOUBLE_EQ(seconds_left(session, history, 1).value(), 29 * 2.75);
+  Trial by_hand = trial(1, configuration(3, 2, false), measured_samples(125.0));
+  by_hand.proposal.asker = Asker::kHand;
+  by_hand.wall_s = 86400.0;  // told a day later
+  history.push_back(by_hand);
+  EXPECT_DOUBLE_EQ(seconds_spent(history), 2.75 + 0.25) << "its suggestion was ours";
+  EXPECT_DOUBLE_EQ(seconds_left(session, history, 1).value(), 28 * 3.0);
+  session.budget.hours = 10.0 / 3600.0;
+  EXPECT_LE(std::abs(seconds_left(session, history, 1).value() - 7.0), 1e-9);
+  EXPECT_FALSE(seconds_left(session, {by_hand}, 1));
 }
 
 TEST_F(ProgressTest, LabelsEveryLineOfAnEmulatedNetworkWhenPiped) {

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cmath>
+
 #include "cli/cli_fixtures.h"
 #include "krigtune/core/csv.h"
 #include "krigtune/core/json.h"
 #include "krigtune/report/labels.h"
+#include "runner/event_clock.h"
 
 namespace krigtune {
 namespace {
@@ -172,6 +176,70 @@ TEST_F(SessionTest, ComparesStrategiesFromATableAndFromARecordedRun) {
                              "--out", path("recorded")});
   EXPECT_EQ(recorded.code, 0) << recorded.err;
   EXPECT_EQ(table("recorded/comparison_summary.csv").rows.size(), 1U);
+}
+
+/// A table of 24 configurations, smooth, with one optimum; what ends a session is the budget's text. Each look at the
+/// clock is a second after the one before, so that trials cost something.
+class EndingTest : public SessionTest {
+ protected:
+  std::string smooth_session(const std::string& budget) const {
+    std::string table = "a,b,speed\n";
+    for (int a = 0; a < 6; ++a) {
+      for (const int b : {1, 2, 4, 8}) {
+        table += std::to_string(a) + "," + std::to_string(b) + "," +
+                 std::to_string(10.0 * b * std::exp(-0.1 * (a - 3) * (a - 3))) + "\n";
+      }
+    }
+    directory_.write("smooth.csv", table);
+    return directory_
+        .write("smooth.json", R"({"space": {"a": {"min": 0, "max": 5}, "b": [1, 2, 4, 8]}, "baseline": null,
+      "objective": {"metric": "speed", "direction": "maximize"},
+      "runner": {"kind": "replay", "table": "smooth.csv", "value": "speed"}, "budget": )" +
+                                  budget + "}")
+        .string();
+  }
+  Said tune(const std::string& budget, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"tune", smooth_session(budget), "--out", path("run")});
+    std::atomic<int> now{0};
+    return run(more, "/nowhere/krigtune", EventClock([&] { return static_cast<double>(++now); }));
+  }
+};
+
+TEST_F(EndingTest, SaysInOneLineByWhichRuleAndHowToGoOn) {
+  const struct {
+    std::string budget, word, line;
+  } kRules[] = {
+      {R"({"trials": 24, "regret": 0.5, "least_gain": 0})", "sure", "stopped: nothing left is likely to be "},
+      {R"({"trials": 24, "regret": 0, "least_gain": 0.02})", "little_to_gain",
+       "stopped: the last trials were each expected to gain less than 2 %; "},
+      {R"({"trials": 24, "regret": 0, "least_gain": 0, "run_gpu_hours": 1e-4})", "not_worth_it",
+       "stopped: not worth it any more: "},
+  };
+  for (const auto& rule : kRules) {
+    const Said said = tune(rule.budget, {"--fresh"});
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_NE(said.out.find("\nended      " + rule.line), std::string::npos) << said.out;
+    EXPECT_EQ(said.out.find("\nleft "), std::string::npos) << "the line has said it";
+    EXPECT_NE(said.out.find("\ngo on      krigtune tune " + path("smooth.json") + " --out " + path("run") +
+                            " --full-budget\n"),
+              std::string::npos)
+        << said.out;
+    EXPECT_LT(table("run/trials.csv").rows.size(), 24U) << rule.word;
+    const Json json = parse_json(tune(rule.budget, {"--json"}).out, "tune");
+    EXPECT_EQ(json["end_reason"], rule.word);
+    EXPECT_EQ(json["trials_now"], 0) << "it stays ended";
+    EXPECT_TRUE(json["go_on"].get<std::string>().ends_with(" --full-budget"));
+  }
+}
+
+TEST_F(EndingTest, OfAFullBudgetIsTheBudget) {
+  const std::string every_rule = R"({"trials": 20, "regret": 0.5, "least_gain": 0.02, "run_gpu_hours": 1e-4})";
+  ASSERT_LT(parse_json(tune(every_rule, {"--json"}).out, "tune")["trials_now"].get<int>(), 20);
+  const Said said = tune(every_rule, {"--full-budget"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("\nended      the budget of trials is spent\nleft       "), std::string::npos) << said.out;
+  EXPECT_EQ(said.out.find("\ngo on "), std::string::npos) << said.out;
+  EXPECT_EQ(table("run/trials.csv").rows.size(), 20U);
 }
 
 TEST_F(SessionTest, KeepsALogWithTheTimesOfEverything) {

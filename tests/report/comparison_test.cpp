@@ -94,7 +94,7 @@ TEST(AxisTicks, AreRoundNumbersAndNotMoreThanAskedFor) {
 }
 
 // Bayes reaches the optimum with its second trial, random with its fourth or never (of five); grid runs once.
-Comparison compared() {
+Comparison compared(int grid_reached = 2) {
   Comparison comparison;
   comparison.optimum = 100.0;
   comparison.optimum_is_known = true;
@@ -111,7 +111,7 @@ Comparison compared() {
   };
   for (std::uint64_t seed = 1; seed <= 6; ++seed) add(StrategyKind::kBayes, seed, 2);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) add(StrategyKind::kRandom, seed, seed == 6 ? 6 : 4);
-  add(StrategyKind::kGrid, 1, 2);
+  add(StrategyKind::kGrid, 1, grid_reached);
   summarise(comparison, {"speed", true, "speed"}, 5);
   return comparison;
 }
@@ -124,6 +124,14 @@ TEST(ComparisonSentences, SayHowManyTimesFewerTrialsAndHowSureThatIs) {
             "against 4.33 in the mean of 6 seeds; random never came there in 1 of 6, counted as 6 trials");
   EXPECT_EQ(sentences[1],
             "bayes and grid need as many trials, 2 in the mean, the one run paired with each of the 6 of the other");
+}
+
+TEST(ComparisonSentences, CountNoRunsOfAStrategyThatRanOnce) {
+  const std::string sentence = comparison_sentences(compared(6), 0.05, 5).at(1);
+  EXPECT_EQ(sentence.rfind("bayes needs at least 3.0 times fewer trials than grid", 0), 0U) << sentence;
+  EXPECT_NE(sentence.find("the one run paired with each of the 6 of the other; grid never came there, counted as 6 "),
+            std::string::npos)
+      << sentence;
 }
 
 TEST(ComparisonSvg, HasACurveForEachStrategyAndABandWhereThereAreSeveralRuns) {

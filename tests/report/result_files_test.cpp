@@ -4,7 +4,6 @@
 
 #include "krigtune/core/csv.h"
 #include "krigtune/core/files.h"
-#include "krigtune/tuner/run_directory.h"
 #include "report/report_fixtures.h"
 #include "runner/temporary_directory.h"
 
@@ -219,52 +218,6 @@ TEST(ResultFiles, OfASessionWithoutWorkloadHaveNoTrainingConfiguration) {
   RunView run = run_view(session, none, recommendation());
   run.directory = directory.path();
   EXPECT_EQ(write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json"}));
-}
-
-TEST(ResultFileWriter, WritesWhatOthersHaveClosedMeanwhile) {
-  const Session session = bench_session();
-  const MemoryFilter filter(session);
-  const Candidates candidates(session, filter);
-  const TemporaryDirectory directory;
-  Journal journal(journal_path(directory.path()), session.space, session.objective.field, true);
-  for (int number = 0; number < 2; ++number) {
-    Proposal proposal;
-    proposal.configuration = configuration(2, number + 1, false);
-    ASSERT_TRUE(journal.begin(proposal, 0, journal.trials().size()));
-  }
-  journal.end(0, measured_samples(100.0), 1.0, 0);
-  const History before = journal.trials();
-  journal.end(1, measured_samples(200.0), 1.0, 0);
-  const History none;
-  RunView run = run_view(session, none, std::nullopt);
-  run.directory = directory.path();
-  const auto best = ResultFileWriter(run, candidates).write(before);
-  ASSERT_TRUE(best);
-  EXPECT_EQ(best->trial, 1);
-  EXPECT_EQ(parse_csv(read_text(directory / "trials.csv"), "trials").rows.size(), 2U);
-  EXPECT_EQ(load_json(directory / "best.json")["trial"], 1);
-}
-
-TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
-  const Session session = bench_session();
-  const MemoryFilter filter(session);
-  const Candidates candidates(session, filter);
-  const TemporaryDirectory directory;
-  const History none;
-  RunView run = run_view(session, none, std::nullopt);
-  run.directory = directory.path();
-  ResultFileWriter writer(run, candidates);
-  writer.resumed(none);
-  EXPECT_TRUE(std::filesystem::exists(directory / "trials.csv"));
-  History history = {trial(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
-  writer.trial_ended(history.back(), history);
-  EXPECT_EQ(load_json(directory / "best.json")["trial"], 0);
-  history.push_back(trial(1, configuration(3, 4, true), measured_samples(200.0)));
-  writer.trial_ended(history.back(), history);
-  EXPECT_EQ(load_json(directory / "best.json")["trial"], 1);
-  EXPECT_EQ(load_json(directory / "best.json")["gain"], 2);
-  EXPECT_EQ(parse_csv(read_text(directory / "trials.csv"), "trials").rows.size(), 2U);
-  EXPECT_EQ(load_json(directory / "ds_config_optimal.json")["zero_optimization"]["stage"], 3);
 }
 
 // 32 sequences a step instead of the baseline's 8: by hand k = 4, and nothing that is exported takes part in it.

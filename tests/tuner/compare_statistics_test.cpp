@@ -273,7 +273,7 @@ TEST(PairedComparison, PairsTheRunsOfTheSameSeed) {
   const PairedRuns other{{3, 2, 4}, {8.0, 3.0, 1.0}};
   const auto pair = paired_comparison(first, other, 7);
   ASSERT_TRUE(pair);
-  EXPECT_EQ(pair->pairs, 2);
+  EXPECT_EQ((std::vector<int>{pair->pairs, pair->first_runs, pair->other_runs}), (std::vector<int>{2, 2, 2}));
   EXPECT_EQ(pair->first_mean, 3.5);
   EXPECT_EQ(pair->other_mean, 5.5);
   EXPECT_EQ(pair->wins, 1);
@@ -286,7 +286,7 @@ TEST(PairedComparison, PairsTheOneRunWithEachOfTheOther) {
   const auto pair = paired_comparison({{1, 2, 3, 4}, {2.0, 2.0, 4.0, 4.0}}, {{1}, {6.0}}, 7);
   ASSERT_TRUE(pair);
   EXPECT_EQ(pair->pairing, Pairing::kOneWithEach);
-  EXPECT_EQ(pair->pairs, 4);
+  EXPECT_EQ((std::vector<int>{pair->pairs, pair->first_runs, pair->other_runs}), (std::vector<int>{4, 4, 1}));
   EXPECT_EQ(pair->ratio, 2.0);
   EXPECT_EQ(pair->wins, 4);
   EXPECT_TRUE(*pair->lower_95 >= 1.5 && *pair->upper_95 <= 3.0);

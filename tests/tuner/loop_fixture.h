@@ -29,10 +29,12 @@ class StoppingObserver final : public Observer {
     EXPECT_TRUE(history.at(static_cast<std::size_t>(trial.number)).outcome);
     stop = --left_ <= 0;
   }
+  void session_ended(const History& history) override { at_end.push_back(static_cast<int>(history.size())); }
   std::atomic<bool> stop{false};
   int at_start = -1;
   std::vector<int> begun;
   std::vector<int> ended;
+  std::vector<int> at_end;  ///< trials, for each time that it heard of an end
 
  private:
   int left_;

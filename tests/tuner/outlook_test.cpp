@@ -24,6 +24,14 @@ TEST(LargestDifference, IsNothingWhereNothingMayBeBetter) {
   EXPECT_EQ(largest_difference({{-1.0, 0.1, 1.0}, {0.5, 0.1, 0.001}}, 1.0, 0.95), 0.0);
 }
 
+// What is exactly known is a step: on both sides of it nothing changes.
+TEST(LargestDifference, IsFoundWhereTheChanceIsAStep) {
+  for (const double mean : {1e-4, 0.5, 30.0}) {
+    const double bound = largest_difference({{mean, 1e-6, 1.0}, {-2.0, 1e-6, 1.0}}, 1.0, 0.95);
+    EXPECT_LE(std::abs(bound - (mean + kNormal95 * 1e-6)), 1e-9 * std::max(mean, 1.0)) << mean;
+  }
+}
+
 // Equal challengers: n of them, or one that stands for n.
 TEST(LargestDifference, CountsTheWholeSpace) {
   const std::vector<Challenger> hundred(100, Challenger{-0.3, 0.2, 1.0});

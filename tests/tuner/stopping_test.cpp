@@ -19,6 +19,7 @@ TEST_F(Stopping, EndsAtTheBudgetAndWritesWhatItKnows) {
   EXPECT_EQ(observer.at_start, 0);
   EXPECT_EQ(observer.begun, (std::vector<int>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(observer.ended, observer.begun);
+  EXPECT_EQ(observer.at_end, std::vector<int>{6});
   EXPECT_EQ(texts(read_journal(journal_path(directory()))), texts(result.history));
   const Json record = load_json(session_path(directory()));
   EXPECT_EQ(record.at("strategy"), "bayes");
@@ -50,6 +51,7 @@ TEST_F(Stopping, EndsWhenItsHoursAreSpentOverAllCommands) {
   });
   StoppingObserver two(2);
   EXPECT_EQ(run(session, two, runner).reason, EndReason::kInterrupted);
+  EXPECT_EQ(two.at_end, std::vector<int>{2}) << "result files are written whole there too";
   StoppingObserver rest;
   const RunResult result = run(session, rest, runner);
   EXPECT_EQ(result.reason, EndReason::kHours);

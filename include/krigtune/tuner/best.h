@@ -30,6 +30,7 @@ struct MeasuredMean {
   double value = 0.0;  ///< their mean
   int measurements = 0;
   std::size_t best = 0;  ///< index into the history: the best of them
+  bool operator==(const MeasuredMean&) const = default;
 };
 /// In the order of their first measurements.
 std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history);

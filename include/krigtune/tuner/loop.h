@@ -21,6 +21,8 @@ class Observer {
   virtual void waiting(const Trial& /*trial*/) {}  ///< a few times a second while it runs
   /// The trial is in the journal. Exceptions end the session.
   virtual void trial_ended(const Trial& /*trial*/, const History& /*history*/) {}
+  /// Once, after the last trial, whatever ended the session; not where an exception did.
+  virtual void session_ended(const History& /*history*/) {}
 };
 
 struct LoopOptions {
@@ -77,6 +79,10 @@ struct RunResult {
 RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
                       const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop);
+
+/// What budgets of hours are spent by: suggestions, and the trials of run_session. A trial asked by hand lasts from
+/// `ask` to `tell`: that is the user's time, and no budget's.
+double seconds_spent(const History& history);
 
 /// "0007_z3_mb4_gas2": the trial's folder below trials/.
 std::string trial_folder(const Trial& trial);

@@ -34,6 +34,7 @@ struct PairedComparison {
   double within = 0.05;
   Pairing pairing = Pairing::kSeeds;
   int pairs = 0;
+  int first_runs = 0, other_runs = 0;            ///< that were paired
   double first_mean = 0.0, other_mean = 0.0;     ///< trials; budget + 1 where it was not reached
   int first_unreached = 0, other_unreached = 0;  ///< of the pairs
   double ratio = 1.0;                            ///< other_mean / first_mean: how many times fewer the first needs

@@ -153,6 +153,8 @@ std::optional<PairedComparison> paired_comparison(const PairedRuns& first, const
   PairedComparison result;
   result.pairing = pairs.pairing;
   result.pairs = static_cast<int>(pairs.first.size());
+  result.first_runs = first.seeds.size() == 1 ? 1 : result.pairs;
+  result.other_runs = other.seeds.size() == 1 ? 1 : result.pairs;
   std::vector<double> differences;
   for (std::size_t i = 0; i < pairs.first.size(); ++i) {
     differences.push_back(pairs.other[i] - pairs.first[i]);

@@ -7,9 +7,9 @@
 //
 //   P(some x is better by more than d) <= sum_x P_x P(D_x > d)
 //
-// and the bound is the d at which the sum is 1 - confidence. It falls monotonically in d: bisection. Far-off
-// configurations add nothing, near rivals count in full, and a space of ten times as many points has a sum that much
-// larger.
+// and the bound is the d at which the sum is 1 - confidence. It falls monotonically in d, so there is one root:
+// Alefeld, Potra and Shi 1995, "Algorithm 748: enclosing zeros of continuous functions". Far-off configurations add
+// nothing, near rivals count in full, and a space of ten times as many points has a sum that much larger.
 //
 // var_x is that of what x achieves, what is peculiar to it included (achieved_values.cpp), var_best likewise. The two
 // are taken as independent (variances add up), which is wide. k makes up for what is narrow: hyperparameters are taken
@@ -17,10 +17,10 @@
 #include "model/outlook.h"
 
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
-
-#include "krigtune/surrogate/acquisition.h"
+#include <numbers>
 
 namespace krigtune {
 namespace {
@@ -28,10 +28,14 @@ namespace {
 constexpr double kWidening = 1.4;            // k
 constexpr double kMostConfigurations = 1e6;  // of a space that is sampled: beyond, neighbours are alike
 
+double chance_above(const Challenger& one, double difference) {
+  return 0.5 * std::erfc((difference - one.mean) / (one.stddev * std::numbers::sqrt2));
+}
+
 double chance_above(const std::vector<Challenger>& challengers, double difference) {
   double sum = 0.0;
   for (const Challenger& one : challengers) {
-    sum += one.probability * std::exp(log_normal_cdf((one.mean - difference) / one.stddev));
+    sum += one.probability * chance_above(one, difference);
   }
   return sum;
 }
@@ -41,7 +45,7 @@ std::vector<Challenger> dangerous(const std::vector<Challenger>& challengers, do
   const double least = 1e-3 * chance / static_cast<double>(std::max<std::size_t>(challengers.size(), 1));
   std::vector<Challenger> result;
   for (const Challenger& one : challengers) {
-    if (one.probability * std::exp(log_normal_cdf(one.mean / one.stddev)) >= least) result.push_back(one);
+    if (one.probability * chance_above(one, 0.0) >= least) result.push_back(one);
   }
   return result;
 }
@@ -76,15 +80,21 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
   const double chance = (1.0 - confidence) / weight;
   const std::vector<Challenger> left = dangerous(challengers, chance);
   if (chance_above(left, 0.0) <= chance) return 0.0;
+  // The logarithm is nearly a parabola: a root is found within ten looks at all of them.
+  const auto excess = [&](double difference) {
+    return std::log(std::max(chance_above(left, difference), std::numeric_limits<double>::min()) / chance);
+  };
   double low = 0.0;
   double high = 0.01;
-  while (chance_above(left, high) > chance) high *= 2.0;
-  constexpr int kHalvings = 40;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = 0.5 * (low + high);
-    (chance_above(left, middle) > chance ? low : high) = middle;
+  while (excess(high) > 0.0) {
+    low = high;
+    high *= 2.0;
   }
-  return high;
+  constexpr int kBits = 40;
+  std::uintmax_t most_looks = 100;
+  return boost::math::tools::toms748_solve(excess, low, high, boost::math::tools::eps_tolerance<double>(kBits),
+                                           most_looks)
+      .second;
 }
 
 Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,

@@ -56,6 +56,7 @@ class Run {
     RunResult result;
     result.reason = *reason;
     result.history = journal_.trials();
+    observer_.session_ended(result.history);
     result.trials_now = trials_now_;
     if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
     if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);

@@ -24,16 +24,6 @@ constexpr int kEnvironmentFailures = 3;  // in a row: nothing will run here
 constexpr int kInARow = 4;               // expectations
 constexpr int kLeastEvidence = 8;        // ok trials before anything is sure
 
-// A trial asked by hand lasts from `ask` to `tell`: that is the user's time, and no budget's.
-double hours_spent(const History& history) {
-  double seconds = 0.0;
-  for (const Trial& trial : history) {
-    seconds += trial.proposal.suggest_s;
-    if (trial.proposal.asker == Asker::kTune) seconds += trial.wall_s;
-  }
-  return seconds / kSecondsPerHour;
-}
-
 double ranks(const Session& session) { return static_cast<double>(session.cluster.ranks()); }
 
 // What a trial takes, its suggestion included. Empty: none was closed by a tuner yet.
@@ -67,6 +57,15 @@ int ok_trials(const Session& session, const History& history) {
 
 }  // namespace
 
+double seconds_spent(const History& history) {
+  double seconds = 0.0;
+  for (const Trial& trial : history) {
+    seconds += trial.proposal.suggest_s;
+    if (trial.proposal.asker == Asker::kTune) seconds += trial.wall_s;
+  }
+  return seconds;
+}
+
 std::optional<TrialWorth> worth_of(const Session& session, const History& history, const Outlook& outlook) {
   const std::optional<double> hours = typical_hours(history);
   if (!hours || !session.budget.run_gpu_hours) return std::nullopt;
@@ -96,7 +95,7 @@ std::optional<EndReason> not_worth_running(const Session& session, const History
 std::optional<EndReason> budget_is_spent(const Session& session, const History& history) {
   const Budget& budget = session.budget;
   if (closed_trials(history) >= budget.trials) return EndReason::kTrials;
-  const double hours = hours_spent(history);
+  const double hours = seconds_spent(history) / kSecondsPerHour;
   if (budget.hours && hours >= *budget.hours) return EndReason::kHours;
   if (budget.gpu_hours && hours * ranks(session) >= *budget.gpu_hours) {
     return EndReason::kHours;
