@@ -30,16 +30,12 @@ struct CandidateList {
   }
 };
 
-/// The list, and further rows of another one.
-CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows);
-
 /// The configurations that may be asked: those of the space that are not known to be too large. Where they can be
 /// listed they are, once, in lattice order, and shared by any number of strategies (and threads). Spaces with real
 /// ranges, and very large ones, have no such list: each suggestion then scores a pool of its own.
 /// `filter` must outlive it.
 class Candidates {
  public:
-  /// The priors' values are features of all points.
   Candidates(const Session& session, const MemoryFilter& filter, Priors priors = {});
 
   /// Whether there is a list of all of them.
@@ -68,11 +64,13 @@ class Candidates {
   /// Where it is known; also for a configuration that is no candidate (a baseline).
   std::optional<MemoryVerdict> memory_of(const Configuration& configuration) const;
   const MemoryFilter& filter() const { return filter_; }
-  const Priors& priors() const { return priors_; }
+  /// Their values are the features of all points: of every prior, then of every alternative. No alternatives where
+  /// there are too many configurations to work them out.
+  const std::vector<Belief>& beliefs() const { return beliefs_; }
   const Space& space() const { return space_; }
 
   /// Any configuration, also one that is no candidate (a baseline): the Encoder's columns, then ordered ones that
-  /// follow from several parameters together (search/derived_columns.cpp). A feature for each prior.
+  /// follow from several parameters together (derived_columns.cpp).
   Points encode(const std::vector<Configuration>& configurations) const;
   /// Names of the Encoder's ordered columns: of encode()'s first ones.
   std::vector<std::string> ordered_names() const { return encoder_.ordered_names(); }
@@ -83,7 +81,7 @@ class Candidates {
   Points encode_anew(const std::vector<Configuration>& configurations) const;
 
   const MemoryFilter& filter_;
-  Priors priors_;
+  std::vector<Belief> beliefs_;
   Objective objective_;
   Space space_;
   Encoder encoder_;

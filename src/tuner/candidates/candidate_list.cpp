@@ -120,6 +120,23 @@ CandidateList ListBuilder::finish() {
   return std::move(list_);
 }
 
+CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows) {
+  CandidateList all = list;
+  std::vector<Eigen::Index> chosen;
+  for (const auto& [key, row] : more.index) {
+    const auto at = std::lower_bound(rows.begin(), rows.end(), row);
+    if (at != rows.end() && *at == row)
+      all.index.emplace(key, list.size() + static_cast<std::size_t>(at - rows.begin()));
+  }
+  for (const std::size_t row : rows) {
+    all.configurations.push_back(more.configurations[row]);
+    all.memory.push_back(more.memory[row]);
+    chosen.push_back(static_cast<Eigen::Index>(row));
+  }
+  all.points.append(more.points.rows(chosen));
+  return all;
+}
+
 void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations) {
   std::vector<std::pair<std::vector<double>, std::size_t>> order;
   for (std::size_t i = 0; i < configurations.size(); ++i) {

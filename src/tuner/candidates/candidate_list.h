@@ -29,6 +29,9 @@ class ListBuilder {
   CandidateList list_;
 };
 
+/// The list, and further rows of another one.
+CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows);
+
 /// As Space::for_each would visit them; real values ascend.
 void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations);
 

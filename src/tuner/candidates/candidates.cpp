@@ -16,6 +16,8 @@ constexpr std::int64_t kMostPredicted = 500'000;
 constexpr std::int64_t kMostPlanned = 50'000;
 // Step times take some fifty microseconds: a few seconds.
 constexpr std::int64_t kMostTimed = 100'000;
+// Alternatives take as long again, each.
+constexpr std::int64_t kMostDoubted = 20'000;
 constexpr int kDraws = 100'000;
 constexpr int kPlannedDraws = 5'000;
 
@@ -37,13 +39,16 @@ bool can_be_listed(const Space& space, std::int64_t most) {
 
 Candidates::Candidates(const Session& session, const MemoryFilter& filter, Priors priors)
     : filter_(filter),
-      priors_(std::move(priors)),
       objective_(session.objective),
       space_(session.space),
       encoder_(session.space),
       derived_(std::make_shared<const DerivedColumns>(session.space)),
       columns_(session.space.columns()) {
-  if (!can_be_listed(space_, most_listed(filter, !priors_.empty()))) return;
+  for (const auto& prior : priors) beliefs_.push_back({prior});
+  if (!can_be_listed(space_, most_listed(filter, !priors.empty()))) return;
+  if (can_be_listed(space_, kMostDoubted)) {
+    for (Belief& belief : beliefs_) belief.alternatives = belief.prior->alternatives();
+  }
   ListBuilder list(*this);
   space_.for_each([&](const Configuration& configuration) {
     ++space_count_;
@@ -51,23 +56,6 @@ Candidates::Candidates(const Session& session, const MemoryFilter& filter, Prior
     return true;
   });
   all_ = std::make_shared<const CandidateList>(list.finish());
-}
-
-CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows) {
-  CandidateList all = list;
-  std::vector<Eigen::Index> chosen;
-  for (const auto& [key, row] : more.index) {
-    const auto at = std::lower_bound(rows.begin(), rows.end(), row);
-    if (at != rows.end() && *at == row)
-      all.index.emplace(key, list.size() + static_cast<std::size_t>(at - rows.begin()));
-  }
-  for (const std::size_t row : rows) {
-    all.configurations.push_back(more.configurations[row]);
-    all.memory.push_back(more.memory[row]);
-    chosen.push_back(static_cast<Eigen::Index>(row));
-  }
-  all.points.append(more.points.rows(chosen));
-  return all;
 }
 
 bool Candidates::empty() const {
@@ -147,8 +135,13 @@ Points Candidates::encode(const std::vector<Configuration>& configurations) cons
 
 Points Candidates::encode_anew(const std::vector<Configuration>& configurations) const {
   const auto count = static_cast<Eigen::Index>(configurations.size());
+  Priors priors;
+  for (const Belief& belief : beliefs_) priors.push_back(belief.prior);
+  for (const Belief& belief : beliefs_) {
+    for (const Alternative& other : belief.alternatives) priors.push_back(other.prior);
+  }
   Points points = Points::zero(count, encoder_.ordered_dims() + derived_->size(), encoder_.category_dims(),
-                               static_cast<Eigen::Index>(priors_.size()));
+                               static_cast<Eigen::Index>(priors.size()));
   points.ordered.rightCols(derived_->size()) = derived_->encode(configurations);
   for (Eigen::Index row = 0; row < count; ++row) {
     const EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
@@ -159,8 +152,8 @@ Points Candidates::encode_anew(const std::vector<Configuration>& configurations)
       points.categories(row, column) = point.categories[static_cast<std::size_t>(column)];
     }
   }
-  for (std::size_t k = 0; k < priors_.size(); ++k) {
-    points.features.col(static_cast<Eigen::Index>(k)) = priors_[k]->log_values(configurations);
+  for (std::size_t k = 0; k < priors.size(); ++k) {
+    points.features.col(static_cast<Eigen::Index>(k)) = priors[k]->log_values(configurations);
   }
   return points;
 }

@@ -46,12 +46,12 @@ SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::Ve
   return options;
 }
 
-SurrogateOptions options_for(const Priors& priors) {
-  if (priors.empty()) return options_without_priors();
-  Eigen::VectorXd centre(static_cast<Eigen::Index>(priors.size()));
+SurrogateOptions options_for(const std::vector<Belief>& beliefs) {
+  if (beliefs.empty()) return options_without_priors();
+  Eigen::VectorXd centre(static_cast<Eigen::Index>(beliefs.size()));
   Eigen::VectorXd stddev(centre.size());
-  for (std::size_t k = 0; k < priors.size(); ++k) {
-    const Prior::Coefficient coefficient = priors[k]->coefficient();
+  for (std::size_t k = 0; k < beliefs.size(); ++k) {
+    const Prior::Coefficient coefficient = beliefs[k].prior->coefficient();
     centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
     stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
   }
@@ -70,20 +70,23 @@ Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& pr
 
 }  // namespace
 
-ObjectiveModel::ObjectiveModel(const Priors& priors)
-    : options_(options_for(priors)), prior_centres_(static_cast<Eigen::Index>(priors.size())), surrogate_(options_) {
-  for (std::size_t k = 0; k < priors.size(); ++k) {
-    prior_centres_(static_cast<Eigen::Index>(k)) = priors[k]->coefficient().centre;
+ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs)
+    : options_(options_for(beliefs)),
+      weights_(beliefs),
+      prior_centres_(static_cast<Eigen::Index>(beliefs.size())),
+      surrogate_(options_) {
+  for (std::size_t k = 0; k < beliefs.size(); ++k) {
+    prior_centres_(static_cast<Eigen::Index>(k)) = beliefs[k].prior->coefficient().centre;
   }
 }
 
 Eigen::VectorXd ObjectiveModel::prior_values(const Points& points) const {
   if (prior_centres_.size() == 0) return Eigen::VectorXd::Zero(points.size());
-  return points.features * prior_centres_;
+  return points.features.leftCols(prior_centres_.size()) * prior_centres_;
 }
 
 Points ObjectiveModel::centred(const Points& points) const {
-  Points result = points;
+  Points result = weights_.mixed(points);
   result.features.rowwise() -= prior_shifts_;
   return result;
 }
@@ -115,15 +118,32 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals)
   return noise;
 }
 
+ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed) const {
+  Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
+  result.observations.points.features.rowwise() -= result.shifts;
+  if (prior_centres_.size() == 0) return result;
+  const Eigen::VectorXd over_priors = mixed.values - prior_values(result.observations.points);
+  result.offset = median({over_priors.begin(), over_priors.end()});
+  result.observations.values.array() -= result.offset;
+  result.observations.variance += noise_of_outliers(result.observations);
+  return result;
+}
+
+// At the priors' medians of the hyperparameters, as for outliers: a fit would explain what the prior gets wrong.
+double ObjectiveModel::log_evidence(const Observations& mixed) const {
+  const Observations residuals = residuals_of(mixed).observations;
+  const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
+  GaussianProcess process(kernel, options_.mean);
+  process.condition(residuals, prior_theta(*kernel, options_.priors, residuals.points));
+  return process.log_marginal_likelihood();
+}
+
 void ObjectiveModel::fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start) {
-  prior_shifts_ = latent.points.features.colwise().mean();
-  Observations residuals{centred(latent.points), latent.values, latent.variance};
-  const Eigen::VectorXd over_priors =
-      prior_centres_.size() == 0 ? latent.values : latent.values - prior_values(residuals.points);
-  offset_ = prior_centres_.size() == 0 ? 0.0 : median({over_priors.begin(), over_priors.end()});
-  residuals.values.array() -= offset_;
-  residuals.variance += noise_of_outliers(residuals);
-  surrogate_.fit(residuals, rng, start);
+  weights_.learn(latent, [this](const Observations& mixed) { return log_evidence(mixed); });
+  const Residuals residuals = residuals_of({weights_.mixed(latent.points), latent.values, latent.variance});
+  prior_shifts_ = residuals.shifts;
+  offset_ = residuals.offset;
+  surrogate_.fit(residuals.observations, rng, start);
 }
 
 Prediction ObjectiveModel::predict(const Points& points) const {

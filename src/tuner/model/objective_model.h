@@ -3,6 +3,7 @@
 
 #include "krigtune/surrogate/surrogate.h"
 #include "krigtune/tuner/prior.h"
+#include "model/belief_weights.h"
 #include "model/bounded_trials.h"
 
 namespace krigtune {
@@ -11,7 +12,8 @@ namespace krigtune {
 /// process over what they leave. Points carry the priors' values as their features.
 class ObjectiveModel {
  public:
-  explicit ObjectiveModel(const Priors& priors);
+  /// The points' features are theirs, in the order of Candidates::beliefs().
+  explicit ObjectiveModel(const std::vector<Belief>& beliefs);
 
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const;
@@ -32,9 +34,17 @@ class ObjectiveModel {
   double offset() const { return offset_; }
 
  private:
+  struct Residuals {
+    Observations observations;  ///< what the priors leave
+    Eigen::RowVectorXd shifts;  ///< of the priors' values
+    double offset = 0.0;        ///< of the values
+  };
+  Residuals residuals_of(const Observations& mixed) const;
+  double log_evidence(const Observations& mixed) const;
   Eigen::VectorXd noise_of_outliers(const Observations& residuals) const;
 
   SurrogateOptions options_;
+  BeliefWeights weights_;
   Eigen::VectorXd prior_centres_;    ///< of the coefficients of the priors, one each
   Eigen::RowVectorXd prior_shifts_;  ///< of the priors' values: their means over the observations
   double offset_ = 0.0;              ///< of latent values over the priors: their median

@@ -20,6 +20,7 @@
 #include <functional>
 #include <limits>
 
+#include "candidates/candidate_list.h"
 #include "krigtune/core/statistics.h"
 #include "krigtune/surrogate/acquisition.h"
 #include "model/outlook.h"
@@ -111,7 +112,7 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
-        spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
+        spread_until_(candidates.beliefs().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<Proposal> ask(const History& history) const override {
     TrialModel model(objective_, candidates_, history);
