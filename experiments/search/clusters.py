@@ -80,11 +80,11 @@ def told(name):
             "objective": {"metric": "tokens_per_second"}}
 
 
-def measured(name):
-    """The machine that answers."""
+def measured(name, world=0):
+    """The machine that answers. `world`: others of the same kind, which differ in what is drawn at random."""
     session = told(name)
     session["cluster"]["hardware"] = CLUSTERS[name]["hidden"]
     session["memory"] = {"reserve_fraction": 0}
     session["runner"] = {"kind": "simulate", "noise": 0.01, "systematic_error": 0.2, "memory_error": 0.1,
-                         "failures": FAILURES, "seed": 1 + list(CLUSTERS).index(name)}
+                         "failures": FAILURES, "seed": 100 * world + 1 + list(CLUSTERS).index(name)}
     return session

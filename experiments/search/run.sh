@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs krigtune's strategies on every space: OUT/spaces.csv, OUT/runs/<set>_<space>_<variant>.csv (comparison.csv).
-# usage: experiments/search/run.sh OUT [--only TEXT] [--seeds N] [--strategies A,B] [--wrong-seeds N] [build folder]
+# usage: experiments/search/run.sh OUT [--only TEXT] [--seeds N] [--strategies A,B] [--wrong-seeds N] [--worlds N] [build folder]
 #   --only TEXT      sessions whose name matches this extended regular expression: 'ultrascale_dev.*(physics|workload)'
 #   --seeds N        of each strategy (30); --wrong-seeds N: of bayes where what it believes is wrong (5)
+#   --worlds N       the simulated clusters in N other worlds each instead of all spaces (measure_table is needed)
 #   --strategies     with right physics and with no workload (bayes,random,grid,stagewise); with wrong physics bayes alone
 # What is there is not run again: remove OUT/runs to begin anew.
 set -eu
@@ -10,19 +11,24 @@ here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '3,4p' "$0" >&2; exit 2; }
 [ $# -ge 1 ] || usage
 out=$1; shift
-only=. seeds=30 wrong_seeds=5 strategies=bayes,random,grid,stagewise build=$here/../../build/release
+only=. seeds=30 wrong_seeds=5 worlds=0 strategies=bayes,random,grid,stagewise build=$here/../../build/release
 while [ $# -gt 0 ]; do
   case $1 in
     --only) only=$2; shift 2 ;;
     --seeds) seeds=$2; shift 2 ;;
     --wrong-seeds) wrong_seeds=$2; shift 2 ;;
     --strategies) strategies=$2; shift 2 ;;
+    --worlds) worlds=$2; shift 2 ;;
     -*) usage ;;
     *) build=$1; shift ;;
   esac
 done
 
-"$here/spaces.py" "$out"
+if [ "$worlds" -gt 0 ]; then
+  "$here/spaces.py" --worlds "$worlds" "$build/bin/measure_table" "$out"
+else
+  "$here/spaces.py" "$out"
+fi
 mkdir -p "$out/runs"
 # A file of its own: a command inside the loop must not read what the loop reads.
 tail -n +2 "$out/spaces.csv" | grep -E -- "$only" >"$out/todo.csv" || { echo "no session matches $only" >&2; exit 2; }

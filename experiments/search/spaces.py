@@ -3,6 +3,8 @@
 
 usage: spaces.py OUT_DIR              sessions/*.json, tables/*.csv and spaces.csv (set, space, variant, session, table)
        spaces.py --clusters OUT_DIR   the sessions that measure the simulated clusters (read by measure_table)
+       spaces.py --worlds N MEASURE_TABLE OUT_DIR
+                                      as the first, of the simulated clusters in N other worlds each, measured now
 
 A table holds the rows of one space: the parameters, status, and the objective. Every tool reads these.
 """
@@ -10,6 +12,7 @@ import collections
 import csv
 import json
 import pathlib
+import subprocess
 import sys
 import zlib
 
@@ -107,16 +110,31 @@ def vtrain(table):
         yield f"{hidden}-{layers}-{gpus}-{batch}", session, rows
 
 
+def answers(lines):
+    """What measure_table printed."""
+    rows = list(csv.DictReader(lines))
+    for row in rows:
+        row["value"] = float(row["tokens_per_second"]) if row["status"] == "ok" else None
+        row["peak"] = row["peak_memory_bytes"] or None
+    return rows
+
+
 def simulated():
     """Six clusters on the virtual clock, as they were measured once."""
     for name in clusters.CLUSTERS:
-        session = clusters.told(name)
         with open(HERE / "simulated" / f"{name}.csv", newline="") as file:
-            rows = list(csv.DictReader(file))
-        for row in rows:
-            row["value"] = float(row["tokens_per_second"]) if row["status"] == "ok" else None
-            row["peak"] = row["peak_memory_bytes"] or None
-        yield name, session, rows
+            yield name, clusters.told(name), answers(file)
+
+
+def worlds(count, measure_table, out):
+    """The same in other worlds, so that the luck of one world does not decide."""
+    for world in range(1, count + 1):
+        for name in clusters.CLUSTERS:
+            file = out / "worlds" / f"{name}_{world}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(clusters.measured(name, world)) + "\n")
+            lines = subprocess.run([measure_table, file], check=True, capture_output=True, text=True).stdout
+            yield f"{name}_{world}", clusters.told(name), answers(lines.splitlines())
 
 
 def vtrain_single():
@@ -216,13 +234,13 @@ def write_space(out, set_name, space, session, rows):
         yield [set_name, space, variant, path, table, metric, int(few), checksum]
 
 
-def write_spaces(out):
+def write_spaces(out, sets):
     for folder in ("sessions", "tables"):
         (out / folder).mkdir(parents=True, exist_ok=True)
     with open(out / "spaces.csv", "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["set", "space", "variant", "session", "table", "metric", "few", "checksum"])
-        for set_name, spaces in SETS.items():
+        for set_name, spaces in sets.items():
             for space, session, rows in spaces():
                 writer.writerows(write_space(out, set_name, space, session, rows))
 
@@ -237,8 +255,11 @@ def main():
     arguments = sys.argv[1:]
     if arguments and arguments[0] == "--clusters" and len(arguments) == 2:
         write_clusters(pathlib.Path(arguments[1]))
+    elif arguments and arguments[0] == "--worlds" and len(arguments) == 4:
+        out = pathlib.Path(arguments[3])
+        write_spaces(out, {"worlds": lambda: worlds(int(arguments[1]), arguments[2], out)})
     elif len(arguments) == 1 and not arguments[0].startswith("-"):
-        write_spaces(pathlib.Path(arguments[0]))
+        write_spaces(pathlib.Path(arguments[0]), SETS)
     else:
         sys.exit(__doc__)
 

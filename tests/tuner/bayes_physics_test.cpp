@@ -40,8 +40,8 @@ struct Moments {
   double variance;
 };
 
-// Of f given a failure, f ~ Normal(mean, variance), P(failure | f) = Phi(-f), by the trapezoidal rule.
-Moments after_failure(double mean, double variance) {
+// Of f given a failure, f ~ Normal(mean, variance), P(failure | f) = Phi(-f / noise), by the trapezoidal rule.
+Moments after_failure(double mean, double variance, double noise = 1.0) {
   constexpr int kSteps = 20'000;
   double mass = 0.0;
   double first = 0.0;
@@ -49,7 +49,7 @@ Moments after_failure(double mean, double variance) {
   for (int i = 0; i <= kSteps; ++i) {
     const double u = -12.0 + 24.0 * i / kSteps;
     const double f = mean + std::sqrt(variance) * u;
-    const double weight = density(u) * cumulative(-f);
+    const double weight = density(u) * cumulative(-f / noise);
     mass += weight;
     first += weight * f;
     second += weight * f * f;
@@ -105,9 +105,7 @@ TEST(TrialSuccess, OneTrialOutOfMemoryMovesTheBeliefOfAllAsTheIntegralSays) {
     return probit(known.memory[static_cast<std::size_t>(i)]->probability_fits);
   };
   const double of_margin = kOffset * kOffset + 1.0;
-  constexpr double kNoise = 0.5;  // of a margin; after_failure's is 1
-  const double moved =
-      kNoise * after_failure(margin(failed) / kNoise, of_margin / (kNoise * kNoise)).mean - margin(failed);
+  const double moved = after_failure(margin(failed), of_margin, 0.5).mean - margin(failed);
   ASSERT_LT(moved, -0.1);
   const auto margin_after = [&](Eigen::Index i) {
     const double shared = kOffset * kOffset + matern52(distance(known.points, i, failed) / 0.5);

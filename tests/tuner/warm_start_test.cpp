@@ -172,7 +172,7 @@ TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
   FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
   const MemoryFilter filter(session);
   const Candidates candidates(session, filter, make_priors(session, filter, options_.loop.earlier));
-  ASSERT_EQ(candidates.priors().size(), 1U);
+  ASSERT_EQ(candidates.beliefs().size(), 1U);
   run_session(session, candidates, sharing(runner), directory(), options_, clock_, observer, observer.stop);
 
   EXPECT_EQ(to_json(recorded_earlier_runs(directory())).dump(), to_json(options_.loop.earlier).dump());
