@@ -48,7 +48,7 @@ void SuccessOptions::validate() const {
 }
 
 SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options)
-    : kernel_(std::move(kernel)), options_(options), latent_(kernel_) {
+    : kernel_(std::move(kernel)), options_(std::move(options)), latent_(kernel_) {
   options_.validate();
 }
 

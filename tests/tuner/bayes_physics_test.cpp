@@ -3,27 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fixtures.h"
 #include "krigtune/tuner/best.h"
 #include "model/trial_success.h"
+#include "uncertain_memory.h"
 
 namespace krigtune {
 namespace {
 
 constexpr double kOffset = 0.25 / 0.15;  // stddev of the error that all planned peaks share, in those of one
-
-// Of a program whose memory is only estimated, on a device where that decides.
-Session uncertain_session() {
-  return read_session(parse_json(R"({
-      "workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50304, "seq_len": 2048},
-                   "precision": "bf16", "framework": "deepspeed", "train_batch_size": 256},
-      "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-40gb"}, "baseline": null,
-      "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 32, "scale": "log2"},
-                "activation_checkpointing": ["none", "full"]},
-      "runner": {"kind": "command", "argv": ["true"]}})",
-                                 "s"),
-                      "s", ".");
-}
 
 Trial closed(const Configuration& configuration, Outcome outcome) {
   Trial trial;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fixtures.h"
+#include "uncertain_memory.h"
 
 namespace krigtune {
 namespace {
@@ -13,20 +13,6 @@ namespace {
 constexpr double kShared = 0.25 / 0.15;  // stddev of the error of all plans
 constexpr double kOwn = 1.0;             // of one plan's own
 constexpr double kNoise = 0.5;
-
-// Of a program whose memory is only estimated, on a device where that decides. `memory`: keys of that block.
-Session uncertain_session(const std::string& memory = "") {
-  return read_session(parse_json(R"({
-      "workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50304, "seq_len": 2048},
-                   "precision": "bf16", "framework": "deepspeed", "train_batch_size": 256},
-      "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-40gb"}, "baseline": null,
-      "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 32, "scale": "log2"},
-                "activation_checkpointing": ["none", "full"]},
-      "memory": {)" + memory + R"(},
-      "runner": {"kind": "command", "argv": ["true"]}})",
-                                 "s"),
-                      "s", ".");
-}
 
 Trial closed(const Configuration& configuration, std::optional<Bytes> peak) {
   Trial trial;

@@ -36,7 +36,7 @@ struct CandidateList {
 /// `filter` must outlive it.
 class Candidates {
  public:
-  Candidates(const Session& session, const MemoryFilter& filter, Priors priors = {});
+  Candidates(const Session& session, const MemoryFilter& filter, const Priors& priors = {});
 
   /// Whether there is a list of all of them.
   bool listed() const { return all_ != nullptr; }

@@ -37,7 +37,7 @@ bool can_be_listed(const Space& space, std::int64_t most) {
 
 }  // namespace
 
-Candidates::Candidates(const Session& session, const MemoryFilter& filter, Priors priors)
+Candidates::Candidates(const Session& session, const MemoryFilter& filter, const Priors& priors)
     : filter_(filter),
       objective_(session.objective),
       space_(session.space),
