@@ -116,16 +116,19 @@ def train_step(args, engine, step):
         engine.step()
 
 
-def train(args, config):
+def start(args, config):
+    """The model, once the ranks have found one another."""
     deepspeed.init_distributed()
     if get_accelerator().device_name() != "cpu":
         get_accelerator().set_device(args.local_rank)
     if args.say:
         print(args.say, file=sys.stderr, flush=True)
-    model = build_model(args, config)
-    optimizer = own_optimizer(model, config, args.learning_rate)
-    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, model_parameters=model.parameters(),
-                                      config=config)
+    return build_model(args, config)
+
+
+def train(args, config, model):
+    engine, *_ = deepspeed.initialize(model=model, optimizer=own_optimizer(model, config, args.learning_rate),
+                                      model_parameters=model.parameters(), config=config)
     for step in range(args.steps):
         make_trouble(args, step)
         train_step(args, engine, step)
@@ -135,7 +138,8 @@ def train(args, config):
 
 def main():
     args, config = parse()
-    train(args, read_config(config))
+    config = read_config(config)
+    train(args, config, start(args, config))
 
 
 if __name__ == "__main__":
