@@ -18,8 +18,8 @@ PATH=$(dirname "$python"):$PATH # it starts "deepspeed" by name
 export PATH DS_ACCELERATOR=cpu OMP_NUM_THREADS=1 TORCHDYNAMO_DISABLE=1
 export LOCAL_SIZE=2 # the number of "devices" of this machine
 
-# It keeps the global batch only as max_train_batch_size; it fails at its first run where the config fixes the batch in full;
-# without a limit of its own it tries micro-batches up to a thousand.
+# It keeps the global batch only as max_train_batch_size; it fails at its first run where the config fixes the batch in
+# full; without a limit it tries micro-batches up to a thousand.
 "$python" - "$here/ds_config.json" >ds_config.json <<'PROGRAM'
 import json
 import sys

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
 
 import deepspeed
 import torch
@@ -75,7 +76,7 @@ def build_model(args, config):
     """At stage 3 each parameter is cut up as soon as it is made, so that no rank ever holds the whole model."""
     shard = config.get("zero_optimization", {}).get("stage", 0) == 3 and not args.no_zero_init
     torch.manual_seed(args.seed)
-    with deepspeed.zero.Init(config_dict_or_path=config, enabled=shard):
+    with deepspeed.zero.Init(config_dict_or_path=config) if shard else nullcontext():
         return Gpt(args.vocabulary, args.sequence, args.hidden, args.layers, args.heads, args.checkpoint_activations)
 
 

@@ -1,4 +1,4 @@
-"""Trains the same GPT behind the command line of a Hugging Face script: stands in for the Trainer, without transformers.
+"""Trains the same GPT behind the command line of a Hugging Face script: the Trainer without transformers.
 
   deepspeed --num_gpus 2 train_hf.py --deepspeed ds_config.json --per_device_train_batch_size 2 \\
       --gradient_accumulation_steps 8 --learning_rate 1e-3
