@@ -22,7 +22,7 @@ BIG = ["--hidden", "512", "--layers", "7", "--vocabulary", "2048", "--sequence",
 FROM_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "1"}
 OFFLOAD = {"stage": 2, "offload_optimizer": {"device": "cpu"}}
 TIME_LIMIT_S = 90
-HEAD_LINES, TAIL_LINES = 8, 36
+HEAD_LINES, TAIL_LINES = 60, 100
 
 
 def case(expected, config=None, flags=(), **more):
@@ -35,7 +35,7 @@ def zero(**keys):
 
 CASES = {
     "success": case("success"),
-    "success_torchrun": case("success", launcher="torchrun"),
+    "success_torchrun": case("success", launcher="torchrun", until_rc=0),
     "harmless_error_line": case("success", flags=["--say", "ERROR: tracking server not reachable, Error 503 ignored"]),
     "aborted_at_exit": case("success", zero(stage=3), launcher="torchrun", until_rc=1),
     "too_short": case("too short", flags=["--steps", "4"]),
