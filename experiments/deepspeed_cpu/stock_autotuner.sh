@@ -3,7 +3,8 @@
 # usage: stock_autotuner.sh FOLDER [VERSION [train.py's flags...]]
 #
 # Leaves in FOLDER: ds_config.json (what it was given), results/summary.txt, results/ds_config_optimal.json,
-# results/cmd_optimal.txt, log.txt, wall_s.txt (seconds), launches.txt (training jobs started).  Prints them in short.
+# results/cmd_optimal.txt, log.txt, wall_s.txt (seconds), launches.txt (training jobs started), throughput.csv (what it
+# measured).  Prints them in short.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,6 +43,10 @@ deepspeed --autotuning tune --num_nodes 1 --num_gpus 2 --master_port "${MASTER_P
   { echo "stock_autotuner.sh: the autotuner failed, see $PWD/log.txt" >&2; exit 1; }
 echo $(($(date +%s) - begin)) >wall_s.txt
 find results -name cmd.txt | wc -l >launches.txt
+for metrics in results/*/metrics.json; do
+  throughput=$(sed 's/.*"throughput": *\([0-9.e+-]*\).*/\1/' "$metrics")
+  echo "$(basename "$(dirname "$metrics")"),$throughput"
+done >throughput.csv
 echo "$(cat wall_s.txt) s, $(cat launches.txt) launches"
 cat results/summary.txt
 cat results/ds_config_optimal.json
