@@ -20,16 +20,21 @@ site() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib
 pip() { "$torch/bin/python" -m pip --disable-pip-version-check "$@" >&2; }
 install() { pip install --quiet --no-warn-conflicts "$@"; }
 
+# A small package fetched for nothing: whatever fails afterwards is not for want of a connection.
+ask_pypi() {
+  if ! pip download --quiet --timeout 20 --retries 1 --no-deps --dest "$cache/probe" hjson 2>/dev/null; then
+    say "PyPI is out of reach, so there is no DeepSpeed: set PIP_INDEX_URL to a mirror or go without"
+    exit 77
+  fi
+  rm -rf "$cache/probe"
+}
+
 # torch's wheel loads CUDA's libraries at import though nothing here calls them: empty ones instead of 3 GB of packages.
 make_torch() {
   say "torch $torch_version and what DeepSpeed needs from PyPI into $torch: 530 MB to download, a minute"
   rm -rf "$torch"
   "${PYTHON:-python3}" -m venv "$torch" || fail "${PYTHON:-python3} makes no virtual environment: install python3-venv"
-  if ! install --timeout 20 --retries 1 hjson; then
-    rm -rf "$torch"
-    say "PyPI is out of reach, so there is no DeepSpeed: set PIP_INDEX_URL to a mirror or go without"
-    exit 77
-  fi
+  ask_pypi
   install --no-deps "torch==$torch_version" || fail "pip could not install torch $torch_version"
   install numpy typing_extensions filelock sympy networkx jinja2 fsspec setuptools==80.9.0 wheel hjson ninja \
     py-cpuinfo psutil pydantic msgpack tqdm einops packaging tabulate || fail "pip could not install DeepSpeed's needs"
@@ -45,6 +50,7 @@ without_shm_op() {
 
 make_deepspeed() {
   say "DeepSpeed $version from PyPI into $deepspeed"
+  ask_pypi
   rm -rf "$deepspeed"
   "$torch/bin/python" -m venv --without-pip "$deepspeed"
   site "$torch" >"$(site "$deepspeed")/torch.pth"
