@@ -131,7 +131,8 @@ ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed
 }
 
 // Lengthscales and noise at the medians of their priors (a fit would explain what the prior gets wrong), s integrated
-// out by Gauss and Hermite's five points: a prior that leaves little is as much more probable as its residuals are small.
+// out by Gauss and Hermite's five points: a prior that leaves little is as much more probable as its residuals are
+// small.
 double ObjectiveModel::log_evidence(const Observations& mixed) const {
   struct Node {
     double deviations;
