@@ -95,6 +95,15 @@ VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double len
   return theta;
 }
 
+VectorXd uniform_theta(const Kernel& kernel, const Points& points, double lengthscale, double signal_stddev,
+                       double noise_stddev) {
+  const VectorXd of_kernel = uniform_theta(kernel.hyperparameters(points.ordered.cols(), points.categories.cols()),
+                                           lengthscale, signal_stddev);
+  VectorXd theta(of_kernel.size() + 1);
+  theta << of_kernel, std::log(noise_stddev);
+  return theta;
+}
+
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
   if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
   // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).

@@ -52,7 +52,10 @@ std::optional<double> shown_by_peak(const Outcome& outcome, const std::optional<
 struct Evidence {
   std::vector<Configuration> measured, bounded;
   std::vector<double> measured_margin, measured_planned, bounded_planned, sign;
-  bool matters = false;
+  bool has_run_out = false;
+  bool against_plans = false;  ///< something needs less than was planned
+
+  bool matters() const { return !measured.empty() || has_run_out || against_plans; }
 
   void add(const Trial& trial, const std::optional<MemoryVerdict>& memory) {
     const bool has_run = ran(*trial.outcome);
@@ -63,13 +66,14 @@ struct Evidence {
       measured.push_back(trial.proposal.configuration);
       measured_planned.push_back(planned);
       measured_margin.push_back(planned + *shown);
-      matters = true;
+      against_plans = against_plans || *shown > 0.0;
       return;
     }
     bounded.push_back(trial.proposal.configuration);
     bounded_planned.push_back(planned);
     sign.push_back(has_run ? 1.0 : -1.0);
-    matters = matters || ran_out || planned < 0.0;
+    has_run_out = has_run_out || ran_out;
+    against_plans = against_plans || (has_run && planned < 0.0);
   }
 };
 
@@ -85,10 +89,7 @@ GaussianProcess fit(const Candidates& candidates, const Evidence& evidence) {
   const Points measured = candidates.encode(evidence.measured);
   const Points bounded = candidates.encode(evidence.bounded);
   const std::shared_ptr<const Kernel> kernel = make_kernel(KernelKind::kMatern52);
-  Eigen::VectorXd theta = uniform_theta(kernel->hyperparameters(measured.ordered.cols(), measured.categories.cols()),
-                                        kLengthscale, kOwnStddev);
-  theta.conservativeResize(theta.size() + 1);
-  theta(theta.size() - 1) = std::log(kNoise);
+  const Eigen::VectorXd theta = uniform_theta(*kernel, measured, kLengthscale, kOwnStddev, kNoise);
   const Observations values{with_feature(measured, vector_of(evidence.measured_planned)),
                             vector_of(evidence.measured_margin), Eigen::VectorXd::Zero(measured.size())};
   const Bounds bounds{with_feature(bounded, vector_of(evidence.bounded_planned)), Eigen::VectorXd::Zero(bounded.size()),
@@ -100,19 +101,15 @@ GaussianProcess fit(const Candidates& candidates, const Evidence& evidence) {
 }  // namespace
 
 MemoryMargins::MemoryMargins(const Candidates& candidates, const History& history) {
+  if (candidates.filter().is_exact()) return;
   Evidence evidence;
   for (const Trial& trial : history) {
     if (!trial.outcome || !counts(trial)) continue;
     evidence.add(trial, candidates.memory_of(trial.proposal.configuration));
   }
-  if (!evidence.matters) return;
+  if (!evidence.matters()) return;
   process_ = fit(candidates, evidence);
-  for (std::size_t i = 0; i < evidence.measured.size(); ++i) {
-    doubts_plans_ = doubts_plans_ || evidence.measured_margin[i] > evidence.measured_planned[i];
-  }
-  for (std::size_t i = 0; i < evidence.bounded.size(); ++i) {
-    doubts_plans_ = doubts_plans_ || (evidence.sign[i] > 0.0 && evidence.bounded_planned[i] < 0.0);
-  }
+  doubts_plans_ = evidence.against_plans;
 }
 
 Eigen::VectorXd MemoryMargins::at(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const {

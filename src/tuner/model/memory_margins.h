@@ -9,7 +9,7 @@
 namespace krigtune {
 
 /// How much memory is left, as planned and as the trials of a history correct it: log(usable / peak), in stddevs of the
-/// planned peak's logarithm. Of no use where plans are exact.
+/// planned peak's logarithm. As planned where plans are exact.
 class MemoryMargins {
  public:
   /// `candidates` must outlive it.

@@ -61,12 +61,8 @@ SurrogateOptions options_for(const std::vector<Belief>& beliefs) {
 
 /// The hyperparameters at the medians of their priors.
 Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& priors, const Points& points) {
-  Eigen::VectorXd theta =
-      uniform_theta(kernel.hyperparameters(points.ordered.cols(), points.categories.cols()),
-                    std::exp(priors.lengthscale.log_median), std::exp(priors.signal_stddev.log_median));
-  theta.conservativeResize(theta.size() + 1);
-  theta(theta.size() - 1) = priors.noise_stddev.log_median;
-  return theta;
+  return uniform_theta(kernel, points, std::exp(priors.lengthscale.log_median),
+                       std::exp(priors.signal_stddev.log_median), std::exp(priors.noise_stddev.log_median));
 }
 
 }  // namespace

@@ -41,18 +41,6 @@ bool took_its_time(const Outcome& outcome) {
   return !std::holds_alternative<OutOfMemory>(outcome);
 }
 
-Eigen::VectorXd fixed_theta(const Points& points) {
-  const auto parameters =
-      make_kernel(KernelKind::kMatern52)->hyperparameters(points.ordered.cols(), points.categories.cols());
-  Eigen::VectorXd theta(static_cast<Eigen::Index>(parameters.size()) + 1);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const bool is_length = parameters[i].role == Hyperparameter::Role::kLengthscale;
-    theta(static_cast<Eigen::Index>(i)) = is_length ? std::log(kLengthscale) : 2.0 * std::log(kSignal);
-  }
-  theta(theta.size() - 1) = std::log(kNoise);
-  return theta;
-}
-
 }  // namespace
 
 TrialCost::TrialCost(const Candidates& candidates, const History& history, const TrialModel& model)
@@ -76,7 +64,8 @@ TrialCost::TrialCost(const Candidates& candidates, const History& history, const
   const Eigen::VectorXd latent = model.predict(points).mean;
   latent_shift_ = latent.mean();
   const Points known = with_feature(points, latent);
-  surrogate_.condition({known, values.array() - offset_, Eigen::VectorXd::Zero(count)}, fixed_theta(known));
+  surrogate_.condition({known, values.array() - offset_, Eigen::VectorXd::Zero(count)},
+                       uniform_theta(*make_kernel(KernelKind::kMatern52), known, kLengthscale, kSignal, kNoise));
 }
 
 Points TrialCost::with_feature(const Points& points, const Eigen::VectorXd& latent) const {

@@ -34,6 +34,9 @@ struct HyperparameterPriors {
 
 /// A kernel's part of theta with all lengthscales, and all signals' stddevs, alike; loadings at their centres.
 Eigen::VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev);
+/// Likewise the whole theta of a process with that kernel, over points like these.
+Eigen::VectorXd uniform_theta(const Kernel& kernel, const Points& points, double lengthscale, double signal_stddev,
+                              double noise_stddev);
 
 /// Why the maximum-a-posteriori fit ended.
 struct FitReport {
