@@ -44,7 +44,8 @@ std::vector<DsTunable> tunables_of(const nlohmann::ordered_json& config, const s
 /// Sequences of an optimizer step over all ranks, where the file says or implies it (micro-batch and accumulation as
 /// numbers, the latter 1 when absent). Empty: "auto", lists, or nothing. Throws where the three contradict each other.
 /// `ranks`: all ranks of the job. DeepSpeed without an mpu counts tensor-parallel ones as if each had a batch of its
-/// own (issue #7298); here they count once, so the result is the file's number / tensor_parallel.autotp_size.
+/// own (deepspeedai/DeepSpeed#7298); here they count once, so the result is the file's number /
+/// tensor_parallel.autotp_size.
 std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& config, std::int64_t ranks,
                                                 const std::string& source);
 
