@@ -32,12 +32,20 @@ std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
   return std::max<std::int64_t>(1, number_in_file(tunables, kTensor).value_or(1));
 }
 
-std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const char* of,
+// The factor that is missing: batch = factor * known * groups.
+std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const std::string& known_as,
                    const std::string& source) {
   if (known >= 1 && batch % (known * groups) == 0) return batch / (known * groups);
-  refuse(source,
-         fmt::format("{} sequences a step cannot be made of {} {} on {} data-parallel ranks", batch, of, known, groups),
+  refuse(source, fmt::format("{} sequences a step cannot be made of {} on {} ranks", batch, known_as, groups),
          "choose numbers whose product it is");
+}
+
+std::string micro_batches(std::int64_t of) { return fmt::format("micro-batches of {}", of); }
+std::string micro_steps(std::int64_t count) { return fmt::format("{} micro-steps", count); }
+
+// Sequences that the replicas of `tensor` ranks each learn from together, of what DeepSpeed counts for all ranks.
+std::int64_t counted_once(std::int64_t batch, std::int64_t tensor, const std::string& source) {
+  return share(batch, 1, tensor, "equal parts for tensor parallelism", source);
 }
 
 std::optional<std::int64_t> chosen(const Configuration& configuration, const char* name) {
@@ -65,8 +73,8 @@ void check_identity(std::int64_t batch, const std::vector<DsTunable>& tunables, 
                        *micro, *accumulation, ranks),
            "mend one of them, or start it on another number of ranks");
   }
-  if (micro) share(batch, *micro, ranks, "micro-batches of", source);
-  if (accumulation) share(batch, *accumulation, ranks, "accumulation steps,", source);
+  if (micro) share(batch, *micro, ranks, micro_batches(*micro), source);
+  if (accumulation) share(batch, *accumulation, ranks, micro_steps(*accumulation), source);
 }
 
 }  // namespace
@@ -92,7 +100,7 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
   const std::int64_t groups = replicas(ranks, tensor, source);
   if (const std::optional<std::int64_t> batch = written_train_batch_size(config, source)) {
     check_identity(*batch, tunables, ranks, source);
-    return share(*batch, 1, tensor, "tensor-parallel groups,", source);
+    return counted_once(*batch, tensor, source);
   }
   const std::optional<std::int64_t> micro = fixed(tunables, kMicro);
   const bool is_open = find_tunable(tunables, kAccumulation) != nullptr && !fixed(tunables, kAccumulation);
@@ -109,17 +117,17 @@ Configuration with_batch(const Json& user, const Configuration& configuration, s
   const std::int64_t tensor = configuration.integer(kTensor, tensor_ranks(tunables));
   const std::int64_t groups = replicas(ranks, tensor * configuration.integer("pipeline_parallel", 1), source);
   std::optional<std::int64_t> batch = written_train_batch_size(user, source);
-  if (batch) batch = share(*batch, 1, tensor_ranks(tunables), "tensor-parallel groups,", source);
+  if (batch) batch = counted_once(*batch, tensor_ranks(tunables), source);
 
   const std::optional<std::int64_t> file_accumulation = number_in_file(tunables, kAccumulation);
   if (!micro && !is_auto(tunables, kMicro)) {
     const std::optional<std::int64_t> in_file = number_in_file(tunables, kMicro);
     const bool follows = batch && (accumulation || !in_file);
     const std::int64_t steps = accumulation.value_or(file_accumulation.value_or(1));
-    micro = follows ? std::optional(share(*batch, steps, groups, "accumulation steps,", source)) : in_file;
+    micro = follows ? std::optional(share(*batch, steps, groups, micro_steps(steps), source)) : in_file;
   }
   if (!accumulation && !is_auto(tunables, kAccumulation)) {
-    accumulation = batch && micro ? std::optional(share(*batch, *micro, groups, "micro-batches of", source))
+    accumulation = batch && micro ? std::optional(share(*batch, *micro, groups, micro_batches(*micro), source))
                    : micro        ? std::optional(file_accumulation.value_or(1))
                                   : file_accumulation;
   }

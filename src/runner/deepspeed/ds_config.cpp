@@ -79,8 +79,7 @@ bool is_word(const Json& value, const char* word) { return value.is_string() && 
 
 std::int64_t least_of(const WellKnownParameter& knob) {
   const std::string_view name = knob.name;
-  const bool is_count = name == "micro_batch" || name == "gradient_accumulation_steps" || name == "tensor_parallel";
-  return is_count && name != "tensor_parallel" ? 1 : 0;
+  return name == "micro_batch" || name == "gradient_accumulation_steps" ? 1 : 0;
 }
 
 Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
