@@ -37,9 +37,9 @@ TEST(DsConfigFile, IsRefusedWhereItsReadersWouldDiffer) {
 
 TEST(DsConfigFile, NamesEveryValueOfTheWrongKind) {
   expect_refused(
-      {{R"({"zero_optimization": {"stage": 5}})", "/zero_optimization/stage", "0, 1, 2 or 3"},
-       {R"({"zero_optimization": {"stage": [1, "2"]}})", "/zero_optimization/stage/1", "0, 1, 2 or 3"},
-       {R"({"train_micro_batch_size_per_gpu": 0})", "/train_micro_batch_size_per_gpu", "from 1 on"},
+      {{R"({"zero_optimization": {"stage": 5}})", "/zero_optimization/stage", "from 0 to 3"},
+       {R"({"zero_optimization": {"stage": [1, "2"]}})", "/zero_optimization/stage/1", "from 0 to 3"},
+       {R"({"train_micro_batch_size_per_gpu": 0})", "/train_micro_batch_size_per_gpu", "from 1 to 1000000"},
        {R"({"zero_optimization": {"reduce_bucket_size": 943718.4}})", "/zero_optimization/reduce_bucket_size", "whole"},
        {R"({"zero_optimization": {"reduce_bucket_size": [1e6, "auto"]}})", "/reduce_bucket_size/1", "whole"},
        {R"({"zero_optimization": {"overlap_comm": 1}})", "/zero_optimization/overlap_comm", "true or false"},

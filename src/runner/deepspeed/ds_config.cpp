@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "ds_knobs.h"
 #include "krigtune/core/error.h"
@@ -35,8 +36,6 @@ constexpr std::array kListsByNature = {"/optimizer",
 constexpr std::string_view kStageFields =
     "stage3_prefetch_bucket_size stage3_param_persistence_threshold "
     "stage3_max_live_parameters stage3_max_reuse_distance";
-
-constexpr std::int64_t kStages = 4;
 
 [[noreturn]] void fail_at(const std::string& source, const std::string& pointer, const std::string& what,
                           const std::string& hint) {
@@ -77,21 +76,30 @@ std::string path_name(const std::string& parent, const std::string& key) {
 
 bool is_word(const Json& value, const char* word) { return value.is_string() && value.get<std::string>() == word; }
 
-std::int64_t least_of(const WellKnownParameter& knob) {
+struct Limits {
+  std::int64_t least;
+  std::int64_t most;
+};
+
+// A product of three counts is no overflow.
+Limits limits_of(const WellKnownParameter& knob) {
+  constexpr std::int64_t kMostCount = 1'000'000;
   const std::string_view name = knob.name;
-  return name == "micro_batch" || name == "gradient_accumulation_steps" ? 1 : 0;
+  if (name == "zero_stage") return {0, 3};
+  if (name == "micro_batch" || name == "gradient_accumulation_steps") return {1, kMostCount};
+  return {0, name == "tensor_parallel" ? kMostCount : std::numeric_limits<std::int64_t>::max()};
 }
 
 Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
                    const std::string& pointer) {
+  const Limits limits = limits_of(knob);
   const Value value = json.is_number() ? value_from_json(json, source) : Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
-  const bool is_stage = knob.name == std::string_view("zero_stage");
-  const bool is_allowed = number != nullptr && *number >= least_of(knob) && (!is_stage || *number < kStages);
-  if (is_allowed) return value;
-  const std::string expected = is_stage ? "a ZeRO stage" : least_of(knob) == 1 ? "a count" : "a whole number";
-  fail_at(source, pointer, fmt::format("{} was expected, not {}", expected, json.dump()),
-          is_stage ? "write 0, 1, 2 or 3" : fmt::format("write a whole number from {} on", least_of(knob)));
+  if (number != nullptr && *number >= limits.least && *number <= limits.most) return value;
+  const bool is_size = limits.most == std::numeric_limits<std::int64_t>::max();
+  fail_at(
+      source, pointer, fmt::format("a whole number was expected, not {}", json.dump()),
+      is_size ? "write one from 0 on, or \"auto\"" : fmt::format("write one from {} to {}", limits.least, limits.most));
 }
 
 // One value of a knob, of the kind that its default has.

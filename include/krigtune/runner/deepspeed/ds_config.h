@@ -50,9 +50,9 @@ std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& co
                                                 const std::string& source);
 
 /// The configuration with micro_batch and gradient_accumulation_steps as with_values() writes them. What is missing
-/// follows from the other one and the file: at its train_batch_size_of(), tensor-parallel ranks counted once, else the
-/// file's own value, else 1 for the accumulation. What is "auto" in the file and missing in the configuration stays
-/// missing. Throws UserError where the batch cannot be divided.
+/// follows from the other one and the train_batch_size that the file names (tensor-parallel ranks counted once), else
+/// it is the file's own value, else 1 for the accumulation. What is "auto" in the file and missing in the configuration
+/// stays missing. Throws UserError where the batch cannot be divided.
 Configuration with_batch(const nlohmann::ordered_json& user, const Configuration& configuration, std::int64_t ranks,
                          const std::string& source);
 
