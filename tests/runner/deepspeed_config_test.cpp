@@ -93,10 +93,10 @@ TEST(DsBatch, IsWhatTheFileSaysOrImplies) {
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto"})", 4), std::nullopt);
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": [1, 2]})", 4), std::nullopt);
   // Two ranks that see the same sequences are one: 8 ranks of AutoTP 2 learn from 4 x 4 sequences, not from 32.
-  EXPECT_EQ(
-      batch(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "tensor_parallel": {"autotp_size": 2}})",
-            8),
-      16);
+  EXPECT_EQ(batch(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,
+                      "tensor_parallel": {"autotp_size": 2}})",
+                  8),
+            16);
   for (const char* text : {R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 3})",
                            R"({"train_batch_size": 32, "gradient_accumulation_steps": 5})",
                            R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,

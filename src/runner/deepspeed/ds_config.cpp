@@ -42,6 +42,13 @@ constexpr std::string_view kStageFields =
   throw UserError(fmt::format("{}: {}: {}", source, pointer, what), hint);
 }
 
+// As JSON, cut where it is long: it is quoted in one line.
+std::string shown(const Json& value) {
+  constexpr std::size_t kLongest = 60;
+  const std::string text = value.dump();
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
 // Where the first comment of hjson begins, outside of strings; npos: there is none.
 std::size_t first_comment(std::string_view text) {
   bool quoted = false;
@@ -98,7 +105,7 @@ Value whole_number(const WellKnownParameter& knob, const Json& json, const std::
   if (number != nullptr && *number >= limits.least && *number <= limits.most) return value;
   const bool is_size = limits.most == std::numeric_limits<std::int64_t>::max();
   fail_at(
-      source, pointer, fmt::format("a whole number was expected, not {}", json.dump()),
+      source, pointer, fmt::format("a whole number was expected, not {}", shown(json)),
       is_size ? "write one from 0 on, or \"auto\"" : fmt::format("write one from {} to {}", limits.least, limits.most));
 }
 
@@ -108,12 +115,12 @@ Value knob_value(const WellKnownParameter& knob, const Json& json, const std::st
   if (std::holds_alternative<std::int64_t>(knob.default_value)) return whole_number(knob, json, source, pointer);
   if (std::holds_alternative<bool>(knob.default_value)) {
     if (json.is_boolean()) return json.get<bool>();
-    fail_at(source, pointer, fmt::format("true or false was expected, not {}", json.dump()), "write true or false");
+    fail_at(source, pointer, fmt::format("true or false was expected, not {}", shown(json)), "write true or false");
   }
   for (const char* device : {"none", "cpu", "nvme"}) {
     if (is_word(json, device)) return std::string(device);
   }
-  fail_at(source, pointer, fmt::format("{} is no place to offload to", json.dump()), "write none, cpu or nvme");
+  fail_at(source, pointer, fmt::format("{} is no place to offload to", shown(json)), "write none, cpu or nvme");
 }
 
 // A value of a list under a key that krigtune does not know.
@@ -141,7 +148,7 @@ class Walk {
       } else if (value.is_object()) {
         object(value, here, path_name(path, key));
       } else if (holds_knobs(pointer)) {
-        fail_at(source_, pointer, fmt::format("an object was expected, not {}", value.dump()), mend_of(pointer));
+        fail_at(source_, pointer, fmt::format("an object was expected, not {}", shown(value)), mend_of(pointer));
       } else if (value.is_array()) {
         if (pointer == "/train_batch_size") return refuse_batch_list();
         add_unknown_list(path_name(path, key), value, pointer);
