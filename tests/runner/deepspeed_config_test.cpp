@@ -59,8 +59,8 @@ TEST(DsConfigFile, NamesEveryValueOfTheWrongKind) {
 TEST(DsTunables, TellWhatIsFixedAutoAndAListInTheOrderOfTheFile) {
   const std::vector<DsTunable> tunables = tunables_of(read(R"({
     "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": [1, 2, 4, 2],
-    "zero_optimization": {"overlap_comm": null, "prefetch_bucket_size": 5e7, "stage": "all", "sub_group_size": [1e6, 1e9],
-                          "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
+    "zero_optimization": {"overlap_comm": null, "prefetch_bucket_size": 5e7, "stage": "all",
+                          "sub_group_size": [1e6, 1e9], "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
     "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"betas": [0.9, 0.999]}},
     "elasticity": {"micro_batch_sizes": [2, 4]}, "autotuning": {"anything": [1, 2]}})"),
                                                       kSource);
