@@ -24,7 +24,7 @@ Json sizes(double least, double most) {
 
 bool only_hosts_hold(const DsJob& job) {
   const auto& memory = job.inputs.machine.rank_memory;
-  return memory && job.num_params && model_state_bytes(job_, 3) > static_cast<double>(memory->count);
+  return memory && job.num_params && model_state_bytes(job, 3) > static_cast<double>(memory->count);
 }
 
 }  // namespace
