@@ -47,11 +47,8 @@ DsSession made(const std::string& config, const std::string& flags = "", int ran
   return deepspeed_session(inputs_of(config, flags, ranks));
 }
 
-// As the tuner reads it, trials run by hand.
-Session read(DsSession session) {
-  session.json["runner"] = {{"kind", "none"}};
-  return read_session(session.json, "s.json", "/");
-}
+// As the tuner reads it.
+Session read(const DsSession& session) { return read_session(session.json, "s.json", "/"); }
 
 bool says(const DsSession& session, const std::string& text) {
   return std::any_of(session.remarks.begin(), session.remarks.end(),
@@ -186,6 +183,9 @@ TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
   EXPECT_TRUE(says(session, "--strategy"));
   EXPECT_TRUE(says(session, "num_tuning_micro_batch_sizes"));
   const Session read_back = read(session);
+  EXPECT_EQ(read_back.runner.kind, RunnerKind::kDeepSpeed);
+  EXPECT_EQ(read_back.runner.deepspeed.argv.front(), "deepspeed");
+  EXPECT_EQ(read_back.runner.deepspeed.steps.due(), 12);
   EXPECT_FALSE(read_back.objective.maximize);
   EXPECT_EQ(read_back.budget.trials, 12);
   EXPECT_EQ(read_back.baseline->integer("micro_batch", 0),
