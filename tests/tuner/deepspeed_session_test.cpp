@@ -31,7 +31,7 @@ DsSessionInputs inputs_of(const std::string& config, const std::string& flags = 
   DsSessionInputs inputs;
   inputs.config = read_ds_config(config, "ds.json");
   inputs.ds_config = "ds.json";
-  inputs.directory = "/job";
+  inputs.directory = "/";
   inputs.machine.cluster.gpus_per_node = ranks;
   inputs.command = read_ds_command(words_of("deepspeed train.py --deepspeed --deepspeed_config ds.json " + flags));
   return inputs;
