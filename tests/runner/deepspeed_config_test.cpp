@@ -221,6 +221,20 @@ TEST(DsValues, TakeTheFirstOfAListThatNobodyChoseFrom) {
   EXPECT_EQ(chosen["zero_optimization"]["sub_group_size"], 1000000000);
 }
 
+// DeepSpeed asserts an even one at stages 1 and 2 (stage_1_and_2.py).
+TEST(DsValues, RoundAllgatherBucketsUpToEvenNumbers) {
+  for (const char* user : {"{}", R"({"zero_optimization": {"allgather_bucket_size": 10}})"}) {
+    const Json json = trial(user, {{"zero_stage", 2_n}, {"allgather_bucket_size", 501_n}});
+    EXPECT_EQ(json["zero_optimization"]["allgather_bucket_size"], 502) << user;
+  }
+}
+
+TEST(DsValues, LeaveTheBatchToDeepSpeedWhereVersionsCountTensorParallelRanksDifferently) {
+  const std::string user = R"({"train_batch_size": 32, "tensor_parallel": {"autotp_size": 2}})";
+  EXPECT_FALSE(result(user, {{"micro_batch", 4_n}}, 4).contains("train_batch_size"));
+  EXPECT_EQ(result(user, {{"micro_batch", 4_n}, {"tensor_parallel", 1_n}}, 4)["train_batch_size"], 16);
+}
+
 TEST(DsValues, SayNothingThatTheStageDoesNotHave) {
   const std::string user = R"({"zero_optimization": {"stage": 3, "stage3_max_live_parameters": 7,
       "offload_param": {"device": "cpu", "buffer_count": 4}, "offload_optimizer": {"device": "cpu"}}})";

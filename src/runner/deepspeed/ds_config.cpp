@@ -100,7 +100,7 @@ Limits limits_of(const WellKnownParameter& knob) {
 Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
                    const std::string& pointer) {
   const Limits limits = limits_of(knob);
-  const Value value = json.is_number() ? value_from_json(json, source) : Value(false);
+  Value value = json.is_number() ? value_from_json(json, source) : Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= limits.least && *number <= limits.most) return value;
   const bool is_size = limits.most == std::numeric_limits<std::int64_t>::max();
