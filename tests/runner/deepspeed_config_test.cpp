@@ -49,6 +49,8 @@ TEST(DsConfigFile, NamesEveryValueOfTheWrongKind) {
        {R"({"zero_optimization": {"sub_group_size": [1, true]}})", "/sub_group_size", "another kind"},
        {R"({"zero_optimization": {"sub_group_size": [1, "auto"]}})", "/sub_group_size/1", "alone"},
        {R"({"gradient_clipping": [[1], 2]})", "/gradient_clipping/0", "one value"},
+       {R"({"zero_optimization": {"cpu_offload": true}})", "/zero_optimization/cpu_offload",
+        R"("offload_optimizer": {"device": "cpu"})"},
        {R"({"zero_stage": [1, 2]})", "/zero_stage", "it reads /zero_optimization/stage"},
        {R"({"train_batch_size": [16, 32]})", "/train_batch_size", "write one number"},
        {R"({"zero_optimization": {"max_live_parameters": 1, "stage3_max_live_parameters": 2}})",
@@ -60,7 +62,8 @@ TEST(DsTunables, TellWhatIsFixedAutoAndAListInTheOrderOfTheFile) {
   const std::vector<DsTunable> tunables = tunables_of(read(R"({
     "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": [1, 2, 4, 2],
     "zero_optimization": {"overlap_comm": null, "prefetch_bucket_size": 5e7, "stage": "all",
-                          "sub_group_size": [1e6, 1e9], "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
+                          "sub_group_size": [1e6, 1e9],
+                          "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
     "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"betas": [0.9, 0.999]}},
     "elasticity": {"micro_batch_sizes": [2, 4]}, "autotuning": {"anything": [1, 2]}})"),
                                                       kSource);
