@@ -198,6 +198,7 @@ TEST(DsFlags, SwitchCheckpointingByBeingThereOrNot) {
     EXPECT_EQ(changed(trainer + flag + " --bf16", off), written + " --bf16") << flag;
     EXPECT_EQ(changed(trainer + flag + " --bf16", on), written + flag + " --bf16");
   }
+  EXPECT_EQ(changed(trainer + " --gradient_checkpointing True --gradient_checkpointing x y", off), written + " x y");
   EXPECT_EQ(changed(trainer + " --gradient_checkpointing False", on), written + " --gradient_checkpointing True");
   EXPECT_EQ(changed(trainer + " --gradient_checkpointing=0", on), written + " --gradient_checkpointing=True");
   EXPECT_NE(user_error_of([&] {

@@ -49,6 +49,8 @@ TEST(DsConfigFile, NamesEveryValueOfTheWrongKind) {
        {R"({"zero_optimization": {"sub_group_size": [1, true]}})", "/sub_group_size", "another kind"},
        {R"({"zero_optimization": {"sub_group_size": [1, "auto"]}})", "/sub_group_size/1", "alone"},
        {R"({"gradient_clipping": [[1], 2]})", "/gradient_clipping/0", "one value"},
+       {R"({"zero_optimization": {"cpu_offload": true}})", "/zero_optimization/cpu_offload",
+        R"("offload_optimizer": {"device": "cpu"})"},
        {R"({"zero_stage": [1, 2]})", "/zero_stage", "it reads /zero_optimization/stage"},
        {R"({"train_batch_size": [16, 32]})", "/train_batch_size", "write one number"},
        {R"({"zero_optimization": {"max_live_parameters": 1, "stage3_max_live_parameters": 2}})",
@@ -60,7 +62,8 @@ TEST(DsTunables, TellWhatIsFixedAutoAndAListInTheOrderOfTheFile) {
   const std::vector<DsTunable> tunables = tunables_of(read(R"({
     "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": [1, 2, 4, 2],
     "zero_optimization": {"overlap_comm": null, "prefetch_bucket_size": 5e7, "stage": "all",
-                          "sub_group_size": [1e6, 1e9], "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
+                          "sub_group_size": [1e6, 1e9],
+                          "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
     "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"betas": [0.9, 0.999]}},
     "elasticity": {"micro_batch_sizes": [2, 4]}, "autotuning": {"anything": [1, 2]}})"),
                                                       kSource);
@@ -219,6 +222,20 @@ TEST(DsValues, TakeTheFirstOfAListThatNobodyChoseFrom) {
   const Json chosen = trial(R"({"zero_optimization": {"sub_group_size": [1e6, 1e9]}})",
                             {{"zero_optimization.sub_group_size", 1000000000_n}});
   EXPECT_EQ(chosen["zero_optimization"]["sub_group_size"], 1000000000);
+}
+
+// DeepSpeed asserts an even one at stages 1 and 2 (stage_1_and_2.py).
+TEST(DsValues, RoundAllgatherBucketsUpToEvenNumbers) {
+  for (const char* user : {"{}", R"({"zero_optimization": {"allgather_bucket_size": 10}})"}) {
+    const Json json = trial(user, {{"zero_stage", 2_n}, {"allgather_bucket_size", 501_n}});
+    EXPECT_EQ(json["zero_optimization"]["allgather_bucket_size"], 502) << user;
+  }
+}
+
+TEST(DsValues, LeaveTheBatchToDeepSpeedWhereVersionsCountTensorParallelRanksDifferently) {
+  const std::string user = R"({"train_batch_size": 32, "tensor_parallel": {"autotp_size": 2}})";
+  EXPECT_FALSE(result(user, {{"micro_batch", 4_n}}, 4).contains("train_batch_size"));
+  EXPECT_EQ(result(user, {{"micro_batch", 4_n}, {"tensor_parallel", 1_n}}, 4)["train_batch_size"], 16);
 }
 
 TEST(DsValues, SayNothingThatTheStageDoesNotHave) {

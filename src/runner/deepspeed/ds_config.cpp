@@ -33,6 +33,11 @@ constexpr std::array kListsByNature = {"/optimizer",
                                        "/tensor_parallel/partition_config",
                                        "/zero_optimization/leaf_module"};
 
+// Old names that DeepSpeed refuses beside the new ones (config_utils.py), which trials may set.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames = {
+    {{"/zero_optimization/cpu_offload", "offload_optimizer"},
+     {"/zero_optimization/cpu_offload_param", "offload_param"}}};
+
 constexpr std::string_view kStageFields =
     "stage3_prefetch_bucket_size stage3_param_persistence_threshold "
     "stage3_max_live_parameters stage3_max_reuse_distance";
@@ -100,7 +105,7 @@ Limits limits_of(const WellKnownParameter& knob) {
 Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
                    const std::string& pointer) {
   const Limits limits = limits_of(knob);
-  const Value value = json.is_number() ? value_from_json(json, source) : Value(false);
+  Value value = json.is_number() ? value_from_json(json, source) : Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= limits.least && *number <= limits.most) return value;
   const bool is_size = limits.most == std::numeric_limits<std::int64_t>::max();
@@ -143,6 +148,7 @@ class Walk {
       const std::string pointer = here.to_string();
       if (value.is_null() || std::find(kListsByNature.begin(), kListsByNature.end(), pointer) != kListsByNature.end())
         continue;
+      refuse_old_name(pointer, value);
       if (const WellKnownParameter* known = knob_at(pointer)) {
         add_knob(*known, value, pointer);
       } else if (value.is_object()) {
@@ -167,6 +173,14 @@ class Walk {
   bool holds_knobs(const std::string& pointer) const {
     return std::any_of(keys_.begin(), keys_.end(),
                        [&](const auto& key) { return key.first.rfind(pointer + "/", 0) == 0; });
+  }
+
+  void refuse_old_name(const std::string& pointer, const Json& value) const {
+    for (const auto& [old_name, name] : kOldNames) {
+      if (pointer != old_name) continue;
+      fail_at(source_, pointer, "a name of old, which trials cannot stand beside",
+              value == true ? fmt::format(R"(write "{}": {{"device": "cpu"}})", name) : "remove it");
+    }
   }
 
   static std::string mend_of(const std::string& pointer) {

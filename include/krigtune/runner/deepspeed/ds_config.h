@@ -37,8 +37,8 @@ struct DsTunable {
 /// Every well-known knob that the file has, in the file's order, and every other list in it, but for those that are
 /// lists by nature: all of "optimizer", "scheduler" and "autotuning" (DeepSpeed leaves the first alone), and those of
 /// elasticity, curricula, compression, sparse attention, module names. A key whose value is null counts as absent.
-/// Throws UserError with the JSON pointer for a value of the wrong kind, an empty list, lists in or beside lists, and
-/// "train_batch_size" as a list: it is what stays.
+/// Throws UserError with the JSON pointer for a value of the wrong kind, an empty list, lists in or beside lists,
+/// cpu_offload and cpu_offload_param (old names), and "train_batch_size" as a list: it is what stays.
 std::vector<DsTunable> tunables_of(const nlohmann::ordered_json& config, const std::string& source);
 
 /// Sequences of an optimizer step over all ranks, where the file says or implies it (micro-batch and accumulation as
