@@ -15,13 +15,11 @@
 namespace krigtune {
 namespace {
 
-using Words = std::vector<std::string>;
-
 constexpr const char* kSizes =
     "--num-layers 4 --hidden-size=256 --num_attention_heads 4 --vocab_size 1000 --seq_length 64";
 
-Words words_of(const std::string& line) {
-  Words words;
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
   std::istringstream stream(line);
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
@@ -277,13 +275,8 @@ TEST(DeepSpeedSession, ReadsTheModelOfAConfigOfHuggingFace) {
   EXPECT_TRUE(says(other, "'t5' is not supported"));
 }
 
-struct Bad {
-  std::string config;
-  std::string what;
-};
-
 TEST(DeepSpeedSession, RefusesInOneLineWhatCannotBe) {
-  const std::vector<Bad> cases = {
+  const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({"zero_optimization": {"stage": 1}})", "names no batch"},
       {R"({"train_batch_size": 64, "autotuning": {"max_train_batch_size": 32}})", "/autotuning/max_train_batch_size"},
       {R"({"train_batch_size": 64, "autotuning": {"mp_size": 2}})", "/autotuning/mp_size"},
@@ -291,9 +284,9 @@ TEST(DeepSpeedSession, RefusesInOneLineWhatCannotBe) {
       {R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": [3, 5]})", "no value of the list divides"},
       {R"({"train_batch_size": 66})", "/train_batch_size"},
   };
-  for (const Bad& bad : cases) {
-    const std::string error = user_error_of([&] { made(bad.config); });
-    EXPECT_NE(error.find(bad.what), std::string::npos) << bad.config << ": " << error;
+  for (const auto& [config, what] : cases) {
+    const std::string error = user_error_of([&] { made(config); });
+    EXPECT_NE(error.find(what), std::string::npos) << config << ": " << error;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
 }
