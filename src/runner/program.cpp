@@ -75,7 +75,7 @@ double read_seconds(JsonObject& block, const char* key, double fallback, bool ze
 std::filesystem::path read_working_directory(JsonObject& block, const std::filesystem::path& base_dir) {
   const std::string directory = block.text("cwd", "");
   refuse_zero_byte(block, "cwd", directory);
-  const auto path = std::filesystem::absolute(directory.empty() ? base_dir : base_dir / directory).lexically_normal();
+  auto path = std::filesystem::absolute(directory.empty() ? base_dir : base_dir / directory).lexically_normal();
   std::error_code error;
   if (!std::filesystem::is_directory(path, error) && block.has("cwd")) {
     block.fail("cwd", fmt::format("'{}' is no directory", path.string()),

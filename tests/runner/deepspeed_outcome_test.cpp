@@ -214,7 +214,12 @@ TEST(DeepSpeedOutcome, OfEachClassHasItsReason) {
   const DsEnd invalid = recorded("invalid_stage", 1);
   const Failed failed = expect_failed(outcome_of(judge(invalid), invalid), FailureReason::kInvalid);
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_EQ(failed.last_lines.find(judge(invalid).sentence + "\n"), 0U);
+  EXPECT_EQ(failed.last_lines, judge(invalid).sentence);
+  DsEnd crash;
+  crash.exit_code = 3;
+  crash.standard_error = "what the script said\n";
+  EXPECT_EQ(expect_failed(outcome_of(judge(crash), crash), FailureReason::kCrash).last_lines,
+            "it ended (exit code 3)\nwhat the script said");
 }
 
 TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {

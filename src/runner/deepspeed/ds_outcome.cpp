@@ -82,9 +82,9 @@ class Judge {
 
   std::string launcher_line() const {
     if (end_.steps > 0) return "";
-    const std::string line = find_launcher_line(end_.standard_error);
+    std::string line = find_launcher_line(end_.standard_error);
     if (!line.empty()) return line;
-    const std::string said = find_launcher_line(end_.standard_output);
+    std::string said = find_launcher_line(end_.standard_output);
     constexpr int kCannotExecute = 126, kNotFound = 127;  // of POSIX shells
     if (!said.empty() || (end_.exit_code != kCannotExecute && end_.exit_code != kNotFound)) return said;
     return fmt::format("exit code {}: a program of the command cannot be run", end_.exit_code);
@@ -113,7 +113,7 @@ class Judge {
   std::string progress() const { return fmt::format("{} of {} steps", end_.steps, end_.steps_due); }
 
   std::string measured_text() const {
-    const std::string text = fmt::format("all {} steps were timed", end_.steps_due);
+    std::string text = fmt::format("all {} steps were timed", end_.steps_due);
     if (end_.exit_code == 0) return text;
     return fmt::format("{}; what came after them ({}) does not count", text, ending());
   }
@@ -188,7 +188,9 @@ DsVerdict judge(const DsEnd& end) { return Judge(end).verdict(); }
 
 Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end) {
   if (verdict.what == DsClass::kOutOfMemory) return OutOfMemory{verdict.requested, false};
-  const std::string said = failure_text(end.standard_output, end.standard_error);
+  // The sentence of any other class says more than what ranks and launchers print last.
+  const bool unknown = verdict.what == DsClass::kCrash;
+  const std::string said = unknown ? failure_text(end.standard_output, end.standard_error) : "";
   return Failed{reason_of(verdict.what, end), end.exit_code, verdict.sentence + (said.empty() ? "" : "\n" + said)};
 }
 

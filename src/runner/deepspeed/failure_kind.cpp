@@ -106,7 +106,7 @@ std::string find_launcher_line(const std::string& text) {
       "Unable to proceed with training"};  // deepspeed/launcher/runner.py
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
+    std::string line = text.substr(begin, end - begin);
     begin = end + 1;
     if (holds_any(line, kWords)) return line;
   }
