@@ -69,10 +69,8 @@ std::string less_memory(const Session& session) {
 }
 
 std::string after_timeout(const Session& session) {
-  const bool bench = session.runner.kind == RunnerKind::kBench;
-  const double timeout_s = bench ? session.runner.bench.timeout_s : session.runner.command.timeout_s;
   return fmt::format("raise /runner/timeout_s of the session (now {} s), or let a trial do fewer steps",
-                     number_text(timeout_s));
+                     number_text(timeout_s(session.runner)));
 }
 
 std::string after_crash(const RunView& run, const Trial& trial) {

@@ -50,6 +50,7 @@ std::optional<std::string> command_line(const RunView& run) {
       return shell_line(bench_words(run));
     case RunnerKind::kCommand:
       return user_command(run);
+    case RunnerKind::kDeepSpeed:
     case RunnerKind::kSimulate:
     case RunnerKind::kReplay:
     case RunnerKind::kNone:
