@@ -6,10 +6,12 @@
 
 #include "ds_result.h"
 #include "krigtune/core/text.h"
+#include "krigtune/report/batch_advice.h"
 #include "krigtune/report/change_text.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/space/well_known.h"
+#include "writers.h"
 
 namespace krigtune {
 namespace {
@@ -129,6 +131,12 @@ std::string ds_config_diff(const DsUserJob& job, const Objective& objective, con
       "95 % interval.\nChanges work on each other: single gains need not multiply to the whole.\n";
   if (!advice.empty()) text += "\n" + join(advice, "\n") + "\n";
   return text;
+}
+
+std::optional<std::string> ds_config_difference(const RunView& run) {
+  const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
+  if (!job) return std::nullopt;
+  return ds_config_diff(*job, run.session.objective, *run.best, batch_advice_lines(run));
 }
 
 }  // namespace krigtune

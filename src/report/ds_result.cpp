@@ -5,6 +5,13 @@
 
 namespace krigtune {
 
+std::optional<DsUserJob> ds_user_job(const Session& session) {
+  if (session.runner.kind != RunnerKind::kDeepSpeed) return std::nullopt;
+  const DeepSpeedSpec& spec = session.runner.deepspeed;
+  return DsUserJob{load_ds_config(spec.ds_config), spec.ds_config.filename().string(), spec.argv, spec.arg_mappings,
+                   session.cluster.ranks()};
+}
+
 Json ds_config_of(const DsUserJob& job, const Configuration& configuration) {
   return with_values(job.config, configuration, DsUse::kResult, job.ranks, job.source);
 }

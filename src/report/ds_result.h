@@ -18,6 +18,10 @@ struct DsUserJob {
   std::int64_t ranks = 1;                                         ///< all of the job, tensor-parallel ones too
 };
 
+/// The job that the session tunes, the user's file read anew. Empty: it tunes no DeepSpeed job. Throws UserError where
+/// the file is gone.
+std::optional<DsUserJob> ds_user_job(const Session& session);
+
 /// ds_config.json to train with: the user's file with the configuration in it. Clean: what trials add for measuring is
 /// not in it, nor is the section "autotuning"; what the user's file says otherwise stays.
 Json ds_config_of(const DsUserJob& job, const Configuration& configuration);

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/change_text.h"
+#include "krigtune/report/export.h"
+#include "krigtune/report/result_files.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "report/report_fixtures.h"
+#include "runner/temporary_directory.h"
 
 namespace krigtune {
 namespace {
@@ -104,6 +108,35 @@ TEST(DsResult, NewOffloadIsOneRowWithTheGainOfItsKnob) {
                       "10 % slower (5.0 % to 15 %) |"),
             std::string::npos)
       << text;
+}
+
+TEST(DsResult, IsWhatTheRunDirectoryOfADeepSpeedSessionGets) {
+  const TemporaryDirectory directory;
+  const auto file = directory.write("ds.json", job().config.dump());
+  const Session session = read_session(parse_json(R"({
+    "cluster": {"gpus_per_node": 2},
+    "space": {"zero_stage": [1, 2, 3], "micro_batch": [4, 16], "gradient_accumulation_steps": [2, 8],
+              "overlap_comm": [false, true]}, "baseline": null,
+    "runner": {"kind": "deepspeed", "argv": ["deepspeed", "it's.py", "--deepspeed_config", "ds.json", "--mb", "4"],
+               "ds_config": "ds.json", "env": {"A": "1"}, "arg_mappings": {"train_micro_batch_size_per_gpu": "--mb"}}})",
+                                                  "session"),
+                                       "session", directory.path());
+  const History history = all_outcomes();
+  RunView run = run_view(session, history, best_of_job());
+  run.directory = directory / "run";
+  std::filesystem::create_directory(run.directory);
+  EXPECT_EQ(write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json", "ds_config_optimal.json",
+                                                               "ds_config_diff.md", "cmd_optimal.txt"}));
+  const std::string config = (run.directory / "ds_config_optimal.json").string();
+  EXPECT_EQ(read_text(config), ds_config_text(ds_config_of(job(), best_configuration())));
+  EXPECT_EQ(read_text(run.directory / "cmd_optimal.txt"),
+            "cd " + directory.path().string() + " && env A=1 deepspeed 'it'\\''s.py' --deepspeed_config " + config +
+                " --mb 16\n");
+  EXPECT_NE(read_text(run.directory / "ds_config_diff.md").find("| `--mb` | 4 | 16 | 1.8 times faster"),
+            std::string::npos);
+  EXPECT_EQ(load_json(run.directory / "best.json")["changes"]["each"].size(), 4U);
+  // The same file is exported.
+  EXPECT_EQ(export_format_from("deepspeed", "").files(run, "/out").at(0).text, read_text(config));
 }
 
 TEST(ChangeText, TellsGainsWithTheirIntervals) {
