@@ -96,6 +96,24 @@ TEST_F(DeepSpeedRunner, FlagsSayWhatTheFileSays) {
   EXPECT_NE(read_text(trial_dir() / "cmd.txt").find("--mb 4"), std::string::npos);
 }
 
+TEST_F(DeepSpeedRunner, TheBatchOfTheFlagsStaysWhereTheFileLeavesItToThem) {
+  dir_.write("ds_config.json", R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+      "train_batch_size": "auto"})");
+  job_.spec.argv = {"./deepspeed",
+                    "train.py",
+                    "--deepspeed_config",
+                    "ds_config.json",
+                    "--per_device_train_batch_size",
+                    "2",
+                    "--gradient_accumulation_steps=8"};
+  run("rows 15 100");
+  const std::string command = read_text(trial_dir() / "cmd.txt");
+  EXPECT_NE(command.find("--per_device_train_batch_size 4 --gradient_accumulation_steps=4"), std::string::npos)
+      << command;
+  const auto odd = make_deepspeed_runner(job_, still_)->run({{"micro_batch", 3.0}}, trial_dir());
+  expect_failed(odd, FailureReason::kInvalid);
+}
+
 // DeepSpeed 0.19.8 under torchrun: in 7 of 109 runs a rank aborted at its exit.
 TEST_F(DeepSpeedRunner, WholeStepsCountWhateverTheExitCodeIs) {
   EXPECT_TRUE(std::holds_alternative<Measured>(run("rows 15 100; exit 1")));

@@ -163,12 +163,13 @@ class DeepSpeedRunner final : public Runner {
     for (const auto& old : {files.monitor(), files.metrics(), plain.result()}) {
       std::filesystem::remove_all(old, ignored);  // of an earlier run of the same trial: DeepSpeed appends
     }
-    trial.ds_config = with_measurement(with_values(ds_config_, configuration, DsUse::kTrial, job_.ranks, source_),
-                                       files, job_.spec.steps);
+    const Configuration chosen = at_the_flags_batch(configuration);
+    trial.ds_config =
+        with_measurement(with_values(ds_config_, chosen, DsUse::kTrial, job_.ranks, source_), files, job_.spec.steps);
     write_atomically(files.ds_config(), ds_config_text(trial.ds_config));
     ProcessSpec& process = trial.process;
-    process.argv = rewritten(command_, files.ds_config().string(),
-                             with_batch(ds_config_, configuration, job_.ranks, source_), mappings_);
+    process.argv =
+        rewritten(command_, files.ds_config().string(), with_batch(ds_config_, chosen, job_.ranks, source_), mappings_);
     process.timeout_s = job_.spec.timeout_s;
     process.grace_s = job_.spec.grace_s;
     process.stop = job_.stop;
@@ -181,6 +182,28 @@ class DeepSpeedRunner final : public Runner {
     process.no_progress_s = job_.spec.no_progress_s;
     process.progress_files = {files.metrics(), files.times("forward"), files.times("backward"), files.times("step")};
     write_inputs(plain, to_json(configuration), process);
+  }
+
+  // Where the file says "auto", the script's flags say the batch. It stays, or samples/s of different batches would be
+  // compared: of micro-batch and accumulation the one that is not chosen follows.
+  Configuration at_the_flags_batch(Configuration configuration) const {
+    constexpr const char* kMicroBatch = "micro_batch";
+    constexpr const char* kAccumulation = "gradient_accumulation_steps";
+    const Configuration said = values_of_flags(command_, mappings_);
+    const bool one = configuration.has(kMicroBatch) != configuration.has(kAccumulation);
+    if (!one || !said.has(kMicroBatch) || train_batch_size_of(ds_config_, job_.ranks, source_)) return configuration;
+    const char* given = configuration.has(kMicroBatch) ? kMicroBatch : kAccumulation;
+    const char* other = given == kMicroBatch ? kAccumulation : kMicroBatch;
+    const Value* steps = said.find(kAccumulation);
+    const double batch = as_number(*said.find(kMicroBatch)) * (steps == nullptr ? 1.0 : as_number(*steps));
+    const double rest = batch / as_number(*configuration.find(given));
+    if (rest != std::trunc(rest)) {
+      throw UserError(fmt::format("the flags' batch of {} a rank is no multiple of {} {}", batch, given,
+                                  to_string(*configuration.find(given))),
+                      "leave that value out of the space");
+    }
+    configuration.set(other, number_value(rest));
+    return configuration;
   }
 
   DsEnd end_of(const ProcessResult& process, const ProcessSpec& spec) const {
