@@ -29,6 +29,7 @@ struct Command {
 Command ask_command();
 Command compare_command();
 Command doctor_command();
+Command export_command();
 Command init_command();
 Command plan_command();
 Command predict_command();

@@ -1,8 +1,9 @@
 // ds_config_optimal.json: the recommended configuration as DeepSpeed reads it, complete, so that a training started
-// with it runs what was measured. Names of keys and defaults are those of space/well_known.h, how they are written is
-// runner/deepspeed/ds_config.h's to say.
+// with it runs what was measured: the user's own file where there is one. Names of keys and defaults are those of
+// space/well_known.h, how they are written is runner/deepspeed/ds_config.h's to say.
 #include <array>
 
+#include "ds_result.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/space/well_known.h"
 #include "writers.h"
@@ -35,7 +36,9 @@ Json optimizer(const Workload& workload, const Configuration& configuration) {
 }  // namespace
 
 std::optional<std::string> ds_config_optimal(const RunView& run) {
-  if (!run.best || !run.session.workload) return std::nullopt;
+  if (!run.best) return std::nullopt;
+  if (const auto job = ds_user_job(run.session)) return ds_config_text(ds_config_of(*job, run.best->configuration));
+  if (!run.session.workload) return std::nullopt;
   const Workload& workload = *run.session.workload;
   const Configuration& configuration = run.best->configuration;
   const Json first_key = {{"train_batch_size", 1}};  // its value is set with the others
@@ -47,7 +50,7 @@ std::optional<std::string> ds_config_optimal(const RunView& run) {
   if (workload.optimizer == OptimizerKind::kSgd) json["zero_allow_untested_optimizer"] = true;
   json["fp16"] = {{"enabled", workload.precision == Precision::kFp16}};
   json["bf16"] = {{"enabled", workload.precision == Precision::kBf16}};
-  return json.dump(2) + "\n";
+  return ds_config_text(json);
 }
 
 }  // namespace krigtune
