@@ -64,11 +64,17 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
   return values;
 }
 
-std::string only_operand(const Command& command, const po::variables_map& values) {
+// Where the user's own command begins: words behind it are not krigtune's.
+std::vector<std::string>::const_iterator end_of_own_words(const Command& command,
+                                                          const std::vector<std::string>& words) {
+  return command.takes_command ? std::find(words.begin(), words.end(), "--") : words.end();
+}
+
+std::string only_operand(const Command& command, const po::variables_map& values, bool is_of_a_job) {
   std::vector<std::string> operands;
   if (values.count(kOperands) > 0) operands = values[kOperands].as<std::vector<std::string>>();
   const std::string wanted = command.operand;
-  const bool may_be_missing = wanted.empty() || wanted.front() == '[';
+  const bool may_be_missing = wanted.empty() || wanted.front() == '[' || is_of_a_job;  // a session is made of it
   const std::string hint =
       fmt::format("usage: krigtune {}{}{} [options]", command.name, wanted.empty() ? "" : " ", wanted);
   if (operands.size() > (wanted.empty() ? 0U : 1U)) {
@@ -146,8 +152,11 @@ po::options_description options_of(const Command& command) {
 }
 
 Arguments::Arguments(const Command& command, const std::vector<std::string>& words, const Environment& environment)
-    : words_(words), typed_(parse(command, words)) {
-  operand_ = only_operand(command, typed_);
+    : words_(words), typed_(parse(command, {words.begin(), end_of_own_words(command, words)})) {
+  const auto dashes = end_of_own_words(command, words_);
+  if (dashes != words_.cend()) users_command_.assign(dashes + 1, words_.cend());
+  const bool is_of_a_job = !users_command_.empty() || typed_.count("deepspeed") > 0;
+  operand_ = only_operand(command, typed_, is_of_a_job);
   const po::options_description options = options_of(command);
   for (const auto& option : options.options()) {
     const std::optional<std::string> variable = variable_of(*option);

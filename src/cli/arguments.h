@@ -33,11 +33,14 @@ class Arguments {
   std::vector<std::string> list(const std::string& name) const;   ///< "a,b,c"; absent: empty
   std::optional<std::int64_t> integer(const std::string& name, std::int64_t min, std::int64_t max) const;
   std::optional<double> positive_number(const std::string& name) const;
+  /// What follows "--", of a krigtune command that takes a command of the user's; empty: nothing.
+  const std::vector<std::string>& users_command() const { return users_command_; }
   /// What was typed after the command's name.
   const std::vector<std::string>& words() const { return words_; }
 
  private:
   std::vector<std::string> words_;
+  std::vector<std::string> users_command_;
   std::string operand_;
   boost::program_options::variables_map typed_;
   std::map<std::string, std::string> from_environment_;  // option, value: of those that were not typed

@@ -23,11 +23,13 @@ struct Command {
   const char* details;  ///< paragraphs for --help
   void (*declare)(boost::program_options::options_description& options);
   int (*run)(const Context& context);  ///< returns the exit code
+  bool takes_command = false;          ///< the user's own command may follow behind "--"
 };
 
 Command ask_command();
 Command compare_command();
 Command doctor_command();
+Command export_command();
 Command init_command();
 Command plan_command();
 Command predict_command();

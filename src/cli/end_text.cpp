@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "krigtune/report/labels.h"
+
 namespace krigtune {
 namespace {
 
@@ -10,12 +12,7 @@ constexpr double kTellingBound = 1.0;
 
 std::string percent(double fraction) { return fmt::format("{:.2g} %", 100.0 * fraction); }
 
-const char* better(const Objective& objective) {
-  for (const char* speed : {"throughput", "tokens_per_second", "latency", "flops"}) {
-    if (objective.metric == speed) return "faster";
-  }
-  return "better";
-}
+const char* better(const Objective& objective) { return is_speed(objective) ? "faster" : "better"; }
 
 std::string worth_text(const Session& session, const TrialWorth& worth) {
   return fmt::format("one more trial costs {:.2g} GPU-hours and is expected to save {:.2g} of {:g}",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "session_state.h"
 
@@ -43,12 +44,22 @@ std::string last_lines(const std::string& text) {
   return text.substr(begin + 1, end - begin - 1);
 }
 
+// What the runner of DeepSpeed jobs made of it; an outcome without text has it only there.
+std::string sentence_of(const RunView& run, const Trial& trial) {
+  const std::filesystem::path file = run.directory / "trials" / trial_folder(trial) / "result.json";
+  if (run.session.runner.kind != RunnerKind::kDeepSpeed || !has_text(file)) return "";
+  const Json result = Json::parse(read_text(file), nullptr, false);
+  const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
+  return there ? result["sentence"].get<std::string>() : "";
+}
+
 void show_first_failure(const RunView& run, Log& log) {
   const Trial* trial = first_failed(run.history);
   if (trial == nullptr) return;
   const std::filesystem::path file = log_of(run, *trial);
   const auto* failed = std::get_if<Failed>(&*trial->outcome);
   std::string said = failed != nullptr ? last_lines(failed->last_lines) : "";
+  if (said.empty()) said = sentence_of(run, *trial);
   if (said.empty() && !file.empty()) said = last_lines(read_text(file));
   if (said.empty()) return;
   log.progress(fmt::format("the first that failed, trial {}{}, said:\n{}", trial->number,
@@ -69,10 +80,8 @@ std::string less_memory(const Session& session) {
 }
 
 std::string after_timeout(const Session& session) {
-  const bool bench = session.runner.kind == RunnerKind::kBench;
-  const double timeout_s = bench ? session.runner.bench.timeout_s : session.runner.command.timeout_s;
   return fmt::format("raise /runner/timeout_s of the session (now {} s), or let a trial do fewer steps",
-                     number_text(timeout_s));
+                     number_text(timeout_s(session.runner)));
 }
 
 std::string after_crash(const RunView& run, const Trial& trial) {
@@ -83,6 +92,9 @@ std::string after_crash(const RunView& run, const Trial& trial) {
 
 std::string after_bad_result(const Session& session) {
   const std::string& key = session.objective.field;
+  if (session.runner.kind == RunnerKind::kDeepSpeed) {
+    return "let the script train longer, or lower /runner/measure_steps of the session";
+  }
   if (session.runner.kind != RunnerKind::kCommand) return fmt::format("the result needs a number named '{}'", key);
   return fmt::format(R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})", key);
 }

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "deepspeed_job.h"
 #include "doctor_checks.h"
 #include "document.h"
 #include "krigtune/core/error.h"
@@ -24,6 +25,7 @@ constexpr const char* kDefaultFile = "session.json";
 constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
 void declare(boost::program_options::options_description& options) {
+  declare_deepspeed(options);
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
 }
 
@@ -203,7 +205,9 @@ int init(const Context& context) {
   const std::filesystem::path file = operand.empty() ? kDefaultFile : operand;
   refuse_to_overwrite(file);
   const int gpus = count_gpus();
-  write_atomically(file, session_text(gpus));
+  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
+  if (!is_deepspeed) refuse_users_command(context);
+  write_atomically(file, is_deepspeed ? deepspeed_session_text(context) : session_text(gpus));
   if (context.arguments.flag("json")) {
     Json json = new_document("init");
     json["file"] = file.string();
@@ -223,9 +227,11 @@ Command init_command() {
           "[SESSION]",
           "Writes a commented session for this machine (default: session.json)",
           "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there are\n"
-          "GPUs, or on two; what else a session may say stands in it as comments, with its defaults.",
+          "GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
+          "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
           declare,
-          init};
+          init,
+          true};
 }
 
 }  // namespace krigtune

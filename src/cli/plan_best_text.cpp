@@ -181,8 +181,9 @@ void print_expected_time(const PlanText& text) {
       text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
       break;
     case RunnerKind::kCommand:
+    case RunnerKind::kDeepSpeed:
       text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
-                              duration_text(session.runner.command.timeout_s), duration_text(*time.most_trials_s),
+                              duration_text(timeout_s(session.runner)), duration_text(*time.most_trials_s),
                               hours_text(session, *time.most_trials_s));
       break;
     case RunnerKind::kBench: {

@@ -9,6 +9,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/runner/command.h"
+#include "krigtune/runner/deepspeed/deepspeed_runner.h"
 #include "krigtune/runner/simulate.h"
 #include "krigtune/tuner/goodput.h"
 
@@ -61,6 +62,11 @@ std::unique_ptr<Runner> make_reporting_runner(const Session& session, const Cons
           {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
     case RunnerKind::kCommand:
       return make_command_runner({session.runner.command, session.objective.reported_field(), stop}, console.clock);
+    case RunnerKind::kDeepSpeed:
+      return make_deepspeed_runner(
+          {session.runner.deepspeed, session.objective.reported_field(), session.cluster.ranks(),
+           session.workload ? session.workload->model.seq_len : 0, stop},
+          console.clock);
     case RunnerKind::kNone:
       throw UserError(fmt::format("{}: /runner/kind: with 'none' nobody runs trials but you", session.file.string()),
                       "use krigtune ask and krigtune tell, or name a runner");

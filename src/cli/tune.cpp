@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "command.h"
+#include "deepspeed_job.h"
 #include "interrupt.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
@@ -31,6 +32,7 @@ std::string strategy_help() {
 }
 
 void declare(boost::program_options::options_description& options) {
+  declare_deepspeed(options);
   options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
   options.add_options()("strategy", value_named("NAME"), strategy_help().c_str());
   options.add_options()(
@@ -60,7 +62,9 @@ struct BudgetOptions {
 };
 
 Session session_to_tune(const Context& context, const BudgetOptions& budget) {
-  Session session = session_of(context, context.arguments.operand());
+  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
+  if (!is_deepspeed) refuse_users_command(context);
+  Session session = is_deepspeed ? deepspeed_session_of(context) : session_of(context, context.arguments.operand());
   if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
   if (budget.hours) session.budget.hours = budget.hours;
   if (!budget.full) return session;
@@ -210,9 +214,12 @@ Command tune_command() {
           "Trial 0 is the session's baseline; every result is shown relative to it. The same command again goes\n"
           "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too.\n"
           "Meanwhile krigtune watch DIR shows it in another shell, and ask and tell work beside it. DIR gets\n"
-          "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.",
+          "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.\n"
+          "With --deepspeed FILE -- COMMAND... each trial is a launch of COMMAND, your script as you start it,\n"
+          "with another ds_config.json. SESSION may then be left out, or be one that init --deepspeed wrote.",
           declare,
-          tune};
+          tune,
+          true};
 }
 
 }  // namespace krigtune

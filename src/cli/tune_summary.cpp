@@ -9,6 +9,7 @@
 #include "failure_summary.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/batch_advice.h"
+#include "krigtune/report/change_text.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/report/trial_table.h"
@@ -44,6 +45,12 @@ std::string trials_text(const History& history) {
   return closed == 0 ? "0" : fmt::format("{}: {}", closed, join(parts, ", "));
 }
 
+std::string paragraph(const char* title, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += fmt::format("{:<11}{}\n", text.empty() ? title : "", line);
+  return text;
+}
+
 std::string best_lines(const RunView& run) {
   const Recommendation& best = *run.best;
   const Session& session = run.session;
@@ -57,10 +64,10 @@ std::string best_lines(const RunView& run) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), value_text(session, next->value), note);
   }
-  const std::vector<std::string> lines = batch_advice_lines(run);
-  for (const std::string& line : lines) {
-    text += fmt::format("{:<11}{}\n", &line == &lines.front() ? "batch" : "", line);
+  if (session.runner.kind == RunnerKind::kDeepSpeed) {
+    text += paragraph("changes", change_lines(session.objective, best.changes));
   }
+  text += paragraph("batch", batch_advice_lines(run));
   const std::string reference = reference_note(session, run.history);
   return reference.empty() ? text : text + "           " + reference + "\n";
 }
@@ -95,6 +102,7 @@ Json best_document(const RunView& run) {
                          {"value", json_number(next->value)},
                          {"within_noise", next->within_noise}};
   }
+  json["changes"] = changes_json(best.changes);
   json["batch_advice"] = batch_advice_json(run);
   return json;
 }

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "krigtune/report/batch_advice.h"
+#include "krigtune/report/change_text.h"
 #include "krigtune/report/labels.h"
 #include "writers.h"
 
@@ -45,6 +46,7 @@ std::optional<std::string> best_json(const RunView& run) {
                        {"upper_95", json_number(best.upper_95)}};
   json["reference"] = {{"trial", best.reference_trial}, {"value", json_number(best.reference_value)}};
   json["gain"] = json_number(best.gain);
+  if (Json changes = changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
   if (Json advice = batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
   json["trials"] = trial_counts(run.history);
   return json.dump(2) + "\n";

@@ -5,18 +5,13 @@
 
 #include "krigtune/core/text.h"
 #include "krigtune/report/importance.h"
+#include "krigtune/report/labels.h"
 
 namespace krigtune {
 namespace {
 
 constexpr std::size_t kMostSentences = 3;
 constexpr double kLeastTold = 1.01;  // smaller effects are nobody's concern
-
-// Of the objectives that we know "worse" means slower.
-bool is_speed(const Objective& objective) {
-  const char* kSpeeds[] = {"throughput", "latency", "flops", "tokens_per_second"};
-  return std::find(std::begin(kSpeeds), std::end(kSpeeds), objective.metric) != std::end(kSpeeds);
-}
 
 // How a factor is told: "1.8 times slower", or from what share on ("takes 12 % longer").
 struct Words {

@@ -48,6 +48,11 @@ std::string emulated_note(const Session& session) {
   return is_emulated(session) ? fmt::format(" ({})", emulated_label(session)) : "";
 }
 
+bool is_speed(const Objective& objective) {
+  const char* const kSpeeds[] = {"throughput", "tokens_per_second", "flops", "latency"};
+  return std::find(std::begin(kSpeeds), std::end(kSpeeds), objective.metric) != std::end(kSpeeds);
+}
+
 std::string value_text(const Session& session, double value) {
   if (!has_unit(session)) return digits(value);
   if (session.objective.metric == kSeconds) return duration_text(value);

@@ -2,6 +2,7 @@
 // and the configuration as that command reads it.
 #include <fmt/format.h>
 
+#include "ds_result.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/batch_advice.h"
 #include "krigtune/runner/placeholders.h"
@@ -29,18 +30,31 @@ std::vector<std::string> bench_words(const RunView& run) {
   return words;
 }
 
-// As the trial was started: its words, its environment, its working directory.
+// As a trial of `program`, a runner's spec, was started: its working directory, its environment, and these words.
+template <typename Program>
+std::string in_shell(const Program& program, const std::vector<std::string>& argv) {
+  std::vector<std::string> words;
+  if (!program.environment.empty()) words.emplace_back("env");
+  for (const auto& [name, value] : program.environment) words.push_back(fmt::format("{}={}", name, value));
+  words.insert(words.end(), argv.begin(), argv.end());
+  return fmt::format("{} && {}", shell_line({"cd", program.working_directory.string()}), shell_line(words));
+}
+
 std::string user_command(const RunView& run) {
   const CommandSpec& command = run.session.runner.command;
-  std::vector<std::string> words;
-  if (!command.environment.empty()) words.emplace_back("env");
-  for (const auto& [name, value] : command.environment) words.push_back(fmt::format("{}={}", name, value));
   const Placeholders values = {{"config", in_directory(run, kConfigFile).string()},
                                {"result", in_directory(run, kResultFile).string()},
                                {"dir", in_directory(run, "").parent_path().string()},
                                {"trial", fmt::format("{}", run.best->trial)}};
+  std::vector<std::string> words;
   for (const std::string& word : command.argv) words.push_back(fill_in(word, values));
-  return fmt::format("{} && {}", shell_line({"cd", command.working_directory.string()}), shell_line(words));
+  return in_shell(command, words);
+}
+
+std::string deepspeed_command(const RunView& run) {
+  const DsUserJob job = ds_user_job(run.session).value();
+  return in_shell(run.session.runner.deepspeed,
+                  ds_command_of(job, run.best->configuration, in_directory(run, kDsConfigOptimal)));
 }
 
 // Empty: the runner has none.
@@ -50,6 +64,8 @@ std::optional<std::string> command_line(const RunView& run) {
       return shell_line(bench_words(run));
     case RunnerKind::kCommand:
       return user_command(run);
+    case RunnerKind::kDeepSpeed:
+      return deepspeed_command(run);
     case RunnerKind::kSimulate:
     case RunnerKind::kReplay:
     case RunnerKind::kNone:
@@ -62,7 +78,9 @@ std::optional<std::string> command_line(const RunView& run) {
 
 std::optional<std::string> config_optimal(const RunView& run) {
   const Session& session = run.session;
-  if (!run.best || session.runner.kind == RunnerKind::kReplay) return std::nullopt;
+  // A DeepSpeed job's command reads ds_config_optimal.json.
+  const bool is_read = session.runner.kind != RunnerKind::kReplay && session.runner.kind != RunnerKind::kDeepSpeed;
+  if (!run.best || !is_read) return std::nullopt;
   Json json = to_json(run.best->configuration);
   if (session.runner.kind == RunnerKind::kBench) {
     json = {{"workload", to_json(*session.workload)},

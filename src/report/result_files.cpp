@@ -26,7 +26,8 @@ History journalled(const std::filesystem::path& directory) {
 std::vector<ResultFile> result_files() {
   return {{"trials.csv", trials_csv},
           {"best.json", best_json},
-          {"ds_config_optimal.json", ds_config_optimal},
+          {kDsConfigOptimal, ds_config_optimal},
+          {"ds_config_diff.md", ds_config_difference},
           {kConfigFile, config_optimal},
           {"cmd_optimal.txt", cmd_optimal}};
 }

@@ -2,19 +2,16 @@
 // directory.
 #include "krigtune/runner/command.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 
 #include "command_result.h"
-#include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "krigtune/runner/placeholders.h"
 #include "oom_text.h"
+#include "program.h"
 #include "trial_files.h"
 
 namespace krigtune {
@@ -22,41 +19,6 @@ namespace {
 
 constexpr std::size_t kTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
 constexpr std::size_t kLargestResult = 1 << 20;
-
-bool is_program(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-}
-
-std::string search_path(const CommandSpec& spec) {
-  const auto& added = spec.environment;
-  const auto path = std::find_if(added.rbegin(), added.rend(), [](const auto& pair) { return pair.first == "PATH"; });
-  if (path != added.rend()) return path->second;
-  const char* ours = std::getenv("PATH");
-  return ours == nullptr ? "/bin:/usr/bin" : ours;  // what execvp takes then
-}
-
-bool is_found(const CommandSpec& spec) {
-  const std::string& name = spec.argv.front();
-  if (name.find('/') != std::string::npos) return is_program(spec.working_directory / name);
-  const std::string path = search_path(spec);
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    if (is_program(spec.working_directory / path.substr(begin, end - begin) / name)) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-void refuse_missing_program(const CommandSpec& spec) {
-  const std::string& name = spec.argv.front();
-  if (!unknown_placeholders(name).empty() || fill_in(name, {}) != name || is_found(spec)) return;
-  const bool path = name.find('/') != std::string::npos;
-  throw EnvironmentError(
-      path ? fmt::format("the program '{}' is not there, seen from '{}'", name, spec.working_directory.string())
-           : fmt::format("the program '{}' is not on PATH", name),
-      path ? "mend 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
-}
 
 std::string trial_number(const std::filesystem::path& dir) {
   const std::string name = dir.filename().string();
@@ -82,7 +44,9 @@ void read_result(const std::filesystem::path& file, CommandEnd& end) {
 class CommandRunner final : public Runner {
  public:
   CommandRunner(CommandJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {
-    refuse_missing_program(job_.spec);
+    const std::string& name = job_.spec.argv.front();
+    const bool is_plain = unknown_placeholders(name).empty() && fill_in(name, {}) == name;
+    if (is_plain) refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
     for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(compile_pattern(pattern));
   }
 
@@ -111,15 +75,6 @@ class CommandRunner final : public Runner {
   }
 
  private:
-  static std::optional<std::int64_t> oom_kills_now() {
-    constexpr std::size_t kAll = 1 << 16;
-    std::ifstream in("/proc/vmstat");
-    std::string text(kAll, '\0');
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-    return oom_kills_in(text);
-  }
-
   // Programs that say how they are doing may be ended early.
   static std::filesystem::path progress_file(const TrialFiles& files) { return files.result().string() + ".progress"; }
 

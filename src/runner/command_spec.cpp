@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "krigtune/core/text.h"
 #include "krigtune/runner/placeholders.h"
 #include "oom_text.h"
+#include "program.h"
 #include "registry.h"
 
 namespace krigtune {
@@ -16,11 +16,6 @@ namespace {
 constexpr std::size_t kLongestPattern = 500;
 
 std::string indexed(const std::string& key, std::size_t index) { return fmt::format("{}/{}", key, index); }
-
-// Text that the operating system takes: it ends at the first zero byte.
-void refuse_zero_byte(const JsonObject& block, const std::string& key, const std::string& text) {
-  if (text.find('\0') != std::string::npos) block.fail(key, "holds a zero byte", "remove it");
-}
 
 void read_argv(JsonObject& block, CommandSpec& spec) {
   block.require("argv");
@@ -34,32 +29,6 @@ void read_argv(JsonObject& block, CommandSpec& spec) {
     if (unknown.empty()) continue;
     block.fail(indexed("argv", i), fmt::format("'{{{}}}' is no placeholder", unknown.front()),
                suggestion(unknown.front(), known_placeholders()) + " A brace of its own is written '{{'");
-  }
-}
-
-double seconds(JsonObject& block, const char* key, double fallback, bool zero_too) {
-  const double value = block.number(key, fallback);
-  constexpr double kMost = 1e9;  // thirty years
-  if (!(zero_too ? value >= 0.0 : value > 0.0) || value > kMost) {
-    block.fail(key, fmt::format("{} is no time limit", number_text(value)),
-               zero_too ? "give 0 or more seconds" : "give seconds above 0");
-  }
-  return value;
-}
-
-void read_environment(JsonObject& block, CommandSpec& spec) {
-  if (block.find("env") == nullptr) return;
-  const JsonObject object = block.object("env");
-  for (const auto& [name, value] : object.value().items()) {
-    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
-      object.fail(name, "is no name of an environment variable", "write {\"NAME\": \"value\"}");
-    }
-    if (!value.is_string() && !value.is_number()) {
-      object.fail(name, "a text or a number was expected", "write \"...\"");
-    }
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    refuse_zero_byte(object, name, text);
-    spec.environment.emplace_back(name, text);
   }
 }
 
@@ -95,19 +64,11 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
 void read_command(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& spec) {
   CommandSpec& command = spec.command;
   read_argv(block, command);
-  const std::string directory = block.text("cwd", "");
-  refuse_zero_byte(block, "cwd", directory);
-  command.working_directory = std::filesystem::absolute(directory.empty() ? base_dir : base_dir / directory);
-  command.working_directory = command.working_directory.lexically_normal();
-  std::error_code error;
-  if (!std::filesystem::is_directory(command.working_directory, error) && block.has("cwd")) {
-    block.fail("cwd", fmt::format("'{}' is no directory", command.working_directory.string()),
-               "name one that exists; a relative one is relative to the session file");
-  }
-  read_environment(block, command);
-  command.timeout_s = seconds(block, "timeout_s", command.timeout_s, false);
-  command.grace_s = seconds(block, "grace_s", command.grace_s, true);
-  if (block.has("no_progress_s")) command.no_progress_s = seconds(block, "no_progress_s", 0.0, false);
+  command.working_directory = read_working_directory(block, base_dir);
+  command.environment = read_environment(block);
+  command.timeout_s = read_seconds(block, "timeout_s", command.timeout_s, false);
+  command.grace_s = read_seconds(block, "grace_s", command.grace_s, true);
+  if (block.has("no_progress_s")) command.no_progress_s = read_seconds(block, "no_progress_s", 0.0, false);
   block.find("no_progress_s");
   read_exit_codes(block, command);
   read_patterns(block, command);
@@ -117,8 +78,7 @@ void write_command(const RunnerSpec& spec, Json& block) {
   const CommandSpec& command = spec.command;
   block["argv"] = command.argv;
   block["cwd"] = command.working_directory.string();
-  block["env"] = Json::object();
-  for (const auto& [name, value] : command.environment) block["env"][name] = value;
+  block["env"] = environment_json(command.environment);
   block["timeout_s"] = json_number(command.timeout_s);
   block["grace_s"] = json_number(command.grace_s);
   block["no_progress_s"] = command.no_progress_s ? json_number(*command.no_progress_s) : Json(nullptr);

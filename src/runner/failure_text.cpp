@@ -34,22 +34,32 @@ std::optional<int> number_after(std::string_view line, std::string_view words) {
   return at == std::string_view::npos ? std::nullopt : number_at(line.substr(at + words.size()));
 }
 
-// The rank that a launcher has labelled the line with, and where the line itself begins.
-struct Label {
-  int rank;
-  std::size_t length;
-};
-
-std::optional<Label> label_between(std::string_view line, std::string_view open, std::string_view close) {
+std::optional<RankLabel> label_between(std::string_view line, std::string_view open, std::string_view close) {
   if (line.substr(0, open.size()) != open) return std::nullopt;
   const std::size_t end = line.find(close, open.size());
   const std::optional<int> rank = number_at(line.substr(open.size()));
   constexpr std::size_t kLongest = 24;
   if (end > kLongest || !rank) return std::nullopt;
-  return Label{*rank, end + close.size()};
+  return RankLabel{*rank, end + close.size()};
 }
 
-std::optional<Label> label_of(std::string_view line) {
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80             ? 1
+                             : (byte(0) & 0xE0) == 0xC0 ? 2
+                             : (byte(0) & 0xF0) == 0xE0 ? 3
+                             : (byte(0) & 0xF8) == 0xF0 ? 4
+                                                        : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::optional<RankLabel> rank_label(std::string_view line) {
   // torchrun --tee or log prefixes: "[rank3]:", "[default3]:"
   for (const std::string_view open : {"[rank", "[default"}) {
     if (const auto label = label_between(line, open, "]:")) return label;
@@ -59,7 +69,7 @@ std::optional<Label> label_of(std::string_view line) {
     const std::size_t end = line.find(stream);
     const std::size_t comma = line.substr(0, end).rfind(',');
     if (line.substr(0, 1) != "[" || end == std::string_view::npos || comma == std::string_view::npos) continue;
-    if (const auto rank = number_at(line.substr(comma + 1))) return Label{*rank, end + stream.size()};
+    if (const auto rank = number_at(line.substr(comma + 1))) return RankLabel{*rank, end + stream.size()};
   }
   // srun --label: "3: "
   const std::size_t colon = line.find(": ");
@@ -67,8 +77,28 @@ std::optional<Label> label_of(std::string_view line) {
   const bool digits = colon != std::string_view::npos && colon > blanks &&
                       line.substr(blanks, colon - blanks).find_first_not_of("0123456789") == std::string_view::npos;
   const std::optional<int> rank = digits ? number_at(line) : std::nullopt;
-  return rank ? std::optional(Label{*rank, colon + 2}) : std::nullopt;
+  return rank ? std::optional(RankLabel{*rank, colon + 2}) : std::nullopt;
 }
+
+std::string printable(const std::string& line) {
+  std::string text = line;
+  while (!text.empty() && text.back() == '\r') text.pop_back();
+  text.erase(0, text.rfind('\r') + 1);
+  std::string clean;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {  // a colour: ESC [ ... letter
+      i = std::min(text.find_first_of("ABCDEFGHJKSTfhlmnsu", i + 2), text.size() - 1) + 1;
+      continue;
+    }
+    const std::size_t length = utf8_length(std::string_view(text).substr(i));
+    const bool control = length == 1 && static_cast<unsigned char>(text[i]) < 0x20 && text[i] != '\t';
+    if (!control) clean += length == 0 ? "?" : text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return clean;
+}
+
+namespace {
 
 // The launcher's words about a failure, or the trace of its own end.
 bool is_of_the_launcher(const std::string& line) {
@@ -95,7 +125,7 @@ std::vector<std::string> before_the_report(std::vector<std::string> lines) {
 std::vector<std::string> lines_of_rank(const std::vector<std::string>& lines, int rank) {
   std::vector<std::string> picked;
   for (const std::string& line : lines) {
-    const std::optional<Label> label = label_of(line);
+    const std::optional<RankLabel> label = rank_label(line);
     if (label && label->rank == rank) picked.push_back(line.substr(label->length));
   }
   return picked;
@@ -105,44 +135,11 @@ std::vector<std::string> lines_of_rank(const std::vector<std::string>& lines, in
 std::optional<int> first_raising_rank(const std::vector<std::string>& lines) {
   constexpr std::array kMarks = {"Traceback (most recent call last)", "Error: ", "terminate called", "Assertion"};
   for (const std::string& line : lines) {
-    const std::optional<Label> label = label_of(line);
+    const std::optional<RankLabel> label = rank_label(line);
     const auto holds = [&](const char* mark) { return line.find(mark, label->length) != std::string::npos; };
     if (label && std::any_of(kMarks.begin(), kMarks.end(), holds)) return label->rank;
   }
   return std::nullopt;
-}
-
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t length = byte(0) < 0x80             ? 1
-                             : (byte(0) & 0xE0) == 0xC0 ? 2
-                             : (byte(0) & 0xF0) == 0xE0 ? 3
-                             : (byte(0) & 0xF8) == 0xF0 ? 4
-                                                        : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return length;
-}
-
-// As a terminal would leave it: of a progress bar the last state, no escape sequences, no bytes that are no text.
-std::string printable(const std::string& line) {
-  std::string text = line;
-  while (!text.empty() && text.back() == '\r') text.pop_back();
-  text.erase(0, text.rfind('\r') + 1);
-  std::string clean;
-  for (std::size_t i = 0; i < text.size();) {
-    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {  // a colour: ESC [ ... letter
-      i = std::min(text.find_first_of("ABCDEFGHJKSTfhlmnsu", i + 2), text.size() - 1) + 1;
-      continue;
-    }
-    const std::size_t length = utf8_length(std::string_view(text).substr(i));
-    const bool control = length == 1 && static_cast<unsigned char>(text[i]) < 0x20 && text[i] != '\t';
-    if (!control) clean += length == 0 ? "?" : text.substr(i, length);
-    i += std::max<std::size_t>(length, 1);
-  }
-  return clean;
 }
 
 std::string ending_of(const std::vector<std::string>& lines) {

@@ -1,8 +1,21 @@
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace krigtune {
+
+/// What a launcher puts before a rank's line: "[rank3]:", "[1,3]<stderr>:", "3: ".
+struct RankLabel {
+  int rank;
+  std::size_t length;  ///< the line itself begins there
+};
+std::optional<RankLabel> rank_label(std::string_view line);
+
+/// A line as a terminal would leave it: of a progress bar the last state, no escape sequences; '?' for what is no
+/// UTF-8.
+std::string printable(const std::string& line);
 
 /// The number of the rank that failed first, as launchers name it (torchrun's "Root Cause", mpirun's and srun's
 /// reports). Empty: nobody says.

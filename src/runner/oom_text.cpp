@@ -53,20 +53,42 @@ constexpr std::array kSigns = {
     Sign{"OOM Killed"},                              // slurmstepd: Some of the step tasks have been OOM Killed
     Sign{": Out Of Memory"},                         // srun: error: n1: task 0: Out Of Memory
     Sign{"exceeded memory limit"},                   // slurmstepd's jobacct_gather; LSF; PBS
-    Sign{"exits with return code = -9"},             // DeepSpeed's launcher: a rank got SIGKILL that it did not send
-    Sign{"exits with return code = 247"},            // the same, as an unsigned exit code
-    Sign{"failed (exitcode: -9)"},                   // torchrun, elastic/multiprocessing/api.py: the first to fail
-    Sign{"exited on signal 9"},  // Open MPI's mpirun: process rank 3 ... exited on signal 9 (Killed)
-    Sign{"EXIT CODE: 9"},        // MPICH's hydra: KILLED BY SIGNAL: 9
+    Sign{"OpenBLAS error", "emory allocation"},      // OpenBLAS, driver/others/memory.c
 };
 
-bool is_sign(std::string_view line) {
+// A rank got SIGKILL. Programs whose OOM killer cannot be asked are taken to have met it.
+constexpr std::array kKillSigns = {
+    Sign{"exits with return code = -9"},   // DeepSpeed's launcher: a rank got SIGKILL that it did not send
+    Sign{"exits with return code = 247"},  // the same, as an unsigned exit code
+    Sign{"failed (exitcode: -9)"},         // torchrun, elastic/multiprocessing/api.py: the first to fail
+    Sign{"exited on signal 9"},            // Open MPI's mpirun: process rank 3 ... exited on signal 9 (Killed)
+    Sign{"EXIT CODE: 9"},                  // MPICH's hydra: KILLED BY SIGNAL: 9
+};
+
+template <class Signs>
+bool holds_one(std::string_view line, const Signs& signs) {
+  return std::any_of(signs.begin(), signs.end(), [&](const Sign& sign) {
+    return line.find(sign.text) != std::string_view::npos && line.find(sign.also) != std::string_view::npos;
+  });
+}
+
+bool is_memory_sign(std::string_view line) {
   // PyTorch says this after a collective has timed out, too: the size that it asks for is garbage.
   // https://github.com/NVIDIA/nccl/issues/1284
   if (line.find("more than 1EB") != std::string_view::npos) return false;
-  return std::any_of(kSigns.begin(), kSigns.end(), [&](const Sign& sign) {
-    return line.find(sign.text) != std::string_view::npos && line.find(sign.also) != std::string_view::npos;
-  });
+  return holds_one(line, kSigns);
+}
+
+// The first line for which `holds`, of each its beginning.
+template <class Holds>
+std::optional<std::string> first_line(const std::string& text, const Holds& holds) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, std::min(end - begin, kLineLength));
+    begin = end + 1;
+    if (holds(line)) return line;
+  }
+  return std::nullopt;
 }
 
 std::optional<double> unit_bytes(std::string_view unit) {
@@ -120,14 +142,21 @@ std::optional<Bytes> requested_in(const std::string& line) {
 }
 
 std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, std::min(end - begin, kLineLength));
-    begin = end + 1;
-    const auto matches = [&](const std::regex& pattern) { return std::regex_search(line, pattern); };
-    if (is_sign(line) || std::any_of(patterns.begin(), patterns.end(), matches)) return {{line, requested_in(line)}};
-  }
-  return std::nullopt;
+  const auto line = first_line(text, [&](const std::string& candidate) {
+    const auto matches = [&](const std::regex& pattern) { return std::regex_search(candidate, pattern); };
+    return is_memory_sign(candidate) || holds_one(candidate, kKillSigns) ||
+           std::any_of(patterns.begin(), patterns.end(), matches);
+  });
+  return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
+}
+
+std::optional<MemoryComplaint> find_memory_words(const std::string& text) {
+  const auto line = first_line(text, [](const std::string& candidate) { return is_memory_sign(candidate); });
+  return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
+}
+
+bool tells_of_a_kill(const std::string& text) {
+  return first_line(text, [](const std::string& line) { return holds_one(line, kKillSigns); }).has_value();
 }
 
 }  // namespace krigtune

@@ -22,6 +22,12 @@ std::regex compile_pattern(const std::string& pattern);
 /// one by one, and not beyond their first 1000 characters.
 std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns);
 
+/// Likewise, but what launchers say of a rank that got SIGKILL is none: they do not know who sent it.
+std::optional<MemoryComplaint> find_memory_words(const std::string& text);
+
+/// A launcher says that a rank got SIGKILL, or the exit code of one that did.
+bool tells_of_a_kill(const std::string& text);
+
 /// The size behind "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
 std::optional<Bytes> requested_in(const std::string& line);
 

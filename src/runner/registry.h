@@ -16,6 +16,7 @@ RunnerEntry bench_runner_entry();
 RunnerEntry simulate_runner_entry();
 RunnerEntry replay_runner_entry();
 RunnerEntry command_runner_entry();
+RunnerEntry deepspeed_runner_entry();
 RunnerEntry none_runner_entry();
 
 }  // namespace krigtune

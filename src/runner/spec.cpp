@@ -11,13 +11,32 @@ namespace {
 // One line per runner.
 std::vector<RunnerEntry> registry() {
   return {
-      bench_runner_entry(), simulate_runner_entry(), replay_runner_entry(), command_runner_entry(), none_runner_entry(),
+      bench_runner_entry(),   simulate_runner_entry(),  replay_runner_entry(),
+      command_runner_entry(), deepspeed_runner_entry(), none_runner_entry(),
   };
 }
 
 }  // namespace
 
-bool leaves_files(RunnerKind kind) { return kind == RunnerKind::kBench || kind == RunnerKind::kCommand; }
+bool leaves_files(RunnerKind kind) {
+  return kind == RunnerKind::kBench || kind == RunnerKind::kCommand || kind == RunnerKind::kDeepSpeed;
+}
+
+double timeout_s(const RunnerSpec& spec) {
+  switch (spec.kind) {
+    case RunnerKind::kBench:
+      return spec.bench.timeout_s;
+    case RunnerKind::kCommand:
+      return spec.command.timeout_s;
+    case RunnerKind::kDeepSpeed:
+      return spec.deepspeed.timeout_s;
+    case RunnerKind::kSimulate:
+    case RunnerKind::kReplay:
+    case RunnerKind::kNone:
+      break;
+  }
+  return 0.0;
+}
 
 RunnerSpec read_runner(const Json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir) {

@@ -70,6 +70,13 @@ inline std::vector<ExampleSession> own_sessions() {
                "env": {"OMP_NUM_THREADS": "1", "N": 2}, "timeout_s": 60, "grace_s": 1, "no_progress_s": 30,
                "oom_exit_codes": [3, 137], "oom_patterns": ["out of memory", "^OOM [0-9]+$"]},
     "budget": {"trials": 3}})json"},
+      {"deepspeed with everything", R"json({
+    "space": {"zero_stage": [1, 2, 3], "micro_batch": [1, 2]},
+    "runner": {"kind": "deepspeed", "argv": ["/bin/true", "train.py", "--deepspeed", "ds_config.json"],
+               "ds_config": "/tmp/ds_config.json", "cwd": "/tmp", "env": {"OMP_NUM_THREADS": 1},
+               "arg_mappings": {"train_micro_batch_size_per_gpu": "--batch"}, "warmup_steps": 3, "measure_steps": 8,
+               "timeout_s": 600, "grace_s": 5, "no_progress_s": 60, "early_end": false},
+    "budget": {"trials": 3}})json"},
       {"replay with everything", R"json({
     "space": {"alpha": [1, 2, 3]}, "baseline": null,
     "objective": {"metric": "speed", "direction": "maximize"},

@@ -5,8 +5,8 @@
 namespace krigtune {
 namespace {
 
-const std::vector<std::string> kCommands = {"doctor", "plan",    "tune",    "watch",  "ask",
-                                            "tell",   "compare", "predict", "results"};
+const std::vector<std::string> kCommands = {"doctor", "plan",    "tune",    "watch",   "ask",
+                                            "tell",   "compare", "predict", "results", "export"};
 
 // docs/cli.md is made from the same declarations as the help: `test_cli_help --write-reference FILE` writes it.
 TEST(Help, IsWhatTheDocumentationSaysAndNothingElse) {

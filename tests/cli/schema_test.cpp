@@ -53,6 +53,8 @@ constexpr const char* kOwnHardware =
 constexpr const char* kRanges =
     R"({"space": {"a": {"min": 1, "max": 2}, "b": {"values": [1]}}, "runner": {"kind": "none"}})";
 constexpr const char* kCommand = R"({"space": {"a": [1]}, "runner": {"kind": "command", "argv": ["x"]}})";
+constexpr const char* kDeepSpeed =
+    R"({"space": {"a": [1]}, "runner": {"kind": "deepspeed", "argv": ["x", "--deepspeed", "ds.json"]}})";
 constexpr const char* kReplay =
     R"({"space": {"a": [1]}, "runner": {"kind": "replay", "table": "table.csv", "value": {"column": "speed"},
         "status": "status"}})";
@@ -88,7 +90,8 @@ const std::vector<Place>& places() {
       {"/properties/runner/allOf/2/then", kReplay, "/runner"},
       {"/properties/runner/allOf/2/then/properties/value/anyOf/1", kReplay, "/runner/value"},
       {"/properties/runner/allOf/3/then", kCommand, "/runner"},
-      {"/properties/runner/allOf/4/then", kRanges, "/runner"},
+      {"/properties/runner/allOf/4/then", kDeepSpeed, "/runner"},
+      {"/properties/runner/allOf/5/then", kRanges, "/runner"},
       {"/properties/budget", kTrained, "/budget"},
       {"/properties/grid", kTrained, "/grid"},
       {"/properties/stagewise", kTrained, "/stagewise"},

@@ -51,6 +51,33 @@ TEST_F(SessionTest, SaysOneLineForEachClosedTrialWhenPiped) {
   EXPECT_EQ(tune("quiet", {"-q"}).err, "");
 }
 
+TEST_F(SessionTest, IsExportedWholeOrATrialOfItAndOnlyAsWhatThereIs) {
+  tune("run", {"--trials", "12"});
+  const Said whole = run({"export", path("run"), "--format", "csv", "--json"});
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  const Json document = parse_json(whole.out, "export");
+  EXPECT_EQ(document["trial"], load_json(directory_ / "run/best.json")["trial"]);
+  EXPECT_EQ(document["files"][0]["file"], path("run/export/trials.csv"));
+  EXPECT_EQ(read_text(path("run/export/trials.csv")), read_text(path("run/trials.csv")));
+  const Said one = run({"export", path("run"), "--format", "csv", "--trial", "3", "--out", path("one")});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(one.out.rfind("trial 3: ", 0), 0U) << one.out;
+  ASSERT_EQ(table("one/trials.csv").rows.size(), 1U);
+  EXPECT_EQ(table("one/trials.csv").rows[0][0], "3");
+  for (const auto& [more, line] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--format", "torchtitan"}, "there are deepspeed, accelerate, csv"},
+           {{"--format", "csv", "--trial", "99"}, "--trial: the run has no trial 99"},
+           {{"--format", "accelerate"}, "no DeepSpeed configuration"},
+           {{}, "--format is missing"}}) {
+    std::vector<std::string> arguments = {"export", path("run")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Said refused = run(arguments);
+    EXPECT_EQ(refused.code, 2) << line;
+    EXPECT_NE(refused.err.find(line), std::string::npos) << refused.err;
+    EXPECT_EQ(lines_in(refused.err), 1U) << refused.err;
+  }
+}
+
 TEST_F(SessionTest, AsksTheSameQuestionsForTheSameSeedAndOthersForAnother) {
   tune("a", {"--seed", "5"});
   tune("b", {"--seed", "5"});

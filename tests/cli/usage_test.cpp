@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "cli/cli_fixtures.h"
+#include "krigtune/tuner/session.h"
 
 namespace krigtune {
 namespace {
@@ -33,8 +36,33 @@ TEST(Usage, DoesNotGuessOptionsFromTheirBeginning) {
   expect_refused({"tune", "s.json", "--tri", "3"}, "unknown option '--tri'");
 }
 
-TEST(Usage, HasNoOptionsThatAreNotBuiltYet) {
-  expect_refused({"tune", "s.json", "--deepspeed", "1"}, "unknown option '--deepspeed'");
+TEST(Usage, AsksForACommandWithDeepSpeedAndForDeepSpeedWithACommand) {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "ds.json").string();
+  std::ofstream(file) << R"({"train_batch_size": 8})";
+  expect_refused({"tune", "--deepspeed", file}, "--deepspeed: the command that trains is missing");
+  expect_refused({"tune", "s.json", "--deepspeed", file}, "--deepspeed: the command that trains is missing");
+  expect_refused({"tune", "--", "python", "train.py"}, "--deepspeed is missing");
+  expect_refused({"tune", "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", "other.json"},
+                 "--deepspeed: the command names 'other.json', not '" + file + "'; name the same file in both");
+  expect_refused({"plan", "--", "a.json", "b.json"}, "'b.json' is too much");  // there -- ends the options alone
+}
+
+TEST(Usage, MakesASessionOfADeepSpeedJob) {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "ds.json").string();
+  const std::string session = (directory.path() / "s.json").string();
+  std::ofstream(file) << R"({"train_batch_size": 8, "zero_optimization": {"stage": [1, 2]}})";
+  const Said made = run({"init", session, "--deepspeed", file, "--", "deepspeed", "--num_gpus", "2", "train.py",
+                         "--trials", "9", "--deepspeed_config", file});
+  EXPECT_EQ(made.code, 0) << made.err;
+  const Session read = load_session(session);
+  EXPECT_EQ(read.runner.kind, RunnerKind::kDeepSpeed);
+  EXPECT_EQ(read.runner.deepspeed.argv.size(), 8U);  // the command's own --trials is its own
+  EXPECT_EQ(read.cluster.ranks(), 2);
+  EXPECT_EQ(read.baseline->integer("zero_stage", 0), 1);
+  expect_refused({"tune", session, "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", file},
+                 session + ": /cluster: 2 ranks, but the command starts 1");
 }
 
 TEST(Usage, SaysWhichOperandIsMissingOrTooMuch) {

@@ -47,6 +47,11 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
        R"({"kind": "command", "argv": ["python", "run.py", "--config={config}", "{{x}"], "timeout_s": 600, "grace_s": 0,
             "no_progress_s": 0.5, "cwd": "/", "env": {"A": "b=c", "N": "4"}, "oom_exit_codes": [3, 255],
             "oom_patterns": ["a+b", "^x"]})",
+       R"({"kind": "deepspeed", "argv": ["deepspeed", "--num_gpus", "2", "t.py", "--deepspeed_config=d.json"],
+            "ds_config": "/tmp/ds.json", "cwd": "/", "env": {"A": "b"}, "warmup_steps": 2, "measure_steps": 6,
+            "timeout_s": 60, "grace_s": 0, "no_progress_s": 20, "early_end": false,
+            "arg_mappings": {"train_micro_batch_size_per_gpu": "--mb"}})",
+       R"({"kind": "deepspeed", "argv": ["python", "t.py", "--deepspeed", "d.json"]})",
        R"({"kind": "command", "argv": ["true"]})", R"({"kind": "none"})", R"({"kind": "simulate"})",
        R"({"kind": "simulate", "noise": 0.1, "systematic_error": 0, "memory_error": 0.2, "seed": 7,
             "stragglers": {"probability": 0.2, "slowdown": 2},
@@ -63,7 +68,7 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
 
 TEST(RunnerSpec, AnUnknownKindSaysWhichAreKnown) {
   EXPECT_EQ(error_of(R"({"kind": "slurm"})"),
-            "s.json: /runner/kind: 'slurm' is no runner; known: bench, simulate, replay, command, none");
+            "s.json: /runner/kind: 'slurm' is no runner; known: bench, simulate, replay, command, deepspeed, none");
 }
 
 TEST(RunnerSpec, WrongInputNamesItsPlace) {
@@ -140,6 +145,35 @@ TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
   const std::string pattern(501, '(');
   EXPECT_NE(error_of(R"({"kind": "command", "argv": ["x"], "oom_patterns": [")" + pattern + "\"]}").find("too long"),
             std::string::npos);
+}
+
+TEST(RunnerSpec, ADeepSpeedJobsFileIsWhatItsCommandNames) {
+  const std::string job = R"({"kind": "deepspeed", "argv": ["deepspeed", "t.py", "--deepspeed", "conf/d.json"])";
+  EXPECT_EQ(read(job + "}").deepspeed.ds_config, "/tmp/conf/d.json");
+  EXPECT_EQ(read(job + R"(, "cwd": "/usr"})").deepspeed.ds_config, "/usr/conf/d.json");
+  EXPECT_EQ(read(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").deepspeed.ds_config, "/tmp/e.json");
+  EXPECT_EQ(read(job + "}").deepspeed.steps.due(), 15);
+  EXPECT_EQ(timeout_s(read(job + R"(, "timeout_s": 7})")), 7.0);
+}
+
+TEST(RunnerSpec, AWrongDeepSpeedJobNamesItsPlaceAndTheMend) {
+  const std::string argv = R"("argv": ["python", "t.py", "--deepspeed", "d.json"], )";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("timeout_s": 1)", "/runner/argv"},
+      {R"("argv": [])", "/runner/argv: names no program"},
+      {R"("argv": ["python", "t.py"])", "/runner/argv: the command names no DeepSpeed configuration; add "},
+      {R"("argv": ["python", "a\u0000b"])", "/runner/argv/1: holds a zero byte"},
+      {argv + R"("measure_steps": 2)", "/runner/measure_steps: 2 is no such number of steps; give 3 to 100000"},
+      {argv + R"("warmup_steps": 0)", "/runner/warmup_steps: 0 is no such number of steps"},
+      {argv + R"("no_progress_s": 0)", "/runner/no_progress_s: 0 is no time limit"},
+      {argv + R"("arg_mappings": {"a": 3})", "/runner/arg_mappings/a: a flag of the script was expected"},
+      {argv + R"("arg_mapings": {})", "/runner/arg_mapings: unknown key; did you mean 'arg_mappings'?"},
+  };
+  for (const auto& [keys, part] : cases) {
+    const std::string error = error_of(R"({"kind": "deepspeed", )" + keys + "}");
+    EXPECT_NE(error.find("s.json: " + part), std::string::npos) << keys << "\n  gives " << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
 }
 
 TEST(RunnerSpec, AWrongColumnNamesItsPlace) {

@@ -13,6 +13,9 @@ std::string emulated_label(const Session& session);
 /// " (emulated network eth-25)", or "": to be put behind a number.
 std::string emulated_note(const Session& session);
 
+/// Whether better is faster: throughput, tokens_per_second, flops, latency.
+bool is_speed(const Objective& objective);
+
 /// For people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s"; "160.6" for a metric of the user's own and for a replayed
 /// table, whose units are not known.
 std::string value_text(const Session& session, double value);

@@ -7,6 +7,7 @@
 
 #include "krigtune/core/clock.h"
 #include "krigtune/runner/outcome.h"
+#include "krigtune/runner/program_spec.h"
 #include "krigtune/space/space.h"
 #include "krigtune/workload/workload.h"
 
@@ -24,7 +25,7 @@ class Runner {
 };
 
 /// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
-enum class RunnerKind { kBench, kSimulate, kReplay, kCommand, kNone };
+enum class RunnerKind { kBench, kSimulate, kReplay, kCommand, kDeepSpeed, kNone };
 bool leaves_files(RunnerKind kind);  ///< whether a trial leaves files in its directory
 
 /// How a trial's ranks are started: as threads of one krigtune-bench, or as processes by mpirun.
@@ -59,18 +60,6 @@ struct ReplaySpec {
   enum class Repeats { kBest, kMedian, kCycle } repeats = Repeats::kBest;
 };
 
-/// A program of the user's, one process a trial.
-struct CommandSpec {
-  std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
-  std::filesystem::path working_directory;  ///< absolute
-  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
-  double timeout_s = 3600.0;
-  double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
-  std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
-  std::vector<int> oom_exit_codes;        ///< beyond what the result says
-  std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
-};
-
 /// Trials on the virtual clock, which takes no time (runner/simulate.h).
 struct SimulateSpec {
   double noise = 0.02;             ///< standard deviation of the logarithm of a step time, trial by trial
@@ -90,7 +79,11 @@ struct RunnerSpec {
   SimulateSpec simulate;
   ReplaySpec replay;
   CommandSpec command;
+  DeepSpeedSpec deepspeed;
 };
+
+/// Seconds after which a trial is ended; 0: nothing runs that could be.
+double timeout_s(const RunnerSpec& spec);
 
 /// Relative paths are relative to `base_dir`. Throws UserError with the JSON pointer.
 RunnerSpec read_runner(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,

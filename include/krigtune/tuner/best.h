@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "krigtune/tuner/changes.h"
 #include "krigtune/tuner/strategy.h"
 
 namespace krigtune {
@@ -19,6 +20,8 @@ struct Recommendation {
   int reference_trial = 0;  ///< what gains are relative to: trial 0, or the first ok trial where trial 0 is not ok
   double reference_value = 0.0;
   double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse when minimised
+  /// From the session's baseline, or where it has none the reference trial's configuration.
+  Changes changes;
 };
 
 /// Empty while no trial is ok.

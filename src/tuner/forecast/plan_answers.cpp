@@ -194,7 +194,9 @@ ExpectedTime expected_time(const Session& session, const PlanStudy& study) {
     time.trials_s = trials * (bench.warmup_s + bench.measure_s);
     time.most_trials_s = trials * bench.timeout_s;
   }
-  if (session.runner.kind == RunnerKind::kCommand) time.most_trials_s = trials * session.runner.command.timeout_s;
+  if (session.runner.kind == RunnerKind::kCommand || session.runner.kind == RunnerKind::kDeepSpeed) {
+    time.most_trials_s = trials * timeout_s(session.runner);
+  }
   const auto limit = [&](double seconds) {
     for (std::optional<double>* of : {&time.trials_s, &time.most_trials_s}) {
       if (*of) *of = std::min(**of, seconds);

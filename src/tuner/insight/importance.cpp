@@ -16,7 +16,7 @@
 // 95 % of them are within the interval, which is widened to hold the value of the mean: draws wiggle where data are
 // few, and the mean does not.
 //
-// Effects: f(best) - f(best with another value) is Gaussian, its variance by the posterior's covariance.
+// Effects: f(best) - f(best with another value), as in model/change_study.cpp.
 #include "krigtune/tuner/importance.h"
 
 #include <algorithm>
@@ -27,6 +27,7 @@
 #include "krigtune/core/rng.h"
 #include "krigtune/core/statistics.h"
 #include "krigtune/tuner/best.h"
+#include "model/change_study.h"
 #include "model/trial_model.h"
 
 namespace krigtune {
@@ -165,22 +166,13 @@ class ImportanceStudy {
       if (moved && belongs(*moved)) points.push_back(*moved);
     }
     if (points.size() < 2) return std::nullopt;
-    const Points encoded = candidates_.encode(points);
-    const Eigen::VectorXd mean = model_.predict(encoded).mean;
-    const Eigen::MatrixXd covariance = model_.process().posterior_covariance(model_.known_points(encoded));
-    const double unit = model_.latent_unit() * model_.latent_unit();
+    const std::vector<Gain> gains = gains_over_others(model_, candidates_, points);
     std::optional<Effect> largest;
-    for (Eigen::Index i = 1; i < mean.size(); ++i) {
-      const double variance = unit * (covariance(0, 0) + covariance(i, i) - 2.0 * covariance(0, i));
-      const double half = kNormal975 * std::sqrt(std::max(variance, 0.0));
-      const double gain = mean(0) - mean(i);
-      const Effect effect{parameter.name,
-                          *own,
-                          *points[static_cast<std::size_t>(i)].find(parameter.name),
-                          std::exp(gain),
-                          std::exp(gain - half),
-                          std::exp(gain + half)};
-      const bool larger = !largest || std::abs(gain) > std::abs(std::log(largest->factor));
+    for (std::size_t i = 0; i < gains.size(); ++i) {
+      const Gain& gain = gains[i];
+      const Effect effect{parameter.name, *own,          *points[i + 1].find(parameter.name),
+                          gain.factor,    gain.lower_95, gain.upper_95};
+      const bool larger = !largest || std::abs(std::log(gain.factor)) > std::abs(std::log(largest->factor));
       if (!largest || (effect.clear() == largest->clear() ? larger : effect.clear())) largest = effect;
     }
     return largest;

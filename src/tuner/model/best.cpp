@@ -7,6 +7,7 @@
 
 #include "krigtune/core/statistics.h"
 #include "krigtune/tuner/tuner.h"
+#include "model/change_study.h"
 #include "model/trial_model.h"
 
 namespace krigtune {
@@ -144,6 +145,8 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
   best.reference_trial = reference->number;
   best.reference_value = *value_of(*reference, objective);
   best.gain = gain_over(objective, best.value, best.reference_value);
+  const Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
+  best.changes = changes_between(model, candidates, history, before, best.configuration);
   return best;
 }
 

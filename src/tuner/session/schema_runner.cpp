@@ -16,7 +16,7 @@ Json bench_block() {
   const BenchSpec defaults;
   return block(
       "krigtune-bench, one process a trial",
-      {{"kind", word("who runs it: bench, simulate, replay, command or none", {"bench"})},
+      {{"kind", word("who runs it: bench, simulate, replay, command, deepspeed or none", {"bench"})},
        {"warmup_s",
         with_default(at_least(number("seconds before the measurement"), 0), json_number(defaults.warmup_s))},
        {"measure_s", seconds("seconds of measurement", defaults.measure_s)},
@@ -100,6 +100,34 @@ Json command_block() {
         list("regular expressions (ECMAScript) in its output that mean out of memory", not_empty(text("")))}});
 }
 
+Json deepspeed_block() {
+  const DeepSpeedSpec defaults;
+  return block(
+      "A DeepSpeed job of yours, one launch a trial, with a ds_config.json of its own",
+      {{"kind", kind_is("deepspeed"), true},
+       {"argv",
+        not_empty(
+            list("the command as you type it, with --deepspeed FILE or --deepspeed_config FILE; no shell", text(""))),
+        true},
+       {"ds_config", text("your ds_config.json, relative to the session (default: the file that the command names)")},
+       {"cwd", text("relative to the session (default: the session's directory)")},
+       {"env", map("variables added to ours", Json{{"type", {"string", "number"}}})},
+       {"arg_mappings",
+        map("flags of the script that must say what the file says: key of ds_config.json, flag", text("the flag"))},
+       {"warmup_steps", with_default(at_most(at_least(integer("optimizer steps before the measurement"), 1), 100000),
+                                     defaults.steps.warmup)},
+       {"measure_steps", with_default(at_most(at_least(integer("optimizer steps that are measured"), 3), 100000),
+                                      defaults.steps.measured)},
+       {"timeout_s", seconds("seconds after which a trial is ended", defaults.timeout_s)},
+       {"grace_s",
+        with_default(at_least(number("seconds between SIGTERM and SIGKILL"), 0), json_number(defaults.grace_s))},
+       {"no_progress_s",
+        seconds("seconds without a sign of life after which it counts as hung", defaults.no_progress_s)},
+       {"early_end", with_default(boolean("end a trial once its steps so far show that it is surely worse than "
+                                          "the best (status bounded)"),
+                                  defaults.early_end)}});
+}
+
 Json none_block() {
   return block("Nobody: trials are run by hand, with krigtune ask and tell", {{"kind", kind_is("none"), true}});
 }
@@ -112,14 +140,18 @@ Json when_kind(const char* kind, Json then) {
 }  // namespace
 
 Json runner_block() {
-  const std::vector<std::string> kinds = {"bench", "simulate", "replay", "command", "none"};
+  const std::vector<std::string> kinds = {"bench", "simulate", "replay", "command", "deepspeed", "none"};
   Json schema = {{"description", "Who runs a trial (default: bench with a workload, none without)"},
                  {"type", "object"},
                  {"properties", {{"kind", with_default(word("the kind", kinds), "bench")}}}};
   Json bench = {{"if", {{"properties", {{"kind", {{"enum", {"bench", nullptr}}}}}}}}, {"then", bench_block()}};
   schema["properties"]["kind"]["enum"].push_back(nullptr);
-  schema["allOf"] = {bench, when_kind("simulate", simulate_block()), when_kind("replay", replay_block()),
-                     when_kind("command", command_block()), when_kind("none", none_block())};
+  schema["allOf"] = {bench,
+                     when_kind("simulate", simulate_block()),
+                     when_kind("replay", replay_block()),
+                     when_kind("command", command_block()),
+                     when_kind("deepspeed", deepspeed_block()),
+                     when_kind("none", none_block())};
   return schema;
 }
 

@@ -161,6 +161,7 @@ void prepare(Session& session, const JsonObject& root) {
     case RunnerKind::kSimulate:
       return prepare_simulate(session, root);
     case RunnerKind::kCommand:
+    case RunnerKind::kDeepSpeed:
     case RunnerKind::kNone:
       return prepare_program(session, root);
   }

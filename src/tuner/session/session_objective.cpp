@@ -86,9 +86,12 @@ double read_noise_scale(JsonObject& block) {
              "average over more steps, or take batches that are further apart");
 }
 
+// Results have krigtune-bench's fields.
+bool reports_our_fields(RunnerKind runner) { return is_ours(runner) || runner == RunnerKind::kDeepSpeed; }
+
 Objective read_goodput(JsonObject& block, RunnerKind runner) {
   Objective objective{kGoodput, true, kGoodput};
-  objective.throughput_field = is_ours(runner) ? "samples_per_s" : "throughput";
+  objective.throughput_field = reports_our_fields(runner) ? "samples_per_s" : "throughput";
   objective.gradient_noise = GradientNoise{read_noise_scale(block), 0.0};
   if (const auto batch = block.optional_number("base_batch")) {
     if (!(*batch > 0.0))
@@ -129,7 +132,7 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   if (known == kKnownObjectives.end()) return own_objective(block, metric, maximize);
   refuse_other_direction(block, metric, known->maximize, maximize);
   // A program of the user's reports the metric under its name; in a replayed table it is only a label.
-  return {metric, known->maximize, is_ours(runner) ? known->bench_field : metric};
+  return {metric, known->maximize, reports_our_fields(runner) ? known->bench_field : metric};
 }
 
 void complete_goodput(Session& session, const JsonObject& root) {

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace krigtune {
+
+/// A program of the user's, one process a trial.
+struct CommandSpec {
+  std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
+  std::filesystem::path working_directory;  ///< absolute
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
+  double timeout_s = 3600.0;
+  double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
+  std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
+  std::vector<int> oom_exit_codes;        ///< beyond what the result says
+  std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
+};
+
+/// Steps of a trial of a DeepSpeed job: the first ones are left out (stage 3 records its order of parameters until the
+/// third, allocators fill).
+struct DsSteps {
+  std::int64_t warmup = 5;
+  std::int64_t measured = 10;
+  std::int64_t due() const { return warmup + measured; }
+};
+
+/// A DeepSpeed job of the user's, one launch a trial (runner/deepspeed).
+struct DeepSpeedSpec {
+  std::vector<std::string> argv;                                 ///< the user's command, launcher first; never a shell
+  std::filesystem::path ds_config;                               ///< absolute: the user's own ds_config.json
+  std::filesystem::path working_directory;                       ///< absolute
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
+  DsSteps steps;
+  double timeout_s = 3600.0;
+  double grace_s = 10.0;         ///< between SIGTERM, which launchers pass on to other nodes, and SIGKILL
+  double no_progress_s = 600.0;  ///< without a sign of life for so long: a hang; DeepSpeed may build an extension
+  bool early_end = true;         ///< a trial that is surely worse than the best so far is ended
+  std::vector<std::pair<std::string, std::string>> arg_mappings;  ///< key of ds_config.json, flag of the script
+};
+
+}  // namespace krigtune

@@ -1,0 +1,103 @@
+#include "krigtune/report/change_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "krigtune/core/json.h"
+#include "krigtune/report/labels.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kTimes = 1.5;  // from there on "1.5 times" is easier to grasp than "50 %"
+
+std::string percent(double fraction) {
+  const double value = 100.0 * fraction;
+  return std::abs(value) < 9.95 ? fmt::format("{:.1f} %", value) : fmt::format("{:.0f} %", value);
+}
+
+const char* alone_word(Change::Alone alone) {
+  switch (alone) {
+    case Change::Alone::kPossible:
+      return "possible";
+    case Change::Alone::kFollows:
+      return "follows";
+    case Change::Alone::kNeedsAnother:
+      return "needs_another";
+    case Change::Alone::kTooLarge:
+      return "too_large";
+  }
+  return "unknown";
+}
+
+Json gain_json(const std::optional<Gain>& gain) {
+  if (!gain) return nullptr;
+  return {{"factor", json_number(gain->factor)},
+          {"lower_95", json_number(gain->lower_95)},
+          {"upper_95", json_number(gain->upper_95)}};
+}
+
+Json value_json(const std::optional<Value>& value) { return value ? to_json(*value) : Json(nullptr); }
+
+std::string value_text(const std::optional<Value>& value) { return value ? to_string(*value) : "none"; }
+
+}  // namespace
+
+std::string gain_sentence(const Objective& objective, const Gain& gain) {
+  if (!gain.clear()) {
+    return fmt::format("no clear effect ({} to {})", percent(gain.lower_95 - 1.0), percent(gain.upper_95 - 1.0));
+  }
+  const bool gains = gain.factor > 1.0;
+  const bool speed = is_speed(objective);
+  const char* word = gains ? (speed ? "faster" : "better") : (speed ? "slower" : "worse");
+  if (gain.factor >= kTimes || gain.factor <= 1.0 / kTimes) {
+    const double low = gains ? gain.lower_95 : 1.0 / gain.upper_95;
+    const double high = gains ? gain.upper_95 : 1.0 / gain.lower_95;
+    return fmt::format("{:.1f} times {} ({:.1f} to {:.1f})", gains ? gain.factor : 1.0 / gain.factor, word, low, high);
+  }
+  const double low = gains ? gain.lower_95 - 1.0 : 1.0 - gain.upper_95;
+  const double high = gains ? gain.upper_95 - 1.0 : 1.0 - gain.lower_95;
+  return fmt::format("{} {} ({} to {})", percent(std::abs(gain.factor - 1.0)), word, percent(low), percent(high));
+}
+
+std::string change_sentence(const Objective& objective, const Change& change) {
+  switch (change.alone) {
+    case Change::Alone::kPossible:
+      break;
+    case Change::Alone::kFollows:
+      return "follows from the others";
+    case Change::Alone::kNeedsAnother:
+      return "goes with another change";
+    case Change::Alone::kTooLarge:
+      return "without it the rest does not fit into memory";
+  }
+  return change.gain ? gain_sentence(objective, *change.gain) : "its gain is not known";
+}
+
+std::vector<std::string> change_lines(const Objective& objective, const Changes& changes) {
+  std::vector<std::string> lines;
+  for (const Change& change : changes.each) {
+    lines.push_back(fmt::format("{} {} -> {}: {}", change.parameter, value_text(change.before),
+                                value_text(change.after), change_sentence(objective, change)));
+  }
+  if (lines.size() > 1 && changes.together) {
+    lines.push_back("all together: " + gain_sentence(objective, *changes.together));
+  }
+  return lines;
+}
+
+Json changes_json(const Changes& changes) {
+  if (changes.each.empty()) return nullptr;
+  Json json = {{"each", Json::array()}, {"together", gain_json(changes.together)}};
+  for (const Change& change : changes.each) {
+    json["each"].push_back({{"parameter", change.parameter},
+                            {"before", value_json(change.before)},
+                            {"after", value_json(change.after)},
+                            {"alone", alone_word(change.alone)},
+                            {"gain", gain_json(change.gain)}});
+  }
+  return json;
+}
+
+}  // namespace krigtune

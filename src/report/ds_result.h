@@ -1,0 +1,38 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "krigtune/core/json.h"
+#include "krigtune/report/run_view.h"
+
+namespace krigtune {
+
+/// The user's own DeepSpeed job, as its results are made of it. Private to this layer.
+struct DsUserJob {
+  Json config;                                                    ///< the user's ds_config.json
+  std::string source;                                             ///< its name, for messages and for people
+  std::vector<std::string> command;                               ///< the user's, launcher first
+  std::vector<std::pair<std::string, std::string>> arg_mappings;  ///< key of ds_config.json, flag
+  std::int64_t ranks = 1;                                         ///< all of the job, tensor-parallel ones too
+};
+
+/// The job that the session tunes, the user's file read anew. Empty: it tunes no DeepSpeed job. Throws UserError where
+/// the file is gone.
+std::optional<DsUserJob> ds_user_job(const Session& session);
+
+/// ds_config.json to train with: the user's file with the configuration in it. Clean: what trials add for measuring is
+/// not in it, nor is the section "autotuning"; what the user's file says otherwise stays.
+Json ds_config_of(const DsUserJob& job, const Configuration& configuration);
+
+/// The user's command with that file, `config`, and the flags that must say the same.
+std::vector<std::string> ds_command_of(const DsUserJob& job, const Configuration& configuration,
+                                       const std::filesystem::path& config);
+
+/// ds_config_diff.md: what is different in the user's file and flags, and what each change is worth. `best` is of that
+/// job; `advice`: lines about the learning rate, or none.
+std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
+                           const std::vector<std::string>& advice);
+
+}  // namespace krigtune

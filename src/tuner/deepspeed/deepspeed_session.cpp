@@ -1,0 +1,92 @@
+#include "krigtune/tuner/deepspeed_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ds_job.h"
+
+namespace krigtune {
+namespace {
+
+bool says(const DsJob& job, const char* key) {
+  const Json section = job.inputs.config.value("autotuning", Json::object());
+  return section.is_object() && section.contains(key);
+}
+
+const char* metric_of(DsMetric metric) {
+  switch (metric) {
+    case DsMetric::kLatency:
+      return "latency";
+    case DsMetric::kFlops:
+      return "flops";
+    case DsMetric::kThroughput:
+      break;
+  }
+  return "throughput";
+}
+
+Json runner_block(const DsJob& job) {
+  if (!job.inputs.command) return {{"kind", "none"}};
+  Json block = {{"kind", "deepspeed"},
+                {"argv", job.inputs.command->argv},
+                {"ds_config", std::filesystem::absolute(job.inputs.ds_config).lexically_normal().string()},
+                {"cwd", std::filesystem::absolute(job.inputs.directory).lexically_normal().string()}};
+  for (const auto& [key, flag] : job.autotuning.arg_mappings) block["arg_mappings"][key] = flag;
+  if (!job.autotuning.window.is_given) return block;
+  constexpr std::int64_t kFewestMeasured = 3;
+  const DsProfileWindow& window = job.autotuning.window;
+  block["warmup_steps"] = std::max<std::int64_t>(1, window.first);
+  block["measure_steps"] = std::max(kFewestMeasured, window.last - window.first + 1);
+  return block;
+}
+
+Json budget_block(const DsJob& job) {
+  Json block = Json::object();
+  const DsTunerOptions& tuner = job.autotuning.tuner;
+  if (tuner.says_trials) block["trials"] = tuner.trials;
+  if (says(job, "tuner_early_stopping")) block["patience"] = tuner.early_stopping;
+  return block;
+}
+
+Json memory_block(const DsJob& job) {
+  Json block = Json::object();
+  const DsMachine& machine = job.inputs.machine;
+  if (machine.rank_memory) block["limit_gib"] = to_gib(*machine.rank_memory);
+  if (machine.host_memory) block["host_limit_gib"] = to_gib(*machine.host_memory);
+  return block;
+}
+
+// Of keys that DeepSpeed's tuner would read and krigtune's search has no use for.
+void remark_on_the_tuner(DsJob& job) {
+  if (says(job, "tuner_type")) {
+    job.remarks.push_back(
+        fmt::format("/autotuning/tuner_type: {} is DeepSpeed's; krigtune's search is chosen by --strategy",
+                    to_string(job.autotuning.tuner.type)));
+  }
+  if (says(job, "num_tuning_micro_batch_sizes")) {
+    job.remarks.emplace_back("/autotuning/num_tuning_micro_batch_sizes has no effect: the search chooses how many");
+  }
+}
+
+}  // namespace
+
+DsSession deepspeed_session(const DsSessionInputs& inputs) {
+  DsJob job(inputs);
+  Json session = Json::object();
+  if (!job.workload.is_null()) session["workload"] = job.workload;
+  session["cluster"] = to_json(job.cluster);
+  add_ds_space(job, session);
+  session["objective"] = {{"metric", metric_of(job.autotuning.metric)}};
+  session["runner"] = runner_block(job);
+  session["budget"] = budget_block(job);
+  session["memory"] = memory_block(job);
+  remark_on_the_tuner(job);
+  if (inputs.machine.version) {
+    const std::string remark = version_remark(*inputs.machine.version);
+    if (!remark.empty()) job.remarks.push_back(remark);
+  }
+  return {std::move(session), std::move(job.remarks)};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,286 @@
+// Which knobs of a DeepSpeed job are searched, and where. What reads what is that of DeepSpeed 0.19:
+// runtime/zero/stage_1_and_2.py and stage3.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ds_job.h"
+#include "krigtune/core/text.h"
+#include "krigtune/plan/build_plan.h"
+#include "krigtune/space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kStage = "zero_stage";
+constexpr const char* kTensor = "tensor_parallel";
+constexpr const char* kCheckpointing = "activation_checkpointing";
+constexpr const char* kAllgather = "allgather_bucket_size";
+constexpr const char* kDeadPartitions = "zero_optimization.allgather_partitions";
+
+std::int64_t first_stage_of(std::string_view name) {
+  if (name.rfind("stage3_", 0) == 0 || name == "offload_param") return 3;
+  constexpr std::string_view kSharded[] = {"offload_optimizer", "reduce_bucket_size",   kAllgather,
+                                           "overlap_comm",      "contiguous_gradients", "round_robin_gradients"};
+  return std::find(std::begin(kSharded), std::end(kSharded), name) != std::end(kSharded) ? 1 : 0;
+}
+
+bool needs_other_ranks(std::string_view name) {
+  return name == "reduce_bucket_size" || name == kAllgather || name == "overlap_comm" ||
+         name == "stage3_prefetch_bucket_size";
+}
+
+class DsSpace {
+ public:
+  explicit DsSpace(DsJob& job) : job_(job) {}
+
+  void build() {
+    tensor_ = tensor_values();
+    stages_ = stage_values();
+    add_stage_and_batch();
+    for (const WellKnownParameter& known : well_known_parameters()) add_knob(known);
+    add_checkpointing();
+    add_tensor_parallel();
+    for (const DsTunable& tunable : job_.tunables) add_own_list(tunable);
+    remark_on_what_stays();
+  }
+
+  void write(Json& session) const {
+    session["space"] = space_;
+    session["constraints"] = constraints_;
+    session["baseline"] = to_json(baseline_);
+  }
+
+ private:
+  bool adds_all() const {
+    const Json section = job_.inputs.config.value("autotuning", Json::object());
+    return !(section.is_object() && section.contains("fast") && job_.autotuning.tuner.fast);
+  }
+
+  const DsTunable* listed(std::string_view name) const {
+    const DsTunable* tunable = job_.find(name);
+    return tunable != nullptr && tunable->setting == DsSetting::kList ? tunable : nullptr;
+  }
+
+  static Json as_json(const std::vector<Value>& values) {
+    Json list = Json::array();
+    for (const Value& value : values) list.push_back(to_json(value));
+    return list;
+  }
+
+  // AutoTP takes 0 and 1 for "off". On request: within a node, over whole heads.
+  std::vector<std::int64_t> tensor_values() const {
+    std::vector<std::int64_t> values;
+    const auto add = [&](std::int64_t ways) {
+      ways = std::max<std::int64_t>(1, ways);
+      if (std::find(values.begin(), values.end(), ways) == values.end()) values.push_back(ways);
+    };
+    if (const DsTunable* list = listed(kTensor)) {
+      for (const Value& value : list->values) {
+        if (job_.cluster.ranks() % std::max<std::int64_t>(1, std::get<std::int64_t>(value)) == 0)
+          add(std::get<std::int64_t>(value));
+      }
+      return values;
+    }
+    add(job_.tensor);
+    const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(kTensor);
+    if (!is_searched || !job_.has(DsFeature::kTensorParallelTraining)) return values;
+    for (std::int64_t ways = 1; ways <= job_.cluster.gpus_per_node; ways *= 2) {
+      if (job_.cluster.gpus_per_node % ways == 0 && splits_heads(ways)) add(ways);
+    }
+    std::sort(values.begin(), values.end());
+    return values;
+  }
+
+  bool splits_heads(std::int64_t ways) const {
+    if (job_.workload.is_null()) return true;
+    const ModelSpec model = read_workload(job_.workload, job_.source, "/workload").model;
+    return model.kv_heads % ways == 0 && model.ffn_hidden % ways == 0;
+  }
+
+  bool has_other_ranks() const {
+    return std::any_of(tensor_.begin(), tensor_.end(), [&](std::int64_t t) { return job_.cluster.ranks() > t; });
+  }
+
+  std::vector<std::int64_t> stage_values() {
+    std::vector<std::int64_t> values;
+    if (const DsTunable* tunable = job_.find(kStage); tunable != nullptr && (listed(kStage) || job_.is_kept(kStage))) {
+      for (const Value& value : tunable->values) values.push_back(std::get<std::int64_t>(value));
+      return values;
+    }
+    if (!has_other_ranks()) return {job_.own_count_or(kStage, 0)};
+    for (std::int64_t stage = 0; stage <= 3; ++stage) {
+      if (stage == 3 || may_hold(stage)) values.push_back(stage);
+    }
+    return values;
+  }
+
+  // Without offload, tensor parallelism and activations, as none of them is certain.
+  bool may_hold(std::int64_t stage) {
+    if (!job_.num_params || !job_.inputs.machine.rank_memory || may_offload(job_) || tensor_.size() > 1 ||
+        job_.find("offload_optimizer") != nullptr || job_.find("offload_param") != nullptr)
+      return true;
+    const double bytes = model_state_bytes(job_, stage);
+    if (bytes <= static_cast<double>(job_.inputs.machine.rank_memory->count)) return true;
+    job_.remarks.push_back(fmt::format("stage {} is left out: its states alone take {} of a rank's {}", stage,
+                                       to_string(Bytes{std::llround(bytes)}),
+                                       to_string(*job_.inputs.machine.rank_memory)));
+    return false;
+  }
+
+  void add_stage_and_batch() {
+    space_[kStage] = stages_;
+    baseline_.set(kStage, own_stage());
+    const DsBatchSpace batch = ds_batch_space(job_, tensor_);
+    if (!batch.micro_batch.is_null()) space_["micro_batch"] = batch.micro_batch;
+    if (!batch.accumulation.is_null()) space_["gradient_accumulation_steps"] = batch.accumulation;
+    constraints_ = batch.constraints;
+    for (const auto& [name, value] : batch.own) baseline_.set(name, value);
+  }
+
+  std::int64_t own_stage() const { return job_.own_count_or(kStage, 0); }
+
+  bool all_from(std::int64_t least) const {
+    return std::all_of(stages_.begin(), stages_.end(), [&](std::int64_t stage) { return stage >= least; });
+  }
+  bool any_from(std::int64_t least) const {
+    return std::any_of(stages_.begin(), stages_.end(), [&](std::int64_t stage) { return stage >= least; });
+  }
+
+  // Why it changes nothing in this job; "": it does.
+  std::string no_effect(std::string_view name) const {
+    if (name == kAllgather && job_.has(DsFeature::kAllgatherBucketDead)) {
+      return job_.inputs.machine.version
+                 ? fmt::format("DeepSpeed {} does not read it", to_string(*job_.inputs.machine.version))
+                 : "DeepSpeed does not read it from 0.12.4 on";
+    }
+    const std::int64_t least = first_stage_of(name);
+    if (!any_from(least)) return fmt::format("it is read from stage {} on", least);
+    return needs_other_ranks(name) && !has_other_ranks() ? "there is one data-parallel rank" : "";
+  }
+
+  void add_knob(const WellKnownParameter& known) {
+    const std::string name = known.name;
+    if (*known.deepspeed_key == '\0' || name == kTensor || space_.contains(name) || name == "micro_batch" ||
+        name == "gradient_accumulation_steps")
+      return;
+    const std::string why = no_effect(name);
+    if (!why.empty()) {
+      if (job_.is_opened(name)) job_.remarks.push_back(fmt::format("{} is left out: {}", name, why));
+      return;
+    }
+    Json values = values_of(known);
+    if (values.is_null()) return;
+    add(name, std::move(values), first_stage_of(name));
+    if (own_stage() >= first_stage_of(name)) baseline_.set(name, own_value(known));
+  }
+
+  Json values_of(const WellKnownParameter& known) const {
+    const std::string name = known.name;
+    if (const DsTunable* list = listed(name)) return as_json(list->values);
+    if (job_.is_kept(name)) return value_in_file(name);
+    if (job_.is_opened(name)) {
+      const Json sensible = sensible_values(job_, name);
+      return sensible.is_null() ? parse_json(known.default_range, name) : sensible;
+    }
+    const Json sensible = adds_all() ? sensible_values(job_, name) : Json();
+    return sensible.is_null() && job_.find(name) != nullptr ? value_in_file(name) : sensible;
+  }
+
+  // One value, where predictions must know it.
+  Json value_in_file(const std::string& name) const {
+    const std::vector<std::string>& planned = planned_parameters();
+    const bool is_seen = !job_.workload.is_null() && std::find(planned.begin(), planned.end(), name) != planned.end();
+    return is_seen ? as_json(job_.find(name)->values) : Json();
+  }
+
+  void add(const std::string& name, Json values, std::int64_t least) {
+    if (!all_from(least)) {
+      if (values.is_array()) values = Json{{"values", std::move(values)}};
+      values["when"] = fmt::format("{} >= {}", kStage, least);
+    }
+    space_[name] = std::move(values);
+  }
+
+  // overlap_comm: absent (or null), DeepSpeed turns it on at stage 3.
+  Value own_value(const WellKnownParameter& known) const {
+    if (const std::optional<Value> own = job_.own(known.name)) return *own;
+    return known.name == std::string_view("overlap_comm") ? Value(own_stage() == 3) : known.default_value;
+  }
+
+  // A switch can say "full"; its absence says "none".
+  void add_checkpointing() {
+    if (!job_.has_flag(kCheckpointing) || !adds_all()) return;
+    space_[kCheckpointing] = {"none", "full"};
+    baseline_.set(kCheckpointing, job_.own(kCheckpointing).value_or(std::string("none")));
+  }
+
+  void add_tensor_parallel() {
+    if (tensor_.size() == 1 && tensor_.front() == 1) return;
+    space_[kTensor] = tensor_;
+    baseline_.set(kTensor, job_.tensor);
+    if (tensor_.size() == 1) return;
+    if (!job_.has(DsFeature::kTensorParallelAtStage3) && any_from(3)) {
+      constraints_.emplace_back("tensor_parallel == 1 || zero_stage < 3");
+    }
+    job_.remarks.push_back(
+        "tensor parallelism is searched: each group of ranks must be given the same sequences, which a script whose "
+        "sampler deals them out over all ranks does not");
+  }
+
+  // Keys that krigtune does not know.
+  void add_own_list(const DsTunable& tunable) {
+    if (tunable.setting != DsSetting::kList || find_well_known(tunable.name) != nullptr) return;
+    if (tunable.name == kDeadPartitions) {
+      job_.remarks.push_back("allgather_partitions is left out: DeepSpeed reads it nowhere");
+      return;
+    }
+    space_[tunable.name] = as_json(tunable.values);
+    baseline_.set(tunable.name, tunable.values.front());
+  }
+
+  bool is_searched(const std::string& name) const {
+    if (!space_.contains(name)) return false;
+    const Json& entry = space_[name];
+    const Json& values = entry.is_object() && entry.contains("values") ? entry["values"] : entry;
+    return !values.is_array() || values.size() > 1;
+  }
+
+  void remark_on_what_stays() {
+    std::vector<std::string> searched;
+    std::vector<std::string> kept;
+    for (const DsTunable& tunable : job_.tunables) {
+      const bool derived = tunable.name == "gradient_accumulation_steps" && is_searched("micro_batch");
+      if (tunable.setting != DsSetting::kFixed || (derived && job_.opens_nothing)) continue;
+      (is_searched(tunable.name) ? searched : kept).push_back(tunable.name);
+    }
+    if (!searched.empty()) {
+      job_.remarks.push_back(
+          fmt::format("{}: searched, since the file opens nothing itself, and its values are the baseline; a list of "
+                      "one value, as [2], keeps it",
+                      join(searched, ", ")));
+    }
+    if (!kept.empty()) {
+      job_.remarks.push_back(
+          fmt::format("{}: stays as the file says; a list or \"auto\" in its place is searched", join(kept, ", ")));
+    }
+  }
+
+  DsJob& job_;
+  std::vector<std::int64_t> tensor_;
+  std::vector<std::int64_t> stages_;
+  Json space_ = Json::object();
+  std::vector<std::string> constraints_;
+  Configuration baseline_;
+};
+
+}  // namespace
+
+void add_ds_space(DsJob& job, Json& session) {
+  DsSpace space(job);
+  space.build();
+  space.write(session);
+}
+
+}  // namespace krigtune

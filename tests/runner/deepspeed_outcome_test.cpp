@@ -1,0 +1,266 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "krigtune/runner/deepspeed/ds_outcome.h"
+#include "krigtune/runner/deepspeed/ds_trial.h"
+#include "runner/deepspeed/python_exception.h"
+#include "runner/expect_failed.h"
+
+namespace krigtune {
+namespace {
+
+const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/runner/deepspeed_outputs";
+
+// What a real job left, as the runner would have seen it: recorded exit codes are Python's (-6: signal 6), those of
+// a job that the time limit ended are null; each step that the csv files hold has a line of times in stdout, too.
+DsEnd recorded(const std::string& name, const Json& code) {
+  const std::string text = read_text(kRecorded / (name + ".txt"));
+  const std::string out = "==== stdout\n", err = "==== stderr\n";
+  const std::size_t middle = text.find(err);
+  DsEnd end;
+  end.standard_output = text.substr(out.size(), middle - out.size());
+  end.standard_error = text.substr(middle + err.size());
+  end.hung = code.is_null();
+  end.wall_s = 25.0;
+  end.exit_code = code.is_null() ? 143 : code.get<int>() < 0 ? 128 - code.get<int>() : code.get<int>();
+  end.steps = static_cast<std::int64_t>(step_times_in(end.standard_output).size());
+  end.steps_due = 10;
+  end.oom_kills = 0;
+  return end;
+}
+
+constexpr const char* kRefused = "DeepSpeed refuses the configuration: ";
+constexpr const char* kNotStarted = "the launcher did not start the job: ";
+constexpr const char* kNoMemory =
+    "out of memory on the host: RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
+    "allocate memory: you tried to allocate 4194304 bytes. Error code 12 (Cannot allocate memory)";
+constexpr const char* kKilled =
+    "a rank was killed (SIGKILL) after 5 of 10 steps, neither by krigtune nor by the kernel's OOM killer";
+
+const std::map<std::string, std::string>& sentences() {
+  static const std::string kRefusal = kRefused, kLaunch = kNotStarted;
+  static const std::map<std::string, std::string> kSentences = {
+      {"success", "all 10 steps were timed"},
+      {"success_torchrun", "all 10 steps were timed"},
+      {"harmless_error_line", "all 10 steps were timed"},
+      {"aborted_at_exit", "all 10 steps were timed; what came after them (exit code 1) does not count"},
+      {"too_short",
+       "the script ended by itself after 4 of 10 steps: let it train longer, or measure fewer (warmup_steps, "
+       "measure_steps)"},
+      {"out_of_memory", kNoMemory},
+      {"out_of_memory_torchrun", kNoMemory},
+      {"out_of_memory_at_once",
+       "out of memory on the host: terminate called after throwing an instance of 'std::bad_alloc'"},
+      {"invalid_batch", kRefusal + "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+                                   "micro_batch_per_gpu * gradient_acc_step * world_size 48 != 2 * 8 * 2"},
+      {"invalid_stage", kRefusal + "stage: Input should be 0, 1, 2, 3 or 3 (it is 5)"},
+      {"invalid_unknown_key", kRefusal + "reduce_bucket: Extra inputs are not permitted (it is 1000)"},
+      {"invalid_type", kRefusal +
+                           "reduce_bucket_size: Input should be a valid integer, unable to parse string as an integer "
+                           "(it is 'large')"},
+      {"invalid_fractional_bucket", kRefusal +
+                                        "stage3_prefetch_bucket_size: Input should be a valid integer, got a number "
+                                        "with a fractional part (it is 14745.6)"},
+      {"invalid_stage3_one_bit", kRefusal + "AssertionError: OneBitAdam is not a supported DeepSpeed Optimizer"},
+      {"invalid_json", kRefusal +
+                           "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 38 "
+                           "(char 37)"},
+      {"invalid_hf_flags", kRefusal + "ValueError: Please correct the following DeepSpeed config values that mismatch "
+                                      "TrainingArguments values: ds gradient_accumulation_steps=4 vs hf "
+                                      "gradient_accumulation_steps=8"},
+      {"metric_folder_missing",
+       kRefusal + "FileNotFoundError: [Errno 2] No such file or directory: '/trial/missing/metrics.json'"},
+      {"killed", kKilled},
+      {"killed_torchrun", kKilled},
+      {"hang", "ended after 25.0 s, because its output no longer grew (5 of 10 steps)"},
+      {"launcher_bad_hostfile",
+       kLaunch + "ValueError: Hostfile contains a bad entry: worker-0 slots=two, unable to proceed with launching"},
+      {"launcher_no_such_host", kLaunch + "ValueError: Hostname 'worker-9' not found in hostfile"},
+      {"launcher_port_in_use",
+       kLaunch + "port 34299 is in use: give another one (--master_port), or end what holds it"},
+      {"launcher_port_in_use_torchrun",
+       kLaunch + "port 49383 is in use: give another one (--master_port), or end what holds it"},
+      {"launcher_no_script", kLaunch +
+                                 "/venv/bin/python: can't open file '/job/train_missing.py': [Errno 2] No such file or "
+                                 "directory"},
+  };
+  return kSentences;
+}
+
+TEST(DeepSpeedOutcome, IsThatOfTheRecordedJobs) {
+  const Json cases = load_json(kRecorded / "cases.json");
+  EXPECT_GE(cases.size(), 26U);
+  for (const auto& [name, job] : cases.items()) {
+    const DsVerdict verdict = judge(recorded(name, job.at("rc")));
+    EXPECT_EQ(to_string(verdict.what), job.at("class").get<std::string>()) << name;
+    const auto sentence = sentences().find(name);
+    if (sentence != sentences().end()) {
+      EXPECT_EQ(verdict.sentence, sentence->second) << name;
+    }
+    EXPECT_EQ(verdict.sentence.find('\n'), std::string::npos) << name;
+    EXPECT_EQ(sentence == sentences().end(), name == "invalid_own_optimizer_offload") << name;  // it is cut: below
+  }
+}
+
+TEST(DeepSpeedOutcome, ALongSentenceIsCut) {
+  const DsVerdict verdict = judge(recorded("invalid_own_optimizer_offload", 1));
+  const std::string begin =
+      "DeepSpeed refuses the configuration: ZeRORuntimeException: You are using ZeRO-Offload with a client provided "
+      "optimizer";
+  EXPECT_EQ(verdict.sentence.substr(0, begin.size()), begin);
+  EXPECT_LE(verdict.sentence.size(), 400U);
+}
+
+TEST(DeepSpeedOutcome, TellsWhatWasAskedFor) {
+  EXPECT_EQ(judge(recorded("out_of_memory", 1)).requested, Bytes{4194304});
+  EXPECT_FALSE(judge(recorded("out_of_memory_at_once", -6)).requested);
+}
+
+// The same job, had somebody else ended it.
+TEST(DeepSpeedOutcome, AKillIsOutOfMemoryOnlyWhereTheOomKillerHasARecord) {
+  for (const auto& [name, code] : std::map<std::string, int>{{"killed", 247}, {"killed_torchrun", 1}}) {
+    DsEnd end = recorded(name, code);
+    end.oom_kills = 1;
+    EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory) << name;
+    EXPECT_EQ(judge(end).sentence, "out of memory on the host: the kernel's OOM killer ended a rank") << name;
+    end.oom_kills = std::nullopt;
+    EXPECT_EQ(judge(end).what, DsClass::kKilled) << name;
+    EXPECT_NE(judge(end).sentence.find("as far as is known"), std::string::npos) << name;
+    end.oom_kills = 0;
+    end.standard_error += "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0\n";
+    EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory) << name;
+  }
+  DsEnd shell;
+  shell.exit_code = 137;
+  EXPECT_EQ(judge(shell).what, DsClass::kKilled);
+}
+
+TEST(DeepSpeedOutcome, MemoryOnTheDeviceIsToldFromTheHosts) {
+  DsEnd end;
+  end.exit_code = 1;
+  end.standard_error =
+      "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"train.py\", line 3, in <module>\n"
+      "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has\n";
+  const DsVerdict verdict = judge(end);
+  EXPECT_EQ(verdict.sentence,
+            "out of memory on the device: OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has");
+  EXPECT_EQ(verdict.requested, from_gib(2.5));
+  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(outcome_of(verdict, end)));
+}
+
+// One rank runs out, the others wait for it until krigtune ends them.
+TEST(DeepSpeedOutcome, AHangForWantOfMemoryIsOutOfMemory) {
+  DsEnd end = recorded("hang", nullptr);
+  EXPECT_EQ(judge(end).what, DsClass::kHang);
+  end.standard_error = "RuntimeError: CUDA error: out of memory\n";
+  EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory);
+}
+
+TEST(DeepSpeedOutcome, MemoryThatRunsOutAfterTheLastTimedStepIsNoSuccess) {
+  DsEnd end = recorded("out_of_memory", 1);
+  end.steps = end.steps_due;
+  EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory);
+  end.standard_error = "a note on CUDA out of memory, by somebody who says much\n";  // no exception
+  EXPECT_EQ(judge(end).what, DsClass::kSuccess);
+}
+
+// The words of a refusal, once training has begun or from code that is not DeepSpeed's, are a crash.
+TEST(DeepSpeedOutcome, AnAssertionOfTheScriptOrAfterAStepIsACrash) {
+  DsEnd end = recorded("invalid_stage3_one_bit", 1);
+  EXPECT_EQ(judge(end).what, DsClass::kInvalid);
+  end.steps = 1;
+  EXPECT_EQ(judge(end).what, DsClass::kCrash);
+  end.steps = 0;
+  end.standard_error =
+      "Traceback (most recent call last):\n  File \"/site-packages/deepspeed/runtime/engine.py\", line 9, in forward\n"
+      "  File \"/home/me/model.py\", line 3, in forward\nAssertionError: the batch is odd\n";
+  EXPECT_EQ(judge(end).what, DsClass::kCrash);
+  EXPECT_EQ(judge(end).sentence, "it ended (exit code 1): AssertionError: the batch is odd");
+}
+
+TEST(DeepSpeedOutcome, AGoodEndWithoutAStepNamesThePossibleReasons) {
+  const DsVerdict verdict = judge(DsEnd{});
+  EXPECT_EQ(verdict.what, DsClass::kTooShort);
+  EXPECT_NE(verdict.sentence.find("pipeline engine"), std::string::npos);
+}
+
+TEST(DeepSpeedOutcome, OfShellsSshAndOptionsIsLauncherTrouble) {
+  for (const auto& [line, code] :
+       std::map<std::string, int>{{"sh: 1: deepspeed: not found", 127},
+                                  {"ssh: connect to host n2 port 22: Connection refused", 1},
+                                  {"train.py: error: unrecognized arguments: --per_device_train_batch_size 4", 2},
+                                  {"There are not enough slots available in the system to satisfy the 8 slots", 1},
+                                  {"srun: error: Unable to allocate resources: Invalid partition name specified", 1}}) {
+    DsEnd end;
+    end.exit_code = code;
+    end.standard_error = line + "\n";
+    EXPECT_EQ(judge(end).what, DsClass::kLauncher) << line;
+    expect_failed(outcome_of(judge(end), end), FailureReason::kEnvironment);
+  }
+}
+
+TEST(DeepSpeedOutcome, OfEachClassHasItsReason) {
+  expect_failed(outcome_of(judge(recorded("hang", nullptr)), recorded("hang", nullptr)), FailureReason::kHang);
+  expect_failed(outcome_of(judge(recorded("too_short", 0)), recorded("too_short", 0)), FailureReason::kBadResult);
+  expect_failed(outcome_of(judge(recorded("killed", 247)), recorded("killed", 247)), FailureReason::kCrash);
+  DsEnd late = recorded("hang", nullptr);
+  late.hung = false;
+  late.timed_out = true;
+  EXPECT_EQ(judge(late).sentence, "ended at its time limit, after 25.0 s (5 of 10 steps)");
+  expect_failed(outcome_of(judge(late), late), FailureReason::kTimeout);
+  const DsEnd invalid = recorded("invalid_stage", 1);
+  const Failed failed = expect_failed(outcome_of(judge(invalid), invalid), FailureReason::kInvalid);
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_EQ(failed.last_lines, judge(invalid).sentence);
+  DsEnd crash;
+  crash.exit_code = 3;
+  crash.standard_error = "what the script said\n";
+  EXPECT_EQ(expect_failed(outcome_of(judge(crash), crash), FailureReason::kCrash).last_lines,
+            "it ended (exit code 3)\nwhat the script said");
+}
+
+TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {
+  const std::string chain =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nbinascii.Error: Incorrect padding\n\n"
+      "During handling of the above exception, another exception occurred:\n\n"
+      "Traceback (most recent call last):\n  File \"/x/deepspeed/runtime/config.py\", line 2, in g\n"
+      "    raise ValueError(\nValueError: Expected a string path\n";
+  const auto cause = cause_of_failure(chain);
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->line(), "ValueError: Expected a string path");
+  EXPECT_EQ(cause->files, std::vector<std::string>{"/x/deepspeed/runtime/config.py"});
+  const std::string two =
+      "[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n"
+      "[rank0]:   File \"a.py\", line 1, in f\n[rank1]:   File \"b.py\", line 1, in f\n"
+      "[rank0]: RuntimeError: first in the text\n[rank1]: RuntimeError: first to fail\n";
+  EXPECT_EQ(cause_of_failure(two)->message, "first in the text");
+  EXPECT_EQ(cause_of_failure(two + "Root Cause (first observed failure):\n  rank      : 1 (local_rank: 1)\n")->message,
+            "first to fail");
+  EXPECT_FALSE(cause_of_failure("ERROR: RuntimeError: said, not raised\nTraceback (most recent call last):\n  File"));
+}
+
+TEST(PythonException, IsFoundBehindTheNamesOfHosts) {
+  const std::string text =
+      "n-1: [rank2]: Traceback (most recent call last):\nn-0: Traceback (most recent call last):\n"
+      "n-1: [rank2]:   File \"b.py\", line 1, in f\nn-0:   File \"a.py\", line 1, in f\n"
+      "n-0: RuntimeError: Connection closed by peer\nn-1: [rank2]: ValueError: odd\n";
+  const auto cause = cause_of_failure(text);
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->line(), "ValueError: odd");
+  EXPECT_EQ(cause->rank, 2);
+  EXPECT_EQ(cause->files, std::vector<std::string>{"b.py"});
+}
+
+TEST(PythonException, ALostConnectionIsAConsequence) {
+  const std::string text =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+      "RuntimeError: [pair.cc:545] Read error: Connection reset by peer. This is typically caused by\n"
+      "Traceback (most recent call last):\n  File \"b.py\", line 1, in f\nIndexError: index out of range\n";
+  EXPECT_EQ(cause_of_failure(text)->type, "IndexError");
+}
+
+}  // namespace
+}  // namespace krigtune
