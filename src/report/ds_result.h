@@ -30,9 +30,18 @@ Json ds_config_of(const DsUserJob& job, const Configuration& configuration);
 std::vector<std::string> ds_command_of(const DsUserJob& job, const Configuration& configuration,
                                        const std::filesystem::path& config);
 
+/// Sequences of a step over all ranks with that configuration. Empty: the script alone knows.
+std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const Configuration& configuration);
+
+/// What else people must know of the best.
+struct DsRemarks {
+  std::vector<std::string> warnings;  ///< before anything else
+  std::vector<std::string> notes;     ///< behind the table
+};
+
 /// ds_config_diff.md: what is different in the user's file and flags, and what each change is worth. `best` is of that
-/// job; `advice`: lines about the learning rate, or none.
+/// job.
 std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
-                           const std::vector<std::string>& advice);
+                           const DsRemarks& remarks);
 
 }  // namespace krigtune

@@ -138,6 +138,19 @@ TEST_F(DeepSpeedRunner, TheDevicesPeakIsWhatTheEngineSays) {
   EXPECT_EQ(std::get<Measured>(outcome).peak_memory, from_gib(1.5));
 }
 
+TEST_F(DeepSpeedRunner, TheFirstStepsLossesAreKept) {
+  run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do rows 1 100; echo step $i loss 6.$i; done");
+  EXPECT_EQ(json_of("result.json").at("losses").size(), 15U);
+  EXPECT_EQ(json_of("result.json").at("losses").at(8), 6.9);
+  EXPECT_EQ(json_of("result.json").at("loss_interval"), 1);
+  run("rows 15 100; printf '\r1/9 [0, 1.0it/s, loss=7.5]' >&2");
+  EXPECT_EQ(json_of("result.json").at("losses"), Json::parse("[7.5]"));
+  run("rows 15 100; printf 'step,train_loss\\n32,5.5\\n' > \"${csv%elapsed_time_ms_}train_loss.csv\"");
+  EXPECT_EQ(json_of("result.json").at("losses"), Json::parse("[5.5]"));
+  run("rows 15 100");
+  EXPECT_FALSE(json_of("result.json").contains("losses"));
+}
+
 TEST_F(DeepSpeedRunner, ALoserIsEndedOnceItIsSurelyOne) {
   const Rival best{"samples_per_s", true, 500.0, 5.0};
   const std::string slow = "rows 10 100; exec sleep 600";

@@ -107,6 +107,8 @@ std::filesystem::path DsTrialFiles::times(const std::string& part) const {
   return monitor() / kJob / ("Train_Samples_elapsed_time_ms_" + part + ".csv");
 }
 
+std::filesystem::path DsTrialFiles::engine_losses() const { return monitor() / kJob / "Train_Samples_train_loss.csv"; }
+
 Json with_measurement(const Json& config, const DsTrialFiles& files, const DsSteps& steps) {
   Json trial = config;
   // The profiler's hooks fall into the warm-up.

@@ -24,6 +24,8 @@ struct DsTrialFiles {
   std::filesystem::path monitor() const { return dir / "monitor"; }
   /// One row a step: samples so far, milliseconds. `part`: forward, backward, step.
   std::filesystem::path times(const std::string& part) const;
+  /// Samples so far, rank 0's loss: where the engine's version writes it.
+  std::filesystem::path engine_losses() const;
 };
 
 /// The configuration with what makes the engine measure: "autotuning", "csv_monitor", "steps_per_print" and, unless the
