@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "krigtune/core/error.h"
@@ -136,6 +137,28 @@ TEST_F(DeepSpeedRunner, OutputTellsTheStepsWhereTheFilesAreNotSeen) {
 TEST_F(DeepSpeedRunner, TheDevicesPeakIsWhatTheEngineSays) {
   const Outcome outcome = run("rows 15 100; echo 'CurrSamplesPerSec=9.1, MemAllocated=1.0GB, MaxMemAllocated=1.5GB'");
   EXPECT_EQ(std::get<Measured>(outcome).peak_memory, from_gib(1.5));
+}
+
+// A GPU that holds 500 MiB before, 9000 after the first step, 8000 later, beside one that is another's.
+TEST_F(DeepSpeedRunner, WithoutThoseLinesTheGpusGrowthIsAMetricAndNoPeak) {
+  dir_.write_program("nvidia-smi", R"sh(
+cd "$(dirname "$0")"
+rows=$(cat 0003_z1/monitor/trial/*step.csv 2>/dev/null | wc -l)
+[ $rows = 0 ] && printf '500\n70000\n' && exit
+echo look >> looks
+[ $rows -le 5 ] && printf '9000\n70000\n' || printf '8000\n70000\n'
+)sh");
+  job_.spec.environment = {{"PATH", dir_.path().string() + ":/usr/bin:/bin"}};
+  const std::string until_seen = "until [ -e looks ]; do :; done; ";
+  const Outcome outcome = run("rows 5 100; " + until_seen + "rows 10 100");
+  EXPECT_EQ(std::get<Measured>(outcome).metrics.at("device_memory_used_bytes"), 8500.0 * (1 << 20));
+  EXPECT_FALSE(std::get<Measured>(outcome).peak_memory);
+  EXPECT_EQ(json_of("result.json").at("device_memory_used_bytes"), 8500.0 * (1 << 20));
+  EXPECT_FALSE(std::filesystem::exists(trial_dir() / "nvidia_smi.out"));
+  const std::string looks = read_text(dir_ / "looks");
+  EXPECT_LE(std::count(looks.begin(), looks.end(), '\n'), 4);  // after steps 1, 2, 4, 8
+  const Outcome said = run("rows 15 100; echo MaxMemAllocated=1.5GB");
+  EXPECT_EQ(std::get<Measured>(said).metrics.count("device_memory_used_bytes"), 0U);
 }
 
 TEST_F(DeepSpeedRunner, TheFirstStepsLossesAreKept) {

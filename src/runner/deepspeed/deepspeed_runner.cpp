@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "device_memory.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
@@ -24,6 +25,7 @@
 namespace krigtune {
 namespace {
 
+constexpr const char* kDeviceMemoryUsed = "device_memory_used_bytes";
 constexpr std::size_t kTailBytes = 1 << 22;  // of stdout and of stderr
 constexpr std::size_t kHeadBytes = 1 << 22;  // likewise: the first steps' losses
 
@@ -59,8 +61,11 @@ class DeepSpeedRunner final : public Runner {
     }
     TrialSteps steps(trial.files, trial.ds_config, job_);
     std::optional<double> bound;
+    DeviceMemory memory(trial.files.dir, job_.spec.environment, clock_);
     trial.process.enough = [&] {
-      if (!steps.look() || !rival || !job_.spec.early_end || rival->metric != job_.metric) return false;
+      if (!steps.look()) return false;
+      if (memory.wants_a_look(steps.count()) && !says_memory(trial.process)) memory.look();
+      if (!rival || !job_.spec.early_end || rival->metric != job_.metric) return false;
       bound = bound_now(steps, *rival);
       return bound.has_value();
     };
@@ -72,7 +77,7 @@ class DeepSpeedRunner final : public Runner {
     steps.finish(end.standard_output);
     end.steps = steps.count();
     write_exit(TrialFiles(trial_dir), process);
-    return finish(process, end, steps, bound, trial.files);
+    return finish(process, end, steps, {bound, memory.growth()}, trial.files);
   }
 
  private:
@@ -85,8 +90,8 @@ class DeepSpeedRunner final : public Runner {
     }
     const Configuration chosen =
         at_the_flags_batch(configuration, command_, mappings_, ds_config_, job_.ranks, source_);
-    trial.ds_config =
-        with_measurement(with_values(ds_config_, chosen, DsUse::kTrial, job_.ranks, source_), files, job_.spec.steps);
+    trial.ds_config = with_measurement(with_values(ds_config_, chosen, DsUse::kTrial, job_.ranks, source_), files,
+                                       job_.spec.steps, job_.version);
     write_atomically(files.ds_config(), ds_config_text(trial.ds_config));
     ProcessSpec& process = trial.process;
     process.argv =
@@ -117,6 +122,10 @@ class DeepSpeedRunner final : public Runner {
     return end;
   }
 
+  static bool says_memory(const ProcessSpec& spec) {
+    return peak_memory_in(read_tail(spec.stdout_file, kTailBytes)).has_value();
+  }
+
   std::optional<double> bound_now(const TrialSteps& steps, const Rival& rival) const {
     const auto found = steps.estimate_now();
     if (!found) return std::nullopt;
@@ -126,8 +135,14 @@ class DeepSpeedRunner final : public Runner {
     return bound_of_a_loser({value->second, sem_of(value->second, *found), found->steps}, rival);
   }
 
-  Outcome finish(const ProcessResult& process, const DsEnd& end, const TrialSteps& steps,
-                 const std::optional<double>& bound, const DsTrialFiles& files) const {
+  // What was seen while the trial ran.
+  struct Seen {
+    std::optional<double> bound;         ///< it has lost
+    std::optional<Bytes> device_memory;  ///< that it has taken of a GPU
+  };
+
+  Outcome finish(const ProcessResult& process, const DsEnd& end, const TrialSteps& steps, const Seen& seen,
+                 const DsTrialFiles& files) const {
     if (!process.start_error.empty()) {
       return Failed{FailureReason::kEnvironment, 0,
                     fmt::format("'{}' does not start: {}", command_.argv.front(), process.start_error)};
@@ -138,9 +153,9 @@ class DeepSpeedRunner final : public Runner {
     Json result = {{"status", "failed"}, {"class", to_string(verdict.what)}, {"sentence", verdict.sentence}};
     Outcome outcome;
     if (verdict.what == DsClass::kSuccess) {
-      outcome = measured(process, end, steps, found);
-    } else if (process.cut_short && bound) {
-      outcome = Bounded{*bound};
+      outcome = measured(process, end, steps, found, seen);
+    } else if (process.cut_short && seen.bound) {
+      outcome = Bounded{*seen.bound};
       result["class"] = "ended early";
       result["sentence"] = fmt::format("surely worse than the best after {} of {} steps", end.steps, end.steps_due);
     } else {
@@ -149,6 +164,11 @@ class DeepSpeedRunner final : public Runner {
     result["status"] = status_text(outcome);
     if (found) {
       for (const auto& [name, value] : steps.metrics(*found)) result[name] = json_number(value);
+    }
+    if (const auto* ok = std::get_if<Measured>(&outcome)) {
+      if (ok->peak_memory) result["peak_memory_bytes"] = ok->peak_memory->count;
+      const auto used = ok->metrics.find(kDeviceMemoryUsed);
+      if (used != ok->metrics.end()) result[kDeviceMemoryUsed] = json_number(used->second);
     }
     write_losses(losses_of(end, files), result);
     write_atomically(TrialFiles(files.dir).result(), result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -167,7 +187,7 @@ class DeepSpeedRunner final : public Runner {
   }
 
   Outcome measured(const ProcessResult& process, const DsEnd& end, const TrialSteps& steps,
-                   const std::optional<DsEstimate>& found) const {
+                   const std::optional<DsEstimate>& found, const Seen& seen) const {
     Measured outcome;
     if (found) outcome.metrics = steps.metrics(*found);
     const auto value = outcome.metrics.find(job_.metric);
@@ -180,6 +200,10 @@ class DeepSpeedRunner final : public Runner {
     }
     outcome.value_sem = sem_of(value->second, *found);
     outcome.peak_memory = peak_memory_in(end.standard_output + end.standard_error);
+    if (!outcome.peak_memory && seen.device_memory) {
+      // No peak of tensors, so nothing that plans of memory can be held against.
+      outcome.metrics.emplace(kDeviceMemoryUsed, static_cast<double>(seen.device_memory->count));
+    }
     outcome.metrics.emplace("peak_rss_bytes", static_cast<double>(process.peak_rss_bytes));
     return outcome;
   }
