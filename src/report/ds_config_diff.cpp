@@ -9,6 +9,7 @@
 #include "krigtune/report/batch_advice.h"
 #include "krigtune/report/change_text.h"
 #include "krigtune/report/loss_check.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/space/well_known.h"
@@ -115,6 +116,13 @@ class Diff {
 
 DsRemarks remarks_of(const RunView& run) {
   DsRemarks remarks;
+  if (has_changed_since(run.session.runner.deepspeed)) {
+    remarks.warnings.push_back(
+        fmt::format("{} has changed since the session began; all of this is about what it said "
+                    "then, {}",
+                    run.session.runner.deepspeed.ds_config.filename().string(),
+                    begun_ds_config_path(run.directory).filename().string()));
+  }
   if (const std::optional<LossCheck> check = loss_check(run)) {
     (is_warning(*check) ? remarks.warnings : remarks.notes).push_back(loss_check_sentence(*check));
   }

@@ -1,5 +1,6 @@
 #include "ds_result.h"
 
+#include "krigtune/runner/deepspeed/ds_begun.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 
@@ -8,7 +9,7 @@ namespace krigtune {
 std::optional<DsUserJob> ds_user_job(const Session& session) {
   if (session.runner.kind != RunnerKind::kDeepSpeed) return std::nullopt;
   const DeepSpeedSpec& spec = session.runner.deepspeed;
-  return DsUserJob{load_ds_config(spec.ds_config), spec.ds_config.filename().string(), spec.argv, spec.arg_mappings,
+  return DsUserJob{begun_ds_config(spec), spec.ds_config.filename().string(), spec.argv, spec.arg_mappings,
                    session.cluster.ranks()};
 }
 
@@ -37,11 +38,10 @@ Json ds_config_of(const DsUserJob& job, const Configuration& configuration) {
 }
 
 std::vector<std::string> ds_command_of(const DsUserJob& job, const Configuration& configuration,
-                                       const std::filesystem::path& config) {
+                                       const std::string& config) {
   const Flags flags = flags_of(job);
   const Configuration tried = as_tried(job, flags, configuration);
-  return rewritten(flags.command, config.string(), with_batch(job.config, tried, job.ranks, job.source),
-                   flags.mappings);
+  return rewritten(flags.command, config, with_batch(job.config, tried, job.ranks, job.source), flags.mappings);
 }
 
 std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const Configuration& configuration) {

@@ -204,6 +204,23 @@ TEST_F(DsLossCheck, AnAgreementIsANoteAndItsAbsenceHasAReason) {
   EXPECT_FALSE(loss_check(run()));
 }
 
+TEST_F(DsLossCheck, AFileThatHasChangedSinceIsNotWhatTheResultIsAbout) {
+  session_.runner.deepspeed.ds_config_text = job().config.dump();
+  EXPECT_EQ(file("ds_config_diff.md").find("Warning"), std::string::npos);
+  const std::string before = file("ds_config_optimal.json");
+  directory_.write("ds.json", R"({"train_batch_size": 2})");
+  EXPECT_EQ(file("ds_config_optimal.json"), before);
+  EXPECT_NE(file("ds_config_diff.md").find("**Warning:** ds.json has changed since the session began"),
+            std::string::npos);
+}
+
+TEST_F(DsLossCheck, TheCommandHoldsTheConfigurationWhereTrialsDid) {
+  session_.runner.deepspeed.config_as = DsConfigAs::kBase64;
+  EXPECT_NE(file("cmd_optimal.txt")
+                .find("--deepspeed_config " + ds_config_base64(ds_config_of(job(), best_.configuration)) + "\n"),
+            std::string::npos);
+}
+
 // 2 ranks, 64 sequences a step in the file, 8 * 16 * 2 in the best; no workload anywhere.
 TEST_F(DsLossCheck, AnotherBatchHasAdviceByTheFilesOwnOptimizer) {
   best_.configuration.set("micro_batch", std::int64_t{16});

@@ -8,6 +8,8 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
+#include "krigtune/runner/deepspeed/ds_config.h"
 #include "runner/event_clock.h"
 #include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
@@ -88,6 +90,26 @@ TEST_F(DeepSpeedRunner, ATrialHasItsOwnConfigurationAndTheCommandIsTheUsers) {
   EXPECT_EQ(config.at("autotuning").at("end_profile_step"), 15);
   const std::string path = (trial_dir() / "ds_config.json").string();
   EXPECT_EQ(read_text(trial_dir() / "cmd.txt"), "./deepspeed --num_gpus 2 train.py --deepspeed_config " + path + "\n");
+}
+
+TEST_F(DeepSpeedRunner, TheConfigurationIsBase64OnRequest) {
+  job_.spec.config_as = DsConfigAs::kBase64;
+  dir_.write_program("deepspeed", "echo \"$5\" | tr -- -_ +/ | base64 -d > got.json\n");
+  make_deepspeed_runner(job_, still_)->run({{"zero_stage", 1.0}, {"micro_batch", 4.0}}, trial_dir());
+  EXPECT_EQ(load_json(dir_ / "got.json").dump(), json_of("ds_config.json").dump());
+  EXPECT_EQ(json_of("ds_config.json").at("zero_optimization").at("stage"), 1);
+}
+
+TEST_F(DeepSpeedRunner, WhatTheFileSaidAtTheBeginningCounts) {
+  job_.spec.ds_config_text = R"({"train_batch_size": 32, "gradient_clipping": 1.5})";
+  EXPECT_TRUE(has_changed_since(job_.spec));
+  run("rows 15 100");
+  EXPECT_EQ(json_of("ds_config.json").at("gradient_clipping"), 1.5);
+  EXPECT_FALSE(json_of("ds_config.json").at("zero_optimization").contains("reduce_bucket_size"));
+  job_.spec.ds_config_text = read_text(job_.spec.ds_config);
+  EXPECT_FALSE(has_changed_since(job_.spec));
+  std::filesystem::remove(job_.spec.ds_config);
+  EXPECT_TRUE(has_changed_since(job_.spec));
 }
 
 TEST_F(DeepSpeedRunner, FlagsSayWhatTheFileSays) {

@@ -153,6 +153,8 @@ TEST(RunnerSpec, ADeepSpeedJobsFileIsWhatItsCommandNames) {
   EXPECT_EQ(read(job + R"(, "cwd": "/usr"})").deepspeed.ds_config, "/usr/conf/d.json");
   EXPECT_EQ(read(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").deepspeed.ds_config, "/tmp/e.json");
   EXPECT_EQ(read(job + "}").deepspeed.steps.due(), 15);
+  EXPECT_EQ(read(job + "}").deepspeed.config_as, DsConfigAs::kPath);
+  EXPECT_EQ(read(job + R"(, "config_as": "base64"})").deepspeed.config_as, DsConfigAs::kBase64);
   EXPECT_EQ(timeout_s(read(job + R"(, "timeout_s": 7})")), 7.0);
 }
 

@@ -12,6 +12,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/runner/deepspeed/ds_losses.h"
@@ -47,7 +48,7 @@ class DeepSpeedRunner final : public Runner {
         command_(read_ds_command(job_.spec.argv)),
         mappings_(flag_mappings(command_, job_.spec.arg_mappings)),
         source_(job_.spec.ds_config.string()),
-        ds_config_(load_ds_config(job_.spec.ds_config)) {
+        ds_config_(begun_ds_config(job_.spec)) {
     refuse_missing_program(command_.argv.front(), job_.spec.working_directory, job_.spec.environment);
   }
 
@@ -94,8 +95,9 @@ class DeepSpeedRunner final : public Runner {
                                        job_.spec.steps, job_.version);
     write_atomically(files.ds_config(), ds_config_text(trial.ds_config));
     ProcessSpec& process = trial.process;
-    process.argv =
-        rewritten(command_, files.ds_config().string(), with_batch(ds_config_, chosen, job_.ranks, source_), mappings_);
+    const bool as_text = job_.spec.config_as == DsConfigAs::kBase64;
+    const std::string config = as_text ? ds_config_base64(trial.ds_config) : files.ds_config().string();
+    process.argv = rewritten(command_, config, with_batch(ds_config_, chosen, job_.ranks, source_), mappings_);
     process.timeout_s = job_.spec.timeout_s;
     process.grace_s = job_.spec.grace_s;
     process.stop = job_.stop;
