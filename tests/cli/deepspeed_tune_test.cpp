@@ -9,17 +9,19 @@ namespace krigtune {
 namespace {
 
 // Fifteen steps, at stage 2 three times as fast as at stage 1; there the losses are $1 % higher from step 3 on.
-constexpr const char* kEngine = R"(
+constexpr const char* kEngine = R"sh(
 while [ $# -gt 0 ]; do [ "$1" = --deepspeed_config ] && config=$2; shift; done
 csv=$(dirname "$config")/monitor/trial
 mkdir -p "$csv"
 grep -q '"stage": 2' "$config" && ms=100 more=$(cat more) || { ms=300; more=0; }
 for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-  for part in forward backward step; do echo "$((step * 8)),$ms.$step" >> "$csv/Train_Samples_elapsed_time_ms_$part.csv"; done
+  for part in forward backward step; do
+    echo "$((step * 8)),$ms.$step" >> "$csv/Train_Samples_elapsed_time_ms_$part.csv"
+  done
   [ $step -gt 2 ] && add=$more || add=0
   echo "step $step loss 6.$((500 + add))"
 done
-)";
+)sh";
 
 class DeepSpeedTune : public ::testing::Test {
  protected:

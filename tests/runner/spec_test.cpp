@@ -168,6 +168,8 @@ TEST(RunnerSpec, AWrongDeepSpeedJobNamesItsPlaceAndTheMend) {
       {argv + R"("measure_steps": 2)", "/runner/measure_steps: 2 is no such number of steps; give 3 to 100000"},
       {argv + R"("warmup_steps": 0)", "/runner/warmup_steps: 0 is no such number of steps"},
       {argv + R"("no_progress_s": 0)", "/runner/no_progress_s: 0 is no time limit"},
+      {argv + R"("config_as": "hex")",
+       "/runner/config_as: 'hex' is no way to give a configuration; known: path, base64"},
       {argv + R"("arg_mappings": {"a": 3})", "/runner/arg_mappings/a: a flag of the script was expected"},
       {argv + R"("arg_mapings": {})", "/runner/arg_mapings: unknown key; did you mean 'arg_mappings'?"},
   };

@@ -44,7 +44,7 @@ DsConfigAs read_config_as(JsonObject& block) {
   if (word == kPath) return DsConfigAs::kPath;
   if (word == kBase64) return DsConfigAs::kBase64;
   block.fail("config_as", fmt::format("'{}' is no way to give a configuration", word),
-             fmt::format("write \"{}\" or \"{}\"", kPath, kBase64));
+             fmt::format("known: {}, {}", kPath, kBase64));
 }
 
 std::int64_t read_count(JsonObject& block, const char* key, std::int64_t fallback, std::int64_t least) {
