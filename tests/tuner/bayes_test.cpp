@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fixtures.h"
+#include "krigtune/tuner/best.h"
 
 namespace krigtune {
 namespace {
@@ -198,6 +199,50 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
     const auto bytes = static_cast<double>(problem.candidates.memory_of(trial.proposal.configuration)->predicted.count);
     EXPECT_LT(bytes, smallest_that_failed) << "trial " << trial.number;
     if (std::holds_alternative<OutOfMemory>(*trial.outcome)) smallest_that_failed = bytes;
+  }
+}
+
+constexpr const char* kStages = R"({"zero_stage": [0, 1, 2, 3], "micro_batch": [1, 2, 4],
+    "bucket": {"values": [1, 2, 4, 8, 16, 32], "scale": "log", "when": "zero_stage >= 1"},
+    "prefetch": {"values": [1, 2, 4, 8, 16, 32, 64, 128], "scale": "log", "when": "zero_stage >= 3"}})";
+
+TEST(RulesOfThumb, KnowWhatAZeroStageSendsInAStep) {
+  Session session = plain_session(kStages);
+  EXPECT_EQ(make_rules_of_thumb(session), nullptr) << "of the objective \"" << session.objective.metric << "\"";
+  session.objective = {"throughput", true, "samples_per_s"};
+  const auto prior = make_rules_of_thumb(session);
+  ASSERT_NE(prior, nullptr);
+  const auto log_speed = [&](std::int64_t stage, std::int64_t micro_batch, std::int64_t accumulation) {
+    const Configuration c{
+        {"zero_stage", stage}, {"micro_batch", micro_batch}, {"gradient_accumulation_steps", accumulation}};
+    return prior->log_values({c})(0);
+  };
+  // 2, 2, 1 + 4 and 3 * 4 times the parameters.
+  EXPECT_LE(std::abs(log_speed(1, 1, 4) - log_speed(0, 1, 1)), 1e-12);
+  EXPECT_LE(std::abs(log_speed(0, 1, 4) - log_speed(2, 1, 4) - 0.2 * std::log2(5.0 / 2.0)), 1e-12);
+  EXPECT_LE(std::abs(log_speed(0, 1, 4) - log_speed(3, 1, 4) - 0.2 * std::log2(12.0 / 2.0)), 1e-12);
+  EXPECT_LE(std::abs(log_speed(3, 4, 1) - log_speed(3, 1, 1) - 0.05 * 2.0), 1e-12);
+}
+
+TEST(Bayes, DoesNotSpendItsFirstTrialsWhereMostConfigurationsAre) {
+  Session session = plain_session(kStages);
+  session.baseline =
+      Configuration{{"zero_stage", std::int64_t{2}}, {"micro_batch", std::int64_t{1}}, {"bucket", std::int64_t{32}}};
+  session.objective = {"throughput", true, "samples_per_s"};
+  const Problem problem(std::move(session), Problem::WithPhysics{});
+  std::size_t at_stage_3 = 0;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
+    at_stage_3 += problem.candidates[i].integer("zero_stage", 0) == 3 ? 1 : 0;
+  }
+  ASSERT_GE(4 * at_stage_3, 3 * problem.candidates.size());
+  // Stage 3 is a quarter slower, which nobody has said.
+  const auto answer = [&](const Configuration& c) {
+    const double stage = c.integer("zero_stage", 0) == 3 ? 0.75 : 1.0;
+    return measured(problem.session, 100.0 * stage * std::exp2(0.4 * log2_of(c, "micro_batch")));
+  };
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const History history = problem.drive(StrategyKind::kBayes, seed, 4, answer);
+    EXPECT_GE(*best_value(problem.session.objective, history), 0.99 * 100.0 * std::exp2(0.8)) << "seed " << seed;
   }
 }
 
