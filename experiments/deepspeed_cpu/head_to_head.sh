@@ -3,9 +3,9 @@
 # and the user's own are measured alike, in turns.  usage: head_to_head.sh [--rounds N] FOLDER [KRIGTUNE]
 #
 # krigtune gets ds_config.json as it is, 6 trials at most and no other option; the autotuner what stock_autotuner.sh
-# says. Leaves in FOLDER: stock/ (see there), krigtune/ (the run directory), tuners.csv (wall and CPU seconds, launches),
-# steps.csv (every measured step), summary.md, machine.txt (with the load). Prints the summary. 6 minutes on two quiet
-# cores, 15 where others compute.
+# says. Leaves in FOLDER: stock/ (see there), krigtune/ (the run directory), tuners.csv (wall and CPU seconds,
+# launches), steps.csv (every measured step), summary.md, machine.txt (with the load). Prints the summary. 6 minutes
+# on two quiet cores, 15 where others compute.
 set -euo pipefail
 
 rounds=5
@@ -31,7 +31,8 @@ export MASTER_PORT
 cd "$here"
 
 note() {
-  printf '%s  %-10s load %s\n' "$(date -u +%FT%TZ)" "$1" "$(cut -d' ' -f1-3 /proc/loadavg)" | tee -a "$folder/machine.txt"
+  printf '%s  %-10s load %s\n' "$(date -u +%FT%TZ)" "$1" "$(cut -d' ' -f1-3 /proc/loadavg)" |
+    tee -a "$folder/machine.txt"
 }
 
 # timed NAME COMMAND...: real, user and system seconds to FOLDER/NAME.time.
@@ -43,7 +44,7 @@ timed() {
     { echo "head_to_head.sh: $name failed, see $folder/$name.log" >&2; exit 1; }
 }
 
-printf '%s, %s cores, DeepSpeed %s\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" \
+printf '%s, %s cores, DeepSpeed %s\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc --all)" \
   "$("$python" -c 'import importlib.metadata as m; print(m.version("deepspeed"))')" >"$folder/machine.txt"
 timed stock ./stock_autotuner.sh "$folder/stock"
 timed krigtune "$krigtune" tune --deepspeed ds_config.json --out "$folder/krigtune" --trials 6 -- \
@@ -51,7 +52,7 @@ timed krigtune "$krigtune" tune --deepspeed ds_config.json --out "$folder/krigtu
 {
   echo "tuner,wall_s,cpu_s,launches"
   for tuner in stock krigtune; do
-    launches=$(find "$folder/$tuner" -name cmd.txt -not -path '*/krigtune/cmd.txt' | wc -l)
+    launches=$(find "$folder/$tuner" -name cmd.txt | wc -l)
     awk -v tuner=$tuner -v launches="$launches" '{printf "%s,%.0f,%.0f,%d\n", tuner, $1, $2 + $3, launches}' \
       "$folder/$tuner.time"
   done
