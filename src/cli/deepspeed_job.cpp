@@ -5,6 +5,7 @@
 #include "doctor_checks.h"
 #include "krigtune/core/error.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
+#include "krigtune/runner/deepspeed/ds_probe.h"
 #include "krigtune/tuner/deepspeed_session.h"
 
 namespace krigtune {
@@ -58,6 +59,7 @@ DsSession made_session(const Context& context) {
   if (!words.empty()) {
     inputs.command = read_ds_command(words);
     check_same_file(*inputs.command, inputs.ds_config);
+    inputs.machine.version = installed_version(*inputs.command, inputs.directory, context.console.clock);
   }
   return deepspeed_session(inputs);
 }

@@ -68,6 +68,7 @@ struct Stage {
   DsLauncher launcher;
   std::size_t begin;
   std::size_t end;
+  std::size_t program;  ///< the interpreter's word where a module is the launcher
 };
 
 struct Layout {
@@ -99,7 +100,7 @@ class LayoutReader {
     } else if (is_script(word)) {
       found(i);
     } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
-      layout_.stages.push_back({*launcher, i, argv_.size()});
+      layout_.stages.push_back({*launcher, i, argv_.size(), i});
     }
   }
 
@@ -116,7 +117,7 @@ class LayoutReader {
   void see_module(std::size_t i) {
     const std::optional<DsLauncher> launcher = known_in(kModules, argv_[i]);
     if (!launcher) return found(i);
-    layout_.stages.back() = {*launcher, i, argv_.size()};
+    layout_.stages.back() = {*launcher, i, argv_.size(), layout_.stages.back().program};
   }
 
   void found(std::size_t i) {
@@ -213,6 +214,10 @@ DsCommand read_ds_command(const std::vector<std::string>& argv) {
   find_config(layout, command);
   for (const Stage& stage : layout.stages) command.launchers.push_back(stage.launcher);
   if (command.launchers.empty()) command.launchers = {DsLauncher::kOther};
+  if (!layout.stages.empty()) {
+    command.first_program = layout.stages.front().program;
+    command.program = layout.stages.back().program;
+  }
   // The innermost that starts ranks decides: under srun, torchrun counts for all nodes; an interpreter starts one.
   for (const Stage& stage : layout.stages) {
     const RankCount count = ranks_of(stage.launcher, argv, stage.begin + 1, stage.end);

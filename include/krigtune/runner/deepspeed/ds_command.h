@@ -19,6 +19,8 @@ struct DsCommand {
   std::vector<std::string> argv;      ///< as given
   std::vector<DsLauncher> launchers;  ///< outermost first: {kSrun, kTorchrun}; kOther alone: none is known
   std::size_t script = 0;             ///< position of the training script's (or module's) word
+  std::size_t first_program = 0;      ///< of the outermost launcher's
+  std::size_t program = 0;            ///< of the innermost one's: the interpreter where a module is the launcher
   /// Ranks that the command says itself; empty: it leaves them to a hostfile, a job or the GPUs that are visible.
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> nodes;
