@@ -50,10 +50,10 @@ bool is_assignment(const std::string& word) {
   return word.find('=') != std::string::npos && word.front() != '-' && word.front() != '=';
 }
 
-// What `env` in front of the command sets; empty optional: something else stands there.
+// What `env` in front of the first launcher sets; empty optional: something else stands there.
 std::optional<Environment> environment_of(const DsCommand& command) {
   Environment environment;
-  for (std::size_t i = 0; i < command.first_program; ++i) {
+  for (std::size_t i = 0; i < command.stages.front().program; ++i) {
     const std::string& word = command.argv[i];
     const std::size_t equals = word.find('=');
     if (i == 0 && std::filesystem::path(word).filename() == "env") continue;
@@ -89,9 +89,10 @@ std::vector<std::string> interpreter_in(std::string_view script) {
 }
 
 std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory) {
+  if (command.stages.empty()) return {};
   const std::optional<Environment> environment = environment_of(command);
-  if (!environment || command.launchers.back() == DsLauncher::kOther) return {};
-  const std::string& word = command.argv.at(command.program);
+  if (!environment) return {};
+  const std::string& word = command.argv.at(command.stages.back().program);
   if (is_python(word)) return {word};
   const std::filesystem::path program = find_program(word, directory, *environment);
   return program.empty() ? std::vector<std::string>() : interpreter_in(head_of(program));
