@@ -11,6 +11,7 @@
 namespace krigtune {
 namespace {
 
+constexpr const char* kHfConfig = "hf-config";
 constexpr const char* kExample =
     "krigtune tune --deepspeed ds_config.json -- deepspeed train.py --deepspeed_config "
     "ds_config.json";
@@ -43,14 +44,21 @@ Job job_of(const Context& context) {
     inputs.command = read_ds_command(words);
     check_same_file(*inputs.command, inputs.ds_config);
   }
+  inputs.model.hf_config = context.arguments.text(kHfConfig, "");
   job.where = machine_of_job(context, inputs.command);
   inputs.machine = job.where.machine;
   return job;
 }
 
-DsSession made_session(const Job& job) {
+// `directory`: of what the job tells of its model.
+DsSession made_session(const Context& context, Job& job, const std::filesystem::path& directory, ModelRun when) {
+  std::vector<std::string> remarks = job.where.remarks;
   DsSession made = deepspeed_session(job.inputs);
-  made.remarks.insert(made.remarks.begin(), job.where.remarks.begin(), job.where.remarks.end());
+  if (!made.num_params && job.inputs.command) {
+    job.inputs.model = model_of_job(context, job.inputs, made, directory, when, remarks);
+    made = deepspeed_session(job.inputs);
+  }
+  made.remarks.insert(made.remarks.begin(), remarks.begin(), remarks.end());
   return made;
 }
 
@@ -73,16 +81,16 @@ DsSession session_from(Job& job, const std::filesystem::path& file) {
   }
   if (job.where.is_guess) job.inputs.command->ranks = job.inputs.command->nodes = std::nullopt;
   json["runner"] = deepspeed_session(job.inputs).json["runner"];
-  return {std::move(json), {}};  // what was assumed then stands in that file
+  return {std::move(json), {}, {}};  // what was assumed then stands in that file
 }
 
-DsSession session_from(const Job& job) {
+DsSession session_from(const Context& context, Job& job, const std::filesystem::path& directory, ModelRun when) {
   if (!job.where.missing.empty()) {
     throw UserError(kUnknownRanks, fmt::format("add {} to it, or write a session with krigtune init --deepspeed and "
                                                "mend its \"cluster\"",
                                                job.where.missing));
   }
-  return made_session(job);
+  return made_session(context, job, directory, when);
 }
 
 }  // namespace
@@ -90,21 +98,30 @@ DsSession session_from(const Job& job) {
 void declare_deepspeed(boost::program_options::options_description& options) {
   options.add_options()(kDeepSpeedOption, typed_value_named("FILE"),
                         "your ds_config.json; the command that trains with it follows behind --");
+  options.add_options()(
+      kHfConfig, typed_value_named("FILE"),
+      "with --deepspeed: the model's config.json of Hugging Face transformers (gpt2, llama, mistral)");
 }
 
 void refuse_users_command(const Context& context) {
+  if (context.arguments.flag(kHfConfig)) throw UserError("--hf-config goes with --deepspeed", kExample);
   if (context.arguments.users_command().empty()) return;
   throw UserError("a command behind -- is a DeepSpeed job's, and --deepspeed is missing", kExample);
 }
 
-Session deepspeed_session_of(const Context& context) {
+std::filesystem::path model_directory(const std::filesystem::path& run_directory) {
+  return (run_directory / "").parent_path().string() + ".model";
+}
+
+Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory, ModelRun when) {
   if (context.arguments.users_command().empty()) {
     throw UserError("--deepspeed: the command that trains is missing", kExample);
   }
   Job job = job_of(context);
   const std::string& operand = context.arguments.operand();
   const std::filesystem::path file = operand.empty() ? ds_config_of(context) : std::filesystem::path(operand);
-  const DsSession made = operand.empty() ? session_from(job) : session_from(job, file);
+  const DsSession made =
+      operand.empty() ? session_from(context, job, model_directory(run_directory), when) : session_from(job, file);
   const std::string source = operand.empty() ? "the session of " + file.string() : operand;
   Session session = read_session(made.json, source, std::filesystem::absolute(file).parent_path());
   session.file = file;
@@ -114,9 +131,10 @@ Session deepspeed_session_of(const Context& context) {
   return session;
 }
 
-std::string deepspeed_session_text(const Context& context) {
-  const Job job = job_of(context);
-  DsSession made = made_session(job);
+std::string deepspeed_session_text(const Context& context, ModelRun when) {
+  Job job = job_of(context);
+  const std::filesystem::path run_directory = std::filesystem::path("runs") / ds_config_of(context).stem();
+  DsSession made = made_session(context, job, model_directory(run_directory), when);
   if (!job.where.missing.empty()) {
     made.remarks.insert(made.remarks.begin(), fmt::format("{}: \"cluster\" below is a guess; mend it, or add {} to it",
                                                           kUnknownRanks, job.where.missing));

@@ -116,14 +116,14 @@ class DsSpace {
     return values;
   }
 
-  // Without offload, tensor parallelism and activations, as none of them is certain.
+  // Without offload and tensor parallelism, as neither is certain.
   bool may_hold(std::int64_t stage) {
     if (!job_.num_params || !job_.inputs.machine.rank_memory || may_offload(job_) || tensor_.size() > 1 ||
         job_.find("offload_optimizer") != nullptr || job_.find("offload_param") != nullptr)
       return true;
-    const double bytes = model_state_bytes(job_, stage);
+    const double bytes = least_bytes(job_, stage);
     if (bytes <= static_cast<double>(job_.inputs.machine.rank_memory->count)) return true;
-    job_.remarks.push_back(fmt::format("stage {} is left out: its states alone take {} of a rank's {}", stage,
+    job_.remarks.push_back(fmt::format("stage {} is left out: it takes at least {} of a rank's {}", stage,
                                        to_string(Bytes{std::llround(bytes)}),
                                        to_string(*job_.inputs.machine.rank_memory)));
     return false;
@@ -211,6 +211,11 @@ class DsSpace {
 
   // A switch can say "full"; its absence says "none".
   void add_checkpointing() {
+    if (recomputation_of(job_) == Recomputation::kFull) {
+      space_[kCheckpointing] = {"full"};
+      baseline_.set(kCheckpointing, std::string("full"));
+      job_.remarks.emplace_back("the script recomputes its activations, as the measured ones show");
+    }
     if (!job_.has_flag(kCheckpointing) || !adds_all()) return;
     space_[kCheckpointing] = {"none", "full"};
     baseline_.set(kCheckpointing, job_.own(kCheckpointing).value_or(std::string("none")));
