@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "deepspeed_machine.h"
+#include "deepspeed_model.h"
+#include "deepspeed_tensor.h"
 #include "krigtune/core/error.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/runner/deepspeed/ds_probe.h"
@@ -12,6 +14,7 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kHfConfig = "hf-config";
+constexpr const char* kTensorParallel = "tensor-parallel";
 constexpr const char* kExample =
     "krigtune tune --deepspeed ds_config.json -- deepspeed train.py --deepspeed_config "
     "ds_config.json";
@@ -45,17 +48,22 @@ Job job_of(const Context& context) {
     check_same_file(*inputs.command, inputs.ds_config);
   }
   inputs.model.hf_config = context.arguments.text(kHfConfig, "");
+  inputs.tensor_parallel = context.arguments.flag(kTensorParallel) && context.arguments.operand().empty();
   job.where = machine_of_job(context, inputs.command);
   inputs.machine = job.where.machine;
   return job;
 }
 
 // `directory`: of what the job tells of its model.
-DsSession made_session(const Context& context, Job& job, const std::filesystem::path& directory, ModelRun when) {
+DsSession made_session(const Context& context, Job& job, const std::filesystem::path& directory, JobLaunches launches) {
   std::vector<std::string> remarks = job.where.remarks;
   DsSession made = deepspeed_session(job.inputs);
   if (!made.num_params && job.inputs.command) {
-    job.inputs.model = model_of_job(context, job.inputs, made, directory, when, remarks);
+    job.inputs.model = model_of_job(context, job.inputs, made, directory, launches, remarks);
+    made = deepspeed_session(job.inputs);
+  }
+  if (job.inputs.tensor_parallel && !splits_tensors(context, job.inputs, made, directory, launches, remarks)) {
+    job.inputs.tensor_parallel = false;
     made = deepspeed_session(job.inputs);
   }
   made.remarks.insert(made.remarks.begin(), remarks.begin(), remarks.end());
@@ -84,13 +92,13 @@ DsSession session_from(Job& job, const std::filesystem::path& file) {
   return {std::move(json), {}, {}};  // what was assumed then stands in that file
 }
 
-DsSession session_from(const Context& context, Job& job, const std::filesystem::path& directory, ModelRun when) {
+DsSession session_from(const Context& context, Job& job, const std::filesystem::path& directory, JobLaunches launches) {
   if (!job.where.missing.empty()) {
     throw UserError(kUnknownRanks, fmt::format("add {} to it, or write a session with krigtune init --deepspeed and "
                                                "mend its \"cluster\"",
                                                job.where.missing));
   }
-  return made_session(context, job, directory, when);
+  return made_session(context, job, directory, launches);
 }
 
 }  // namespace
@@ -103,8 +111,15 @@ void declare_deepspeed(boost::program_options::options_description& options) {
       "with --deepspeed: the model's config.json of Hugging Face transformers (gpt2, llama, mistral)");
 }
 
+void declare_deepspeed_tuning(boost::program_options::options_description& options) {
+  options.add_options()(kTensorParallel,
+                        "with --deepspeed: search tensor parallelism (AutoTP) too, if one trial with it succeeds");
+}
+
 void refuse_users_command(const Context& context) {
-  if (context.arguments.flag(kHfConfig)) throw UserError("--hf-config goes with --deepspeed", kExample);
+  for (const char* option : {kHfConfig, kTensorParallel}) {
+    if (context.arguments.flag(option)) throw UserError(fmt::format("--{} goes with --deepspeed", option), kExample);
+  }
   if (context.arguments.users_command().empty()) return;
   throw UserError("a command behind -- is a DeepSpeed job's, and --deepspeed is missing", kExample);
 }
@@ -113,15 +128,19 @@ std::filesystem::path model_directory(const std::filesystem::path& run_directory
   return (run_directory / "").parent_path().string() + ".model";
 }
 
-Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory, ModelRun when) {
+Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory, JobLaunches launches) {
   if (context.arguments.users_command().empty()) {
     throw UserError("--deepspeed: the command that trains is missing", kExample);
   }
   Job job = job_of(context);
   const std::string& operand = context.arguments.operand();
+  if (!operand.empty() && context.arguments.flag(kTensorParallel)) {
+    throw UserError("--tensor-parallel: the session says what is searched",
+                    "write \"tensor_parallel\": [1, 2] into its \"space\"");
+  }
   const std::filesystem::path file = operand.empty() ? ds_config_of(context) : std::filesystem::path(operand);
   const DsSession made =
-      operand.empty() ? session_from(context, job, model_directory(run_directory), when) : session_from(job, file);
+      operand.empty() ? session_from(context, job, model_directory(run_directory), launches) : session_from(job, file);
   const std::string source = operand.empty() ? "the session of " + file.string() : operand;
   Session session = read_session(made.json, source, std::filesystem::absolute(file).parent_path());
   session.file = file;
@@ -131,10 +150,10 @@ Session deepspeed_session_of(const Context& context, const std::filesystem::path
   return session;
 }
 
-std::string deepspeed_session_text(const Context& context, ModelRun when) {
+std::string deepspeed_session_text(const Context& context, JobLaunches launches) {
   Job job = job_of(context);
   const std::filesystem::path run_directory = std::filesystem::path("runs") / ds_config_of(context).stem();
-  DsSession made = made_session(context, job, model_directory(run_directory), when);
+  DsSession made = made_session(context, job, model_directory(run_directory), launches);
   if (!job.where.missing.empty()) {
     made.remarks.insert(made.remarks.begin(), fmt::format("{}: \"cluster\" below is a guess; mend it, or add {} to it",
                                                           kUnknownRanks, job.where.missing));

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/runner/deepspeed/ds_model_run.h"
 #include "krigtune/tuner/session.h"
@@ -23,22 +22,6 @@ constexpr const char* kStage = "zero_stage";
 constexpr std::int64_t kTimes = 4;  // between the two micro-batches
 
 std::filesystem::path record_path(const std::filesystem::path& directory) { return directory / "model_info.json"; }
-
-// What makes it the same job.
-Json job_of(const DsSessionInputs& inputs) {
-  return {{"command", inputs.command->argv},
-          {"directory", std::filesystem::absolute(inputs.directory).lexically_normal().string()},
-          {"ds_config", inputs.config}};
-}
-
-// Null: there is none, or it is of another job.
-Json recorded(const DsSessionInputs& inputs, const std::filesystem::path& directory) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(record_path(directory), error)) return {};
-  Json record = Json::parse(read_text(record_path(directory)), nullptr, false);
-  const bool is_ours = record.is_object() && record.value("job", Json()) == job_of(inputs);
-  return is_ours ? record : Json();
-}
 
 class Question {
  public:
@@ -137,13 +120,12 @@ DsModelFacts facts_of(const Json& record, const std::filesystem::path& directory
 }  // namespace
 
 DsModelFacts model_of_job(const Context& context, const DsSessionInputs& inputs, const DsSession& session,
-                          const std::filesystem::path& directory, ModelRun when, std::vector<std::string>& remarks) {
-  Json record = recorded(inputs, directory);
+                          const std::filesystem::path& directory, JobLaunches launches,
+                          std::vector<std::string>& remarks) {
+  Json record = recorded_answer(inputs, record_path(directory));
   const bool is_answer = record.contains("num_params");
-  if (when == ModelRun::kAsNeeded && !is_answer) {
-    record = Question(context, inputs, session, directory).ask();
-    record["job"] = job_of(inputs);
-    write_atomically(record_path(directory), record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (launches == JobLaunches::kAsNeeded && !is_answer) {
+    record = record_answer(inputs, record_path(directory), Question(context, inputs, session, directory).ask());
   }
   return record.is_null() ? DsModelFacts{} : facts_of(record, directory, remarks);
 }

@@ -4,21 +4,16 @@
 #include <vector>
 
 #include "command.h"
-#include "krigtune/tuner/deepspeed_session.h"
+#include "deepspeed_record.h"
 
 namespace krigtune {
-
-/// When the user's job may be launched to ask it for its model.
-enum class ModelRun {
-  kAsNeeded,      ///< unless an earlier launch of the same job is recorded
-  kRecordedOnly,  ///< never: what is recorded counts, its failure too
-};
 
 /// Asks the job for the size of its model: one launch at the smallest micro-batch of `session`, and on accelerators a
 /// second one at a larger one, which tells what a sequence's activations take. Records the answer in `directory`
 /// (model_info.json, and a directory of each launch), so that the same job need not be asked again. Returns the model,
 /// empty where the job did not tell it, and adds a line on it to `remarks`.
 DsModelFacts model_of_job(const Context& context, const DsSessionInputs& inputs, const DsSession& session,
-                          const std::filesystem::path& directory, ModelRun when, std::vector<std::string>& remarks);
+                          const std::filesystem::path& directory, JobLaunches launches,
+                          std::vector<std::string>& remarks);
 
 }  // namespace krigtune

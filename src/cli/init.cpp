@@ -199,8 +199,8 @@ void refuse_to_overwrite(const std::filesystem::path& file) {
   }
 }
 
-ModelRun model_run(const Context& context) {
-  return context.arguments.flag(kModelRun) ? ModelRun::kAsNeeded : ModelRun::kRecordedOnly;
+JobLaunches model_run(const Context& context) {
+  return context.arguments.flag(kModelRun) ? JobLaunches::kAsNeeded : JobLaunches::kNone;
 }
 
 int init(const Context& context) {

@@ -34,6 +34,7 @@ std::string strategy_help() {
 
 void declare(boost::program_options::options_description& options) {
   declare_deepspeed(options);
+  declare_deepspeed_tuning(options);
   options.add_options()(kNoModelRun,
                         "with --deepspeed: do not launch the job once to ask it for the size of its model, where "
                         "neither flags nor --hf-config tell it");
@@ -68,8 +69,9 @@ Session job_to_tune(const Context& context) {
   const std::string& operand = arguments.operand();
   const auto directory = run_directory(arguments, operand.empty() ? arguments.text(kDeepSpeedOption, "") : operand);
   const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
-  const bool may_ask = !goes_on && !arguments.flag(kNoModelRun) && !arguments.flag("show-config");
-  return deepspeed_session_of(context, directory, may_ask ? ModelRun::kAsNeeded : ModelRun::kRecordedOnly);
+  const bool may_launch = !goes_on && !arguments.flag("show-config");
+  const JobLaunches asked = arguments.flag(kNoModelRun) ? JobLaunches::kNotForModel : JobLaunches::kAsNeeded;
+  return deepspeed_session_of(context, directory, may_launch ? asked : JobLaunches::kNone);
 }
 
 /// What the command line changes of the session's budget.

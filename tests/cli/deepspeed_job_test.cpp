@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "cli/cli_fixtures.h"
 #include "krigtune/core/json.h"
@@ -228,6 +229,47 @@ TEST_F(DeepSpeedModelTest, NothingIsPredictedWhereRecomputationIsNotKnown) {
   EXPECT_EQ(launches(), "trial 8;");
   const Json session = tuned_session();
   EXPECT_EQ(session["cluster"]["gpu"], "local");
+}
+
+TEST_F(DeepSpeedModelTest, TensorParallelismIsSearchedOnceATrialHasSucceeded) {
+  gpus(4);
+  write_small_space();
+  write_job("answer 1000000 4096");
+  EXPECT_EQ(tune().code, 0);
+  EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // what is begun goes on without
+  EXPECT_EQ(launches(), "model 1;model 4;trial 8;");
+  EXPECT_EQ(tune({"--tensor-parallel", "--no-model-run", "--fresh"}).code, 0);
+  EXPECT_EQ(launches(), "model 1;model 4;trial 8;trial 8;trial 8;");
+  EXPECT_EQ(tuned_session()["space"]["tensor_parallel"], Json::array({1, 2, 4}));
+  const Json config = load_json(directory_ / "run.model/tensor_parallel_2/ds_config.json");
+  EXPECT_EQ(config["tensor_parallel"]["autotp_size"], 2);
+  EXPECT_EQ(config["train_micro_batch_size_per_gpu"], 8);
+  EXPECT_EQ(config["gradient_accumulation_steps"], 2);  // two replicas instead of four
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);
+  EXPECT_EQ(launches(), "model 1;model 4;trial 8;trial 8;trial 8;");
+}
+
+TEST_F(DeepSpeedModelTest, TensorParallelismThatFailsIsLeftOutWithTheReason) {
+  gpus(4);
+  write_small_space();
+  write_job("answer 1000000 4096");
+  const std::string engine = read_text(directory_ / "deepspeed");
+  // DeepSpeed's check at the first forward pass: deepspeedai/DeepSpeed#7199.
+  const std::string fails =
+      "if grep -q autotp_size \"$config\"; then\n"
+      "  printf 'Traceback (most recent call last):\\n  File \"train.py\", line 9, in <module>\\n"
+      "AssertionError: Data inconsistency within the TP group.\\n' >&2\n  exit 1\nfi\n";
+  std::string text = engine;
+  text.insert(text.find("if grep -q model_info_path"), fails);
+  std::ofstream(directory_ / "deepspeed") << text;
+  const Said said = tune({"--tensor-parallel"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("tensor parallelism is left out: its trial failed"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("Data inconsistency within the TP group"), std::string::npos) << said.err;
+  EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // goes on, and is told the same
+  EXPECT_EQ(run({"tune", "--tensor-parallel", path("ds.json")}).code, 2);
 }
 
 TEST_F(DeepSpeedModelTest, InitAsksWhereItIsToldTo) {

@@ -70,7 +70,7 @@ class DsSpace {
   }
 
   // AutoTP takes 0 and 1 for "off". On request: within a node, over whole heads.
-  std::vector<std::int64_t> tensor_values() const {
+  std::vector<std::int64_t> tensor_values() {
     std::vector<std::int64_t> values;
     const auto add = [&](std::int64_t ways) {
       ways = std::max<std::int64_t>(1, ways);
@@ -85,9 +85,16 @@ class DsSpace {
     }
     add(job_.tensor);
     const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(kTensor);
-    if (!is_searched || !job_.has(DsFeature::kTensorParallelTraining)) return values;
+    if (!is_searched) return values;
+    if (!job_.has(DsFeature::kTensorParallelTraining)) {
+      job_.remarks.emplace_back("tensor parallelism is left out: DeepSpeed trains with it from 0.16.4 on");
+      return values;
+    }
     for (std::int64_t ways = 1; ways <= job_.cluster.gpus_per_node; ways *= 2) {
       if (job_.cluster.gpus_per_node % ways == 0 && splits_heads(ways)) add(ways);
+    }
+    if (values.size() == 1) {
+      job_.remarks.emplace_back("tensor parallelism is left out: neither a node's ranks nor heads can be halved");
     }
     std::sort(values.begin(), values.end());
     return values;
