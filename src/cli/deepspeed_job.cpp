@@ -6,8 +6,8 @@
 #include "deepspeed_model.h"
 #include "deepspeed_tensor.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
-#include "krigtune/runner/deepspeed/ds_probe.h"
 #include "krigtune/tuner/deepspeed_session.h"
 
 namespace krigtune {
@@ -48,6 +48,7 @@ Job job_of(const Context& context) {
     check_same_file(*inputs.command, inputs.ds_config);
   }
   inputs.model.hf_config = context.arguments.text(kHfConfig, "");
+  if (context.arguments.flag(kHfConfig)) read_text(inputs.model.hf_config);  // a file that is named must be there
   inputs.tensor_parallel = context.arguments.flag(kTensorParallel) && context.arguments.operand().empty();
   job.where = machine_of_job(context, inputs.command);
   inputs.machine = job.where.machine;
@@ -59,7 +60,9 @@ DsSession made_session(const Context& context, Job& job, const std::filesystem::
   std::vector<std::string> remarks = job.where.remarks;
   DsSession made = deepspeed_session(job.inputs);
   if (!made.num_params && job.inputs.command) {
+    const std::filesystem::path hf_config = job.inputs.model.hf_config;
     job.inputs.model = model_of_job(context, job.inputs, made, directory, launches, remarks);
+    job.inputs.model.hf_config = hf_config;
     made = deepspeed_session(job.inputs);
   }
   if (job.inputs.tensor_parallel && !splits_tensors(context, job.inputs, made, directory, launches, remarks)) {

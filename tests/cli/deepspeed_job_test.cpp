@@ -186,6 +186,11 @@ TEST_F(DeepSpeedModelTest, IsNotLaunchedWhereItNeedNotBe) {
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(launches(), "trial 8;trial 8;");
   EXPECT_EQ(run({"tune", "--hf-config", "x", path("ds.json")}).code, 2);
+  EXPECT_EQ(tune({"--fresh", "--hf-config", path("no_such_file.json")}).code, 2);
+  directory_.write("config.json", R"({"model_type": "bloom"})");  // one that is not known: the job tells its size
+  const Said unknown = tune({"--fresh", "--hf-config", path("config.json")});
+  EXPECT_EQ(launches(), "trial 8;trial 8;model 1;trial 8;");
+  EXPECT_NE(unknown.err.find("bloom"), std::string::npos) << unknown.err;
 }
 
 // Two points: 1 and 4 sequences, 20 GiB and 53 GiB, so 11 GiB a sequence and 9 GiB besides. 7e9 parameters of bf16 with
