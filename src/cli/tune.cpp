@@ -122,6 +122,12 @@ std::vector<RunSetting> settings_of(const RunOptions& options, const std::filesy
           {"out", directory.string()}};
 }
 
+// Each launch takes all ranks of the job, and the port that its ranks meet at.
+void refuse_side_by_side(const RunOptions& options, const Session& session) {
+  if (options.jobs == 1 || session.runner.kind != RunnerKind::kDeepSpeed) return;
+  throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
+}
+
 void refuse_second_tune(const std::filesystem::path& directory) {
   if (!TunerClaim::is_held(journal_path(directory))) return;
   throw UserError(fmt::format("{}: another krigtune tune is at work there", directory.string()),
@@ -189,6 +195,7 @@ int tune(const Context& context) {
   const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours"),
                              arguments.flag(kFullBudget)};
   Session session = session_to_tune(context, budget);
+  refuse_side_by_side(options, session);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session.file);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));

@@ -157,6 +157,12 @@ Exclusion Space::complete(Configuration& configuration) const {
   return Exclusion::kNone;
 }
 
+bool Space::meets_constraints(const Configuration& configuration) const {
+  return std::all_of(constraints_.begin(), constraints_.end(), [&](const Expression& constraint) {
+    return lattice_->vocabulary().holds(constraint, configuration, false).value_or(true);
+  });
+}
+
 bool Space::is_kept(const Configuration& configuration) const {
   return std::all_of(restrictions_.begin(), restrictions_.end(),
                      [&](const Predicate& keep) { return keep(configuration); });

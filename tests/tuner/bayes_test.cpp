@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fixtures.h"
+#include "krigtune/tuner/best.h"
 
 namespace krigtune {
 namespace {
@@ -199,6 +200,57 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
     EXPECT_LT(bytes, smallest_that_failed) << "trial " << trial.number;
     if (std::holds_alternative<OutOfMemory>(*trial.outcome)) smallest_that_failed = bytes;
   }
+}
+
+// Two values that happen to be nearly alike say little of how much the others differ.
+TEST(Bayes, TrialsEndedFarBelowTwoEqualOnesDoNotPullThoseDown) {
+  const Problem problem(plain_session(kFourKnobs));
+  History history;
+  const auto add = [&](const char* configuration, Outcome outcome) {
+    Trial trial;
+    trial.number = static_cast<int>(history.size());
+    trial.proposal.configuration = configuration_from_json(parse_json(configuration, "test"), "test", "");
+    trial.outcome = std::move(outcome);
+    history.push_back(trial);
+  };
+  const auto runs = [&](double value, double sem) {
+    Outcome outcome = measured(problem.session, value);
+    std::get<Measured>(outcome).value_sem = sem;
+    return outcome;
+  };
+  add(R"({"stage": 0, "batch": 2, "bucket": 1000, "overlap": false})", runs(164.5, 9.3));
+  add(R"({"stage": 3, "batch": 16, "bucket": 1000000, "overlap": false})", Bounded{155.3});
+  add(R"({"stage": 3, "batch": 16, "bucket": 1000, "overlap": true})", Bounded{117.3});
+  add(R"({"stage": 3, "batch": 1, "bucket": 1000000, "overlap": true})", Bounded{33.3});
+  add(R"({"stage": 1, "batch": 1, "bucket": 1000, "overlap": false})", Bounded{139.5});
+  add(R"({"stage": 0, "batch": 8, "bucket": 1000, "overlap": false})", runs(165.2, 3.9));
+  const std::optional<Recommendation> best = recommend(problem.session, problem.candidates, history, 1);
+  ASSERT_TRUE(best);
+  EXPECT_TRUE(best->lower_95 <= best->value && best->value <= best->upper_95)
+      << best->lower_95 << " to " << best->upper_95 << " for " << best->value;
+}
+
+TEST(RulesOfThumb, KnowWhatZeroStagesSendAndWhatIsDoneTwice) {
+  Session session = plain_session(R"({"zero_stage": [0, 1, 2, 3], "gradient_accumulation_steps": [1, 8],
+      "activation_checkpointing": ["none", "full"], "offload_optimizer": ["none", "cpu"]})");
+  session.objective = {"throughput", true, "throughput"};
+  const std::shared_ptr<const Prior> rules = make_rules_of_thumb(session);
+  ASSERT_TRUE(rules);
+  const auto speed_of = [&](int stage, int micro_steps, const char* checkpointing, const char* offload) {
+    return rules->log_values({{{"zero_stage", std::int64_t{stage}},
+                               {"gradient_accumulation_steps", std::int64_t{micro_steps}},
+                               {"activation_checkpointing", checkpointing},
+                               {"offload_optimizer", offload}}})(0);
+  };
+  EXPECT_DOUBLE_EQ(speed_of(1, 1, "none", "none"), speed_of(1, 8, "none", "none")) << "reduced once a step";
+  EXPECT_DOUBLE_EQ(speed_of(3, 1, "none", "none") - speed_of(3, 8, "none", "none"), 0.3) << "three doublings";
+  EXPECT_GT(speed_of(2, 8, "none", "none"), speed_of(3, 8, "none", "none"));
+  EXPECT_NEAR(speed_of(0, 1, "none", "none") - speed_of(0, 1, "full", "none"), std::log(4.0 / 3.0), 1e-3);
+  EXPECT_GT(speed_of(1, 1, "none", "none"), speed_of(1, 1, "none", "cpu"));
+
+  Session silent = plain_session(R"({"zero_stage": [1], "bucket": [1, 2]})");
+  silent.objective = session.objective;
+  EXPECT_FALSE(make_rules_of_thumb(silent)) << "nothing that it knows varies";
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ double error_on_slow_links(const Problem& problem, std::vector<Belief> beliefs, 
   Points points = list.points;
   if (beliefs.front().alternatives.empty()) points.features.conservativeResize(Eigen::NoChange, 1);
   const Points known = points.rows(asked);
-  ObjectiveModel model(beliefs);
+  ObjectiveModel model(beliefs, true);
   Rng rng(1, 0);
   model.fit({known, values(asked), Eigen::VectorXd::Zero(known.size())}, rng, std::nullopt);
   return (model.predict(points).mean - values).cwiseAbs().mean();

@@ -86,5 +86,31 @@ TEST_F(GainOfChanges, HasNoGainForWhatHasNoMeaningAlone) {
   EXPECT_EQ(again->changes.each[2].alone, Change::Alone::kTooLarge);
 }
 
+TEST_F(GainOfChanges, TakesBackTogetherWhatAConstraintTies) {
+  Session session = plain_session("{}");
+  const char* space = R"({"micro_batch": [1, 2, 4, 8], "accumulate": [1, 2, 4, 8], "bucket": [1, 2]})";
+  JobFacts facts;
+  facts.well_known = false;
+  session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts,
+                        {Expression::parse("micro_batch * accumulate == 8")});
+  session.baseline =
+      Configuration{{"micro_batch", std::int64_t{1}}, {"accumulate", std::int64_t{8}}, {"bucket", std::int64_t{1}}};
+  const Problem problem(session);
+  const History history = problem.drive(StrategyKind::kRandom, 1, 8, [&](const Configuration& c) {
+    return measured(session, std::pow(number(c, "micro_batch"), 0.5) * number(c, "bucket"));
+  });
+  const std::optional<Recommendation> best = recommend(session, problem.candidates, history, 1);
+  ASSERT_TRUE(best);
+  ASSERT_EQ(best->changes.each.size(), 3u);
+  const Change& micro_batch = best->changes.each[0];
+  ASSERT_TRUE(micro_batch.gain);
+  EXPECT_LE(std::abs(micro_batch.gain->factor / std::sqrt(8.0) - 1.0), 0.05);
+  EXPECT_EQ(best->changes.each[1].parameter, "accumulate");
+  EXPECT_EQ(best->changes.each[1].alone, Change::Alone::kFollows);
+  EXPECT_FALSE(best->changes.each[1].gain);
+  ASSERT_TRUE(best->changes.each[2].gain);
+  EXPECT_LE(std::abs(best->changes.each[2].gain->factor / 2.0 - 1.0), 0.05);
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -177,6 +177,8 @@ TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
                                             "gradient_accumulation_steps": [2, 4, 8]})"));
   EXPECT_EQ(session.json["objective"], json(R"({"metric": "latency"})"));
   EXPECT_EQ(session.json["budget"], json(R"({"trials": 12, "patience": 4})"));
+  EXPECT_EQ(session.json["stagewise"], json(R"({"plateau": 0.05, "fast": true, "tuner": "random", "tuner_trials": 12,
+                                                "early_stopping": 4, "micro_batches": 2})"));
   EXPECT_EQ(session.json["runner"]["kind"], "deepspeed");
   EXPECT_EQ(session.json["runner"]["warmup_steps"], 4);
   EXPECT_EQ(session.json["runner"]["measure_steps"], 8);

@@ -58,8 +58,7 @@ class Space {
   /// Names in session order, then gradient_accumulation_steps where it is derived: the columns of every table.
   std::vector<std::string> columns() const;
 
-  /// Keeps only configurations for which `keep` holds (with earlier restrictions).
-  void restrict_to(Predicate keep);
+  void restrict_to(Predicate keep);  ///< to configurations for which `keep` holds (with earlier restrictions)
 
   /// Product of the parameters' value counts (continuous ones: 1); the largest integer where it is more.
   std::int64_t lattice_count() const;
@@ -78,10 +77,11 @@ class Space {
   std::vector<Configuration> neighbours(const Configuration& configuration) const;
   bool contains(const Configuration& configuration) const;
 
-  /// Derives gradient_accumulation_steps, replaces values without effect by the canonical ones, and drops what does not
-  /// exist ("when"). Returns the reason where the point is none; `configuration` is then left as it was. Values need
-  /// not be of the lists (a baseline may lie outside); constraints and restrictions are not asked.
+  /// Derives gradient_accumulation_steps, replaces values without effect by the canonical ones, drops what does not
+  /// exist ("when"). Returns the reason where the point is none, `configuration` as it was. Values need not be of the
+  /// lists (a baseline may lie outside); constraints and restrictions are not asked.
   Exclusion complete(Configuration& configuration) const;
+  bool meets_constraints(const Configuration& configuration) const;  ///< of the session; likewise any values
 
  private:
   bool is_kept(const Configuration& configuration) const;

@@ -45,19 +45,40 @@ std::vector<Change> listed_changes(const Space& space, const Configuration& befo
   return changes;
 }
 
-// `after` with the one change taken back; what then has no meaning any more goes, what then exists has its earlier
-// value. The earlier value need not be of the space. Empty: there is no such configuration.
-std::optional<Configuration> taken_back(const Space& space, const Change& change, const Configuration& before,
-                                        const Configuration& after) {
-  if (!change.before) return std::nullopt;
+// `after` with these changes taken back; what then has no meaning any more goes, what then exists has its earlier
+// value. The earlier values need not be of the space. Empty: there is no such configuration.
+std::optional<Configuration> taken_back(const Space& space, const std::vector<const Change*>& changes,
+                                        const Configuration& before, const Configuration& after) {
   Configuration moved = after;
   for (const auto& [name, value] : before) {
     if (!moved.has(name)) moved.set(name, value);
   }
-  moved.set(change.parameter, *change.before);
+  for (const Change* change : changes) {
+    if (!change->before) return std::nullopt;
+    moved.set(change->parameter, *change->before);
+  }
   if (accumulation_follows(space)) moved.erase(kAccumulation);
   if (space.complete(moved) != Exclusion::kNone) return std::nullopt;
-  return differ(value_in(moved, change.parameter), change.before) ? std::nullopt : std::optional(moved);
+  const bool is_back = std::none_of(changes.begin(), changes.end(), [&](const Change* change) {
+    return differ(value_in(moved, change->parameter), change->before);
+  });
+  return is_back ? std::optional(moved) : std::nullopt;
+}
+
+// `change` taken back; where a constraint then needs another one to follow (the accumulation of a kept batch), with the
+// first of the later ones that does, which is marked.
+std::optional<Configuration> taken_back(const Space& space, const Change& change, std::vector<Change>& all,
+                                        const Configuration& before, const Configuration& after) {
+  std::optional<Configuration> alone = taken_back(space, {&change}, before, after);
+  if (!alone || space.meets_constraints(*alone) || !space.meets_constraints(before)) return alone;
+  for (Change& other : all) {
+    if (&other == &change || other.alone != Change::Alone::kPossible) continue;
+    std::optional<Configuration> both = taken_back(space, {&change, &other}, before, after);
+    if (!both || !space.meets_constraints(*both)) continue;
+    other.alone = Change::Alone::kFollows;
+    return both;
+  }
+  return std::nullopt;
 }
 
 bool is_too_large(const Candidates& candidates, const History& history, const Configuration& configuration) {
@@ -98,7 +119,7 @@ Changes changes_between(const TrialModel& model, const Candidates& candidates, c
   std::vector<Change*> known;
   for (Change& change : changes.each) {
     if (change.alone == Change::Alone::kFollows) continue;
-    std::optional<Configuration> back = taken_back(space, change, before, after);
+    std::optional<Configuration> back = taken_back(space, change, changes.each, before, after);
     if (!back) {
       change.alone = Change::Alone::kNeedsAnother;
     } else if (is_too_large(candidates, history, *back)) {

@@ -4,8 +4,9 @@
 //   a ~ Normal(0, 1),  b_k ~ Normal(centre_k, stddev_k^2),  r ~ GP(0, s^2 Matern52 with a lengthscale a column)
 //
 // Hyperparameters: maximum a posteriori under log-normal priors in nats: residuals of half a nat, because values of few
-// trials do not tell a physics that is right from one that happens to be. Without priors: y standardised, a constant
-// mean, lengthscales of about the whole range.
+// trials do not tell a physics that is right from one that happens to be. Without priors the same, with lengthscales of
+// about the whole range: two values that happen to be alike must not make a trial that was ended far below them
+// impossible. Only where values have no logarithm y is standardised.
 //
 // Outliers: a configuration far slower than all others say (a retransmitting link, an allocator at its limit) bends
 // everything around it. With at least three observations, at the priors' medians of the hyperparameters (a fit would
@@ -47,8 +48,8 @@ SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::Ve
   return options;
 }
 
-SurrogateOptions options_for(const std::vector<Belief>& beliefs) {
-  if (beliefs.empty()) return options_without_priors();
+SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic) {
+  if (beliefs.empty() && !logarithmic) return options_without_priors();
   Eigen::VectorXd centre(static_cast<Eigen::Index>(beliefs.size()));
   Eigen::VectorXd stddev(centre.size());
   for (std::size_t k = 0; k < beliefs.size(); ++k) {
@@ -56,7 +57,9 @@ SurrogateOptions options_for(const std::vector<Belief>& beliefs) {
     centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
     stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
   }
-  return residual_options(centre, stddev);
+  SurrogateOptions options = residual_options(centre, stddev);
+  if (beliefs.empty()) options.priors.lengthscale = options_without_priors().priors.lengthscale;
+  return options;
 }
 
 /// The hyperparameters at the medians of their priors.
@@ -67,8 +70,8 @@ Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& pr
 
 }  // namespace
 
-ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs)
-    : options_(options_for(beliefs)),
+ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic)
+    : options_(options_for(beliefs, logarithmic)),
       weights_(beliefs),
       prior_centres_(static_cast<Eigen::Index>(beliefs.size())),
       surrogate_(options_) {
@@ -118,7 +121,7 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals)
 ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed) const {
   Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
   result.observations.points.features.rowwise() -= result.shifts;
-  if (prior_centres_.size() == 0) return result;
+  if (options_.standardise) return result;
   const Eigen::VectorXd over_priors = mixed.values - prior_values(result.observations.points);
   result.offset = median({over_priors.begin(), over_priors.end()});
   result.observations.values.array() -= result.offset;

@@ -12,8 +12,8 @@ namespace krigtune {
 /// process over what they leave. Points carry the priors' values as their features.
 class ObjectiveModel {
  public:
-  /// The points' features are theirs, in the order of Candidates::beliefs().
-  explicit ObjectiveModel(const std::vector<Belief>& beliefs);
+  /// The points' features are theirs, in the order of Candidates::beliefs(). `logarithmic`: latent values are in nats.
+  ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic);
 
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const;

@@ -9,7 +9,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       history_(history),
       scale_(objective, history),
       measured_(measured_configurations(objective, candidates, history)),
-      values_(candidates.beliefs()),
+      values_(candidates.beliefs(), scale_.logarithmic()),
       success_(candidates, history) {}
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {

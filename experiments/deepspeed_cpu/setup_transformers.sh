@@ -1,0 +1,34 @@
+#!/bin/sh
+# Beside setup.sh's DeepSpeed also transformers and accelerate of Hugging Face; prints the interpreter.
+# usage: setup_transformers.sh      (transformers 5.23.0, accelerate 1.15.0; 15 s and 120 MB beyond setup.sh)
+#
+# For hf_trainer.py and hf_accelerate.py.  Exit code 77: PyPI is out of reach; 1: any other trouble.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/krigtune
+into=$cache/transformers-5.23.0
+say() { echo "setup_transformers.sh: $*" >&2; }
+site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+base=$("$here/setup.sh") || exit $?
+if [ ! -e "$into/complete" ]; then
+  say "transformers and accelerate from PyPI into $into"
+  rm -rf "$into"
+  torch=$cache/torch-2.15.0/bin/python
+  "$torch" -m venv --without-pip "$into"
+  { site "$base"; site "$torch"; } >"$(site "$into/bin/python")/base.pth"
+  # What they need but torch, whose own needs would be CUDA's libraries.
+  "$torch" -m pip --disable-pip-version-check --python "$into/bin/python" install --quiet --no-deps \
+    transformers==5.23.0 accelerate==1.15.0 tokenizers safetensors huggingface_hub regex pyyaml requests urllib3 certifi \
+    idna charset_normalizer hf-xet httpx httpx2 httpcore httpcore2 truststore h11 anyio shellingham typer-slim click >&2 ||
+    { say "pip could not install them: see above"; exit 1; }
+  for program in torchrun deepspeed; do
+    sed "1s|.*|#!$into/bin/python|" "$(dirname "$base")/$program" >"$into/bin/$program"
+    chmod +x "$into/bin/$program"
+  done
+  DS_ACCELERATOR=cpu "$into/bin/python" -c 'from transformers import Trainer; import accelerate, deepspeed' >/dev/null ||
+    { say "they do not load"; exit 1; }
+  touch "$into/complete"
+fi
+echo "$into/bin/python"
