@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <variant>
 
 #include "krigtune/core/files.h"
@@ -30,9 +31,11 @@ Json try_it(const Context& context, const DsSessionInputs& inputs, const DsSessi
             const std::filesystem::path& trial_dir) {
   const Session session = read_session(made.json, inputs.ds_config.string(), inputs.directory);
   make_writable_directory(trial_dir);
-  const auto runner = make_deepspeed_runner(
-      {session.runner.deepspeed, session.objective.reported_field(), session.cluster.ranks(), 0, nullptr},
-      context.console.clock);
+  DeepSpeedJob job;
+  job.spec = session.runner.deepspeed;
+  job.metric = session.objective.reported_field();
+  job.ranks = session.cluster.ranks();
+  const auto runner = make_deepspeed_runner(std::move(job), context.console.clock);
   const Outcome outcome = runner->run(split_baseline(session, inputs), trial_dir);
   if (std::holds_alternative<Measured>(outcome)) return {{"works", true}};
   Json answer = {{"works", false}, {"class", "failed"}, {"sentence", ""}};
