@@ -75,8 +75,10 @@ Finding gpu() {
     return {"GPU", Health::kWarn, probe.reason,
             no_cost + "; compare the versions of the driver and of its kernel module (nvidia-smi)"};
   }
-  const std::string what = fmt::format("{} GPUs, driver for CUDA {}.{}", probe.gpus, probe.driver_version / 1000,
-                                       probe.driver_version % 1000 / 10);
+  const std::string memory = probe.memory_bytes > 0 ? fmt::format(" of {}", to_string(Bytes{probe.memory_bytes})) : "";
+  const std::string what =
+      fmt::format("{} x {}{}, driver for CUDA {}.{}", probe.gpus, probe.name.empty() ? "unnamed" : probe.name, memory,
+                  probe.driver_version / 1000, probe.driver_version % 1000 / 10);
   const std::string missing = no_cuda_reason();
   if (missing.empty()) return {"GPU", Health::kOk, what, ""};
   return {"GPU", Health::kWarn, what, missing + "; the GPUs are not used"};

@@ -21,11 +21,15 @@
 namespace krigtune {
 namespace {
 
+constexpr const char* kModelRun = "model-run";
 constexpr const char* kDefaultFile = "session.json";
 constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
 void declare(boost::program_options::options_description& options) {
   declare_deepspeed(options);
+  options.add_options()(kModelRun,
+                        "with --deepspeed and a command: launch it once to ask it for the size of its model, where "
+                        "neither flags nor --hf-config tell it");
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
 }
 
@@ -195,6 +199,10 @@ void refuse_to_overwrite(const std::filesystem::path& file) {
   }
 }
 
+JobLaunches model_run(const Context& context) {
+  return context.arguments.flag(kModelRun) ? JobLaunches::kAsNeeded : JobLaunches::kNone;
+}
+
 int init(const Context& context) {
   const std::string& operand = context.arguments.operand();
   if (context.arguments.flag("schema")) {
@@ -207,7 +215,7 @@ int init(const Context& context) {
   const int gpus = count_gpus();
   const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
   if (!is_deepspeed) refuse_users_command(context);
-  write_atomically(file, is_deepspeed ? deepspeed_session_text(context) : session_text(gpus));
+  write_atomically(file, is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(gpus));
   if (context.arguments.flag("json")) {
     Json json = new_document("init");
     json["file"] = file.string();

@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t kMostTrials = 1'000'000;
 constexpr std::int64_t kLargestSeed = INT64_MAX;
 constexpr std::int64_t kMostJobs = 1024;
+constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 
 std::string strategy_help() {
@@ -34,6 +35,10 @@ std::string strategy_help() {
 
 void declare(boost::program_options::options_description& options) {
   declare_deepspeed(options);
+  declare_deepspeed_tuning(options);
+  options.add_options()(kNoModelRun,
+                        "with --deepspeed: do not launch the job once to ask it for the size of its model, where "
+                        "neither flags nor --hf-config tell it");
   options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
   options.add_options()("strategy", value_named("NAME"), strategy_help().c_str());
   options.add_options()(
@@ -55,6 +60,21 @@ void declare(boost::program_options::options_description& options) {
   declare_show_config(options);
 }
 
+std::filesystem::path run_directory(const Arguments& arguments, const std::filesystem::path& session_file) {
+  return arguments.text("out", (std::filesystem::path("runs") / session_file.stem()).string());
+}
+
+// A run that has begun goes on with what it knew.
+Session job_to_tune(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const std::string& operand = arguments.operand();
+  const auto directory = run_directory(arguments, operand.empty() ? arguments.text(kDeepSpeedOption, "") : operand);
+  const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
+  const bool may_launch = !goes_on && !arguments.flag("show-config");
+  const JobLaunches asked = arguments.flag(kNoModelRun) ? JobLaunches::kNotForModel : JobLaunches::kAsNeeded;
+  return deepspeed_session_of(context, directory, may_launch ? asked : JobLaunches::kNone);
+}
+
 /// What the command line changes of the session's budget.
 struct BudgetOptions {
   std::optional<std::int64_t> trials;
@@ -65,7 +85,7 @@ struct BudgetOptions {
 Session session_to_tune(const Context& context, const BudgetOptions& budget) {
   const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
   if (!is_deepspeed) refuse_users_command(context);
-  Session session = is_deepspeed ? deepspeed_session_of(context) : session_of(context, context.arguments.operand());
+  Session session = is_deepspeed ? job_to_tune(context) : session_of(context, context.arguments.operand());
   if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
   if (budget.hours) session.budget.hours = budget.hours;
   if (!budget.full) return session;
@@ -94,10 +114,6 @@ std::vector<Configuration> guesses(const Arguments& arguments, const Session& se
   std::vector<Configuration> guesses;
   for (const std::string& text : arguments.texts("try")) guesses.push_back(read_try(session, text, "--try"));
   return guesses;
-}
-
-std::filesystem::path run_directory(const Arguments& arguments, const Session& session) {
-  return arguments.text("out", (std::filesystem::path("runs") / session_name(session)).string());
 }
 
 std::vector<RunSetting> settings_of(const RunOptions& options, const std::filesystem::path& directory) {
@@ -191,7 +207,7 @@ int tune(const Context& context) {
   Session session = session_to_tune(context, budget);
   refuse_side_by_side(options, session);
   options.tries = guesses(arguments, session);
-  const std::filesystem::path directory = run_directory(arguments, session);
+  const std::filesystem::path directory = run_directory(arguments, session.file);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
   know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);

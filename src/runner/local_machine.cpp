@@ -1,7 +1,6 @@
 #include "krigtune/runner/local_machine.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <exception>
@@ -12,6 +11,7 @@
 #include "krigtune/core/hash.h"
 #include "krigtune/core/json.h"
 #include "process.h"
+#include "scratch_directory.h"
 
 namespace krigtune {
 namespace {
@@ -45,30 +45,6 @@ std::optional<MeasuredMachine> cached(const std::filesystem::path& file, const M
   return std::nullopt;
 }
 
-/// A directory that goes with its owner.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "krigtune-measure-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw EnvironmentError(
-          fmt::format("no directory can be made in '{}'", std::filesystem::temp_directory_path().string()),
-          "set TMPDIR to one that can be written");
-    }
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
 std::string word_of(Precision precision) {
   return precision == Precision::kFp32 ? "fp32" : precision == Precision::kFp16 ? "fp16" : "bf16";
 }
@@ -81,7 +57,7 @@ std::string last_line(std::string text) {
 
 MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::filesystem::path& bench,
                         const Clock& clock) {
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   ProcessSpec spec;
   spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", word_of(precision)};
   spec.stdout_file = scratch / "stdout";

@@ -26,22 +26,24 @@ std::string search_path(const Environment& added) {
   return ours == nullptr ? "/bin:/usr/bin" : ours;  // what execvp takes then
 }
 
-bool is_found(const std::string& name, const std::filesystem::path& directory, const Environment& environment) {
-  if (name.find('/') != std::string::npos) return is_program(directory / name);
+}  // namespace
+
+std::filesystem::path find_program(const std::string& name, const std::filesystem::path& directory,
+                                   const Environment& environment) {
+  if (name.find('/') != std::string::npos) return is_program(directory / name) ? directory / name : "";
   const std::string path = search_path(environment);
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
-    if (is_program(directory / path.substr(begin, end - begin) / name)) return true;
+    std::filesystem::path candidate = directory / path.substr(begin, end - begin) / name;
+    if (is_program(candidate)) return candidate;
     begin = end + 1;
   }
-  return false;
+  return {};
 }
-
-}  // namespace
 
 void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
                             const Environment& environment) {
-  if (is_found(name, working_directory, environment)) return;
+  if (!find_program(name, working_directory, environment).empty()) return;
   const bool path = name.find('/') != std::string::npos;
   throw EnvironmentError(
       path ? fmt::format("the program '{}' is not there, seen from '{}'", name, working_directory.string())

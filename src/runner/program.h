@@ -13,8 +13,12 @@ namespace krigtune {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// Throws EnvironmentError where a program of that name would not be found: a path, relative to `working_directory`, or
-/// a name on the PATH that `environment` (added to ours) leaves it.
+/// The program of that name: a path, relative to `working_directory`, or a name on the PATH that `environment` (added
+/// to ours) leaves it. Empty: there is none.
+std::filesystem::path find_program(const std::string& name, const std::filesystem::path& working_directory,
+                                   const Environment& environment);
+
+/// Throws EnvironmentError where there is none.
 void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
                             const Environment& environment);
 

@@ -19,6 +19,9 @@ struct DsModelFacts {
   std::filesystem::path hf_config;          ///< config.json of Hugging Face transformers; empty: not given
   std::optional<std::int64_t> num_params;   ///< elements
   std::optional<std::int64_t> hidden_size;  ///< width
+  /// Of a forward pass on a rank, beside what is there without one: bytes a sequence, and bytes whatever their number.
+  std::optional<double> activation_slope_bytes;
+  double activation_offset_bytes = 0.0;
 };
 
 /// The machine that the job runs on.
@@ -41,8 +44,9 @@ struct DsSessionInputs {
 };
 
 struct DsSession {
-  Json json;                         ///< for read_session()
-  std::vector<std::string> remarks;  ///< one line each, for the user: what was assumed, left out or has no effect
+  Json json;                               ///< for read_session()
+  std::vector<std::string> remarks;        ///< one line each, for the user: what was assumed, left out or has no effect
+  std::optional<std::int64_t> num_params;  ///< of the model; empty: nothing tells its size
 };
 
 /// The session that tunes the user's DeepSpeed job; everything that it decides stands in it and can be edited.
@@ -57,8 +61,11 @@ struct DsSession {
 /// - Knobs without effect here (one data-parallel rank, stages that do not read them, allgather_bucket_size of a
 /// version
 ///   in which it is dead) are left out, with a remark where the file opens them.
-/// - Workload: from the HF config, a local --model_name_or_path or the sizes among the flags; none where they do not
-///   suffice, with one remark.
+/// - Workload: from the HF config, a local --model_name_or_path or the sizes among the flags; where these tell the
+/// tokens
+///   of a sequence and the number of parameters is known otherwise, a GPT of the usual shape of that size; none where
+///   they do not suffice. One remark on either.
+/// - Stages whose states, bucket and activations no rank could hold are left out, with a remark.
 /// Throws UserError for a file that contradicts itself or the number of ranks, or names no batch.
 DsSession deepspeed_session(const DsSessionInputs& inputs);
 

@@ -1,8 +1,11 @@
-// The functions of the CUDA driver API that count devices; their signatures are part of its stable ABI (CUDA Driver API
-// reference: they return CUresult, 0 = success, 100 = no device).
+// The functions of the CUDA driver API that count and describe devices; their signatures are part of its stable ABI
+// (CUDA Driver API reference: they return CUresult, 0 = success, 100 = no device). None of them makes a context.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
 
 #include "krigtune/engine/gpu_probe.h"
@@ -18,6 +21,26 @@ using Library = std::unique_ptr<void, CloseLibrary>;
 template <class Function>
 Function* find(const Library& library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library.get(), name));
+}
+
+// CUdevice is an int.
+void describe(const Library& driver, GpuProbe& probe) {
+  auto* get = find<int(int*, int)>(driver, "cuDeviceGet");
+  auto* total = find<int(std::size_t*, int)>(driver, "cuDeviceTotalMem_v2");
+  auto* name_of = find<int(char*, int, int)>(driver, "cuDeviceGetName");
+  for (int ordinal = 0; get != nullptr && ordinal < probe.gpus; ++ordinal) {
+    int device = 0;
+    if (get(&device, ordinal) != 0) continue;
+    std::size_t bytes = 0;
+    if (total != nullptr && total(&bytes, device) == 0 && bytes > 0) {
+      const auto memory = static_cast<std::int64_t>(bytes);
+      probe.memory_bytes = probe.memory_bytes == 0 ? memory : std::min(probe.memory_bytes, memory);
+    }
+    std::array<char, 256> name{};
+    if (ordinal == 0 && name_of != nullptr && name_of(name.data(), static_cast<int>(name.size() - 1), device) == 0) {
+      probe.name = name.data();
+    }
+  }
 }
 
 }  // namespace
@@ -48,6 +71,7 @@ GpuProbe probe_gpus() {
     probe.reason = fmt::format("the NVIDIA driver finds no GPU (cuDeviceGetCount gives {}, {} GPUs)", code, probe.gpus);
     probe.gpus = 0;
   }
+  describe(driver, probe);
   return probe;
 }
 

@@ -22,57 +22,6 @@ bool begins_flag(std::string_view word) {
   return is_dashed && word.find_first_not_of("0123456789.e-") != std::string_view::npos;
 }
 
-std::optional<std::int64_t> count_in(std::string_view text) {
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool is_count = error == std::errc() && end == text.data() + text.size() && count >= 1;
-  return is_count ? std::optional(count) : std::nullopt;  // "auto", "gpu", "1:4": not said here
-}
-
-struct Options {
-  const Words& words;
-  std::size_t begin;
-  std::size_t end;
-
-  // The last one's value, as argparse and srun take it.
-  std::optional<std::string> text(std::initializer_list<const char*> names) const {
-    std::optional<std::string> value;
-    std::size_t last = 0;
-    for (const char* name : names) {
-      for (const FlagAt& at : occurrences(words, begin, end, name)) {
-        if (!at.value_word || (value && at.word < last)) continue;
-        value = value_at(words, at);
-        last = at.word;
-      }
-    }
-    return value;
-  }
-
-  bool has(std::initializer_list<const char*> names) const {
-    return std::any_of(names.begin(), names.end(), [&](const char* name) {
-      return !occurrences(words, begin, end, name).empty() || !short_form(name).empty();
-    });
-  }
-
-  std::optional<std::int64_t> count(std::initializer_list<const char*> names) const {
-    if (const std::optional<std::string> value = text(names)) return count_in(*value);
-    for (const char* name : names) {
-      const std::string value = short_form(name);
-      if (!value.empty()) return count_in(value);
-    }
-    return std::nullopt;
-  }
-
-  // "-n4": a dash, one letter, the value.
-  std::string short_form(std::string_view name) const {
-    if (name.size() != 2) return "";
-    for (std::size_t i = begin; i < end; ++i) {
-      if (words[i].size() > 2 && words[i].rfind(name, 0) == 0) return words[i].substr(2);
-    }
-    return "";
-  }
-};
-
 std::optional<std::int64_t> product(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) {
   return a && b ? std::optional(*a * *b) : std::nullopt;
 }
@@ -95,7 +44,7 @@ RankCount included(std::string_view text) {
   return count;
 }
 
-RankCount of_deepspeed(const Options& options) {
+RankCount of_deepspeed(const LauncherOptions& options) {
   if (const auto include = options.text({"--include", "-i"})) return included(*include);
   if (options.has({"--exclude", "-e"})) return {};
   const std::optional<std::int64_t> nodes = options.count({"--num_nodes"});
@@ -104,7 +53,7 @@ RankCount of_deepspeed(const Options& options) {
   return {product(options.count({"--num_gpus", "--num_accelerators"}), known_nodes), known_nodes};
 }
 
-RankCount of_torchrun(const Options& options) {
+RankCount of_torchrun(const LauncherOptions& options) {
   const bool says_processes = options.has({"--nproc_per_node"});
   const bool says_nodes = options.has({"--nnodes"});
   const std::optional<std::int64_t> one = 1;
@@ -112,13 +61,56 @@ RankCount of_torchrun(const Options& options) {
   return {product(says_processes ? options.count({"--nproc_per_node"}) : one, nodes), nodes};
 }
 
-RankCount of_srun(const Options& options) {
+RankCount of_srun(const LauncherOptions& options) {
   const std::optional<std::int64_t> nodes = options.count({"-N", "--nodes"});
   const std::optional<std::int64_t> tasks = options.count({"-n", "--ntasks"});
   return {tasks ? tasks : product(nodes, options.count({"--ntasks_per_node"})), nodes};
 }
 
 }  // namespace
+
+std::optional<std::int64_t> count_in(std::string_view text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_count = error == std::errc() && end == text.data() + text.size() && count >= 1;
+  return is_count ? std::optional(count) : std::nullopt;
+}
+
+std::optional<std::string> LauncherOptions::text(std::initializer_list<const char*> names) const {
+  std::optional<std::string> value;
+  std::size_t last = 0;
+  for (const char* name : names) {
+    for (const FlagAt& at : occurrences(words, begin, end, name)) {
+      if (!at.value_word || (value && at.word < last)) continue;
+      value = value_at(words, at);
+      last = at.word;
+    }
+  }
+  return value;
+}
+
+bool LauncherOptions::has(std::initializer_list<const char*> names) const {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) {
+    return !occurrences(words, begin, end, name).empty() || !short_form(name).empty();
+  });
+}
+
+std::optional<std::int64_t> LauncherOptions::count(std::initializer_list<const char*> names) const {
+  if (const std::optional<std::string> value = text(names)) return count_in(*value);
+  for (const char* name : names) {
+    const std::string value = short_form(name);
+    if (!value.empty()) return count_in(value);
+  }
+  return std::nullopt;
+}
+
+std::string LauncherOptions::short_form(std::string_view name) const {
+  if (name.size() != 2) return "";
+  for (std::size_t i = begin; i < end; ++i) {
+    if (words[i].size() > 2 && words[i].rfind(name, 0) == 0) return words[i].substr(2);
+  }
+  return "";
+}
 
 std::vector<FlagAt> occurrences(const Words& words, std::size_t begin, std::size_t end, std::string_view flag) {
   std::vector<FlagAt> found;
@@ -143,7 +135,7 @@ std::string value_at(const Words& words, const FlagAt& at) {
 }
 
 RankCount ranks_of(DsLauncher launcher, const Words& words, std::size_t begin, std::size_t end) {
-  const Options options{words, begin, std::min(end, words.size())};
+  const LauncherOptions options{words, begin, std::min(end, words.size())};
   switch (launcher) {
     case DsLauncher::kDeepSpeed:
       return of_deepspeed(options);
@@ -157,8 +149,6 @@ RankCount ranks_of(DsLauncher launcher, const Words& words, std::size_t begin, s
       return {options.count({"-n", "-np", "--np", "-c"}), std::nullopt};
     case DsLauncher::kPython:
       return {1, 1};
-    case DsLauncher::kOther:
-      break;
   }
   return {};
 }

@@ -21,13 +21,16 @@ struct NamedLauncher {
 };
 
 // The first of each is what to_string says.
-constexpr std::array kPrograms = {
-    NamedLauncher{"deepspeed", DsLauncher::kDeepSpeed},   NamedLauncher{"torchrun", DsLauncher::kTorchrun},
-    NamedLauncher{"accelerate", DsLauncher::kAccelerate}, NamedLauncher{"srun", DsLauncher::kSrun},
-    NamedLauncher{"mpirun", DsLauncher::kMpirun},         NamedLauncher{"python", DsLauncher::kPython},
-    NamedLauncher{"other", DsLauncher::kOther},           NamedLauncher{"accelerate-launch", DsLauncher::kAccelerate},
-    NamedLauncher{"mpiexec", DsLauncher::kMpirun},        NamedLauncher{"orterun", DsLauncher::kMpirun},
-    NamedLauncher{"mpiexec.hydra", DsLauncher::kMpirun}};
+constexpr std::array kPrograms = {NamedLauncher{"deepspeed", DsLauncher::kDeepSpeed},
+                                  NamedLauncher{"torchrun", DsLauncher::kTorchrun},
+                                  NamedLauncher{"accelerate", DsLauncher::kAccelerate},
+                                  NamedLauncher{"srun", DsLauncher::kSrun},
+                                  NamedLauncher{"mpirun", DsLauncher::kMpirun},
+                                  NamedLauncher{"python", DsLauncher::kPython},
+                                  NamedLauncher{"accelerate-launch", DsLauncher::kAccelerate},
+                                  NamedLauncher{"mpiexec", DsLauncher::kMpirun},
+                                  NamedLauncher{"orterun", DsLauncher::kMpirun},
+                                  NamedLauncher{"mpiexec.hydra", DsLauncher::kMpirun}};
 
 // Behind "python -m".
 constexpr std::array kModules = {NamedLauncher{"torch.distributed.run", DsLauncher::kTorchrun},
@@ -56,22 +59,15 @@ bool is_interpreter(std::string_view program) {
 std::optional<DsLauncher> launcher_of(const std::string& word) {
   const std::string program = std::filesystem::path(word).filename().string();
   if (is_interpreter(program)) return DsLauncher::kPython;
-  return program == "other" ? std::nullopt : known_in(kPrograms, program);
+  return known_in(kPrograms, program);
 }
 
 bool is_script(std::string_view word) {
   return word.size() > 3 && word.substr(word.size() - 3) == ".py" && word.front() != '-';
 }
 
-// One launcher of the command: where it stands, where its own options end.
-struct Stage {
-  DsLauncher launcher;
-  std::size_t begin;
-  std::size_t end;
-};
-
 struct Layout {
-  std::vector<Stage> stages;
+  std::vector<DsStage> stages;
   std::size_t script = 0;
 };
 
@@ -99,7 +95,7 @@ class LayoutReader {
     } else if (is_script(word)) {
       found(i);
     } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
-      layout_.stages.push_back({*launcher, i, argv_.size()});
+      layout_.stages.push_back({*launcher, i, argv_.size(), i});
     }
   }
 
@@ -116,7 +112,7 @@ class LayoutReader {
   void see_module(std::size_t i) {
     const std::optional<DsLauncher> launcher = known_in(kModules, argv_[i]);
     if (!launcher) return found(i);
-    layout_.stages.back() = {*launcher, i, argv_.size()};
+    layout_.stages.back() = {*launcher, i, argv_.size(), layout_.stages.back().program};
   }
 
   void found(std::size_t i) {
@@ -201,6 +197,16 @@ const char* to_string(DsLauncher launcher) {
   return known->word.data();
 }
 
+// Under srun, torchrun counts for all nodes; an interpreter starts one rank and is passed over.
+const DsStage* rank_stage(const DsCommand& command) {
+  const auto& stages = command.stages;
+  const bool is_alone = stages.size() == 1;
+  const auto found = std::find_if(stages.rbegin(), stages.rend(), [&](const DsStage& stage) {
+    return is_alone || stage.launcher != DsLauncher::kPython;
+  });
+  return found == stages.rend() ? nullptr : &*found;
+}
+
 DsCommand read_ds_command(const std::vector<std::string>& argv) {
   if (argv.empty() || argv.front().empty()) {
     throw UserError("there is no command", "write it behind --: -- deepspeed train.py --deepspeed_config FILE");
@@ -211,16 +217,12 @@ DsCommand read_ds_command(const std::vector<std::string>& argv) {
   command.argv = argv;
   command.script = layout.script;
   find_config(layout, command);
-  for (const Stage& stage : layout.stages) command.launchers.push_back(stage.launcher);
-  if (command.launchers.empty()) command.launchers = {DsLauncher::kOther};
-  // The innermost that starts ranks decides: under srun, torchrun counts for all nodes; an interpreter starts one.
-  for (const Stage& stage : layout.stages) {
-    const RankCount count = ranks_of(stage.launcher, argv, stage.begin + 1, stage.end);
-    const bool is_alone = layout.stages.size() == 1;
-    if (stage.launcher == DsLauncher::kPython && !is_alone) continue;
-    command.ranks = count.ranks;
-    command.nodes = count.nodes;
-  }
+  command.stages = layout.stages;
+  const DsStage* stage = rank_stage(command);
+  if (stage == nullptr) return command;
+  const RankCount count = ranks_of(stage->launcher, argv, stage->begin + 1, stage->end);
+  command.ranks = count.ranks;
+  command.nodes = count.nodes;
   return command;
 }
 

@@ -49,10 +49,26 @@ Json budget_block(const DsJob& job) {
   return block;
 }
 
-Json memory_block(const DsJob& job) {
+// Predictions for a script that recomputes, or does not, would exclude what fits.
+bool predicts(DsJob& job) {
+  if (job.workload.is_null() || recomputation_of(job) != Recomputation::kUnknown) return true;
+  if (!job.inputs.machine.rank_memory && !job.cluster.device) return true;  // there is no limit to compare with
+  ClusterSpec unnamed;
+  unnamed.nodes = job.cluster.nodes;
+  unnamed.gpus_per_node = job.cluster.gpus_per_node;
+  job.cluster = unnamed;
+  job.remarks.emplace_back(
+      "time and memory are not predicted: whether the script recomputes activations is not known; if it does not, "
+      "write "
+      "\"cluster\": {\"gpu\": \"h100-80gb\", ...} in a session, else map its flag in \"autotuning\": "
+      "{\"arg_mappings\": {\"activation_checkpointing\": \"--flag\"}}");
+  return false;
+}
+
+Json memory_block(const DsJob& job, bool is_limited) {
   Json block = Json::object();
   const DsMachine& machine = job.inputs.machine;
-  if (machine.rank_memory) block["limit_gib"] = to_gib(*machine.rank_memory);
+  if (machine.rank_memory && is_limited) block["limit_gib"] = to_gib(*machine.rank_memory);
   if (machine.host_memory) block["host_limit_gib"] = to_gib(*machine.host_memory);
   return block;
 }
@@ -83,19 +99,20 @@ DsSession deepspeed_session(const DsSessionInputs& inputs) {
   DsJob job(inputs);
   Json session = Json::object();
   if (!job.workload.is_null()) session["workload"] = job.workload;
+  const bool is_limited = predicts(job);
   session["cluster"] = to_json(job.cluster);
   add_ds_space(job, session);
   session["objective"] = {{"metric", metric_of(job.autotuning.metric)}};
   session["runner"] = runner_block(job);
   session["budget"] = budget_block(job);
   session["stagewise"] = stagewise_block(job);
-  session["memory"] = memory_block(job);
+  session["memory"] = memory_block(job, is_limited);
   remark_on_the_tuner(job);
   if (inputs.machine.version) {
     const std::string remark = version_remark(*inputs.machine.version);
     if (!remark.empty()) job.remarks.push_back(remark);
   }
-  return {std::move(session), std::move(job.remarks)};
+  return {std::move(session), std::move(job.remarks), job.num_params};
 }
 
 }  // namespace krigtune

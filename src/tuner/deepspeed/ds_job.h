@@ -53,6 +53,22 @@ void read_ds_model(DsJob& job);
 /// Bytes of parameters, gradients and AdamW's states on one rank, at least.
 double model_state_bytes(const DsJob& job, std::int64_t stage);
 
+/// What a rank holds at least at that stage: those, the least reduce bucket and, where measured, the activations of one
+/// sequence.
+double least_bytes(const DsJob& job, std::int64_t stage);
+
+/// Whether the script's blocks recompute their activations, which no file says and memory depends on most.
+enum class Recomputation {
+  kUnknown,
+  kByFlag,  ///< a flag of the command says it, and can be searched
+  kNone,    ///< as the measured activations show
+  kFull,    ///< likewise
+};
+Recomputation recomputation_of(const DsJob& job);
+
+/// "model" of a workload without "seq_len": the usual shape of a GPT of so many parameters; null: it is too small.
+Json usual_shape(std::int64_t num_params, std::int64_t vocab);
+
 /// Whether a node's memory holds what the optimizer's states and their step need, and DeepSpeed makes the optimizer.
 bool may_offload(const DsJob& job);
 

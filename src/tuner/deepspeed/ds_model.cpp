@@ -135,8 +135,26 @@ std::string not_modelled(const DsJob& job) {
   return "";
 }
 
-void remark_on_assumptions(DsJob& job) {
-  if (!job.workload["model"].contains("hf_config")) {
+// Sizes that no flag says, from the number of parameters. False: there is nothing to add, or not enough is known.
+bool complete(const DsJob& job, Json& model) {
+  const bool is_named = model.contains("hf_config") || model.contains("layers") || model.contains("hidden");
+  if (is_named || !job.num_params || !model.contains("seq_len")) return false;
+  constexpr std::int64_t kGpt2Vocabulary = 50257;
+  Json shape = usual_shape(*job.num_params, model.value("vocab", kGpt2Vocabulary));
+  if (shape.is_null()) return false;
+  shape["seq_len"] = model["seq_len"];
+  model = std::move(shape);
+  return true;
+}
+
+// `guess`: the model where it is one, else nullptr.
+void remark_on_assumptions(DsJob& job, const ModelSpec* guess) {
+  if (guess != nullptr) {
+    job.remarks.push_back(
+        fmt::format("predictions take the model for a GPT of {} layers of width {}, the usual shape of its {} "
+                    "parameters; edit \"workload\" if it is another, or name its config.json with --hf-config",
+                    guess->layers, guess->hidden, *job.num_params));
+  } else if (!job.workload["model"].contains("hf_config")) {
     job.remarks.emplace_back(
         "predictions take the model for a GPT-2 of the sizes among the flags; edit \"workload\" if "
         "it is another, or name its config.json");
@@ -160,30 +178,49 @@ double model_state_bytes(const DsJob& job, std::int64_t stage) {
          static_cast<double>(job.tensor);
 }
 
+double least_bytes(const DsJob& job, std::int64_t stage) {
+  constexpr double kLargestBucket = 5e8;  // DeepSpeed's default; the search goes down to a 64th of the model
+  constexpr double kSpan = 64.0;
+  const auto params = static_cast<double>(job.num_params.value_or(0));
+  const bool is_kept = job.is_kept("reduce_bucket_size");
+  double bucket = std::min(params, kLargestBucket) / kSpan;
+  if (is_kept) bucket = static_cast<double>(job.own_count_or("reduce_bucket_size", 0));
+  const std::optional<Value> overlap = job.own("overlap_comm");
+  if (is_kept && job.is_kept("overlap_comm") && overlap == Value(true)) bucket *= 2.0;
+  const double element = precision_of(job) == "fp32" ? 4.0 : 2.0;
+  const DsModelFacts& model = job.inputs.model;
+  double activations = job.autotuning.model.activation_mem_per_gpu.value_or(0.0);
+  if (model.activation_slope_bytes) activations = *model.activation_slope_bytes + model.activation_offset_bytes;
+  return model_state_bytes(job, stage) + (stage >= 1 ? bucket * element : 0.0) + activations;
+}
+
 void read_ds_model(DsJob& job) {
   const DsModelInfo& info = job.autotuning.model;
   job.num_params = job.inputs.model.num_params ? job.inputs.model.num_params : info.num_params;
   job.hidden = job.inputs.model.hidden_size ? job.inputs.model.hidden_size : info.hidden_size;
   if (!job.hidden) job.hidden = flag_size(job, kSizes[1].flags);
-  const Json block = workload_block(job);
+  Json block = workload_block(job);
   std::string why = not_modelled(job);
-  if (block["model"].empty()) why = "the model's sizes are not known";
+  const bool is_guess = why.empty() && complete(job, block["model"]);
+  if (why.empty() && block["model"].empty()) why = "the model's sizes are not known";
   if (why.empty()) {
     try {
       const Workload workload = read_workload(block, job.source, "/workload");
       job.workload = block;
-      remark_on_assumptions(job);
+      remark_on_assumptions(job, is_guess ? &workload.model : nullptr);
       if (!job.num_params) job.num_params = parameter_count(workload.model);
-      if (!job.hidden) job.hidden = workload.model.hidden;
+      if (!job.hidden && !is_guess) job.hidden = workload.model.hidden;
       return;
     } catch (const UserError& error) {
       why = error.what();
     }
   }
+  const std::string known =
+      job.num_params ? fmt::format(" (of its {} parameters only stages are judged)", *job.num_params) : std::string();
   job.remarks.push_back(
-      fmt::format("time and memory are not predicted: {}; the model's config.json (gpt2, llama or mistral of Hugging "
-                  "Face), or \"workload\" in the session, would help",
-                  why));
+      fmt::format("time and memory are not predicted: {}{}; the model's config.json (--hf-config FILE: gpt2, llama or "
+                  "mistral of Hugging Face), or \"workload\" in the session, would help",
+                  why, known));
 }
 
 }  // namespace krigtune

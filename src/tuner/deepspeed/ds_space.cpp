@@ -70,7 +70,7 @@ class DsSpace {
   }
 
   // AutoTP takes 0 and 1 for "off". On request: within a node, over whole heads.
-  std::vector<std::int64_t> tensor_values() const {
+  std::vector<std::int64_t> tensor_values() {
     std::vector<std::int64_t> values;
     const auto add = [&](std::int64_t ways) {
       ways = std::max<std::int64_t>(1, ways);
@@ -85,9 +85,16 @@ class DsSpace {
     }
     add(job_.tensor);
     const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(kTensor);
-    if (!is_searched || !job_.has(DsFeature::kTensorParallelTraining)) return values;
+    if (!is_searched) return values;
+    if (!job_.has(DsFeature::kTensorParallelTraining)) {
+      job_.remarks.emplace_back("tensor parallelism is left out: DeepSpeed trains with it from 0.16.4 on");
+      return values;
+    }
     for (std::int64_t ways = 1; ways <= job_.cluster.gpus_per_node; ways *= 2) {
       if (job_.cluster.gpus_per_node % ways == 0 && splits_heads(ways)) add(ways);
+    }
+    if (values.size() == 1) {
+      job_.remarks.emplace_back("tensor parallelism is left out: neither a node's ranks nor heads can be halved");
     }
     std::sort(values.begin(), values.end());
     return values;
@@ -116,14 +123,14 @@ class DsSpace {
     return values;
   }
 
-  // Without offload, tensor parallelism and activations, as none of them is certain.
+  // Without offload and tensor parallelism, as neither is certain.
   bool may_hold(std::int64_t stage) {
     if (!job_.num_params || !job_.inputs.machine.rank_memory || may_offload(job_) || tensor_.size() > 1 ||
         job_.find("offload_optimizer") != nullptr || job_.find("offload_param") != nullptr)
       return true;
-    const double bytes = model_state_bytes(job_, stage);
+    const double bytes = least_bytes(job_, stage);
     if (bytes <= static_cast<double>(job_.inputs.machine.rank_memory->count)) return true;
-    job_.remarks.push_back(fmt::format("stage {} is left out: its states alone take {} of a rank's {}", stage,
+    job_.remarks.push_back(fmt::format("stage {} is left out: it takes at least {} of a rank's {}", stage,
                                        to_string(Bytes{std::llround(bytes)}),
                                        to_string(*job_.inputs.machine.rank_memory)));
     return false;
@@ -211,6 +218,11 @@ class DsSpace {
 
   // A switch can say "full"; its absence says "none".
   void add_checkpointing() {
+    if (recomputation_of(job_) == Recomputation::kFull) {
+      space_[kCheckpointing] = {"full"};
+      baseline_.set(kCheckpointing, std::string("full"));
+      job_.remarks.emplace_back("the script recomputes its activations, as the measured ones show");
+    }
     if (!job_.has_flag(kCheckpointing) || !adds_all()) return;
     space_[kCheckpointing] = {"none", "full"};
     baseline_.set(kCheckpointing, job_.own(kCheckpointing).value_or(std::string("none")));

@@ -13,13 +13,21 @@
 // the flags that must say the same as that file.
 namespace krigtune {
 
-enum class DsLauncher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython, kOther };
-const char* to_string(DsLauncher launcher);  ///< deepspeed, torchrun, accelerate, srun, mpirun, python, other
+enum class DsLauncher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython };
+const char* to_string(DsLauncher launcher);  ///< deepspeed, torchrun, accelerate, srun, mpirun, python
+
+/// A launcher among the command's words.
+struct DsStage {
+  DsLauncher launcher;
+  std::size_t begin;    ///< position of its word,
+  std::size_t end;      ///< and where its own options end
+  std::size_t program;  ///< its word too, but the interpreter's for "python -m torch.distributed.run"
+};
 
 struct DsCommand {
-  std::vector<std::string> argv;      ///< as given
-  std::vector<DsLauncher> launchers;  ///< outermost first: {kSrun, kTorchrun}; kOther alone: none is known
-  std::size_t script = 0;             ///< position of the training script's (or module's) word
+  std::vector<std::string> argv;  ///< as given
+  std::vector<DsStage> stages;    ///< outermost first: srun, then torchrun; empty: no launcher is known
+  std::size_t script = 0;         ///< position of the training script's (or module's) word
   /// Ranks that the command says itself; empty: it leaves them to a hostfile, a job or the GPUs that are visible.
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> nodes;
@@ -27,6 +35,9 @@ struct DsCommand {
   std::vector<std::size_t> config_words;  ///< the words that hold it, alone or behind '='
   bool takes_trainer_flags = false;       ///< a script of the Hugging Face Trainer: `--deepspeed FILE` and its flags
 };
+
+/// The innermost launcher that starts ranks; of an interpreter alone itself. nullptr: none is known.
+const DsStage* rank_stage(const DsCommand& command);
 
 /// Understands `--deepspeed_config X`, `--deepspeed_config=X`, `--deepspeed X`, `--deepspeed=X` among the script's
 /// words and `--deepspeed_config_file X` (or with '=') of `accelerate launch`. `--deepspeed` at the end, before another

@@ -1,0 +1,30 @@
+#include "deepspeed_record.h"
+
+#include "krigtune/core/files.h"
+
+namespace krigtune {
+namespace {
+
+Json job_of(const DsSessionInputs& inputs) {
+  return {{"command", inputs.command->argv},
+          {"directory", std::filesystem::absolute(inputs.directory).lexically_normal().string()},
+          {"ds_config", inputs.config}};
+}
+
+}  // namespace
+
+Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return {};
+  Json record = Json::parse(read_text(file), nullptr, false);
+  const bool is_ours = record.is_object() && record.value("job", Json()) == job_of(inputs);
+  return is_ours ? record : Json();
+}
+
+Json record_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, Json answer) {
+  answer["job"] = job_of(inputs);
+  write_atomically(file, answer.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return answer;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,22 @@
+#pragma once
+#include <filesystem>
+
+#include "krigtune/core/json.h"
+#include "krigtune/tuner/deepspeed_session.h"
+
+namespace krigtune {
+
+/// What the user's job may be launched for before the session is made. An answer of the same job that is recorded
+/// counts in any case.
+enum class JobLaunches {
+  kAsNeeded,
+  kNotForModel,  ///< not for the size of its model
+  kNone,         ///< a recorded failure counts too
+};
+
+/// What the same job (its command, directory and configuration) answered, as it was recorded. Null: nothing.
+Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file);
+/// Returns what it writes: the answer with the job.
+Json record_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, Json answer);
+
+}  // namespace krigtune

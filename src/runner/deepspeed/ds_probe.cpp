@@ -1,0 +1,119 @@
+#include "krigtune/runner/deepspeed/ds_probe.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "krigtune/core/files.h"
+#include "process.h"
+#include "program.h"
+#include "scratch_directory.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kTimeoutS = 10.0;  // it takes 0.1 s; a cold network file system longer
+
+// importlib.metadata reads names of folders. What lies in the working directory is not what the job imports: Python
+// puts the script's own directory there.
+constexpr const char* kQuestion =
+    "import sys; sys.path = [p for p in sys.path if p]; from importlib.metadata import version; "
+    "print(version('deepspeed'))";
+
+std::vector<std::string> blank_separated(std::string_view line) {
+  std::vector<std::string> words;
+  for (std::size_t begin = line.find_first_not_of(" \t\r"); begin != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
+    words.emplace_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(" \t\r", end);
+  }
+  return words;
+}
+
+bool is_python(const std::string& word) {
+  const std::string name = std::filesystem::path(word).filename().string();
+  return name.rfind("python", 0) == 0 || name.rfind("pypy", 0) == 0;
+}
+
+// Line 2 of  #!/bin/sh
+//            '''exec' "/a path with blanks/python" "$0" "$@"
+std::vector<std::string> behind_exec(std::string_view line) {
+  constexpr std::string_view kExec = "'''exec' ";
+  if (line.rfind(kExec, 0) != 0) return {};
+  line.remove_prefix(kExec.size());
+  const bool is_quoted = !line.empty() && line.front() == '"';
+  if (is_quoted) line.remove_prefix(1);
+  std::string path(line.substr(0, line.find(is_quoted ? '"' : ' ')));
+  return is_python(path) ? std::vector{std::move(path)} : std::vector<std::string>();
+}
+
+bool is_assignment(const std::string& word) {
+  return word.find('=') != std::string::npos && word.front() != '-' && word.front() != '=';
+}
+
+// What `env` in front of the first launcher sets; empty optional: something else stands there.
+std::optional<Environment> environment_of(const DsCommand& command) {
+  Environment environment;
+  for (std::size_t i = 0; i < command.stages.front().program; ++i) {
+    const std::string& word = command.argv[i];
+    const std::size_t equals = word.find('=');
+    if (i == 0 && std::filesystem::path(word).filename() == "env") continue;
+    if (i == 0 || !is_assignment(word)) return std::nullopt;
+    environment.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return environment;
+}
+
+std::string head_of(const std::filesystem::path& file) {
+  constexpr std::size_t kHead = 4096;
+  std::string text(kHead, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> interpreter_in(std::string_view script) {
+  if (script.rfind("#!", 0) != 0) return {};
+  const std::size_t end = std::min(script.find('\n'), script.size());
+  std::vector<std::string> words = blank_separated(script.substr(2, end - 2));
+  if (words.empty()) return {};
+  if (words.front() == "/bin/sh") {
+    const std::string_view rest = script.substr(std::min(end + 1, script.size()));
+    return behind_exec(rest.substr(0, rest.find('\n')));
+  }
+  const bool is_env = std::filesystem::path(words.front()).filename() == "env";
+  if (is_env) words.erase(words.begin(), words.begin() + (words.size() > 1 && words[1] == "-S" ? 2 : 1));
+  return !words.empty() && is_python(words.front()) ? words : std::vector<std::string>();
+}
+
+std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory) {
+  if (command.stages.empty()) return {};
+  const std::optional<Environment> environment = environment_of(command);
+  if (!environment) return {};
+  const std::string& word = command.argv.at(command.stages.back().program);
+  if (is_python(word)) return {word};
+  const std::filesystem::path program = find_program(word, directory, *environment);
+  return program.empty() ? std::vector<std::string>() : interpreter_in(head_of(program));
+}
+
+std::optional<DsVersion> installed_version(const DsCommand& command, const std::filesystem::path& directory,
+                                           const Clock& clock) {
+  ProcessSpec spec;
+  spec.argv = interpreter_of(command, directory);
+  if (spec.argv.empty()) return std::nullopt;
+  spec.environment = environment_of(command).value();
+  if (find_program(spec.argv.front(), directory, spec.environment).empty()) return std::nullopt;
+  spec.argv.insert(spec.argv.end(), {"-c", kQuestion});
+  const ScratchDirectory scratch;
+  spec.stdout_file = scratch / "stdout";
+  spec.stderr_file = scratch / "stderr";
+  spec.timeout_s = kTimeoutS;
+  spec.working_directory = directory;
+  const ProcessResult result = run_process(spec, clock);
+  if (!result.start_error.empty() || result.exit_code != 0) return std::nullopt;
+  return version_of(read_text(spec.stdout_file));
+}
+
+}  // namespace krigtune

@@ -1,0 +1,299 @@
+// tune and init --deepspeed on machines that this one is not: with GPUs, with a hostfile, with none of both.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "cli/cli_fixtures.h"
+#include "krigtune/core/json.h"
+#include "krigtune/engine/gpu_probe.h"
+
+namespace krigtune {
+namespace {
+
+class DeepSpeedJobTest : public testing::Test {
+ protected:
+  DeepSpeedJobTest() {
+    directory_.write("ds.json", R"({"train_batch_size": 32, "bf16": {"enabled": true}})");
+    for (const char* name : {"DS_ACCELERATOR", "LOCAL_SIZE", "SLURM_JOB_ID", "SLURM_NTASKS"}) ::unsetenv(name);
+    gpus(0);
+  }
+  ~DeepSpeedJobTest() override { gpus(0); }
+
+  static void gpus(int count) { ::setenv("FAKE_GPUS", std::to_string(count).c_str(), 1); }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+  // `launcher`, then a script of a GPT-2 of 355 million parameters.
+  Said init(std::vector<std::string> launcher, const std::string& command = "init") const {
+    std::vector<std::string> words = {command, "--deepspeed", path("ds.json")};
+    if (command == "init") words.push_back(path("session.json"));
+    if (command == "tune") words.push_back("--show-config");
+    words.emplace_back("--");
+    words.insert(words.end(), launcher.begin(), launcher.end());
+    for (const char* word : {"train.py", "--num_layers=24", "--hidden_size=1024", "--n_head=16", "--vocab_size=50257",
+                             "--seq_length=1024", "--gradient_checkpointing", "--deepspeed_config"}) {
+      words.emplace_back(word);
+    }
+    words.push_back(path("ds.json"));
+    std::error_code ignored;
+    std::filesystem::remove(directory_ / "session.json", ignored);
+    return run(words);
+  }
+  std::string text() const { return read_text(directory_ / "session.json"); }
+  Json session() const {
+    return Json::parse(text(), nullptr, true, true);  // comments and all
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(DeepSpeedJobTest, KnowsTheGpusOfThisNode) {
+  gpus(4);
+  ASSERT_EQ(probe_gpus().gpus, 4);
+  EXPECT_EQ(init({"deepspeed"}).code, 0);
+  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 4);
+  EXPECT_EQ(session()["cluster"]["gpu"], "h100-80gb");
+  EXPECT_EQ(session()["cluster"]["interconnect"], "nvlink4");
+  EXPECT_EQ(session()["memory"]["limit_gib"].get<double>() * 1073741824.0, 85029158912.0);
+  EXPECT_TRUE(session()["memory"].contains("host_limit_gib"));
+  init({"torchrun", "--nproc_per_node", "2"});
+  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 2);
+}
+
+TEST_F(DeepSpeedJobTest, TakesOtherNodesForNodesLikeThisOne) {
+  gpus(4);
+  directory_.write("hosts", "a slots=4\nb slots=4\n");
+  EXPECT_EQ(init({"deepspeed", "--hostfile", path("hosts")}).code, 0);
+  EXPECT_EQ(session()["cluster"]["nodes"], 2);
+  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 4);
+  EXPECT_TRUE(session()["memory"].contains("limit_gib"));
+  EXPECT_NE(text().find("taken for nodes like this one, 79.2 GiB a GPU"), std::string::npos) << text();
+  EXPECT_NE(text().find("the network between the nodes is not known"), std::string::npos) << text();
+  gpus(0);
+  EXPECT_EQ(init({"srun", "-N", "2", "-n", "8", "python"}).code, 0);
+  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 4);
+  EXPECT_FALSE(session()["memory"].contains("limit_gib"));
+  EXPECT_NE(text().find("this node has no GPU"), std::string::npos) << text();
+}
+
+TEST_F(DeepSpeedJobTest, RanksThatNobodySaysAreAskedFor) {
+  const Said said = init({"deepspeed"}, "tune");
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+  EXPECT_NE(said.err.find("how many ranks"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("add --num_gpus N"), std::string::npos) << said.err;
+  EXPECT_EQ(init({"deepspeed"}).code, 0);
+  EXPECT_NE(text().find("\"cluster\" below is a guess"), std::string::npos) << text();
+  ::setenv("LOCAL_SIZE", "4", 1);
+  EXPECT_EQ(init({"deepspeed"}, "tune").code, 0);
+  ::unsetenv("LOCAL_SIZE");
+}
+
+TEST_F(DeepSpeedJobTest, AWrapperIsTakenForTheGpusOfThisNodeAndSaysSo) {
+  gpus(2);
+  EXPECT_EQ(init({"./run.sh"}).code, 0);
+  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 2);
+  EXPECT_NE(text().find("the command's launcher is not known"), std::string::npos) << text();
+}
+
+// Does what the engine does for model_info and for a measurement; notes each launch in launches.log.
+constexpr const char* kEngine = R"(
+while [ $# -gt 0 ]; do [ "$1" = --deepspeed_config ] && config="$2"; shift; done
+here=$(dirname "$0") dir=$(dirname "$config")
+mb=$(sed -n 's/.*"train_micro_batch_size_per_gpu": \([0-9]*\).*/\1/p' "$config")
+if grep -q model_info_path "$config"; then
+  echo model "$mb" >> "$here/launches.log"
+  model
+else
+  echo trial "$mb" >> "$here/launches.log"
+  csv="$dir/monitor/trial/Train_Samples_elapsed_time_ms_"
+  mkdir -p "$dir/monitor/trial"
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    for part in forward backward step; do echo "$((i * 32)),$((100 / mb)).0" >> "$csv$part.csv"; done
+  done
+fi
+)";
+
+class DeepSpeedModelTest : public DeepSpeedJobTest {
+ protected:
+  // `model`: what the job does when it is asked; PARAMS ACTIVATION_BYTES for answer().
+  void write_job(const std::string& model) const {
+    directory_.write_program("deepspeed",
+                             "answer() { echo \"{\\\"num_params\\\": $1, \\\"trainable_num_params\\\": $1, "
+                             "\\\"activation_mem_per_gpu\\\": $2, \\\"rank\\\": 0}\" > $dir/model_info.json; }\n"
+                             "model() { " +
+                                 model + "; }\n" + kEngine);
+  }
+  Said tune(std::vector<std::string> more = {}, const std::vector<std::string>& flags = {}) const {
+    std::vector<std::string> words = {"tune", "--deepspeed", path("ds.json"), "--out", path("run"), "--trials", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    for (const std::string& word : {std::string("--"), path("deepspeed"), std::string("--num_gpus"), std::string("4"),
+                                    std::string("train.py"), std::string("--deepspeed_config"), path("ds.json")}) {
+      words.push_back(word);
+    }
+    words.insert(words.end(), flags.begin(), flags.end());
+    return run(words);
+  }
+  Json tuned_session() const { return load_json(directory_ / "run/session.json"); }
+  // Stage and micro-batch alone: predictions of few configurations.
+  void write_small_space() const {
+    directory_.write("ds.json", R"({"train_batch_size": 32, "bf16": {"enabled": true}, "autotuning": {"fast": true}})");
+  }
+  std::string launches() const {
+    std::string text = read_text(directory_ / "launches.log");
+    std::replace(text.begin(), text.end(), '\n', ';');
+    return text;
+  }
+};
+
+TEST_F(DeepSpeedModelTest, TheJobIsAskedOnceAndNotWhenTheRunGoesOn) {
+  write_job("answer 1000000 4096");
+  const Said first = tune();
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.err.find("the model has 1000000 parameters"), std::string::npos) << first.err;
+  EXPECT_EQ(launches(), "model 1;trial 8;");  // on the CPU once; the batch of 32 without accumulation is the user's own
+  const Said second = tune({"--trials", "2"});
+  EXPECT_EQ(second.code, 2);  // --trials twice
+  EXPECT_EQ(tune().code, 0);
+  EXPECT_EQ(launches(), "model 1;trial 8;");
+  EXPECT_EQ(tune({"--fresh"}).code, 0);
+  EXPECT_EQ(launches(), "model 1;trial 8;trial 8;");
+  directory_.write("ds.json", R"({"train_batch_size": 64})");  // another job
+  EXPECT_EQ(tune({"--fresh"}).code, 0);
+  EXPECT_EQ(launches(), "model 1;trial 8;trial 8;model 1;trial 16;");
+}
+
+TEST_F(DeepSpeedModelTest, AJobThatDoesNotTellIsTunedAllTheSame) {
+  write_job("echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.' >&2; exit 1");
+  const Said said = tune();
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("did not tell the size of its model: out of memory"), std::string::npos) << said.err;
+  EXPECT_EQ(launches(), "model 1;model 1;trial 8;");  // at the user's own stage, then at stage 3
+  EXPECT_EQ(load_json(directory_ / "run.model/stage_3_micro_batch_1/ds_config.json")["zero_optimization"]["stage"], 3);
+  EXPECT_EQ(tune().code, 0);  // what is begun knows no more when it goes on
+  EXPECT_EQ(launches(), "model 1;model 1;trial 8;");
+}
+
+TEST_F(DeepSpeedModelTest, IsNotLaunchedWhereItNeedNotBe) {
+  write_job("answer 1000000 4096");
+  EXPECT_EQ(tune({"--no-model-run"}).code, 0);
+  EXPECT_EQ(tune({"--show-config"}).code, 0);
+  EXPECT_EQ(launches(), "trial 8;");
+  directory_.write("config.json", R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2,
+      "n_positions": 128, "vocab_size": 512})");
+  const Said said = tune({"--fresh", "--hf-config", path("config.json")});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(launches(), "trial 8;trial 8;");
+  EXPECT_EQ(run({"tune", "--hf-config", "x", path("ds.json")}).code, 2);
+  EXPECT_EQ(tune({"--fresh", "--hf-config", path("no_such_file.json")}).code, 2);
+  directory_.write("config.json", R"({"model_type": "bloom"})");  // one that is not known: the job tells its size
+  const Said unknown = tune({"--fresh", "--hf-config", path("config.json")});
+  EXPECT_EQ(launches(), "trial 8;trial 8;model 1;trial 8;");
+  EXPECT_NE(unknown.err.find("bloom"), std::string::npos) << unknown.err;
+}
+
+// Two points: 1 and 4 sequences, 20 GiB and 53 GiB, so 11 GiB a sequence and 9 GiB besides. 7e9 parameters of bf16 with
+// AdamW: stage 0 takes 16 bytes each.
+TEST_F(DeepSpeedModelTest, OnGpusTwoLaunchesTellTheActivations) {
+  gpus(4);
+  write_small_space();
+  write_job("answer 7000000000 $(((9 + mb * 11) * 1073741824))");
+  const Said said = tune({}, {"--seq_length", "2048"});
+  EXPECT_EQ(launches().rfind("model 1;model 4;", 0), 0U) << launches();
+  EXPECT_NE(said.err.find("activations take 11.0 GiB a sequence and 9.00 GiB besides"), std::string::npos) << said.err;
+  // 112e9 bytes of states, 2 of each element of the least bucket (a 64th of 5e8), 20 GiB: 124.3 GiB
+  EXPECT_NE(said.err.find("stage 0 is left out: it takes at least 124.3 GiB of a rank's 79.2 GiB"), std::string::npos)
+      << said.err;
+  // 6.7e9 parameters are the nearest in the table: (7e9 - 50257 * 4096) / (12 * 4096^2) = 33.7 layers
+  EXPECT_NE(said.err.find("a GPT of 34 layers of width 4096"), std::string::npos) << said.err;
+  const Json session = tuned_session();
+  EXPECT_EQ(session["cluster"]["gpu"], "h100-80gb");
+  EXPECT_TRUE(session["memory"].contains("limit_gib"));
+  EXPECT_FALSE(session["space"].contains("activation_checkpointing"));
+}
+
+// 34 layers would leave 34 * 2048 * 4096 * 34 bytes, 9 GiB a sequence; 1 GiB is what recomputed ones leave.
+TEST_F(DeepSpeedModelTest, FewActivationsAreThoseOfAScriptThatRecomputesThem) {
+  gpus(4);
+  write_small_space();
+  write_job("answer 7000000000 $(((9 + mb) * 1073741824))");
+  const Said said = tune({}, {"--seq_length", "2048"});
+  EXPECT_NE(said.err.find("the script recomputes its activations"), std::string::npos) << said.err;
+  const Json session = tuned_session();
+  EXPECT_EQ(session["space"]["activation_checkpointing"], Json::array({"full"}));
+}
+
+TEST_F(DeepSpeedModelTest, NothingIsPredictedWhereRecomputationIsNotKnown) {
+  gpus(4);
+  write_job("answer 1000000 4096");
+  const Said said =
+      tune({}, {"--num_layers=24", "--hidden_size=1024", "--n_head=16", "--vocab_size=50257", "--seq_length=64"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("whether the script recomputes activations is not known"), std::string::npos) << said.err;
+  EXPECT_EQ(launches(), "trial 8;");
+  const Json session = tuned_session();
+  EXPECT_EQ(session["cluster"]["gpu"], "local");
+}
+
+TEST_F(DeepSpeedModelTest, TensorParallelismIsSearchedOnceATrialHasSucceeded) {
+  gpus(4);
+  write_small_space();
+  write_job("answer 1000000 4096");
+  EXPECT_EQ(tune().code, 0);
+  EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // what is begun goes on without
+  EXPECT_EQ(launches(), "model 1;model 4;trial 8;");
+  EXPECT_EQ(tune({"--tensor-parallel", "--no-model-run", "--fresh"}).code, 0);
+  EXPECT_EQ(launches(), "model 1;model 4;trial 8;trial 8;trial 8;");
+  EXPECT_EQ(tuned_session()["space"]["tensor_parallel"], Json::array({1, 2, 4}));
+  const Json config = load_json(directory_ / "run.model/tensor_parallel_2/ds_config.json");
+  EXPECT_EQ(config["tensor_parallel"]["autotp_size"], 2);
+  EXPECT_EQ(config["train_micro_batch_size_per_gpu"], 8);
+  EXPECT_EQ(config["gradient_accumulation_steps"], 2);  // two replicas instead of four
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);
+  EXPECT_EQ(launches(), "model 1;model 4;trial 8;trial 8;trial 8;");
+}
+
+TEST_F(DeepSpeedModelTest, TensorParallelismThatFailsIsLeftOutWithTheReason) {
+  gpus(4);
+  write_small_space();
+  write_job("answer 1000000 4096");
+  const std::string engine = read_text(directory_ / "deepspeed");
+  // DeepSpeed's check at the first forward pass: deepspeedai/DeepSpeed#7199.
+  const std::string fails =
+      "if grep -q autotp_size \"$config\"; then\n"
+      "  printf 'Traceback (most recent call last):\\n  File \"train.py\", line 9, in <module>\\n"
+      "AssertionError: Data inconsistency within the TP group.\\n' >&2\n  exit 1\nfi\n";
+  std::string text = engine;
+  text.insert(text.find("if grep -q model_info_path"), fails);
+  std::ofstream(directory_ / "deepspeed") << text;
+  const Said said = tune({"--tensor-parallel"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("tensor parallelism is left out: its trial failed"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("Data inconsistency within the TP group"), std::string::npos) << said.err;
+  EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // goes on, and is told the same
+  EXPECT_EQ(run({"tune", "--tensor-parallel", path("ds.json")}).code, 2);
+}
+
+TEST_F(DeepSpeedModelTest, InitAsksWhereItIsToldTo) {
+  write_job("answer 1000000 4096");
+  const std::filesystem::path here = std::filesystem::current_path();
+  std::filesystem::current_path(directory_.path());
+  std::vector<std::string> words = {"init",        "a.json",     "--deepspeed", "ds.json",  "--",
+                                    "./deepspeed", "--num_gpus", "2",           "train.py", "--deepspeed_config",
+                                    "ds.json"};
+  EXPECT_EQ(run(words).code, 0);
+  EXPECT_EQ(read_text("a.json").find("1000000 parameters"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists("launches.log"));
+  words[1] = "b.json";
+  words.insert(words.begin() + 2, "--model-run");
+  EXPECT_EQ(run(words).code, 0);
+  std::filesystem::current_path(here);
+  EXPECT_NE(read_text(directory_ / "b.json").find("the model has 1000000 parameters"), std::string::npos);
+  EXPECT_EQ(launches(), "model 1;");
+}
+
+}  // namespace
+}  // namespace krigtune
