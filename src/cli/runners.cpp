@@ -10,6 +10,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/runner/command.h"
 #include "krigtune/runner/deepspeed/deepspeed_runner.h"
+#include "krigtune/runner/deepspeed/ds_probe.h"
 #include "krigtune/runner/simulate.h"
 #include "krigtune/tuner/goodput.h"
 
@@ -52,6 +53,15 @@ std::filesystem::path find_bench(const Console& console) {
 
 namespace {
 
+std::unique_ptr<Runner> make_deepspeed_job_runner(const Session& session, const Console& console,
+                                                  const std::atomic<bool>* stop) {
+  const DeepSpeedSpec& spec = session.runner.deepspeed;
+  return make_deepspeed_runner({spec, session.objective.reported_field(), session.cluster.ranks(),
+                                session.workload ? session.workload->model.seq_len : 0, stop,
+                                installed_version(read_ds_command(spec.argv), spec.working_directory, console.clock)},
+                               console.clock);
+}
+
 std::unique_ptr<Runner> make_reporting_runner(const Session& session, const Console& console,
                                               const std::atomic<bool>* stop) {
   switch (session.runner.kind) {
@@ -63,10 +73,7 @@ std::unique_ptr<Runner> make_reporting_runner(const Session& session, const Cons
     case RunnerKind::kCommand:
       return make_command_runner({session.runner.command, session.objective.reported_field(), stop}, console.clock);
     case RunnerKind::kDeepSpeed:
-      return make_deepspeed_runner(
-          {session.runner.deepspeed, session.objective.reported_field(), session.cluster.ranks(),
-           session.workload ? session.workload->model.seq_len : 0, stop},
-          console.clock);
+      return make_deepspeed_job_runner(session, console, stop);
     case RunnerKind::kNone:
       throw UserError(fmt::format("{}: /runner/kind: with 'none' nobody runs trials but you", session.file.string()),
                       "use krigtune ask and krigtune tell, or name a runner");

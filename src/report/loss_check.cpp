@@ -116,8 +116,7 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
   if (check.verdict != LossCheck::Verdict::kUnknown) return check;
   check.why = fmt::format(
       "micro-batch or accumulation differ, and with them perhaps the data of a step: they differ by {} at {}, more "
-      "than "
-      "rounding explains",
+      "than rounding explains",
       percent(check.at_first), place(check, check.first));
   // A number that is none is no matter of the data.
   if (!std::isfinite(check.largest)) check.verdict = LossCheck::Verdict::kDiffer;

@@ -86,8 +86,9 @@ const std::map<std::string, std::string>& sentences() {
       {"invalid_opened_itself",
        "the script opens its configuration itself and cannot read base64: let the runner's \"config_as\" be \"path\""},
       {"another_configuration",
-       "the command ended well, but no step was timed: the script gives DeepSpeed another configuration, trains with a "
-       "pipeline engine (which is not timed), or its first rank does not see the trial's directory"},
+       "the command ended well, but no step was timed: the script trains without DeepSpeed or gives it another "
+       "configuration, has a pipeline engine (which is not timed), or its first rank does not see the trial's "
+       "directory"},
       {"reported_cublas",
        "out of memory on the device: RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling "
        "`cublasCreate(handle)`"},

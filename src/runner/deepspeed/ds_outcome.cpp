@@ -133,8 +133,9 @@ class Judge {
           "measure_steps)",
           progress());
     }
-    return "the command ended well, but no step was timed: the script gives DeepSpeed another configuration, trains "
-           "with a pipeline engine (which is not timed), or its first rank does not see the trial's directory";
+    return "the command ended well, but no step was timed: the script trains without DeepSpeed or gives it another "
+           "configuration, has a pipeline engine (which is not timed), or its first rank does not see the trial's "
+           "directory";
   }
 
   std::string hang_text() const {
