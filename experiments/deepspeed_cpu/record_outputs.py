@@ -4,8 +4,10 @@ usage: $(./setup.sh) record_outputs.py FOLDER [CASE...]        (Linux; needs prl
 
 Writes FOLDER/<case>.txt, stdout and then stderr, each under its heading, long ones without their middle and without
 this machine's paths, and FOLDER/cases.json: exit code, whether the metrics file was there, launcher and expected class.
-The case `success` also leaves its metrics and csv files in FOLDER/trial_ok.
+The case `success` also leaves its metrics and csv files in FOLDER/trial_ok. Cases of cases.json that are none of these
+(`reported_...`: taken from public reports, for want of a GPU or a cluster) are kept.
 """
+import base64
 import json
 import os
 import re
@@ -39,12 +41,18 @@ CASES = {
     "harmless_error_line": case("success", flags=["--say", "ERROR: tracking server not reachable, Error 503 ignored"]),
     "aborted_at_exit": case("success", zero(stage=3), launcher="torchrun", until_rc=1),
     "too_short": case("too short", flags=["--steps", "4"]),
+    "another_configuration": case("too short", flags=["--steps", "4"], without_measurement=True),
     "out_of_memory": case("out of memory", zero(stage=0), BIG, data_limit=760_000_000),
     "out_of_memory_torchrun": case("out of memory", zero(stage=0), BIG, data_limit=760_000_000, launcher="torchrun"),
     "out_of_memory_at_once": case("out of memory", zero(stage=0), BIG, data_limit=100_000_000, launcher="torchrun"),
     "invalid_batch": case("invalid configuration", {"train_batch_size": 48}),
     "invalid_stage": case("invalid configuration", zero(stage=5)),
     "invalid_unknown_key": case("invalid configuration", zero(stage=1, reduce_bucket=1000)),
+    "invalid_negative_bucket": case("invalid configuration", zero(stage=1, reduce_bucket_size=-5)),
+    "invalid_opened_itself": case("invalid configuration", as_base64=True, program="""
+import json, sys
+json.load(open(sys.argv[sys.argv.index("--deepspeed") + 1]))
+"""),
     "invalid_type": case("invalid configuration", zero(stage=1, reduce_bucket_size="large")),
     "invalid_fractional_bucket": case("invalid configuration", zero(stage=3, stage3_prefetch_bucket_size=14745.6)),
     "invalid_stage3_one_bit": case("invalid configuration", {
@@ -71,6 +79,8 @@ def config_of(spec, folder):
     del config["train_batch_size"]
     config.update(spec["config"])
     config = {key: value for key, value in config.items() if value is not None}
+    if spec.get("without_measurement"):
+        return config
     metrics = os.path.join(folder, spec.get("metric_folder", ""), "metrics.json")
     config["autotuning"] = {"enabled": True, "start_profile_step": 1, "end_profile_step": 10, "metric_path": metrics}
     config["csv_monitor"] = {"enabled": True, "output_path": os.path.join(folder, "csv"), "job_name": "trial"}
@@ -91,7 +101,15 @@ def launch_line(spec, folder, port):
         launch = [f"{BIN}/deepspeed", "--include", spec["include"], "--master_port", port]
     limit = ["prlimit", f"--data={spec['data_limit']}"] if "data_limit" in spec else []
     script = os.path.join(HERE, spec.get("script", "train.py"))
-    return [*limit, *launch, script, "--deepspeed", os.path.join(folder, "ds_config.json"), *spec["flags"]]
+    if "program" in spec:
+        script = os.path.join(folder, "program.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(spec["program"])
+    config = os.path.join(folder, "ds_config.json")
+    if spec.get("as_base64"):
+        with open(config, "rb") as file:
+            config = base64.urlsafe_b64encode(json.dumps(json.load(file)).encode()).decode()
+    return [*limit, *launch, script, "--deepspeed", config, *spec["flags"]]
 
 
 def run(spec, folder):
@@ -170,7 +188,8 @@ def main():
         print(name, result, flush=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write("{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(recorded[key])}"
-                                          for key in CASES if key in recorded) + "\n}\n")
+                                          for key in [*CASES, *(key for key in recorded if key not in CASES)]
+                                          if key in recorded) + "\n}\n")
 
 
 if __name__ == "__main__":

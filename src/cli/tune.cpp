@@ -10,6 +10,7 @@
 #include "krigtune/journal/claim.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
 #include "loaded_run.h"
 #include "progress.h"
 #include "runners.h"
@@ -128,6 +129,15 @@ void refuse_side_by_side(const RunOptions& options, const Session& session) {
   throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
 }
 
+// What the trials of a begun directory meant stays.
+void recall_begun_file(const Context& context, Session& session, const std::filesystem::path& directory) {
+  if (recall_ds_config(session, directory)) return;
+  context.log.warning(
+      fmt::format("{} has changed since the session began: its trials go on with what it said then, {}; "
+                  "--fresh begins anew with what it says now",
+                  session.runner.deepspeed.ds_config.string(), begun_ds_config_path(directory).string()));
+}
+
 void refuse_second_tune(const std::filesystem::path& directory) {
   if (!TunerClaim::is_held(journal_path(directory))) return;
   throw UserError(fmt::format("{}: another krigtune tune is at work there", directory.string()),
@@ -200,6 +210,7 @@ int tune(const Context& context) {
   const std::filesystem::path directory = run_directory(arguments, session.file);
   if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
   know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
+  recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
   const Prepared prepared(std::move(session), options.loop.earlier);

@@ -11,6 +11,7 @@
 #include "krigtune/report/batch_advice.h"
 #include "krigtune/report/change_text.h"
 #include "krigtune/report/labels.h"
+#include "krigtune/report/loss_check.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/report/trial_table.h"
 
@@ -55,7 +56,10 @@ std::string best_lines(const RunView& run) {
   const Recommendation& best = *run.best;
   const Session& session = run.session;
   const std::string note = emulated_note(session);
-  std::string text = fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
+  const std::optional<LossCheck> losses = loss_check(run);
+  std::string text;
+  if (losses && is_warning(*losses)) text = fmt::format("warning    {}\n", loss_check_sentence(*losses));
+  text += fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
   text += fmt::format("           {}, {} trial {} ({}){}\n", named_value_text(session, best.value),
                       gain_text(best.gain), best.reference_trial, value_text(session, best.reference_value), note);
   text += fmt::format("           expected {}, 95 % interval {} to {}{}\n", value_text(session, best.posterior_mean),
@@ -67,6 +71,7 @@ std::string best_lines(const RunView& run) {
   if (session.runner.kind == RunnerKind::kDeepSpeed) {
     text += paragraph("changes", change_lines(session.objective, best.changes));
   }
+  if (losses && !is_warning(*losses)) text += fmt::format("losses     {}\n", loss_check_sentence(*losses));
   text += paragraph("batch", batch_advice_lines(run));
   const std::string reference = reference_note(session, run.history);
   return reference.empty() ? text : text + "           " + reference + "\n";
@@ -103,6 +108,7 @@ Json best_document(const RunView& run) {
                          {"within_noise", next->within_noise}};
   }
   json["changes"] = changes_json(best.changes);
+  json["loss_check"] = loss_check_json(loss_check(run));
   json["batch_advice"] = batch_advice_json(run);
   return json;
 }

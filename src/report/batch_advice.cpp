@@ -2,17 +2,58 @@
 
 #include <fmt/format.h>
 
+#include "ds_result.h"
 #include "krigtune/core/json.h"
+#include "krigtune/core/text.h"
 #include "krigtune/tuner/learning_rate.h"
 
 namespace krigtune {
 namespace {
 
-std::optional<LearningRateAdvice> advice_of(const RunView& run) {
-  return run.best ? learning_rate_advice(run.session, run.best->configuration) : std::nullopt;
+struct Advice {
+  LearningRateAdvice rules;
+  std::string optimizer;             ///< for people
+  std::string word;                  ///< for programs; "": not known
+  std::optional<double> rate_today;  ///< where the user's file says it
+};
+
+// What the user's ds_config.json says under /optimizer. Of a script's own optimizer it says nothing: most are Adam's.
+Advice advice_of_file(const Json& config, std::int64_t base_batch, std::int64_t batch) {
+  const Json optimizer = config.value("optimizer", Json::object());
+  const Json type = optimizer.is_object() ? optimizer.value("type", Json()) : Json();
+  const std::string name = type.is_string() ? type.get<std::string>() : "";
+  const bool is_sgd = lower_case(name) == "sgd";
+  const auto rules = learning_rate_advice(base_batch, batch, is_sgd ? OptimizerKind::kSgd : OptimizerKind::kAdamW);
+  Advice advice{*rules, name.empty() ? "optimizers like Adam" : name, lower_case(name), std::nullopt};
+  const Json::json_pointer rate("/optimizer/params/lr");
+  if (config.contains(rate) && config.at(rate).is_number()) advice.rate_today = config.at(rate).get<double>();
+  return advice;
 }
 
-const char* name_of(OptimizerKind optimizer) { return optimizer == OptimizerKind::kSgd ? "SGD" : "AdamW"; }
+std::optional<Advice> advice_of_job(const Session& session, const Configuration& configuration) {
+  const DsUserJob job = ds_user_job(session).value();
+  const auto today = ds_batch_of(job, session.baseline.value_or(Configuration()));
+  const auto batch = ds_batch_of(job, configuration);
+  if (!today || !batch || *today == *batch) return std::nullopt;
+  return advice_of_file(job.config, *today, *batch);
+}
+
+std::optional<Advice> advice_of(const RunView& run) {
+  if (!run.best) return std::nullopt;
+  const bool by_noise = run.session.objective.gradient_noise.has_value();
+  if (run.session.runner.kind == RunnerKind::kDeepSpeed && !by_noise) {
+    return advice_of_job(run.session, run.best->configuration);
+  }
+  const auto rules = learning_rate_advice(run.session, run.best->configuration);
+  if (!rules) return std::nullopt;
+  const bool is_sgd = rules->optimizer == OptimizerKind::kSgd;
+  return Advice{*rules, is_sgd ? "SGD" : "AdamW", is_sgd ? "sgd" : "adamw", std::nullopt};
+}
+
+std::string change_of_rate(const Advice& advice) {
+  if (!advice.rate_today) return "";
+  return fmt::format(": {:.3g}, not {:.3g}", *advice.rate_today * advice.rules.learning_rate(), *advice.rate_today);
+}
 
 std::string other_rules(const LearningRateAdvice& advice) {
   const bool is_linear = !advice.by_noise && advice.optimizer == OptimizerKind::kSgd;
@@ -26,32 +67,34 @@ std::string other_rules(const LearningRateAdvice& advice) {
 }  // namespace
 
 std::vector<std::string> batch_advice_lines(const RunView& run) {
-  const std::optional<LearningRateAdvice> advice = advice_of(run);
-  if (!advice) return {};
+  const std::optional<Advice> found = advice_of(run);
+  if (!found) return {};
+  const LearningRateAdvice& advice = found->rules;
   std::vector<std::string> lines = {
-      fmt::format("{} sequences a step, not {}: advice for training, nothing exported is changed by it", advice->batch,
-                  advice->base_batch),
-      fmt::format("learning rate x {:.3g} ({} rule for {}; {})", advice->learning_rate(), advice->rule(),
-                  name_of(advice->optimizer), other_rules(*advice))};
-  std::string steps = fmt::format("steps of the warm-up x {:.3g} (as many samples)", advice->warmup_steps);
-  if (advice->total_steps) steps += fmt::format(", steps in all x {:.3g} (to the same loss)", *advice->total_steps);
+      fmt::format("{} sequences a step, not {}: advice for training, nothing exported is changed by it", advice.batch,
+                  advice.base_batch),
+      fmt::format("learning rate x {:.3g}{} ({} rule for {}; {})", advice.learning_rate(), change_of_rate(*found),
+                  advice.rule(), found->optimizer, other_rules(advice))};
+  std::string steps = fmt::format("steps of the warm-up x {:.3g} (as many samples)", advice.warmup_steps);
+  if (advice.total_steps) steps += fmt::format(", steps in all x {:.3g} (to the same loss)", *advice.total_steps);
   lines.push_back(std::move(steps));
   return lines;
 }
 
 Json batch_advice_json(const RunView& run) {
-  const std::optional<LearningRateAdvice> advice = advice_of(run);
-  if (!advice) return nullptr;
-  Json json = {{"base_batch", advice->base_batch},
-               {"batch", advice->batch},
-               {"optimizer", advice->optimizer == OptimizerKind::kSgd ? "sgd" : "adamw"},
-               {"rule", advice->rule()},
-               {"learning_rate_times", json_number(advice->learning_rate())},
-               {"linear", json_number(advice->linear)},
-               {"square_root", json_number(advice->square_root)}};
-  if (advice->by_noise) json["by_noise_scale"] = json_number(*advice->by_noise);
-  json["warmup_steps_times"] = json_number(advice->warmup_steps);
-  if (advice->total_steps) json["total_steps_times"] = json_number(*advice->total_steps);
+  const std::optional<Advice> found = advice_of(run);
+  if (!found) return nullptr;
+  const LearningRateAdvice& advice = found->rules;
+  Json json = {{"base_batch", advice.base_batch},
+               {"batch", advice.batch},
+               {"optimizer", found->word.empty() ? Json(nullptr) : Json(found->word)},
+               {"rule", advice.rule()},
+               {"learning_rate_times", json_number(advice.learning_rate())},
+               {"linear", json_number(advice.linear)},
+               {"square_root", json_number(advice.square_root)}};
+  if (advice.by_noise) json["by_noise_scale"] = json_number(*advice.by_noise);
+  json["warmup_steps_times"] = json_number(advice.warmup_steps);
+  if (advice.total_steps) json["total_steps_times"] = json_number(*advice.total_steps);
   return json;
 }
 

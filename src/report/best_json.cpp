@@ -4,6 +4,7 @@
 #include "krigtune/report/batch_advice.h"
 #include "krigtune/report/change_text.h"
 #include "krigtune/report/labels.h"
+#include "krigtune/report/loss_check.h"
 #include "writers.h"
 
 namespace krigtune {
@@ -36,6 +37,7 @@ std::optional<std::string> best_json(const RunView& run) {
     json["label"] = emulated_label(run.session);
     json["emulated_network"] = to_json(run.session.cluster)["emulate_network"];
   }
+  if (const auto check = loss_check(run)) json["loss_check"] = loss_check_json(check);
   json["trial"] = best.trial;
   json["configuration"] = to_json(best.configuration);
   json["value"] = json_number(best.value);

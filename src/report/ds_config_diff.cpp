@@ -8,6 +8,8 @@
 #include "krigtune/core/text.h"
 #include "krigtune/report/batch_advice.h"
 #include "krigtune/report/change_text.h"
+#include "krigtune/report/loss_check.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/space/well_known.h"
@@ -112,31 +114,49 @@ class Diff {
   std::vector<DsTunable> tunables_;
 };
 
+DsRemarks remarks_of(const RunView& run) {
+  DsRemarks remarks;
+  if (has_changed_since(run.session.runner.deepspeed)) {
+    remarks.warnings.push_back(
+        fmt::format("{} has changed since the session began; all of this is about what it said "
+                    "then, {}",
+                    run.session.runner.deepspeed.ds_config.filename().string(),
+                    begun_ds_config_path(run.directory).filename().string()));
+  }
+  if (const std::optional<LossCheck> check = loss_check(run)) {
+    (is_warning(*check) ? remarks.warnings : remarks.notes).push_back(loss_check_sentence(*check));
+  }
+  const std::vector<std::string> advice = batch_advice_lines(run);
+  if (!advice.empty()) remarks.notes.push_back(join(advice, "\n"));
+  return remarks;
+}
+
 }  // namespace
 
 std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
-                           const std::vector<std::string>& advice) {
+                           const DsRemarks& remarks) {
   const Diff diff(job, objective, best);
   std::string text = fmt::format("# What is changed in {}\n\n", job.source);
+  for (const std::string& warning : remarks.warnings) text += fmt::format("**Warning:** {}.\n\n", warning);
   text += fmt::format("The best is trial {}, {:.2f} times trial {} as measured.", best.trial, best.gain,
                       best.reference_trial);
   if (best.changes.together) {
     text += fmt::format(" All changes together, by the model: {}.", gain_sentence(objective, *best.changes.together));
   }
   const std::string rows = diff.key_rows() + diff.flag_rows();
-  if (rows.empty()) return text + "\n\nNothing: what you have is the best that was found.\n";
+  const std::string notes = remarks.notes.empty() ? "" : "\n" + join(remarks.notes, "\n\n") + "\n";
+  if (rows.empty()) return text + "\n\nNothing: what you have is the best that was found.\n" + notes;
   text += "\n\n| key or flag | before | after | gain |\n|---|---|---|---|\n" + rows;
   text +=
       "\nA gain is that of the best over itself with this one change taken back, by the model of all trials, with its "
       "95 % interval.\nChanges work on each other: single gains need not multiply to the whole.\n";
-  if (!advice.empty()) text += "\n" + join(advice, "\n") + "\n";
-  return text;
+  return text + notes;
 }
 
 std::optional<std::string> ds_config_difference(const RunView& run) {
   const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
   if (!job) return std::nullopt;
-  return ds_config_diff(*job, run.session.objective, *run.best, batch_advice_lines(run));
+  return ds_config_diff(*job, run.session.objective, *run.best, remarks_of(run));
 }
 
 }  // namespace krigtune

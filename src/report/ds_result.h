@@ -18,21 +18,30 @@ struct DsUserJob {
   std::int64_t ranks = 1;                                         ///< all of the job, tensor-parallel ones too
 };
 
-/// The job that the session tunes, the user's file read anew. Empty: it tunes no DeepSpeed job. Throws UserError where
-/// the file is gone.
+/// The job that the session tunes, with the user's file as the session began with it. Empty: it tunes no DeepSpeed job.
+/// Throws UserError where nobody knows that and the file is gone.
 std::optional<DsUserJob> ds_user_job(const Session& session);
 
 /// ds_config.json to train with: the user's file with the configuration in it. Clean: what trials add for measuring is
 /// not in it, nor is the section "autotuning"; what the user's file says otherwise stays.
 Json ds_config_of(const DsUserJob& job, const Configuration& configuration);
 
-/// The user's command with that file, `config`, and the flags that must say the same.
+/// The user's command with `config`, that file's path or its text in base64, and the flags that must say the same.
 std::vector<std::string> ds_command_of(const DsUserJob& job, const Configuration& configuration,
-                                       const std::filesystem::path& config);
+                                       const std::string& config);
+
+/// Sequences of a step over all ranks with that configuration. Empty: the script alone knows.
+std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const Configuration& configuration);
+
+/// What else people must know of the best.
+struct DsRemarks {
+  std::vector<std::string> warnings;  ///< before anything else
+  std::vector<std::string> notes;     ///< behind the table
+};
 
 /// ds_config_diff.md: what is different in the user's file and flags, and what each change is worth. `best` is of that
-/// job; `advice`: lines about the learning rate, or none.
+/// job.
 std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
-                           const std::vector<std::string>& advice);
+                           const DsRemarks& remarks);
 
 }  // namespace krigtune

@@ -5,6 +5,7 @@
 #include "ds_result.h"
 #include "krigtune/core/text.h"
 #include "krigtune/report/batch_advice.h"
+#include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/runner/placeholders.h"
 #include "writers.h"
 
@@ -53,8 +54,11 @@ std::string user_command(const RunView& run) {
 
 std::string deepspeed_command(const RunView& run) {
   const DsUserJob job = ds_user_job(run.session).value();
-  return in_shell(run.session.runner.deepspeed,
-                  ds_command_of(job, run.best->configuration, in_directory(run, kDsConfigOptimal)));
+  const DeepSpeedSpec& spec = run.session.runner.deepspeed;
+  const std::string config = spec.config_as == DsConfigAs::kBase64
+                                 ? ds_config_base64(ds_config_of(job, run.best->configuration))
+                                 : in_directory(run, kDsConfigOptimal).string();
+  return in_shell(spec, ds_command_of(job, run.best->configuration, config));
 }
 
 // Empty: the runner has none.

@@ -4,6 +4,7 @@
 
 #include "krigtune/report/fields.h"
 #include "krigtune/report/labels.h"
+#include "krigtune/report/loss_check.h"
 #include "krigtune/tuner/tuner.h"
 
 namespace krigtune {
@@ -64,6 +65,9 @@ Table trial_table(const RunView& run) {
   table.columns = columns_of(run, reference);
   for (const Trial& trial : run.history) {
     if (trial.outcome) table.rows.push_back(row_of(run, trial, reference));
+  }
+  if (const auto check = loss_check(run)) {
+    table.notes.push_back((is_warning(*check) ? "warning: " : "") + loss_check_sentence(*check));
   }
   if (is_emulated(run.session)) {
     table.notes.push_back(emulated_label(run.session) + ": its collectives are held for the time it would take");

@@ -42,6 +42,7 @@ constexpr std::array kSigns = {
     Sign{"Resource exhausted", "emory"},             // the same, older
     Sign{"OOM when allocating tensor"},              // TensorFlow, core/common_runtime
     Sign{"DefaultCPUAllocator", "allocate memory"},  // PyTorch, c10/core/impl/alloc_cpu.cpp
+    Sign{"memory allocation of", "bytes failed"},    // Rust, std::alloc: tokenizers
     Sign{"std::bad_alloc"},                          // libstdc++, libc++: terminate called after ...
     Sign{"MemoryError"},                             // CPython; numpy's _ArrayMemoryError
     Sign{"Cannot allocate memory"},                  // strerror(ENOMEM) of glibc

@@ -49,6 +49,17 @@ void write_exit(const TrialFiles& files, const ProcessResult& result) {
   write_atomically(files.dir / "exit.json", exit.dump(2) + "\n");
 }
 
+std::string read_head(const std::filesystem::path& file, std::size_t bytes) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (error) return "";
+  std::ifstream in(file, std::ios::binary);
+  std::string text(static_cast<std::size_t>(std::min<std::uintmax_t>(size, bytes)), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  return text;
+}
+
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   const std::streamoff size = in.tellg();

@@ -25,7 +25,8 @@ void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec
 /// exit.json.
 void write_exit(const TrialFiles& files, const ProcessResult& result);
 
-/// The last `bytes` of the file; "" where it cannot be read.
+/// The last or the first `bytes` of the file; "" where it cannot be read.
+std::string read_head(const std::filesystem::path& file, std::size_t bytes);
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes);
 
 /// The last 20 lines, and no more than 8 KiB of them: one endless line must not fill the journal.

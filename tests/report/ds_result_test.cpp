@@ -7,7 +7,9 @@
 #include "krigtune/core/text.h"
 #include "krigtune/report/change_text.h"
 #include "krigtune/report/export.h"
+#include "krigtune/report/loss_check.h"
 #include "krigtune/report/result_files.h"
+#include "krigtune/report/trial_table.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "report/report_fixtures.h"
 #include "runner/temporary_directory.h"
@@ -68,7 +70,7 @@ TEST(DsResult, CommandIsTheUsersWithTheNewFileAndFlagsThatAgreeWithIt) {
 
 TEST(DsResult, DiffNamesEachChangedKeyAndFlagWithItsGainAndNothingElse) {
   const Objective objective;
-  const std::string text = ds_config_diff(job(), objective, best_of_job(), {"learning rate x 2"});
+  const std::string text = ds_config_diff(job(), objective, best_of_job(), {{}, {"learning rate x 2"}});
   const char* rows =
       "| key or flag | before | after | gain |\n|---|---|---|---|\n"
       "| `train_micro_batch_size_per_gpu` | `4` | `16` | 1.8 times faster (1.6 to 2.0) |\n"
@@ -137,6 +139,108 @@ TEST(DsResult, IsWhatTheRunDirectoryOfADeepSpeedSessionGets) {
   EXPECT_EQ(load_json(run.directory / "best.json")["changes"]["each"].size(), 4U);
   // The same file is exported.
   EXPECT_EQ(export_format_from("deepspeed", "").files(run, "/out").at(0).text, read_text(config));
+}
+
+// A session of a DeepSpeed job with its files, two trials of one cut of the batch, and the losses that they left.
+class DsLossCheck : public ::testing::Test {
+ protected:
+  DsLossCheck() {
+    directory_.write("ds.json", job().config.dump());
+    history_[5] = trial(5, configuration(3, 2, true), measured_samples(125.0, 1.5));
+    best_.configuration = configuration(3, 2, true);
+  }
+  void leave(int number, const std::string& losses) {
+    const auto folder = directory_ / "trials" / trial_folder(history_[static_cast<std::size_t>(number)]);
+    std::filesystem::create_directories(folder);
+    write_atomically(folder / "result.json", R"({"losses": )" + losses + R"(, "loss_resolution": 1e-6})");
+  }
+  RunView run() const {
+    RunView view = run_view(session_, history_, best_);
+    view.directory = directory_.path();
+    return view;
+  }
+  std::string file(const std::string& name) const {
+    write_result_files(run());
+    return read_text(directory_ / name);
+  }
+
+  TemporaryDirectory directory_;
+  Session session_ = read_session(parse_json(R"({"cluster": {"gpus_per_node": 2},
+    "space": {"zero_stage": [1, 2, 3], "micro_batch": [2, 4]}, "baseline": null,
+    "runner": {"kind": "deepspeed", "argv": ["deepspeed", "train.py", "--deepspeed_config", "ds.json"]}})",
+                                             "session"),
+                                  "session", directory_.path());
+  History history_ = all_outcomes();
+  Recommendation best_ = recommendation();
+};
+
+TEST_F(DsLossCheck, ADisagreementStandsOnTopOfTheResultAndHidesNothing) {
+  leave(0, "[6.5, 6.4, 6.3]");
+  leave(5, "[6.5, 6.4, 7.3]");
+  const std::string diff = file("ds_config_diff.md");
+  EXPECT_LE(diff.find("**Warning:** the losses of trial 5 differ from those of trial 0 from step 3 on: by 14 %"),
+            diff.find("The best is trial 5"))
+      << diff;
+  EXPECT_NE(diff.find("| `zero_optimization.stage` |"), std::string::npos);
+  EXPECT_EQ(load_json(directory_ / "best.json").at("loss_check").at("verdict"), "differ");
+  EXPECT_EQ(load_json(directory_ / "best.json").at("loss_check").at("first").at("loss"), 3);
+  EXPECT_EQ(trial_table(run()).notes.at(0).substr(0, 41), "warning: the losses of trial 5 differ fro");
+}
+
+TEST_F(DsLossCheck, AnAgreementIsANoteAndItsAbsenceHasAReason) {
+  leave(0, "[6.5, 6.4, 6.3]");
+  leave(5, "[6.5, 6.4, 6.3001]");
+  const std::string diff = file("ds_config_diff.md");
+  EXPECT_EQ(diff.find("Warning"), std::string::npos);
+  EXPECT_GT(diff.find("the losses of trial 5 agree with those of trial 0 within 0.0016 % over the first 3 steps"),
+            diff.find("A gain is"));
+  leave(5, "[]");
+  EXPECT_NE(file("ds_config_diff.md").find("cannot be compared with those of trial 0: the script prints none"),
+            std::string::npos);
+  history_[5].proposal.configuration.set("gradient_accumulation_steps", std::int64_t{8});
+  leave(5, "[6.5, 6.4, 6.3]");
+  EXPECT_NE(file("ds_config_diff.md").find("their batches differ"), std::string::npos);
+  best_.trial = best_.reference_trial;
+  EXPECT_FALSE(loss_check(run()));
+}
+
+TEST_F(DsLossCheck, AFileThatHasChangedSinceIsNotWhatTheResultIsAbout) {
+  session_.runner.deepspeed.ds_config_text = job().config.dump();
+  EXPECT_EQ(file("ds_config_diff.md").find("Warning"), std::string::npos);
+  const std::string before = file("ds_config_optimal.json");
+  directory_.write("ds.json", R"({"train_batch_size": 2})");
+  EXPECT_EQ(file("ds_config_optimal.json"), before);
+  EXPECT_NE(file("ds_config_diff.md").find("**Warning:** ds.json has changed since the session began"),
+            std::string::npos);
+}
+
+TEST_F(DsLossCheck, TheCommandHoldsTheConfigurationWhereTrialsDid) {
+  session_.runner.deepspeed.config_as = DsConfigAs::kBase64;
+  EXPECT_NE(file("cmd_optimal.txt")
+                .find("--deepspeed_config " + ds_config_base64(ds_config_of(job(), best_.configuration)) + "\n"),
+            std::string::npos);
+}
+
+// 2 ranks, 64 sequences a step in the file, 8 * 16 * 2 in the best; no workload anywhere.
+TEST_F(DsLossCheck, AnotherBatchHasAdviceByTheFilesOwnOptimizer) {
+  best_.configuration.set("micro_batch", std::int64_t{16});
+  best_.configuration.set("gradient_accumulation_steps", std::int64_t{8});
+  EXPECT_NE(file("ds_config_diff.md")
+                .find("256 sequences a step, not 64: advice for training, nothing exported is changed by it\n"
+                      "learning rate x 2: 0.0006, not 0.0003 (square-root rule for AdamW; linear x 4)\n"
+                      "steps of the warm-up x 0.25"),
+            std::string::npos);
+  EXPECT_EQ(load_json(directory_ / "best.json").at("batch_advice").at("learning_rate_times"), 2);
+  Json config = job().config;
+  config["optimizer"] = {{"type", "SGD"}};
+  directory_.write("ds.json", config.dump());
+  EXPECT_NE(file("cmd_optimal.txt").find("# learning rate x 4 (linear rule for SGD; square root x 2)\n"),
+            std::string::npos);
+  config.erase("optimizer");
+  directory_.write("ds.json", config.dump());
+  EXPECT_NE(file("cmd_optimal.txt").find("square-root rule for optimizers like Adam; linear x 4"), std::string::npos);
+  best_.configuration.set("gradient_accumulation_steps", std::int64_t{2});
+  EXPECT_EQ(file("cmd_optimal.txt").find("learning rate"), std::string::npos);
 }
 
 TEST(ChangeText, TellsGainsWithTheirIntervals) {

@@ -255,5 +255,13 @@ TEST(DsValues, SayNothingThatTheStageDoesNotHave) {
             parse_json(R"({"device": "cpu", "pin_memory": true})", "expected"));
 }
 
+// RFC 4648, section 10, with the quotes of JSON around, and Python: base64.urlsafe_b64encode(...).
+TEST(DsConfigBase64, IsThatOfTheRfcWithTheUrlAlphabet) {
+  EXPECT_EQ(ds_config_base64(Json("fooba")), "ImZvb2JhIg==");
+  EXPECT_EQ(ds_config_base64(Json("foobar")), "ImZvb2JhciI=");
+  EXPECT_EQ(ds_config_base64(Json("foobarb")), "ImZvb2JhcmIi");
+  EXPECT_EQ(ds_config_base64(read(R"({"a": "?>~\u00ff"})")), "eyJhIjoiPz5-w78ifQ==");
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
+#include "krigtune/runner/deepspeed/ds_config.h"
 #include "runner/event_clock.h"
 #include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
@@ -89,6 +92,26 @@ TEST_F(DeepSpeedRunner, ATrialHasItsOwnConfigurationAndTheCommandIsTheUsers) {
   EXPECT_EQ(read_text(trial_dir() / "cmd.txt"), "./deepspeed --num_gpus 2 train.py --deepspeed_config " + path + "\n");
 }
 
+TEST_F(DeepSpeedRunner, TheConfigurationIsBase64OnRequest) {
+  job_.spec.config_as = DsConfigAs::kBase64;
+  dir_.write_program("deepspeed", "echo \"$5\" | tr -- -_ +/ | base64 -d > got.json\n");
+  make_deepspeed_runner(job_, still_)->run({{"zero_stage", 1.0}, {"micro_batch", 4.0}}, trial_dir());
+  EXPECT_EQ(load_json(dir_ / "got.json").dump(), json_of("ds_config.json").dump());
+  EXPECT_EQ(json_of("ds_config.json").at("zero_optimization").at("stage"), 1);
+}
+
+TEST_F(DeepSpeedRunner, WhatTheFileSaidAtTheBeginningCounts) {
+  job_.spec.ds_config_text = R"({"train_batch_size": 32, "gradient_clipping": 1.5})";
+  EXPECT_TRUE(has_changed_since(job_.spec));
+  run("rows 15 100");
+  EXPECT_EQ(json_of("ds_config.json").at("gradient_clipping"), 1.5);
+  EXPECT_FALSE(json_of("ds_config.json").at("zero_optimization").contains("reduce_bucket_size"));
+  job_.spec.ds_config_text = read_text(job_.spec.ds_config);
+  EXPECT_FALSE(has_changed_since(job_.spec));
+  std::filesystem::remove(job_.spec.ds_config);
+  EXPECT_TRUE(has_changed_since(job_.spec));
+}
+
 TEST_F(DeepSpeedRunner, FlagsSayWhatTheFileSays) {
   job_.spec.argv.insert(job_.spec.argv.end(), {"--mb", "2"});
   job_.spec.arg_mappings = {{"train_micro_batch_size_per_gpu", "--mb"}};
@@ -136,6 +159,41 @@ TEST_F(DeepSpeedRunner, OutputTellsTheStepsWhereTheFilesAreNotSeen) {
 TEST_F(DeepSpeedRunner, TheDevicesPeakIsWhatTheEngineSays) {
   const Outcome outcome = run("rows 15 100; echo 'CurrSamplesPerSec=9.1, MemAllocated=1.0GB, MaxMemAllocated=1.5GB'");
   EXPECT_EQ(std::get<Measured>(outcome).peak_memory, from_gib(1.5));
+}
+
+// A GPU that holds 500 MiB before, 9000 after the first step, 8000 later, beside one that is another's.
+TEST_F(DeepSpeedRunner, WithoutThoseLinesTheGpusGrowthIsAMetricAndNoPeak) {
+  dir_.write_program("nvidia-smi", R"sh(
+cd "$(dirname "$0")"
+rows=$(cat 0003_z1/monitor/trial/*step.csv 2>/dev/null | wc -l)
+[ $rows = 0 ] && printf '500\n70000\n' && exit
+echo look >> looks
+[ $rows -le 5 ] && printf '9000\n70000\n' || printf '8000\n70000\n'
+)sh");
+  job_.spec.environment = {{"PATH", dir_.path().string() + ":/usr/bin:/bin"}};
+  const std::string until_seen = "until [ -e looks ]; do :; done; ";
+  const Outcome outcome = run("rows 5 100; " + until_seen + "rows 10 100");
+  EXPECT_EQ(std::get<Measured>(outcome).metrics.at("device_memory_used_bytes"), 8500.0 * (1 << 20));
+  EXPECT_FALSE(std::get<Measured>(outcome).peak_memory);
+  EXPECT_EQ(json_of("result.json").at("device_memory_used_bytes"), 8500.0 * (1 << 20));
+  EXPECT_FALSE(std::filesystem::exists(trial_dir() / "nvidia_smi.out"));
+  const std::string looks = read_text(dir_ / "looks");
+  EXPECT_LE(std::count(looks.begin(), looks.end(), '\n'), 4);  // after steps 1, 2, 4, 8
+  const Outcome said = run("rows 15 100; echo MaxMemAllocated=1.5GB");
+  EXPECT_EQ(std::get<Measured>(said).metrics.count("device_memory_used_bytes"), 0U);
+}
+
+TEST_F(DeepSpeedRunner, TheFirstStepsLossesAreKept) {
+  run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do rows 1 100; echo step $i loss 6.$i; done");
+  EXPECT_EQ(json_of("result.json").at("losses").size(), 15U);
+  EXPECT_EQ(json_of("result.json").at("losses").at(8), 6.9);
+  EXPECT_EQ(json_of("result.json").at("loss_interval"), 1);
+  run("rows 15 100; printf '\r1/9 [0, 1.0it/s, loss=7.5]' >&2");
+  EXPECT_EQ(json_of("result.json").at("losses"), Json::parse("[7.5]"));
+  run("rows 15 100; printf 'step,train_loss\\n32,5.5\\n' > \"${csv%elapsed_time_ms_}train_loss.csv\"");
+  EXPECT_EQ(json_of("result.json").at("losses"), Json::parse("[5.5]"));
+  run("rows 15 100");
+  EXPECT_FALSE(json_of("result.json").contains("losses"));
 }
 
 TEST_F(DeepSpeedRunner, ALoserIsEndedOnceItIsSurelyOne) {

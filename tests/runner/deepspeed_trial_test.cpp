@@ -8,6 +8,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/core/rng.h"
 #include "krigtune/runner/deepspeed/ds_trial.h"
+#include "runner/deepspeed/device_memory.h"
 #include "runner/temporary_directory.h"
 
 namespace krigtune {
@@ -171,6 +172,11 @@ TEST(DeepSpeedMeasurement, IsAddedAndOtherMonitorsAreOff) {
                 "job_name": "trial"}, "log_level": "info"})")
                 .dump());
   EXPECT_EQ(with_measurement(Json::parse(R"({"log_level": "error"})"), DsTrialFiles("/t"), {})["log_level"], "error");
+  const auto has_level = [](const DsVersion& version) {
+    return with_measurement(Json::object(), DsTrialFiles("/t"), {}, version).contains("log_level");
+  };
+  EXPECT_TRUE(has_level({0, 19, 3}));
+  EXPECT_FALSE(has_level({0, 19, 2}));
 }
 
 TEST(DeepSpeedMemory, IsTheLargestThatTheEngineSays) {
@@ -180,6 +186,18 @@ TEST(DeepSpeedMemory, IsTheLargestThatTheEngineSays) {
       from_gib(2.25));
   EXPECT_EQ(peak_memory_in("MA 0.5 GB         Max_MA 0.75 GB         CA 1 GB"), from_gib(0.75));
   EXPECT_FALSE(peak_memory_in("MaxMemAllocated=0.0GB"));
+}
+
+// As nvidia-smi 535 and 550 print it: MiB without a unit, words where a GPU does not say.
+TEST(DeviceMemory, IsTheNumberOfEachGpu) {
+  EXPECT_EQ(used_memory_in("4\n 40536\n"), (std::vector<Bytes>{Bytes{4 << 20}, Bytes{std::int64_t{40536} << 20}}));
+  EXPECT_EQ(used_memory_in("81079\r\n"), std::vector<Bytes>{Bytes{std::int64_t{81079} << 20}});
+  for (const char* text :
+       {"", "\n", "No devices were found\n", "[N/A]\n", "4\n[Insufficient Permissions]\n", "40536 MiB\n", "-4\n",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+        "NVIDIA driver is installed and running.\n"}) {
+    EXPECT_TRUE(used_memory_in(text).empty()) << text;
+  }
 }
 
 // The product is free of the engine's own times: 5.66 GFLOP, 8 micro-steps of 3 x 236 MFLOP.

@@ -153,6 +153,8 @@ TEST(RunnerSpec, ADeepSpeedJobsFileIsWhatItsCommandNames) {
   EXPECT_EQ(read(job + R"(, "cwd": "/usr"})").deepspeed.ds_config, "/usr/conf/d.json");
   EXPECT_EQ(read(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").deepspeed.ds_config, "/tmp/e.json");
   EXPECT_EQ(read(job + "}").deepspeed.steps.due(), 15);
+  EXPECT_EQ(read(job + "}").deepspeed.config_as, DsConfigAs::kPath);
+  EXPECT_EQ(read(job + R"(, "config_as": "base64"})").deepspeed.config_as, DsConfigAs::kBase64);
   EXPECT_EQ(timeout_s(read(job + R"(, "timeout_s": 7})")), 7.0);
 }
 
@@ -166,6 +168,8 @@ TEST(RunnerSpec, AWrongDeepSpeedJobNamesItsPlaceAndTheMend) {
       {argv + R"("measure_steps": 2)", "/runner/measure_steps: 2 is no such number of steps; give 3 to 100000"},
       {argv + R"("warmup_steps": 0)", "/runner/warmup_steps: 0 is no such number of steps"},
       {argv + R"("no_progress_s": 0)", "/runner/no_progress_s: 0 is no time limit"},
+      {argv + R"("config_as": "hex")",
+       "/runner/config_as: 'hex' is no way to give a configuration; known: path, base64"},
       {argv + R"("arg_mappings": {"a": 3})", "/runner/arg_mappings/a: a flag of the script was expected"},
       {argv + R"("arg_mapings": {})", "/runner/arg_mapings: unknown key; did you mean 'arg_mappings'?"},
   };

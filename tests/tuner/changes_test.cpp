@@ -87,8 +87,8 @@ TEST_F(GainOfChanges, HasNoGainForWhatHasNoMeaningAlone) {
 }
 
 TEST_F(GainOfChanges, TakesBackTogetherWhatAConstraintTies) {
-  Session session = plain_session("{}");
   const char* space = R"({"micro_batch": [1, 2, 4, 8], "accumulate": [1, 2, 4, 8], "bucket": [1, 2]})";
+  Session session = plain_session(space);
   JobFacts facts;
   facts.well_known = false;
   session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts,

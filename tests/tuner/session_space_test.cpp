@@ -145,6 +145,20 @@ TEST(Try, IsCompletedLikeABaseline) {
   }
 }
 
+TEST(Try, LeavesTheBaselineWhereItSaysNothingAndKeepsAConstraintsBatch) {
+  const Session session = read(plain(R"({"zero_stage": [0, 1, 2], "micro_batch": [1, 2, 4],
+      "gradient_accumulation_steps": [1, 2, 4], "overlap_comm": [false, true]})",
+                                     R"(, "constraints": ["micro_batch * gradient_accumulation_steps == 4"],
+      "baseline": {"zero_stage": 2, "micro_batch": 1, "gradient_accumulation_steps": 4, "overlap_comm": true})"));
+  EXPECT_EQ(read_try(session, R"({"micro_batch": 2})", "--try").text(),
+            "zero_stage=2 micro_batch=2 gradient_accumulation_steps=2 overlap_comm=true");
+  EXPECT_EQ(read_try(session, R"({"zero_stage": 1})", "--try").text(),
+            "zero_stage=1 micro_batch=1 gradient_accumulation_steps=4 overlap_comm=true");
+  const std::string error = user_error_of([&] { read_try(session, R"({"micro_batch": 3})", "--try"); });
+  EXPECT_NE(error.find("no gradient_accumulation_steps of the space keeps the constraints"), std::string::npos)
+      << error;
+}
+
 TEST(Session, WithEverythingReadsBackAsResolved) {
   const Session session =
       read(std::string(R"({"$schema": "https://example.org/session.json", )") + kWorkload + ", " + kCluster + R"(,

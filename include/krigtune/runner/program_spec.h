@@ -28,12 +28,18 @@ struct DsSteps {
   std::int64_t due() const { return warmup + measured; }
 };
 
+/// How the command gets a trial's configuration. A script that opens the file itself cannot read base64; ranks on other
+/// nodes cannot read a file of this one without a shared file system.
+enum class DsConfigAs { kPath, kBase64 };
+
 /// A DeepSpeed job of the user's, one launch a trial (runner/deepspeed).
 struct DeepSpeedSpec {
   std::vector<std::string> argv;                                 ///< the user's command, launcher first; never a shell
   std::filesystem::path ds_config;                               ///< absolute: the user's own ds_config.json
+  std::string ds_config_text;                                    ///< what it said when the session began, if known
   std::filesystem::path working_directory;                       ///< absolute
   std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
+  DsConfigAs config_as = DsConfigAs::kPath;
   DsSteps steps;
   double timeout_s = 3600.0;
   double grace_s = 10.0;         ///< between SIGTERM, which launchers pass on to other nodes, and SIGKILL

@@ -22,6 +22,10 @@ struct LearningRateAdvice {
   const char* rule() const;  ///< its name: "linear", "square-root", "AdaScale"
 };
 
+/// By the rules alone. Empty where the batches are the same.
+std::optional<LearningRateAdvice> learning_rate_advice(std::int64_t base_batch, std::int64_t batch,
+                                                       OptimizerKind optimizer);
+
 /// Empty where the configuration keeps the batch, or nobody knows today's: of the objective's base batch, else of the
 /// baseline.
 std::optional<LearningRateAdvice> learning_rate_advice(const Session& session, const Configuration& configuration);

@@ -25,6 +25,13 @@ std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& dir
 /// machine.
 nlohmann::ordered_json run_record(const Session& session, const LoopOptions& options);
 
+/// Makes the session of a DeepSpeed job use what the user's ds_config.json said when the directory was begun; where
+/// nothing was begun, or the directory is "", what it says now. False: the file says something else by now.
+bool recall_ds_config(Session& session, const std::filesystem::path& directory);
+
+/// Writes session.json, and for a DeepSpeed job a copy of the user's ds_config.json where there is none yet.
+void write_run_record(const std::filesystem::path& directory, const Session& session, const LoopOptions& options);
+
 /// Throws UserError, one line with what differs, unless the directory is new or was begun with the same session,
 /// strategy and seed. Budget and timeouts may differ. Writes nothing.
 void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options);

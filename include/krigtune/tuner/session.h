@@ -76,8 +76,9 @@ Session load_session(const std::filesystem::path& file);
 Session read_session(const nlohmann::ordered_json& json, const std::string& source,
                      const std::filesystem::path& base_dir);
 
-/// A guess of the user's ("--try"): a configuration as JSON text, completed like a baseline; it may lie outside the
-/// space. Throws UserError that begins with `where`.
+/// A guess of the user's ("--try"): a configuration as JSON text; what it leaves out is as in the baseline, or else at
+/// its default, the accumulation as the batch asks. It may lie outside the space. Throws UserError that begins with
+/// `where`.
 Configuration read_try(const Session& session, const std::string& text, const std::string& where);
 
 /// The session with every default written out; read_session reads it back.

@@ -36,6 +36,17 @@ std::filesystem::path read_config_path(JsonObject& block, const DeepSpeedSpec& s
   }
 }
 
+constexpr const char* kPath = "path";
+constexpr const char* kBase64 = "base64";
+
+DsConfigAs read_config_as(JsonObject& block) {
+  const std::string word = block.text("config_as", kPath);
+  if (word == kPath) return DsConfigAs::kPath;
+  if (word == kBase64) return DsConfigAs::kBase64;
+  block.fail("config_as", fmt::format("'{}' is no way to give a configuration", word),
+             fmt::format("known: {}, {}", kPath, kBase64));
+}
+
 std::int64_t read_count(JsonObject& block, const char* key, std::int64_t fallback, std::int64_t least) {
   constexpr std::int64_t kMost = 100'000;
   const std::int64_t count = block.integer(key, fallback);
@@ -64,6 +75,7 @@ void read_deepspeed(JsonObject& block, const std::filesystem::path& base_dir, Ru
   spec.environment = read_environment(block);
   read_mappings(block, spec);
   spec.ds_config = read_config_path(block, spec, base_dir);
+  spec.config_as = read_config_as(block);
   spec.steps.warmup = read_count(block, "warmup_steps", spec.steps.warmup, 1);
   spec.steps.measured = read_count(block, "measure_steps", spec.steps.measured, kLeastMeasured);
   spec.timeout_s = read_seconds(block, "timeout_s", spec.timeout_s, false);
@@ -78,6 +90,7 @@ void write_deepspeed(const RunnerSpec& runner, Json& block) {
   block["ds_config"] = spec.ds_config.string();
   block["cwd"] = spec.working_directory.string();
   block["env"] = environment_json(spec.environment);
+  block["config_as"] = spec.config_as == DsConfigAs::kBase64 ? kBase64 : kPath;
   block["warmup_steps"] = spec.steps.warmup;
   block["measure_steps"] = spec.steps.measured;
   block["timeout_s"] = json_number(spec.timeout_s);

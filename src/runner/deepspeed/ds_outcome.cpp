@@ -23,6 +23,9 @@ namespace {
 constexpr int kSignalBase = 128;                 // what shells add to a signal's number
 constexpr int kDeepSpeedKilled = 256 - SIGKILL;  // deepspeed's launcher says sys.exit(-9)
 
+constexpr const char* kOpensBase64 =
+    "the script opens its configuration itself and cannot read base64: let the runner's \"config_as\" be \"path\"";
+
 constexpr std::array<std::pair<DsClass, const char*>, 8> kNames = {{
     {DsClass::kSuccess, "success"},
     {DsClass::kTooShort, "too short"},
@@ -69,6 +72,11 @@ class Judge {
       return out_of_memory(cause_->line(), complaint->requested);
     }
     if (is_of_the_launcher(*cause_)) return launcher(cause_->line());
+    if (is_of_the_network(*cause_, end_.steps)) {
+      const std::string text = "the ranks did not find one another: " + without_break(cause_->line());
+      return DsVerdict{DsClass::kLauncher, text, std::nullopt};
+    }
+    if (opens_base64(*cause_)) return DsVerdict{DsClass::kInvalid, kOpensBase64, std::nullopt};
     if (!is_a_refusal(*cause_, end_.steps)) return std::nullopt;
     const std::string text = "DeepSpeed refuses the configuration: " + without_break(refusal_text(*cause_));
     return DsVerdict{DsClass::kInvalid, text, std::nullopt};

@@ -107,7 +107,10 @@ std::filesystem::path DsTrialFiles::times(const std::string& part) const {
   return monitor() / kJob / ("Train_Samples_elapsed_time_ms_" + part + ".csv");
 }
 
-Json with_measurement(const Json& config, const DsTrialFiles& files, const DsSteps& steps) {
+std::filesystem::path DsTrialFiles::engine_losses() const { return monitor() / kJob / "Train_Samples_train_loss.csv"; }
+
+Json with_measurement(const Json& config, const DsTrialFiles& files, const DsSteps& steps,
+                      const std::optional<DsVersion>& version) {
   Json trial = config;
   // The profiler's hooks fall into the warm-up.
   trial["autotuning"] = {{"enabled", true},
@@ -116,7 +119,8 @@ Json with_measurement(const Json& config, const DsTrialFiles& files, const DsSte
                          {"metric_path", files.metrics().string()}};
   trial["csv_monitor"] = {{"enabled", true}, {"output_path", files.monitor().string()}, {"job_name", kJob}};
   trial["steps_per_print"] = 1;
-  if (!trial.contains("log_level")) trial["log_level"] = "info";
+  const bool has_log_level = !version || has(*version, DsFeature::kLogLevelKey);
+  if (has_log_level && !trial.contains("log_level")) trial["log_level"] = "info";
   for (const char* other : {"tensorboard", "wandb", "comet"}) {
     if (trial.contains(other) && trial[other].is_object()) trial[other]["enabled"] = false;
   }

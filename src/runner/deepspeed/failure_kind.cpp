@@ -37,6 +37,13 @@ bool was_raised_in(const PythonException& cause, const std::string& part) {
 
 }  // namespace
 
+bool is_of_the_network(const PythonException& cause, std::int64_t steps) {
+  // torch.distributed, ProcessGroupNCCL; before torch 2.1 a RuntimeError of the same words. Later on it may be
+  // anything.
+  constexpr std::array<std::string_view, 3> kWords = {"NCCL error in", "ncclSystemError", "ncclInvalidUsage"};
+  return steps == 0 && holds_any(cause.message, kWords);
+}
+
 bool is_of_the_launcher(const PythonException& cause) {
   // torch.distributed: TCPStore, rendezvous; 2.1 on, before it is a RuntimeError that names the address.
   constexpr std::array<std::string_view, 5> kTypes = {"DistNetworkError", "DistStoreError", "RendezvousConnectionError",
@@ -47,14 +54,18 @@ bool is_of_the_launcher(const PythonException& cause) {
          was_raised_in(cause, "/deepspeed/launcher/");
 }
 
+bool opens_base64(const PythonException& cause) {
+  return cause.type == "OSError" &&
+         holds_any(cause.message, std::array<std::string_view, 1>{"File name too long: 'ey"});
+}
+
 bool is_a_refusal(const PythonException& cause, std::int64_t steps) {
   constexpr std::array<std::string_view, 3> kOwnTypes = {"ValidationError", "DeepSpeedConfigError",
                                                          "ZeRORuntimeException"};
-  constexpr std::array<std::string_view, 4> kWords = {
-      "Check batch related parameters",         // deepspeed/runtime/config.py
-      "zero_allow_untested_optimizer",          // deepspeed/runtime/engine.py
-      "DeepSpeed config values that mismatch",  // transformers, HfTrainerDeepSpeedConfig
-      "File name too long"};                    // it opens what is base64
+  constexpr std::array<std::string_view, 3> kWords = {
+      "Check batch related parameters",          // deepspeed/runtime/config.py
+      "zero_allow_untested_optimizer",           // deepspeed/runtime/engine.py
+      "DeepSpeed config values that mismatch"};  // transformers, HfTrainerDeepSpeedConfig
   if (is_one_of(cause.type, kOwnTypes) || holds_any(cause.message, kWords)) return true;
   // Its metrics, which it writes after the last step, have no place (print_json_dist).
   if (cause.type == "FileNotFoundError" && was_raised_in(cause, "/deepspeed/utils/logging.py")) return true;
@@ -81,10 +92,10 @@ std::string refusal_text(const PythonException& cause) {
 
 bool is_of_host_memory(const std::string& line) {
   constexpr std::array<std::string_view, 4> kDevice = {"OutOfMemoryError", "CUDA", "HIP", "XPU"};
-  constexpr std::array<std::string_view, 11> kHost = {
-      "DefaultCPUAllocator", "bad_alloc",      "MemoryError",    "Cannot allocate memory",
-      "OOM killer",          "OpenBLAS",       "oom-kill",       "oom_kill",
-      "OOM Killed",          "Killed process", "exceeded memory"};
+  constexpr std::array<std::string_view, 12> kHost = {
+      "DefaultCPUAllocator",  "bad_alloc",  "MemoryError",    "Cannot allocate memory",
+      "OOM killer",           "OpenBLAS",   "oom-kill",       "oom_kill",
+      "memory allocation of", "OOM Killed", "Killed process", "exceeded memory"};
   return !holds_any(line, kDevice) && holds_any(line, kHost);
 }
 

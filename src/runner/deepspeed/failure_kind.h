@@ -11,6 +11,12 @@ namespace krigtune {
 /// Of the launcher itself, or of the set-up of the process group (torch.distributed, DeepSpeed's init_distributed).
 bool is_of_the_launcher(const PythonException& cause);
 
+/// NCCL could not connect the ranks: its own complaint before the first step.
+bool is_of_the_network(const PythonException& cause, std::int64_t steps);
+
+/// The script opens its configuration by itself, and it was given as base64.
+bool opens_base64(const PythonException& cause);
+
 /// DeepSpeed's refusal of its configuration: pydantic's, its own types, assertions and the like that it raises itself
 /// before the first step (after one they are bugs); a Hugging Face Trainer's of contradicting values; JSON that is
 /// none.

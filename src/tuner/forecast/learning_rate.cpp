@@ -38,23 +38,29 @@ const char* LearningRateAdvice::rule() const {
   return optimizer == OptimizerKind::kSgd ? "linear" : "square-root";
 }
 
+std::optional<LearningRateAdvice> learning_rate_advice(std::int64_t base_batch, std::int64_t batch,
+                                                       OptimizerKind optimizer) {
+  if (batch == base_batch) return std::nullopt;
+  LearningRateAdvice advice;
+  advice.base_batch = base_batch;
+  advice.batch = batch;
+  advice.optimizer = optimizer;
+  advice.linear = static_cast<double>(batch) / static_cast<double>(base_batch);
+  advice.square_root = std::sqrt(advice.linear);
+  advice.warmup_steps = 1.0 / advice.linear;
+  return advice;
+}
+
 std::optional<LearningRateAdvice> learning_rate_advice(const Session& session, const Configuration& configuration) {
   if (!session.workload) return std::nullopt;
   const std::optional<std::int64_t> today = batch_of_today(session);
   if (!today) return std::nullopt;
-  LearningRateAdvice advice;
-  advice.base_batch = *today;
-  advice.batch = global_batch(session, configuration);
-  if (advice.batch == advice.base_batch) return std::nullopt;
-  advice.optimizer = session.workload->optimizer;
-  advice.linear = static_cast<double>(advice.batch) / static_cast<double>(advice.base_batch);
-  advice.square_root = std::sqrt(advice.linear);
-  advice.warmup_steps = 1.0 / advice.linear;
-  if (const auto& noise = session.objective.gradient_noise) {
-    const double gain = advice.linear * statistical_efficiency(*noise, static_cast<double>(advice.batch));
-    advice.by_noise = advice.optimizer == OptimizerKind::kSgd ? gain : std::sqrt(gain);
-    advice.total_steps = 1.0 / gain;
-  }
+  auto advice = learning_rate_advice(*today, global_batch(session, configuration), session.workload->optimizer);
+  const auto& noise = session.objective.gradient_noise;
+  if (!advice || !noise) return advice;
+  const double gain = advice->linear * statistical_efficiency(*noise, static_cast<double>(advice->batch));
+  advice->by_noise = advice->optimizer == OptimizerKind::kSgd ? gain : std::sqrt(gain);
+  advice->total_steps = 1.0 / gain;
   return advice;
 }
 

@@ -77,7 +77,7 @@ std::vector<Trial> ask_by_hand(const Session& session, const Candidates& candida
   make_writable_directory(directory);
   Journal journal = open_journal(session, directory);
   if (!std::filesystem::exists(session_path(directory))) {
-    write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
+    write_run_record(directory, session, options);
   }
   while (static_cast<int>(trials.size()) < count) {
     const std::optional<Trial> trial = ask_one(proposer, journal, clock);

@@ -225,7 +225,7 @@ RunResult run_session(const Session& session, const Candidates& candidates, cons
   make_writable_directory(directory);
   // The journal's claim first: it refuses a directory in which another tune is at work.
   Run run(session, candidates, directory, options, clock, observer, stop, std::move(runners));
-  write_atomically(session_path(directory), run_record(session, options.loop).dump(2) + "\n");
+  write_run_record(directory, session, options.loop);
   return run.until_it_ends();
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "krigtune/runner/deepspeed/ds_begun.h"
 
 namespace krigtune {
 namespace {
@@ -48,7 +50,8 @@ Json comparable(Json record) {
     record[kWarmStart] = std::move(sources);
   }
   if (!record.contains("runner")) return record;
-  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end"}) record["runner"].erase(key);
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as"})
+    record["runner"].erase(key);
   return record;
 }
 
@@ -114,7 +117,29 @@ RunRecord load_run(const std::filesystem::path& directory) {
   record.session = read_session(json, source, std::filesystem::absolute(directory));
   record.session.file = session_path(directory);
   record.session.cluster.measured = machine;
+  recall_ds_config(record.session, directory);
   return record;
+}
+
+bool recall_ds_config(Session& session, const std::filesystem::path& directory) {
+  if (session.runner.kind != RunnerKind::kDeepSpeed) return true;
+  DeepSpeedSpec& spec = session.runner.deepspeed;
+  const std::filesystem::path begun = begun_ds_config_path(directory);
+  std::error_code error;
+  const bool is_begun = !directory.empty() && std::filesystem::exists(begun, error);
+  const std::filesystem::path& source = is_begun ? begun : spec.ds_config;
+  // Where there is neither, whoever needs it says so.
+  if (std::filesystem::exists(source, error)) spec.ds_config_text = read_text(source);
+  return !has_changed_since(spec);
+}
+
+void write_run_record(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
+  const std::filesystem::path begun = begun_ds_config_path(directory);
+  if (session.runner.kind == RunnerKind::kDeepSpeed && !std::filesystem::exists(begun)) {
+    const DeepSpeedSpec& spec = session.runner.deepspeed;
+    write_atomically(begun, spec.ds_config_text.empty() ? read_text(spec.ds_config) : spec.ds_config_text);
+  }
+  write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
 }
 
 EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {

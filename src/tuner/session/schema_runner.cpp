@@ -114,6 +114,12 @@ Json deepspeed_block() {
        {"env", map("variables added to ours", Json{{"type", {"string", "number"}}})},
        {"arg_mappings",
         map("flags of the script that must say what the file says: key of ds_config.json, flag", text("the flag"))},
+       {"config_as",
+        with_default(
+            word("how the command gets a trial's configuration: the path of a file, or its text in base64, for "
+                 "several nodes without a shared file system; no script that opens the file itself reads that",
+                 {"path", "base64"}),
+            "path")},
        {"warmup_steps", with_default(at_most(at_least(integer("optimizer steps before the measurement"), 1), 100000),
                                      defaults.steps.warmup)},
        {"measure_steps", with_default(at_most(at_least(integer("optimizer steps that are measured"), 3), 100000),

@@ -15,19 +15,26 @@ namespace {
 
 constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
+const Parameter* find_parameter(const Space& space, std::string_view name) {
+  const auto found = std::find_if(space.parameters().begin(), space.parameters().end(),
+                                  [&](const Parameter& parameter) { return parameter.name == name; });
+  return found == space.parameters().end() ? nullptr : &*found;
+}
+
 Value default_value(const Parameter& parameter, bool well_known) {
   const WellKnownParameter* known = well_known ? find_well_known(parameter.name) : nullptr;
   if (known != nullptr) return known->default_value;
   return parameter.continuous() ? Value(parameter.range->min) : parameter.values.front();
 }
 
-// The point that `given` means, its other parameters at their defaults.
-Configuration filled_in(const Space& space, const Configuration& given) {
+// The point that `given` means, its other parameters as in `base`, or at their defaults.
+Configuration filled_in(const Space& space, const Configuration& given, const Configuration& base) {
   Configuration point;
   for (const Parameter& parameter : space.parameters()) {
     const Value* value = given.find(parameter.name);
     // With a batch size to keep, the accumulation follows from the micro-batch.
     if (value == nullptr && parameter.name == kAccumulation && space.facts().train_batch_size) continue;
+    if (value == nullptr) value = base.find(parameter.name);
     point.set(parameter.name, value != nullptr ? *value : default_value(parameter, space.facts().well_known));
   }
   return point;
@@ -74,21 +81,6 @@ void check_modelled(const Session& session, const Workload& workload, const Conf
   read_knobs(workload, session.cluster, point);
 }
 
-// The configuration that `block`, an object of the user's, means in the session. It may lie outside the space.
-Configuration completed(const Session& session, const JsonObject& block) {
-  const Configuration given = configuration_from_json(block.value(), block.source(), block.pointer());
-  check_names(session.space, given, block);
-  Configuration point = filled_in(session.space, given);
-  const Exclusion exclusion = at_key(block, "", [&] { return session.space.complete(point); });
-  if (exclusion != Exclusion::kNone) {
-    block.fail("", fmt::format("{} ({})", to_string(exclusion), point.text()),
-               "choose a micro_batch whose product with the ranks divides train_batch_size");
-  }
-  check_derived(given, point, block);
-  if (is_ours(session.runner.kind)) at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
-  return point;
-}
-
 // Whether the constraints hold at a point, which need not be of the lattice.
 bool keeps_constraints(const Space& space, const Configuration& point) {
   std::vector<Parameter> fixed = space.parameters();
@@ -101,8 +93,40 @@ bool keeps_constraints(const Space& space, const Configuration& point) {
   return !Space(fixed, space.facts(), space.constraints()).is_empty();
 }
 
+// Where a constraint holds the batch, as in a DeepSpeed job of unknown sizes, an accumulation that is left out follows
+// from it. Leaves the point as it is where none does.
+void follow_the_batch(const Space& space, const Configuration& given, Configuration& point) {
+  const Parameter* accumulation = find_parameter(space, kAccumulation);
+  if (accumulation == nullptr || given.has(kAccumulation) || keeps_constraints(space, point)) return;
+  for (const Value& value : accumulation->values) {
+    Configuration other = point;
+    other.set(kAccumulation, value);
+    if (keeps_constraints(space, other)) {
+      point = other;
+      return;
+    }
+  }
+}
+
+// The configuration that `block`, an object of the user's, means in the session, with what it leaves out as in `base`
+// or at its default. It may lie outside the space.
+Configuration completed(const Session& session, const JsonObject& block, const Configuration& base) {
+  const Configuration given = configuration_from_json(block.value(), block.source(), block.pointer());
+  check_names(session.space, given, block);
+  Configuration point = filled_in(session.space, given, base);
+  const Exclusion exclusion = at_key(block, "", [&] { return session.space.complete(point); });
+  if (exclusion != Exclusion::kNone) {
+    block.fail("", fmt::format("{} ({})", to_string(exclusion), point.text()),
+               "choose a micro_batch whose product with the ranks divides train_batch_size");
+  }
+  follow_the_batch(session.space, given, point);
+  check_derived(given, point, block);
+  if (is_ours(session.runner.kind)) at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
+  return point;
+}
+
 void set_default_baseline(Session& session, const JsonObject& root) {
-  Configuration point = filled_in(session.space, {});
+  Configuration point = filled_in(session.space, {}, {});
   std::string reason;
   const Exclusion exclusion = session.space.complete(point);
   if (exclusion != Exclusion::kNone) {
@@ -138,13 +162,20 @@ void read_baseline(Session& session, JsonObject& root) {
   if (json == nullptr) {
     set_default_baseline(session, root);
   } else {
-    session.baseline = completed(session, JsonObject(*json, root.source(), root.pointer("baseline")));
+    session.baseline = completed(session, JsonObject(*json, root.source(), root.pointer("baseline")), {});
   }
 }
 
 Configuration read_try(const Session& session, const std::string& text, const std::string& where) {
   const Json json = parse_json(text, where);
-  return completed(session, JsonObject(json, where, ""));
+  const JsonObject block(json, where, "");
+  Configuration guess = completed(session, block, session.baseline.value_or(Configuration()));
+  const bool is_ours_to_choose = find_parameter(session.space, kAccumulation) != nullptr && !block.has(kAccumulation);
+  if (is_ours_to_choose && !keeps_constraints(session.space, guess)) {
+    block.fail("", fmt::format("no {} of the space keeps the constraints ({})", kAccumulation, guess.text()),
+               "choose another micro_batch, or name it too");
+  }
+  return guess;
 }
 
 std::vector<std::string> unplanned_parameters(const Space& space) {
@@ -154,12 +185,6 @@ std::vector<std::string> unplanned_parameters(const Space& space) {
     if (std::find(planned.begin(), planned.end(), parameter.name) == planned.end()) names.push_back(parameter.name);
   }
   return names;
-}
-
-const Parameter* find_parameter(const Space& space, std::string_view name) {
-  const auto found = std::find_if(space.parameters().begin(), space.parameters().end(),
-                                  [&](const Parameter& parameter) { return parameter.name == name; });
-  return found == space.parameters().end() ? nullptr : &*found;
 }
 
 // The only knob of which a value is refused because of another's.

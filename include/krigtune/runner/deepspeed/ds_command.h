@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -65,6 +66,20 @@ std::vector<FlagMapping> flag_mappings(const DsCommand& command,
 /// What the command says now through mapped flags: the user's own configuration where the file says "auto". A switch
 /// that is absent says "none"; any other absent flag says nothing. Throws UserError where a flag lacks its value.
 Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMapping>& mappings);
+
+/// Where the file leaves the batch to the script ("auto"), its flags say the batch of a rank. It stays, or samples/s of
+/// different batches would be compared: of micro_batch and gradient_accumulation_steps the one that `configuration`
+/// lacks follows. Else `configuration` as it is. `user`: the user's ds_config.json. Throws UserError where the batch
+/// cannot be divided.
+Configuration at_the_flags_batch(Configuration configuration, const DsCommand& command,
+                                 const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
+                                 std::int64_t ranks, const std::string& source);
+
+/// Sequences of an optimizer step over all ranks with that configuration, tensor-parallel ones counted once: by the
+/// file, the flags and the configuration. Empty: the script alone knows it. Throws as with_batch() does.
+std::optional<std::int64_t> batch_of(const Configuration& configuration, const DsCommand& command,
+                                     const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
+                                     std::int64_t ranks, const std::string& source);
 
 /// The command with `config` (a path; base64 only on request) in place of the user's, and with each mapped flag at the
 /// value that `values` has under its name: `--flag v` and `--flag=v` keep their form, every occurrence is changed, an

@@ -79,4 +79,8 @@ nlohmann::ordered_json with_values(const nlohmann::ordered_json& user, const Con
 /// As it is written to disk: indented by two, with a line break at the end.
 std::string ds_config_text(const nlohmann::ordered_json& config);
 
+/// As a word of a command: the compact text in base64 of the URL alphabet. deepspeed.initialize and the Hugging Face
+/// Trainer take it in place of a path (0.7.6 on).
+std::string ds_config_base64(const nlohmann::ordered_json& config);
+
 }  // namespace krigtune

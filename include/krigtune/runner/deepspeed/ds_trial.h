@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "krigtune/core/units.h"
+#include "krigtune/runner/deepspeed/ds_versions.h"
 #include "krigtune/runner/program_spec.h"
 
 // What one trial of a DeepSpeed job is given, and what it leaves behind. The engine measures itself: with a section
@@ -24,13 +25,16 @@ struct DsTrialFiles {
   std::filesystem::path monitor() const { return dir / "monitor"; }
   /// One row a step: samples so far, milliseconds. `part`: forward, backward, step.
   std::filesystem::path times(const std::string& part) const;
+  /// Samples so far, rank 0's loss: where the engine's version writes it.
+  std::filesystem::path engine_losses() const;
 };
 
 /// The configuration with what makes the engine measure: "autotuning", "csv_monitor", "steps_per_print" and, unless the
-/// user chose one, "log_level" (0.19.3 on; ignored before). Other monitors are switched off: a trial is no run for the
+/// user chose one or the version is known to lack it, "log_level" (for lines about memory; 0.19.3 on, before a key that
+/// is passed over: seen on 0.14.4, 0.16.9 and 0.17.6). Other monitors are switched off: a trial is no run for the
 /// user's tracking server.
 nlohmann::ordered_json with_measurement(const nlohmann::ordered_json& config, const DsTrialFiles& files,
-                                        const DsSteps& steps);
+                                        const DsSteps& steps, const std::optional<DsVersion>& version = std::nullopt);
 
 /// One optimizer step as rank 0's engine timed it, all micro-steps together.
 struct DsStepTime {
