@@ -122,7 +122,7 @@ DsModelFacts facts_of(const Json& record, const std::filesystem::path& directory
 DsModelFacts model_of_job(const Context& context, const DsSessionInputs& inputs, const DsSession& session,
                           const std::filesystem::path& directory, JobLaunches launches,
                           std::vector<std::string>& remarks) {
-  Json record = recorded_answer(inputs, record_path(directory));
+  Json record = recorded_answer(inputs, record_path(directory), launches);
   const bool is_answer = record.contains("num_params");
   if (launches == JobLaunches::kAsNeeded && !is_answer) {
     record = record_answer(inputs, record_path(directory), Question(context, inputs, session, directory).ask());

@@ -14,8 +14,9 @@ enum class JobLaunches {
   kNone,         ///< a recorded failure counts too
 };
 
-/// What the same job (its command, directory and configuration) answered, as it was recorded. Null: nothing.
-Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file);
+/// What the same job answered, as it was recorded: the same command in the same directory, and unless nothing may be
+/// launched, as where a run goes on, the same configuration. Null: nothing.
+Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, JobLaunches launches);
 /// Returns what it writes: the answer with the job.
 Json record_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, Json answer);
 

@@ -58,7 +58,7 @@ bool splits_tensors(const Context& context, const DsSessionInputs& inputs, const
                     const std::filesystem::path& directory, JobLaunches launches, std::vector<std::string>& remarks) {
   if (!is_searched(session)) return true;  // as the session itself says why
   const std::filesystem::path file = directory / "tensor_parallel.json";
-  Json answer = recorded_answer(inputs, file);
+  Json answer = recorded_answer(inputs, file, launches);
   if (launches != JobLaunches::kNone && !answer.contains("works")) {
     context.log.progress("trying tensor parallelism over 2 ranks: one launch");
     answer = record_answer(inputs, file, try_it(context, inputs, session, directory / "tensor_parallel_2"));
