@@ -58,7 +58,7 @@ def free_port():
 
 
 class Check:
-    """One run of the check: where it works, what it starts, what it has shown."""
+    """One run of the check: where it works and what it starts."""
 
     def __init__(self, krigtune, folder, short):
         self.krigtune, self.short = krigtune, short
@@ -76,7 +76,7 @@ class Check:
         self.environment[MARK] = self.mark
         for name in [name for name in self.environment if name.startswith("KRIGTUNE_") and name != MARK]:
             del self.environment[name]  # options of krigtune's
-        self.shown = []
+        self.before, self.journal_before = [], b""  # as the killed session left them
 
     def command(self, config):
         return ["torchrun", "--nproc_per_node", "2", "--master_port", str(self.port), "train.py", "--deepspeed",
@@ -252,15 +252,13 @@ PARTS = [("memory limit", calibrate), ("kill -9 while trial 2 trains", kill_in_t
          ("the same command again", resume), ("trials", check_trials), ("cmd_optimal.txt trains on", train_on)]
 
 
-def show(check, name, what, wall_s):
-    check.shown.append(f"{wall_s:6.0f} s  {name:30} {what}")
-    print(check.shown[-1], flush=True)
-
-
 def run(check):
+    print(f"Tuning {HERE / 'train.py'} in {check.trials} trials, each a launch of two CPU ranks: "
+          f"{'2' if check.short else '4'} minutes on two quiet cores", flush=True)
     for name, part in PARTS:
         begin = time.monotonic()
-        show(check, name, part(check), time.monotonic() - begin)
+        what = part(check)
+        print(f"{time.monotonic() - begin:6.0f} s  {name:30} {what}", flush=True)
 
 
 def make_folder(folder):
