@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "run/run_trial.h"
 #include "uncertain_memory.h"
 
 namespace krigtune {
@@ -137,6 +138,21 @@ TEST(Bayes, FindsItsWayPastPlansThatAreTooHigh) {
     return wrong.candidates.contains(trial.proposal.configuration) || !ran(*trial.outcome);
   }));
   EXPECT_LE(failed, 3);
+}
+
+TEST(RunTrial, RunsTheBaselineOfAnotherProgramWhateverIsPlanned) {
+  const Problem problem(uncertain_session());
+  const CandidateList& too_large = *problem.candidates.too_large();
+  ASSERT_GT(too_large.configurations.size(), 0u);
+  FakeRunner runner([](const Configuration&) { return Measured{{{"samples_per_s", 1.0}}, 0.0, std::nullopt}; });
+  Proposal proposal;
+  proposal.configuration = too_large.configurations.front();
+  proposal.strategy = kTryStrategy;
+  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(run_trial(problem.filter, runner, proposal, "unused")));
+  EXPECT_TRUE(runner.asked.empty());
+  proposal.strategy = kBaselineStrategy;
+  EXPECT_TRUE(std::holds_alternative<Measured>(run_trial(problem.filter, runner, proposal, "unused")));
+  EXPECT_EQ(runner.asked.size(), 1u);
 }
 
 }  // namespace

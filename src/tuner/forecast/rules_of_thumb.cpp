@@ -1,11 +1,14 @@
 // Rules of thumb, for sessions whose times nobody predicts but whose parameters have their usual names:
 //
 //   log speed = -0.2 log2(tensor_parallel * pipeline_parallel) + 0.05 log2(micro_batch) - 0.1 log2(traffic / 2)
-//               - what is computed twice or moved to the host + constant,   times 1 +- 0.5
+//               + 0.03 log2(reduce_bucket_size) - what is computed twice or moved to the host + constant,  times 1 +-
+//               0.5
 //
 // "Split a model over no more ranks than its memory needs, and fill the GPU" (Narayanan et al. 2021, "Efficient
 // large-scale language model training on GPU clusters", takeaways 1 to 3): each doubling costs collectives or a bubble,
 // some 20 %; each doubling of the micro-batch fills kernels better.
+// A larger bucket needs fewer collectives (0.12 for each doubling were measured where buckets are far smaller than the
+// model, nothing where they hold it: experiments/deepspeed_cpu).
 // traffic: parameters sent by a rank in a step, as DeepSpeed does it (runtime/zero/stage_1_and_2.py, stage3.py; ZeRO:
 // Rajbhandari et al. 2020, section 7): with n micro-steps 2 at stage 0, 3 at 1, 2 n + 1 at 2, 3 n at 3.
 // Computed twice: all forwards, a third of the work (Chen et al. 2016, "Training deep nets with sublinear memory
@@ -41,6 +44,7 @@ constexpr std::array kRules = {
     Named{{"pipeline_parallel", "pp", "pipeline_parallel_size", "pipeline_model_parallel_size"}, {-0.2, 0.0, true}},
     Named{{"micro_batch", "mbs", "micro_batch_size", "train_micro_batch_size_per_gpu"}, {0.05, -1.0, false}},
     Named{{"zero_stage", "zero", "zero_stages", "zero_optimization_stage"}, {0.0, 0.3, false}},
+    Named{{"reduce_bucket_size", "allreduce_bucket_size"}, {0.03, 0.0, false}},
 };
 
 constexpr std::string_view kStage = "zero_stage";
