@@ -248,6 +248,18 @@ TEST(RulesOfThumb, KnowWhatZeroStagesSendAndWhatIsDoneTwice) {
   EXPECT_NEAR(speed_of(0, 1, "none", "none") - speed_of(0, 1, "full", "none"), std::log(4.0 / 3.0), 1e-3);
   EXPECT_GT(speed_of(1, 1, "none", "none"), speed_of(1, 1, "none", "cpu"));
 
+  Session buckets = plain_session(R"({"zero_stage": [0, 1], "micro_batch": [1, 8],
+                                      "reduce_bucket_size": {"values": [1000, 8000], "when": "zero_stage >= 1"}})");
+  buckets.objective = session.objective;
+  const auto with_bucket = [&](const Configuration& c) { return make_rules_of_thumb(buckets)->log_values({c})(0); };
+  const Configuration no_bucket{{"zero_stage", std::int64_t{0}}, {"micro_batch", std::int64_t{8}}};
+  Configuration small{{"zero_stage", std::int64_t{1}}, {"micro_batch", std::int64_t{8}}};
+  small.set("reduce_bucket_size", std::int64_t{1000});
+  Configuration large = small;
+  large.set("reduce_bucket_size", std::int64_t{8000});
+  EXPECT_GT(with_bucket(large), with_bucket(small));
+  EXPECT_GT(with_bucket(no_bucket), with_bucket(large)) << "stage 0 sends less, and has no bucket to be small";
+
   Session silent = plain_session(R"({"zero_stage": [1], "bucket": [1, 2]})");
   silent.objective = session.objective;
   EXPECT_FALSE(make_rules_of_thumb(silent)) << "nothing that it knows varies";

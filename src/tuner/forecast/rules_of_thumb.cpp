@@ -7,6 +7,7 @@
 // "Split a model over no more ranks than its memory needs, and fill the GPU" (Narayanan et al. 2021, "Efficient
 // large-scale language model training on GPU clusters", takeaways 1 to 3): each doubling costs collectives or a bubble,
 // some 20 %; each doubling of the micro-batch fills kernels better.
+// Logarithms of values are those of their parts of the largest one: a bucket that does not exist is as good as any.
 // A larger bucket needs fewer collectives (0.12 for each doubling were measured where buckets are far smaller than the
 // model, nothing where they hold it: experiments/deepspeed_cpu).
 // traffic: parameters sent by a rank in a step, as DeepSpeed does it (runtime/zero/stage_1_and_2.py, stage3.py; ZeRO:
@@ -26,6 +27,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string_view>
 
 #include "krigtune/tuner/prior.h"
@@ -99,8 +101,20 @@ bool follows_from_time(const Objective& objective) {
   return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
 }
 
+double largest_of(const Parameter& parameter) {
+  if (parameter.continuous()) return parameter.range->max;
+  double largest = 0.0;
+  for (const Value& value : parameter.values)
+    largest = is_number(value) ? std::max(largest, as_number(value)) : largest;
+  return largest;
+}
+
 class RulesOfThumb final : public Prior {
  public:
+  explicit RulesOfThumb(const Space& space) {
+    for (const Parameter& parameter : space.parameters()) largest_[parameter.name] = largest_of(parameter);
+  }
+
   Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
     Eigen::VectorXd values = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(configurations.size()));
     for (Eigen::Index i = 0; i < values.size(); ++i) {
@@ -114,11 +128,15 @@ class RulesOfThumb final : public Prior {
   Coefficient coefficient() const override { return kCoefficient; }
 
  private:
-  static double log_speed_of(const std::string& name, const Value& value) {
+  double log_speed_of(const std::string& name, const Value& value) const {
     const std::optional<RuleOfThumb> rule = rule_of_thumb(name);
     if (!rule || !is_number(value)) return log_speed_of_choice(name, value);
-    return as_number(value) > 0.0 ? rule->log_speed * std::log2(as_number(value)) : 0.0;
+    const auto largest = largest_.find(name);
+    if (largest == largest_.end() || !(as_number(value) > 0.0) || !(largest->second > 0.0)) return 0.0;
+    return rule->log_speed * std::log2(as_number(value) / largest->second);
   }
+
+  std::map<std::string, double> largest_;
 };
 
 }  // namespace
@@ -145,7 +163,7 @@ std::shared_ptr<const Prior> make_rules_of_thumb(const Session& session) {
   if (!follows_from_time(session.objective) || std::none_of(parameters.begin(), parameters.end(), says_something)) {
     return nullptr;
   }
-  return std::make_shared<const RulesOfThumb>();
+  return std::make_shared<const RulesOfThumb>(session.space);
 }
 
 }  // namespace krigtune
