@@ -4,7 +4,8 @@
 #
 # Lies under ${XDG_CACHE_HOME:-~/.cache}/krigtune: torch-2.15.0 (once: 530 MB to download, 1.6 GB on disk) and
 # deepspeed-VERSION beside it, which sees that torch.  Runs again in no time; an interrupted one begins again.
-# Takes ${PYTHON:-python3} (3.10 or newer), gcc, nm, readelf.  Exit code 77: PyPI is out of reach; 1: any other trouble.
+# Takes ${PYTHON:-python3} (3.10 or newer), gcc, nm, readelf.  Exit code 77: PyPI is out of reach, or breaks off within
+# torch; 1: any other trouble.
 set -eu
 
 version=${1:-0.19.8}
@@ -35,7 +36,7 @@ make_torch() {
   rm -rf "$torch"
   "${PYTHON:-python3}" -m venv "$torch" || fail "${PYTHON:-python3} makes no virtual environment: install python3-venv"
   ask_pypi
-  install --no-deps "torch==$torch_version" || fail "pip could not install torch $torch_version"
+  install --no-deps "torch==$torch_version" || { say "torch did not come: 530 MB over this connection?"; exit 77; }
   install numpy typing_extensions filelock sympy networkx jinja2 fsspec setuptools==80.9.0 wheel hjson ninja \
     py-cpuinfo psutil pydantic msgpack tqdm einops packaging tabulate || fail "pip could not install DeepSpeed's needs"
   "$torch/bin/python" "$here/empty_cuda_libs.py" "$(site "$torch")/torch/lib" || fail "no empty CUDA libraries"
