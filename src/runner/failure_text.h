@@ -3,8 +3,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace krigtune {
+
+std::vector<std::string> lines_of(const std::string& text);
 
 /// What a launcher puts before a rank's line: "[rank3]:", "[1,3]<stderr>:", "3: ".
 struct RankLabel {

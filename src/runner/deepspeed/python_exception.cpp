@@ -20,16 +20,6 @@ struct Line {
   std::size_t number;
 };
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 // pdsh writes "worker-0: " before each line: what stands so before a trace.
 std::set<std::string> hosts_in(const std::vector<std::string>& lines) {
   std::set<std::string> hosts;
