@@ -6,9 +6,9 @@ cd "$repository"
 
 build_packages=(g++ cmake ninja-build libeigen3-dev libnlopt-dev libboost-dev libboost-program-options-dev
                 nlohmann-json3-dev libfmt-dev)
-# OpenMPI: ranks as processes under mpirun; without it krigtune-bench is built without. python3-optuna: the tests read our
+# Boost.Context: CUDA emulated. OpenMPI: ranks as processes under mpirun; without it krigtune-bench is built without. python3-optuna: the tests read our
 # journal with Optuna itself; python3-jsonschema: and sessions under the schema.
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna
+test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna
                python3-jsonschema)
 lint_packages=(git clang-format clang-tidy)
 

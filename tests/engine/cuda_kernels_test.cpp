@@ -1,17 +1,55 @@
-// The kernels of the CUDA engine against the host's, and a training step against the host's trainer. Compiled twice:
-// with nvcc for a GPU, and as plain C++, where a block is one thread, for machines without one.
+// The kernels of the CUDA engine against the host's, and training steps against the host's trainer. Compiled twice:
+// with nvcc for a GPU, and against the emulation of CUDA on a CPU, for machines without one.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "cuda/blas_gemm.h"
+#include "cuda/check.h"
+#include "cuda/cuda_trainer.h"
 #include "cuda_cases.h"
-#include "cuda_device.h"
 #include "host/call_kernel.h"
 #include "krigtune/core/clock.h"
 #include "small_model.h"
 
 namespace krigtune::cuda {
 namespace {
+
+/// Why nothing can run here; empty: it can.
+std::string no_device_reason() {
+  try {
+    usable_gpus();
+    return "";
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
+
+/// Bytes on the device.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(const std::vector<std::byte>& bytes) : size_(bytes.size()) {
+    KRIGTUNE_CHECK_CUDA(cudaMalloc(&data_, size_));
+    KRIGTUNE_CHECK_CUDA(cudaMemcpy(data_, bytes.data(), size_, cudaMemcpyHostToDevice));
+  }
+  ~DeviceBuffer() { cudaFree(data_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  void* data() const { return data_; }
+  /// Once all that was started has ended.
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> bytes(size_);
+    KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
+    KRIGTUNE_CHECK_CUDA(cudaMemcpy(bytes.data(), data_, size_, cudaMemcpyDeviceToHost));
+    return bytes;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_;
+};
 
 class CudaKernels : public testing::TestWithParam<DType> {
  protected:
@@ -53,7 +91,7 @@ Case done_by_device(Case given) {
     views.push_back({buffers.back()->data(), d.elems(), d.access, d.type});
   }
   const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(kScratchFloats) * sizeof(float)));
-  const std::unique_ptr<Gemm> gemm = make_test_gemm();
+  const std::unique_ptr<Gemm> gemm = make_blas_gemm();
   const DeviceCall call{operation, views, given.context, static_cast<float*>(scratch.data()), nullptr, gemm.get()};
   if (is_matrix_product(given.kind)) gemm->prepare(product_of(call));
   device_kernel_for(given.kind)(call);
@@ -190,14 +228,14 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
     const StepPlan plan = build_plan(training.workload, cpu_ranks(1), training.configuration);
     Trainer host(plan, std::nullopt, clock, options);
     const std::vector<float> before = host.parameters();
-    const auto device = make_one_rank_trainer(plan, options);
-    EXPECT_EQ(distance(device->parameters(), before), 0.0);
+    CudaTrainer device(plan, clock, options);
+    EXPECT_EQ(distance(device.parameters(), before), 0.0);
     for (int step = 0; step < kSteps; ++step) {
       const double loss = host.step().loss;
-      EXPECT_LE(std::abs(device->step() - loss), training.loss * loss);
+      EXPECT_LE(std::abs(device.step().loss - loss), training.loss * loss);
     }
     // Of the way that training has gone.
-    EXPECT_LE(distance(device->parameters(), host.parameters()), training.way * distance(host.parameters(), before));
+    EXPECT_LE(distance(device.parameters(), host.parameters()), training.way * distance(host.parameters(), before));
   }
 }
 

@@ -1,9 +1,7 @@
 #include "cuda/check.h"
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
-#include <nccl.h>
 
 #include <algorithm>
 #include <array>
@@ -11,13 +9,10 @@
 #include "krigtune/core/bench_exit.h"
 
 namespace krigtune::cuda {
-namespace {
 
-[[noreturn]] void fail(int exit_code, const char* call, const char* reason, int code, const char* file, int line) {
+void fail(int exit_code, const char* call, const char* reason, int code, const char* file, int line) {
   throw DeviceError(exit_code, fmt::format("{} gives {} ({}) at {}:{}", call, reason, code, file, line));
 }
-
-}  // namespace
 
 bool means_no_device(int code) {
   constexpr std::array kCodes = {cudaErrorInitializationError,
@@ -38,17 +33,6 @@ void check_cuda(int code, const char* call, const char* file, int line) {
                         : means_no_device(code)           ? BenchExit::kNoDevice
                                                           : BenchExit::kInternal;
   fail(exit_code, call, cudaGetErrorName(static_cast<cudaError_t>(code)), code, file, line);
-}
-
-void check_blas(int code, const char* call, const char* file, int line) {
-  if (code == CUBLAS_STATUS_SUCCESS) return;
-  const int exit_code = code == CUBLAS_STATUS_ALLOC_FAILED ? BenchExit::kOutOfMemory : BenchExit::kInternal;
-  fail(exit_code, call, cublasLtGetStatusName(static_cast<cublasStatus_t>(code)), code, file, line);
-}
-
-void check_nccl(int code, const char* call, const char* file, int line) {
-  if (code == ncclSuccess || code == ncclInProgress) return;
-  fail(BenchExit::kCommunication, call, ncclGetErrorString(static_cast<ncclResult_t>(code)), code, file, line);
 }
 
 }  // namespace krigtune::cuda

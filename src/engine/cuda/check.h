@@ -15,6 +15,9 @@ void check_blas(int code, const char* call, const char* file, int line);
 /// ncclInProgress passes, too.
 void check_nccl(int code, const char* call, const char* file, int line);
 
+/// Throws DeviceError.
+[[noreturn]] void fail(int exit_code, const char* call, const char* reason, int code, const char* file, int line);
+
 /// Whether cudaGetDeviceCount's code means that this machine has no GPU that can be used.
 bool means_no_device(int code);
 

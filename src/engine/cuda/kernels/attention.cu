@@ -21,16 +21,16 @@ struct QueryForward {
   float* logsumexp;
   KeptProbabilities kept;
 
-  KRIGTUNE_DEVICE Elements key(const AttentionRow& at, std::int64_t j) const {
+  __device__ Elements key(const AttentionRow& at, std::int64_t j) const {
     return qkv.key(at.b, at.head / z.queries_per_key, j);
   }
-  KRIGTUNE_DEVICE float score(const AttentionRow& at, std::int64_t j) const {
+  __device__ float score(const AttentionRow& at, std::int64_t j) const {
     return z.scale * dot(qkv.query(at.b, at.head, at.i), key(at, j), z.d);
   }
 
   // sums <- correction sums + sum_j tile_j m_j v_j
-  KRIGTUNE_DEVICE void add_values(const Block& block, const AttentionRow& at, float* sums, float* tile,
-                                  std::int64_t begin, std::int64_t count, float correction) const {
+  __device__ void add_values(const Block& block, const AttentionRow& at, float* sums, float* tile, std::int64_t begin,
+                             std::int64_t count, float correction) const {
     const QueryForward& self = *this;
     if (kept.drops()) block.for_each(count, [&](std::int64_t j) { tile[j] *= self.kept.factor(at, begin + j); });
     block.for_each(z.d, [&](std::int64_t c) {
@@ -43,7 +43,7 @@ struct QueryForward {
   }
 
   // Returns L.
-  KRIGTUNE_DEVICE float attend(const Block& block, const AttentionRow& at) const {
+  __device__ float attend(const Block& block, const AttentionRow& at) const {
     const QueryForward& self = *this;
     float* sums = block.shared();
     float* tile = sums + kMostHeadSize;
@@ -64,7 +64,7 @@ struct QueryForward {
     return top + logf(total);
   }
 
-  KRIGTUNE_DEVICE void operator()(const Block& block, std::int64_t row) const {
+  __device__ void operator()(const Block& block, std::int64_t row) const {
     const QueryForward& self = *this;
     const AttentionRow at(row, z.heads, z.seq);
     const float l = attend(block, at);

@@ -22,17 +22,15 @@ struct AttentionGradient {
   QkvRows dqkv;
   KeptProbabilities kept;
 
-  KRIGTUNE_DEVICE std::int64_t row_of(const AttentionRow& at) const {
-    return (at.b * z.heads + at.head) * z.seq + at.i;
-  }
+  __device__ std::int64_t row_of(const AttentionRow& at) const { return (at.b * z.heads + at.head) * z.seq + at.i; }
 
-  KRIGTUNE_DEVICE float probability(const AttentionRow& at, std::int64_t j) const {
+  __device__ float probability(const AttentionRow& at, std::int64_t j) const {
     if (kept.there()) return kept.probability(row_of(at), j);
     const Elements key = qkv.key(at.b, at.head / z.queries_per_key, j);
     return expf(z.scale * dot(qkv.query(at.b, at.head, at.i), key, z.d) - logsumexp[row_of(at)]);
   }
   // dS_ij, from P_ij and m_ij.
-  KRIGTUNE_DEVICE float score_gradient(const AttentionRow& at, std::int64_t j, float p, float m) const {
+  __device__ float score_gradient(const AttentionRow& at, std::int64_t j, float p, float m) const {
     const Elements g = dout.from(at.output(z));
     const float da = dot(g, qkv.value(at.b, at.head / z.queries_per_key, j), z.d);
     return p * (da * m - dot(g, out.from(at.output(z)), z.d)) * z.scale;
@@ -40,7 +38,7 @@ struct AttentionGradient {
 };
 
 struct QueryGradient : AttentionGradient {
-  KRIGTUNE_DEVICE void operator()(const Block& block, std::int64_t row) const {
+  __device__ void operator()(const Block& block, std::int64_t row) const {
     const QueryGradient& self = *this;
     const AttentionRow at(row, z.heads, z.seq);
     float* sums = block.shared();
@@ -63,7 +61,7 @@ struct QueryGradient : AttentionGradient {
 };
 
 struct KeyGradient : AttentionGradient {
-  KRIGTUNE_DEVICE void add_head(const Block& block, const AttentionRow& key, std::int64_t head) const {
+  __device__ void add_head(const Block& block, const AttentionRow& key, std::int64_t head) const {
     const KeyGradient& self = *this;
     float* dk = block.shared();
     float* dv = dk + kMostHeadSize;
@@ -92,7 +90,7 @@ struct KeyGradient : AttentionGradient {
     }
   }
 
-  KRIGTUNE_DEVICE void operator()(const Block& block, std::int64_t row) const {
+  __device__ void operator()(const Block& block, std::int64_t row) const {
     const KeyGradient& self = *this;
     const AttentionRow key(row, z.kv_heads, z.seq);
     float* sums = block.shared();

@@ -31,18 +31,16 @@ class QkvRows {
  public:
   QkvRows(const Elements& qkv, const AttentionSizes& z) : qkv_(qkv), z_(z) {}
 
-  KRIGTUNE_DEVICE Elements query(std::int64_t b, std::int64_t head, std::int64_t i) const {
-    return part(b, i, head * z_.d);
-  }
-  KRIGTUNE_DEVICE Elements key(std::int64_t b, std::int64_t kv_head, std::int64_t j) const {
+  __device__ Elements query(std::int64_t b, std::int64_t head, std::int64_t i) const { return part(b, i, head * z_.d); }
+  __device__ Elements key(std::int64_t b, std::int64_t kv_head, std::int64_t j) const {
     return part(b, j, z_.out_width + kv_head * z_.d);
   }
-  KRIGTUNE_DEVICE Elements value(std::int64_t b, std::int64_t kv_head, std::int64_t j) const {
+  __device__ Elements value(std::int64_t b, std::int64_t kv_head, std::int64_t j) const {
     return part(b, j, z_.out_width + (z_.kv_heads + kv_head) * z_.d);
   }
 
  private:
-  KRIGTUNE_DEVICE Elements part(std::int64_t b, std::int64_t t, std::int64_t column) const {
+  __device__ Elements part(std::int64_t b, std::int64_t t, std::int64_t column) const {
     return qkv_.from((b * z_.seq + t) * z_.qkv_width + column);
   }
 
@@ -54,15 +52,13 @@ class QkvRows {
 struct AttentionRow {
   std::int64_t b, head, i;
 
-  KRIGTUNE_DEVICE AttentionRow(std::int64_t row, std::int64_t heads, std::int64_t seq)
+  __device__ AttentionRow(std::int64_t row, std::int64_t heads, std::int64_t seq)
       : b(row / seq / heads), head(row / seq % heads), i(row % seq) {}
   /// Where its part of the output begins.
-  KRIGTUNE_DEVICE std::int64_t output(const AttentionSizes& z) const {
-    return (b * z.seq + i) * z.out_width + head * z.d;
-  }
+  __device__ std::int64_t output(const AttentionSizes& z) const { return (b * z.seq + i) * z.out_width + head * z.d; }
 };
 
-KRIGTUNE_DEVICE inline float dot(const Elements& a, const Elements& b, std::int64_t count) {
+__device__ inline float dot(const Elements& a, const Elements& b, std::int64_t count) {
   float sum = 0.0F;
   for (std::int64_t c = 0; c < count; ++c) sum += a(c) * b(c);
   return sum;
@@ -80,20 +76,20 @@ class KeptProbabilities {
         first_head_(call.context.tensor_rank * call.shape().heads),
         seq_(z.seq) {}
 
-  KRIGTUNE_DEVICE bool there() const { return there_; }
-  KRIGTUNE_DEVICE bool drops() const { return draws_.drops(); }
-  KRIGTUNE_DEVICE float factor(const AttentionRow& at, std::int64_t j) const {
+  __device__ bool there() const { return there_; }
+  __device__ bool drops() const { return draws_.drops(); }
+  __device__ float factor(const AttentionRow& at, std::int64_t j) const {
     if (!draws_.drops()) return 1.0F;
     return draws_.keeps(at.b, ((first_head_ + at.head) * seq_ + at.i) * seq_ + j) ? draws_.scale() : 0.0F;
   }
   /// The mask that forward has kept, or else its draws again.
-  KRIGTUNE_DEVICE float kept_factor(const AttentionRow& at, std::int64_t row, std::int64_t j) const {
+  __device__ float kept_factor(const AttentionRow& at, std::int64_t row, std::int64_t j) const {
     if (mask_ == nullptr) return factor(at, j);
     return mask_[row * seq_ + j] != 0 ? draws_.scale() : 0.0F;
   }
-  KRIGTUNE_DEVICE float probability(std::int64_t row, std::int64_t j) const { return p_(row * seq_ + j); }
+  __device__ float probability(std::int64_t row, std::int64_t j) const { return p_(row * seq_ + j); }
   /// factor: dropout's.
-  KRIGTUNE_DEVICE void keep(std::int64_t row, std::int64_t j, float p, float factor) const {
+  __device__ void keep(std::int64_t row, std::int64_t j, float p, float factor) const {
     p_.set(row * seq_ + j, p);
     if (mask_ == nullptr) return;
     mask_[row * seq_ + j] = factor != 0.0F ? 1 : 0;

@@ -25,19 +25,17 @@ void gradient_norm(const DeviceCall& call) {
     const std::int64_t elems = call.operands[range].elems;
     const std::int64_t even = (elems + kScratchFloats - 1) / kScratchFloats;
     const std::int64_t part_elems = even < kLeastPartElems ? kLeastPartElems : even;
-    launch_rows(
-        call.queue, (elems + part_elems - 1) / part_elems, KRIGTUNE_BODY(const Block& block, std::int64_t p) {
-          const std::int64_t begin = p * part_elems;
-          const std::int64_t count = elems - begin < part_elems ? elems - begin : part_elems;
-          const float squares = block.sum(count, [=](std::int64_t i) { return g(begin + i) * g(begin + i); });
-          block.for_each(1, [=](std::int64_t) { partial[p] += squares; });
-        });
+    launch_rows(call.queue, (elems + part_elems - 1) / part_elems, [=] __device__(const Block& block, std::int64_t p) {
+      const std::int64_t begin = p * part_elems;
+      const std::int64_t count = elems - begin < part_elems ? elems - begin : part_elems;
+      const float squares = block.sum(count, [=](std::int64_t i) { return g(begin + i) * g(begin + i); });
+      block.for_each(1, [=](std::int64_t) { partial[p] += squares; });
+    });
   }
-  launch_rows(
-      call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
-        const float squares = block.sum(kScratchFloats, [=](std::int64_t p) { return partial[p]; });
-        block.for_each(1, [=](std::int64_t) { sum.put(0, scale * squares); });
-      });
+  launch_rows(call.queue, 1, [=] __device__(const Block& block, std::int64_t) {
+    const float squares = block.sum(kScratchFloats, [=](std::int64_t p) { return partial[p]; });
+    block.for_each(1, [=](std::int64_t) { sum.put(0, scale * squares); });
+  });
 }
 
 void loss_scale(const DeviceCall& call) {
@@ -45,25 +43,24 @@ void loss_scale(const DeviceCall& call) {
   auto* control = call.data<float>(1);
   const auto clipping = static_cast<float>(call.context.gradient_clipping);
   const bool grows = call.context.first_loss_scale > 1.0;
-  launch_elements(
-      call.queue, 1, KRIGTUNE_BODY(std::int64_t) {
-        const float scale = control[kLossScaleElement];
-        const float norm = sqrtf(sum[0]) / scale;
-        control[kNormElement] = norm;
-        if (!(norm <= 3.0e38F)) {
-          control[kFactorElement] = 0.0F;
-          control[kLossScaleElement] = scale > 2.0F ? scale / 2.0F : 1.0F;
-          control[kGoodStepsElement] = 0.0F;
-          return;
-        }
-        control[kFactorElement] = (clipping > 0.0F && norm > clipping ? clipping / norm : 1.0F) / scale;
-        control[kUpdatesElement] += 1.0F;
-        control[kGoodStepsElement] += 1.0F;
-        if (grows && control[kGoodStepsElement] >= kStepsToGrow) {
-          control[kLossScaleElement] = 2.0F * scale;
-          control[kGoodStepsElement] = 0.0F;
-        }
-      });
+  launch_elements(call.queue, 1, [=] __device__(std::int64_t) {
+    const float scale = control[kLossScaleElement];
+    const float norm = sqrtf(sum[0]) / scale;
+    control[kNormElement] = norm;
+    if (!(norm <= 3.0e38F)) {
+      control[kFactorElement] = 0.0F;
+      control[kLossScaleElement] = scale > 2.0F ? scale / 2.0F : 1.0F;
+      control[kGoodStepsElement] = 0.0F;
+      return;
+    }
+    control[kFactorElement] = (clipping > 0.0F && norm > clipping ? clipping / norm : 1.0F) / scale;
+    control[kUpdatesElement] += 1.0F;
+    control[kGoodStepsElement] += 1.0F;
+    if (grows && control[kGoodStepsElement] >= kStepsToGrow) {
+      control[kLossScaleElement] = 2.0F * scale;
+      control[kGoodStepsElement] = 0.0F;
+    }
+  });
 }
 
 }  // namespace krigtune::cuda

@@ -18,9 +18,7 @@ class Scale {
   Scale(const DeviceCall& call, std::size_t control)
       : scale_(static_cast<float>(call.operation.scale)),
         control_(call.has(control) ? call.data<const float>(control) : nullptr) {}
-  KRIGTUNE_DEVICE float operator()() const {
-    return control_ == nullptr ? scale_ : scale_ * control_[kLossScaleElement];
-  }
+  __device__ float operator()() const { return control_ == nullptr ? scale_ : scale_ * control_[kLossScaleElement]; }
 
  private:
   float scale_;
@@ -37,12 +35,12 @@ struct Columns {
     const std::int64_t left = call.shape().inner - first;
     real = left < 0 ? 0 : left < held ? left : held;
   }
-  KRIGTUNE_DEVICE bool has(std::int64_t column) const { return column >= 0 && column < real; }
+  __device__ bool has(std::int64_t column) const { return column >= 0 && column < real; }
 };
 
 // Becomes the gradient; returns the loss of the row.
-KRIGTUNE_DEVICE inline float row_loss(const Block& block, const Elements& logits, std::int64_t count,
-                                      std::int64_t target, float scale) {
+__device__ inline float row_loss(const Block& block, const Elements& logits, std::int64_t count, std::int64_t target,
+                                 float scale) {
   const float top = block.largest(count, [=](std::int64_t j) { return logits(j); });
   const float sum = block.sum(count, [=](std::int64_t j) { return expf(logits(j) - top); });
   const bool known = target >= 0 && target < count;
@@ -66,31 +64,28 @@ void cross_entropy(const DeviceCall& call) {
   const Scale scale(call, 3);
   float* partial = call.scratch;
   const std::int64_t parts = rows < kScratchFloats ? rows : kScratchFloats;
-  launch_rows(
-      call.queue, parts, KRIGTUNE_BODY(const Block& block, std::int64_t part) {
-        float sum = 0.0F;
-        for (std::int64_t row = part; row < rows; row += parts) {
-          sum += row_loss(block, logits.from(row * count), count, targets[row], scale());
-        }
-        partial[part] = sum;
-      });
-  launch_rows(
-      call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
-        const float sum = block.sum(parts, [=](std::int64_t part) { return partial[part]; });
-        block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
-      });
+  launch_rows(call.queue, parts, [=] __device__(const Block& block, std::int64_t part) {
+    float sum = 0.0F;
+    for (std::int64_t row = part; row < rows; row += parts) {
+      sum += row_loss(block, logits.from(row * count), count, targets[row], scale());
+    }
+    partial[part] = sum;
+  });
+  launch_rows(call.queue, 1, [=] __device__(const Block& block, std::int64_t) {
+    const float sum = block.sum(parts, [=](std::int64_t part) { return partial[part]; });
+    block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
+  });
 }
 
 void vocab_max(const DeviceCall& call) {
   const Columns columns(call);
   const Elements logits(call, 0);
   const Elements top(call, 1);
-  launch_rows(
-      call.queue, call.shape().rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
-        const Elements mine = logits.from(row * columns.held);
-        const float largest = block.largest(columns.real, [=](std::int64_t j) { return mine(j); });
-        block.for_each(1, [=](std::int64_t) { top.set(row, largest); });
-      });
+  launch_rows(call.queue, call.shape().rows, [=] __device__(const Block& block, std::int64_t row) {
+    const Elements mine = logits.from(row * columns.held);
+    const float largest = block.largest(columns.real, [=](std::int64_t j) { return mine(j); });
+    block.for_each(1, [=](std::int64_t) { top.set(row, largest); });
+  });
 }
 
 void vocab_sum_exp(const DeviceCall& call) {
@@ -100,17 +95,15 @@ void vocab_sum_exp(const DeviceCall& call) {
   const Elements tops(call, 2);
   const Elements sums(call, 3);
   const Elements at_target(call, 4);
-  launch_rows(
-      call.queue, call.shape().rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
-        const Elements mine = logits.from(row * columns.held);
-        const float top = tops(row);
-        const std::int64_t target = targets[row] - columns.first;
-        block.for_each(1, [=](std::int64_t) { at_target.set(row, columns.has(target) ? mine(target) - top : 0.0F); });
-        block.for_each(columns.held,
-                       [=](std::int64_t j) { mine.set(j, j < columns.real ? expf(mine(j) - top) : 0.0F); });
-        const float sum = block.sum(columns.real, [=](std::int64_t j) { return mine(j); });
-        block.for_each(1, [=](std::int64_t) { sums.set(row, sum); });
-      });
+  launch_rows(call.queue, call.shape().rows, [=] __device__(const Block& block, std::int64_t row) {
+    const Elements mine = logits.from(row * columns.held);
+    const float top = tops(row);
+    const std::int64_t target = targets[row] - columns.first;
+    block.for_each(1, [=](std::int64_t) { at_target.set(row, columns.has(target) ? mine(target) - top : 0.0F); });
+    block.for_each(columns.held, [=](std::int64_t j) { mine.set(j, j < columns.real ? expf(mine(j) - top) : 0.0F); });
+    const float sum = block.sum(columns.real, [=](std::int64_t j) { return mine(j); });
+    block.for_each(1, [=](std::int64_t) { sums.set(row, sum); });
+  });
 }
 
 void vocab_cross_entropy(const DeviceCall& call) {
@@ -123,22 +116,20 @@ void vocab_cross_entropy(const DeviceCall& call) {
   const Elements at_target(call, 3);
   const Elements loss(call, 4);
   const Scale scale(call, 5);
-  launch_rows(
-      call.queue, rows, KRIGTUNE_BODY(const Block& block, std::int64_t row) {
-        const Elements mine = logits.from(row * columns.held);
-        const float factor = scale() / sums(row);
-        const std::int64_t target = targets[row] - columns.first;
-        block.for_each(columns.real,
-                       [=](std::int64_t j) { mine.set(j, mine(j) * factor - (j == target ? scale() : 0.0F)); });
-      });
-  launch_rows(
-      call.queue, 1, KRIGTUNE_BODY(const Block& block, std::int64_t) {
-        const float sum = block.sum(rows, [=](std::int64_t row) {
-          const bool known = targets[row] >= 0 && targets[row] < vocabulary;
-          return known ? logf(sums(row)) - at_target(row) : NAN;
-        });
-        block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
-      });
+  launch_rows(call.queue, rows, [=] __device__(const Block& block, std::int64_t row) {
+    const Elements mine = logits.from(row * columns.held);
+    const float factor = scale() / sums(row);
+    const std::int64_t target = targets[row] - columns.first;
+    block.for_each(columns.real,
+                   [=](std::int64_t j) { mine.set(j, mine(j) * factor - (j == target ? scale() : 0.0F)); });
+  });
+  launch_rows(call.queue, 1, [=] __device__(const Block& block, std::int64_t) {
+    const float sum = block.sum(rows, [=](std::int64_t row) {
+      const bool known = targets[row] >= 0 && targets[row] < vocabulary;
+      return known ? logf(sums(row)) - at_target(row) : NAN;
+    });
+    block.for_each(1, [=](std::int64_t) { loss.put(0, sum / static_cast<float>(rows)); });
+  });
 }
 
 }  // namespace krigtune::cuda

@@ -12,21 +12,19 @@ void dropout_forward(const DeviceCall& call) {
   const DropoutDraws draws(call, DropoutDraws::kHidden);
   const Elements x(call, 0);
   auto* mask = call.data<std::uint8_t>(1);
-  launch_elements(
-      call.queue, s.rows * s.inner, KRIGTUNE_BODY(std::int64_t e) {
-        const bool kept = draws.keeps((begin + e) / sequence_elems, (begin + e) % sequence_elems);
-        mask[e] = kept ? 1 : 0;
-        x.set(e, kept ? x(e) * draws.scale() : 0.0F);
-      });
+  launch_elements(call.queue, s.rows * s.inner, [=] __device__(std::int64_t e) {
+    const bool kept = draws.keeps((begin + e) / sequence_elems, (begin + e) % sequence_elems);
+    mask[e] = kept ? 1 : 0;
+    x.set(e, kept ? x(e) * draws.scale() : 0.0F);
+  });
 }
 
 void dropout_backward(const DeviceCall& call) {
   const auto scale = static_cast<float>(1.0 / (1.0 - call.shape().dropout));
   const Elements dx(call, 0);
   const auto* mask = call.data<const std::uint8_t>(1);
-  launch_elements(
-      call.queue, call.shape().rows * call.shape().inner,
-      KRIGTUNE_BODY(std::int64_t e) { dx.set(e, mask[e] != 0 ? dx(e) * scale : 0.0F); });
+  launch_elements(call.queue, call.shape().rows * call.shape().inner,
+                  [=] __device__(std::int64_t e) { dx.set(e, mask[e] != 0 ? dx(e) * scale : 0.0F); });
 }
 
 }  // namespace krigtune::cuda

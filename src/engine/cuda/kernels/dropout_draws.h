@@ -22,7 +22,7 @@ class DropoutDraws {
              (static_cast<std::uint32_t>(call.shape().site) << 12U);
   }
 
-  KRIGTUNE_DEVICE bool keeps(std::int64_t sequence_in_batch, std::int64_t element) const {
+  __device__ bool keeps(std::int64_t sequence_in_batch, std::int64_t element) const {
     const std::uint64_t sequence = first_sequence_ + static_cast<std::uint64_t>(sequence_in_batch);
     const std::uint64_t block = static_cast<std::uint64_t>(element) / 4;
     const Words words =
@@ -30,8 +30,8 @@ class DropoutDraws {
     return words.at[element % 4] >= dropped_below_;
   }
   /// Of what is kept: 1 / (1 - p).
-  KRIGTUNE_DEVICE float scale() const { return scale_; }
-  KRIGTUNE_DEVICE bool drops() const { return dropped_below_ > 0; }
+  __device__ float scale() const { return scale_; }
+  __device__ bool drops() const { return dropped_below_ > 0; }
 
  private:
   std::uint64_t dropped_below_;  ///< of 2^32

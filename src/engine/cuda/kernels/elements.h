@@ -1,35 +1,25 @@
 #pragma once
 // Operands as kernels see them: elements of a type that is known only at run time, computed with in fp32. The branch on
 // the type is uniform, so it costs little beside the memory access.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <cmath>
 #include <cstdint>
 
 #include "cuda/kernels/device.h"
 #include "cuda/kernels/device_kernel.h"
-#include "host/number_types.h"
-#ifdef __CUDACC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#endif
 
 namespace krigtune::cuda {
 
-KRIGTUNE_DEVICE inline float widened(DType type, std::uint16_t bits) {
-#ifdef __CUDA_ARCH__
+__device__ inline float widened(DType type, std::uint16_t bits) {
   return type == DType::kBf16 ? __bfloat162float(__ushort_as_bfloat16(bits)) : __half2float(__ushort_as_half(bits));
-#else
-  return type == DType::kBf16 ? from_bf16(bits) : from_fp16(bits);
-#endif
 }
 
 /// To nearest, ties to even.
-KRIGTUNE_DEVICE inline std::uint16_t rounded(DType type, float value) {
-#ifdef __CUDA_ARCH__
+__device__ inline std::uint16_t rounded(DType type, float value) {
   return type == DType::kBf16 ? __bfloat16_as_ushort(__float2bfloat16_rn(value))
                               : __half_as_ushort(__float2half_rn(value));
-#else
-  return type == DType::kBf16 ? to_bf16(value) : to_fp16(value);
-#endif
 }
 
 /// One operand that holds numbers.
@@ -37,28 +27,28 @@ class Elements {
  public:
   Elements(const DeviceCall& call, std::size_t operand)
       : Elements(call.operands[operand].data, call.operands[operand].type, call.adds(operand)) {}
-  KRIGTUNE_HOST_AND_DEVICE Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
+  __host__ __device__ Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
 
-  KRIGTUNE_DEVICE float operator()(std::int64_t i) const {
+  __device__ float operator()(std::int64_t i) const {
     if (type_ == DType::kFp32) return static_cast<const float*>(data_)[i];
     return widened(type_, static_cast<const std::uint16_t*>(data_)[i]);
   }
-  KRIGTUNE_DEVICE void set(std::int64_t i, float value) const {
+  __device__ void set(std::int64_t i, float value) const {
     if (type_ == DType::kFp32) {
       static_cast<float*>(data_)[i] = value;
     } else {
       static_cast<std::uint16_t*>(data_)[i] = rounded(type_, value);
     }
   }
-  KRIGTUNE_DEVICE void add(std::int64_t i, float value) const { set(i, (*this)(i) + value); }
+  __device__ void add(std::int64_t i, float value) const { set(i, (*this)(i) + value); }
   /// As the operand's access says: adds or overwrites.
-  KRIGTUNE_DEVICE void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
+  __device__ void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
   /// From element `begin` on.
-  KRIGTUNE_DEVICE Elements from(std::int64_t begin) const {
+  __device__ Elements from(std::int64_t begin) const {
     const std::int64_t size = type_ == DType::kFp32 ? sizeof(float) : sizeof(std::uint16_t);
     return {static_cast<char*>(data_) + begin * size, type_, adds_};
   }
-  KRIGTUNE_DEVICE bool adds() const { return adds_; }
+  __device__ bool adds() const { return adds_; }
 
  private:
   void* data_;

@@ -20,11 +20,10 @@ void embedding_forward(const DeviceCall& call) {
   const auto* tokens = call.data<const std::int32_t>(0);
   const Elements table(call, 1);
   const Elements x(call, 2);
-  launch_elements(
-      call.queue, call.shape().rows * h, KRIGTUNE_BODY(std::int64_t e) {
-        const std::int64_t row = tokens[e / h] - first;
-        x.put(e, row >= 0 && row < held ? table(row * h + e % h) : 0.0F);
-      });
+  launch_elements(call.queue, call.shape().rows * h, [=] __device__(std::int64_t e) {
+    const std::int64_t row = tokens[e / h] - first;
+    x.put(e, row >= 0 && row < held ? table(row * h + e % h) : 0.0F);
+  });
 }
 
 void embedding_backward(const DeviceCall& call) {
@@ -37,22 +36,20 @@ void embedding_backward(const DeviceCall& call) {
   const Elements dtable(call, 2);
   const OperandView& whole = call.operands[2];
   if (!call.adds(2)) clear_bytes(call.queue, whole.data, whole.elems * size_bytes(whole.type));
-  launch_rows(
-      call.queue, count, KRIGTUNE_BODY(const Block& block, std::int64_t t) {
-        const std::int32_t token = tokens[t];
-        const std::int64_t row = token - first;
-        if (row < 0 || row >= held) return;
-        const float seen =
-            block.largest(t, [=](std::int64_t earlier) { return tokens[earlier] == token ? 1.0F : 0.0F; });
-        if (seen > 0.0F) return;
-        block.for_each(h, [=](std::int64_t j) {
-          float sum = 0.0F;
-          for (std::int64_t later = t; later < count; ++later) {
-            if (tokens[later] == token) sum += dx(later * h + j);
-          }
-          dtable.add(row * h + j, sum);
-        });
-      });
+  launch_rows(call.queue, count, [=] __device__(const Block& block, std::int64_t t) {
+    const std::int32_t token = tokens[t];
+    const std::int64_t row = token - first;
+    if (row < 0 || row >= held) return;
+    const float seen = block.largest(t, [=](std::int64_t earlier) { return tokens[earlier] == token ? 1.0F : 0.0F; });
+    if (seen > 0.0F) return;
+    block.for_each(h, [=](std::int64_t j) {
+      float sum = 0.0F;
+      for (std::int64_t later = t; later < count; ++later) {
+        if (tokens[later] == token) sum += dx(later * h + j);
+      }
+      dtable.add(row * h + j, sum);
+    });
+  });
 }
 
 void positions_forward(const DeviceCall& call) {
@@ -61,9 +58,8 @@ void positions_forward(const DeviceCall& call) {
   const std::int64_t first = first_token(call);
   const Elements x(call, 0);
   const Elements positions(call, 1);
-  launch_elements(
-      call.queue, call.shape().rows * h,
-      KRIGTUNE_BODY(std::int64_t e) { x.add(e, positions((first + e / h) % seq * h + e % h)); });
+  launch_elements(call.queue, call.shape().rows * h,
+                  [=] __device__(std::int64_t e) { x.add(e, positions((first + e / h) % seq * h + e % h)); });
 }
 
 void positions_backward(const DeviceCall& call) {
@@ -73,13 +69,12 @@ void positions_backward(const DeviceCall& call) {
   const std::int64_t first = first_token(call);
   const Elements dx(call, 0);
   const Elements dpositions(call, 1);
-  launch_elements(
-      call.queue, seq * h, KRIGTUNE_BODY(std::int64_t e) {
-        const std::int64_t begin = (e / h - first % seq + seq) % seq;  // the first row at this position
-        float sum = 0.0F;
-        for (std::int64_t row = begin; row < rows; row += seq) sum += dx(row * h + e % h);
-        dpositions.put(e, sum);
-      });
+  launch_elements(call.queue, seq * h, [=] __device__(std::int64_t e) {
+    const std::int64_t begin = (e / h - first % seq + seq) % seq;  // the first row at this position
+    float sum = 0.0F;
+    for (std::int64_t row = begin; row < rows; row += seq) sum += dx(row * h + e % h);
+    dpositions.put(e, sum);
+  });
 }
 
 }  // namespace krigtune::cuda

@@ -6,18 +6,16 @@ namespace krigtune::cuda {
 namespace {
 
 void add_to_rows(const DeviceCall& call, const Elements& y, const Elements& bias, std::int64_t width) {
-  launch_elements(
-      call.queue, call.shape().rows * width, KRIGTUNE_BODY(std::int64_t e) { y.add(e, bias(e % width)); });
+  launch_elements(call.queue, call.shape().rows * width, [=] __device__(std::int64_t e) { y.add(e, bias(e % width)); });
 }
 
 void sum_rows(const DeviceCall& call, const Elements& dy, const Elements& dbias, std::int64_t width) {
   const std::int64_t rows = call.shape().rows;
-  launch_elements(
-      call.queue, width, KRIGTUNE_BODY(std::int64_t j) {
-        float sum = 0.0F;
-        for (std::int64_t row = 0; row < rows; ++row) sum += dy(row * width + j);
-        dbias.put(j, sum);
-      });
+  launch_elements(call.queue, width, [=] __device__(std::int64_t j) {
+    float sum = 0.0F;
+    for (std::int64_t row = 0; row < rows; ++row) sum += dy(row * width + j);
+    dbias.put(j, sum);
+  });
 }
 
 }  // namespace

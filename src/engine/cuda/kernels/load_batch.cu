@@ -21,19 +21,18 @@ void load_batch(const DeviceCall& call) {
   const std::uint64_t seed = at.options.seed ^ kCorpusKey;
   auto* tokens = call.data<std::int32_t>(0);
   auto* targets = call.data<std::int32_t>(1);
-  launch_elements(
-      call.queue, s.batch, KRIGTUNE_BODY(std::int64_t b) {
-        DeviceRng rng(seed, static_cast<std::uint64_t>(first + b));
-        std::uint32_t current = rng.next() % distinct;
-        for (std::int64_t t = b * seq; t < (b + 1) * seq; ++t) {
-          const std::uint32_t draw = rng.next();
-          const bool noise = (draw & 0xFFU) < kNoiseOf256;
-          const std::uint32_t next = noise ? (draw >> 8U) % distinct : (5 * current + 3) % distinct;
-          tokens[t] = static_cast<std::int32_t>(current);
-          targets[t] = static_cast<std::int32_t>(next);
-          current = next;
-        }
-      });
+  launch_elements(call.queue, s.batch, [=] __device__(std::int64_t b) {
+    DeviceRng rng(seed, static_cast<std::uint64_t>(first + b));
+    std::uint32_t current = rng.next() % distinct;
+    for (std::int64_t t = b * seq; t < (b + 1) * seq; ++t) {
+      const std::uint32_t draw = rng.next();
+      const bool noise = (draw & 0xFFU) < kNoiseOf256;
+      const std::uint32_t next = noise ? (draw >> 8U) % distinct : (5 * current + 3) % distinct;
+      tokens[t] = static_cast<std::int32_t>(current);
+      targets[t] = static_cast<std::int32_t>(next);
+      current = next;
+    }
+  });
 }
 
 }  // namespace krigtune::cuda

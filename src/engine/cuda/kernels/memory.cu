@@ -21,8 +21,7 @@ void copy(const DeviceCall& call) {
     }
     const Elements from(call, i);
     const Elements to(call, i + 1);
-    launch_elements(
-        call.queue, source.elems, KRIGTUNE_BODY(std::int64_t e) { to.set(e, from(e)); });
+    launch_elements(call.queue, source.elems, [=] __device__(std::int64_t e) { to.set(e, from(e)); });
   }
 }
 
@@ -30,16 +29,14 @@ void accumulate(const DeviceCall& call) {
   for (std::size_t i = 0; i + 1 < call.operands.size(); i += 2) {
     const Elements from(call, i);
     const Elements to(call, i + 1);
-    launch_elements(
-        call.queue, call.operands[i + 1].elems, KRIGTUNE_BODY(std::int64_t e) { to.put(e, from(e)); });
+    launch_elements(call.queue, call.operands[i + 1].elems, [=] __device__(std::int64_t e) { to.put(e, from(e)); });
   }
 }
 
 void add(const DeviceCall& call) {
   const Elements y(call, 0);
   const Elements x(call, 1);
-  launch_elements(
-      call.queue, call.operands[0].elems, KRIGTUNE_BODY(std::int64_t e) { y.add(e, x(e)); });
+  launch_elements(call.queue, call.operands[0].elems, [=] __device__(std::int64_t e) { y.add(e, x(e)); });
 }
 
 }  // namespace krigtune::cuda

@@ -17,8 +17,8 @@ class UpdateControl {
   UpdateControl(const DeviceCall& call, std::size_t group)
       : control_(call.operands.size() % group == 0 ? nullptr : call.data<const float>(call.operands.size() - 1)),
         updates_(static_cast<float>(call.context.step + 1)) {}
-  KRIGTUNE_DEVICE float factor() const { return control_ == nullptr ? 1.0F : control_[kFactorElement]; }
-  KRIGTUNE_DEVICE float updates() const { return control_ == nullptr ? updates_ : control_[kUpdatesElement]; }
+  __device__ float factor() const { return control_ == nullptr ? 1.0F : control_[kFactorElement]; }
+  __device__ float updates() const { return control_ == nullptr ? updates_ : control_[kUpdatesElement]; }
 
  private:
   const float* control_;
@@ -26,7 +26,7 @@ class UpdateControl {
 };
 
 // 1 / (1 - beta^t); in fp64, because 1 - beta^t of an early step loses digits.
-KRIGTUNE_DEVICE inline float correction(double beta, float t) {
+__device__ inline float correction(double beta, float t) {
   return static_cast<float>(1.0 / (1.0 - pow(beta, static_cast<double>(t))));
 }
 
@@ -43,24 +43,23 @@ void adamw(const DeviceCall& call) {
     const std::int64_t count = call.operands[i].elems;
     constexpr std::int64_t kRun = 16;  // elements of one thread, so that the powers are computed once for them
     const std::int64_t threads = (count + kRun - 1) / kRun;
-    launch_elements(
-        call.queue, threads, KRIGTUNE_BODY(std::int64_t thread) {
-          const float factor = control.factor();
-          if (factor == 0.0F) return;
-          const auto beta1 = static_cast<float>(o.beta1);
-          const auto beta2 = static_cast<float>(o.beta2);
-          const float correct1 = correction(o.beta1, control.updates());
-          const float correct2 = correction(o.beta2, control.updates());
-          for (std::int64_t e = thread; e < count; e += threads) {
-            const float g = factor * gradient(e);
-            const float first = beta1 * m(e) + (1.0F - beta1) * g;
-            const float second = beta2 * v(e) + (1.0F - beta2) * g * g;
-            const float direction = first * correct1 / (sqrtf(second * correct2) + static_cast<float>(o.epsilon));
-            m.set(e, first);
-            v.set(e, second);
-            p.add(e, -static_cast<float>(o.learning_rate) * (direction + static_cast<float>(o.weight_decay) * p(e)));
-          }
-        });
+    launch_elements(call.queue, threads, [=] __device__(std::int64_t thread) {
+      const float factor = control.factor();
+      if (factor == 0.0F) return;
+      const auto beta1 = static_cast<float>(o.beta1);
+      const auto beta2 = static_cast<float>(o.beta2);
+      const float correct1 = correction(o.beta1, control.updates());
+      const float correct2 = correction(o.beta2, control.updates());
+      for (std::int64_t e = thread; e < count; e += threads) {
+        const float g = factor * gradient(e);
+        const float first = beta1 * m(e) + (1.0F - beta1) * g;
+        const float second = beta2 * v(e) + (1.0F - beta2) * g * g;
+        const float direction = first * correct1 / (sqrtf(second * correct2) + static_cast<float>(o.epsilon));
+        m.set(e, first);
+        v.set(e, second);
+        p.add(e, -static_cast<float>(o.learning_rate) * (direction + static_cast<float>(o.weight_decay) * p(e)));
+      }
+    });
   }
 }
 
@@ -71,14 +70,13 @@ void sgd(const DeviceCall& call) {
     const Elements p(call, i);
     const Elements gradient(call, i + 1);
     const Elements m(call, i + 2);
-    launch_elements(
-        call.queue, call.operands[i].elems, KRIGTUNE_BODY(std::int64_t e) {
-          const float factor = control.factor();
-          if (factor == 0.0F) return;
-          const float momentum = static_cast<float>(o.beta1) * m(e) + factor * gradient(e);
-          m.set(e, momentum);
-          p.add(e, -static_cast<float>(o.learning_rate) * (momentum + static_cast<float>(o.weight_decay) * p(e)));
-        });
+    launch_elements(call.queue, call.operands[i].elems, [=] __device__(std::int64_t e) {
+      const float factor = control.factor();
+      if (factor == 0.0F) return;
+      const float momentum = static_cast<float>(o.beta1) * m(e) + factor * gradient(e);
+      m.set(e, momentum);
+      p.add(e, -static_cast<float>(o.learning_rate) * (momentum + static_cast<float>(o.weight_decay) * p(e)));
+    });
   }
 }
 

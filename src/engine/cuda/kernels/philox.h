@@ -10,7 +10,7 @@ struct Words {
   std::uint32_t at[4];
 };
 
-KRIGTUNE_DEVICE inline Words philox(Words counter, std::uint32_t key0, std::uint32_t key1) {
+__device__ inline Words philox(Words counter, std::uint32_t key0, std::uint32_t key1) {
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53;
   constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57;
   for (int round = 0; round < 10; ++round) {
@@ -25,15 +25,15 @@ KRIGTUNE_DEVICE inline Words philox(Words counter, std::uint32_t key0, std::uint
   return counter;
 }
 
-KRIGTUNE_DEVICE inline std::uint32_t low_word(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
-KRIGTUNE_DEVICE inline std::uint32_t high_word(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); }
+__device__ inline std::uint32_t low_word(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+__device__ inline std::uint32_t high_word(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); }
 
 /// The words that Rng(seed, stream) draws, one after the other.
 class DeviceRng {
  public:
-  KRIGTUNE_DEVICE DeviceRng(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
+  __device__ DeviceRng(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
 
-  KRIGTUNE_DEVICE std::uint32_t next() {
+  __device__ std::uint32_t next() {
     if (drawn_ % 4 == 0) {
       const std::uint64_t block = drawn_ / 4;
       words_ = philox({{low_word(block), high_word(block), low_word(stream_), high_word(stream_)}}, low_word(seed_),

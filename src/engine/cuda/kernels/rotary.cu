@@ -17,20 +17,19 @@ void turn_all(const DeviceCall& call, float direction) {
   const std::int64_t width = (s.heads + 2 * kv_heads) * d;
   const std::int64_t seq = s.seq;
   const Elements qkv(call, 0);
-  launch_elements(
-      call.queue, s.batch * seq * turned * half, KRIGTUNE_BODY(std::int64_t e) {
-        const std::int64_t i = e % half;
-        const std::int64_t row = e / half / turned;
-        const double power = -2.0 * static_cast<double>(i) / static_cast<double>(d);
-        const double angle = static_cast<double>(row % seq) * pow(kTheta, power);
-        const auto cosine = static_cast<float>(cos(angle));
-        const float sine = direction * static_cast<float>(sin(angle));
-        const std::int64_t at = row * width + e / half % turned * d + i;
-        const float low = qkv(at);
-        const float high = qkv(at + half);
-        qkv.set(at, low * cosine - high * sine);
-        qkv.set(at + half, high * cosine + low * sine);
-      });
+  launch_elements(call.queue, s.batch * seq * turned * half, [=] __device__(std::int64_t e) {
+    const std::int64_t i = e % half;
+    const std::int64_t row = e / half / turned;
+    const double power = -2.0 * static_cast<double>(i) / static_cast<double>(d);
+    const double angle = static_cast<double>(row % seq) * pow(kTheta, power);
+    const auto cosine = static_cast<float>(cos(angle));
+    const float sine = direction * static_cast<float>(sin(angle));
+    const std::int64_t at = row * width + e / half % turned * d + i;
+    const float low = qkv(at);
+    const float high = qkv(at + half);
+    qkv.set(at, low * cosine - high * sine);
+    qkv.set(at + half, high * cosine + low * sine);
+  });
 }
 
 }  // namespace

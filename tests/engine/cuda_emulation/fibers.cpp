@@ -1,0 +1,289 @@
+#include "fibers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/context/fiber.hpp>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "fiber_stack.h"
+
+namespace krigtune::emulation {
+namespace {
+
+enum class State { kRunnable, kAtBarrier, kAtWarp, kDone };
+
+class BlockRun;
+
+struct Copy {
+  void* to;
+  const void* from;  ///< null: zeros
+};
+
+/// Thrown in a fiber that is to end in the middle of its kernel.
+struct Unwind {};
+
+/// One thread of a block. It is used again for the threads of later blocks.
+class Fiber {
+ public:
+  Fiber()
+      : fiber_(std::allocator_arg, FiberStack::Allocator{&stack_},
+               [this](boost::context::fiber&& caller) { return live(std::move(caller)); }) {}
+  ~Fiber() {
+    ends_ = true;
+    resume();
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Until it waits or is done.
+  void resume() {
+    stack_.before_entering();
+    fiber_ = std::move(fiber_).resume();
+    stack_.after_returning();
+  }
+  void yield() {
+    stack_.before_leaving();
+    caller_ = std::move(caller_).resume();
+    stack_.after_entering();
+    if (ends_) throw Unwind();
+  }
+
+  const std::function<void()>* kernel = nullptr;
+  ThreadPlace place;
+  unsigned index = 0;
+  State state = State::kDone;
+  Site site;
+  std::exception_ptr failure;
+  std::vector<Copy> copies;              ///< begun and in no group yet
+  std::deque<std::vector<Copy>> groups;  ///< not yet waited for
+
+ private:
+  boost::context::fiber live(boost::context::fiber&& caller) {
+    caller_ = std::move(caller);
+    stack_.after_entering();
+    try {
+      while (!ends_) {
+        run_kernel();
+        state = State::kDone;
+        yield();
+      }
+    } catch (const Unwind&) {
+    }
+    stack_.before_ending();
+    return std::move(caller_);
+  }
+
+  void run_kernel() {
+    try {
+      (*kernel)();
+    } catch (const Unwind&) {
+      throw;
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+
+  FiberStack stack_;
+  bool ends_ = false;
+  boost::context::fiber caller_;
+  boost::context::fiber fiber_;
+};
+
+std::string name_of(const Fiber& fiber) {
+  const ThreadPlace& at = fiber.place;
+  return fmt::format("thread ({},{},{}) of block ({},{},{})", at.thread.x, at.thread.y, at.thread.z, at.block.x,
+                     at.block.y, at.block.z);
+}
+
+std::string place_of(const Site& site) { return fmt::format("{}:{}", site.file_name(), site.line()); }
+
+std::string doing(const Fiber& fiber) {
+  if (fiber.state == State::kDone) return name_of(fiber) + " has ended";
+  const char* what = fiber.state == State::kAtBarrier ? "waits for the block" : "waits for its warp";
+  return fmt::format("{} {} at {}", name_of(fiber), what, place_of(fiber.site));
+}
+
+/// The threads of this machine's thread. A broken block leaves fibers in the middle of a kernel: they are dropped.
+thread_local std::deque<std::unique_ptr<Fiber>> pool;
+thread_local BlockRun* current_block = nullptr;
+thread_local Fiber* current_fiber = nullptr;
+
+struct Warp {
+  unsigned lanes = 0;
+  unsigned arrived = 0;
+  unsigned round = 0;  ///< two rounds' values are kept: a lane may be one ahead of others
+  alignas(16) std::array<std::array<std::byte, kWarpLanes * kLaneBytes>, 2> values{};
+};
+
+class BlockRun {
+ public:
+  BlockRun(dim3 block, std::size_t shared_bytes)
+      : block_(block),
+        threads_(block.x * block.y * block.z),
+        warps_((threads_ + kWarpLanes - 1) / kWarpLanes),
+        shared_(shared_bytes / sizeof(Chunk) + (shared_bytes % sizeof(Chunk) != 0 ? 1U : 0U)) {
+    while (pool.size() < threads_) pool.push_back(std::make_unique<Fiber>());
+    for (unsigned t = 0; t < threads_; ++t) ++warps_[t / kWarpLanes].lanes;
+  }
+
+  void run(uint3 block, dim3 grid, const std::function<void()>& kernel, unsigned order) {
+    std::memset(shared_.data(), 0xFF, shared_.size() * sizeof(Chunk));
+    for (unsigned t = 0; t < threads_; ++t) {
+      Fiber& fiber = *pool[t];
+      fiber.kernel = &kernel;
+      fiber.place = {{t % block_.x, t / block_.x % block_.y, t / block_.x / block_.y}, block, block_, grid};
+      fiber.index = t;
+      fiber.state = State::kRunnable;
+      fiber.copies.clear();
+      fiber.groups.clear();
+    }
+    at_barrier_ = 0;
+    for (Warp& warp : warps_) warp.arrived = 0;
+    runnable_.clear();
+    for (unsigned t = 0; t < threads_; ++t) runnable_.push_back(t);
+    for (; !runnable_.empty(); ++order) {
+      std::vector<unsigned> turn = std::exchange(runnable_, {});
+      if (order % 2 != 0) std::reverse(turn.begin(), turn.end());
+      for (const unsigned t : turn) go_on(*pool[t]);
+    }
+    for (unsigned t = 0; t < threads_; ++t) {
+      if (pool[t]->state != State::kDone) report(*pool[t]);
+    }
+  }
+
+  void wait_for_block(Site site) {
+    current_fiber->state = State::kAtBarrier;
+    current_fiber->site = site;
+    if (++at_barrier_ == threads_) {
+      for (unsigned t = 0; t < threads_; ++t) {
+        const Site& other = pool[t]->site;
+        if (other.line() != site.line() || std::strcmp(other.file_name(), site.file_name()) != 0) report(*pool[t]);
+        release(*pool[t]);
+      }
+      at_barrier_ = 0;
+    }
+    current_fiber->yield();
+  }
+
+  const std::byte* exchange(const void* mine, std::size_t bytes, Site site) {
+    Fiber& fiber = *current_fiber;
+    const unsigned first = fiber.index / kWarpLanes * kWarpLanes;
+    Warp& warp = warps_[fiber.index / kWarpLanes];
+    std::byte* values = warp.values[warp.round % 2].data();
+    std::memcpy(values + (fiber.index - first) * kLaneBytes, mine, bytes);
+    fiber.state = State::kAtWarp;
+    fiber.site = site;
+    if (++warp.arrived == warp.lanes) {
+      for (unsigned t = first; t < first + warp.lanes; ++t) {
+        const Site& other = pool[t]->site;
+        if (other.line() != site.line() || other.column() != site.column()) report(*pool[t]);
+        release(*pool[t]);
+      }
+      warp.arrived = 0;
+      ++warp.round;
+    }
+    fiber.yield();
+    return values;
+  }
+
+  std::byte* shared() { return reinterpret_cast<std::byte*>(shared_.data()); }
+
+ private:
+  struct alignas(16) Chunk {
+    std::array<std::byte, 16> bytes;
+  };
+
+  void go_on(Fiber& fiber) {
+    current_fiber = &fiber;
+    fiber.resume();
+    current_fiber = nullptr;
+    if (fiber.failure) std::rethrow_exception(std::exchange(fiber.failure, nullptr));
+  }
+
+  void release(Fiber& fiber) {
+    fiber.state = State::kRunnable;
+    runnable_.push_back(fiber.index);
+  }
+
+  // Names a thread that is somewhere else, too.
+  [[noreturn]] void report(const Fiber& stuck) const {
+    const bool warp_only = stuck.state == State::kAtWarp;
+    const unsigned first = warp_only ? stuck.index / kWarpLanes * kWarpLanes : 0;
+    const unsigned end = warp_only ? std::min(first + kWarpLanes, threads_) : threads_;
+    std::string other;
+    for (unsigned t = first; t < end && other.empty(); ++t) {
+      const Fiber& fiber = *pool[t];
+      if (fiber.state != stuck.state || fiber.site.line() != stuck.site.line()) other = ", but " + doing(fiber);
+    }
+    throw KernelError(doing(stuck) + other);
+  }
+
+  dim3 block_;
+  unsigned threads_;
+  std::vector<Warp> warps_;
+  std::vector<Chunk> shared_;
+  std::vector<unsigned> runnable_;
+  unsigned at_barrier_ = 0;
+};
+
+std::mutex one_kernel;  // static shared memory exists once
+
+}  // namespace
+
+const ThreadPlace& this_thread() { return current_fiber->place; }
+unsigned this_lane() { return current_fiber->index % kWarpLanes; }
+std::byte* shared_memory() { return current_block->shared(); }
+void wait_for_block(Site site) { current_block->wait_for_block(site); }
+const std::byte* exchange_in_warp(const void* mine, std::size_t bytes, Site site) {
+  return current_block->exchange(mine, bytes, site);
+}
+
+void begin_copy(void* shared, const void* global) { current_fiber->copies.push_back({shared, global}); }
+void commit_copies() { current_fiber->groups.push_back(std::exchange(current_fiber->copies, {})); }
+void wait_for_copies(std::size_t groups_left) {
+  constexpr std::size_t kBytes = 16;
+  for (auto& groups = current_fiber->groups; groups.size() > groups_left; groups.pop_front()) {
+    for (const Copy& copy : groups.front()) {
+      if (copy.from == nullptr) {
+        std::memset(copy.to, 0, kBytes);
+      } else {
+        std::memcpy(copy.to, copy.from, kBytes);
+      }
+    }
+  }
+}
+
+std::uint64_t next_ns() {
+  constexpr std::uint64_t kMicrosecond = 1000;
+  thread_local std::uint64_t now_ns = 0;
+  return now_ns += kMicrosecond;
+}
+
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel) {
+  const std::scoped_lock lock(one_kernel);
+  BlockRun run(block, shared_bytes);
+  current_block = &run;
+  unsigned order = block.x + grid.x;
+  try {
+    for (unsigned z = 0; z < grid.z; ++z) {
+      for (unsigned y = 0; y < grid.y; ++y) {
+        for (unsigned x = 0; x < grid.x; ++x) run.run({x, y, z}, grid, kernel, order++);
+      }
+    }
+  } catch (...) {
+    pool.clear();
+    current_block = nullptr;
+    throw;
+  }
+  current_block = nullptr;
+}
+
+}  // namespace krigtune::emulation

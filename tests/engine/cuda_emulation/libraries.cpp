@@ -1,0 +1,131 @@
+// In place of cuBLASLt and NCCL: matrix products by definition, in fp64, and communicators between threads of this
+// process, each of which has a device of its own.
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "cuda/blas_gemm.h"
+#include "cuda/device_communicator.h"
+#include "host/number_types.h"
+#include "host/thread_communicator.h"
+#include "krigtune/core/clock.h"
+
+namespace krigtune::cuda {
+namespace {
+
+double element(const OperandView& view, std::int64_t i) {
+  if (view.type == DType::kFp32) return static_cast<double>(static_cast<const float*>(view.data)[i]);
+  float value = 0.0F;
+  widen(view.type, static_cast<const std::uint16_t*>(view.data) + i, 1, &value);
+  return static_cast<double>(value);
+}
+
+void put_element(const OperandView& view, std::int64_t i, double sum) {
+  const auto value = static_cast<float>(sum + (view.adds() ? element(view, i) : 0.0));
+  if (view.type == DType::kFp32) {
+    static_cast<float*>(view.data)[i] = value;
+  } else {
+    round_to(view.type, &value, 1, static_cast<std::uint16_t*>(view.data) + i);
+  }
+}
+
+void multiply_plainly(const Product& p) {
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    for (std::int64_t j = 0; j < p.cols; ++j) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < p.depth; ++k) {
+        sum += element(p.a, p.transpose_a ? k * p.rows + i : i * p.depth + k) *
+               element(p.b, p.transpose_b ? j * p.depth + k : k * p.cols + j);
+      }
+      put_element(p.d, i * p.cols + j, sum);
+    }
+  }
+}
+
+class PlainGemm final : public Gemm {
+ public:
+  void prepare(const Product& /*product*/) override {}
+  void multiply(const Product& product, Queue queue) override {
+    emulation::enqueue(queue, [product] { multiply_plainly(product); });
+  }
+};
+
+/// The groups of all communicators, by their id.
+struct Groups {
+  std::mutex mutex;
+  SystemClock clock;
+  std::map<NcclId, std::shared_ptr<ThreadGroup>> by_id;
+  char made = 0;
+};
+Groups& groups() {
+  static Groups all;
+  return all;
+}
+
+std::vector<Segment> segments_of(OpKind kind, std::span<const OperandView> operands) {
+  std::vector<Segment> segments;
+  if (kind == OpKind::kAllGather) {
+    for (std::size_t i = 0; i + 1 < operands.size(); i += 2) {
+      const OperandView& whole = operands[i + 1];
+      segments.push_back({whole.data, whole.elems, operands[i].data, whole.type});
+    }
+  } else {
+    for (const OperandView& whole : operands) segments.push_back({whole.data, whole.elems, nullptr, whole.type});
+  }
+  return segments;
+}
+
+class ThreadsAsDevices final : public DeviceCommunicator {
+ public:
+  ThreadsAsDevices(std::shared_ptr<ThreadGroup> group, int rank)
+      : group_(std::move(group)), mine_(group_->member(rank)) {}
+
+  void start(OpKind kind, std::span<const OperandView> operands, Queue queue) override {
+    emulation::enqueue(queue, [this, kind, segments = segments_of(kind, operands)] {
+      const Collective collective{segments, 0};
+      switch (kind) {
+        case OpKind::kAllGather:
+          mine_->all_gather(collective);
+          break;
+        case OpKind::kReduceScatter:
+          mine_->reduce_scatter(collective);
+          break;
+        case OpKind::kAllReduceMax:
+          mine_->all_reduce_max(collective);
+          break;
+        default:
+          mine_->all_reduce(collective);
+      }
+    });
+  }
+  void check() override {}
+  void abort() noexcept override { group_->abort(); }
+
+ private:
+  std::shared_ptr<ThreadGroup> group_;
+  std::unique_ptr<Communicator> mine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Gemm> make_blas_gemm() { return std::make_unique<PlainGemm>(); }
+
+NcclId new_nccl_id() {
+  Groups& all = groups();
+  const std::scoped_lock lock(all.mutex);
+  NcclId id{};
+  id[0] = ++all.made;
+  return id;
+}
+
+std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks, Poll /*poll*/) {
+  Groups& all = groups();
+  const std::scoped_lock lock(all.mutex);
+  auto& group = all.by_id[id];
+  if (!group) group = std::make_shared<ThreadGroup>(ranks, all.clock);
+  return std::make_unique<ThreadsAsDevices>(group, rank);
+}
+
+}  // namespace krigtune::cuda

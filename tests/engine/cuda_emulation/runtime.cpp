@@ -1,0 +1,271 @@
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+/// One thing on a stream, with what must be done before.
+struct Node {
+  std::function<void()> work;
+  std::vector<std::shared_ptr<Node>> after;
+  bool done = false;
+};
+using NodePtr = std::shared_ptr<Node>;
+
+}  // namespace
+
+struct CUgraph_st {
+  std::vector<NodePtr> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<NodePtr> nodes;
+};
+struct CUstream_st {
+  NodePtr last;
+  std::vector<NodePtr> waits;      ///< of what comes next
+  CUgraph_st* captured = nullptr;  ///< null: not capturing
+};
+struct CUevent_st {
+  NodePtr node;
+  CUgraph_st* captured = nullptr;  ///< in which it was recorded
+  std::int64_t time = 0;
+  bool asked = false;
+};
+
+namespace {
+
+struct Device {
+  CUstream_st default_stream;
+  std::vector<CUstream_st*> streams;
+  std::vector<NodePtr> pending;
+  std::minstd_rand random{1};
+  std::int64_t executed = 0;
+  std::int64_t kernels = 0;
+  std::size_t bytes = 0;
+};
+thread_local Device device;
+std::unordered_map<void*, std::size_t>& sizes() {
+  thread_local std::unordered_map<void*, std::size_t> all;
+  return all;
+}
+
+CUstream_st& of(cudaStream_t stream) { return stream == nullptr ? device.default_stream : *stream; }
+
+NodePtr append(CUstream_st& stream, std::function<void()> work) {
+  auto node = std::make_shared<Node>();
+  node->work = std::move(work);
+  node->after = std::exchange(stream.waits, {});
+  if (stream.last) node->after.push_back(stream.last);
+  stream.last = node;
+  (stream.captured != nullptr ? stream.captured->nodes : device.pending).push_back(node);
+  return node;
+}
+
+bool is_ready(const Node& node) {
+  return std::all_of(node.after.begin(), node.after.end(), [](const NodePtr& other) { return other->done; });
+}
+
+void execute_all() {
+  while (!device.pending.empty()) {
+    std::vector<std::size_t> ready;
+    for (std::size_t i = 0; i < device.pending.size() && ready.size() < 8; ++i) {
+      if (is_ready(*device.pending[i])) ready.push_back(i);
+    }
+    if (ready.empty()) throw std::logic_error("what is on the streams waits for something that is on none");
+    const std::size_t drawn = ready[device.random() % ready.size()];
+    const NodePtr node = device.pending[drawn];
+    device.pending.erase(device.pending.begin() + static_cast<std::ptrdiff_t>(drawn));
+    ++device.executed;
+    try {
+      node->work();
+    } catch (...) {  // nothing that is queued means anything any more
+      node->done = true;
+      for (const NodePtr& dropped : std::exchange(device.pending, {})) dropped->done = true;
+      throw;
+    }
+    node->done = true;
+    node->after.clear();
+  }
+}
+
+// The graph's nodes anew, with what its first nodes have to wait for.
+std::vector<NodePtr> copy_of(const std::vector<NodePtr>& nodes, const NodePtr& before) {
+  std::map<const Node*, NodePtr> copies;
+  std::vector<NodePtr> result;
+  for (const NodePtr& node : nodes) {
+    auto copy = std::make_shared<Node>();
+    copy->work = node->work;
+    for (const NodePtr& other : node->after) {
+      const auto found = copies.find(other.get());
+      if (found != copies.end()) copy->after.push_back(found->second);
+    }
+    if (before) copy->after.push_back(before);
+    copies[node.get()] = copy;
+    result.push_back(copy);
+  }
+  return result;
+}
+
+}  // namespace
+
+namespace krigtune::emulation {
+
+void enqueue(cudaStream_t stream, std::function<void()> work) { append(of(stream), std::move(work)); }
+void set_seed(std::uint64_t seed) { device.random.seed(static_cast<std::minstd_rand::result_type>(seed)); }
+std::size_t allocated_bytes() { return device.bytes; }
+std::int64_t kernels_executed() { return device.kernels; }
+void count_kernel() { ++device.kernels; }
+
+}  // namespace krigtune::emulation
+
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorInvalidValue";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "invalid argument";
+}
+
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaSetDevice(int number) { return number == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaGetDevice(int* number) { return *number = 0, cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  *properties = {"emulated", std::size_t{1} << 30U, 2, 9, 0};
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() { return execute_all(), cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  constexpr std::size_t kAlignment = 256;
+  *memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, 0xFF, bytes);
+  sizes()[*memory] = bytes;
+  device.bytes += bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* memory) {
+  if (memory == nullptr) return cudaSuccess;
+  device.bytes -= sizes()[memory];
+  sizes().erase(memory);
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) {
+  *memory = std::calloc(bytes, 1);
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) { return std::free(memory), cudaSuccess; }
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *total = std::size_t{1} << 30U;
+  *free = *total - device.bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
+  if (bytes > 0) std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  if (bytes > 0) std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
+                            cudaStream_t stream) {
+  append(of(stream), [=] { std::memmove(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  append(of(stream), [=] { std::memset(memory, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int /*priority*/) {
+  *stream = new CUstream_st;
+  device.streams.push_back(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  std::erase(device.streams, stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return execute_all(), cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  if (!event->node) return cudaSuccess;
+  CUstream_st& waiting = of(stream);
+  if (event->captured != nullptr && waiting.captured == nullptr) {  // it joins the capture
+    waiting.captured = event->captured;
+    waiting.last = nullptr;
+  }
+  waiting.waits.push_back(event->node);
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  append(of(stream), [=] { function(data); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->captured = of(stream).captured;
+  event->asked = false;
+  event->node = append(of(stream), [event] { event->time = device.executed; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (!std::exchange(event->asked, true)) return cudaErrorNotReady;
+  return execute_all(), cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  constexpr float kMsPerUs = 1e-3F;
+  *ms = static_cast<float>(to->time - from->time) * kMsPerUs;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+  of(stream).captured = new CUgraph_st;
+  of(stream).last = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = std::exchange(of(stream).captured, nullptr);
+  of(stream).last = nullptr;
+  for (CUstream_st* other : device.streams) {
+    if (other->captured != *graph) continue;
+    other->captured = nullptr;
+    other->last = nullptr;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long /*flags*/) {
+  *executable = new CUgraphExec_st{copy_of(graph->nodes, nullptr)};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  const NodePtr before = append(of(stream), [] {});
+  std::vector<NodePtr> nodes = copy_of(executable->nodes, before);
+  device.pending.insert(device.pending.end(), nodes.begin(), nodes.end());
+  of(stream).waits = std::move(nodes);
+  append(of(stream), [] {});
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
