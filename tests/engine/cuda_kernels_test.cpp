@@ -61,6 +61,12 @@ class CudaKernels : public testing::TestWithParam<DType> {
 // A rounding unit of bf16 is 2^-8, and some results are rounded twice.
 double tolerance(DType type) { return is_16_bit(type) ? 1e-2 : 1e-5; }
 
+std::vector<std::byte> bytes_of(std::int64_t number) {
+  std::vector<std::byte> bytes(sizeof(number));
+  std::memcpy(bytes.data(), &number, sizeof(number));
+  return bytes;
+}
+
 Operation operation_of(const Case& given) {
   Operation operation;
   operation.kind = given.kind;
@@ -92,7 +98,13 @@ Case done_by_device(Case given) {
   }
   const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(kScratchFloats) * sizeof(float)));
   const std::unique_ptr<Gemm> gemm = make_blas_gemm();
-  const DeviceCall call{operation, views, given.context, static_cast<float*>(scratch.data()), nullptr, gemm.get()};
+  const DeviceBuffer step(bytes_of(given.context.step));
+  const DeviceCall call{.operation = operation,
+                        .operands = views,
+                        .context = given.context,
+                        .step = static_cast<const std::int64_t*>(step.data()),
+                        .scratch = static_cast<float*>(scratch.data()),
+                        .gemm = gemm.get()};
   if (is_matrix_product(given.kind)) gemm->prepare(product_of(call));
   device_kernel_for(given.kind)(call);
   for (std::size_t i = 0; i < buffers.size(); ++i) given.operands[i].bytes = buffers[i]->read();

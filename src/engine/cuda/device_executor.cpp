@@ -51,8 +51,10 @@ DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory,
     : plan_(plan),
       communicators_(communicators),
       gemm_(make_blas_gemm()),
+      steps_done_(allocate_device(sizeof(std::int64_t))),
       losses_on_device_(memory.at(plan.buffers[static_cast<std::size_t>(plan.loss)])),
       losses_(allocate_pinned(plan.micro_steps * size_bytes(DType::kFp32))) {
+  KRIGTUNE_CHECK_CUDA(cudaMemset(steps_done_.get(), 0, sizeof(std::int64_t)));
   bind(plan, memory, ranks);
   bind_order(plan);
   prepare_products();
@@ -116,7 +118,13 @@ void DeviceExecutor::prepare_products() {
 DeviceCall DeviceExecutor::call_of(const Bound& bound) const {
   const Stream stream = bound.operation->stream;
   auto* scratch = reinterpret_cast<float*>(scratch_[index_of(stream)].get());
-  return {*bound.operation, bound.operands, context_, scratch, queue_of(stream), gemm_.get()};
+  return {.operation = *bound.operation,
+          .operands = bound.operands,
+          .context = context_,
+          .step = step_number(),
+          .scratch = scratch,
+          .queue = queue_of(stream),
+          .gemm = gemm_.get()};
 }
 
 void DeviceExecutor::start(const StepContext& context) {
@@ -144,6 +152,7 @@ void DeviceExecutor::end_step() {
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(joins_[s].get(), streams_[s].get()));
     KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(compute, joins_[s].get(), 0));
   }
+  count_step(step_number(), compute);
   KRIGTUNE_CHECK_CUDA(cudaEventRecord(step_.end.get(), compute));
   const auto bytes = static_cast<std::size_t>(plan_.micro_steps * size_bytes(DType::kFp32));
   KRIGTUNE_CHECK_CUDA(cudaMemcpyAsync(losses_.get(), losses_on_device_, bytes, cudaMemcpyDefault, compute));

@@ -49,6 +49,7 @@ class DeviceExecutor {
   void prepare_products();
   DeviceCall call_of(const Bound& bound) const;
   Queue queue_of(Stream stream) const { return streams_[index_of(stream)].get(); }
+  std::int64_t* step_number() const { return reinterpret_cast<std::int64_t*>(steps_done_.get()); }
   void begin_step();
   void end_step();
   void enqueue(Bound& bound);
@@ -59,6 +60,7 @@ class DeviceExecutor {
   std::array<StreamHandle, kStreamCount> streams_;  ///< null where the plan has no operations; compute always
   std::array<DeviceBytes, kStreamCount> scratch_;
   std::unique_ptr<Gemm> gemm_;
+  DeviceBytes steps_done_;  ///< an std::int64_t
   std::vector<Bound> operations_;
   StepContext context_;
   bool silent_ = false;

@@ -31,6 +31,8 @@ struct DeviceCall {
   const Operation& operation;
   std::span<const OperandView> operands;
   const StepContext& context;
+  const std::int64_t* step =
+      nullptr;               ///< on the device: optimizer steps begun before this one, in place of the context's
   float* scratch = nullptr;  ///< kScratchFloats floats of the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
@@ -48,6 +50,9 @@ inline constexpr std::int64_t kScratchFloats = 1024;
 /// Whether the operation is a matrix product, and which.
 bool is_matrix_product(OpKind kind);
 Product product_of(const DeviceCall& call);
+
+/// step <- step + 1, both on the device.
+void count_step(std::int64_t* step, Queue queue);
 
 /// Starts the operation on its stream and returns.
 using DeviceKernel = void (*)(const DeviceCall&);

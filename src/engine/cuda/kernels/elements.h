@@ -22,6 +22,20 @@ __device__ inline std::uint16_t rounded(DType type, float value) {
                               : __half_as_ushort(__float2half_rn(value));
 }
 
+/// The first sequence of this rank's micro-batch, counted over all steps, micro-steps and data ranks.
+class FirstSequence {
+ public:
+  explicit FirstSequence(const DeviceCall& call)
+      : step_(call.step),
+        of_a_step_(call.context.micro_steps * call.context.ranks * call.shape().batch),
+        before_((call.operation.micro_step * call.context.ranks + call.context.rank) * call.shape().batch) {}
+  __device__ std::int64_t operator()() const { return *step_ * of_a_step_ + before_; }
+
+ private:
+  const std::int64_t* step_;
+  std::int64_t of_a_step_, before_;
+};
+
 /// One operand that holds numbers.
 class Elements {
  public:

@@ -16,13 +16,15 @@ class UpdateControl {
  public:
   UpdateControl(const DeviceCall& call, std::size_t group)
       : control_(call.operands.size() % group == 0 ? nullptr : call.data<const float>(call.operands.size() - 1)),
-        updates_(static_cast<float>(call.context.step + 1)) {}
+        step_(call.step) {}
   __device__ float factor() const { return control_ == nullptr ? 1.0F : control_[kFactorElement]; }
-  __device__ float updates() const { return control_ == nullptr ? updates_ : control_[kUpdatesElement]; }
+  __device__ float updates() const {
+    return control_ == nullptr ? static_cast<float>(*step_ + 1) : control_[kUpdatesElement];
+  }
 
  private:
   const float* control_;
-  float updates_;
+  const std::int64_t* step_;
 };
 
 // 1 / (1 - beta^t); in fp64, because 1 - beta^t of an early step loses digits.
