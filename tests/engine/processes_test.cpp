@@ -19,6 +19,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/rng.h"
+#include "thread_processes.h"
 
 namespace krigtune {
 namespace {
@@ -78,19 +79,6 @@ TEST(Launch, KnowsTheFirstHostOfAList) {
   EXPECT_EQ(first_host("node1,node2"), "node1");
   EXPECT_EQ(first_host("n[007-010,12],m3"), "n007");
   EXPECT_EQ(first_host("n[3,5]"), "n3");
-}
-
-// Tests that run side by side do not share it; the jobs of one come one after the other.
-int free_port() { return 10000 + static_cast<int>(getpid() % 10000); }
-
-void as_processes(int size, const std::function<void(Processes&)>& work) {
-  const SystemClock clock;
-  const int port = free_port();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] { work(*connect_by_sockets({rank, size, "127.0.0.1", port, 20.0}, clock)); });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 std::vector<int> all_ranks(int size) {

@@ -23,8 +23,8 @@ class BenchTrainer {
   virtual const StepPlan& plan() const = 0;
   virtual std::vector<OperationTime> operation_times(std::int64_t rank) const = 0;
   virtual void silence(bool silent) = 0;
-  virtual std::int64_t arena_peak_bytes(Place place) const = 0;
-  virtual std::string parameters_fnv1a64() const = 0;
+  virtual std::int64_t arena_peak_bytes(Place place) = 0;
+  virtual std::string parameters_fnv1a64() = 0;
 };
 
 /// A trainer T, which has the same functions, as one of them.
@@ -41,8 +41,8 @@ class BenchTrainerOf final : public BenchTrainer {
     return trainer_.operation_times(rank);
   }
   void silence(bool silent) override { trainer_.silence(silent); }
-  std::int64_t arena_peak_bytes(Place place) const override { return trainer_.arena_peak_bytes(place); }
-  std::string parameters_fnv1a64() const override { return trainer_.parameters_fnv1a64(); }
+  std::int64_t arena_peak_bytes(Place place) override { return trainer_.arena_peak_bytes(place); }
+  std::string parameters_fnv1a64() override { return trainer_.parameters_fnv1a64(); }
 
  private:
   T trainer_;

@@ -197,7 +197,7 @@ std::string json_report(const BenchResult& result) {
   if (result.trained) {
     json["arena_peak_bytes"] = result.trained->arena_peak_bytes;
     json["host_arena_peak_bytes"] = result.trained->host_arena_peak_bytes;
-    json["parameters_fnv1a64"] = result.trained->parameters_fnv1a64;
+    if (!result.trained->parameters_fnv1a64.empty()) json["parameters_fnv1a64"] = result.trained->parameters_fnv1a64;
   }
   json["process_peak_bytes"] = result.process_peak_bytes;
   return json.dump(2) + "\n";

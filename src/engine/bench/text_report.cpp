@@ -161,7 +161,9 @@ std::string speed(const BenchResult& result) {
   text += fmt::format("  loss              {:.4f} at first, {:.4f} at last\n", m.loss_first, m.loss_last);
   text += fmt::format("  memory (B)        arena {}, host arena {}, whole process {}\n", trained.arena_peak_bytes,
                       trained.host_arena_peak_bytes, result.process_peak_bytes);
-  text += fmt::format("  parameters        fnv1a64 {}\n", trained.parameters_fnv1a64);
+  if (!trained.parameters_fnv1a64.empty()) {
+    text += fmt::format("  parameters        fnv1a64 {}\n", trained.parameters_fnv1a64);
+  }
   return text;
 }
 

@@ -82,6 +82,9 @@ TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& pla
   TrainingOptions training;
   training.seed = options.seed;
   training.fault = part.fault;
+  training.steps = options.measure.steps;
+  training.time_every_step = !options.trace.empty();
+  training.graph = options.graph;
   const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
   BenchTrainer& trainer = *made;
   WatchedTrainer watched(trainer, part.heartbeat);

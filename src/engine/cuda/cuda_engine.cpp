@@ -17,13 +17,10 @@ namespace {
 
 std::unique_ptr<BenchTrainer> make(StepPlan plan, const PlannedJob& planned, const TrainingOptions& options,
                                    const Clock& clock, Processes* processes) {
-  if (planned.job.cluster.emulated_network) {
-    throw UserError("krigtune-bench-cuda imitates no network", "remove \"emulate_network\", or use --device cpu");
-  }
-  const int gpus = usable_gpus();
-  const int rank = processes == nullptr ? 0 : processes->rank();
-  const int local_rank = processes == nullptr ? 0 : local_rank_from(process_environment(), rank, gpus);
-  return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, local_rank);
+  const ClusterSpec& cluster = planned.job.cluster;
+  DeviceWorld world{.network = cluster.emulated_network, .ranks_per_node = cluster.gpus_per_node};
+  if (processes != nullptr) world.device = local_rank_from(process_environment(), processes->rank(), usable_gpus());
+  return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, world);
 }
 
 // What the context, the libraries and NCCL take is not the plan's: a part is left to them.

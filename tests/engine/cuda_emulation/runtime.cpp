@@ -20,6 +20,13 @@ struct Node {
 };
 using NodePtr = std::shared_ptr<Node>;
 
+/// What is put on streams to be replayed.
+struct Capture {
+  std::vector<NodePtr> nodes;
+  bool ended = false;
+};
+using CapturePtr = std::shared_ptr<Capture>;
+
 }  // namespace
 
 struct CUgraph_st {
@@ -30,12 +37,13 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   NodePtr last;
-  std::vector<NodePtr> waits;      ///< of what comes next
-  CUgraph_st* captured = nullptr;  ///< null: not capturing
+  std::vector<NodePtr> waits;  ///< of what comes next
+  CapturePtr capture;          ///< null: none
+  NodePtr before;              ///< the last one before the capture
 };
 struct CUevent_st {
   NodePtr node;
-  CUgraph_st* captured = nullptr;  ///< in which it was recorded
+  CapturePtr capture;  ///< in which it was recorded
   std::int64_t time = 0;
   bool asked = false;
 };
@@ -57,6 +65,11 @@ std::unordered_map<void*, std::size_t>& sizes() {
   return all;
 }
 
+void join(CUstream_st& stream, const CapturePtr& capture) {
+  stream.capture = capture;
+  stream.before = std::exchange(stream.last, nullptr);
+}
+
 CUstream_st& of(cudaStream_t stream) { return stream == nullptr ? device.default_stream : *stream; }
 
 NodePtr append(CUstream_st& stream, std::function<void()> work) {
@@ -65,7 +78,7 @@ NodePtr append(CUstream_st& stream, std::function<void()> work) {
   node->after = std::exchange(stream.waits, {});
   if (stream.last) node->after.push_back(stream.last);
   stream.last = node;
-  (stream.captured != nullptr ? stream.captured->nodes : device.pending).push_back(node);
+  (stream.capture ? stream.capture->nodes : device.pending).push_back(node);
   return node;
 }
 
@@ -207,10 +220,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return execute_all(
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   if (!event->node) return cudaSuccess;
   CUstream_st& waiting = of(stream);
-  if (event->captured != nullptr && waiting.captured == nullptr) {  // it joins the capture
-    waiting.captured = event->captured;
-    waiting.last = nullptr;
-  }
+  if (event->capture && event->capture->ended) return cudaErrorCapturedEvent;
+  if (event->capture && !waiting.capture) join(waiting, event->capture);
   waiting.waits.push_back(event->node);
   return cudaSuccess;
 }
@@ -225,7 +236,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->captured = of(stream).captured;
+  event->capture = of(stream).capture;
   event->asked = false;
   event->node = append(of(stream), [event] { event->time = device.executed; });
   return cudaSuccess;
@@ -241,17 +252,20 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  of(stream).captured = new CUgraph_st;
-  of(stream).last = nullptr;
+  join(of(stream), std::make_shared<Capture>());
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  *graph = std::exchange(of(stream).captured, nullptr);
-  of(stream).last = nullptr;
-  for (CUstream_st* other : device.streams) {
-    if (other->captured != *graph) continue;
-    other->captured = nullptr;
-    other->last = nullptr;
+  const CapturePtr capture = of(stream).capture;
+  capture->ended = true;
+  *graph = new CUgraph_st{std::move(capture->nodes)};
+  std::vector<CUstream_st*> all = device.streams;
+  all.push_back(&device.default_stream);
+  for (CUstream_st* each : all) {
+    if (each->capture != capture) continue;
+    each->capture = nullptr;
+    each->last = std::move(each->before);
+    each->waits.clear();
   }
   return cudaSuccess;
 }
