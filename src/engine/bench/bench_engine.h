@@ -55,6 +55,7 @@ struct BenchEngine {
                                                            Processes* processes)>;
   const char* program = "krigtune-bench";
   const char* device = "cpu";
+  bool rank_is_a_process = false;  ///< a job of several ranks that is started alone is started again, rank by rank
   Make make;
   /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
   std::function<double()> memory_gib;

@@ -23,11 +23,10 @@ void become(const std::filesystem::path& program, const std::vector<std::string>
   ::execv(program.c_str(), argv.data());
 }
 
-// Why GPUs cannot do what the job asks for, or nothing: imitated networks are the host's, and each rank takes a GPU of
-// its own.
+// Why GPUs cannot do what the job asks for, or nothing. Each rank takes a GPU of its own; where the network is imitated,
+// one GPU plays one rank of the job.
 std::string misfit(const ClusterSpec& cluster, int gpus) {
-  if (cluster.emulated_network) return "the host imitates networks";
-  if (cluster.gpus_per_node <= gpus) return "";
+  if (cluster.emulated_network || cluster.gpus_per_node <= gpus) return "";
   return fmt::format("the cluster has {} GPUs a node, and here are {}", cluster.gpus_per_node, gpus);
 }
 

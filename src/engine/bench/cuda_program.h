@@ -10,8 +10,8 @@ namespace krigtune {
 /// Where the job belongs on GPUs, this process becomes krigtune-bench-cuda, which lies beside this program, with the
 /// same arguments. Returns otherwise: with exit code 0 if the CPU is meant.
 ///
-/// --device auto means GPUs where this build can use them, there is one for each rank of a node, and the job imitates
-/// no network.
+/// --device auto means GPUs where this build can use them and there is one for each rank of a node; where the job
+/// imitates a network, one is enough.
 BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std::string>& arguments);
 
 }  // namespace krigtune

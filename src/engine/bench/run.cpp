@@ -11,6 +11,7 @@
 #include "bench/bench_processes.h"
 #include "bench/bench_result.h"
 #include "bench/heartbeat.h"
+#include "bench/local_launch.h"
 #include "bench/options.h"
 #include "bench/train.h"
 #include "host/fault.h"
@@ -153,7 +154,7 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch
   if (launch.rank == 0) {
     report(result, options.json, out, err);
   } else if (run.is_alone()) {
-    err << fmt::format("krigtune-bench: rank {}: {}\n", launch.rank, result.ending.message) << std::flush;
+    err << fmt::format("{}: rank {}: {}\n", engine.program, launch.rank, result.ending.message) << std::flush;
   }
   run.end_all();
   return result.ending.exit_code;
@@ -176,6 +177,9 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
     result.seed = options.seed;
     launch = launch_from(process_environment());
+    if (engine.rank_is_a_process && launch.kind == Launch::Kind::kAlone) {
+      if (const auto code = run_as_ranks(options, arguments, clock, err)) return *code;
+    }
     result.ending = engine.begin(options, arguments);
     if (result.ending.exit_code == 0) return run_job(engine, options, launch, clock, out, err);
   } catch (...) {

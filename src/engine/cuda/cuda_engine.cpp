@@ -1,10 +1,12 @@
 #include "cuda/cuda_engine.h"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <ostream>
 
 #include "bench/bench_processes.h"
+#include "bench/job.h"
 #include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
 #include "cuda/local_rank.h"
@@ -49,7 +51,13 @@ BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /
   if (options.device == DeviceChoice::kCpu) {
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
   }
-  usable_gpus();
+  const int gpus = usable_gpus();
+  const ClusterSpec cluster = load_job(options.config).cluster;
+  if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
+    throw EnvironmentError(
+        fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
+        "set cluster.gpus_per_node, or use --device cpu");
+  }
   return {};
 }
 
@@ -59,6 +67,7 @@ BenchEngine cuda_engine() {
   BenchEngine engine;
   engine.program = "krigtune-bench-cuda";
   engine.device = "cuda";
+  engine.rank_is_a_process = true;
   engine.make = make;
   engine.memory_gib = memory_gib;
   engine.probe = print_probe;
