@@ -124,10 +124,14 @@ BenchResult result_of(const BenchEngine& engine) {
   return result;
 }
 
+void say_ending(const BenchResult& result, std::ostream& err) {
+  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
+}
+
 void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
-  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
+  say_ending(result, err);
 }
 
 [[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
@@ -181,7 +185,10 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
       if (const auto code = run_as_ranks(options, arguments, clock, err)) return *code;
     }
     result.ending = engine.begin(options, arguments);
-    if (result.ending.exit_code == 0) return run_job(engine, options, launch, clock, out, err);
+    if (result.ending.exit_code == 0) {
+      if (launch.rank == 0) say_ending(result, err);
+      return run_job(engine, options, launch, clock, out, err);
+    }
   } catch (...) {
     result.ending = ending_of_current_exception(nullptr);
   }
