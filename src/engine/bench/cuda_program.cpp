@@ -37,7 +37,7 @@ std::filesystem::path cuda_program() {
 }  // namespace
 
 std::string why_no_gpu_is_used(const GpuProbe& probe) {
-  const std::string missing = no_cuda_reason();
+  std::string missing = no_cuda_reason();
   if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
   if (probe.gpus == 0) return probe.reason;
   if (!missing.empty()) return missing;
