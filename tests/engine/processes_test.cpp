@@ -68,6 +68,22 @@ TEST(Launch, IsReadFromWhatTheLauncherSays) {
   EXPECT_EQ(launch_from(variables(srun)).kind, Launch::Kind::kMpi);
 }
 
+TEST(Launch, SeesTheRankThatItsVariablesName) {
+  std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"},
+                                            {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "0"},
+                                            {"WORLD_SIZE", "1"},           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  for (const auto& [name, value] : local_rank_variables(3, 4, 1234)) {
+    all.erase(name);
+    if (value) all[name] = *value;
+  }
+  const Launch launch = launch_from(variables(all));
+  EXPECT_EQ(launch.kind, Launch::Kind::kSockets);
+  EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.size, 4);
+  EXPECT_EQ(launch.rendezvous.host, "127.0.0.1");
+  EXPECT_EQ(launch.rendezvous.port, 1234);
+}
+
 TEST(Launch, RefusesVariablesThatMakeNoSense) {
   EXPECT_THROW(launch_from(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UserError);
   EXPECT_THROW(launch_from(variables({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), UserError);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/bench_result.h"
+#include "bench/gpu_watch.h"
 #include "bench/options.h"
 #include "krigtune/core/clock.h"
 #include "krigtune/engine/trainer.h"
@@ -55,9 +56,12 @@ struct BenchEngine {
                                                            Processes* processes)>;
   const char* program = "krigtune-bench";
   const char* device = "cpu";
+  bool rank_is_a_process = false;  ///< a job of several ranks that is started alone is started again, rank by rank
   Make make;
   /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
   std::function<double()> memory_gib;
+  /// The GPU of this process, to be watched while steps are measured. Null, or gives null: there is nothing to watch.
+  std::function<std::unique_ptr<GpuSensor>(Processes* processes)> gpu_sensor;
   /// What --probe says. Returns the exit code.
   std::function<int(bool json, std::ostream& out)> probe;
   /// What --measure-machine says. Returns the exit code.

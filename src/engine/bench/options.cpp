@@ -134,7 +134,7 @@ std::string help_text() {
        << "\nExit codes: 0 ok, 2 bad input, 10 does not fit in memory (nothing was run), 11 memory could not be had,\n"
           "12 a hang, 13 another process of the job is gone, 14 the loss is no number, 77 no GPU, 128 + n: signal n.\n"
           "\nUnder mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
-          "alone, all ranks are threads of this process.\n";
+          "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
   return text.str();
 }
 
