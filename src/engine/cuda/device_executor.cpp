@@ -66,7 +66,7 @@ void DeviceExecutor::bind(const StepPlan& plan, const DeviceMemory& memory, cons
   const auto make = [&](Stream stream) {
     if (streams_[index_of(stream)]) return;
     streams_[index_of(stream)] = make_stream(is_communication(stream));
-    scratch_[index_of(stream)] = allocate_device(kScratchFloats * size_bytes(DType::kFp32));
+    scratch_[index_of(stream)] = allocate_device(scratch_bytes(plan, stream));
     joins_[index_of(stream)] = make_order_event();
   };
   make(Stream::kCompute);

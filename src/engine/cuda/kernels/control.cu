@@ -12,18 +12,21 @@ namespace {
 
 constexpr float kStepsToGrow = 2000.0F;
 constexpr std::int64_t kLeastPartElems = 4096;
+constexpr std::int64_t kParts = 1024;
 
 }  // namespace
+
+std::int64_t gradient_norm_scratch(const Operation& /*operation*/) { return kParts; }
 
 void gradient_norm(const DeviceCall& call) {
   float* partial = call.scratch;
   const Elements sum(call, 0);
   const auto scale = static_cast<float>(call.operation.scale);
-  clear_bytes(call.queue, partial, kScratchFloats * static_cast<std::int64_t>(sizeof(float)));
+  clear_bytes(call.queue, partial, kParts * static_cast<std::int64_t>(sizeof(float)));
   for (std::size_t range = 1; range < call.operands.size(); ++range) {
     const Elements g(call, range);
     const std::int64_t elems = call.operands[range].elems;
-    const std::int64_t even = (elems + kScratchFloats - 1) / kScratchFloats;
+    const std::int64_t even = (elems + kParts - 1) / kParts;
     const std::int64_t part_elems = even < kLeastPartElems ? kLeastPartElems : even;
     launch_rows(call.queue, (elems + part_elems - 1) / part_elems, [=] __device__(const Block& block, std::int64_t p) {
       const std::int64_t begin = p * part_elems;
@@ -33,7 +36,7 @@ void gradient_norm(const DeviceCall& call) {
     });
   }
   launch_rows(call.queue, 1, [=] __device__(const Block& block, std::int64_t) {
-    const float squares = block.sum(kScratchFloats, [=](std::int64_t p) { return partial[p]; });
+    const float squares = block.sum(kParts, [=](std::int64_t p) { return partial[p]; });
     block.for_each(1, [=](std::int64_t) { sum.put(0, scale * squares); });
   });
 }

@@ -55,6 +55,8 @@ __device__ inline float row_loss(const Block& block, const Elements& logits, std
 
 }  // namespace
 
+std::int64_t cross_entropy_scratch(const Operation& operation) { return operation.shape.rows; }
+
 void cross_entropy(const DeviceCall& call) {
   const std::int64_t rows = call.shape().rows;
   const std::int64_t count = call.shape().outer;
@@ -63,7 +65,7 @@ void cross_entropy(const DeviceCall& call) {
   const Elements loss(call, 2);
   const Scale scale(call, 3);
   float* partial = call.scratch;
-  const std::int64_t parts = rows < kScratchFloats ? rows : kScratchFloats;
+  const std::int64_t parts = rows;
   launch_rows(call.queue, parts, [=] __device__(const Block& block, std::int64_t part) {
     float sum = 0.0F;
     for (std::int64_t row = part; row < rows; row += parts) {

@@ -1,4 +1,5 @@
 // The one table from operation to device kernel: a new kernel is one file and one line here.
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@ namespace {
 struct Entry {
   OpKind kind;
   DeviceKernel kernel;
+  std::int64_t (*scratch)(const Operation&) = nullptr;  ///< null: it needs none
 };
 
 constexpr std::array kTable = std::to_array<Entry>({
@@ -42,24 +44,39 @@ constexpr std::array kTable = std::to_array<Entry>({
     {OpKind::kDropoutForward, dropout_forward},
     {OpKind::kDropoutBackward, dropout_backward},
     {OpKind::kAdd, add},
-    {OpKind::kCrossEntropy, cross_entropy},
+    {OpKind::kCrossEntropy, cross_entropy, cross_entropy_scratch},
     {OpKind::kVocabMax, vocab_max},
     {OpKind::kVocabSumExp, vocab_sum_exp},
     {OpKind::kVocabCrossEntropy, vocab_cross_entropy},
-    {OpKind::kGradientNorm, gradient_norm},
+    {OpKind::kGradientNorm, gradient_norm, gradient_norm_scratch},
     {OpKind::kLossScale, loss_scale},
     {OpKind::kAdamW, adamw},
     {OpKind::kSgd, sgd},
 });
 
-}  // namespace
-
-DeviceKernel device_kernel_for(OpKind kind) {
-  if (is_collective(kind)) return nullptr;
+const Entry& entry_of(OpKind kind) {
   for (const Entry& entry : kTable) {
-    if (entry.kind == kind) return entry.kernel;
+    if (entry.kind == kind) return entry;
   }
   throw std::logic_error(std::string("no device kernel is registered for ") + to_string(kind));
+}
+
+}  // namespace
+
+DeviceKernel device_kernel_for(OpKind kind) { return is_collective(kind) ? nullptr : entry_of(kind).kernel; }
+
+std::int64_t scratch_floats(const Operation& operation) {
+  if (is_collective(operation.kind)) return 0;
+  const Entry& entry = entry_of(operation.kind);
+  return entry.scratch == nullptr ? 0 : entry.scratch(operation);
+}
+
+std::int64_t scratch_bytes(const StepPlan& plan, Stream stream) {
+  std::int64_t floats = 0;
+  for (const Operation& operation : plan.operations) {
+    if (operation.stream == stream) floats = std::max(floats, scratch_floats(operation));
+  }
+  return floats * size_bytes(DType::kFp32);
 }
 
 }  // namespace krigtune::cuda
