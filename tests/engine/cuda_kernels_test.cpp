@@ -74,6 +74,7 @@ Operation operation_of(const Case& given) {
   operation.micro_step = 1;
   operation.shape = given.shape;
   operation.scale = given.scale;
+  operation.operands.resize(given.operands.size());
   return operation;
 }
 

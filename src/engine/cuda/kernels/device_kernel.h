@@ -105,5 +105,11 @@ void sgd(const DeviceCall& call);
 // Scratch of those that need some, as scratch_floats.
 std::int64_t cross_entropy_scratch(const Operation& operation);
 std::int64_t gradient_norm_scratch(const Operation& operation);
+std::int64_t linear_backward_weight_scratch(const Operation& operation);
+std::int64_t bias_backward_scratch(const Operation& operation);
+std::int64_t norm_backward_scratch(const Operation& operation);
+std::int64_t embedding_backward_scratch(const Operation& operation);
+std::int64_t optimizer_scratch(const Operation& operation);
+std::int64_t rotary_scratch(const Operation& operation);
 
 }  // namespace krigtune::cuda

@@ -1,7 +1,7 @@
 // Look-ups and their gradients. The gradient of a table row is the sum over the tokens that name it, in their order:
 // the block of a token's first occurrence adds up all of them, so there are no atomics and the bits are always the
 // same. A table split over tensor ranks holds the tokens [rank * outer, (rank + 1) * outer).
-#include "cuda/kernels/elements.h"
+#include "cuda/kernels/packs.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -20,9 +20,9 @@ void embedding_forward(const DeviceCall& call) {
   const auto* tokens = call.data<const std::int32_t>(0);
   const Elements table(call, 1);
   const Elements x(call, 2);
-  launch_elements(call.queue, call.shape().rows * h, [=] __device__(std::int64_t e) {
-    const std::int64_t row = tokens[e / h] - first;
-    x.put(e, row >= 0 && row < held ? table(row * h + e % h) : 0.0F);
+  launch_row_packs(call.queue, call.shape().rows, h, {table, x}, [=] __device__(std::int64_t t, auto at) {
+    const std::int64_t row = tokens[t] - first;
+    x.put(at + t * h, row >= 0 && row < held ? table(at + row * h) : decltype(x(at)){});
   });
 }
 
@@ -58,8 +58,9 @@ void positions_forward(const DeviceCall& call) {
   const std::int64_t first = first_token(call);
   const Elements x(call, 0);
   const Elements positions(call, 1);
-  launch_elements(call.queue, call.shape().rows * h,
-                  [=] __device__(std::int64_t e) { x.add(e, positions((first + e / h) % seq * h + e % h)); });
+  launch_row_packs(call.queue, call.shape().rows, h, {x, positions}, [=] __device__(std::int64_t row, auto at) {
+    x.add(at + row * h, positions(at + (first + row) % seq * h));
+  });
 }
 
 void positions_backward(const DeviceCall& call) {
@@ -69,11 +70,11 @@ void positions_backward(const DeviceCall& call) {
   const std::int64_t first = first_token(call);
   const Elements dx(call, 0);
   const Elements dpositions(call, 1);
-  launch_elements(call.queue, seq * h, [=] __device__(std::int64_t e) {
-    const std::int64_t begin = (e / h - first % seq + seq) % seq;  // the first row at this position
-    float sum = 0.0F;
-    for (std::int64_t row = begin; row < rows; row += seq) sum += dx(row * h + e % h);
-    dpositions.put(e, sum);
+  launch_row_packs(call.queue, seq, h, {dx, dpositions}, [=] __device__(std::int64_t t, auto at) {
+    decltype(dx(at)) sum{};
+    // From the first row at this position on.
+    for (std::int64_t row = (t - first % seq + seq) % seq; row < rows; row += seq) sum = plus(sum, dx(at + row * h));
+    dpositions.put(at + t * h, sum);
   });
 }
 
