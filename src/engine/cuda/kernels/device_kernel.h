@@ -102,6 +102,11 @@ void loss_scale(const DeviceCall& call);
 void adamw(const DeviceCall& call);
 void sgd(const DeviceCall& call);
 
+/// An addition directly followed by the normalisation of its sum, as one kernel; where add_norm_fits says that both are
+/// such a pair, on one stream.
+void add_norm_forward(const DeviceCall& add, const DeviceCall& norm);
+bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm);
+
 // Scratch of those that need some, as scratch_floats.
 std::int64_t cross_entropy_scratch(const Operation& operation);
 std::int64_t gradient_norm_scratch(const Operation& operation);
