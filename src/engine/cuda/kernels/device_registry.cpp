@@ -21,7 +21,7 @@ constexpr std::array kTable = std::to_array<Entry>({
     {OpKind::kCopy, copy},
     {OpKind::kAccumulate, accumulate},
     {OpKind::kEmbeddingForward, embedding_forward},
-    {OpKind::kEmbeddingBackward, embedding_backward},
+    {OpKind::kEmbeddingBackward, embedding_backward, embedding_backward_scratch},
     {OpKind::kPositionsForward, positions_forward},
     {OpKind::kPositionsBackward, positions_backward},
     {OpKind::kLayerNormForward, layer_norm_forward},

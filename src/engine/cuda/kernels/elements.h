@@ -70,6 +70,7 @@ class FirstSequence {
 /// One operand that holds numbers.
 class Elements {
  public:
+  Elements() = default;
   Elements(const DeviceCall& call, std::size_t operand)
       : Elements(call.operands[operand].data, call.operands[operand].type, call.adds(operand)) {}
   __host__ __device__ Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
@@ -116,9 +117,9 @@ class Elements {
   __host__ __device__ std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
 
  private:
-  void* data_;
-  DType type_;
-  bool adds_;
+  void* data_ = nullptr;
+  DType type_ = DType::kFp32;
+  bool adds_ = false;
 };
 
 /// The bits of a pack of 16-bit elements.

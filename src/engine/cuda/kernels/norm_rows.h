@@ -37,7 +37,7 @@ struct HeldRow {
 template <int kWidth_>
 struct ReadRow {
   static constexpr int kWidth = kWidth_;
-  Elements source{nullptr, DType::kFp32, false};
+  Elements source;
 
   template <class Read>
   __device__ void load(std::int64_t h, const Elements& from, Read read) {

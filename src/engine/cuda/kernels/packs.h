@@ -87,7 +87,8 @@ void launch_row_packs(Queue queue, std::int64_t rows, std::int64_t width, std::i
 
 /// each(place) for packs that together are the `count` elements of `operand`, which may begin anywhere, by `threads`
 /// threads, 16 or more, of which this is the `thread`-th: 16 bytes a pack, single elements before and behind them.
-template <class Each>
+/// kLastFirst: from the end on, so that a second pass over a row begins with what caches still hold.
+template <bool kLastFirst = false, class Each>
 __device__ void for_packs(const Elements& operand, std::int64_t count, std::int64_t thread, std::int64_t threads,
                           Each each) {
   const auto by = [&](auto widest) {
@@ -96,7 +97,9 @@ __device__ void for_packs(const Elements& operand, std::int64_t count, std::int6
     const std::int64_t before = static_cast<std::int64_t>((16 - operand.address() % 16) % 16) / kElemBytes;
     const std::int64_t head = before < count ? before : count;
     const std::int64_t packs = (count - head) / kWidth;
-    for (std::int64_t p = thread; p < packs; p += threads) each(Place<kWidth>{head + p * kWidth});
+    for (std::int64_t p = thread; p < packs; p += threads) {
+      each(Place<kWidth>{head + (kLastFirst ? packs - 1 - p : p) * kWidth});
+    }
     const std::int64_t single = thread < head ? thread : thread + packs * kWidth;
     if (single < count) each(Place<1>{single});
   };
