@@ -235,7 +235,7 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
   if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr int kSteps = 3;
   const SystemClock clock;
-  const TrainingOptions options{.seed = 5};
+  const TrainingOptions options{.seed = 5, .steps = kSteps};
   for (const Training& training : trainings()) {
     SCOPED_TRACE(training.name);
     const StepPlan plan = build_plan(training.workload, cpu_ranks(1), training.configuration);

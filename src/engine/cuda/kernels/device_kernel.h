@@ -50,6 +50,9 @@ struct DeviceCall {
 bool is_matrix_product(OpKind kind);
 Product product_of(const DeviceCall& call);
 
+/// Fills device memory with random-looking numbers of a size near 1, whatever their type; the same ones every time.
+void fill_numbers(void* data, std::int64_t bytes, Queue queue);
+
 /// step <- step + 1, both on the device.
 void count_step(std::int64_t* step, Queue queue);
 
