@@ -41,7 +41,7 @@ void DeviceExecutor::make_streams() {
   const auto make = [&](Stream stream) {
     if (streams_[index_of(stream)]) return;
     streams_[index_of(stream)] = make_stream(is_communication(stream));
-    scratch_[index_of(stream)] = allocate_device(scratch_bytes(plan, stream));
+    scratch_[index_of(stream)] = allocate_device(scratch_bytes(plan_, stream));
     joins_[index_of(stream)] = make_order_event();
   };
   make(Stream::kCompute);
