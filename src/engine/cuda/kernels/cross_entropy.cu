@@ -75,8 +75,8 @@ __device__ void for_row(const Elements& row, std::int64_t count, Each each) {
 }
 
 /// l_j <- factor e_j - [j = target] scale for each column of the pack, given e.
-template <int kWidth>
-__device__ inline void set_gradient(const Elements& row, Place<kWidth> at, Pack<kWidth> e, float factor,
+template <int kWidth, DType kType>
+__device__ inline void set_gradient(const Elements& row, Place<kWidth, kType> at, Pack<kWidth> e, float factor,
                                     std::int64_t target, float scale) {
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) e.at[k] = e.at[k] * factor - (at.first + k == target ? scale : 0.0F);
