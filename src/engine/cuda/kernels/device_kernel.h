@@ -31,7 +31,7 @@ struct DeviceCall {
   const Operation& operation;
   std::span<const OperandView> operands;
   const StepContext& context;
-  float* scratch = nullptr;  ///< kScratchFloats floats of the stream's own
+  float* scratch = nullptr;  ///< scratch_bytes(operation) of the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
 
@@ -44,6 +44,9 @@ struct DeviceCall {
   }
 };
 inline constexpr std::int64_t kScratchFloats = 1024;
+
+/// What the operation needs of its stream's scratch: at least kScratchFloats floats.
+std::int64_t scratch_bytes(const Operation& operation);
 
 /// Whether the operation is a matrix product, and which.
 bool is_matrix_product(OpKind kind);

@@ -1,9 +1,11 @@
 // The one table from operation to device kernel: a new kernel is one file and one line here.
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
 
 #include "cuda/kernels/device_kernel.h"
+#include "cuda/kernels/flash_attention.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -60,6 +62,12 @@ DeviceKernel device_kernel_for(OpKind kind) {
     if (entry.kind == kind) return entry.kernel;
   }
   throw std::logic_error(std::string("no device kernel is registered for ") + to_string(kind));
+}
+
+std::int64_t scratch_bytes(const Operation& operation) {
+  const std::int64_t least = kScratchFloats * size_bytes(DType::kFp32);
+  if (operation.kind != OpKind::kAttentionBackward) return least;
+  return std::max(least, flash_attention_scratch_bytes(operation.shape));
 }
 
 }  // namespace krigtune::cuda

@@ -1,0 +1,15 @@
+#pragma once
+#include "cuda/kernels/device_kernel.h"
+
+namespace krigtune::cuda {
+
+/// Whether the kernels below can do it: 16-bit numbers, heads of 64 or 128 elements, no dropout, nothing kept of the
+/// probabilities. attention_forward and attention_backward ask; nobody else needs to.
+bool flash_fits(const DeviceCall& call);
+void flash_attention_forward(const DeviceCall& call);
+void flash_attention_backward(const DeviceCall& call);
+
+/// Of the scratch that backward needs, whatever the type of its numbers.
+std::int64_t flash_attention_scratch_bytes(const Shape& shape);
+
+}  // namespace krigtune::cuda
