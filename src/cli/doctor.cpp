@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <ostream>
+#include <sstream>
 
 #include "doctor_checks.h"
 #include "document.h"
@@ -29,7 +30,9 @@ std::string line_of(const Finding& finding, bool colors) {
   const std::string word = fmt::format("{:<4}", to_string(finding.health));
   std::string text = colors ? color_of(finding.health) + word + "\033[0m" : word;
   text += fmt::format("  {:<15}  {}", finding.name, finding.what);
-  return finding.cost.empty() ? text + "\n" : text + fmt::format("\n{:>23}{}\n", "", finding.cost);
+  std::istringstream costs(finding.cost);
+  for (std::string line; std::getline(costs, line);) text += fmt::format("\n{:>23}{}", "", line);
+  return text + "\n";
 }
 
 int doctor(const Context& context) {

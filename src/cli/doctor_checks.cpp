@@ -84,10 +84,20 @@ Finding gpu() {
   return {"GPU", Health::kWarn, what, missing + "; the GPUs are not used"};
 }
 
-Finding cuda_engine() {
-  const std::string missing = no_cuda_reason();
-  if (missing.empty()) return {"CUDA engine", Health::kOk, "krigtune-bench-cuda, beside krigtune-bench", ""};
-  return {"CUDA engine", Health::kSkip, missing, "needed only to train on GPUs (docs/cuda.md)"};
+Finding cuda_engine(const Console& console) {
+  constexpr const char* kName = "CUDA engine";
+  if (const std::string missing = no_cuda_reason(); !missing.empty()) {
+    return {kName, Health::kSkip, missing,
+            "needed only to train on GPUs (docs/cuda.md); with CUDA and NCCL from PyPI, 1.3 GB:\n"
+            "  cmake --preset release $(scripts/cuda-from-pypi ~/.cache/krigtune/cuda)\n"
+            "  cmake --build --preset release"};
+  }
+  std::error_code none;
+  const std::filesystem::path bench = std::filesystem::canonical(find_bench(console), none);
+  const std::filesystem::path program = bench.parent_path() / "krigtune-bench-cuda";
+  const std::string failure = cuda_start_failure(program);
+  if (failure.empty()) return {kName, Health::kOk, program.string(), ""};
+  return {kName, Health::kWarn, failure, fmt::format("GPUs are not used; {}", kCudaStartMend)};
 }
 
 Finding program(const std::string& name, const char* binary, const std::string& cost) {
@@ -144,7 +154,7 @@ std::vector<Finding> examine(const Console& console) {
           memory(),
           shared_memory(),
           gpu(),
-          cuda_engine(),
+          cuda_engine(console),
           program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
           nccl(),
           program("MPI", "mpirun", "needed only for ranks on several machines"),

@@ -13,11 +13,12 @@ struct Finding {
   std::string name;
   Health health = Health::kOk;
   std::string what;        ///< what was found
-  std::string cost;        ///< what it means for the user, and the mend; empty: nothing
+  std::string cost;        ///< what it means for the user, and the mend, in lines; empty: nothing
   bool is_needed = false;  ///< no trial runs without it
 };
 
-/// Looks at everything once. Starts no program, writes nothing; works on a login node.
+/// Looks at everything once. Starts no program but krigtune-bench-cuda --version, writes nothing; works on a login
+/// node.
 std::vector<Finding> examine(const Console& console);
 
 /// GPUs that the CUDA driver shows; 0 without a driver.

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "cli/cli_fixtures.h"
+#include "krigtune/engine/gpu_probe.h"
 #include "krigtune/tuner/session.h"
 
 namespace krigtune {
@@ -119,6 +120,29 @@ TEST(Doctor, ExitsWithThreeOnlyWhereTrialsCannotRun) {
   const Said without = run({"doctor"});
   EXPECT_EQ(without.code, 3);
   EXPECT_NE(without.out.find("FAIL  krigtune-bench"), std::string::npos) << without.out;
+}
+
+TEST(Doctor, SaysWhyTheCudaEngineIsOfNoUseAndTheMend) {
+  const TemporaryDirectory directory;
+  directory.write_program("krigtune-bench", "exit 0\n");
+  const auto said = [&] { return run({"doctor"}, directory / "krigtune").out; };
+  if (!no_cuda_reason().empty()) {
+    EXPECT_NE(said().find("SKIP  CUDA engine      " + no_cuda_reason()), std::string::npos) << said();
+    EXPECT_NE(said().find(
+                  "\n                         cmake --preset release $(scripts/cuda-from-pypi ~/.cache/krigtune/cuda)\n"
+                  "                         cmake --build --preset release\n"),
+              std::string::npos);
+    return;
+  }
+  EXPECT_NE(said().find("WARN  CUDA engine      krigtune-bench-cuda cannot start: there is no"), std::string::npos);
+  directory.write_program("krigtune-bench-cuda",
+                          "echo 'x: error while loading shared libraries: libcublasLt.so.13: "
+                          "cannot open' >&2; exit 127\n");
+  EXPECT_NE(said().find("cannot start: libcublasLt.so.13: cannot open\n"), std::string::npos) << said();
+  EXPECT_NE(said().find("GPUs are not used; add the folders of cuBLASLt and NCCL to LD_LIBRARY_PATH"),
+            std::string::npos);
+  directory.write_program("krigtune-bench-cuda", "exit 0\n");
+  EXPECT_NE(said().find("OK    CUDA engine"), std::string::npos) << said();
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ bool fits(Case given) {
   const Operation operation = operation_of(given);
   std::vector<OperandView> views;
   for (Datum& d : given.operands) views.push_back({d.bytes.data(), d.elems(), d.access, d.type});
-  return flash_fits({operation, views, given.context});
+  return flash_fits({.operation = operation, .operands = views, .context = given.context});
 }
 
 TEST_P(FlashAttention, TakesWhatItCanAndNothingElse) {

@@ -47,6 +47,12 @@ class DeviceBuffer {
   std::size_t size_;
 };
 
+inline std::vector<std::byte> bytes_of(std::int64_t number) {
+  std::vector<std::byte> bytes(sizeof(number));
+  std::memcpy(bytes.data(), &number, sizeof(number));
+  return bytes;
+}
+
 inline Operation operation_of(const Case& given) {
   Operation operation;
   operation.kind = given.kind;
@@ -54,6 +60,7 @@ inline Operation operation_of(const Case& given) {
   operation.micro_step = 1;
   operation.shape = given.shape;
   operation.scale = given.scale;
+  operation.operands.resize(given.operands.size());
   return operation;
 }
 
@@ -76,9 +83,16 @@ inline Case done_by_device(Case given) {
     buffers.push_back(std::make_unique<DeviceBuffer>(d.bytes));
     views.push_back({buffers.back()->data(), d.elems(), d.access, d.type});
   }
-  const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(scratch_bytes(operation))));
+  const DeviceBuffer scratch(
+      std::vector<std::byte>(static_cast<std::size_t>(scratch_floats(operation)) * sizeof(float)));
   const std::unique_ptr<Gemm> gemm = make_blas_gemm();
-  const DeviceCall call{operation, views, given.context, static_cast<float*>(scratch.data()), nullptr, gemm.get()};
+  const DeviceBuffer step(bytes_of(given.context.step));
+  const DeviceCall call{.operation = operation,
+                        .operands = views,
+                        .context = given.context,
+                        .step = static_cast<const std::int64_t*>(step.data()),
+                        .scratch = static_cast<float*>(scratch.data()),
+                        .gemm = gemm.get()};
   if (is_matrix_product(given.kind)) gemm->prepare(product_of(call));
   device_kernel_for(given.kind)(call);
   for (std::size_t i = 0; i < buffers.size(); ++i) given.operands[i].bytes = buffers[i]->read();

@@ -1,15 +1,13 @@
 // The program krigtune-bench as its callers see it: exit codes, documents, texts.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
 #include "bench/bench_result.h"
+#include "engine/ended.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/engine/trainer.h"
@@ -18,13 +16,6 @@
 
 namespace krigtune {
 namespace {
-
-struct Ended {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-  Json document() const { return Json::parse(out); }
-};
 
 class KrigtuneBench : public testing::Test {
  protected:
@@ -42,16 +33,7 @@ class KrigtuneBench : public testing::Test {
 
   Ended run(const std::string& arguments, const std::string& before = "") {
     write_atomically(folder_ / "config.json", config_.dump());
-    const std::filesystem::path errors = folder_ / "stderr.txt";
-    const std::string command = before + "'" + KRIGTUNE_BENCH + "' " + arguments + " 2>'" + errors.string() + "'";
-    Ended result;
-    FILE* pipe = popen(command.c_str(), "r");
-    std::array<char, 4096> block{};
-    for (std::size_t n = 0; (n = fread(block.data(), 1, block.size(), pipe)) > 0;) result.out.append(block.data(), n);
-    const int status = pclose(pipe);
-    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.err = read_text(errors);
-    return result;
+    return run_shell(before + "'" + KRIGTUNE_BENCH + "' " + arguments, folder_);
   }
   std::string config() const { return "--config '" + (folder_ / "config.json").string() + "' "; }
 

@@ -19,6 +19,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/rng.h"
+#include "thread_processes.h"
 
 namespace krigtune {
 namespace {
@@ -67,6 +68,22 @@ TEST(Launch, IsReadFromWhatTheLauncherSays) {
   EXPECT_EQ(launch_from(variables(srun)).kind, Launch::Kind::kMpi);
 }
 
+TEST(Launch, SeesTheRankThatItsVariablesName) {
+  std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"},
+                                            {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "0"},
+                                            {"WORLD_SIZE", "1"},           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  for (const auto& [name, value] : local_rank_variables(3, 4, 1234)) {
+    all.erase(name);
+    if (value) all[name] = *value;
+  }
+  const Launch launch = launch_from(variables(all));
+  EXPECT_EQ(launch.kind, Launch::Kind::kSockets);
+  EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.size, 4);
+  EXPECT_EQ(launch.rendezvous.host, "127.0.0.1");
+  EXPECT_EQ(launch.rendezvous.port, 1234);
+}
+
 TEST(Launch, RefusesVariablesThatMakeNoSense) {
   EXPECT_THROW(launch_from(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UserError);
   EXPECT_THROW(launch_from(variables({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), UserError);
@@ -78,19 +95,6 @@ TEST(Launch, KnowsTheFirstHostOfAList) {
   EXPECT_EQ(first_host("node1,node2"), "node1");
   EXPECT_EQ(first_host("n[007-010,12],m3"), "n007");
   EXPECT_EQ(first_host("n[3,5]"), "n3");
-}
-
-// Tests that run side by side do not share it; the jobs of one come one after the other.
-int free_port() { return 10000 + static_cast<int>(getpid() % 10000); }
-
-void as_processes(int size, const std::function<void(Processes&)>& work) {
-  const SystemClock clock;
-  const int port = free_port();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] { work(*connect_by_sockets({rank, size, "127.0.0.1", port, 20.0}, clock)); });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 std::vector<int> all_ranks(int size) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace krigtune {
@@ -17,5 +18,12 @@ GpuProbe probe_gpus();
 
 /// Why this build has no krigtune-bench-cuda, and what to do; empty if it has one.
 std::string no_cuda_reason();
+
+/// Why krigtune-bench-cuda, which lies at `program`, cannot start (a library that is missing, as the loader names it);
+/// empty if it can. Starts it with --version: 0.1 s.
+std::string cuda_start_failure(const std::filesystem::path& program);
+/// What mends that.
+inline constexpr const char* kCudaStartMend =
+    "add the folders of cuBLASLt and NCCL to LD_LIBRARY_PATH, or build it again where they are (docs/cuda.md)";
 
 }  // namespace krigtune

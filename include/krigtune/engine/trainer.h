@@ -31,6 +31,10 @@ struct TrainingOptions {
   double weight_decay = 0.01;
   bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
   std::optional<Fault> fault{};
+  // On GPUs only:
+  std::optional<std::int64_t> steps{};  ///< the last one that will be asked for: no further one is queued ahead
+  bool time_every_step = false;         ///< operation_times will be asked for after every step
+  bool graph = false;                   ///< replay steps that were captured as a CUDA graph
 };
 
 /// One optimizer step as it was executed.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/bench_result.h"
+#include "bench/gpu_watch.h"
 #include "bench/options.h"
 #include "krigtune/core/clock.h"
 #include "krigtune/engine/trainer.h"
@@ -23,8 +24,8 @@ class BenchTrainer {
   virtual const StepPlan& plan() const = 0;
   virtual std::vector<OperationTime> operation_times(std::int64_t rank) const = 0;
   virtual void silence(bool silent) = 0;
-  virtual std::int64_t arena_peak_bytes(Place place) const = 0;
-  virtual std::string parameters_fnv1a64() const = 0;
+  virtual std::int64_t arena_peak_bytes(Place place) = 0;
+  virtual std::string parameters_fnv1a64() = 0;
 };
 
 /// A trainer T, which has the same functions, as one of them.
@@ -41,8 +42,8 @@ class BenchTrainerOf final : public BenchTrainer {
     return trainer_.operation_times(rank);
   }
   void silence(bool silent) override { trainer_.silence(silent); }
-  std::int64_t arena_peak_bytes(Place place) const override { return trainer_.arena_peak_bytes(place); }
-  std::string parameters_fnv1a64() const override { return trainer_.parameters_fnv1a64(); }
+  std::int64_t arena_peak_bytes(Place place) override { return trainer_.arena_peak_bytes(place); }
+  std::string parameters_fnv1a64() override { return trainer_.parameters_fnv1a64(); }
 
  private:
   T trainer_;
@@ -55,9 +56,12 @@ struct BenchEngine {
                                                            Processes* processes)>;
   const char* program = "krigtune-bench";
   const char* device = "cpu";
+  bool rank_is_a_process = false;  ///< a job of several ranks that is started alone is started again, rank by rank
   Make make;
   /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
   std::function<double()> memory_gib;
+  /// The GPU of this process, to be watched while steps are measured. Null, or gives null: there is nothing to watch.
+  std::function<std::unique_ptr<GpuSensor>(Processes* processes)> gpu_sensor;
   /// What --probe says. Returns the exit code.
   std::function<int(bool json, std::ostream& out)> probe;
   /// What --measure-machine says. Returns the exit code.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/gpu_watch.h"
 #include "bench/job.h"
 #include "bench/measure.h"
 #include "krigtune/plan/memory.h"
@@ -45,7 +46,8 @@ struct TrainedJob {
   std::optional<double> silent_step_time_s;  ///< median without communication, where it was asked for
   std::int64_t arena_peak_bytes = 0;
   std::int64_t host_arena_peak_bytes = 0;
-  std::string parameters_fnv1a64;
+  std::string parameters_fnv1a64;  ///< empty: an emulated world, of which one rank is there
+  std::optional<GpuUse> gpu;  ///< rank 0's, during the measured steps; where it can be watched
 };
 
 /// How a run that could be planned and was trained to its end has ended.

@@ -7,21 +7,24 @@
 #include "bench/measure_machine.h"
 #include "krigtune/core/bench_exit.h"
 #include "krigtune/core/json.h"
-#include "krigtune/engine/gpu_probe.h"
 
 namespace krigtune {
 namespace {
 
 int print_probe(bool json, std::ostream& out) {
   const GpuProbe probe = probe_gpus();
+  const std::string why_not = why_no_gpu_is_used(probe);
+  const int exit_code = why_not.empty() ? 0 : BenchExit::kNoDevice;
   if (json) {
     BenchResult result;
-    if (probe.gpus == 0) result.ending = {BenchExit::kNoDevice, "failed", "environment", probe.reason};
+    if (exit_code != 0) result.ending = {exit_code, "failed", "environment", why_not};
     out << json_report(result);
+  } else if (probe.gpus == 0) {
+    out << fmt::format("no GPU: {}\n", why_not);
   } else {
-    out << (probe.gpus > 0 ? fmt::format("{} GPU(s)\n", probe.gpus) : "no GPU: " + probe.reason + "\n");
+    out << fmt::format("{} GPU(s){}\n", probe.gpus, why_not.empty() ? "" : " that cannot be used: " + why_not);
   }
-  return probe.gpus > 0 ? 0 : BenchExit::kNoDevice;
+  return exit_code;
 }
 
 int print_machine(const BenchOptions& options, const Clock& clock, std::ostream& out) {

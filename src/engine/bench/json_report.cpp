@@ -140,6 +140,15 @@ Json memory_json(const PlannedJob& planned) {
           {"host_fragmentation_bytes", planned.memory.host.fragmentation_bytes}};
 }
 
+Json gpu_json(const GpuUse& gpu) {
+  return {{"name", gpu.name.empty() ? Json(nullptr) : Json(gpu.name)},
+          {"sm_clock_mhz_median", optional_json(gpu.sm_clock_mhz_median)},
+          {"sm_clock_mhz_min", optional_json(gpu.sm_clock_mhz_min)},
+          {"power_w_mean", optional_json(gpu.power_w_mean)},
+          {"temperature_c_max", optional_json(gpu.temperature_c_max)},
+          {"throttle_reasons", gpu.throttle_reasons ? Json(*gpu.throttle_reasons) : Json(nullptr)}};
+}
+
 Json network_json(const ClusterSpec& cluster) {
   if (!cluster.emulated_network) return nullptr;
   constexpr double kMicroseconds = 1e6;
@@ -194,10 +203,12 @@ std::string json_report(const BenchResult& result) {
   json["arena_peak_bytes"] = nullptr;
   json["host_arena_peak_bytes"] = nullptr;
   json["parameters_fnv1a64"] = nullptr;
+  json["gpu"] = nullptr;
   if (result.trained) {
     json["arena_peak_bytes"] = result.trained->arena_peak_bytes;
     json["host_arena_peak_bytes"] = result.trained->host_arena_peak_bytes;
-    json["parameters_fnv1a64"] = result.trained->parameters_fnv1a64;
+    if (!result.trained->parameters_fnv1a64.empty()) json["parameters_fnv1a64"] = result.trained->parameters_fnv1a64;
+    if (result.trained->gpu) json["gpu"] = gpu_json(*result.trained->gpu);
   }
   json["process_peak_bytes"] = result.process_peak_bytes;
   return json.dump(2) + "\n";

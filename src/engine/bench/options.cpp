@@ -34,6 +34,7 @@ po::options_description declare() {
   add("hang-s", po::value<double>()->value_name("S"), "end with code 12 when no step has ended for S s (default 60)");
   add("trace", po::value<std::string>()->value_name("T.json"),
       "the operations of one measured step, for chrome://tracing or ui.perfetto.dev");
+  add("cuda-graph", "on GPUs: replay steps that were captured as a CUDA graph");
   add("compare-null", "also measure steps without communication: what it costs in all");
   add("measure-machine", po::value<std::int64_t>()->value_name("RANKS"),
       "measure what this machine's cores do for so many ranks, in about 5 s: rates of kernels, copies and collectives "
@@ -110,6 +111,7 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.hang_s = find<double>(given, "hang-s").value_or(options.hang_s);
   require(options.hang_s > 0.0, "hang-s", "needs more than 0");
   options.trace = find<std::string>(given, "trace").value_or("");
+  options.graph = given.count("cuda-graph") > 0;
   options.compare_null = given.count("compare-null") > 0;
   options.measure_machine = find<std::int64_t>(given, "measure-machine");
   options.precision = precision_from(find<std::string>(given, "precision").value_or("fp32"));
@@ -132,7 +134,7 @@ std::string help_text() {
        << "\nExit codes: 0 ok, 2 bad input, 10 does not fit in memory (nothing was run), 11 memory could not be had,\n"
           "12 a hang, 13 another process of the job is gone, 14 the loss is no number, 77 no GPU, 128 + n: signal n.\n"
           "\nUnder mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
-          "alone, all ranks are threads of this process.\n";
+          "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
   return text.str();
 }
 

@@ -23,6 +23,7 @@ struct BenchOptions {
   std::filesystem::path heartbeat;              ///< empty: none
   double hang_s = 60.0;                         ///< without a step (or before the first one) for so long: a hang
   std::filesystem::path trace;                  ///< empty: none
+  bool graph = false;                           ///< on GPUs: replay captured steps
   bool compare_null = false;                    ///< measure a few steps without communication, too
   std::optional<std::int64_t> measure_machine;  ///< for so many ranks
   Precision precision = Precision::kFp32;       ///< of that measurement

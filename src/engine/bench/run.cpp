@@ -11,6 +11,7 @@
 #include "bench/bench_processes.h"
 #include "bench/bench_result.h"
 #include "bench/heartbeat.h"
+#include "bench/local_launch.h"
 #include "bench/options.h"
 #include "bench/train.h"
 #include "host/fault.h"
@@ -123,10 +124,14 @@ BenchResult result_of(const BenchEngine& engine) {
   return result;
 }
 
+void say_ending(const BenchResult& result, std::ostream& err) {
+  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
+}
+
 void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
-  if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
+  say_ending(result, err);
 }
 
 [[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
@@ -153,7 +158,7 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch
   if (launch.rank == 0) {
     report(result, options.json, out, err);
   } else if (run.is_alone()) {
-    err << fmt::format("krigtune-bench: rank {}: {}\n", launch.rank, result.ending.message) << std::flush;
+    err << fmt::format("{}: rank {}: {}\n", engine.program, launch.rank, result.ending.message) << std::flush;
   }
   run.end_all();
   return result.ending.exit_code;
@@ -176,8 +181,14 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
     result.seed = options.seed;
     launch = launch_from(process_environment());
+    if (engine.rank_is_a_process && launch.kind == Launch::Kind::kAlone) {
+      if (const auto code = run_as_ranks(options, arguments, clock, err)) return *code;
+    }
     result.ending = engine.begin(options, arguments);
-    if (result.ending.exit_code == 0) return run_job(engine, options, launch, clock, out, err);
+    if (result.ending.exit_code == 0) {
+      if (launch.rank == 0) say_ending(result, err);
+      return run_job(engine, options, launch, clock, out, err);
+    }
   } catch (...) {
     result.ending = ending_of_current_exception(nullptr);
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "bench/bench_result.h"
 
@@ -12,11 +13,13 @@ constexpr double kMilli = 1e3;
 constexpr double kMicro = 1e6;
 constexpr double kPercent = 100.0;
 
-std::string header(const PlannedJob& planned) {
+std::string header(const BenchResult& result) {
+  const PlannedJob& planned = *result.planned;
   const ModelSpec& model = planned.job.workload.model;
   const ClusterSpec& cluster = planned.job.cluster;
+  const bool cpu = std::string_view(result.device) == "cpu";
   std::string text =
-      fmt::format("# krigtune-bench {}: {} CPU ranks, threads of one process\n", KRIGTUNE_VERSION, cluster.ranks());
+      fmt::format("# {} {}: {} {} ranks\n", result.program, KRIGTUNE_VERSION, cluster.ranks(), cpu ? "CPU" : "GPU");
   text += fmt::format("# model: {} layers, hidden {}, {} heads, vocabulary {}, {} tokens a sequence, {} parameters\n",
                       model.layers, model.hidden, model.heads, model.vocab, model.seq_len, parameter_count(model));
   text += fmt::format("# configuration: {}\n", planned.job.configuration.text());
@@ -146,6 +149,20 @@ std::string communication(const BenchResult& result) {
   return text;
 }
 
+std::string gpu_line(const GpuUse& gpu) {
+  std::vector<std::string> parts;
+  if (gpu.sm_clock_mhz_median && gpu.sm_clock_mhz_min) {
+    parts.push_back(fmt::format("SM clock {:.0f} MHz (least {:.0f})", *gpu.sm_clock_mhz_median, *gpu.sm_clock_mhz_min));
+  }
+  if (gpu.power_w_mean) parts.push_back(fmt::format("{:.0f} W", *gpu.power_w_mean));
+  if (gpu.temperature_c_max) parts.push_back(fmt::format("{:.0f} C at most", *gpu.temperature_c_max));
+  if (gpu.throttle_reasons && !gpu.throttle_reasons->empty()) {
+    parts.push_back(fmt::format("slowed by {}", fmt::join(*gpu.throttle_reasons, ", ")));
+  }
+  return fmt::format("  GPU of rank 0     {}: {}\n", gpu.name.empty() ? "unnamed" : gpu.name,
+                     parts.empty() ? "nothing could be read" : fmt::format("{}", fmt::join(parts, ", ")));
+}
+
 std::string speed(const BenchResult& result) {
   const TrainedJob& trained = *result.trained;
   const Measurement& m = trained.measurement;
@@ -161,7 +178,10 @@ std::string speed(const BenchResult& result) {
   text += fmt::format("  loss              {:.4f} at first, {:.4f} at last\n", m.loss_first, m.loss_last);
   text += fmt::format("  memory (B)        arena {}, host arena {}, whole process {}\n", trained.arena_peak_bytes,
                       trained.host_arena_peak_bytes, result.process_peak_bytes);
-  text += fmt::format("  parameters        fnv1a64 {}\n", trained.parameters_fnv1a64);
+  if (trained.gpu) text += gpu_line(*trained.gpu);
+  if (!trained.parameters_fnv1a64.empty()) {
+    text += fmt::format("  parameters        fnv1a64 {}\n", trained.parameters_fnv1a64);
+  }
   return text;
 }
 
@@ -169,7 +189,7 @@ std::string speed(const BenchResult& result) {
 
 std::string text_report(const BenchResult& result) {
   if (!result.planned) return "";
-  std::string text = header(*result.planned) + memory(*result.planned);
+  std::string text = header(result) + memory(*result.planned);
   text += activities(result);
   if (result.measured()) text += where_it_went(result) + speed(result);
   return text;

@@ -74,6 +74,11 @@ class WatchedTrainer {
   std::int64_t steps_ = 0;
 };
 
+std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, Processes* processes) {
+  auto sensor = engine.gpu_sensor ? engine.gpu_sensor(processes) : nullptr;
+  return sensor ? std::make_unique<GpuWatch>(std::move(sensor)) : nullptr;
+}
+
 }  // namespace
 
 TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
@@ -82,6 +87,9 @@ TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& pla
   TrainingOptions training;
   training.seed = options.seed;
   training.fault = part.fault;
+  training.steps = options.measure.steps;
+  training.time_every_step = !options.trace.empty();
+  training.graph = options.graph;
   const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
   BenchTrainer& trainer = *made;
   WatchedTrainer watched(trainer, part.heartbeat);
@@ -90,12 +98,16 @@ TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& pla
   const bool first = part.processes == nullptr || part.processes->rank() == 0;
   TypicalStep typical;
   TrainedJob trained;
+  auto gpu = first ? watch_gpu(engine, part.processes) : nullptr;
   watched.enter(to_string(MeasurePhase::kWarmUp));
   trained.measurement = measure(step, common, options.measure, [&](const StepReport& report) {
     if (!options.trace.empty()) typical.look_at(report, trainer);
     watched.enter(to_string(report.phase));
+    if (gpu && report.phase == MeasurePhase::kWarmUp) gpu->forget();
     if (part.heartbeat != nullptr) watched.tell(provisional_results(planned, report));
   });
+  if (gpu) trained.gpu = gpu->use_now();
+  gpu.reset();
   trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
   trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);
   trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();

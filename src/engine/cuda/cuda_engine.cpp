@@ -1,10 +1,14 @@
 #include "cuda/cuda_engine.h"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
+#include <array>
 #include <ostream>
 
 #include "bench/bench_processes.h"
+#include "bench/job.h"
+#include "bench/nvml.h"
 #include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
 #include "cuda/local_rank.h"
@@ -15,15 +19,22 @@
 namespace krigtune::cuda {
 namespace {
 
+int local_rank_of(Processes* processes) {
+  return processes == nullptr ? 0 : local_rank_from(process_environment(), processes->rank(), usable_gpus());
+}
+
+std::unique_ptr<GpuSensor> gpu_sensor(Processes* processes) {
+  std::array<char, 32> address{};
+  const int size = static_cast<int>(address.size());
+  if (cudaDeviceGetPCIBusId(address.data(), size, local_rank_of(processes)) != cudaSuccess) return nullptr;
+  return open_nvml(address.data());
+}
+
 std::unique_ptr<BenchTrainer> make(StepPlan plan, const PlannedJob& planned, const TrainingOptions& options,
                                    const Clock& clock, Processes* processes) {
-  if (planned.job.cluster.emulated_network) {
-    throw UserError("krigtune-bench-cuda imitates no network", "remove \"emulate_network\", or use --device cpu");
-  }
-  const int gpus = usable_gpus();
-  const int rank = processes == nullptr ? 0 : processes->rank();
-  const int local_rank = processes == nullptr ? 0 : local_rank_from(process_environment(), rank, gpus);
-  return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, local_rank);
+  const ClusterSpec& cluster = planned.job.cluster;
+  const DeviceWorld world{local_rank_of(processes), cluster.emulated_network, cluster.gpus_per_node};
+  return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, world);
 }
 
 // What the context, the libraries and NCCL take is not the plan's: a part is left to them.
@@ -49,7 +60,13 @@ BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /
   if (options.device == DeviceChoice::kCpu) {
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
   }
-  usable_gpus();
+  const int gpus = usable_gpus();
+  const ClusterSpec cluster = load_job(options.config).cluster;
+  if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
+    throw EnvironmentError(
+        fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
+        "set cluster.gpus_per_node, or use --device cpu");
+  }
   return {};
 }
 
@@ -59,8 +76,10 @@ BenchEngine cuda_engine() {
   BenchEngine engine;
   engine.program = "krigtune-bench-cuda";
   engine.device = "cuda";
+  engine.rank_is_a_process = true;
   engine.make = make;
   engine.memory_gib = memory_gib;
+  engine.gpu_sensor = gpu_sensor;
   engine.probe = print_probe;
   engine.measure_machine = refuse_to_measure;
   engine.begin = begin;

@@ -1,15 +1,17 @@
 #pragma once
 #include <array>
-#include <atomic>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cuda/device_communicator.h"
-#include "host/bound_plan.h"
+#include "cuda/device_executor.h"
+#include "cuda/device_memory.h"
 #include "host/processes.h"
-#include "host/workers.h"
 #include "krigtune/core/clock.h"
 #include "krigtune/engine/trainer.h"
 
@@ -18,14 +20,24 @@ namespace krigtune::cuda {
 /// GPUs that can be used. Throws DeviceError (kNoDevice) with the runtime's reason if there are none.
 int usable_gpus();
 
-/// Trains the plan's model on GPUs: as one process, rank r on GPU r of this machine, each queued by a thread of its
-/// own; as one process a rank, each on the GPU of its local rank. Then every function is called by all processes alike.
+/// Where this process's rank is.
+struct DeviceWorld {
+  int device = 0;  ///< GPU of this machine
+  /// This GPU plays rank 0 and there are no others: their part of each collective is made up, its bytes are moved and
+  /// the stream is held as long as this network would take.
+  std::optional<EmulatedNetwork> network{};
+  std::int64_t ranks_per_node = 1;  ///< of that network
+};
+
+/// Trains the plan's model on a GPU as one rank; every rank is a process of its own, and every function is called by
+/// all of them alike. While a step is waited for the next one is queued already (up to options.steps): what is asked
+/// about the model is then the state after that one.
 class CudaTrainer {
  public:
   /// Allocates everything and initialises the parameters. `processes`: null when alone. It and the clock must outlive
-  /// this. `local_rank`: of this process. Throws DeviceError, and EnvironmentError for more ranks than GPUs.
+  /// this. All calls are made from one thread. Throws DeviceError, and EnvironmentError for a GPU that is not there.
   CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOptions& options = {}, Processes* processes = nullptr,
-              int local_rank = 0);
+              const DeviceWorld& world = {});
   ~CudaTrainer();
   CudaTrainer(const CudaTrainer&) = delete;
   CudaTrainer& operator=(const CudaTrainer&) = delete;
@@ -38,40 +50,41 @@ class CudaTrainer {
   const StepPlan& plan() const { return plan_; }
   std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
   void silence(bool silent);
-  std::vector<float> parameters(std::int64_t tensor_rank = 0) const;
-  std::string parameters_fnv1a64() const;
-  std::int64_t arena_peak_bytes(Place place = Place::kDevice) const;
+  /// Empty in an emulated world, where most of them are nowhere; likewise the next.
+  std::vector<float> parameters(std::int64_t tensor_rank = 0);
+  std::string parameters_fnv1a64();
+  std::int64_t arena_peak_bytes(Place place = Place::kDevice);
 
  private:
-  struct Rank;
-
-  GroupRanks groups_of(std::int64_t world_rank) const;
-  void check_gpus(int local_rank) const;
-  void make_ids();
-  void run(std::size_t local, int device);
-  void build(std::size_t local);
-  void connect(Rank& rank);
-  void initialise(const Rank& rank) const;
-  void take_step(Rank& rank);
-  const Rank* find(std::int64_t world_rank) const;
+  std::int64_t world_rank() const { return processes_ == nullptr ? 0 : processes_->rank(); }
+  StepContext first_context() const;
+  void check_world() const;
+  void connect();
+  std::unique_ptr<DeviceCommunicator> make_communicator(Group group);
+  NcclId common_id(Group group);
+  void initialise() const;
+  bool runs_ahead() const;
+  void wait_for_all();
+  FinishedStep wait_for_oldest();
   void share(std::int64_t holder, std::span<std::byte> bytes) const;
   std::vector<float> fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const;
   void poll() const;
-  void abort() noexcept;
 
   StepPlan plan_;
   const Clock& clock_;
   TrainingOptions options_;
   Processes* processes_;
-  /// By stream, group and which of its kind; empty where a stream has no collectives in such groups.
-  std::array<std::array<std::vector<NcclId>, kGroupCount>, kStreamCount> ids_;
-  std::vector<std::unique_ptr<Rank>> ranks_;
-  std::atomic<bool> aborted_{false};
-  std::atomic<bool> built_{false};
+  DeviceWorld world_;
+  GroupRanks ranks_;  ///< of this process, by group
+  std::unique_ptr<DeviceMemory> memory_;
+  std::unique_ptr<EmulatedDeviceLink> link_;  ///< of an emulated world
+  std::array<std::unique_ptr<DeviceCommunicator>, kGroupCount> communicators_;
+  std::unique_ptr<DeviceExecutor> executor_;
+  std::deque<FinishedStep> finished_;  ///< and not yet returned
   double deadline_s_ = 0.0;
   double now_s_ = 0.0;
-  std::int64_t steps_ = 0;
-  std::unique_ptr<Workers> workers_;  ///< last: its threads use all of the above
+  std::int64_t started_ = 0;  ///< steps
+  std::int64_t returned_ = 0;
 };
 
 }  // namespace krigtune::cuda

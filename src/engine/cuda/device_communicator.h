@@ -4,8 +4,10 @@
 #include <memory>
 #include <span>
 
+#include "cuda/handles.h"
 #include "cuda/kernels/queue.h"
 #include "host/kernels/kernel.h"
+#include "krigtune/plan/collective_time.h"
 
 namespace krigtune::cuda {
 
@@ -13,8 +15,9 @@ namespace krigtune::cuda {
 class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
-  /// Operands as documented at OpKind: all-gather (shard, whole)*, the others (whole)*. Sums only, or maxima.
-  virtual void start(OpKind kind, std::span<const OperandView> operands, Queue queue) = 0;
+  /// Operands as documented at OpKind: all-gather (shard, whole)*, the others (whole)*. Sums only, or maxima. What is
+  /// put on several streams happens in the order of these calls.
+  virtual void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) = 0;
   /// Throws DeviceError where a rank or the network has failed meanwhile.
   virtual void check() = 0;
   /// Ends what waits for other ranks; for good. From any thread.
@@ -23,6 +26,24 @@ class DeviceCommunicator {
 
 /// A group of one rank: only an all-gather into another place moves anything.
 std::unique_ptr<DeviceCommunicator> make_self_communicator();
+
+/// This GPU's link into a network that is not there. Its collectives, of whatever group and stream, share it.
+class EmulatedDeviceLink {
+ public:
+  EmulatedDeviceLink();
+  /// On the device: from when on it is free, in nanoseconds of the device's clock.
+  unsigned long long* free_from() const { return reinterpret_cast<unsigned long long*>(free_from_.get()); }
+
+ private:
+  DeviceBytes free_from_;
+};
+
+/// A group whose other ranks do not exist: this is rank 0. Moves the bytes that it would move, in this GPU's memory,
+/// and holds the stream until the moment at which the network would be done. What comes from others is made of its own:
+/// their shards are its shard in another order, sums are as large as those of independent numbers. `link` must outlive
+/// it.
+std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const EmulatedNetwork& network, const GroupSpan& span,
+                                                               const EmulatedDeviceLink& link);
 
 /// What the ranks of a communicator have in common.
 using NcclId = std::array<char, 128>;

@@ -1,212 +1,194 @@
 // One thread queues all streams in the order of the plan. An event is recorded behind every operation that another
 // stream waits for; recording it anew in each step is safe because the waits for it were queued before. A step begins
-// on all streams after the compute stream's begin, and ends when the compute stream has waited for all others.
+// on all streams after the compute stream's begin, and ends when the compute stream has waited for all others, so that
+// steps never overlap. Timing an operation costs two events on its stream: only some steps are timed.
 #include "cuda/device_executor.h"
 
-#include <cmath>
+#include <algorithm>
 #include <stdexcept>
 
 #include "cuda/blas_gemm.h"
 #include "cuda/check.h"
-#include "host/call_kernel.h"
 
 namespace krigtune::cuda {
 namespace {
+
+constexpr std::size_t kTimedEvery = 8;
 
 bool is_communication(Stream stream) { return stream == Stream::kGather || stream == Stream::kReduce; }
 
 }  // namespace
 
-/// What the driver's thread computes between two operations of the host's stream. It may call nothing of CUDA, and
-/// nothing may leave it.
-struct DeviceExecutor::HostWork {
-  BoundOperation bound;
-  const StepContext& context;
-  std::vector<float> scratch;
-  std::exception_ptr failure;
-
-  static void run(void* self) {
-    auto& work = *static_cast<HostWork*>(self);
-    try {
-      call_kernel(work.bound, work.context, work.scratch.data());
-    } catch (...) {
-      work.failure = std::current_exception();
-    }
-  }
-};
-
-struct DeviceExecutor::Bound {
-  const Operation* operation = nullptr;
-  DeviceKernel kernel = nullptr;  ///< null: a collective
-  std::vector<OperandView> operands;
-  std::unique_ptr<HostWork> host;  ///< of the host's stream
-  std::vector<cudaEvent_t> waits;  ///< ends of operations of other streams
-  Event end;                       ///< null: nobody waits for it
-  Event queued;                    ///< null: it waits for nobody
-  Span span;
-};
-
-DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks,
-                               const DeviceCommunicators& communicators)
+DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const StepContext& context,
+                               const DeviceCommunicators& communicators, const ExecutionOptions& options)
     : plan_(plan),
+      context_(context),
       communicators_(communicators),
+      options_(options),
       gemm_(make_blas_gemm()),
-      losses_on_device_(memory.at(plan.buffers[static_cast<std::size_t>(plan.loss)])),
-      losses_(allocate_pinned(plan.micro_steps * size_bytes(DType::kFp32))) {
-  bind(plan, memory, ranks);
-  bind_order(plan);
-  prepare_products();
+      step_number_(allocate_device(sizeof(std::int64_t))),
+      operations_(bind_operations(plan, memory, {context.rank, context.tensor_rank}, context)),
+      losses_on_device_(memory.at(plan.buffers[static_cast<std::size_t>(plan.loss)])) {
+  KRIGTUNE_CHECK_CUDA(cudaMemset(step_number_.get(), 0, sizeof(std::int64_t)));
+  for (Slot& slot : slots_) slot.losses = allocate_pinned(static_cast<std::int64_t>(loss_bytes()));
+  make_streams();
+  join_residuals();
+  prepare_products(memory);
 }
 
 DeviceExecutor::~DeviceExecutor() = default;
 
-void DeviceExecutor::bind(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks) {
+void DeviceExecutor::make_streams() {
   const auto make = [&](Stream stream) {
     if (streams_[index_of(stream)]) return;
     streams_[index_of(stream)] = make_stream(is_communication(stream));
-    scratch_[index_of(stream)] = allocate_device(kScratchFloats * size_bytes(DType::kFp32));
+    scratch_[index_of(stream)] = allocate_device(scratch_bytes(plan_, stream));
     joins_[index_of(stream)] = make_order_event();
   };
   make(Stream::kCompute);
-  for (const Operation& operation : plan.operations) {
-    make(operation.stream);
-    Bound bound;
-    bound.operation = &operation;
-    const std::int64_t rank = ranks[static_cast<std::size_t>(operation.group)];
-    for (const Operand& operand : operation.operands) {
-      const Buffer& buffer = plan.buffers[static_cast<std::size_t>(operand.range.buffer)];
-      if (operation.stream == Stream::kHost && buffer.place != Place::kHost) {
-        throw std::logic_error("the host computes with buffer '" + buffer.name + "' on the device");
-      }
-      bound.operands.push_back(
-          {memory.at(plan, operand.range, rank), operand.range.elems, operand.access, buffer.type});
+  for (const Operation& operation : plan_.operations) make(operation.stream);
+}
+
+// The norm waits for nobody, so all that it needs but the sum was there before the sum.
+void DeviceExecutor::join_residuals() {
+  std::array<DeviceOperation*, kStreamCount> before{};
+  for (DeviceOperation& bound : operations_) {
+    DeviceOperation*& last = before[index_of(bound.operation->stream)];
+    if (last != nullptr && bound.waits.empty() && add_norm_fits(call_of(*last), call_of(bound))) {
+      last->norm = &bound;
+      bound.is_done_before = true;
     }
-    bound.kernel = device_kernel_for(operation.kind);
-    if (operation.stream == Stream::kHost && !is_collective(operation.kind)) {
-      BoundOperation on_host;
-      on_host.operation = &operation;
-      on_host.kernel = kernel_for<float>(operation.kind);
-      on_host.operands = bound.operands;
-      const auto scratch = static_cast<std::size_t>(call_scratch_elems(on_host));
-      bound.host = std::make_unique<HostWork>(HostWork{std::move(on_host), context_, std::vector<float>(scratch), {}});
-    }
-    operations_.push_back(std::move(bound));
+    last = &bound;
   }
 }
 
-void DeviceExecutor::bind_order(const StepPlan& plan) {
-  for (std::size_t id = 0; id < operations_.size(); ++id) {
-    Bound& bound = operations_[id];
-    for (const OpId other : plan.operations[id].waits) {
-      Bound& awaited = operations_[static_cast<std::size_t>(other)];
-      if (awaited.operation->stream == bound.operation->stream) continue;
-      if (!awaited.end) awaited.end = make_order_event();
-      bound.waits.push_back(awaited.end.get());
-    }
-    if (!bound.waits.empty()) bound.queued = make_timed_event();
-  }
-}
-
-void DeviceExecutor::prepare_products() {
-  for (const Bound& bound : operations_) {
+void DeviceExecutor::prepare_products(const DeviceMemory& memory) {
+  memory.fill_with_numbers();
+  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
+  for (const DeviceOperation& bound : operations_) {
     if (is_matrix_product(bound.operation->kind) && !bound.host) gemm_->prepare(product_of(call_of(bound)));
   }
+  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
 }
 
-DeviceCall DeviceExecutor::call_of(const Bound& bound) const {
+DeviceCall DeviceExecutor::call_of(const DeviceOperation& bound) const {
   const Stream stream = bound.operation->stream;
-  auto* scratch = reinterpret_cast<float*>(scratch_[index_of(stream)].get());
-  return {*bound.operation, bound.operands, context_, scratch, queue_of(stream), gemm_.get()};
+  return {.operation = *bound.operation,
+          .operands = bound.operands,
+          .context = context_,
+          .step = step_number(),
+          .scratch = reinterpret_cast<float*>(scratch_[index_of(stream)].get()),
+          .queue = queue_of(stream),
+          .gemm = gemm_.get()};
 }
 
-void DeviceExecutor::start(const StepContext& context) {
-  context_ = context;
-  context_.gradient_clipping = plan_.gradient_clipping;
-  context_.first_loss_scale = plan_.first_loss_scale;
-  begin_step();
-  for (Bound& bound : operations_) enqueue(bound);
-  end_step();
+std::size_t DeviceExecutor::loss_bytes() const {
+  return static_cast<std::size_t>(plan_.micro_steps * size_bytes(DType::kFp32));
 }
 
-void DeviceExecutor::begin_step() {
-  KRIGTUNE_CHECK_CUDA(cudaEventRecord(step_.begin.get(), queue_of(Stream::kCompute)));
-  for (const StreamHandle& stream : streams_) {
-    if (stream && stream.get() != queue_of(Stream::kCompute)) {
-      KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(stream.get(), step_.begin.get(), 0));
-    }
-  }
-}
-
-void DeviceExecutor::end_step() {
+void DeviceExecutor::start() {
+  if (in_flight() == kMostInFlight) throw std::logic_error("too many steps are in flight");
   Queue compute = queue_of(Stream::kCompute);
+  Slot& slot = slot_of(started_);
+  slot.timed = options_.time_every_step || started_ % kTimedEvery == 0;
+  KRIGTUNE_CHECK_CUDA(cudaEventRecord(slot.span.begin.get(), compute));
+  if (options_.graph && !slot.timed) {
+    replay();
+  } else {
+    queue_operations(slot.timed);
+  }
+  KRIGTUNE_CHECK_CUDA(cudaEventRecord(slot.span.end.get(), compute));
+  KRIGTUNE_CHECK_CUDA(cudaMemcpyAsync(slot.losses.get(), losses_on_device_, loss_bytes(), cudaMemcpyDefault, compute));
+  KRIGTUNE_CHECK_CUDA(cudaEventRecord(slot.finished.get(), compute));
+  ++started_;
+}
+
+void DeviceExecutor::queue_operations(bool timed) {
+  Queue compute = queue_of(Stream::kCompute);
+  KRIGTUNE_CHECK_CUDA(cudaEventRecord(begin_.get(), compute));
+  for (const StreamHandle& stream : streams_) {
+    if (stream && stream.get() != compute) KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(stream.get(), begin_.get(), 0));
+  }
+  for (DeviceOperation& bound : operations_) enqueue(bound, timed);
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     if (!streams_[s] || streams_[s].get() == compute) continue;
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(joins_[s].get(), streams_[s].get()));
     KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(compute, joins_[s].get(), 0));
   }
-  KRIGTUNE_CHECK_CUDA(cudaEventRecord(step_.end.get(), compute));
-  const auto bytes = static_cast<std::size_t>(plan_.micro_steps * size_bytes(DType::kFp32));
-  KRIGTUNE_CHECK_CUDA(cudaMemcpyAsync(losses_.get(), losses_on_device_, bytes, cudaMemcpyDefault, compute));
-  KRIGTUNE_CHECK_CUDA(cudaEventRecord(finished_.get(), compute));
+  count_step(step_number(), compute);
 }
 
-void DeviceExecutor::enqueue(Bound& bound) {
+// The first step is never replayed: NCCL allocates when it is first used, which a capture forbids.
+void DeviceExecutor::replay() {
+  Queue compute = queue_of(Stream::kCompute);
+  if (!graph_) {
+    KRIGTUNE_CHECK_CUDA(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal));
+    queue_operations(false);
+    graph_ = end_capture(compute);
+  }
+  KRIGTUNE_CHECK_CUDA(cudaGraphLaunch(graph_.get(), compute));
+}
+
+void DeviceExecutor::enqueue(DeviceOperation& bound, bool timed) {
   Queue queue = queue_of(bound.operation->stream);
-  if (bound.queued) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.queued.get(), queue));
+  const auto record = [&](const Event& event, bool wanted) {
+    if (event && wanted) KRIGTUNE_CHECK_CUDA(cudaEventRecord(event.get(), queue));
+  };
+  record(bound.queued, timed);
   for (cudaEvent_t event : bound.waits) KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(queue, event, 0));
-  KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.span.begin.get(), queue));
+  record(bound.span.begin, timed);
   execute(bound);
-  KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.span.end.get(), queue));
-  if (bound.end) KRIGTUNE_CHECK_CUDA(cudaEventRecord(bound.end.get(), queue));
+  record(bound.span.end, timed);
+  record(bound.end, true);
 }
 
-void DeviceExecutor::execute(Bound& bound) {
-  const Operation& operation = *bound.operation;
-  Queue queue = queue_of(operation.stream);
-  if (bound.host) {
+void DeviceExecutor::execute(DeviceOperation& bound) {
+  Queue queue = queue_of(bound.operation->stream);
+  if (bound.is_done_before) return;
+  if (bound.norm != nullptr) {
+    add_norm_forward(call_of(bound), call_of(*bound.norm));
+  } else if (bound.host) {
     KRIGTUNE_CHECK_CUDA(cudaLaunchHostFunc(queue, &HostWork::run, bound.host.get()));
   } else if (bound.kernel != nullptr) {
     bound.kernel(call_of(bound));
   } else if (!silent_) {
-    DeviceCommunicator* communicator =
-        communicators_[index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
-    if (communicator == nullptr) throw std::logic_error("a stream with collectives needs a communicator");
-    communicator->start(operation.kind, bound.operands, queue);
+    DeviceCommunicator* communicator = communicators_[static_cast<std::size_t>(bound.operation->group)];
+    if (communicator == nullptr) throw std::logic_error("a group that communicates needs a communicator");
+    communicator->start(*bound.operation, bound.operands, queue);
   }
 }
 
-bool DeviceExecutor::done() {
-  const cudaError_t state = cudaEventQuery(finished_.get());
+bool DeviceExecutor::oldest_is_done() {
+  const cudaError_t state = cudaEventQuery(slot_of(finished_).finished.get());
   if (state == cudaErrorNotReady) {
-    for (const auto& of_stream : communicators_) {
-      for (DeviceCommunicator* communicator : of_stream) {
-        if (communicator != nullptr) communicator->check();
-      }
+    for (DeviceCommunicator* communicator : communicators_) {
+      if (communicator != nullptr) communicator->check();
     }
     return false;
   }
   check_cuda(state, "a step", __FILE__, __LINE__);
-  for (const Bound& bound : operations_) {
+  for (const DeviceOperation& bound : operations_) {
     if (bound.host && bound.host->failure) std::rethrow_exception(bound.host->failure);
   }
   return true;
 }
 
-double DeviceExecutor::mean_loss() const {
-  const auto* losses = reinterpret_cast<const float*>(losses_.get());
+FinishedStep DeviceExecutor::finish() {
+  const Slot& slot = slot_of(finished_++);
+  if (slot.timed) {
+    operation_times_.clear();
+    for (const DeviceOperation& bound : operations_) operation_times_.push_back(bound.time_after(slot.span.begin));
+  }
+  const auto* losses = reinterpret_cast<const float*>(slot.losses.get());
   double sum = 0.0;
   for (std::int64_t m = 0; m < plan_.micro_steps; ++m) sum += static_cast<double>(losses[m]);
-  return sum / static_cast<double>(plan_.micro_steps);
+  return {slot.span.elapsed_s(), sum / static_cast<double>(plan_.micro_steps)};
 }
 
-std::vector<OperationTime> DeviceExecutor::operation_times() const {
-  std::vector<OperationTime> times;
-  for (const Bound& bound : operations_) {
-    const double start_s = elapsed_s(step_.begin, bound.span.begin);
-    const double queued_s = bound.queued ? elapsed_s(step_.begin, bound.queued) : start_s;
-    times.push_back({queued_s, start_s, start_s, elapsed_s(step_.begin, bound.span.end)});
-  }
-  return times;
+void DeviceExecutor::silence(bool silent) {
+  if (in_flight() > 0) throw std::logic_error("a step is in flight");
+  silent_ = silent;
+  graph_.reset();
 }
 
 }  // namespace krigtune::cuda

@@ -1,72 +1,101 @@
 #pragma once
 #include <array>
-#include <exception>
 #include <memory>
 #include <vector>
 
 #include "cuda/device_communicator.h"
 #include "cuda/device_memory.h"
+#include "cuda/device_operation.h"
 #include "cuda/handles.h"
 #include "cuda/kernels/device_kernel.h"
 #include "host/bound_plan.h"
 
 namespace krigtune::cuda {
 
-/// The communicator of each stream and group, null where there is none.
-using DeviceCommunicators = std::array<std::array<DeviceCommunicator*, kGroupCount>, kStreamCount>;
+/// The communicator of each group, null where there is none.
+using DeviceCommunicators = std::array<DeviceCommunicator*, kGroupCount>;
+
+struct ExecutionOptions {
+  bool graph = false;            ///< replay a step that was captured as a CUDA graph
+  bool time_every_step = false;  ///< time the operations of every step; otherwise of the first and of every eighth
+};
+
+/// A step that is done.
+struct FinishedStep {
+  double step_time_s = 0.0;
+  double mean_loss = 0.0;
+};
 
 /// Executes a plan as one rank on the current device. The plan's logical streams are CUDA streams, its waits events;
-/// the host only queues, in the plan's order, and reads nothing in between. All is allocated by the constructor.
+/// the host only queues, in the plan's order, and reads nothing in between. All is allocated by the constructor, what a
+/// captured graph needs excepted, which is had after the first step.
 class DeviceExecutor {
  public:
-  /// The plan must pass check_plan. It and the rest must outlive this.
-  DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks,
-                 const DeviceCommunicators& communicators);
+  /// How many steps may be queued and not finished: while one runs, the next one waits behind it.
+  static constexpr std::size_t kMostInFlight = 2;
+
+  /// The plan must pass check_plan. It and the rest must outlive this. `context`: of the first step. Tries how matrices
+  /// are multiplied fastest: leaves anything in the memory.
+  DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const StepContext& context,
+                 const DeviceCommunicators& communicators, const ExecutionOptions& options = {});
   ~DeviceExecutor();
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
-  /// Queues one step.
-  void start(const StepContext& context);
-  /// Whether what was queued is done. Throws what went wrong on the device, in a communicator or in a host kernel.
-  bool done();
+  /// Queues the next step. Fewer than kMostInFlight may be in flight.
+  void start();
+  std::size_t in_flight() const { return started_ - finished_; }
+  /// Whether the oldest step in flight is done. Throws what went wrong on the device, in a communicator or on the host.
+  bool oldest_is_done();
+  /// The oldest step, which is done.
+  FinishedStep finish();
 
-  /// From now on collectives communicate nothing (or do so again).
-  void silence(bool silent) { silent_ = silent; }
+  /// From now on collectives communicate nothing (or do so again). While nothing is in flight.
+  void silence(bool silent);
 
-  // Of the last step, once it is done.
-  double step_time_s() const { return step_.elapsed_s(); }
-  double mean_loss() const;
-  /// By OpId, in seconds from the step's begin.
-  std::vector<OperationTime> operation_times() const;
+  /// By OpId, in seconds from the step's begin: of the last finished step whose operations were timed.
+  const std::vector<OperationTime>& operation_times() const { return operation_times_; }
 
  private:
-  struct Bound;
-  struct HostWork;
+  /// What each step in flight has of its own.
+  struct Slot {
+    Span span;
+    Event finished = make_order_event();
+    PinnedBytes losses;
+    bool timed = false;
+  };
 
-  void bind(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks);
-  void bind_order(const StepPlan& plan);
-  void prepare_products();
-  DeviceCall call_of(const Bound& bound) const;
+  void make_streams();
+  void join_residuals();
+  void prepare_products(const DeviceMemory& memory);
+  DeviceCall call_of(const DeviceOperation& bound) const;
   Queue queue_of(Stream stream) const { return streams_[index_of(stream)].get(); }
-  void begin_step();
-  void end_step();
-  void enqueue(Bound& bound);
-  void execute(Bound& bound);
+  std::int64_t* step_number() const { return reinterpret_cast<std::int64_t*>(step_number_.get()); }
+  Slot& slot_of(std::size_t step) { return slots_[step % kMostInFlight]; }
+  std::size_t loss_bytes() const;
+  void queue_operations(bool timed);
+  void replay();
+  void enqueue(DeviceOperation& bound, bool timed);
+  void execute(DeviceOperation& bound);
 
   const StepPlan& plan_;
+  StepContext context_;
   DeviceCommunicators communicators_;
+  ExecutionOptions options_;
   std::array<StreamHandle, kStreamCount> streams_;  ///< null where the plan has no operations; compute always
   std::array<DeviceBytes, kStreamCount> scratch_;
   std::unique_ptr<Gemm> gemm_;
-  std::vector<Bound> operations_;
-  StepContext context_;
-  bool silent_ = false;
-  Span step_;
+  DeviceBytes step_number_;  ///< an std::int64_t: steps done
+  std::vector<DeviceOperation> operations_;
+  Event begin_ = make_order_event();
   std::array<Event, kStreamCount> joins_;
-  Event finished_ = make_order_event();
+  GraphExec graph_;
   const std::byte* losses_on_device_;
-  PinnedBytes losses_;
+  std::array<Slot, kMostInFlight> slots_;
+  std::size_t started_ = 0;  ///< steps, likewise the next
+  std::size_t finished_ = 0;
+  std::vector<OperationTime> operation_times_;
+  bool silent_ = false;
 };
 
 }  // namespace krigtune::cuda

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda/check.h"
+#include "cuda/kernels/device_kernel.h"
 #include "host/number_types.h"
 
 namespace krigtune::cuda {
@@ -14,12 +15,15 @@ constexpr int kPattern = 0xFB;  // as host/arena.cpp: no real data end so
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const StepPlan& plan, bool observe)
+DeviceMemory::DeviceMemory(const StepPlan& plan)
     : device_bytes_(plan.arena_bytes + kGuardBytes),
       host_bytes_(plan.host_arena_bytes > 0 ? plan.host_arena_bytes + kGuardBytes : 0),
       device_(allocate_device(device_bytes_)),
-      host_(allocate_pinned(host_bytes_)) {
-  if (!observe) return;
+      host_(allocate_pinned(host_bytes_)) {}
+
+void DeviceMemory::fill_with_numbers() const { fill_numbers(device_.get(), device_bytes_, nullptr); }
+
+void DeviceMemory::fill_with_pattern() const {
   KRIGTUNE_CHECK_CUDA(cudaMemset(device_.get(), kPattern, static_cast<std::size_t>(device_bytes_)));
   std::memset(host_.get(), kPattern, static_cast<std::size_t>(host_bytes_));
 }
@@ -62,7 +66,12 @@ std::vector<float> DeviceMemory::download(const StepPlan& plan, const Range& ran
 }
 
 void DeviceMemory::clear(const Buffer& buffer) const {
-  KRIGTUNE_CHECK_CUDA(cudaMemset(at(buffer), 0, static_cast<std::size_t>(buffer.bytes())));
+  const auto bytes = static_cast<std::size_t>(buffer.bytes());
+  if (buffer.place == Place::kHost) {
+    std::memset(at(buffer), 0, bytes);
+  } else {
+    KRIGTUNE_CHECK_CUDA(cudaMemset(at(buffer), 0, bytes));
+  }
 }
 
 std::int64_t DeviceMemory::highest_changed_bytes(Place place) const {

@@ -10,8 +10,14 @@ namespace krigtune::cuda {
 /// while it trains.
 class DeviceMemory {
  public:
-  /// Fills both with a pattern if `observe`. Throws DeviceError: of exit code kOutOfMemory where memory is missing.
-  DeviceMemory(const StepPlan& plan, bool observe);
+  /// Throws DeviceError: of exit code kOutOfMemory where memory is missing.
+  explicit DeviceMemory(const StepPlan& plan);
+
+  /// Makes all of the device's numbers random-looking, of a size near 1 as bf16, fp16 and fp32: what is timed on zeros
+  /// is too fast. On the default stream.
+  void fill_with_numbers() const;
+  /// Fills both with what highest_changed_bytes looks for.
+  void fill_with_pattern() const;
 
   std::byte* at(const Buffer& buffer) const;
   std::byte* at(const StepPlan& plan, const Range& range, std::int64_t rank) const;

@@ -27,6 +27,16 @@ StreamHandle make_stream(bool urgent) {
   return StreamHandle(stream);
 }
 
+GraphExec end_capture(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  KRIGTUNE_CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  KRIGTUNE_CHECK_CUDA(made);
+  return GraphExec(executable);
+}
+
 DeviceBytes allocate_device(std::int64_t bytes) {
   void* memory = nullptr;
   KRIGTUNE_CHECK_CUDA(cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));

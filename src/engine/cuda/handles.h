@@ -18,6 +18,11 @@ struct DestroyStream {
 };
 using StreamHandle = std::unique_ptr<CUstream_st, DestroyStream>;
 
+struct DestroyGraphExec {
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+};
+using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
+
 struct FreeDevice {
   void operator()(std::byte* memory) const { cudaFree(memory); }
 };
@@ -32,6 +37,7 @@ using PinnedBytes = std::unique_ptr<std::byte, FreePinned>;
 Event make_order_event();  ///< orders streams; its time cannot be asked
 Event make_timed_event();
 StreamHandle make_stream(bool urgent);
+GraphExec end_capture(cudaStream_t stream);  ///< of what was captured since cudaStreamBeginCapture
 DeviceBytes allocate_device(std::int64_t bytes);
 PinnedBytes allocate_pinned(std::int64_t bytes);
 

@@ -49,7 +49,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  void start(OpKind kind, std::span<const OperandView> operands, Queue queue) override {
+  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+    const OpKind kind = operation.kind;
     if (communicator_.load() == nullptr) throw std::runtime_error("the communicator was aborted");
     KRIGTUNE_CHECK_NCCL(ncclGroupStart());
     if (kind == OpKind::kAllGather) {

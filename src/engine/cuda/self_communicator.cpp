@@ -8,8 +8,8 @@ namespace {
 
 class SelfCommunicator final : public DeviceCommunicator {
  public:
-  void start(OpKind kind, std::span<const OperandView> operands, Queue queue) override {
-    if (kind != OpKind::kAllGather) return;
+  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+    if (operation.kind != OpKind::kAllGather) return;
     for (std::size_t i = 0; i + 1 < operands.size(); i += 2) {
       const OperandView& shard = operands[i];
       if (shard.data == operands[i + 1].data) continue;

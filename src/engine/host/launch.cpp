@@ -87,6 +87,17 @@ Launch launch_from(const Environment& environment) {
   return launch;
 }
 
+std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port) {
+  return {{"RANK", std::to_string(rank)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(size)},
+          {"LOCAL_WORLD_SIZE", std::to_string(size)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)},
+          {"TORCHELASTIC_USE_AGENT_STORE", std::nullopt},
+          {"OMPI_COMM_WORLD_SIZE", std::nullopt}};
+}
+
 std::unique_ptr<Processes> connect(const Launch& launch, const Clock& clock) {
   switch (launch.kind) {
     case Launch::Kind::kAlone:

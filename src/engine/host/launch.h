@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ struct Launch {
 /// From what mpirun, torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and srun put into the environment. A job of
 /// one process is alone. Throws UserError where a variable is missing or is no number.
 Launch launch_from(const Environment& environment);
+
+/// What makes launch_from see rank `rank` of `size` processes of this machine, whatever else started the one that asks:
+/// variables, and without a value those that must not be there.
+std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port);
 
 /// The other processes of the job; null when alone.
 std::unique_ptr<Processes> connect(const Launch& launch, const Clock& clock);

@@ -8,6 +8,7 @@
 
 #include "cuda/blas_gemm.h"
 #include "cuda/device_communicator.h"
+#include "cuda/handles.h"
 #include "host/number_types.h"
 #include "host/thread_communicator.h"
 #include "krigtune/core/clock.h"
@@ -39,7 +40,7 @@ void multiply_plainly(const Product& p) {
         sum += element(p.a, p.transpose_a ? k * p.rows + i : i * p.depth + k) *
                element(p.b, p.transpose_b ? j * p.depth + k : k * p.cols + j);
       }
-      put_element(p.d, i * p.cols + j, sum);
+      put_element(p.d, i * p.cols + j, sum + (p.bias.data == nullptr ? 0.0 : element(p.bias, j)));
     }
   }
 }
@@ -82,7 +83,11 @@ class ThreadsAsDevices final : public DeviceCommunicator {
   ThreadsAsDevices(std::shared_ptr<ThreadGroup> group, int rank)
       : group_(std::move(group)), mine_(group_->member(rank)) {}
 
-  void start(OpKind kind, std::span<const OperandView> operands, Queue queue) override {
+  // As in NCCL, the collectives of a communicator follow one another on whatever streams they are.
+  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+    const OpKind kind = operation.kind;
+    cudaStreamWaitEvent(queue, last_.get(),
+                        0);  // refused where it was recorded in a graph: steps have an end of their own
     emulation::enqueue(queue, [this, kind, segments = segments_of(kind, operands)] {
       const Collective collective{segments, 0};
       switch (kind) {
@@ -99,6 +104,7 @@ class ThreadsAsDevices final : public DeviceCommunicator {
           mine_->all_reduce(collective);
       }
     });
+    cudaEventRecord(last_.get(), queue);
   }
   void check() override {}
   void abort() noexcept override { group_->abort(); }
@@ -106,6 +112,7 @@ class ThreadsAsDevices final : public DeviceCommunicator {
  private:
   std::shared_ptr<ThreadGroup> group_;
   std::unique_ptr<Communicator> mine_;
+  Event last_ = make_order_event();
 };
 
 }  // namespace

@@ -20,22 +20,32 @@ struct Node {
 };
 using NodePtr = std::shared_ptr<Node>;
 
+/// What is put on streams to be replayed.
+struct Capture {
+  std::vector<NodePtr> nodes;
+  bool ended = false;
+};
+using CapturePtr = std::shared_ptr<Capture>;
+
 }  // namespace
 
 struct CUgraph_st {
+  explicit CUgraph_st(std::vector<NodePtr> captured) : nodes(std::move(captured)) {}
   std::vector<NodePtr> nodes;
 };
 struct CUgraphExec_st {
+  explicit CUgraphExec_st(std::vector<NodePtr> captured) : nodes(std::move(captured)) {}
   std::vector<NodePtr> nodes;
 };
 struct CUstream_st {
   NodePtr last;
-  std::vector<NodePtr> waits;      ///< of what comes next
-  CUgraph_st* captured = nullptr;  ///< null: not capturing
+  std::vector<NodePtr> waits;  ///< of what comes next
+  CapturePtr capture;          ///< null: none
+  NodePtr before;              ///< the last one before the capture
 };
 struct CUevent_st {
   NodePtr node;
-  CUgraph_st* captured = nullptr;  ///< in which it was recorded
+  CapturePtr capture;  ///< in which it was recorded
   std::int64_t time = 0;
   bool asked = false;
 };
@@ -57,6 +67,11 @@ std::unordered_map<void*, std::size_t>& sizes() {
   return all;
 }
 
+void join(CUstream_st& stream, const CapturePtr& capture) {
+  stream.capture = capture;
+  stream.before = std::exchange(stream.last, nullptr);
+}
+
 CUstream_st& of(cudaStream_t stream) { return stream == nullptr ? device.default_stream : *stream; }
 
 NodePtr append(CUstream_st& stream, std::function<void()> work) {
@@ -65,7 +80,7 @@ NodePtr append(CUstream_st& stream, std::function<void()> work) {
   node->after = std::exchange(stream.waits, {});
   if (stream.last) node->after.push_back(stream.last);
   stream.last = node;
-  (stream.captured != nullptr ? stream.captured->nodes : device.pending).push_back(node);
+  (stream.capture ? stream.capture->nodes : device.pending).push_back(node);
   return node;
 }
 
@@ -194,23 +209,21 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int /*priority*/) {
-  *stream = new CUstream_st;
+  *stream = std::make_unique<CUstream_st>().release();
   device.streams.push_back(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::erase(device.streams, stream);
-  delete stream;
+  const std::unique_ptr<CUstream_st> owner(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return execute_all(), cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   if (!event->node) return cudaSuccess;
   CUstream_st& waiting = of(stream);
-  if (event->captured != nullptr && waiting.captured == nullptr) {  // it joins the capture
-    waiting.captured = event->captured;
-    waiting.last = nullptr;
-  }
+  if (event->capture && event->capture->ended) return cudaErrorCapturedEvent;
+  if (event->capture && !waiting.capture) join(waiting, event->capture);
   waiting.waits.push_back(event->node);
   return cudaSuccess;
 }
@@ -220,12 +233,15 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  *event = new CUevent_st;
+  *event = std::make_unique<CUevent_st>().release();
   return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::unique_ptr<CUevent_st> owner(event);
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->captured = of(stream).captured;
+  event->capture = of(stream).capture;
   event->asked = false;
   event->node = append(of(stream), [event] { event->time = device.executed; });
   return cudaSuccess;
@@ -241,22 +257,25 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  of(stream).captured = new CUgraph_st;
-  of(stream).last = nullptr;
+  join(of(stream), std::make_shared<Capture>());
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  *graph = std::exchange(of(stream).captured, nullptr);
-  of(stream).last = nullptr;
-  for (CUstream_st* other : device.streams) {
-    if (other->captured != *graph) continue;
-    other->captured = nullptr;
-    other->last = nullptr;
+  const CapturePtr capture = of(stream).capture;
+  capture->ended = true;
+  *graph = std::make_unique<CUgraph_st>(std::move(capture->nodes)).release();
+  std::vector<CUstream_st*> all = device.streams;
+  all.push_back(&device.default_stream);
+  for (CUstream_st* each : all) {
+    if (each->capture != capture) continue;
+    each->capture = nullptr;
+    each->last = std::move(each->before);
+    each->waits.clear();
   }
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long /*flags*/) {
-  *executable = new CUgraphExec_st{copy_of(graph->nodes, nullptr)};
+  *executable = std::make_unique<CUgraphExec_st>(copy_of(graph->nodes, nullptr)).release();
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
@@ -267,5 +286,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   append(of(stream), [] {});
   return cudaSuccess;
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::unique_ptr<CUgraph_st> owner(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const std::unique_ptr<CUgraphExec_st> owner(executable);
+  return cudaSuccess;
+}

@@ -60,6 +60,7 @@ struct AttentionRow {
 
 __device__ inline float dot(const Elements& a, const Elements& b, std::int64_t count) {
   float sum = 0.0F;
+#pragma unroll 2  // more would spill registers
   for (std::int64_t c = 0; c < count; ++c) sum += a(c) * b(c);
   return sum;
 }

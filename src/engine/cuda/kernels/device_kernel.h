@@ -7,11 +7,12 @@
 
 namespace krigtune::cuda {
 
-/// D = A B, or D += A B: all row-major, one of the operands possibly read transposed.
+/// D = A B, or D += A B: all row-major, one of the operands possibly read transposed; then D += bias in every row.
 struct Product {
-  OperandView a;  ///< rows x depth, or depth x rows if transposed
-  OperandView b;  ///< depth x cols, or cols x depth if transposed
-  OperandView d;  ///< rows x cols; its access says whether the product is added
+  OperandView a;     ///< rows x depth, or depth x rows if transposed
+  OperandView b;     ///< depth x cols, or cols x depth if transposed
+  OperandView d;     ///< rows x cols; its access says whether the product is added
+  OperandView bias;  ///< cols; null: none
   std::int64_t rows = 0, cols = 0, depth = 0;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -21,7 +22,7 @@ struct Product {
 class Gemm {
  public:
   virtual ~Gemm() = default;
-  /// Chooses how. Called before the first step for every product that will be multiplied.
+  /// Chooses how. Called before the first step for every product that will be multiplied; may overwrite D.
   virtual void prepare(const Product& product) = 0;
   virtual void multiply(const Product& product, Queue queue) = 0;
 };
@@ -31,7 +32,9 @@ struct DeviceCall {
   const Operation& operation;
   std::span<const OperandView> operands;
   const StepContext& context;
-  float* scratch = nullptr;  ///< scratch_bytes(operation) of the stream's own
+  const std::int64_t* step =
+      nullptr;               ///< on the device: optimizer steps begun before this one, in place of the context's
+  float* scratch = nullptr;  ///< scratch_floats of the operation, 16-byte aligned, the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
 
@@ -43,20 +46,27 @@ struct DeviceCall {
     return static_cast<T*>(operands[i].data);
   }
 };
-inline constexpr std::int64_t kScratchFloats = 1024;
-
-/// What the operation needs of its stream's scratch: at least kScratchFloats floats.
-std::int64_t scratch_bytes(const Operation& operation);
 
 /// Whether the operation is a matrix product, and which.
 bool is_matrix_product(OpKind kind);
 Product product_of(const DeviceCall& call);
+
+/// Fills device memory with random-looking numbers of a size near 1, whatever their type; the same ones every time.
+void fill_numbers(void* data, std::int64_t bytes, Queue queue);
+
+/// step <- step + 1, both on the device.
+void count_step(std::int64_t* step, Queue queue);
 
 /// Starts the operation on its stream and returns.
 using DeviceKernel = void (*)(const DeviceCall&);
 
 /// Null for a collective. Throws std::logic_error for a kind that has no kernel.
 DeviceKernel device_kernel_for(OpKind kind);
+
+/// Floats of scratch memory that the operation's kernels need; they mean nothing from call to call.
+std::int64_t scratch_floats(const Operation& operation);
+/// Enough for every operation of the plan that goes to this stream.
+std::int64_t scratch_bytes(const StepPlan& plan, Stream stream);
 
 // One file a family.
 void load_batch(const DeviceCall& call);
@@ -95,5 +105,21 @@ void gradient_norm(const DeviceCall& call);
 void loss_scale(const DeviceCall& call);
 void adamw(const DeviceCall& call);
 void sgd(const DeviceCall& call);
+
+/// An addition directly followed by the normalisation of its sum, as one kernel; where add_norm_fits says that both are
+/// such a pair, on one stream.
+void add_norm_forward(const DeviceCall& add, const DeviceCall& norm);
+bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm);
+
+// Scratch of those that need some, as scratch_floats.
+std::int64_t cross_entropy_scratch(const Operation& operation);
+std::int64_t gradient_norm_scratch(const Operation& operation);
+std::int64_t linear_backward_weight_scratch(const Operation& operation);
+std::int64_t bias_backward_scratch(const Operation& operation);
+std::int64_t norm_backward_scratch(const Operation& operation);
+std::int64_t embedding_backward_scratch(const Operation& operation);
+std::int64_t attention_backward_scratch(const Operation& operation);
+std::int64_t optimizer_scratch(const Operation& operation);
+std::int64_t rotary_scratch(const Operation& operation);
 
 }  // namespace krigtune::cuda

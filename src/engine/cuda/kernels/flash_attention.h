@@ -9,7 +9,4 @@ bool flash_fits(const DeviceCall& call);
 void flash_attention_forward(const DeviceCall& call);
 void flash_attention_backward(const DeviceCall& call);
 
-/// Of the scratch that backward needs, whatever the type of its numbers.
-std::int64_t flash_attention_scratch_bytes(const Shape& shape);
-
 }  // namespace krigtune::cuda

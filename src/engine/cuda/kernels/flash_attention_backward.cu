@@ -166,8 +166,10 @@ void start(const DeviceCall& call, const AttentionSizes& z, const FlashBackward&
 
 }  // namespace
 
-std::int64_t flash_attention_scratch_bytes(const Shape& shape) {
-  return shape.batch * shape.heads * padded(shape.seq) * static_cast<std::int64_t>(sizeof(float2));
+std::int64_t attention_backward_scratch(const Operation& operation) {
+  const Shape& shape = operation.shape;
+  const std::int64_t d = shape.inner / shape.heads;
+  return d == 64 || d == 128 ? 2 * shape.batch * shape.heads * padded(shape.seq) : 0;
 }
 
 void flash_attention_backward(const DeviceCall& call) {

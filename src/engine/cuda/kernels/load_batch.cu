@@ -14,15 +14,14 @@ constexpr std::uint64_t kCorpusKey = 0x636f72707573ULL;
 void load_batch(const DeviceCall& call) {
   const Shape& s = call.shape();
   const StepContext& at = call.context;
-  const std::int64_t micro_batches = (at.step * at.micro_steps + call.operation.micro_step) * at.ranks + at.rank;
-  const std::int64_t first = micro_batches * s.batch;
+  const FirstSequence first(call);
   const std::int64_t seq = s.seq;
   const auto distinct = static_cast<std::uint32_t>(s.outer < kMostTokens ? s.outer : kMostTokens);
   const std::uint64_t seed = at.options.seed ^ kCorpusKey;
   auto* tokens = call.data<std::int32_t>(0);
   auto* targets = call.data<std::int32_t>(1);
   launch_elements(call.queue, s.batch, [=] __device__(std::int64_t b) {
-    DeviceRng rng(seed, static_cast<std::uint64_t>(first + b));
+    DeviceRng rng(seed, static_cast<std::uint64_t>(first() + b));
     std::uint32_t current = rng.next() % distinct;
     for (std::int64_t t = b * seq; t < (b + 1) * seq; ++t) {
       const std::uint32_t draw = rng.next();

@@ -8,6 +8,13 @@ namespace krigtune::cuda {
 
 struct Words {
   std::uint32_t at[4];
+
+  /// at[i % 4], from registers.
+  __device__ std::uint32_t pick(std::uint64_t i) const {
+    const std::uint32_t even = (i & 2U) == 0 ? at[0] : at[2];
+    const std::uint32_t odd = (i & 2U) == 0 ? at[1] : at[3];
+    return (i & 1U) == 0 ? even : odd;
+  }
 };
 
 __device__ inline Words philox(Words counter, std::uint32_t key0, std::uint32_t key1) {
@@ -39,7 +46,7 @@ class DeviceRng {
       words_ = philox({{low_word(block), high_word(block), low_word(stream_), high_word(stream_)}}, low_word(seed_),
                       high_word(seed_));
     }
-    return words_.at[drawn_++ % 4];
+    return words_.pick(drawn_++);
   }
 
  private:

@@ -112,10 +112,17 @@ inline unsigned __ballot_sync(unsigned mask, bool vote,
   return all;
 }
 
+// Threads run one after another.
+template <class T>
+T atomicCAS(T* at, T expected, T wanted) {
+  const T there = *at;
+  if (there == expected) *at = wanted;
+  return there;
+}
+
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0F / std::sqrt(x); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
-inline void __nanosleep(unsigned /*nanoseconds*/) {}

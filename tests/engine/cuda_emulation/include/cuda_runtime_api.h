@@ -24,7 +24,8 @@ enum cudaError_t {
   cudaErrorNotReady = 600,
   cudaErrorSystemNotReady = 802,
   cudaErrorSystemDriverMismatch = 803,
-  cudaErrorCompatNotSupportedOnDevice = 804
+  cudaErrorCompatNotSupportedOnDevice = 804,
+  cudaErrorCapturedEvent = 907
 };
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);

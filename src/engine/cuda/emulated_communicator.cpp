@@ -1,0 +1,59 @@
+#include <array>
+#include <cmath>
+
+#include "cuda/check.h"
+#include "cuda/device_communicator.h"
+#include "cuda/handles.h"
+#include "cuda/kernels/emulated_collective.h"
+
+namespace krigtune::cuda {
+namespace {
+
+class EmulatedCommunicator final : public DeviceCommunicator {
+ public:
+  EmulatedCommunicator(const EmulatedNetwork& network, const GroupSpan& span, const EmulatedDeviceLink& link)
+      : network_(network), span_(span), link_(link), ends_(allocate_device(kMostUnderWay * sizeof(Moment))) {}
+
+  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+    constexpr double kNsPerS = 1e9;
+    const double length_s = collective_time_s(network_, operation.kind, span_, operation.wire_bytes);
+    Moment* until = reinterpret_cast<Moment*>(ends_.get()) + next_++ % kMostUnderWay;
+    reserve_link(link_.free_from(), until, static_cast<Moment>(std::llround(kNsPerS * length_s)), queue);
+    move(operation.kind, operands, queue);
+    hold_until(until, queue);
+  }
+  void check() override {}
+  void abort() noexcept override {}
+
+ private:
+  static constexpr std::size_t kMostUnderWay = 256;  // more than may wait on all streams of two steps at once
+
+  void move(OpKind kind, std::span<const OperandView> operands, Queue queue) const {
+    if (kind == OpKind::kAllGather) {
+      gather_alone(operands, span_.ranks, queue);
+    } else if (kind == OpKind::kReduceScatter) {
+      reduce_scatter_alone(operands, span_.ranks, queue);
+    } else if (kind == OpKind::kAllReduce) {
+      all_reduce_alone(operands, span_.ranks, queue);
+    }  // a maximum is one's own
+  }
+
+  EmulatedNetwork network_;
+  GroupSpan span_;
+  const EmulatedDeviceLink& link_;
+  DeviceBytes ends_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+EmulatedDeviceLink::EmulatedDeviceLink() : free_from_(allocate_device(sizeof(Moment))) {
+  KRIGTUNE_CHECK_CUDA(cudaMemset(free_from_.get(), 0, sizeof(Moment)));
+}
+
+std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const EmulatedNetwork& network, const GroupSpan& span,
+                                                               const EmulatedDeviceLink& link) {
+  return std::make_unique<EmulatedCommunicator>(network, span, link);
+}
+
+}  // namespace krigtune::cuda

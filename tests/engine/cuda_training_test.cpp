@@ -1,0 +1,218 @@
+// Whole training steps through the CUDA executor's own order of launches, on the emulation of CUDA: several ranks, each
+// a thread with a device of its own, against the host engine. Streams run in an order drawn anew for each rank, so that
+// a wait that is missing in the executor shows as a wrong result.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/cuda_trainer.h"
+#include "cuda/kernels/emulated_collective.h"
+#include "krigtune/core/clock.h"
+#include "small_model.h"
+#include "thread_processes.h"
+
+namespace krigtune::cuda {
+namespace {
+
+constexpr int kSteps = 3;
+
+/// What came out of a few steps.
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> parameters;  ///< of tensor rank 0
+  std::int64_t peak_bytes = 0;
+  std::size_t allocated_bytes = 0;  ///< more than before the first step
+};
+
+TrainingOptions options(bool graph = false) { return {.seed = 5, .steps = kSteps, .graph = graph}; }
+
+Trained train(CudaTrainer& trainer) {
+  Trained trained;
+  const std::size_t before = emulation::allocated_bytes();
+  for (int step = 0; step < kSteps; ++step) trained.losses.push_back(trainer.step().loss);
+  trained.allocated_bytes = emulation::allocated_bytes() - before;
+  trained.parameters = trainer.parameters();
+  trained.peak_bytes = trainer.arena_peak_bytes();
+  return trained;
+}
+
+Trained train_on_devices(const StepPlan& plan, const TrainingOptions& how) {
+  const SystemClock clock;
+  Trained of_first;
+  as_processes(static_cast<int>(plan.world()), [&](Processes& processes) {
+    // With two groups the order in which ranks come to their collectives must be the same, as on a GPU.
+    const bool two_groups = plan.ranks > 1 && plan.tensor_ranks > 1;
+    emulation::set_seed(two_groups ? 1 : static_cast<std::uint64_t>(processes.rank()) + 1);
+    CudaTrainer trainer(plan, clock, how, &processes);
+    const Trained trained = train(trainer);
+    if (processes.rank() == 0) of_first = trained;
+  });
+  return of_first;
+}
+
+Trained train_on_host(const StepPlan& plan) {
+  const SystemClock clock;
+  Trainer trainer(plan, std::nullopt, clock, options());
+  Trained trained;
+  for (int step = 0; step < kSteps; ++step) trained.losses.push_back(trainer.step().loss);
+  trained.parameters = trainer.parameters();
+  return trained;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
+  }
+  return std::sqrt(squares);
+}
+
+std::vector<float> first_parameters(const StepPlan& plan) {
+  const SystemClock clock;
+  return Trainer(plan, std::nullopt, clock, options()).parameters();
+}
+
+// Losses to `loss`, and parameters to `way` of the way that training has gone.
+void expect_as_on_host(const StepPlan& plan, double loss, double way, bool graph = false) {
+  const Trained device = train_on_devices(plan, options(graph));
+  const Trained host = train_on_host(plan);
+  for (std::size_t s = 0; s < host.losses.size(); ++s) EXPECT_NEAR(device.losses[s], host.losses[s], loss);
+  const double gone = distance(host.parameters, first_parameters(plan));
+  EXPECT_GT(gone, 0.0);
+  EXPECT_LE(distance(device.parameters, host.parameters), way * gone);
+  EXPECT_EQ(device.peak_bytes, plan.arena_bytes);
+  EXPECT_EQ(device.allocated_bytes, 0U);
+}
+
+Workload llama(Precision precision) {
+  Workload workload = small_model();
+  workload.precision = precision;
+  workload.gradient_clipping = 0.5;
+  workload.model = {.layers = 2,
+                    .hidden = 24,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .ffn_hidden = 40,
+                    .vocab = 67,
+                    .seq_len = 9,
+                    .gated_mlp = true,
+                    .tied_embeddings = false,
+                    .positions = Positions::kRotary,
+                    .norm = Norm::kRmsNorm};
+  return workload;
+}
+
+class CudaStages : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(CudaStages, TwoRanksTrainAsOnTheHost) {
+  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+    Workload workload = small_model();
+    workload.dialect = dialect;
+    const StepPlan plan = build_plan(workload, cpu_ranks(2), configuration(GetParam(), 2, 2, 5000, 5000, true));
+    expect_as_on_host(plan, 1e-4, 2e-3);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Zero, CudaStages, testing::Values(0, 1, 2, 3));
+
+TEST(CudaTraining, TensorParallelRanksTrainAsOnTheHost) {
+  Configuration split = configuration(1, 2, 1, 5000, 5000, true);
+  split.set("tensor_parallel", std::int64_t{2});
+  expect_as_on_host(build_plan(llama(Precision::kFp32), cpu_ranks(2), split), 1e-4, 2e-3);
+  expect_as_on_host(build_plan(llama(Precision::kFp32), cpu_ranks(4), split), 1e-4, 2e-3);
+}
+
+TEST(CudaTraining, SixteenBitsOffloadAndCheckpointing) {
+  Configuration saving = configuration(2, 2, 2, 5000, 5000, true);
+  saving.set("offload_optimizer", std::string("cpu"));
+  saving.set("activation_checkpointing", std::string("full"));
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
+    expect_as_on_host(build_plan(llama(precision), cpu_ranks(2), saving), 5e-3, 0.05);
+  }
+  Configuration shards = configuration(3, 2, 2, 5000, 5000, true);
+  shards.set("offload_param", std::string("cpu"));
+  shards.set("offload_optimizer", std::string("cpu"));
+  expect_as_on_host(build_plan(llama(Precision::kBf16), cpu_ranks(2), shards), 5e-3, 0.05);
+}
+
+TEST(CudaTraining, AReplayedStepIsTheNextOne) {
+  for (const std::int64_t stage : {std::int64_t{0}, std::int64_t{3}}) {
+    const StepPlan plan =
+        build_plan(llama(Precision::kBf16), cpu_ranks(2), configuration(stage, 2, 2, 5000, 5000, true));
+    const Trained replayed = train_on_devices(plan, options(true));
+    const Trained queued = train_on_devices(plan, options(false));
+    EXPECT_EQ(replayed.losses, queued.losses);
+    EXPECT_EQ(replayed.parameters, queued.parameters);
+  }
+}
+
+TEST(CudaTraining, TimesEveryStepWhereTheyAreAskedFor) {
+  const SystemClock clock;
+  const StepPlan plan = build_plan(small_model(), cpu_ranks(1), configuration(0, 2, 1, 5000, 5000, true));
+  for (const bool every : {false, true}) {
+    TrainingOptions how = options();
+    how.time_every_step = every;
+    CudaTrainer trainer(plan, clock, how);
+    trainer.step();
+    const double first_s = trainer.operation_times(0).back().end_s;
+    EXPECT_GT(first_s, 0.0);
+    trainer.step();
+    // The emulation's time counts what was executed: streams in another order end at another time.
+    const std::vector<OperationTime> times = trainer.operation_times(0);
+    ASSERT_EQ(times.size(), plan.operations.size());
+    for (const OperationTime& time : times) EXPECT_LE(time.start_s, time.end_s);
+  }
+}
+
+// One GPU plays rank 0 of 8.
+TEST(CudaEmulatedWorld, TrainsAloneWithinThePlannedMemory) {
+  const SystemClock clock;
+  const EmulatedNetwork network{.name = "test", .latency_s = 1e-5, .bytes_per_s = 1e9};
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    Configuration wanted = configuration(stage, 2, 2, 5000, 5000, true);
+    wanted.set("tensor_parallel", std::int64_t{stage == 1 ? 2 : 1});
+    const StepPlan plan = build_plan(llama(Precision::kBf16), cpu_ranks(8), wanted);
+    CudaTrainer trainer(plan, clock, options(), nullptr, {.network = network, .ranks_per_node = 8});
+    const Trained trained = train(trainer);
+    for (const double loss : trained.losses) EXPECT_TRUE(std::isfinite(loss)) << "stage " << stage;
+    EXPECT_EQ(trained.peak_bytes, plan.arena_bytes);
+    EXPECT_TRUE(trained.parameters.empty());
+    EXPECT_EQ(trainer.parameters_fnv1a64(), "");
+  }
+}
+
+TEST(CudaEmulatedWorld, CollectivesShareTheLink) {
+  Moment* moments = nullptr;  // from when on it is free, then three ends
+  ASSERT_EQ(cudaMalloc(&moments, 4 * sizeof(Moment)), cudaSuccess);
+  cudaMemset(moments, 0, 4 * sizeof(Moment));
+  constexpr Moment kLong = 100'000'000;
+  for (int i = 1; i <= 3; ++i) reserve_link(moments, moments + i, kLong, nullptr);
+  cudaDeviceSynchronize();
+  EXPECT_EQ(moments[2], moments[1] + kLong);
+  EXPECT_EQ(moments[3], moments[1] + 2 * kLong);
+  EXPECT_EQ(moments[0], moments[3]);
+  hold_until(moments + 1, nullptr);
+  const std::int64_t looks = emulation::kernels_executed();
+  cudaDeviceSynchronize();
+  EXPECT_EQ(emulation::kernels_executed(), looks + 1);
+  EXPECT_GE(emulation::next_ns(), moments[1]);
+  cudaFree(moments);
+}
+
+TEST(CudaEmulatedWorld, MakesUpWhatOthersWouldHaveSent) {
+  std::vector<float> shard = {1, 2, 3, 4}, whole(12), sums = {1, 2, 3, 4, 5, 6}, all = {1, -2, 3};
+  gather_alone(std::vector<OperandView>{{shard.data(), 4}, {whole.data(), 12}}, 3, nullptr);
+  reduce_scatter_alone(std::vector<OperandView>{{sums.data(), 6}}, 3, nullptr);
+  all_reduce_alone(std::vector<OperandView>{{all.data(), 3}}, 4, nullptr);
+  cudaDeviceSynchronize();
+  EXPECT_EQ(std::vector<float>(whole.begin(), whole.begin() + 4), shard);
+  std::vector<float> sorted(whole.begin() + 4, whole.begin() + 8);
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(sorted, shard);
+  EXPECT_EQ(sums, (std::vector<float>{9, 12, 3, 4, 5, 6}));
+  EXPECT_EQ(all, (std::vector<float>{2, -4, 6}));
+}
+
+}  // namespace
+}  // namespace krigtune::cuda
