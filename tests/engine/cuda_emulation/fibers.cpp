@@ -135,7 +135,7 @@ class BlockRun {
   }
 
   void run(uint3 block, dim3 grid, const std::function<void()>& kernel, unsigned order) {
-    std::memset(shared_.data(), 0xFF, shared_.size() * sizeof(Chunk));
+    if (!shared_.empty()) std::memset(shared_.data(), 0xFF, shared_.size() * sizeof(Chunk));
     for (unsigned t = 0; t < threads_; ++t) {
       Fiber& fiber = *pool[t];
       fiber.kernel = &kernel;
