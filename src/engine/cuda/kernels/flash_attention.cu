@@ -159,14 +159,9 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Forward f) {
   const int end = first + kQueries < seq ? first + kQueries : seq;
   const HeadRows keys = f.places.key(f.qkv, b, head / f.places.group());
   const Tile<kWidth> shared;
-  const auto key_tile = [&](int j) { return shared.from(kQueries + j / kKeys % 2 * 2 * kKeys); };
-  const auto copy_keys = [&](int j) {
-    copy_rows<kKeys, kThreads>(key_tile(j), keys, j, seq);
-    copy_rows<kKeys, kThreads>(key_tile(j).from(kKeys), f.places.value(keys), j, seq);
-    commit_copies();
-  };
+  const KeyTiles<kKeys, kThreads, kWidth> tiles{shared.from(kQueries), keys, f.places.value(keys)};
   copy_rows<kQueries, kThreads>(shared, f.places.query(f.qkv, b, head), first, seq);
-  copy_keys(0);
+  tiles.copy(0, seq);
 
   Queries<kWidth> queries{shared.from(mine - first), {}};
   Softmax softmax;
@@ -176,9 +171,9 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Forward f) {
     wait_for_copies<0>();
     __syncthreads();
     if (j == 0) queries.keep();
-    if (j + kKeys < end) copy_keys(j + kKeys);
+    if (j + kKeys < end) tiles.copy(j + kKeys, seq);
     float s[kM][kN][4];
-    queries.template multiply<kBf16>(s, key_tile(j));
+    queries.template multiply<kBf16>(s, tiles.key(j));
     if (j + kKeys > mine) mask<true>(s, j - mine);
     float correction[kM][2];
     if (softmax.rise(correction, s, f.scale * kLog2E)) correct(sums, correction);
@@ -186,7 +181,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Forward f) {
     for (int n = 0; n < kN; n += 2) {
       std::uint32_t p[kM][4];
       softmax.weigh<kBf16>(p, s, n, f.scale * kLog2E);
-      multiply_weights<kBf16>(sums, p, key_tile(j).from(kKeys), 8 * n);
+      multiply_weights<kBf16>(sums, p, tiles.value(j), 8 * n);
     }
   }
   finish(sums, softmax, f.logsumexp + static_cast<std::int64_t>(place.head) * seq, mine, seq);

@@ -113,15 +113,10 @@ __global__ void __launch_bounds__(OfQueries<kWidth>::kThreads, 2) query_gradient
   const HeadRows keys = g.places.key(g.qkv, b, head / g.places.group());
   const Tile<kWidth> queries;
   const Tile<kWidth> dout = queries.from(kBlockRows);
-  const auto key_tile = [&](int j) { return queries.from(2 * kBlockRows + j / kKeys % 2 * 2 * kKeys); };
-  const auto copy_keys = [&](int j) {
-    copy_rows<kKeys, Cut::kThreads>(key_tile(j), keys, j, seq);
-    copy_rows<kKeys, Cut::kThreads>(key_tile(j).from(kKeys), g.places.value(keys), j, seq);
-    commit_copies();
-  };
+  const KeyTiles<kKeys, Cut::kThreads, kWidth> tiles{queries.from(2 * kBlockRows), keys, g.places.value(keys)};
   copy_rows<kBlockRows, Cut::kThreads>(queries, g.places.query(g.qkv, b, head), first, seq);
   copy_rows<kBlockRows, Cut::kThreads>(dout, g.places.output(g.dout, b, head), first, seq);
-  copy_keys(0);
+  tiles.copy(0, seq);
 
   const Statistics<kM> statistics(g.of_head(b, head) + first + of_warp);
   float dq[kM][kWidth / 8][4];
@@ -129,20 +124,20 @@ __global__ void __launch_bounds__(OfQueries<kWidth>::kThreads, 2) query_gradient
   for (int j = 0; j < end; j += kKeys) {
     wait_for_copies<0>();
     __syncthreads();
-    if (j + kKeys < end) copy_keys(j + kKeys);
+    if (j + kKeys < end) tiles.copy(j + kKeys, seq);
     if (j >= first + of_warp + 16 * kM) continue;  // behind the diagonal
     float p[kM][kN][4];
-    multiply_rows<kBf16>(p, queries.from(of_warp), key_tile(j));
+    multiply_rows<kBf16>(p, queries.from(of_warp), tiles.key(j));
     if (j + kKeys > first + of_warp) mask<true>(p, j - first - of_warp);
     statistics.probabilities(p, g.scale * kLog2E);
     float ds[kM][kN][4];
-    multiply_rows<kBf16>(ds, dout.from(of_warp), key_tile(j).from(kKeys));
+    multiply_rows<kBf16>(ds, dout.from(of_warp), tiles.value(j));
     statistics.score_gradients(ds, p);
 #pragma unroll
     for (int n = 0; n < kN; n += 2) {
       std::uint32_t weights[kM][4];
       pack_parts<kBf16>(weights, ds, n);
-      multiply_weights<kBf16>(dq, weights, key_tile(j), 8 * n);
+      multiply_weights<kBf16>(dq, weights, tiles.key(j), 8 * n);
     }
   }
   scale_by(dq, g.scale);

@@ -121,6 +121,23 @@ __device__ void copy_rows(const Tile<kWidth>& tile, const HeadRows& rows, int fi
   }
 }
 
+/// Keys and values of one head in tiles, from row 0 of `tiles` on: two of each, so that the next are copied while these
+/// are read. j: the first of a tile.
+template <int kKeys, int kThreads, int kWidth>
+struct KeyTiles {
+  Tile<kWidth> tiles;
+  HeadRows keys, values;
+
+  __device__ Tile<kWidth> key(int j) const { return tiles.from(j / kKeys % 2 * 2 * kKeys); }
+  __device__ Tile<kWidth> value(int j) const { return key(j).from(kKeys); }
+  /// With what was begun before, a group.
+  __device__ void copy(int j, int seq) const {
+    copy_rows<kKeys, kThreads>(key(j), keys, j, seq);
+    copy_rows<kKeys, kThreads>(value(j), values, j, seq);
+    commit_copies();
+  }
+};
+
 template <int kM, int kN>
 __device__ void clear(float (&sums)[kM][kN][4]) {
 #pragma unroll
