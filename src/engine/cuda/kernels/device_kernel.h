@@ -7,11 +7,12 @@
 
 namespace krigtune::cuda {
 
-/// D = A B, or D += A B: all row-major, one of the operands possibly read transposed.
+/// D = A B, or D += A B: all row-major, one of the operands possibly read transposed; then D += bias in every row.
 struct Product {
-  OperandView a;  ///< rows x depth, or depth x rows if transposed
-  OperandView b;  ///< depth x cols, or cols x depth if transposed
-  OperandView d;  ///< rows x cols; its access says whether the product is added
+  OperandView a;     ///< rows x depth, or depth x rows if transposed
+  OperandView b;     ///< depth x cols, or cols x depth if transposed
+  OperandView d;     ///< rows x cols; its access says whether the product is added
+  OperandView bias;  ///< cols; null: none
   std::int64_t rows = 0, cols = 0, depth = 0;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -21,7 +22,7 @@ struct Product {
 class Gemm {
  public:
   virtual ~Gemm() = default;
-  /// Chooses how. Called before the first step for every product that will be multiplied.
+  /// Chooses how. Called before the first step for every product that will be multiplied; may overwrite D.
   virtual void prepare(const Product& product) = 0;
   virtual void multiply(const Product& product, Queue queue) = 0;
 };

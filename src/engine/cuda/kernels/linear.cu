@@ -25,11 +25,7 @@ std::int64_t bias_backward_scratch(const Operation& operation) {
   return column_sums_scratch(operation.shape.rows, operation.shape.inner);
 }
 
-void linear_forward(const DeviceCall& call) {
-  call.gemm->multiply(product_of(call), call.queue);
-  if (call.has(3)) add_to_rows(call, {call, 2}, {call, 3}, call.shape().outer);
-}
-
+void linear_forward(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 void linear_backward_input(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 
 void linear_backward_weight(const DeviceCall& call) {
