@@ -30,9 +30,11 @@ using CapturePtr = std::shared_ptr<Capture>;
 }  // namespace
 
 struct CUgraph_st {
+  explicit CUgraph_st(std::vector<NodePtr> captured) : nodes(std::move(captured)) {}
   std::vector<NodePtr> nodes;
 };
 struct CUgraphExec_st {
+  explicit CUgraphExec_st(std::vector<NodePtr> captured) : nodes(std::move(captured)) {}
   std::vector<NodePtr> nodes;
 };
 struct CUstream_st {
@@ -207,13 +209,13 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int /*priority*/) {
-  *stream = new CUstream_st;
+  *stream = std::make_unique<CUstream_st>().release();
   device.streams.push_back(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::erase(device.streams, stream);
-  delete stream;
+  const std::unique_ptr<CUstream_st> owner(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return execute_all(), cudaSuccess; }
@@ -231,10 +233,13 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  *event = new CUevent_st;
+  *event = std::make_unique<CUevent_st>().release();
   return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::unique_ptr<CUevent_st> owner(event);
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = of(stream).capture;
   event->asked = false;
@@ -258,7 +263,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const CapturePtr capture = of(stream).capture;
   capture->ended = true;
-  *graph = new CUgraph_st{std::move(capture->nodes)};
+  *graph = std::make_unique<CUgraph_st>(std::move(capture->nodes)).release();
   std::vector<CUstream_st*> all = device.streams;
   all.push_back(&device.default_stream);
   for (CUstream_st* each : all) {
@@ -270,7 +275,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long /*flags*/) {
-  *executable = new CUgraphExec_st{copy_of(graph->nodes, nullptr)};
+  *executable = std::make_unique<CUgraphExec_st>(copy_of(graph->nodes, nullptr)).release();
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
@@ -281,5 +286,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   append(of(stream), [] {});
   return cudaSuccess;
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::unique_ptr<CUgraph_st> owner(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const std::unique_ptr<CUgraphExec_st> owner(executable);
+  return cudaSuccess;
+}

@@ -65,8 +65,8 @@ void reserve_link(Moment* free_from, Moment* until, Moment length_ns, Queue queu
 
 void hold_until(const Moment* until, Queue queue) {
   launch_elements(queue, 1, [=] __device__(std::int64_t) {
-    constexpr unsigned kNapNs = 200;
-    while (global_time_ns() < *until) __nanosleep(kNapNs);
+    constexpr std::uint32_t kPauseNs = 200;
+    while (global_time_ns() < *until) pause_ns(kPauseNs);
   });
 }
 

@@ -89,6 +89,9 @@ __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
+/// Lets others run for about so long, at most a millisecond.
+__device__ inline void pause_ns(std::uint32_t length_ns) { asm volatile("nanosleep.u32 %0;" ::"r"(length_ns)); }
+
 /// Nanoseconds on a clock that all streams share.
 __device__ inline std::uint64_t global_time_ns() {
   std::uint64_t now_ns;

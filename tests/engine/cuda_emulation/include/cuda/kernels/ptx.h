@@ -89,6 +89,7 @@ void wait_for_copies() {
   emulation::wait_for_copies(kLeft);
 }
 
+inline void pause_ns(std::uint32_t /*length_ns*/) {}
 inline std::uint64_t global_time_ns() { return emulation::next_ns(); }
 
 }  // namespace krigtune::cuda
