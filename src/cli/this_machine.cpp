@@ -1,6 +1,7 @@
 #include "this_machine.h"
 
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 #include "krigtune/runner/local_machine.h"
 #include "krigtune/tuner/run_directory.h"
 #include "runners.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -17,6 +18,11 @@ namespace {
 [[noreturn]] void fail_to_write(const std::filesystem::path& path) {
   throw EnvironmentError(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)),
                          "check the directory's permissions and free space");
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 }  // namespace
@@ -68,6 +74,13 @@ void make_writable_directory(const std::filesystem::path& path) {
   if (!error && ::access(path.c_str(), W_OK | X_OK) == 0 && std::filesystem::is_directory(path)) return;
   throw UserError(fmt::format("cannot write into the directory '{}'", path.string()),
                   "choose another one with --out, or mend its permissions");
+}
+
+std::filesystem::path cache_directory() {
+  if (const std::string own = variable("KRIGTUNE_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return std::filesystem::path(xdg) / "krigtune";
+  const std::string home = variable("HOME");
+  return home.empty() ? std::filesystem::path() : std::filesystem::path(home) / ".cache" / "krigtune";
 }
 
 }  // namespace krigtune

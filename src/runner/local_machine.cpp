@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 #include <optional>
 
@@ -17,11 +16,6 @@ namespace krigtune {
 namespace {
 
 constexpr double kTimeoutS = 120.0;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::filesystem::path cache_file(const std::filesystem::path& directory, const MachineKey& key) {
   MeasuredMachine nothing;
@@ -78,13 +72,6 @@ MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::file
 }
 
 }  // namespace
-
-std::filesystem::path cache_directory() {
-  if (const std::string own = variable("KRIGTUNE_CACHE"); !own.empty()) return own;
-  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return std::filesystem::path(xdg) / "krigtune";
-  const std::string home = variable("HOME");
-  return home.empty() ? std::filesystem::path() : std::filesystem::path(home) / ".cache" / "krigtune";
-}
 
 MeasuredMachine local_machine(std::int64_t ranks, Precision precision, const LocalMachineOptions& options,
                               const Clock& clock) {

@@ -74,6 +74,7 @@ Operation operation_of(const Case& given) {
   operation.micro_step = 1;
   operation.shape = given.shape;
   operation.scale = given.scale;
+  operation.operands.resize(given.operands.size());
   return operation;
 }
 
@@ -96,7 +97,7 @@ Case done_by_device(Case given) {
     buffers.push_back(std::make_unique<DeviceBuffer>(d.bytes));
     views.push_back({buffers.back()->data(), d.elems(), d.access, d.type});
   }
-  const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(kScratchFloats) * sizeof(float)));
+  const DeviceBuffer scratch(std::vector<std::byte>(static_cast<std::size_t>(scratch_floats(operation)) * sizeof(float)));
   const std::unique_ptr<Gemm> gemm = make_blas_gemm();
   const DeviceBuffer step(bytes_of(given.context.step));
   const DeviceCall call{.operation = operation,

@@ -18,4 +18,8 @@ bool write_all(int file, std::string_view text);
 /// Makes the directory with its parents and checks that files can be made in it. Throws UserError otherwise.
 void make_writable_directory(const std::filesystem::path& path);
 
+/// Where krigtune keeps what it can make again: $KRIGTUNE_CACHE, $XDG_CACHE_HOME/krigtune or ~/.cache/krigtune. Empty
+/// where the environment says nothing. Need not exist.
+std::filesystem::path cache_directory();
+
 }  // namespace krigtune

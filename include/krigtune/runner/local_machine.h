@@ -11,13 +11,10 @@ namespace krigtune {
 /// How `"gpu": "local"` becomes numbers.
 struct LocalMachineOptions {
   std::filesystem::path bench;                                              ///< krigtune-bench
-  std::filesystem::path cache;                                              ///< directory; see cache_directory
+  std::filesystem::path cache;                                              ///< directory; see core/files.h
   bool fresh = false;                                                       ///< measure anew
   std::function<void(const std::string&)> say = [](const std::string&) {};  ///< what takes a while, and warnings
 };
-
-/// KRIGTUNE_CACHE, else krigtune in XDG_CACHE_HOME or ~/.cache; empty where there is no home.
-std::filesystem::path cache_directory();
 
 /// This machine for so many ranks: from the cache, or measured by krigtune-bench --measure-machine and cached. A cache
 /// that cannot be read or written costs the measurement, nothing else. Throws EnvironmentError if it cannot be

@@ -1,5 +1,6 @@
 // cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so that
-// the library's first matrix is our b, and its rows are our columns.
+// the library's first matrix is our b, and its rows are our columns. Its heuristic's first choice is not always the
+// fastest: the first few are tried once for each shape, and the fastest is kept.
 #include "cuda/blas_gemm.h"
 
 #include <cublasLt.h>
@@ -8,9 +9,13 @@
 #include <algorithm>
 #include <bit>
 #include <compare>
+#include <limits>
 #include <map>
 #include <stdexcept>
+#include <vector>
 
+#include "cuda/algorithm_cache.h"
+#include "cuda/blas_handles.h"
 #include "cuda/check.h"
 #include "cuda/handles.h"
 
@@ -19,40 +24,8 @@ namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for Hopper
 constexpr std::uint64_t kMostAlignmentBytes = 256;                 // more helps no kernel
-
-struct DestroyHandle {
-  void operator()(cublasLtContext* handle) const { cublasLtDestroy(handle); }
-};
-struct DestroyDescription {
-  void operator()(cublasLtMatmulDescOpaque_t* description) const { cublasLtMatmulDescDestroy(description); }
-};
-struct DestroyLayout {
-  void operator()(cublasLtMatrixLayoutOpaque_t* layout) const { cublasLtMatrixLayoutDestroy(layout); }
-};
-struct DestroyPreference {
-  void operator()(cublasLtMatmulPreferenceOpaque_t* preference) const { cublasLtMatmulPreferenceDestroy(preference); }
-};
-using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DestroyLayout>;
-
-cudaDataType_t data_type(DType type) {
-  switch (type) {
-    case DType::kFp32:
-      return CUDA_R_32F;
-    case DType::kBf16:
-      return CUDA_R_16BF;
-    case DType::kFp16:
-      return CUDA_R_16F;
-    default:
-      throw std::logic_error("only numbers can be multiplied");
-  }
-}
-
-Layout make_layout(DType type, std::int64_t rows, std::int64_t cols) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  KRIGTUNE_CHECK_BLAS(cublasLtMatrixLayoutCreate(&layout, data_type(type), static_cast<std::uint64_t>(rows),
-                                                 static_cast<std::uint64_t>(cols), rows));
-  return Layout(layout);
-}
+constexpr int kTried = 8;
+constexpr int kTimedRuns = 4;
 
 std::uint32_t alignment_bytes(const Product& p) {
   const auto all = std::bit_cast<std::uintptr_t>(p.a.data) | std::bit_cast<std::uintptr_t>(p.b.data) |
@@ -63,7 +36,7 @@ std::uint32_t alignment_bytes(const Product& p) {
 /// What an algorithm depends on.
 struct Key {
   std::int64_t rows, cols, depth;
-  bool transpose_a, transpose_b;
+  bool transpose_a, transpose_b, adds, has_bias;
   DType a, b, d;
   std::uint32_t alignment;
 
@@ -73,92 +46,162 @@ struct Key {
         depth(p.depth),
         transpose_a(p.transpose_a),
         transpose_b(p.transpose_b),
+        adds(p.d.adds()),
+        has_bias(p.bias.data != nullptr),
         a(p.a.type),
         b(p.b.type),
         d(p.d.type),
         alignment(alignment_bytes(p)) {}
   auto operator<=>(const Key&) const = default;
+
+  std::string text() const {
+    return fmt::format("{} x {} x {}{}{}{}{}, types {} {} {}, aligned to {}", rows, cols, depth,
+                       transpose_a ? ", a transposed" : "", transpose_b ? ", b transposed" : "", adds ? ", added" : "",
+                       has_bias ? ", bias" : "", static_cast<int>(a), static_cast<int>(b), static_cast<int>(d),
+                       alignment);
+  }
 };
 
 struct Prepared {
-  std::unique_ptr<cublasLtMatmulDescOpaque_t, DestroyDescription> description;
-  Layout a, b, d;
+  MatmulDescription description;
+  MatrixLayout a, b, d;
   cublasLtMatmulAlgo_t algorithm{};
 };
 
-void set_transpose(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t which, bool transpose) {
-  const cublasOperation_t operation = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
-  KRIGTUNE_CHECK_BLAS(cublasLtMatmulDescSetAttribute(description, which, &operation, sizeof(operation)));
-}
-
 Prepared describe(const Product& p) {
-  cublasLtMatmulDesc_t description = nullptr;
-  KRIGTUNE_CHECK_BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   Prepared prepared;
-  prepared.description.reset(description);
-  set_transpose(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
-  set_transpose(description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+  prepared.description = make_matmul_description();
+  cublasLtMatmulDesc_t description = prepared.description.get();
+  set_attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set_attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias.data != nullptr) {
+    set_attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set_attribute(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(blas_type(p.bias.type)));
+  }
   prepared.b = p.transpose_b ? make_layout(p.b.type, p.depth, p.cols) : make_layout(p.b.type, p.cols, p.depth);
   prepared.a = p.transpose_a ? make_layout(p.a.type, p.rows, p.depth) : make_layout(p.a.type, p.depth, p.rows);
   prepared.d = make_layout(p.d.type, p.cols, p.rows);
   return prepared;
 }
 
+std::string device_name() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  KRIGTUNE_CHECK_CUDA(cudaGetDevice(&device));
+  KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
+  return properties.name;
+}
+
 class BlasGemm final : public Gemm {
  public:
-  BlasGemm() : workspace_(allocate_device(kWorkspaceBytes)) {
-    cublasLtHandle_t handle = nullptr;
-    KRIGTUNE_CHECK_BLAS(cublasLtCreate(&handle));
-    handle_.reset(handle);
-  }
+  BlasGemm()
+      : handle_(make_blas_handle()),
+        workspace_(allocate_device(kWorkspaceBytes)),
+        stream_(make_stream(false)),
+        cache_(algorithm_file(device_name(), cublasLtGetVersion())) {}
 
   void prepare(const Product& product) override {
     const Key key(product);
     if (prepared_.find(key) != prepared_.end()) return;
     Prepared prepared = describe(product);
-    choose(product, key, prepared);
+    point_to_bias(product, prepared);
+    if (!recall(key, prepared)) {
+      prepared.algorithm = fastest(product, prepared);
+      AlgorithmWords words{};
+      std::copy(std::begin(prepared.algorithm.data), std::end(prepared.algorithm.data), words.begin());
+      cache_.remember(key.text(), words);
+    }
     prepared_.emplace(key, std::move(prepared));
   }
 
   void multiply(const Product& product, Queue queue) override {
     const auto found = prepared_.find(Key(product));
     if (found == prepared_.end()) throw std::logic_error("a product was not prepared before the first step");
-    const Prepared& with = found->second;
-    const float alpha = 1.0F;
-    const float beta = product.d.adds() ? 1.0F : 0.0F;
-    KRIGTUNE_CHECK_BLAS(cublasLtMatmul(handle_.get(), with.description.get(), &alpha, product.b.data, with.b.get(),
-                                       product.a.data, with.a.get(), &beta, product.d.data, with.d.get(),
-                                       product.d.data, with.d.get(), &with.algorithm, workspace_.get(),
-                                       static_cast<std::size_t>(kWorkspaceBytes), queue));
+    point_to_bias(product, found->second);
+    check_blas(start(product, found->second, found->second.algorithm, queue), "cublasLtMatmul", __FILE__, __LINE__);
   }
 
  private:
-  void choose(const Product& p, const Key& key, Prepared& prepared) const {
-    cublasLtMatmulPreference_t made = nullptr;
-    KRIGTUNE_CHECK_BLAS(cublasLtMatmulPreferenceCreate(&made));
-    const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyPreference> preference(made);
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      KRIGTUNE_CHECK_BLAS(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof(value)));
-    };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
+  static void point_to_bias(const Product& product, const Prepared& prepared) {
+    if (product.bias.data == nullptr) return;
+    set_attribute(prepared.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.data);
+  }
+
+  cublasStatus_t start(const Product& product, const Prepared& with, const cublasLtMatmulAlgo_t& algorithm,
+                       Queue queue) const {
+    const float alpha = 1.0F;
+    const float beta = product.d.adds() ? 1.0F : 0.0F;
+    return cublasLtMatmul(handle_.get(), with.description.get(), &alpha, product.b.data, with.b.get(), product.a.data,
+                          with.a.get(), &beta, product.d.data, with.d.get(), product.d.data, with.d.get(), &algorithm,
+                          workspace_.get(), static_cast<std::size_t>(kWorkspaceBytes), queue);
+  }
+
+  // From an earlier run, if the library still takes it.
+  bool recall(const Key& key, Prepared& prepared) const {
+    const auto words = cache_.find(key.text());
+    if (!words) return false;
+    std::copy(words->begin(), words->end(), std::begin(prepared.algorithm.data));
+    cublasLtMatmulHeuristicResult_t checked{};
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(handle_.get(), prepared.description.get(), prepared.b.get(), prepared.a.get(),
+                                prepared.d.get(), prepared.d.get(), &prepared.algorithm, &checked);
+    return status == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= static_cast<std::size_t>(kWorkspaceBytes);
+  }
+
+  std::vector<cublasLtMatmulHeuristicResult_t> candidates(const Product& product, const Prepared& prepared) const {
+    const MatmulPreference preference = make_preference();
+    set_attribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                  static_cast<std::uint64_t>(kWorkspaceBytes));
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(attribute, key.alignment);
+      set_attribute(preference.get(), attribute, alignment_bytes(product));
     }
-    cublasLtMatmulHeuristicResult_t best{};
-    int found = 0;
+    std::vector<cublasLtMatmulHeuristicResult_t> found(kTried);
+    int count = 0;
     KRIGTUNE_CHECK_BLAS(cublasLtMatmulAlgoGetHeuristic(handle_.get(), prepared.description.get(), prepared.b.get(),
-                                                       prepared.a.get(), prepared.d.get(), prepared.d.get(), made, 1,
-                                                       &best, &found));
-    if (found == 0) {
-      throw std::runtime_error(fmt::format("cuBLASLt has no algorithm for {} x {} x {}", p.rows, p.cols, p.depth));
+                                                       prepared.a.get(), prepared.d.get(), prepared.d.get(),
+                                                       preference.get(), kTried, found.data(), &count));
+    found.resize(static_cast<std::size_t>(count));
+    if (found.empty()) {
+      throw std::runtime_error(
+          fmt::format("cuBLASLt has no algorithm for {} x {} x {}", product.rows, product.cols, product.depth));
     }
-    prepared.algorithm = best.algo;
+    return found;
   }
 
-  std::unique_ptr<cublasLtContext, DestroyHandle> handle_;
+  cublasLtMatmulAlgo_t fastest(const Product& product, const Prepared& prepared) const {
+    const auto found = candidates(product, prepared);
+    cublasLtMatmulAlgo_t best = found.front().algo;
+    double best_s = std::numeric_limits<double>::infinity();
+    for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
+      const double time = time_s(product, prepared, candidate.algo);
+      if (time < best_s) {
+        best_s = time;
+        best = candidate.algo;
+      }
+    }
+    return best;
+  }
+
+  // Infinite for an algorithm that fails: a few of those that are proposed do.
+  double time_s(const Product& product, const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm) const {
+    const Span span;
+    for (int run = 0; run <= kTimedRuns; ++run) {
+      if (run == 1) KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.begin.get(), stream_.get()));
+      if (start(product, prepared, algorithm, stream_.get()) != CUBLAS_STATUS_SUCCESS) {
+        return std::numeric_limits<double>::infinity();
+      }
+    }
+    KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.end.get(), stream_.get()));
+    KRIGTUNE_CHECK_CUDA(cudaStreamSynchronize(stream_.get()));
+    return span.elapsed_s();
+  }
+
+  BlasHandle handle_;
   DeviceBytes workspace_;
+  StreamHandle stream_;  ///< on which algorithms are tried
+  AlgorithmCache cache_;
   std::map<Key, Prepared> prepared_;
 };
 

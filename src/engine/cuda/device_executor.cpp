@@ -32,6 +32,7 @@ DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory,
   KRIGTUNE_CHECK_CUDA(cudaMemset(step_number_.get(), 0, sizeof(std::int64_t)));
   for (Slot& slot : slots_) slot.losses = allocate_pinned(static_cast<std::int64_t>(loss_bytes()));
   make_streams();
+  join_residuals();
   prepare_products(memory);
 }
 
@@ -41,11 +42,24 @@ void DeviceExecutor::make_streams() {
   const auto make = [&](Stream stream) {
     if (streams_[index_of(stream)]) return;
     streams_[index_of(stream)] = make_stream(is_communication(stream));
-    scratch_[index_of(stream)] = allocate_device(kScratchFloats * size_bytes(DType::kFp32));
+    scratch_[index_of(stream)] = allocate_device(scratch_bytes(plan_, stream));
     joins_[index_of(stream)] = make_order_event();
   };
   make(Stream::kCompute);
   for (const Operation& operation : plan_.operations) make(operation.stream);
+}
+
+// The norm waits for nobody, so all that it needs but the sum was there before the sum.
+void DeviceExecutor::join_residuals() {
+  std::array<DeviceOperation*, kStreamCount> before{};
+  for (DeviceOperation& bound : operations_) {
+    DeviceOperation*& last = before[index_of(bound.operation->stream)];
+    if (last != nullptr && bound.waits.empty() && add_norm_fits(call_of(*last), call_of(bound))) {
+      last->norm = &bound;
+      bound.is_done_before = true;
+    }
+    last = &bound;
+  }
 }
 
 void DeviceExecutor::prepare_products(const DeviceMemory& memory) {
@@ -130,7 +144,10 @@ void DeviceExecutor::enqueue(DeviceOperation& bound, bool timed) {
 
 void DeviceExecutor::execute(DeviceOperation& bound) {
   Queue queue = queue_of(bound.operation->stream);
-  if (bound.host) {
+  if (bound.is_done_before) return;
+  if (bound.norm != nullptr) {
+    add_norm_forward(call_of(bound), call_of(*bound.norm));
+  } else if (bound.host) {
     KRIGTUNE_CHECK_CUDA(cudaLaunchHostFunc(queue, &HostWork::run, bound.host.get()));
   } else if (bound.kernel != nullptr) {
     bound.kernel(call_of(bound));

@@ -66,6 +66,7 @@ class DeviceExecutor {
   };
 
   void make_streams();
+  void join_residuals();
   void prepare_products(const DeviceMemory& memory);
   DeviceCall call_of(const DeviceOperation& bound) const;
   Queue queue_of(Stream stream) const { return streams_[index_of(stream)].get(); }

@@ -31,6 +31,8 @@ struct DeviceOperation {
   Event end;                       ///< null: nobody waits for it
   Event queued;                    ///< when its stream came to it; null: it waits for nobody
   Span span;
+  const DeviceOperation* norm = nullptr;  ///< the next one of its stream, which is done with it: add_norm_forward
+  bool is_done_before = false;            ///< that one
 
   /// Seconds after `begin`. All events must have passed.
   OperationTime time_after(const Event& begin) const;

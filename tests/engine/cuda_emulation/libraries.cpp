@@ -40,7 +40,7 @@ void multiply_plainly(const Product& p) {
         sum += element(p.a, p.transpose_a ? k * p.rows + i : i * p.depth + k) *
                element(p.b, p.transpose_b ? j * p.depth + k : k * p.cols + j);
       }
-      put_element(p.d, i * p.cols + j, sum);
+      put_element(p.d, i * p.cols + j, sum + (p.bias.data == nullptr ? 0.0 : element(p.bias, j)));
     }
   }
 }

@@ -4,37 +4,72 @@
 //   norm = sqrt(sum) / S;  factor = min(1, clipping / norm) / S
 //   not finite: factor = 0, S <- max(1, S / 2), no update;  after 2000 finite steps in a row: S <- 2 S
 //
-// Squares are added in parts of fixed borders, then the parts in order: the same bits always.
-#include "cuda/kernels/elements.h"
+// Squares are added in parts of fixed borders, one block a part of all ranges, then the parts in order: the same bits
+// always. One kernel takes up to 64 ranges.
+#include <algorithm>
+
+#include "cuda/kernels/packs.h"
 
 namespace krigtune::cuda {
 namespace {
 
 constexpr float kStepsToGrow = 2000.0F;
+constexpr std::int64_t kMostParts = 132 * 8;  // of 256 threads, what an H100 runs at once
 constexpr std::int64_t kLeastPartElems = 4096;
+constexpr std::size_t kMostRanges = 64;
+
+/// Arguments of a kernel: 1.5 KiB.
+struct Ranges {
+  Elements of[kMostRanges];
+  std::int64_t elems[kMostRanges];
+  std::size_t count = 0;
+
+  void add(const Elements& range, std::int64_t range_elems) {
+    of[count] = range;
+    elems[count++] = range_elems;
+  }
+};
+
+std::int64_t parts_of(const DeviceCall& call) {
+  std::int64_t most = 1;
+  for (std::size_t i = 1; i < call.operands.size(); ++i) most = std::max(most, call.operands[i].elems);
+  return std::min(kMostParts, (most + kLeastPartElems - 1) / kLeastPartElems);
+}
+
+void add_squares(const DeviceCall& call, const Ranges& ranges, std::int64_t parts, bool first) {
+  float* partial = call.scratch;
+  launch_rows(call.queue, parts, [=] __device__(const Block& block, std::int64_t part) {
+    Pack<1> squares{};
+    for (std::size_t i = 0; i < ranges.count; ++i) {
+      const Elements g = ranges.of[i];
+      const std::int64_t thread = part * kBlockThreads + threadIdx.x;
+      for_packs(g, ranges.elems[i], thread, parts * kBlockThreads,
+                [&](auto at) { squares.at[0] += total(map([](float v) { return v * v; }, g(at))); });
+    }
+    const float sum = block.sum(squares).at[0];
+    if (threadIdx.x == 0) partial[part] = first ? sum : partial[part] + sum;
+  });
+}
 
 }  // namespace
 
+std::int64_t gradient_norm_scratch(const Operation& /*operation*/) { return kMostParts; }
+
 void gradient_norm(const DeviceCall& call) {
-  float* partial = call.scratch;
+  const std::int64_t parts = parts_of(call);
+  for (std::size_t begin = 1; begin < call.operands.size(); begin += kMostRanges) {
+    Ranges ranges;
+    for (std::size_t i = begin; i < std::min(begin + kMostRanges, call.operands.size()); ++i) {
+      ranges.add({call, i}, call.operands[i].elems);
+    }
+    add_squares(call, ranges, parts, begin == 1);
+  }
+  const float* partial = call.scratch;
   const Elements sum(call, 0);
   const auto scale = static_cast<float>(call.operation.scale);
-  clear_bytes(call.queue, partial, kScratchFloats * static_cast<std::int64_t>(sizeof(float)));
-  for (std::size_t range = 1; range < call.operands.size(); ++range) {
-    const Elements g(call, range);
-    const std::int64_t elems = call.operands[range].elems;
-    const std::int64_t even = (elems + kScratchFloats - 1) / kScratchFloats;
-    const std::int64_t part_elems = even < kLeastPartElems ? kLeastPartElems : even;
-    launch_rows(call.queue, (elems + part_elems - 1) / part_elems, [=] __device__(const Block& block, std::int64_t p) {
-      const std::int64_t begin = p * part_elems;
-      const std::int64_t count = elems - begin < part_elems ? elems - begin : part_elems;
-      const float squares = block.sum(count, [=](std::int64_t i) { return g(begin + i) * g(begin + i); });
-      block.for_each(1, [=](std::int64_t) { partial[p] += squares; });
-    });
-  }
   launch_rows(call.queue, 1, [=] __device__(const Block& block, std::int64_t) {
-    const float squares = block.sum(kScratchFloats, [=](std::int64_t p) { return partial[p]; });
-    block.for_each(1, [=](std::int64_t) { sum.put(0, scale * squares); });
+    const float squares = block.sum(parts, [=](std::int64_t part) { return partial[part]; });
+    if (threadIdx.x == 0) sum.put(0, scale * squares);
   });
 }
 

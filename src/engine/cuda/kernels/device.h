@@ -34,14 +34,23 @@ void launch(Queue queue, dim3 blocks, unsigned threads, std::size_t shared_bytes
   KRIGTUNE_CHECK_CUDA(cudaLaunchKernelEx(&config, kernel, P(std::forward<A>(arguments))...));
 }
 
+/// Numbers that one thread has in registers.
+template <int kWidth>
+struct Pack {
+  float at[kWidth];
+};
+
 /// Floats of shared memory that each block of launch_rows has at Block::shared.
 inline constexpr int kSharedFloats = 2048;
 
-/// The threads that share a row. All of them call the same things in the same order. Sums: each thread adds its
-/// elements in order, then warps by butterfly, then the warps in order: the same bits whenever the count is the same.
+/// The threads of a block, whole warps, that share a row. All of them call the same things in the same order. Sums:
+/// each thread adds its elements in order, then warps by butterfly, then the warps in order: the same bits whenever the
+/// count is the same.
 class Block {
  public:
-  static constexpr int kWarps = kBlockThreads / kWarpThreads;
+  static constexpr int kMostWarps = 32;
+  static constexpr int kMostCombined = 2;
+  static constexpr int kWarpFloats = kMostWarps * kMostCombined;  ///< at of_warps
 
   __device__ Block(float* shared, float* of_warps) : shared_(shared), of_warps_(of_warps) {}
 
@@ -49,37 +58,48 @@ class Block {
 
   template <class Each>
   __device__ void for_each(std::int64_t count, Each each) const {
-    for (std::int64_t i = threadIdx.x; i < count; i += kBlockThreads) each(i);
+    for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) each(i);
     __syncthreads();
   }
   template <class Term>
   __device__ float sum(std::int64_t count, Term term) const {
     float mine = 0.0F;
-    for (std::int64_t i = threadIdx.x; i < count; i += kBlockThreads) mine += term(i);
-    return combined(mine, 0.0F, [](float a, float b) { return a + b; });
+    for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) mine += term(i);
+    return sum(Pack<1>{{mine}}).at[0];
   }
   template <class Term>
   __device__ float largest(std::int64_t count, Term term) const {
     float mine = -INFINITY;
-    for (std::int64_t i = threadIdx.x; i < count; i += kBlockThreads) mine = fmaxf(mine, term(i));
-    return combined(mine, -INFINITY, [](float a, float b) { return fmaxf(a, b); });
+    for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) mine = fmaxf(mine, term(i));
+    return combined(Pack<1>{{mine}}, [](auto& a, const auto& b) { a.at[0] = fmaxf(a.at[0], b.at[0]); }).at[0];
+  }
+  /// Each of the numbers, over all threads.
+  template <int kCount>
+  __device__ Pack<kCount> sum(const Pack<kCount>& mine) const {
+    return combined(mine, [](auto& a, const auto& b) {
+      for (int k = 0; k < kCount; ++k) a.at[k] += b.at[k];
+    });
+  }
+  /// All threads' numbers made one by combine(a, b), which puts both into a. Barriers on both sides: what was written
+  /// before is seen after, and of_warps_ is free for the next call.
+  template <int kCount, class Combine>
+  __device__ Pack<kCount> combined(Pack<kCount> mine, Combine combine) const {
+    static_assert(kCount <= kMostCombined);
+    for (int distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+      Pack<kCount> other;
+      for (int k = 0; k < kCount; ++k) other.at[k] = __shfl_xor_sync(kAllLanes, mine.at[k], distance);
+      combine(mine, other);
+    }
+    auto* all = reinterpret_cast<Pack<kCount>*>(of_warps_);
+    if (threadIdx.x % kWarpThreads == 0) all[threadIdx.x / kWarpThreads] = mine;
+    __syncthreads();
+    Pack<kCount> result = all[0];
+    for (unsigned warp = 1; warp < blockDim.x / kWarpThreads; ++warp) combine(result, all[warp]);
+    __syncthreads();
+    return result;
   }
 
  private:
-  // Barriers on both sides: what was written before is seen after, and of_warps_ is free for the next call.
-  template <class Combine>
-  __device__ float combined(float mine, float neutral, Combine combine) const {
-    for (int distance = kWarpThreads / 2; distance > 0; distance /= 2) {
-      mine = combine(mine, __shfl_xor_sync(kAllLanes, mine, distance));
-    }
-    if (threadIdx.x % kWarpThreads == 0) of_warps_[threadIdx.x / kWarpThreads] = mine;
-    __syncthreads();
-    float all = neutral;
-    for (int warp = 0; warp < kWarps; ++warp) all = combine(all, of_warps_[warp]);
-    __syncthreads();
-    return all;
-  }
-
   float* shared_;
   float* of_warps_;
 };
@@ -92,8 +112,8 @@ __global__ void __launch_bounds__(kBlockThreads) run_elements(std::int64_t count
   }
 }
 
-template <class Body>
-__global__ void __launch_bounds__(kBlockThreads) run_rows(std::int64_t rows, Body body) {
+template <int kThreads, class Body>
+__global__ void __launch_bounds__(kThreads) run_rows(std::int64_t rows, Body body) {
   auto* shared = dynamic_shared<float>();
   const Block block(shared, shared + kSharedFloats);
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -124,11 +144,11 @@ void launch_elements(Queue queue, std::int64_t count, Body body) {
 }
 
 /// body(block, row) for 0 <= row < rows.
-template <class Body>
+template <int kThreads = kBlockThreads, class Body>
 void launch_rows(Queue queue, std::int64_t rows, Body body) {
   if (rows <= 0) return;
-  constexpr std::size_t kBytes = (kSharedFloats + Block::kWarps) * sizeof(float);
-  launch(queue, blocks_for(rows), kBlockThreads, kBytes, run_rows<Body>, rows, body);
+  constexpr std::size_t kBytes = (kSharedFloats + Block::kWarpFloats) * sizeof(float);
+  launch(queue, blocks_for(rows), kThreads, kBytes, run_rows<kThreads, Body>, rows, body);
 }
 
 }  // namespace krigtune::cuda

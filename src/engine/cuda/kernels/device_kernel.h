@@ -7,11 +7,12 @@
 
 namespace krigtune::cuda {
 
-/// D = A B, or D += A B: all row-major, one of the operands possibly read transposed.
+/// D = A B, or D += A B: all row-major, one of the operands possibly read transposed; then D += bias in every row.
 struct Product {
-  OperandView a;  ///< rows x depth, or depth x rows if transposed
-  OperandView b;  ///< depth x cols, or cols x depth if transposed
-  OperandView d;  ///< rows x cols; its access says whether the product is added
+  OperandView a;     ///< rows x depth, or depth x rows if transposed
+  OperandView b;     ///< depth x cols, or cols x depth if transposed
+  OperandView d;     ///< rows x cols; its access says whether the product is added
+  OperandView bias;  ///< cols; null: none
   std::int64_t rows = 0, cols = 0, depth = 0;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -21,7 +22,7 @@ struct Product {
 class Gemm {
  public:
   virtual ~Gemm() = default;
-  /// Chooses how. Called before the first step for every product that will be multiplied.
+  /// Chooses how. Called before the first step for every product that will be multiplied; may overwrite D.
   virtual void prepare(const Product& product) = 0;
   virtual void multiply(const Product& product, Queue queue) = 0;
 };
@@ -33,7 +34,7 @@ struct DeviceCall {
   const StepContext& context;
   const std::int64_t* step =
       nullptr;               ///< on the device: optimizer steps begun before this one, in place of the context's
-  float* scratch = nullptr;  ///< kScratchFloats floats of the stream's own
+  float* scratch = nullptr;  ///< scratch_floats of the operation, 16-byte aligned, the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
 
@@ -45,7 +46,6 @@ struct DeviceCall {
     return static_cast<T*>(operands[i].data);
   }
 };
-inline constexpr std::int64_t kScratchFloats = 1024;
 
 /// Whether the operation is a matrix product, and which.
 bool is_matrix_product(OpKind kind);
@@ -62,6 +62,11 @@ using DeviceKernel = void (*)(const DeviceCall&);
 
 /// Null for a collective. Throws std::logic_error for a kind that has no kernel.
 DeviceKernel device_kernel_for(OpKind kind);
+
+/// Floats of scratch memory that the operation's kernels need; they mean nothing from call to call.
+std::int64_t scratch_floats(const Operation& operation);
+/// Enough for every operation of the plan that goes to this stream.
+std::int64_t scratch_bytes(const StepPlan& plan, Stream stream);
 
 // One file a family.
 void load_batch(const DeviceCall& call);
@@ -100,5 +105,20 @@ void gradient_norm(const DeviceCall& call);
 void loss_scale(const DeviceCall& call);
 void adamw(const DeviceCall& call);
 void sgd(const DeviceCall& call);
+
+/// An addition directly followed by the normalisation of its sum, as one kernel; where add_norm_fits says that both are
+/// such a pair, on one stream.
+void add_norm_forward(const DeviceCall& add, const DeviceCall& norm);
+bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm);
+
+// Scratch of those that need some, as scratch_floats.
+std::int64_t cross_entropy_scratch(const Operation& operation);
+std::int64_t gradient_norm_scratch(const Operation& operation);
+std::int64_t linear_backward_weight_scratch(const Operation& operation);
+std::int64_t bias_backward_scratch(const Operation& operation);
+std::int64_t norm_backward_scratch(const Operation& operation);
+std::int64_t embedding_backward_scratch(const Operation& operation);
+std::int64_t optimizer_scratch(const Operation& operation);
+std::int64_t rotary_scratch(const Operation& operation);
 
 }  // namespace krigtune::cuda

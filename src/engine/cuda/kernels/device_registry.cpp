@@ -1,4 +1,5 @@
 // The one table from operation to device kernel: a new kernel is one file and one line here.
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@ namespace {
 struct Entry {
   OpKind kind;
   DeviceKernel kernel;
+  std::int64_t (*scratch)(const Operation&) = nullptr;  ///< null: it needs none
 };
 
 constexpr std::array kTable = std::to_array<Entry>({
@@ -19,20 +21,20 @@ constexpr std::array kTable = std::to_array<Entry>({
     {OpKind::kCopy, copy},
     {OpKind::kAccumulate, accumulate},
     {OpKind::kEmbeddingForward, embedding_forward},
-    {OpKind::kEmbeddingBackward, embedding_backward},
+    {OpKind::kEmbeddingBackward, embedding_backward, embedding_backward_scratch},
     {OpKind::kPositionsForward, positions_forward},
     {OpKind::kPositionsBackward, positions_backward},
     {OpKind::kLayerNormForward, layer_norm_forward},
-    {OpKind::kLayerNormBackward, layer_norm_backward},
+    {OpKind::kLayerNormBackward, layer_norm_backward, norm_backward_scratch},
     {OpKind::kRmsNormForward, rms_norm_forward},
-    {OpKind::kRmsNormBackward, rms_norm_backward},
+    {OpKind::kRmsNormBackward, rms_norm_backward, norm_backward_scratch},
     {OpKind::kLinearForward, linear_forward},
     {OpKind::kLinearBackwardInput, linear_backward_input},
-    {OpKind::kLinearBackwardWeight, linear_backward_weight},
+    {OpKind::kLinearBackwardWeight, linear_backward_weight, linear_backward_weight_scratch},
     {OpKind::kAddBias, add_bias},
-    {OpKind::kBiasBackward, bias_backward},
-    {OpKind::kRotaryForward, rotary_forward},
-    {OpKind::kRotaryBackward, rotary_backward},
+    {OpKind::kBiasBackward, bias_backward, bias_backward_scratch},
+    {OpKind::kRotaryForward, rotary_forward, rotary_scratch},
+    {OpKind::kRotaryBackward, rotary_backward, rotary_scratch},
     {OpKind::kAttentionForward, attention_forward},
     {OpKind::kAttentionBackward, attention_backward},
     {OpKind::kGeluForward, gelu_forward},
@@ -42,24 +44,39 @@ constexpr std::array kTable = std::to_array<Entry>({
     {OpKind::kDropoutForward, dropout_forward},
     {OpKind::kDropoutBackward, dropout_backward},
     {OpKind::kAdd, add},
-    {OpKind::kCrossEntropy, cross_entropy},
+    {OpKind::kCrossEntropy, cross_entropy, cross_entropy_scratch},
     {OpKind::kVocabMax, vocab_max},
     {OpKind::kVocabSumExp, vocab_sum_exp},
     {OpKind::kVocabCrossEntropy, vocab_cross_entropy},
-    {OpKind::kGradientNorm, gradient_norm},
+    {OpKind::kGradientNorm, gradient_norm, gradient_norm_scratch},
     {OpKind::kLossScale, loss_scale},
-    {OpKind::kAdamW, adamw},
-    {OpKind::kSgd, sgd},
+    {OpKind::kAdamW, adamw, optimizer_scratch},
+    {OpKind::kSgd, sgd, optimizer_scratch},
 });
+
+const Entry& entry_of(OpKind kind) {
+  for (const Entry& entry : kTable) {
+    if (entry.kind == kind) return entry;
+  }
+  throw std::logic_error(std::string("no device kernel is registered for ") + to_string(kind));
+}
 
 }  // namespace
 
-DeviceKernel device_kernel_for(OpKind kind) {
-  if (is_collective(kind)) return nullptr;
-  for (const Entry& entry : kTable) {
-    if (entry.kind == kind) return entry.kernel;
+DeviceKernel device_kernel_for(OpKind kind) { return is_collective(kind) ? nullptr : entry_of(kind).kernel; }
+
+std::int64_t scratch_floats(const Operation& operation) {
+  if (is_collective(operation.kind)) return 0;
+  const Entry& entry = entry_of(operation.kind);
+  return entry.scratch == nullptr ? 0 : entry.scratch(operation);
+}
+
+std::int64_t scratch_bytes(const StepPlan& plan, Stream stream) {
+  std::int64_t floats = 0;
+  for (const Operation& operation : plan.operations) {
+    if (operation.stream == stream) floats = std::max(floats, scratch_floats(operation));
   }
-  throw std::logic_error(std::string("no device kernel is registered for ") + to_string(kind));
+  return floats * size_bytes(DType::kFp32);
 }
 
 }  // namespace krigtune::cuda

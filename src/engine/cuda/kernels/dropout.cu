@@ -1,30 +1,56 @@
 // Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), m = 0 with probability p, else 1; which elements, says
 // the host's counter-based generator. Under sequence parallelism this rank holds a part of the rows.
 #include "cuda/kernels/dropout_draws.h"
+#include "cuda/kernels/packs.h"
 
 namespace krigtune::cuda {
+namespace {
+
+/// A pack's bytes of a mask, at once.
+template <int kWidth>
+struct alignas(kWidth) MaskPack {
+  std::uint8_t at[kWidth];
+};
+template <int kWidth>
+__device__ inline MaskPack<kWidth>& pack_of(std::uint8_t* mask, Place<kWidth> place) {
+  return *reinterpret_cast<MaskPack<kWidth>*>(mask + place.first);
+}
+
+/// x <- x m scale.
+template <int kWidth>
+__device__ inline void apply(const Elements& x, Place<kWidth> place, const MaskPack<kWidth>& mask, float scale) {
+  Pack<kWidth> values = x(place);
+  for (int k = 0; k < kWidth; ++k) values.at[k] = mask.at[k] != 0 ? values.at[k] * scale : 0.0F;
+  x.set(place, values);
+}
+
+}  // namespace
 
 void dropout_forward(const DeviceCall& call) {
   const Shape& s = call.shape();
   const std::int64_t first = s.rows < s.batch * s.seq ? call.context.tensor_rank * s.rows : 0;
-  const std::int64_t sequence_elems = s.seq * s.inner;
-  const std::int64_t begin = first * s.inner;
+  const std::int64_t seq = s.seq;
+  const std::int64_t h = s.inner;
   const DropoutDraws draws(call, DropoutDraws::kHidden);
   const Elements x(call, 0);
   auto* mask = call.data<std::uint8_t>(1);
-  launch_elements(call.queue, s.rows * s.inner, [=] __device__(std::int64_t e) {
-    const bool kept = draws.keeps((begin + e) / sequence_elems, (begin + e) % sequence_elems);
-    mask[e] = kept ? 1 : 0;
-    x.set(e, kept ? x(e) * draws.scale() : 0.0F);
+  launch_row_packs(call.queue, s.rows, h, {x, {call, 1}}, [=] __device__(std::int64_t row, auto at) {
+    constexpr int kWidth = decltype(at)::width;
+    bool kept[kWidth];
+    draws.keeps((first + row) / seq, at + (first + row) % seq * h, kept);
+    MaskPack<kWidth> pack;
+    for (int k = 0; k < kWidth; ++k) pack.at[k] = kept[k] ? 1 : 0;
+    apply(x, at + row * h, pack, draws.scale());
+    pack_of(mask, at + row * h) = pack;
   });
 }
 
 void dropout_backward(const DeviceCall& call) {
   const auto scale = static_cast<float>(1.0 / (1.0 - call.shape().dropout));
   const Elements dx(call, 0);
-  const auto* mask = call.data<const std::uint8_t>(1);
-  launch_elements(call.queue, call.shape().rows * call.shape().inner,
-                  [=] __device__(std::int64_t e) { dx.set(e, mask[e] != 0 ? dx(e) * scale : 0.0F); });
+  auto* mask = call.data<std::uint8_t>(1);
+  launch_packs(call.queue, call.shape().rows * call.shape().inner, {dx, {call, 1}},
+               [=] __device__(auto at) { apply(dx, at, pack_of(mask, at), scale); });
 }
 
 }  // namespace krigtune::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// The draws of host/kernels/dropout_mask.h, element by element.
+// The draws of host/kernels/dropout_mask.h: a block of the generator serves four neighbouring elements.
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/philox.h"
 
@@ -22,17 +22,33 @@ class DropoutDraws {
   }
 
   __device__ bool keeps(std::int64_t sequence_in_batch, std::int64_t element) const {
-    const std::uint64_t sequence = static_cast<std::uint64_t>(first_sequence_() + sequence_in_batch);
-    const std::uint64_t block = static_cast<std::uint64_t>(element) / 4;
-    const Words words =
-        philox({{low_word(block), place_ ^ high_word(block), low_word(sequence), high_word(sequence)}}, key0_, key1_);
-    return words.pick(static_cast<std::uint64_t>(element)) >= dropped_below_;
+    return words_of(sequence_in_batch, element).pick(static_cast<std::uint64_t>(element)) >= dropped_below_;
+  }
+  /// Whether each of the pack's elements is kept; a pack of several begins at a multiple of its width.
+  template <int kWidth>
+  __device__ void keeps(std::int64_t sequence_in_batch, Place<kWidth> place, bool (&kept)[kWidth]) const {
+    if constexpr (kWidth == 1) {
+      kept[0] = keeps(sequence_in_batch, place.first);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kWidth; k += 4) {
+        const Words words = words_of(sequence_in_batch, place.first + k);
+        for (int w = 0; w < 4; ++w) kept[k + w] = words.at[w] >= dropped_below_;
+      }
+    }
   }
   /// Of what is kept: 1 / (1 - p).
   __device__ float scale() const { return scale_; }
   __device__ bool drops() const { return dropped_below_ > 0; }
 
  private:
+  __device__ Words words_of(std::int64_t sequence_in_batch, std::int64_t element) const {
+    const std::uint64_t sequence = static_cast<std::uint64_t>(first_sequence_() + sequence_in_batch);
+    const std::uint64_t block = static_cast<std::uint64_t>(element) / 4;
+    return philox({{low_word(block), place_ ^ high_word(block), low_word(sequence), high_word(sequence)}}, key0_,
+                  key1_);
+  }
+
   FirstSequence first_sequence_;
   std::uint64_t dropped_below_;  ///< of 2^32
   float scale_;

@@ -1,6 +1,7 @@
 #pragma once
 // Operands as kernels see them: elements of a type that is known only at run time, computed with in fp32. The branch on
-// the type is uniform, so it costs little beside the memory access.
+// the type is uniform, and taken once for a pack of neighbouring elements, so it costs little beside the memory access.
+// A pack of 16 bytes is one access; packs.h decides how many elements a pack may have.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -22,6 +23,36 @@ __device__ inline std::uint16_t rounded(DType type, float value) {
                               : __half_as_ushort(__float2half_rn(value));
 }
 
+/// A pack of kWidth neighbouring elements, by the first of them.
+template <int kWidth>
+struct Place {
+  static constexpr int width = kWidth;
+  std::int64_t first;
+
+  __device__ Place operator+(std::int64_t elems) const { return {first + elems}; }
+};
+
+/// f(a, b, ...) of the elements at the same place of each pack.
+template <class F, int kWidth, class... P>
+__device__ inline Pack<kWidth> map(F f, const Pack<kWidth>& a, const P&... b) {
+  Pack<kWidth> result;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) result.at[k] = f(a.at[k], b.at[k]...);
+  return result;
+}
+
+template <int kWidth>
+__device__ inline Pack<kWidth> plus(const Pack<kWidth>& a, const Pack<kWidth>& b) {
+  return map([](float x, float y) { return x + y; }, a, b);
+}
+template <int kWidth>
+__device__ inline float total(const Pack<kWidth>& pack) {
+  float sum = pack.at[0];
+#pragma unroll
+  for (int k = 1; k < kWidth; ++k) sum += pack.at[k];
+  return sum;
+}
+
 /// The first sequence of this rank's micro-batch, counted over all steps, micro-steps and data ranks.
 class FirstSequence {
  public:
@@ -39,6 +70,7 @@ class FirstSequence {
 /// One operand that holds numbers.
 class Elements {
  public:
+  Elements() = default;
   Elements(const DeviceCall& call, std::size_t operand)
       : Elements(call.operands[operand].data, call.operands[operand].type, call.adds(operand)) {}
   __host__ __device__ Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
@@ -57,17 +89,88 @@ class Elements {
   __device__ void add(std::int64_t i, float value) const { set(i, (*this)(i) + value); }
   /// As the operand's access says: adds or overwrites.
   __device__ void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
+
+  template <int kWidth>
+  __device__ Pack<kWidth> operator()(Place<kWidth> place) const;
+  template <int kWidth>
+  __device__ void set(Place<kWidth> place, const Pack<kWidth>& pack) const;
+  template <int kWidth>
+  __device__ void add(Place<kWidth> place, const Pack<kWidth>& pack) const {
+    set(place, plus((*this)(place), pack));
+  }
+  template <int kWidth>
+  __device__ void put(Place<kWidth> place, const Pack<kWidth>& pack) const {
+    adds_ ? add(place, pack) : set(place, pack);
+  }
+  /// What is read again after `value` was set.
+  __device__ float as_stored(float value) const {
+    return type_ == DType::kFp32 ? value : widened(type_, rounded(type_, value));
+  }
+
   /// From element `begin` on.
   __device__ Elements from(std::int64_t begin) const {
     const std::int64_t size = type_ == DType::kFp32 ? sizeof(float) : sizeof(std::uint16_t);
     return {static_cast<char*>(data_) + begin * size, type_, adds_};
   }
   __device__ bool adds() const { return adds_; }
+  __host__ __device__ DType type() const { return type_; }
+  __host__ __device__ std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
 
  private:
-  void* data_;
-  DType type_;
-  bool adds_;
+  void* data_ = nullptr;
+  DType type_ = DType::kFp32;
+  bool adds_ = false;
 };
+
+/// The bits of a pack of 16-bit elements.
+template <int kWidth>
+struct alignas(2 * kWidth) PackedBits {
+  std::uint32_t two[kWidth / 2];
+};
+
+template <int kWidth>
+__device__ Pack<kWidth> Elements::operator()(Place<kWidth> place) const {
+  Pack<kWidth> pack;
+  if constexpr (kWidth == 1) {
+    pack.at[0] = (*this)(place.first);
+  } else if (type_ == DType::kFp32) {
+    const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(data_) + place.first);
+#pragma unroll
+    for (int k = 0; k < kWidth; k += 4) {
+      const float4 four = from[k / 4];
+      pack.at[k] = four.x, pack.at[k + 1] = four.y, pack.at[k + 2] = four.z, pack.at[k + 3] = four.w;
+    }
+  } else {
+    const auto* from = static_cast<const std::uint16_t*>(data_) + place.first;
+    const auto bits = *reinterpret_cast<const PackedBits<kWidth>*>(from);
+#pragma unroll
+    for (int k = 0; k < kWidth; k += 2) {
+      pack.at[k] = widened(type_, static_cast<std::uint16_t>(bits.two[k / 2]));
+      pack.at[k + 1] = widened(type_, static_cast<std::uint16_t>(bits.two[k / 2] >> 16U));
+    }
+  }
+  return pack;
+}
+
+template <int kWidth>
+__device__ void Elements::set(Place<kWidth> place, const Pack<kWidth>& pack) const {
+  if constexpr (kWidth == 1) {
+    set(place.first, pack.at[0]);
+  } else if (type_ == DType::kFp32) {
+    auto* to = reinterpret_cast<float4*>(static_cast<float*>(data_) + place.first);
+#pragma unroll
+    for (int k = 0; k < kWidth; k += 4) {
+      to[k / 4] = make_float4(pack.at[k], pack.at[k + 1], pack.at[k + 2], pack.at[k + 3]);
+    }
+  } else {
+    PackedBits<kWidth> bits;
+#pragma unroll
+    for (int k = 0; k < kWidth; k += 2) {
+      bits.two[k / 2] = type_ == DType::kBf16 ? cuda::pack<true>(pack.at[k], pack.at[k + 1])
+                                              : cuda::pack<false>(pack.at[k], pack.at[k + 1]);
+    }
+    *reinterpret_cast<PackedBits<kWidth>*>(static_cast<std::uint16_t*>(data_) + place.first) = bits;
+  }
+}
 
 }  // namespace krigtune::cuda

@@ -1,7 +1,6 @@
-// Look-ups and their gradients. The gradient of a table row is the sum over the tokens that name it, in their order:
-// the block of a token's first occurrence adds up all of them, so there are no atomics and the bits are always the
-// same. A table split over tensor ranks holds the tokens [rank * outer, (rank + 1) * outer).
-#include "cuda/kernels/elements.h"
+// Look-ups: x[t] = table[token[t]], 0 where another rank holds the token; x[t] += positions[t mod seq], and its
+// gradient. A table split over tensor ranks holds the tokens [rank * outer, (rank + 1) * outer).
+#include "cuda/kernels/packs.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -20,35 +19,9 @@ void embedding_forward(const DeviceCall& call) {
   const auto* tokens = call.data<const std::int32_t>(0);
   const Elements table(call, 1);
   const Elements x(call, 2);
-  launch_elements(call.queue, call.shape().rows * h, [=] __device__(std::int64_t e) {
-    const std::int64_t row = tokens[e / h] - first;
-    x.put(e, row >= 0 && row < held ? table(row * h + e % h) : 0.0F);
-  });
-}
-
-void embedding_backward(const DeviceCall& call) {
-  const std::int64_t h = call.shape().inner;
-  const std::int64_t count = call.shape().rows;
-  const std::int64_t held = call.shape().outer;
-  const std::int64_t first = call.context.tensor_rank * held;
-  const auto* tokens = call.data<const std::int32_t>(0);
-  const Elements dx(call, 1);
-  const Elements dtable(call, 2);
-  const OperandView& whole = call.operands[2];
-  if (!call.adds(2)) clear_bytes(call.queue, whole.data, whole.elems * size_bytes(whole.type));
-  launch_rows(call.queue, count, [=] __device__(const Block& block, std::int64_t t) {
-    const std::int32_t token = tokens[t];
-    const std::int64_t row = token - first;
-    if (row < 0 || row >= held) return;
-    const float seen = block.largest(t, [=](std::int64_t earlier) { return tokens[earlier] == token ? 1.0F : 0.0F; });
-    if (seen > 0.0F) return;
-    block.for_each(h, [=](std::int64_t j) {
-      float sum = 0.0F;
-      for (std::int64_t later = t; later < count; ++later) {
-        if (tokens[later] == token) sum += dx(later * h + j);
-      }
-      dtable.add(row * h + j, sum);
-    });
+  launch_row_packs(call.queue, call.shape().rows, h, {table, x}, [=] __device__(std::int64_t t, auto at) {
+    const std::int64_t row = tokens[t] - first;
+    x.put(at + t * h, row >= 0 && row < held ? table(at + row * h) : decltype(x(at)){});
   });
 }
 
@@ -58,8 +31,9 @@ void positions_forward(const DeviceCall& call) {
   const std::int64_t first = first_token(call);
   const Elements x(call, 0);
   const Elements positions(call, 1);
-  launch_elements(call.queue, call.shape().rows * h,
-                  [=] __device__(std::int64_t e) { x.add(e, positions((first + e / h) % seq * h + e % h)); });
+  launch_row_packs(call.queue, call.shape().rows, h, {x, positions}, [=] __device__(std::int64_t row, auto at) {
+    x.add(at + row * h, positions(at + (first + row) % seq * h));
+  });
 }
 
 void positions_backward(const DeviceCall& call) {
@@ -69,11 +43,11 @@ void positions_backward(const DeviceCall& call) {
   const std::int64_t first = first_token(call);
   const Elements dx(call, 0);
   const Elements dpositions(call, 1);
-  launch_elements(call.queue, seq * h, [=] __device__(std::int64_t e) {
-    const std::int64_t begin = (e / h - first % seq + seq) % seq;  // the first row at this position
-    float sum = 0.0F;
-    for (std::int64_t row = begin; row < rows; row += seq) sum += dx(row * h + e % h);
-    dpositions.put(e, sum);
+  launch_row_packs(call.queue, seq, h, {dx, dpositions}, [=] __device__(std::int64_t t, auto at) {
+    decltype(dx(at)) sum{};
+    // From the first row at this position on.
+    for (std::int64_t row = (t - first % seq + seq) % seq; row < rows; row += seq) sum = plus(sum, dx(at + row * h));
+    dpositions.put(at + t * h, sum);
   });
 }
 

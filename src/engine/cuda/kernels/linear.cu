@@ -1,38 +1,39 @@
 // y = x W^T + b with x: rows x inner, W: outer x inner, y: rows x outer.
-// dx = dy W;  dW = dy^T x;  db = sum over rows of dy, in the order of the rows.
-#include "cuda/kernels/elements.h"
+// dx = dy W;  dW = dy^T x;  db = sum over rows of dy.
+#include "cuda/kernels/column_sums.h"
 
 namespace krigtune::cuda {
 namespace {
 
 void add_to_rows(const DeviceCall& call, const Elements& y, const Elements& bias, std::int64_t width) {
-  launch_elements(call.queue, call.shape().rows * width, [=] __device__(std::int64_t e) { y.add(e, bias(e % width)); });
+  launch_row_packs(call.queue, call.shape().rows, width, {y, bias},
+                   [=] __device__(std::int64_t row, auto at) { y.add(at + row * width, bias(at)); });
 }
 
-void sum_rows(const DeviceCall& call, const Elements& dy, const Elements& dbias, std::int64_t width) {
-  const std::int64_t rows = call.shape().rows;
-  launch_elements(call.queue, width, [=] __device__(std::int64_t j) {
-    float sum = 0.0F;
-    for (std::int64_t row = 0; row < rows; ++row) sum += dy(row * width + j);
-    dbias.put(j, sum);
-  });
+void sum_rows_of(const DeviceCall& call, const Elements& dy, const Elements& dbias, std::int64_t width) {
+  sum_rows(
+      call, call.shape().rows, width, pack_width({dy}, width),
+      [=] __device__(std::int64_t row, auto place) { return dy(place + row * width); }, dbias);
 }
 
 }  // namespace
 
-void linear_forward(const DeviceCall& call) {
-  call.gemm->multiply(product_of(call), call.queue);
-  if (call.has(3)) add_to_rows(call, {call, 2}, {call, 3}, call.shape().outer);
+std::int64_t linear_backward_weight_scratch(const Operation& operation) {
+  return operation.operands.size() > 3 ? column_sums_scratch(operation.shape.rows, operation.shape.outer) : 0;
+}
+std::int64_t bias_backward_scratch(const Operation& operation) {
+  return column_sums_scratch(operation.shape.rows, operation.shape.inner);
 }
 
+void linear_forward(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 void linear_backward_input(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 
 void linear_backward_weight(const DeviceCall& call) {
   call.gemm->multiply(product_of(call), call.queue);
-  if (call.has(3)) sum_rows(call, {call, 0}, {call, 3}, call.shape().outer);
+  if (call.has(3)) sum_rows_of(call, {call, 0}, {call, 3}, call.shape().outer);
 }
 
 void add_bias(const DeviceCall& call) { add_to_rows(call, {call, 0}, {call, 1}, call.shape().inner); }
-void bias_backward(const DeviceCall& call) { sum_rows(call, {call, 0}, {call, 1}, call.shape().inner); }
+void bias_backward(const DeviceCall& call) { sum_rows_of(call, {call, 0}, {call, 1}, call.shape().inner); }
 
 }  // namespace krigtune::cuda

@@ -1,5 +1,5 @@
 // Operations that only move or add elements.
-#include "cuda/kernels/elements.h"
+#include "cuda/kernels/packs.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -21,7 +21,7 @@ void copy(const DeviceCall& call) {
     }
     const Elements from(call, i);
     const Elements to(call, i + 1);
-    launch_elements(call.queue, source.elems, [=] __device__(std::int64_t e) { to.set(e, from(e)); });
+    launch_packs(call.queue, source.elems, {from, to}, [=] __device__(auto at) { to.set(at, from(at)); });
   }
 }
 
@@ -29,14 +29,14 @@ void accumulate(const DeviceCall& call) {
   for (std::size_t i = 0; i + 1 < call.operands.size(); i += 2) {
     const Elements from(call, i);
     const Elements to(call, i + 1);
-    launch_elements(call.queue, call.operands[i + 1].elems, [=] __device__(std::int64_t e) { to.put(e, from(e)); });
+    launch_packs(call.queue, call.operands[i + 1].elems, {from, to}, [=] __device__(auto at) { to.put(at, from(at)); });
   }
 }
 
 void add(const DeviceCall& call) {
   const Elements y(call, 0);
   const Elements x(call, 1);
-  launch_elements(call.queue, call.operands[0].elems, [=] __device__(std::int64_t e) { y.add(e, x(e)); });
+  launch_packs(call.queue, call.operands[0].elems, {y, x}, [=] __device__(auto at) { y.add(at, x(at)); });
 }
 
 }  // namespace krigtune::cuda

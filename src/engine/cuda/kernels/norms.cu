@@ -2,113 +2,131 @@
 // Sennrich 2019):
 //
 //   layer: x^ = (x - mean) / stddev,  stddev = sqrt(variance + 1e-5),  y = gain x^ + bias
-//          g = dy gain;  dx = (g - mean_j(g) - x^ mean_j(g x^)) / stddev;  dgain = sum_rows dy x^;  dbias = sum_rows dy
 //   rms:   x^ = x / rms,  rms = sqrt(mean_j(x^2) + 1e-5),  y = gain x^
-//          dx = (g - x^ mean_j(g x^)) / rms;  dgain = sum_rows dy x^
 //
-// One block a row; the gradients of gain and bias by one thread a column, in the order of the rows.
-#include "cuda/kernels/elements.h"
+// One block a row. The mean is known before squares of what is left are added, so that nothing cancels. Where x is the
+// sum of a residual connection, x <- x + branch, both in one kernel: x is read once and written once, rounded before it
+// is normalised as if it had been read again.
+#include "cuda/kernels/norm_rows.h"
 
 namespace krigtune::cuda {
 namespace {
 
-constexpr float kEpsilon = 1e-5F;
+struct Forward {
+  Elements x, gain, bias, y;  ///< bias: of layer normalisation
+  Elements branch;            ///< added to x first where `fused`
+  float* means;               ///< null: RMS
+  float* inverses;
+  std::int64_t rows, h;
+  bool fused;
 
-// dgain and, where `centred`, dbias. means: null for RMS.
-void parameter_gradients(const DeviceCall& call, const float* means, const float* inverses, const Elements& dgain,
-                         const Elements& dbias) {
+  bool centred() const { return means != nullptr; }
+};
+
+Forward forward_of(const DeviceCall& call) {
   const std::int64_t rows = call.shape().rows;
-  const std::int64_t h = call.shape().inner;
-  const Elements dy(call, 0);
-  const Elements x(call, 1);
-  const bool centred = means != nullptr;
-  launch_elements(call.queue, h, [=] __device__(std::int64_t j) {
-    float gain_sum = 0.0F;
-    float bias_sum = 0.0F;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float g = dy(row * h + j);
-      const float centre = centred ? means[row] : 0.0F;
-      gain_sum += g * (x(row * h + j) - centre) * inverses[row];
-      bias_sum += g;
-    }
-    dgain.put(j, gain_sum);
-    if (centred) dbias.put(j, bias_sum);
+  const bool centred = call.operation.kind == OpKind::kLayerNormForward;
+  auto* stats = call.data<float>(centred ? 4 : 3);
+  return {.x = {call, 0},
+          .gain = {call, 1},
+          .bias = {call, centred ? 2U : 1U},
+          .y = {call, centred ? 3U : 2U},
+          .branch = {call, 0},
+          .means = centred ? stats : nullptr,
+          .inverses = centred ? stats + rows : stats,
+          .rows = rows,
+          .h = call.shape().inner,
+          .fused = false};
+}
+
+/// The row's elements of x, with the branch added.
+template <class Row>
+__device__ inline void load(const Forward& f, std::int64_t row, Row& held) {
+  const Elements x = f.x.from(row * f.h);
+  const Elements branch = f.branch.from(row * f.h);
+  held.load(f.h, x, [&](auto at) {
+    if (!f.fused) return x(at);
+    const auto sum = map([&](float a, float b) { return x.as_stored(a + b); }, x(at), branch(at));
+    x.set(at, sum);
+    return sum;
   });
 }
 
-// dx of both: `means` null means that nothing is centred.
-void input_gradient(const DeviceCall& call, const float* means, const float* inverses) {
-  const std::int64_t h = call.shape().inner;
-  const auto count = static_cast<float>(h);
-  const Elements all_dy(call, 0);
-  const Elements all_x(call, 1);
-  const Elements gain(call, 2);
-  const Elements all_dx(call, 4);
-  const bool centred = means != nullptr;
-  launch_rows(call.queue, call.shape().rows, [=] __device__(const Block& block, std::int64_t row) {
-    const Elements dy = all_dy.from(row * h);
-    const Elements x = all_x.from(row * h);
-    const Elements dx = all_dx.from(row * h);
-    const float mean = centred ? means[row] : 0.0F;
-    const float inverse = inverses[row];
-    const auto normal = [=](std::int64_t j) { return (x(j) - mean) * inverse; };
-    const float g = centred ? block.sum(h, [=](std::int64_t j) { return dy(j) * gain(j); }) / count : 0.0F;
-    const float gx = block.sum(h, [=](std::int64_t j) { return dy(j) * gain(j) * normal(j); }) / count;
-    block.for_each(h, [=](std::int64_t j) { dx.put(j, inverse * (dy(j) * gain(j) - g - normal(j) * gx)); });
+template <class Row>
+__device__ inline float mean_of(const Row& held, const Block& block, std::int64_t h) {
+  Pack<1> mine{};
+  held.for_each(h, [&](auto, const auto& x) { mine.at[0] += total(x); });
+  return block.sum(mine).at[0] / static_cast<float>(h);
+}
+template <class Row>
+__device__ inline float mean_square_of(const Row& held, float centre, const Block& block, std::int64_t h) {
+  Pack<1> mine{};
+  held.for_each(h, [&](auto, const auto& x) {
+    mine.at[0] += total(map([=](float v) { return (v - centre) * (v - centre); }, x));
   });
+  return block.sum(mine).at[0] / static_cast<float>(h);
+}
+
+void normalise(const DeviceCall& call, const Forward& f, int width) {
+  const bool centred = f.centred();
+  const auto body = [=] __device__(auto held, const Block& block, std::int64_t row) {
+    load(f, row, held);
+    const float mean = centred ? mean_of(held, block, f.h) : 0.0F;
+    const float inverse = 1.0F / sqrtf(mean_square_of(held, mean, block, f.h) + kNormEpsilon);
+    const Elements y = f.y.from(row * f.h);
+    held.for_each(f.h, [&](auto at, const auto& x) {
+      const auto scaled = map([=](float v, float gain) { return (v - mean) * inverse * gain; }, x, f.gain(at));
+      y.put(at, centred ? plus(scaled, f.bias(at)) : scaled);
+    });
+    if (threadIdx.x != 0) return;
+    if (centred) f.means[row] = mean;
+    f.inverses[row] = inverse;
+  };
+  const auto start = [&](auto row) {
+    using Row = decltype(row);
+    const unsigned threads = is_held(f.h, width) ? row_threads(f.h, width) : kBlockThreads;
+    launch_norm_rows<Row>(call.queue, f.rows, threads, body);
+  };
+  is_held(f.h, width) ? with_held_row(f.h, width, start) : with_read_row(width, start);
+}
+
+bool overlap(const OperandView& a, const OperandView& b) {
+  const auto begin = [](const OperandView& view) { return reinterpret_cast<std::uintptr_t>(view.data); };
+  const auto end = [&](const OperandView& view) {
+    return begin(view) + static_cast<std::uintptr_t>(view.elems * size_bytes(view.type));
+  };
+  return begin(a) < end(b) && begin(b) < end(a);
 }
 
 }  // namespace
 
 void layer_norm_forward(const DeviceCall& call) {
-  const std::int64_t rows = call.shape().rows;
-  const std::int64_t h = call.shape().inner;
-  const auto count = static_cast<float>(h);
-  const Elements all_x(call, 0);
-  const Elements gain(call, 1);
-  const Elements bias(call, 2);
-  const Elements all_y(call, 3);
-  auto* stats = call.data<float>(4);
-  launch_rows(call.queue, rows, [=] __device__(const Block& block, std::int64_t row) {
-    const Elements x = all_x.from(row * h);
-    const Elements y = all_y.from(row * h);
-    const float mean = block.sum(h, [=](std::int64_t j) { return x(j); }) / count;
-    const float variance = block.sum(h, [=](std::int64_t j) { return (x(j) - mean) * (x(j) - mean); }) / count;
-    const float inverse = 1.0F / sqrtf(variance + kEpsilon);
-    block.for_each(h, [=](std::int64_t j) { y.put(j, (x(j) - mean) * inverse * gain(j) + bias(j)); });
-    stats[row] = mean;
-    stats[rows + row] = inverse;
-  });
+  const Forward f = forward_of(call);
+  normalise(call, f, pack_width({f.x, f.gain, f.bias, f.y}, f.h));
 }
 
-void layer_norm_backward(const DeviceCall& call) {
-  const auto* means = call.data<const float>(3);
-  const float* inverses = means + call.shape().rows;
-  parameter_gradients(call, means, inverses, {call, 5}, {call, 6});
-  input_gradient(call, means, inverses);
+void rms_norm_forward(const DeviceCall& call) { layer_norm_forward(call); }
+
+bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm) {
+  const OpKind kind = norm.operation.kind;
+  if (add.operation.kind != OpKind::kAdd || add.operands.size() != 2) return false;
+  if (kind != OpKind::kLayerNormForward && kind != OpKind::kRmsNormForward) return false;
+  const OperandView& sum = add.operands[0];
+  const OperandView& branch = add.operands[1];
+  const OperandView& x = norm.operands[0];
+  if (sum.data != x.data || sum.type != x.type || sum.elems != norm.shape().rows * norm.shape().inner) return false;
+  // In sequence the branch is read before anything is written.
+  for (std::size_t i = 1; i < norm.operands.size(); ++i) {
+    if (overlap(norm.operands[i], branch) || overlap(norm.operands[i], sum)) return false;
+  }
+  return !overlap(sum, branch);
 }
 
-void rms_norm_forward(const DeviceCall& call) {
-  const std::int64_t h = call.shape().inner;
-  const auto count = static_cast<float>(h);
-  const Elements all_x(call, 0);
-  const Elements gain(call, 1);
-  const Elements all_y(call, 2);
-  auto* stats = call.data<float>(3);
-  launch_rows(call.queue, call.shape().rows, [=] __device__(const Block& block, std::int64_t row) {
-    const Elements x = all_x.from(row * h);
-    const Elements y = all_y.from(row * h);
-    const float mean_square = block.sum(h, [=](std::int64_t j) { return x(j) * x(j); }) / count;
-    const float inverse = 1.0F / sqrtf(mean_square + kEpsilon);
-    block.for_each(h, [=](std::int64_t j) { y.put(j, x(j) * inverse * gain(j)); });
-    stats[row] = inverse;
-  });
-}
-
-void rms_norm_backward(const DeviceCall& call) {
-  const auto* inverses = call.data<const float>(3);
-  parameter_gradients(call, nullptr, inverses, {call, 5}, {call, 5});
-  input_gradient(call, nullptr, inverses);
+void add_norm_forward(const DeviceCall& add, const DeviceCall& norm) {
+  Forward f = forward_of(norm);
+  f.branch = {add, 1};
+  f.fused = true;
+  normalise(norm, f, pack_width({f.x, f.gain, f.bias, f.y, f.branch}, f.h));
 }
 
 }  // namespace krigtune::cuda

@@ -1,4 +1,4 @@
-// y = x W^T;  dx = dy W;  dW = dy^T x.
+// y = x W^T + b;  dx = dy W;  dW = dy^T x.
 #include "cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
@@ -10,13 +10,14 @@ bool is_matrix_product(OpKind kind) {
 
 Product product_of(const DeviceCall& call) {
   const Shape& s = call.shape();
-  Product product{.a = call.operands[0], .b = call.operands[1], .d = call.operands[2]};
+  Product product{.a = call.operands[0], .b = call.operands[1], .d = call.operands[2], .bias = {}};
   switch (call.operation.kind) {
     case OpKind::kLinearForward:
       product.rows = s.rows;
       product.cols = s.outer;
       product.depth = s.inner;
       product.transpose_b = true;
+      if (call.has(3)) product.bias = call.operands[3];
       return product;
     case OpKind::kLinearBackwardInput:
       product.rows = s.rows;

@@ -1,12 +1,25 @@
 // Rotary positions (Su et al. 2021) in the arrangement of Llama: within a head of d elements, (x_i, x_{i + d/2}) is
 // turned by the angle t theta^(-2 i / d), theta = 10000, t the place in the sequence; backward turns the other way. The
-// angle is computed in fp64: at t = 4096 an fp32 angle is off by 1e-4.
-#include "cuda/kernels/elements.h"
+// angle is computed in fp64, because at t = 4096 an fp32 angle is off by 1e-4; but only once for each (t, i), by a
+// kernel that makes a table of cosines and sines for all batches and heads.
+#include "cuda/kernels/packs.h"
 
 namespace krigtune::cuda {
 namespace {
 
 constexpr double kTheta = 10000.0;
+
+/// cosines: seq x half in scratch memory, then sines.
+void make_table(const DeviceCall& call, std::int64_t half) {
+  const std::int64_t count = call.shape().seq * half;
+  float* cosines = call.scratch;
+  launch_elements(call.queue, count, [=] __device__(std::int64_t e) {
+    const double power = -static_cast<double>(e % half) / static_cast<double>(half);
+    const double angle = static_cast<double>(e / half) * pow(kTheta, power);
+    cosines[e] = static_cast<float>(cos(angle));
+    cosines[count + e] = static_cast<float>(sin(angle));
+  });
+}
 
 void turn_all(const DeviceCall& call, float direction) {
   const Shape& s = call.shape();
@@ -17,22 +30,28 @@ void turn_all(const DeviceCall& call, float direction) {
   const std::int64_t width = (s.heads + 2 * kv_heads) * d;
   const std::int64_t seq = s.seq;
   const Elements qkv(call, 0);
-  launch_elements(call.queue, s.batch * seq * turned * half, [=] __device__(std::int64_t e) {
-    const std::int64_t i = e % half;
-    const std::int64_t row = e / half / turned;
-    const double power = -2.0 * static_cast<double>(i) / static_cast<double>(d);
-    const double angle = static_cast<double>(row % seq) * pow(kTheta, power);
-    const auto cosine = static_cast<float>(cos(angle));
-    const float sine = direction * static_cast<float>(sin(angle));
-    const std::int64_t at = row * width + e / half % turned * d + i;
-    const float low = qkv(at);
-    const float high = qkv(at + half);
-    qkv.set(at, low * cosine - high * sine);
-    qkv.set(at + half, high * cosine + low * sine);
+  const Elements cosines(call.scratch, DType::kFp32, false);
+  make_table(call, half);
+  launch_row_packs(call.queue, s.batch * seq * turned, half, {qkv, cosines}, [=] __device__(std::int64_t row, auto at) {
+    const std::int64_t token = row / turned;
+    const auto low_at = at + token * width + row % turned * d;
+    const auto angle_at = at + token % seq * half;
+    const auto low = qkv(low_at);
+    const auto high = qkv(low_at + half);
+    const auto cosine = cosines(angle_at);
+    const auto sine = map([=](float v) { return direction * v; }, cosines(angle_at + seq * half));
+    qkv.set(low_at, map([](float x, float y, float c, float v) { return x * c - y * v; }, low, high, cosine, sine));
+    qkv.set(low_at + half,
+            map([](float x, float y, float c, float v) { return y * c + x * v; }, low, high, cosine, sine));
   });
 }
 
 }  // namespace
+
+std::int64_t rotary_scratch(const Operation& operation) {
+  const Shape& s = operation.shape;
+  return s.seq * (s.inner / s.heads / 2) * 2;
+}
 
 void rotary_forward(const DeviceCall& call) { turn_all(call, 1.0F); }
 void rotary_backward(const DeviceCall& call) { turn_all(call, -1.0F); }

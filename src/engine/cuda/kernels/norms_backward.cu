@@ -1,0 +1,195 @@
+// Gradients of layer and RMS normalisation (norms.cu), with g = dy gain:
+//
+//   layer: dx = (g - mean_j(g) - x^ mean_j(g x^)) / stddev;  dgain = sum_rows dy x^;  dbias = sum_rows dy
+//   rms:   dx = (g - x^ mean_j(g x^)) / rms;                 dgain = sum_rows dy x^
+//
+// A block does a slab of rows, one after another. A thread holds the same columns of all of them, so that the sums over
+// the slab's rows stay in its registers: dy and x are read once. The slabs' sums go through scratch memory
+// (column_sums.h). There are as many slabs as an H100 can run at once, each of 8 rows or more. Rows that registers do
+// not hold: one kernel for dx, which reads them twice, and one for each parameter.
+#include <algorithm>
+
+#include "cuda/kernels/column_sums.h"
+#include "cuda/kernels/norm_rows.h"
+
+namespace krigtune::cuda {
+namespace {
+
+struct Backward {
+  Elements dy, x, gain, dx;
+  const float* means;  ///< null: RMS
+  const float* inverses;
+  std::int64_t rows, h;
+
+  __device__ float mean(std::int64_t row) const { return means == nullptr ? 0.0F : means[row]; }
+};
+
+Backward backward_of(const DeviceCall& call) {
+  const bool centred = call.operation.kind == OpKind::kLayerNormBackward;
+  const auto* stats = call.data<const float>(3);
+  return {.dy = {call, 0},
+          .x = {call, 1},
+          .gain = {call, 2},
+          .dx = {call, 4},
+          .means = centred ? stats : nullptr,
+          .inverses = centred ? stats + call.shape().rows : stats,
+          .rows = call.shape().rows,
+          .h = call.shape().inner};
+}
+
+/// Of a row: its statistics, and mean_j(g) and mean_j(g x^).
+struct RowSums {
+  float mean, inverse, g, gx;
+
+  template <int kWidth>
+  __device__ Pack<kWidth> normal(const Pack<kWidth>& x) const {
+    return map([mean = mean, inverse = inverse](float v) { return (v - mean) * inverse; }, x);
+  }
+  template <int kWidth>
+  __device__ Pack<kWidth> gradient(const Pack<kWidth>& dy, const Pack<kWidth>& gain, const Pack<kWidth>& normal) const {
+    return map(
+        [sums = *this](float each, float by, float x) { return sums.inverse * (each * by - sums.g - x * sums.gx); }, dy,
+        gain, normal);
+  }
+  /// From the block's threads' own parts.
+  __device__ void combine(const Block& block, const Pack<2>& mine, const Backward& b) {
+    const Pack<2> all = block.sum(mine);
+    const auto count = static_cast<float>(b.h);
+    g = b.means == nullptr ? 0.0F : all.at[0] / count;
+    gx = all.at[1] / count;
+  }
+};
+
+template <int kWidth>
+__device__ inline void add_to(Pack<2>& sums, const Pack<kWidth>& dy, const Pack<kWidth>& gain,
+                              const Pack<kWidth>& normal) {
+  const Pack<kWidth> g = map([](float a, float b) { return a * b; }, dy, gain);
+  sums.at[0] += total(g);
+  sums.at[1] += total(map([](float a, float b) { return a * b; }, g, normal));
+}
+
+constexpr std::int64_t kMultiprocessors = 132;
+constexpr int kSlabThreads(int packs) { return packs == 1 ? 768 : packs == 2 ? 512 : 256; }  // on a multiprocessor
+
+std::int64_t rows_of_slab(std::int64_t rows, std::int64_t h, int width) {
+  constexpr std::int64_t kLeastRows = 8;
+  const std::int64_t packs = packs_each(h, width);
+  const std::int64_t slabs = kMultiprocessors * (kSlabThreads(static_cast<int>(packs)) / row_threads(h, width));
+  const std::int64_t even = (rows + slabs - 1) / slabs;
+  return even < kLeastRows ? kLeastRows : even;
+}
+std::int64_t slabs_of(std::int64_t rows, std::int64_t h, int width) {
+  const std::int64_t slab_rows = rows_of_slab(rows, h, width);
+  return (rows + slab_rows - 1) / slab_rows;
+}
+
+/// partials: slabs x h sums for gain or, centred, slabs x 2 h: for gain, then for bias.
+template <class Row>
+__global__ void __launch_bounds__(kBlockThreads, kSlabThreads(Row::kPacks) / kBlockThreads)
+    differentiate_slabs(Backward b, std::int64_t slab_rows, float* partials) {
+  __shared__ float of_warps[Block::kWarpFloats];
+  const Block block(nullptr, of_warps);
+  Row dgain{};
+  Row dbias{};
+  const std::int64_t begin = blockIdx.x * slab_rows;
+  const std::int64_t end = begin + slab_rows < b.rows ? begin + slab_rows : b.rows;
+  for (std::int64_t row = begin; row < end; ++row) {
+    RowSums sums{b.mean(row), b.inverses[row], 0.0F, 0.0F};
+    Row dy;
+    Row normal;
+    Row::each(b.h, [&](auto at, int k) {
+      dy.packs[k] = b.dy(at + row * b.h);
+      normal.packs[k] = b.x(at + row * b.h);
+    });
+    Pack<2> mine{};
+    Row::each(b.h, [&](auto at, int k) {
+      normal.packs[k] = sums.normal(normal.packs[k]);
+      add_to(mine, dy.packs[k], b.gain(at), normal.packs[k]);
+    });
+    sums.combine(block, mine, b);
+    Row::each(b.h, [&](auto at, int k) {
+      b.dx.put(at + row * b.h, sums.gradient(dy.packs[k], b.gain(at), normal.packs[k]));
+      const auto term = map([](float g, float x) { return g * x; }, dy.packs[k], normal.packs[k]);
+      dgain.packs[k] = plus(dgain.packs[k], term);
+      dbias.packs[k] = plus(dbias.packs[k], dy.packs[k]);
+    });
+  }
+  const bool centred = b.means != nullptr;
+  const std::int64_t at_slab = blockIdx.x * (centred ? 2 : 1) * b.h;
+  Row::each(b.h, [&](auto at, int k) {
+    for (int i = 0; i < Row::kWidth; ++i) partials[at_slab + at.first + i] = dgain.packs[k].at[i];
+    for (int i = 0; centred && i < Row::kWidth; ++i) partials[at_slab + b.h + at.first + i] = dbias.packs[k].at[i];
+  });
+}
+
+struct PutBoth {
+  Elements dgain, dbias;
+  std::int64_t h;
+
+  __device__ void operator()(std::int64_t /*slab*/, std::int64_t column, float sum) const {
+    column < h ? dgain.put(column, sum) : dbias.put(column - h, sum);
+  }
+};
+
+void by_slabs(const DeviceCall& call, const Backward& b, int width, const Elements& dgain, const Elements& dbias) {
+  const std::int64_t slab_rows = rows_of_slab(b.rows, b.h, width);
+  const std::int64_t slabs = slabs_of(b.rows, b.h, width);
+  with_held_row(b.h, width, [&](auto row) {
+    launch(call.queue, static_cast<unsigned>(slabs), row_threads(b.h, width), 0, differentiate_slabs<decltype(row)>, b,
+           slab_rows, call.scratch);
+  });
+  sum_scratch_columns(call, slabs, b.means == nullptr ? b.h : 2 * b.h, PutBoth{dgain, dbias, b.h});
+}
+
+void by_columns(const DeviceCall& call, const Backward& b, int width, const Elements& dgain, const Elements& dbias) {
+  const auto gain_term = [=] __device__(std::int64_t row, auto at) {
+    const RowSums stats{b.mean(row), b.inverses[row], 0.0F, 0.0F};
+    return map([](float g, float x) { return g * x; }, b.dy(at + row * b.h), stats.normal(b.x(at + row * b.h)));
+  };
+  sum_rows(call, b.rows, b.h, width, gain_term, dgain);
+  if (b.means == nullptr) return;
+  const auto bias_term = [=] __device__(std::int64_t row, auto at) { return b.dy(at + row * b.h); };
+  sum_rows(call, b.rows, b.h, width, bias_term, dbias);
+}
+
+void input_gradient(const DeviceCall& call, const Backward& b, int width) {
+  const auto body = [=] __device__(auto read, const Block& block, std::int64_t row) {
+    const Elements dy = b.dy.from(row * b.h);
+    RowSums sums{b.mean(row), b.inverses[row], 0.0F, 0.0F};
+    read.load(b.h, b.x.from(row * b.h), [](auto) {});
+    Pack<2> mine{};
+    read.for_each(b.h, [&](auto at, const auto& x) { add_to(mine, dy(at), b.gain(at), sums.normal(x)); });
+    sums.combine(block, mine, b);
+    read.for_each(b.h, [&](auto at, const auto& x) {
+      b.dx.put(at + row * b.h, sums.gradient(dy(at), b.gain(at), sums.normal(x)));
+    });
+  };
+  with_read_row(width, [&](auto row) { launch_norm_rows<decltype(row)>(call.queue, b.rows, kBlockThreads, body); });
+}
+
+}  // namespace
+
+std::int64_t norm_backward_scratch(const Operation& operation) {
+  const std::int64_t rows = operation.shape.rows;
+  const std::int64_t h = operation.shape.inner;
+  std::int64_t floats = column_sums_scratch(rows, h);
+  for (const int width : {8, 4}) {
+    if (is_held(h, width)) floats = std::max(floats, slabs_of(rows, h, width) * 2 * h);
+  }
+  return floats;
+}
+
+void layer_norm_backward(const DeviceCall& call) {
+  const Backward b = backward_of(call);
+  const bool centred = b.means != nullptr;
+  const Elements dgain(call, 5);
+  const Elements dbias(call, centred ? 6 : 5);
+  const int width = pack_width({b.dy, b.x, b.gain, b.dx}, b.h);
+  if (is_held(b.h, width)) return by_slabs(call, b, width, dgain, dbias);
+  by_columns(call, b, width, dgain, dbias);
+  input_gradient(call, b, width);
+}
+
+void rms_norm_backward(const DeviceCall& call) { layer_norm_backward(call); }
+
+}  // namespace krigtune::cuda
