@@ -12,141 +12,19 @@
 //   gpu_rates [--small] FOLDER      --small: tiny sizes and one call each, to try the program
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <map>
 #include <set>
 #include <tuple>
 
 #include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
 #include "krigtune/core/bench_exit.h"
-#include "krigtune/core/csv.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
-#include "krigtune/plan/build_plan.h"
-#include "operation_timer.h"
+#include "rates.h"
 
 namespace krigtune::cuda {
 namespace {
-
-struct Scale {
-  bool small = false;
-  Effort effort{};
-};
-
-constexpr double kMicroseconds = 1e6;
-
-class Table {
- public:
-  Table(std::filesystem::path path, const std::vector<std::string>& header)
-      : path_(std::move(path)), text_(csv_line(header)) {}
-  void add(const std::vector<std::string>& row) {
-    text_ += csv_line(row);
-    ++rows_;
-  }
-  void write() const {
-    write_atomically(path_, text_);
-    fmt::print("{}: {} rows\n", path_.string(), rows_);
-  }
-
- private:
-  std::filesystem::path path_;
-  std::string text_;
-  int rows_ = 0;
-};
-
-std::string number(double value) { return fmt::format("{:.6g}", value); }
-
-/// One layer of GPT-2 1.5B with its embeddings and its head, 16 sequences of 1024 tokens.
-Workload one_layer(const Scale& scale) {
-  Workload workload;
-  workload.precision = Precision::kBf16;
-  workload.model = {.hidden = 1600, .heads = 25, .ffn_hidden = 6400, .vocab = 50304, .seq_len = 1024};
-  if (scale.small) workload.model = {.hidden = 128, .heads = 2, .ffn_hidden = 256, .vocab = 320, .seq_len = 32};
-  workload.model.layers = 1;
-  workload.model.kv_heads = workload.model.heads;
-  return workload;
-}
-
-struct Run {
-  std::int64_t micro_batch = 1, micro_steps = 1, zero_stage = 0, data_ranks = 1, tensor_ranks = 1;
-};
-
-StepPlan plan_of(const Workload& workload, const Run& run) {
-  ClusterSpec cluster;
-  cluster.gpus_per_node = run.data_ranks * run.tensor_ranks;
-  return build_plan(workload, cluster,
-                    {{"zero_stage", run.zero_stage},
-                     {"micro_batch", run.micro_batch},
-                     {"gradient_accumulation_steps", run.micro_steps},
-                     {"tensor_parallel", run.tensor_ranks}});
-}
-
-/// Plans that have every operation bound by memory between them.
-std::vector<StepPlan> plans_with_all_kernels(const Scale& scale) {
-  const std::int64_t micro_batch = scale.small ? 1 : 16;
-  const Workload gpt = one_layer(scale);
-  Workload llama = gpt;
-  llama.optimizer = OptimizerKind::kSgd;
-  llama.model.positions = Positions::kRotary;
-  llama.model.norm = Norm::kRmsNorm;
-  llama.model.gated_mlp = true;
-  llama.model.tied_embeddings = false;
-  Workload clipped = gpt;
-  clipped.model.dropout = 0.1;
-  clipped.gradient_clipping = 1.0;
-  Workload split = gpt;
-  split.model.heads = scale.small ? 2 : 20;  // which two ranks share
-  split.model.kv_heads = split.model.heads;
-  return {plan_of(gpt, {.micro_batch = micro_batch}), plan_of(llama, {.micro_batch = micro_batch}),
-          plan_of(clipped, {.micro_batch = micro_batch, .micro_steps = 2, .zero_stage = 2, .data_ranks = 2}),
-          plan_of(split, {.micro_batch = micro_batch, .tensor_ranks = 2})};
-}
-
-std::int64_t bytes_of(const Operation& operation) { return operation.bytes_read + operation.bytes_written; }
-
-bool is_bound_by_memory(const Operation& operation, const Scale& scale) {
-  constexpr std::int64_t kLeastBytes = std::int64_t{1} << 20U;
-  return !is_collective(operation.kind) && !is_product(operation.kind) && operation.stream != Stream::kHost &&
-         (scale.small || bytes_of(operation) >= kLeastBytes);
-}
-
-/// Of each kind that is not in `seen` the operation that moves most.
-std::map<OpKind, const Operation*> largest_of_each_kind(const StepPlan& plan, const std::set<OpKind>& seen,
-                                                        const Scale& scale) {
-  std::map<OpKind, const Operation*> largest;
-  for (const Operation& operation : plan.operations) {
-    if (!is_bound_by_memory(operation, scale) || seen.count(operation.kind) > 0) continue;
-    const Operation*& best = largest[operation.kind];
-    if (best == nullptr || bytes_of(operation) > bytes_of(*best)) best = &operation;
-  }
-  return largest;
-}
-
-void time_kernels(const std::filesystem::path& folder, const Scale& scale) {
-  Table table(folder / "kernels.csv",
-              {"kernel", "rows", "inner", "outer", "bytes", "time_us", "bytes_per_s", "of_copy"});
-  const std::int64_t copied = std::int64_t{1} << (scale.small ? 20U : 30U);
-  const double copy_bytes_per_s = copied_bytes_per_s(copied, scale.effort);
-  table.add({"copy by cudaMemcpyAsync", "", "", "", fmt::to_string(2 * copied),
-             number(kMicroseconds * static_cast<double>(2 * copied) / copy_bytes_per_s), number(copy_bytes_per_s),
-             "1"});
-  std::set<OpKind> seen;
-  for (const StepPlan& plan : plans_with_all_kernels(scale)) {
-    OperationTimer timer(plan, scale.effort);
-    for (const auto& [kind, operation] : largest_of_each_kind(plan, seen, scale)) {
-      seen.insert(kind);
-      const double time_s = timer.time_s(*operation);
-      const double bytes_per_s = static_cast<double>(bytes_of(*operation)) / time_s;
-      const Shape& s = operation->shape;
-      table.add({to_string(kind), fmt::to_string(s.rows), fmt::to_string(s.inner), fmt::to_string(s.outer),
-                 fmt::to_string(bytes_of(*operation)), number(kMicroseconds * time_s), number(bytes_per_s),
-                 fmt::format("{:.3f}", bytes_per_s / copy_bytes_per_s)});
-    }
-  }
-  table.write();
-}
 
 void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq_len, std::int64_t queries_per_key,
                     Table& table) {

@@ -25,6 +25,14 @@ double elapsed_s_of(Queue queue, const std::function<void()>& work) {
   return span.elapsed_s();
 }
 
+std::int64_t most_scratch_bytes(const StepPlan& plan) {
+  std::int64_t most = 0;
+  for (const Stream stream : {Stream::kCompute, Stream::kGather, Stream::kReduce, Stream::kCopy}) {
+    most = std::max(most, scratch_bytes(plan, stream));
+  }
+  return most;
+}
+
 int rounds_in(double batch_s, double round_s) {
   constexpr double kMost = 1000.0;
   return static_cast<int>(std::clamp(std::ceil(batch_s / round_s), 1.0, kMost));
@@ -37,7 +45,7 @@ OperationTimer::OperationTimer(const StepPlan& plan, const Effort& effort)
       effort_(effort),
       gemm_(make_blas_gemm()),
       step_(allocate_device(sizeof(std::int64_t))),
-      scratch_(allocate_device(kScratchFloats * size_bytes(DType::kFp32))) {
+      scratch_(allocate_device(most_scratch_bytes(plan))) {
   context_.ranks = plan.ranks;
   context_.tensor_ranks = plan.tensor_ranks;
   context_.micro_steps = plan.micro_steps;
@@ -79,25 +87,39 @@ void OperationTimer::fill(std::size_t arena) {
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
 }
 
-double OperationTimer::rounds_s(std::size_t operation, int rounds) {
+std::size_t OperationTimer::id_of(const Operation& operation) const {
+  return static_cast<std::size_t>(&operation - plan_.operations.data());
+}
+
+bool OperationTimer::are_one(const Operation& operation, const Operation& norm) const {
+  return add_norm_fits(call_of(0, id_of(operation)), call_of(0, id_of(norm)));
+}
+
+void OperationTimer::start(std::size_t arena, std::size_t operation, const Operation* norm) const {
+  if (norm != nullptr) {
+    add_norm_forward(call_of(arena, operation), call_of(arena, id_of(*norm)));
+  } else {
+    operations_[arena][operation].kernel(call_of(arena, operation));
+  }
+}
+
+double OperationTimer::rounds_s(std::size_t operation, const Operation* norm, int rounds) {
   return elapsed_s_of(stream_.get(), [&] {
     for (int round = 0; round < rounds; ++round) {
-      for (std::size_t arena = 0; arena < kArenas; ++arena) {
-        operations_[arena][operation].kernel(call_of(arena, operation));
-      }
+      for (std::size_t arena = 0; arena < kArenas; ++arena) start(arena, operation, norm);
     }
   });
 }
 
-double OperationTimer::time_s(const Operation& operation) {
-  const auto id = static_cast<std::size_t>(&operation - plan_.operations.data());
+double OperationTimer::time_s(const Operation& operation, const Operation* norm) {
+  const std::size_t id = id_of(operation);
   if (is_matrix_product(operation.kind)) gemm_->prepare(product_of(call_of(0, id)));
   for (std::size_t arena = 0; arena < kArenas; ++arena) fill(arena);
-  rounds_s(id, 1);  // loads the kernel
-  const int rounds = rounds_in(effort_.batch_s, rounds_s(id, 1));
+  rounds_s(id, norm, 1);  // loads the kernel
+  const int rounds = rounds_in(effort_.batch_s, rounds_s(id, norm, 1));
   std::vector<double> times_s;
   for (int batch = 0; batch < effort_.batches; ++batch) {
-    times_s.push_back(rounds_s(id, rounds) / (rounds * static_cast<double>(kArenas)));
+    times_s.push_back(rounds_s(id, norm, rounds) / (rounds * static_cast<double>(kArenas)));
   }
   return median(times_s);
 }
