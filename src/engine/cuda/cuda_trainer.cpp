@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "cuda/check.h"
+#include "cuda/kernels/initial_values.h"
 #include "host/agree.h"
 #include "host/fault.h"
-#include "host/initial_values.h"
 #include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/hash.h"
@@ -120,10 +120,10 @@ void CudaTrainer::initialise() const {
   }
   for (const auto* homes : {&plan_.parameters, &plan_.copies}) {
     for (const TensorHome& home : *homes) {
-      std::vector<float> values(static_cast<std::size_t>(home.range.elems));
       const std::int64_t first = home.first_elem + (home.sharded ? ranks_[0] * home.range.elems : 0);
-      fill_initial_values(plan_, home.tensor, options_.seed, ranks_[1], first, home.range.elems, values.data());
-      memory_->upload(plan_, home.range, ranks_[0], values);
+      const DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
+      const OperandView to{memory_->at(plan_, home.range, ranks_[0]), home.range.elems, Access::kWrite, type};
+      initial_values(plan_, home.tensor, options_.seed, ranks_[1], first, to, nullptr);
     }
   }
   if (plan_.control < 0) return;

@@ -66,7 +66,12 @@ std::vector<float> DeviceMemory::download(const StepPlan& plan, const Range& ran
 }
 
 void DeviceMemory::clear(const Buffer& buffer) const {
-  KRIGTUNE_CHECK_CUDA(cudaMemset(at(buffer), 0, static_cast<std::size_t>(buffer.bytes())));
+  const auto bytes = static_cast<std::size_t>(buffer.bytes());
+  if (buffer.place == Place::kHost) {
+    std::memset(at(buffer), 0, bytes);
+  } else {
+    KRIGTUNE_CHECK_CUDA(cudaMemset(at(buffer), 0, bytes));
+  }
 }
 
 std::int64_t DeviceMemory::highest_changed_bytes(Place place) const {
