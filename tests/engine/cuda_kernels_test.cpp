@@ -1,55 +1,16 @@
 // The kernels of the CUDA engine against the host's, and training steps against the host's trainer. Compiled twice:
 // with nvcc for a GPU, and against the emulation of CUDA on a CPU, for machines without one.
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "cuda/blas_gemm.h"
-#include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
-#include "cuda_cases.h"
-#include "host/call_kernel.h"
+#include "cuda_case_runs.h"
 #include "krigtune/core/clock.h"
 #include "small_model.h"
 
 namespace krigtune::cuda {
 namespace {
-
-/// Why nothing can run here; empty: it can.
-std::string no_device_reason() {
-  try {
-    usable_gpus();
-    return "";
-  } catch (const DeviceError& error) {
-    return error.what();
-  }
-}
-
-/// Bytes on the device.
-class DeviceBuffer {
- public:
-  explicit DeviceBuffer(const std::vector<std::byte>& bytes) : size_(bytes.size()) {
-    KRIGTUNE_CHECK_CUDA(cudaMalloc(&data_, size_));
-    KRIGTUNE_CHECK_CUDA(cudaMemcpy(data_, bytes.data(), size_, cudaMemcpyHostToDevice));
-  }
-  ~DeviceBuffer() { cudaFree(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-
-  void* data() const { return data_; }
-  /// Once all that was started has ended.
-  std::vector<std::byte> read() const {
-    std::vector<std::byte> bytes(size_);
-    KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-    KRIGTUNE_CHECK_CUDA(cudaMemcpy(bytes.data(), data_, size_, cudaMemcpyDeviceToHost));
-    return bytes;
-  }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_;
-};
 
 class CudaKernels : public testing::TestWithParam<DType> {
  protected:
@@ -57,99 +18,6 @@ class CudaKernels : public testing::TestWithParam<DType> {
     if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
-
-// A rounding unit of bf16 is 2^-8, and some results are rounded twice.
-double tolerance(DType type) { return is_16_bit(type) ? 1e-2 : 1e-5; }
-
-std::vector<std::byte> bytes_of(std::int64_t number) {
-  std::vector<std::byte> bytes(sizeof(number));
-  std::memcpy(bytes.data(), &number, sizeof(number));
-  return bytes;
-}
-
-Operation operation_of(const Case& given) {
-  Operation operation;
-  operation.kind = given.kind;
-  operation.layer = 1;
-  operation.micro_step = 1;
-  operation.shape = given.shape;
-  operation.scale = given.scale;
-  operation.operands.resize(given.operands.size());
-  return operation;
-}
-
-Case done_by_host(Case given) {
-  const Operation operation = operation_of(given);
-  BoundOperation bound;
-  bound.operation = &operation;
-  bound.kernel = kernel_for<float>(given.kind);
-  for (Datum& d : given.operands) bound.operands.push_back({d.bytes.data(), d.elems(), d.access, d.type});
-  std::vector<float> scratch(static_cast<std::size_t>(call_scratch_elems(bound)));
-  call_kernel(bound, given.context, scratch.data());
-  return given;
-}
-
-Case done_by_device(Case given) {
-  const Operation operation = operation_of(given);
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
-  std::vector<OperandView> views;
-  for (const Datum& d : given.operands) {
-    buffers.push_back(std::make_unique<DeviceBuffer>(d.bytes));
-    views.push_back({buffers.back()->data(), d.elems(), d.access, d.type});
-  }
-  const DeviceBuffer scratch(
-      std::vector<std::byte>(static_cast<std::size_t>(scratch_floats(operation)) * sizeof(float)));
-  const std::unique_ptr<Gemm> gemm = make_blas_gemm();
-  const DeviceBuffer step(bytes_of(given.context.step));
-  const DeviceCall call{.operation = operation,
-                        .operands = views,
-                        .context = given.context,
-                        .step = static_cast<const std::int64_t*>(step.data()),
-                        .scratch = static_cast<float*>(scratch.data()),
-                        .gemm = gemm.get()};
-  if (is_matrix_product(given.kind)) gemm->prepare(product_of(call));
-  device_kernel_for(given.kind)(call);
-  for (std::size_t i = 0; i < buffers.size(); ++i) given.operands[i].bytes = buffers[i]->read();
-  return given;
-}
-
-// ||a - b|| / ||b||; elements that are the same infinity or both no number are equal.
-double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0.0;
-  double norm = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) {
-      norm += std::isfinite(b[i]) ? static_cast<double>(b[i]) * static_cast<double>(b[i]) : 0.0;
-      continue;
-    }
-    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
-    norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  return difference == 0.0 ? 0.0 : std::sqrt(difference / norm);
-}
-
-// What is behind the diagonal was drawn for nobody.
-std::vector<std::byte> causal_part(const Shape& s, std::vector<std::byte> mask) {
-  const auto seq = static_cast<std::size_t>(s.seq);
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    if (i % seq > i / seq % seq) mask[i] = std::byte{0};
-  }
-  return mask;
-}
-
-void expect_same(const Case& device, const Case& host, double most) {
-  for (std::size_t i = 0; i < host.operands.size(); ++i) {
-    const Datum& expected = host.operands[i];
-    const Datum& actual = device.operands[i];
-    if (host.kind == OpKind::kAttentionForward && expected.type == DType::kUint8) {
-      EXPECT_EQ(causal_part(host.shape, actual.bytes), causal_part(host.shape, expected.bytes)) << host.name;
-    } else if (expected.type == DType::kInt32 || expected.type == DType::kUint8) {
-      EXPECT_EQ(actual.bytes, expected.bytes) << host.name << ", operand " << i;
-    } else {
-      EXPECT_LE(relative_error(actual.numbers(), expected.numbers()), most) << host.name << ", operand " << i;
-    }
-  }
-}
 
 TEST_P(CudaKernels, ComputeWhatTheHostsCompute) {
   std::set<OpKind> compared;

@@ -129,13 +129,13 @@ class BlockRun {
       : block_(block),
         threads_(block.x * block.y * block.z),
         warps_((threads_ + kWarpLanes - 1) / kWarpLanes),
-        shared_(shared_bytes / sizeof(Chunk) + (shared_bytes % sizeof(Chunk) != 0 ? 1U : 0U)) {
+        shared_((shared_bytes + sizeof(Chunk) - 1) / sizeof(Chunk)) {
     while (pool.size() < threads_) pool.push_back(std::make_unique<Fiber>());
     for (unsigned t = 0; t < threads_; ++t) ++warps_[t / kWarpLanes].lanes;
   }
 
   void run(uint3 block, dim3 grid, const std::function<void()>& kernel, unsigned order) {
-    std::memset(shared_.data(), 0xFF, shared_.size() * sizeof(Chunk));
+    if (!shared_.empty()) std::memset(shared_.data(), 0xFF, shared_.size() * sizeof(Chunk));
     for (unsigned t = 0; t < threads_; ++t) {
       Fiber& fiber = *pool[t];
       fiber.kernel = &kernel;
