@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
 #include "cuda_case_runs.h"
 #include "krigtune/core/clock.h"
