@@ -55,7 +55,7 @@ class WatchedTrainer {
   StepResult step() {
     const StepResult result = trainer_.step();
     ++steps_;
-    beat();
+    if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_, {{"loss", result.loss}});
     return result;
   }
 

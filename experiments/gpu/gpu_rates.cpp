@@ -1,0 +1,169 @@
+// How fast is each device kernel, attention, matrix product and imitated collective on this GPU? Times single
+// operations of plans of GPT-2 1.5B and of models of width 4096, and writes tables:
+//
+//   kernels.csv    bound by memory: bytes_per_s counts what the operation has to read and write, once each; of_copy is
+//                  that over the rate of a copy of 1 GiB within the device, in the first row
+//   attention.csv  causal attention; flops counts pairs of query and key that meet: about half of all, two products of
+//                  them forward and five backward
+//   gemm.csv       matrix products, 2 m n k
+//   pacing.csv     collectives of an emulated world of eight on NVLink 4: for how long each was to hold its stream, and
+//                  did
+//
+//   gpu_rates [--small] FOLDER      --small: tiny sizes and one call each, to try the program
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+
+#include "cuda/check.h"
+#include "cuda/cuda_trainer.h"
+#include "krigtune/core/bench_exit.h"
+#include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
+#include "krigtune/core/json.h"
+#include "rates.h"
+
+namespace krigtune::cuda {
+namespace {
+
+void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq_len, std::int64_t queries_per_key,
+                    Table& table) {
+  constexpr std::int64_t kTokens = 16384;
+  Workload workload = one_layer(scale);
+  workload.model.hidden = scale.small ? 2 * head_size : 2048;
+  workload.model.heads = workload.model.hidden / head_size;
+  workload.model.kv_heads = workload.model.heads / queries_per_key;
+  workload.model.vocab = 512;
+  workload.model.seq_len = seq_len;
+  const StepPlan plan = plan_of(workload, {.micro_batch = scale.small ? 1 : kTokens / seq_len});
+  OperationTimer timer(plan, scale.effort);
+  for (const Operation& operation : plan.operations) {
+    const bool forward = operation.kind == OpKind::kAttentionForward;
+    if (!forward && operation.kind != OpKind::kAttentionBackward) continue;
+    const double time_s = timer.time_s(operation);
+    const Shape& s = operation.shape;
+    table.add({forward ? "forward" : "backward", fmt::to_string(head_size), fmt::to_string(s.seq),
+               fmt::to_string(s.batch), fmt::to_string(s.heads), fmt::to_string(s.kv_heads), number(operation.flops),
+               number(kMicroseconds * time_s), number(operation.flops / time_s)});
+  }
+}
+
+void time_attention(const std::filesystem::path& folder, const Scale& scale) {
+  Table table(folder / "attention.csv",
+              {"pass", "head_size", "seq_len", "batch", "heads", "kv_heads", "flops", "time_us", "flops_per_s"});
+  const std::vector<std::int64_t> lengths =
+      scale.small ? std::vector<std::int64_t>{80} : std::vector<std::int64_t>{1024, 2048, 4096};
+  for (const std::int64_t head_size : {64, 128}) {
+    for (const std::int64_t seq_len : lengths) time_attention(scale, head_size, seq_len, 1, table);
+  }
+  time_attention(scale, 128, lengths.back(), scale.small ? 2 : 4, table);
+  table.write();
+}
+
+void time_products(const Workload& workload, std::int64_t micro_batch, const Scale& scale, Table& table) {
+  const StepPlan plan = plan_of(workload, {.micro_batch = micro_batch});
+  OperationTimer timer(plan, scale.effort);
+  std::set<std::tuple<OpKind, std::int64_t, std::int64_t, std::int64_t>> seen;
+  for (const Operation& operation : plan.operations) {
+    const Shape& s = operation.shape;
+    if (!is_matrix_product(operation.kind) || !seen.insert({operation.kind, s.rows, s.inner, s.outer}).second) continue;
+    const double time_s = timer.time_s(operation);
+    table.add({to_string(operation.kind), fmt::to_string(s.rows), fmt::to_string(s.inner), fmt::to_string(s.outer),
+               number(operation.flops), number(kMicroseconds * time_s), number(operation.flops / time_s)});
+  }
+}
+
+void time_products(const std::filesystem::path& folder, const Scale& scale) {
+  Table table(folder / "gemm.csv", {"product", "rows", "inner", "outer", "flops", "time_us", "flops_per_s"});
+  const Workload gpt = one_layer(scale);
+  time_products(gpt, scale.small ? 1 : 16, scale, table);
+  if (!scale.small) {
+    Workload wide = gpt;
+    wide.model.hidden = 4096;
+    wide.model.heads = wide.model.kv_heads = 32;
+    wide.model.ffn_hidden = 16384;
+    wide.model.seq_len = 2048;
+    time_products(wide, 4, scale, table);
+  }
+  table.write();
+}
+
+/// Alone on its stream, so that nothing but the hold itself makes the collective longer than asked.
+double held_s(DeviceCommunicator& communicator, const Operation& operation, std::span<const OperandView> operands) {
+  const StreamHandle stream = make_stream(true);
+  const Span span;
+  for (int call = 0; call < 2; ++call) {  // the first one loads the kernels
+    KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.begin.get(), stream.get()));
+    communicator.start(operation, operands, stream.get());
+    KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.end.get(), stream.get()));
+    KRIGTUNE_CHECK_CUDA(cudaStreamSynchronize(stream.get()));
+  }
+  return span.elapsed_s();
+}
+
+void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
+  constexpr std::int64_t kRanks = 8;
+  const Json nvlink = {{"gpus_per_node", kRanks}, {"emulate_network", "nvlink4"}};
+  const EmulatedNetwork network = read_cluster(nvlink, "gpu_rates", "/cluster").emulated_network.value();
+  const GroupSpan span{kRanks, 1, kRanks};
+  const EmulatedDeviceLink link;
+  const auto communicator = make_emulated_communicator(network, span, link);
+  Table table(folder / "pacing.csv", {"collective", "bytes", "asked_us", "held_us", "error"});
+  const std::int64_t most = std::int64_t{1} << (scale.small ? 20U : 30U);
+  const DeviceBytes memory = allocate_device(most);
+  fill_numbers(memory.get(), most, nullptr);
+  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
+  for (std::int64_t bytes = std::int64_t{1} << 20U; bytes <= most; bytes *= 4) {
+    for (const OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kAllReduce}) {
+      const OperandView whole{memory.get(), bytes / 2, Access::kReadWrite, DType::kBf16};
+      const OperandView shard{memory.get(), bytes / 2 / kRanks, Access::kRead, DType::kBf16};
+      std::vector<OperandView> operands{whole};
+      if (kind == OpKind::kAllGather) operands = {shard, whole};
+      Operation operation;
+      operation.kind = kind;
+      operation.wire_bytes = (kind == OpKind::kAllReduce ? 2 : 1) * bytes * (kRanks - 1) / kRanks;
+      const double asked_s = collective_time_s(network, kind, span, operation.wire_bytes);
+      const double held = held_s(*communicator, operation, operands);
+      table.add({to_string(kind), fmt::to_string(bytes), number(kMicroseconds * asked_s), number(kMicroseconds * held),
+                 fmt::format("{:.4f}", held / asked_s - 1.0)});
+    }
+  }
+  table.write();
+}
+
+int measure(const std::vector<std::string>& arguments) {
+  Scale scale;
+  std::string folder;
+  for (const std::string& argument : arguments) {
+    if (argument == "--small") {
+      scale = {true, {.batch_s = 0.0, .batches = 1}};
+    } else {
+      folder = argument;
+    }
+  }
+  if (folder.empty() || folder.front() == '-') throw UserError("there is no folder", "gpu_rates [--small] FOLDER");
+  usable_gpus();
+  KRIGTUNE_CHECK_CUDA(cudaSetDevice(0));
+  make_writable_directory(folder);
+  time_kernels(folder, scale);
+  time_attention(folder, scale);
+  time_products(folder, scale);
+  measure_pacing(folder, scale);
+  return 0;
+}
+
+}  // namespace
+}  // namespace krigtune::cuda
+
+int main(int argc, char** argv) {
+  try {
+    return krigtune::cuda::measure({argv + 1, argv + argc});
+  } catch (const krigtune::UserError& error) {
+    fmt::print(stderr, "gpu_rates: {}\n", error.what());
+    return 2;
+  } catch (const krigtune::cuda::DeviceError& error) {
+    const bool none = error.exit_code() == krigtune::BenchExit::kNoDevice;
+    fmt::print(stderr, "gpu_rates: {}{}\n", none ? "no GPU can be used: " : "", error.what());
+    return error.exit_code();
+  }
+}
