@@ -3,8 +3,6 @@
 namespace krigtune::cuda {
 namespace {
 
-constexpr std::int64_t kBatch = 2, kSeq = 7, kRows = kBatch * kSeq, kHidden = 24, kOuter = 10;
-
 StepContext context() {
   StepContext at;
   at.options.seed = 11;
@@ -19,18 +17,19 @@ StepContext context() {
   return at;
 }
 
-Shape shape(std::int64_t rows = kRows) {
+Shape shape(const Sizes& z, std::int64_t rows) {
   Shape s;
-  s.batch = kBatch;
-  s.seq = kSeq;
+  s.batch = z.batch;
+  s.seq = z.seq;
   s.heads = 4;
   s.kv_heads = 2;
   s.rows = rows;
-  s.inner = kHidden;
-  s.outer = kOuter;
+  s.inner = z.hidden;
+  s.outer = z.outer;
   s.site = 2;
   return s;
 }
+Shape shape(const Sizes& z = {}) { return shape(z, z.rows()); }
 
 Shape with_dropout(Shape s) {
   s.dropout = 0.3;
@@ -45,11 +44,11 @@ Shape with_inner(Shape s, std::int64_t inner) {
 // loss scale, good steps, factor, updates, norm
 std::vector<float> control(float factor) { return {4.0F, 3.0F, factor, 2.0F, 0.0F}; }
 
-void add_memory(Maker& m, std::vector<Case>& cases) {
+void add_memory(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, shape(), std::move(operands), 1.0, context()});
+    cases.push_back({name, kind, shape(z), std::move(operands), 1.0, context()});
   };
-  add("load_batch", OpKind::kLoadBatch, {m.tokens(kRows, 9, Access::kWrite), m.tokens(kRows, 9, Access::kWrite)});
+  add("load_batch", OpKind::kLoadBatch, {m.tokens(z.rows(), 9, Access::kWrite), m.tokens(z.rows(), 9, Access::kWrite)});
   add("zero", OpKind::kZero, {m.out(50), m.tokens(9, 9, Access::kWrite)});
   add("copy", OpKind::kCopy,
       {m.in(40), m.single(40, 0, 1, Access::kWrite), m.single(9, 0, 1, Access::kRead), m.out(9), m.tokens(5, 9),
@@ -59,101 +58,109 @@ void add_memory(Maker& m, std::vector<Case>& cases) {
   add("add", OpKind::kAdd, {m.in_place(300), m.in(300)});
 }
 
-void add_embedding(Maker& m, std::vector<Case>& cases) {
-  const std::int64_t table = kOuter * kHidden;
-  for (const std::int64_t rows : {kRows, kRows / 2}) {
+void add_embedding(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  const std::int64_t table = z.outer * z.hidden;
+  const auto below = static_cast<std::uint64_t>(2 * z.outer);  // the other half is of rank 0
+  for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
     const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-      cases.push_back({name, kind, shape(rows), std::move(operands), 1.0, context()});
+      cases.push_back({name, kind, shape(z, rows), std::move(operands), 1.0, context()});
     };
-    add("embedding_forward", OpKind::kEmbeddingForward, {m.tokens(rows, 20), m.in(table), m.out(rows * kHidden)});
-    add("embedding_backward", OpKind::kEmbeddingBackward, {m.tokens(rows, 20), m.in(rows * kHidden), m.out(table)});
-    add("positions_forward", OpKind::kPositionsForward, {m.in_place(rows * kHidden), m.in(kSeq * kHidden)});
-    add("positions_backward", OpKind::kPositionsBackward, {m.in(rows * kHidden), m.out(kSeq * kHidden)});
+    add("embedding_forward", OpKind::kEmbeddingForward, {m.tokens(rows, below), m.in(table), m.out(rows * z.hidden)});
+    add("embedding_backward", OpKind::kEmbeddingBackward, {m.tokens(rows, below), m.in(rows * z.hidden), m.out(table)});
+    add("positions_forward", OpKind::kPositionsForward, {m.in_place(rows * z.hidden), m.in(z.seq * z.hidden)});
+    add("positions_backward", OpKind::kPositionsBackward, {m.in(rows * z.hidden), m.out(z.seq * z.hidden)});
   }
 }
 
-void add_norms(Maker& m, std::vector<Case>& cases) {
-  const std::int64_t all = kRows * kHidden;
+void add_norms(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  const std::int64_t all = z.rows() * z.hidden;
   const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, shape(), std::move(operands), 1.0, context()});
+    cases.push_back({name, kind, shape(z), std::move(operands), 1.0, context()});
   };
   const auto stats = [&](std::int64_t elems) { return m.single(elems, 1.0, 0.1, Access::kRead); };
   const auto new_stats = [&](std::int64_t elems) { return m.single(elems, 0.0, 1.0, Access::kWrite); };
   add("layer_norm_forward", OpKind::kLayerNormForward,
-      {m.in(all), m.in(kHidden), m.in(kHidden), m.out(all), new_stats(2 * kRows)});
+      {m.in(all), m.in(z.hidden), m.in(z.hidden), m.out(all), new_stats(2 * z.rows())});
   add("layer_norm_backward", OpKind::kLayerNormBackward,
-      {m.in(all), m.in(all), m.in(kHidden), stats(2 * kRows), m.out(all), m.out(kHidden), m.out(kHidden)});
-  add("rms_norm_forward", OpKind::kRmsNormForward, {m.in(all), m.in(kHidden), m.out(all), new_stats(kRows)});
+      {m.in(all), m.in(all), m.in(z.hidden), stats(2 * z.rows()), m.out(all), m.out(z.hidden), m.out(z.hidden)});
+  add("rms_norm_forward", OpKind::kRmsNormForward, {m.in(all), m.in(z.hidden), m.out(all), new_stats(z.rows())});
   add("rms_norm_backward", OpKind::kRmsNormBackward,
-      {m.in(all), m.in(all), m.in(kHidden), stats(kRows), m.out(all), m.out(kHidden)});
+      {m.in(all), m.in(all), m.in(z.hidden), stats(z.rows()), m.out(all), m.out(z.hidden)});
 }
 
-void add_linear(Maker& m, std::vector<Case>& cases) {
-  const std::int64_t x = kRows * kHidden, y = kRows * kOuter, w = kOuter * kHidden;
+void add_linear(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  const std::int64_t x = z.rows() * z.hidden, y = z.rows() * z.outer, w = z.outer * z.hidden;
   const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, shape(), std::move(operands), 1.0, context()});
+    cases.push_back({name, kind, shape(z), std::move(operands), 1.0, context()});
   };
   add("linear_forward", OpKind::kLinearForward, {m.in(x), m.in(w), m.out(y)});
-  add("linear_forward with bias", OpKind::kLinearForward, {m.in(x), m.in(w), m.out(y), m.in(kOuter)});
+  add("linear_forward with bias", OpKind::kLinearForward, {m.in(x), m.in(w), m.out(y), m.in(z.outer)});
   add("linear_backward_input", OpKind::kLinearBackwardInput, {m.in(y), m.in(w), m.out(x)});
-  add("linear_backward_weight", OpKind::kLinearBackwardWeight, {m.in(y), m.in(x), m.out(w), m.out(kOuter)});
-  add("add_bias", OpKind::kAddBias, {m.in_place(x), m.in(kHidden)});
-  add("bias_backward", OpKind::kBiasBackward, {m.in(x), m.out(kHidden)});
+  add("linear_backward_weight", OpKind::kLinearBackwardWeight, {m.in(y), m.in(x), m.out(w), m.out(z.outer)});
+  add("add_bias", OpKind::kAddBias, {m.in_place(x), m.in(z.hidden)});
+  add("bias_backward", OpKind::kBiasBackward, {m.in(x), m.out(z.hidden)});
 }
 
-void add_activations(Maker& m, std::vector<Case>& cases) {
-  const std::int64_t all = kRows * kHidden;
+void add_activations(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  const std::int64_t all = z.rows() * z.hidden;
   const auto add = [&](const char* name, OpKind kind, const Shape& s, std::vector<Datum> operands) {
     cases.push_back({name, kind, s, std::move(operands), 1.0, context()});
   };
-  add("gelu_forward", OpKind::kGeluForward, shape(), {m.in(all), m.out(all)});
-  add("gelu_backward", OpKind::kGeluBackward, shape(), {m.in(all), m.in_place(all)});
-  add("swiglu_forward", OpKind::kSwigluForward, shape(), {m.in(2 * all), m.out(all)});
-  add("swiglu_backward", OpKind::kSwigluBackward, shape(), {m.in(2 * all), m.in(all), m.out(2 * all)});
-  add("rotary_forward", OpKind::kRotaryForward, shape(), {m.in_place(2 * all)});
-  add("rotary_backward", OpKind::kRotaryBackward, shape(), {m.in_place(2 * all)});
-  for (const std::int64_t rows : {kRows, kRows / 2}) {
-    const Shape s = with_dropout(shape(rows));
+  add("gelu_forward", OpKind::kGeluForward, shape(z), {m.in(all), m.out(all)});
+  add("gelu_backward", OpKind::kGeluBackward, shape(z), {m.in(all), m.in_place(all)});
+  add("swiglu_forward", OpKind::kSwigluForward, shape(z), {m.in(2 * all), m.out(all)});
+  add("swiglu_backward", OpKind::kSwigluBackward, shape(z), {m.in(2 * all), m.in(all), m.out(2 * all)});
+  add("rotary_forward", OpKind::kRotaryForward, shape(z), {m.in_place(2 * all)});
+  add("rotary_backward", OpKind::kRotaryBackward, shape(z), {m.in_place(2 * all)});
+  for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
+    const Shape s = with_dropout(shape(z, rows));
     add("dropout_forward", OpKind::kDropoutForward, s,
-        {m.in_place(rows * kHidden), m.mask(rows * kHidden, Access::kWrite)});
+        {m.in_place(rows * z.hidden), m.mask(rows * z.hidden, Access::kWrite)});
     add("dropout_backward", OpKind::kDropoutBackward, s,
-        {m.in_place(rows * kHidden), m.mask(rows * kHidden, Access::kRead)});
+        {m.in_place(rows * z.hidden), m.mask(rows * z.hidden, Access::kRead)});
   }
 }
 
-// The whole vocabulary has 17 tokens: 10 on rank 0, 7 here, and 3 columns that fill up.
-void add_losses(Maker& m, std::vector<Case>& cases) {
-  const std::int64_t all = kRows * kOuter, vocabulary = 17;
+// Of the whole vocabulary rank 0 holds z.outer tokens; here the last 3 columns fill up.
+void add_losses(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  const std::int64_t all = z.rows() * z.outer, vocabulary = 2 * z.outer - 3;
   const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, with_inner(shape(), vocabulary), std::move(operands), 0.25, context()});
+    cases.push_back({name, kind, with_inner(shape(z), vocabulary), std::move(operands), 0.25, context()});
   };
   const auto loss = [&] {
     Datum datum = m.out(1);
     return bytes_of(DType::kFp32, datum.numbers(), datum.access);
   };
-  const auto rows = [&](double mean, Access access) { return m.single(kRows, mean, 0.5, access); };
+  const auto rows = [&](double mean, Access access) { return m.single(z.rows(), mean, 0.5, access); };
   const auto state = Maker::singles(control(1.0F), Access::kRead);
-  add("cross_entropy", OpKind::kCrossEntropy, {m.in_place(all), m.tokens(kRows, kOuter), loss()});
-  add("cross_entropy, scaled", OpKind::kCrossEntropy, {m.in_place(all), m.tokens(kRows, kOuter), loss(), state});
+  add("cross_entropy", OpKind::kCrossEntropy,
+      {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(z.outer)), loss()});
+  add("cross_entropy, scaled", OpKind::kCrossEntropy,
+      {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(z.outer)), loss(), state});
   add("vocab_max", OpKind::kVocabMax, {m.in(all), rows(0, Access::kWrite)});
   add("vocab_sum_exp", OpKind::kVocabSumExp,
-      {m.in_place(all), m.tokens(kRows, vocabulary), rows(2, Access::kRead), rows(0, Access::kWrite),
-       rows(0, Access::kWrite)});
+      {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(2, Access::kRead),
+       rows(0, Access::kWrite), rows(0, Access::kWrite)});
   Datum exponentials = m.in_place(all);  // the columns that fill up are 0
   std::vector<float> values = exponentials.numbers();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % kOuter < 7 ? std::exp(values[i]) : 0.0F;
+  const auto held = static_cast<std::size_t>(z.outer);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % held < held - 3 ? std::exp(values[i]) : 0.0F;
   add("vocab_cross_entropy", OpKind::kVocabCrossEntropy,
-      {bytes_of(exponentials.type, values, Access::kReadWrite), m.tokens(kRows, vocabulary), rows(9, Access::kRead),
-       rows(0, Access::kRead), loss(), state});
+      {bytes_of(exponentials.type, values, Access::kReadWrite),
+       m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(9, Access::kRead), rows(0, Access::kRead),
+       loss(), state});
 }
 
-void add_optimizers(Maker& m, std::vector<Case>& cases) {
+void add_optimizers(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, shape(), std::move(operands), 0.5, context()});
+    cases.push_back({name, kind, shape(z), std::move(operands), 0.5, context()});
   };
   const auto state = [&](std::int64_t elems, double mean) { return m.single(elems, mean, 0.1, Access::kReadWrite); };
   add("gradient_norm", OpKind::kGradientNorm,
       {m.single(1, 1.0, 0.1, Access::kReadWrite), m.in(300), m.in(10000), m.in(3)});
+  std::vector<Datum> many{m.single(1, 1.0, 0.1, Access::kReadWrite)};
+  while (many.size() < 70) many.push_back(m.in(5));
+  add("gradient_norm of many ranges", OpKind::kGradientNorm, std::move(many));
   for (const float sum : {0.01F, 9.0F, INFINITY, NAN}) {
     add("loss_scale", OpKind::kLossScale,
         {Maker::singles({sum}, Access::kRead), Maker::singles(control(1.0F), Access::kReadWrite)});
@@ -188,16 +195,16 @@ Case attention(Maker& m, const char* name, const Shape& s, bool keeps) {
 
 }  // namespace
 
-std::vector<Case> kernel_cases(DType type, Access out) {
+std::vector<Case> kernel_cases(DType type, Access out, const Sizes& z) {
   Maker m(type, out);
   std::vector<Case> cases;
-  add_memory(m, cases);
-  add_embedding(m, cases);
-  add_norms(m, cases);
-  add_linear(m, cases);
-  add_activations(m, cases);
-  add_losses(m, cases);
-  add_optimizers(m, cases);
+  add_memory(m, z, cases);
+  add_embedding(m, z, cases);
+  add_norms(m, z, cases);
+  add_linear(m, z, cases);
+  add_activations(m, z, cases);
+  add_losses(m, z, cases);
+  add_optimizers(m, z, cases);
   return cases;
 }
 

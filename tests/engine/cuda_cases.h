@@ -50,6 +50,13 @@ inline Datum bytes_of(DType type, const std::vector<float>& values, Access acces
   return datum;
 }
 
+/// Of the cases' operands.
+struct Sizes {
+  std::int64_t batch = 2, seq = 7, hidden = 24, outer = 10;
+
+  std::int64_t rows() const { return batch * seq; }
+};
+
 /// Makes operands whose numbers are all different, and the same in every run.
 class Maker {
  public:
@@ -94,7 +101,7 @@ class Maker {
 };
 
 /// At least one case for every kind that is not a collective, attention's backward apart. Rank 1 of 2 in both groups.
-std::vector<Case> kernel_cases(DType type, Access out);
+std::vector<Case> kernel_cases(DType type, Access out, const Sizes& sizes = {});
 /// Flash; eager; eager and flash with dropout; more keys than a tile.
 std::vector<Case> attention_cases(DType type, Access out);
 /// The backward case of a forward case that was executed.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/flash_attention.h"
-#include "cuda_runs.h"
+#include "cuda_case_runs.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -138,8 +138,9 @@ std::vector<float> columns(const std::vector<float>& rows, std::int64_t width, s
   return part;
 }
 
-double error(const std::vector<float>& actual, const std::vector<double>& expected) {
-  return relative_error(actual, std::vector<float>(expected.begin(), expected.end()));
+double operand_error(const Case& actual, const Case& expected, std::size_t operand) {
+  const std::vector<float> numbers = expected.operands[operand].numbers();
+  return relative_error(actual.operands[operand].numbers(), {numbers.begin(), numbers.end()});
 }
 
 class FlashAttention : public testing::TestWithParam<DType> {
@@ -162,12 +163,10 @@ TEST_P(FlashAttention, AttendsAsTheHostDoes) {
     SCOPED_TRACE(given.name);
     const Case host = done_by_host(given);
     const Case device = done_by_device(given);
-    EXPECT_LE(relative_error(device.operands[1].numbers(), host.operands[1].numbers()), most_error(GetParam()));
-    EXPECT_LE(relative_error(device.operands[2].numbers(), host.operands[2].numbers()), 1e-6);
+    EXPECT_LE(operand_error(device, host, 1), most_error(GetParam()));
+    EXPECT_LE(operand_error(device, host, 2), 1e-6);
     const Case backward = backward_of(host, out);
-    EXPECT_LE(
-        relative_error(done_by_device(backward).operands[4].numbers(), done_by_host(backward).operands[4].numbers()),
-        most_error(GetParam()));
+    EXPECT_LE(operand_error(done_by_device(backward), done_by_host(backward), 4), most_error(GetParam()));
   }
 }
 
@@ -177,14 +176,14 @@ void expect_the_definition(const Case& given, double most, double most_of_scores
   const Case forward = done_by_device(given);
   const Case backward = done_by_device(backward_of(forward, Access::kWrite));
   const Reference expected = Definition(s, given.operands[0].numbers(), backward.operands[0].numbers()).computed();
-  EXPECT_LE(error(forward.operands[1].numbers(), expected.out), most);
-  EXPECT_LE(error(forward.operands[2].numbers(), expected.logsumexp), 1e-6);
+  EXPECT_LE(relative_error(forward.operands[1].numbers(), expected.out), most);
+  EXPECT_LE(relative_error(forward.operands[2].numbers(), expected.logsumexp), 1e-6);
   const std::int64_t width = qkv_width(s);
   const std::int64_t values = (width + s.inner) / 2;
   const std::vector<float> gradient = backward.operands[4].numbers();
-  EXPECT_LE(error(columns(gradient, width, 0, s.inner), expected.dq), most_of_scores);
-  EXPECT_LE(error(columns(gradient, width, s.inner, values), expected.dk), most_of_scores);
-  EXPECT_LE(error(columns(gradient, width, values, width), expected.dv), most);
+  EXPECT_LE(relative_error(columns(gradient, width, 0, s.inner), expected.dq), most_of_scores);
+  EXPECT_LE(relative_error(columns(gradient, width, s.inner, values), expected.dk), most_of_scores);
+  EXPECT_LE(relative_error(columns(gradient, width, values, width), expected.dv), most);
 }
 
 TEST_P(FlashAttention, IsWhatItsDefinitionSays) {
@@ -210,13 +209,7 @@ TEST_P(FlashAttention, HasTheSameBitsInEveryRun) {
   EXPECT_EQ(done_by_device(backward).operands[4].bytes, done_by_device(backward).operands[4].bytes);
 }
 
-/// Of a case that lies on the host and is not executed.
-bool fits(Case given) {
-  const Operation operation = operation_of(given);
-  std::vector<OperandView> views;
-  for (Datum& d : given.operands) views.push_back({d.bytes.data(), d.elems(), d.access, d.type});
-  return flash_fits({.operation = operation, .operands = views, .context = given.context});
-}
+bool fits(Case given) { return flash_fits(DeviceCase(std::move(given)).call()); }
 
 TEST_P(FlashAttention, TakesWhatItCanAndNothingElse) {
   const auto forward = [](DType type, std::int64_t d) { return forward_case(type, shape(3, d, 2, 1), Access::kWrite); };

@@ -1,11 +1,13 @@
 // The kernels of the CUDA engine against the host's, and training steps against the host's trainer. Compiled twice:
 // with nvcc for a GPU, and against the emulation of CUDA on a CPU, for machines without one.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "cuda/check.h"
 #include "cuda/cuda_trainer.h"
-#include "cuda_runs.h"
+#include "cuda_case_runs.h"
 #include "krigtune/core/clock.h"
 #include "small_model.h"
 
@@ -18,32 +20,6 @@ class CudaKernels : public testing::TestWithParam<DType> {
     if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
-
-// A rounding unit of bf16 is 2^-8, and some results are rounded twice.
-double tolerance(DType type) { return is_16_bit(type) ? 1e-2 : 1e-5; }
-
-// What is behind the diagonal was drawn for nobody.
-std::vector<std::byte> causal_part(const Shape& s, std::vector<std::byte> mask) {
-  const auto seq = static_cast<std::size_t>(s.seq);
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    if (i % seq > i / seq % seq) mask[i] = std::byte{0};
-  }
-  return mask;
-}
-
-void expect_same(const Case& device, const Case& host, double most) {
-  for (std::size_t i = 0; i < host.operands.size(); ++i) {
-    const Datum& expected = host.operands[i];
-    const Datum& actual = device.operands[i];
-    if (host.kind == OpKind::kAttentionForward && expected.type == DType::kUint8) {
-      EXPECT_EQ(causal_part(host.shape, actual.bytes), causal_part(host.shape, expected.bytes)) << host.name;
-    } else if (expected.type == DType::kInt32 || expected.type == DType::kUint8) {
-      EXPECT_EQ(actual.bytes, expected.bytes) << host.name << ", operand " << i;
-    } else {
-      EXPECT_LE(relative_error(actual.numbers(), expected.numbers()), most) << host.name << ", operand " << i;
-    }
-  }
-}
 
 TEST_P(CudaKernels, ComputeWhatTheHostsCompute) {
   std::set<OpKind> compared;

@@ -129,7 +129,7 @@ class BlockRun {
       : block_(block),
         threads_(block.x * block.y * block.z),
         warps_((threads_ + kWarpLanes - 1) / kWarpLanes),
-        shared_(shared_bytes / sizeof(Chunk) + (shared_bytes % sizeof(Chunk) != 0 ? 1U : 0U)) {
+        shared_((shared_bytes + sizeof(Chunk) - 1) / sizeof(Chunk)) {
     while (pool.size() < threads_) pool.push_back(std::make_unique<Fiber>());
     for (unsigned t = 0; t < threads_; ++t) ++warps_[t / kWarpLanes].lanes;
   }

@@ -7,9 +7,10 @@
 namespace krigtune::cuda {
 
 /// term(row, place) is a pack of addends; put(slab, column, sum).
-template <int kWidth, int kWarps, class Term, class Put>
+template <class At, int kWarps, class Term, class Put>
 __global__ void __launch_bounds__(kWarps* kWarpThreads)
     sum_columns(std::int64_t rows, std::int64_t columns, std::int64_t slab_rows, Term term, Put put) {
+  constexpr int kWidth = At::width;
   constexpr int kTile = kWarpThreads * kWidth;
   static_assert(kTile <= kWarps * kWarpThreads);
   __shared__ float of_warps[kWarps * kTile];
@@ -18,7 +19,7 @@ __global__ void __launch_bounds__(kWarps* kWarpThreads)
   const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * kTile;
   const std::int64_t begin = blockIdx.y * slab_rows;
   const std::int64_t end = begin + slab_rows < rows ? begin + slab_rows : rows;
-  const Place<kWidth> place{tile + lane * kWidth};
+  const At place{tile + lane * kWidth};
   Pack<kWidth> sum{};
   if (place.first < columns) {
 #pragma unroll 4
@@ -46,8 +47,8 @@ template <class Put>
 void sum_scratch_columns(const DeviceCall& call, std::int64_t rows, std::int64_t columns, Put put) {
   constexpr int kWarps = 32;
   const auto tiles = static_cast<unsigned>((columns + kWarpThreads - 1) / kWarpThreads);
-  launch(call.queue, dim3(tiles), kWarps * kWarpThreads, 0, sum_columns<1, kWarps, ScratchTerm, Put>, rows, columns,
-         rows, ScratchTerm{call.scratch, columns}, put);
+  launch(call.queue, dim3(tiles), kWarps * kWarpThreads, 0, sum_columns<Place<1>, kWarps, ScratchTerm, Put>, rows,
+         columns, rows, ScratchTerm{call.scratch, columns}, put);
 }
 
 /// Rows of a slab: as many slabs as make eight blocks for each of an H100's 132 multiprocessors, of 64 rows or more.
@@ -80,21 +81,21 @@ struct PutSums {
   __device__ void operator()(std::int64_t /*slab*/, std::int64_t column, float sum) const { sums.put(column, sum); }
 };
 
-/// sums[j] = sum over the rows of term(row, place)[j], as the access of `sums` says. width: see pack_width.
+/// sums[j] = sum over the rows of term(row, place)[j], as the access of `sums` says. walk: of what `term` reads.
 template <class Term>
-void sum_rows(const DeviceCall& call, std::int64_t rows, std::int64_t columns, int width, Term term,
+void sum_rows(const DeviceCall& call, std::int64_t rows, std::int64_t columns, const Walk& walk, Term term,
               const Elements& sums) {
   constexpr int kWarps = 8;
   if (rows <= 0 || columns <= 0) return;
-  const std::int64_t slab_rows = slab_rows_of(rows, columns, width);
+  const std::int64_t slab_rows = slab_rows_of(rows, columns, walk.width);
   const std::int64_t slabs = (rows + slab_rows - 1) / slab_rows;
-  with_width(width, [&](auto place) {
-    constexpr int kWidth = decltype(place)::width;
-    constexpr std::int64_t kTile = kWarpThreads * kWidth;
+  with_place(walk, [&](auto place) {
+    using At = decltype(place);
+    constexpr std::int64_t kTile = kWarpThreads * At::width;
     const dim3 blocks(static_cast<unsigned>((columns + kTile - 1) / kTile), static_cast<unsigned>(slabs));
     const auto sum_to = [&](auto put) {
-      launch(call.queue, blocks, kWarps * kWarpThreads, 0, sum_columns<kWidth, kWarps, Term, decltype(put)>, rows,
-             columns, slab_rows, term, put);
+      launch(call.queue, blocks, kWarps * kWarpThreads, 0, sum_columns<At, kWarps, Term, decltype(put)>, rows, columns,
+             slab_rows, term, put);
     };
     if (slabs == 1) return sum_to(PutSums{sums});
     sum_to(PutPartials{call.scratch, columns});

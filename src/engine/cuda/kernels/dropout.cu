@@ -11,14 +11,14 @@ template <int kWidth>
 struct alignas(kWidth) MaskPack {
   std::uint8_t at[kWidth];
 };
-template <int kWidth>
-__device__ inline MaskPack<kWidth>& pack_of(std::uint8_t* mask, Place<kWidth> place) {
+template <int kWidth, DType kType>
+__device__ inline MaskPack<kWidth>& pack_of(std::uint8_t* mask, Place<kWidth, kType> place) {
   return *reinterpret_cast<MaskPack<kWidth>*>(mask + place.first);
 }
 
 /// x <- x m scale.
-template <int kWidth>
-__device__ inline void apply(const Elements& x, Place<kWidth> place, const MaskPack<kWidth>& mask, float scale) {
+template <int kWidth, DType kType>
+__device__ inline void apply(const Elements& x, Place<kWidth, kType> place, const MaskPack<kWidth>& mask, float scale) {
   Pack<kWidth> values = x(place);
   for (int k = 0; k < kWidth; ++k) values.at[k] = mask.at[k] != 0 ? values.at[k] * scale : 0.0F;
   x.set(place, values);

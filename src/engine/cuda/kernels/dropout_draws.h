@@ -25,8 +25,8 @@ class DropoutDraws {
     return words_of(sequence_in_batch, element).pick(static_cast<std::uint64_t>(element)) >= dropped_below_;
   }
   /// Whether each of the pack's elements is kept; a pack of several begins at a multiple of its width.
-  template <int kWidth>
-  __device__ void keeps(std::int64_t sequence_in_batch, Place<kWidth> place, bool (&kept)[kWidth]) const {
+  template <int kWidth, DType kType>
+  __device__ void keeps(std::int64_t sequence_in_batch, Place<kWidth, kType> place, bool (&kept)[kWidth]) const {
     if constexpr (kWidth == 1) {
       kept[0] = keeps(sequence_in_batch, place.first);
     } else {

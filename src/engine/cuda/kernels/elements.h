@@ -1,10 +1,11 @@
 #pragma once
 // Operands as kernels see them: elements of a type that is known only at run time, computed with in fp32. The branch on
-// the type is uniform, and taken once for a pack of neighbouring elements, so it costs little beside the memory access.
-// A pack of 16 bytes is one access; packs.h decides how many elements a pack may have.
+// the type is uniform, and taken once for a pack of neighbouring elements; where all operands are of one type, it is
+// taken by the host. A pack of 16 bytes is one access; packs.h decides how many elements a pack may have.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 
@@ -23,8 +24,11 @@ __device__ inline std::uint16_t rounded(DType type, float value) {
                               : __half_as_ushort(__float2half_rn(value));
 }
 
-/// A pack of kWidth neighbouring elements, by the first of them.
-template <int kWidth>
+inline constexpr auto kAnyType = static_cast<DType>(0xFF);
+
+/// A pack of kWidth neighbouring elements, by the first of them. kType: of the operands, where all of them are of one
+/// type; then nothing branches, and the loads of several operands are under way together.
+template <int kWidth, DType kType = kAnyType>
 struct Place {
   static constexpr int width = kWidth;
   std::int64_t first;
@@ -90,16 +94,16 @@ class Elements {
   /// As the operand's access says: adds or overwrites.
   __device__ void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
 
-  template <int kWidth>
-  __device__ Pack<kWidth> operator()(Place<kWidth> place) const;
-  template <int kWidth>
-  __device__ void set(Place<kWidth> place, const Pack<kWidth>& pack) const;
-  template <int kWidth>
-  __device__ void add(Place<kWidth> place, const Pack<kWidth>& pack) const {
+  template <int kWidth, DType kType>
+  __device__ Pack<kWidth> operator()(Place<kWidth, kType> place) const;
+  template <int kWidth, DType kType>
+  __device__ void set(Place<kWidth, kType> place, const Pack<kWidth>& pack) const;
+  template <int kWidth, DType kType>
+  __device__ void add(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
     set(place, plus((*this)(place), pack));
   }
-  template <int kWidth>
-  __device__ void put(Place<kWidth> place, const Pack<kWidth>& pack) const {
+  template <int kWidth, DType kType>
+  __device__ void put(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
     adds_ ? add(place, pack) : set(place, pack);
   }
   /// What is read again after `value` was set.
@@ -128,12 +132,14 @@ struct alignas(2 * kWidth) PackedBits {
   std::uint32_t two[kWidth / 2];
 };
 
-template <int kWidth>
-__device__ Pack<kWidth> Elements::operator()(Place<kWidth> place) const {
+template <int kWidth, DType kType>
+__device__ Pack<kWidth> Elements::operator()(Place<kWidth, kType> place) const {
+  assert(kType == kAnyType || kType == type_);
+  const DType type = kType == kAnyType ? type_ : kType;
   Pack<kWidth> pack;
   if constexpr (kWidth == 1) {
     pack.at[0] = (*this)(place.first);
-  } else if (type_ == DType::kFp32) {
+  } else if (type == DType::kFp32) {
     const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(data_) + place.first);
 #pragma unroll
     for (int k = 0; k < kWidth; k += 4) {
@@ -145,18 +151,20 @@ __device__ Pack<kWidth> Elements::operator()(Place<kWidth> place) const {
     const auto bits = *reinterpret_cast<const PackedBits<kWidth>*>(from);
 #pragma unroll
     for (int k = 0; k < kWidth; k += 2) {
-      pack.at[k] = widened(type_, static_cast<std::uint16_t>(bits.two[k / 2]));
-      pack.at[k + 1] = widened(type_, static_cast<std::uint16_t>(bits.two[k / 2] >> 16U));
+      pack.at[k] = widened(type, static_cast<std::uint16_t>(bits.two[k / 2]));
+      pack.at[k + 1] = widened(type, static_cast<std::uint16_t>(bits.two[k / 2] >> 16U));
     }
   }
   return pack;
 }
 
-template <int kWidth>
-__device__ void Elements::set(Place<kWidth> place, const Pack<kWidth>& pack) const {
+template <int kWidth, DType kType>
+__device__ void Elements::set(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
+  assert(kType == kAnyType || kType == type_);
+  const DType type = kType == kAnyType ? type_ : kType;
   if constexpr (kWidth == 1) {
     set(place.first, pack.at[0]);
-  } else if (type_ == DType::kFp32) {
+  } else if (type == DType::kFp32) {
     auto* to = reinterpret_cast<float4*>(static_cast<float*>(data_) + place.first);
 #pragma unroll
     for (int k = 0; k < kWidth; k += 4) {
@@ -166,8 +174,8 @@ __device__ void Elements::set(Place<kWidth> place, const Pack<kWidth>& pack) con
     PackedBits<kWidth> bits;
 #pragma unroll
     for (int k = 0; k < kWidth; k += 2) {
-      bits.two[k / 2] = type_ == DType::kBf16 ? cuda::pack<true>(pack.at[k], pack.at[k + 1])
-                                              : cuda::pack<false>(pack.at[k], pack.at[k + 1]);
+      bits.two[k / 2] = type == DType::kBf16 ? cuda::pack<true>(pack.at[k], pack.at[k + 1])
+                                             : cuda::pack<false>(pack.at[k], pack.at[k + 1]);
     }
     *reinterpret_cast<PackedBits<kWidth>*>(static_cast<std::uint16_t*>(data_) + place.first) = bits;
   }

@@ -77,8 +77,8 @@ struct RowSums {
 };
 
 /// This warp's share of the sum over the tokens that equal the one at `begin`.
-template <int kWidth>
-__device__ inline Pack<kWidth> sum_equal(const RowSums& s, std::int64_t begin, int warp, Place<kWidth> place) {
+template <int kWidth, DType kType>
+__device__ inline Pack<kWidth> sum_equal(const RowSums& s, std::int64_t begin, int warp, Place<kWidth, kType> place) {
   const std::int32_t token = s.sorted.tokens[begin];
   Pack<kWidth> sum{};
   for (std::int64_t i = begin + warp; i < s.rows && s.sorted.tokens[i] == token; i += kRowsAtOnce * kSumWarps) {
@@ -96,8 +96,9 @@ __device__ inline Pack<kWidth> sum_equal(const RowSums& s, std::int64_t begin, i
   return sum;
 }
 
-template <int kWidth>
+template <class At>
 __global__ void __launch_bounds__(kSumWarps* kWarpThreads) sum_rows_of_tokens(RowSums s) {
+  constexpr int kWidth = At::width;
   __shared__ Pack<kWidth> of_warps[kSumWarps][kWarpThreads];
   const std::int64_t begin = blockIdx.x;
   const std::int32_t token = s.sorted.tokens[begin];
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(kSumWarps* kWarpThreads) sum_rows_of_tokens(Ro
   if (row < 0 || row >= s.held || (begin > 0 && s.sorted.tokens[begin - 1] == token)) return;
   const auto warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   const auto lane = static_cast<int>(threadIdx.x) % kWarpThreads;
-  const Place<kWidth> place{(static_cast<std::int64_t>(blockIdx.y) * kWarpThreads + lane) * kWidth};
+  const At place{(static_cast<std::int64_t>(blockIdx.y) * kWarpThreads + lane) * kWidth};
   const bool inside = place.first < s.h;
   of_warps[warp][lane] = inside ? sum_equal(s, begin, warp, place) : Pack<kWidth>{};
   __syncthreads();
@@ -132,11 +133,11 @@ void embedding_backward(const DeviceCall& call) {
   launch(call.queue, dim3(sort_blocks), kSortWarps * kWarpThreads, 0, sort_tokens, call.data<const std::int32_t>(0),
          rows, sorted);
   const RowSums sums{sorted, {call, 1}, {call, 2}, rows, h, call.context.tensor_rank * held, held};
-  with_width(pack_width({sums.dx, sums.dtable}, h), [&](auto place) {
-    constexpr int kWidth = decltype(place)::width;
-    constexpr std::int64_t kTile = kWarpThreads * kWidth;
+  with_place(walk_of({sums.dx, sums.dtable}, h), [&](auto place) {
+    using At = decltype(place);
+    constexpr std::int64_t kTile = kWarpThreads * At::width;
     const dim3 blocks(static_cast<unsigned>(rows), static_cast<unsigned>((h + kTile - 1) / kTile));
-    launch(call.queue, blocks, kSumWarps * kWarpThreads, 0, sum_rows_of_tokens<kWidth>, sums);
+    launch(call.queue, blocks, kSumWarps * kWarpThreads, 0, sum_rows_of_tokens<At>, sums);
   });
 }
 

@@ -12,7 +12,7 @@ void add_to_rows(const DeviceCall& call, const Elements& y, const Elements& bias
 
 void sum_rows_of(const DeviceCall& call, const Elements& dy, const Elements& dbias, std::int64_t width) {
   sum_rows(
-      call, call.shape().rows, width, pack_width({dy}, width),
+      call, call.shape().rows, width, walk_of({dy}, width),
       [=] __device__(std::int64_t row, auto place) { return dy(place + row * width); }, dbias);
 }
 

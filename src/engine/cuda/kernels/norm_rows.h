@@ -7,9 +7,10 @@ namespace krigtune::cuda {
 
 inline constexpr float kNormEpsilon = 1e-5F;
 
-template <int kWidth_, int kPacks_>
+template <class At_, int kPacks_>
 struct HeldRow {
-  static constexpr int kWidth = kWidth_;
+  using At = At_;
+  static constexpr int kWidth = At::width;
   static constexpr int kPacks = kPacks_;
   Pack<kWidth> packs[kPacks];
 
@@ -19,7 +20,7 @@ struct HeldRow {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const std::int64_t first = static_cast<std::int64_t>(k * blockDim.x + threadIdx.x) * kWidth;
-      if (first < h) f(Place<kWidth>{first}, k);
+      if (first < h) f(At{first}, k);
     }
   }
   /// read(place) is a pack of `source`, and may change it.
@@ -34,9 +35,9 @@ struct HeldRow {
   }
 };
 
-template <int kWidth_>
+template <class At_>
 struct ReadRow {
-  static constexpr int kWidth = kWidth_;
+  using At = At_;
   Elements source;
 
   template <class Read>
@@ -52,7 +53,7 @@ struct ReadRow {
  private:
   template <class F>
   __device__ static void each(std::int64_t h, F f) {
-    for (std::int64_t i = threadIdx.x * kWidth; i < h; i += blockDim.x * kWidth) f(Place<kWidth>{i});
+    for (std::int64_t i = threadIdx.x * At::width; i < h; i += blockDim.x * At::width) f(At{i});
   }
 };
 
@@ -71,19 +72,20 @@ inline unsigned row_threads(std::int64_t h, int width) {
 
 /// f(a row that is held, empty), for is_held.
 template <class F>
-void with_held_row(std::int64_t h, int width, F f) {
-  const std::int64_t packs = packs_each(h, width);
-  const auto of = [&](auto place) {
-    constexpr int kWidth = decltype(place)::width;
-    if (packs == 1) return f(HeldRow<kWidth, 1>{});
-    if (packs == 2) return f(HeldRow<kWidth, 2>{});
-    f(HeldRow<kWidth, 4>{});
-  };
-  width == 8 ? of(Place<8>{}) : of(Place<4>{});
+void with_held_row(std::int64_t h, const Walk& walk, F f) {
+  const std::int64_t packs = packs_each(h, walk.width);
+  with_place(walk, [&](auto place) {
+    using At = decltype(place);
+    if constexpr (At::width > 1) {
+      if (packs == 1) return f(HeldRow<At, 1>{});
+      if (packs == 2) return f(HeldRow<At, 2>{});
+      f(HeldRow<At, 4>{});
+    }
+  });
 }
 template <class F>
-void with_read_row(int width, F f) {
-  with_width(width, [&](auto place) { f(ReadRow<decltype(place)::width>{}); });
+void with_read_row(const Walk& walk, F f) {
+  with_place(walk, [&](auto place) { f(ReadRow<decltype(place)>{}); });
 }
 
 template <class Row, class Body>

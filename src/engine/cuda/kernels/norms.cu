@@ -67,7 +67,7 @@ __device__ inline float mean_square_of(const Row& held, float centre, const Bloc
   return block.sum(mine).at[0] / static_cast<float>(h);
 }
 
-void normalise(const DeviceCall& call, const Forward& f, int width) {
+void normalise(const DeviceCall& call, const Forward& f, const Walk& walk) {
   const bool centred = f.centred();
   const auto body = [=] __device__(auto held, const Block& block, std::int64_t row) {
     load(f, row, held);
@@ -84,10 +84,10 @@ void normalise(const DeviceCall& call, const Forward& f, int width) {
   };
   const auto start = [&](auto row) {
     using Row = decltype(row);
-    const unsigned threads = is_held(f.h, width) ? row_threads(f.h, width) : kBlockThreads;
+    const unsigned threads = is_held(f.h, walk.width) ? row_threads(f.h, walk.width) : kBlockThreads;
     launch_norm_rows<Row>(call.queue, f.rows, threads, body);
   };
-  is_held(f.h, width) ? with_held_row(f.h, width, start) : with_read_row(width, start);
+  is_held(f.h, walk.width) ? with_held_row(f.h, walk, start) : with_read_row(walk, start);
 }
 
 bool overlap(const OperandView& a, const OperandView& b) {
@@ -102,7 +102,7 @@ bool overlap(const OperandView& a, const OperandView& b) {
 
 void layer_norm_forward(const DeviceCall& call) {
   const Forward f = forward_of(call);
-  normalise(call, f, pack_width({f.x, f.gain, f.bias, f.y}, f.h));
+  normalise(call, f, walk_of({f.x, f.gain, f.bias, f.y}, f.h));
 }
 
 void rms_norm_forward(const DeviceCall& call) { layer_norm_forward(call); }
@@ -126,7 +126,7 @@ void add_norm_forward(const DeviceCall& add, const DeviceCall& norm) {
   Forward f = forward_of(norm);
   f.branch = {add, 1};
   f.fused = true;
-  normalise(norm, f, pack_width({f.x, f.gain, f.bias, f.y, f.branch}, f.h));
+  normalise(norm, f, walk_of({f.x, f.gain, f.bias, f.y, f.branch}, f.h));
 }
 
 }  // namespace krigtune::cuda

@@ -131,28 +131,30 @@ struct PutBoth {
   }
 };
 
-void by_slabs(const DeviceCall& call, const Backward& b, int width, const Elements& dgain, const Elements& dbias) {
-  const std::int64_t slab_rows = rows_of_slab(b.rows, b.h, width);
-  const std::int64_t slabs = slabs_of(b.rows, b.h, width);
-  with_held_row(b.h, width, [&](auto row) {
-    launch(call.queue, static_cast<unsigned>(slabs), row_threads(b.h, width), 0, differentiate_slabs<decltype(row)>, b,
-           slab_rows, call.scratch);
+void by_slabs(const DeviceCall& call, const Backward& b, const Walk& walk, const Elements& dgain,
+              const Elements& dbias) {
+  const std::int64_t slab_rows = rows_of_slab(b.rows, b.h, walk.width);
+  const std::int64_t slabs = slabs_of(b.rows, b.h, walk.width);
+  with_held_row(b.h, walk, [&](auto row) {
+    launch(call.queue, static_cast<unsigned>(slabs), row_threads(b.h, walk.width), 0,
+           differentiate_slabs<decltype(row)>, b, slab_rows, call.scratch);
   });
   sum_scratch_columns(call, slabs, b.means == nullptr ? b.h : 2 * b.h, PutBoth{dgain, dbias, b.h});
 }
 
-void by_columns(const DeviceCall& call, const Backward& b, int width, const Elements& dgain, const Elements& dbias) {
+void by_columns(const DeviceCall& call, const Backward& b, const Walk& walk, const Elements& dgain,
+                const Elements& dbias) {
   const auto gain_term = [=] __device__(std::int64_t row, auto at) {
     const RowSums stats{b.mean(row), b.inverses[row], 0.0F, 0.0F};
     return map([](float g, float x) { return g * x; }, b.dy(at + row * b.h), stats.normal(b.x(at + row * b.h)));
   };
-  sum_rows(call, b.rows, b.h, width, gain_term, dgain);
+  sum_rows(call, b.rows, b.h, walk, gain_term, dgain);
   if (b.means == nullptr) return;
   const auto bias_term = [=] __device__(std::int64_t row, auto at) { return b.dy(at + row * b.h); };
-  sum_rows(call, b.rows, b.h, width, bias_term, dbias);
+  sum_rows(call, b.rows, b.h, walk, bias_term, dbias);
 }
 
-void input_gradient(const DeviceCall& call, const Backward& b, int width) {
+void input_gradient(const DeviceCall& call, const Backward& b, const Walk& walk) {
   const auto body = [=] __device__(auto read, const Block& block, std::int64_t row) {
     const Elements dy = b.dy.from(row * b.h);
     RowSums sums{b.mean(row), b.inverses[row], 0.0F, 0.0F};
@@ -164,7 +166,7 @@ void input_gradient(const DeviceCall& call, const Backward& b, int width) {
       b.dx.put(at + row * b.h, sums.gradient(dy(at), b.gain(at), sums.normal(x)));
     });
   };
-  with_read_row(width, [&](auto row) { launch_norm_rows<decltype(row)>(call.queue, b.rows, kBlockThreads, body); });
+  with_read_row(walk, [&](auto row) { launch_norm_rows<decltype(row)>(call.queue, b.rows, kBlockThreads, body); });
 }
 
 }  // namespace
@@ -184,10 +186,10 @@ void layer_norm_backward(const DeviceCall& call) {
   const bool centred = b.means != nullptr;
   const Elements dgain(call, 5);
   const Elements dbias(call, centred ? 6 : 5);
-  const int width = pack_width({b.dy, b.x, b.gain, b.dx}, b.h);
-  if (is_held(b.h, width)) return by_slabs(call, b, width, dgain, dbias);
-  by_columns(call, b, width, dgain, dbias);
-  input_gradient(call, b, width);
+  const Walk walk = walk_of({b.dy, b.x, b.gain, b.dx}, b.h);
+  if (is_held(b.h, walk.width)) return by_slabs(call, b, walk, dgain, dbias);
+  by_columns(call, b, walk, dgain, dbias);
+  input_gradient(call, b, walk);
 }
 
 void rms_norm_backward(const DeviceCall& call) { layer_norm_backward(call); }

@@ -32,10 +32,10 @@ void turn_all(const DeviceCall& call, float direction) {
   const Elements qkv(call, 0);
   const Elements cosines(call.scratch, DType::kFp32, false);
   make_table(call, half);
-  launch_row_packs(call.queue, s.batch * seq * turned, half, {qkv, cosines}, [=] __device__(std::int64_t row, auto at) {
+  launch_row_packs(call.queue, s.batch * seq * turned, half, {qkv}, [=] __device__(std::int64_t row, auto at) {
     const std::int64_t token = row / turned;
     const auto low_at = at + token * width + row % turned * d;
-    const auto angle_at = at + token % seq * half;
+    const Place<decltype(at)::width> angle_at{at.first + token % seq * half};  // the table is of fp32
     const auto low = qkv(low_at);
     const auto high = qkv(low_at + half);
     const auto cosine = cosines(angle_at);

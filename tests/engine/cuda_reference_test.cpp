@@ -1,0 +1,133 @@
+// The kernels of the CUDA engine against fp64, at the sizes that decide how they go about it: packs of 8 and 4 elements
+// and single ones, rows that registers hold and rows that they do not, sums in one slab and in several, operands that
+// begin anywhere. Compiled as cuda_kernels_test.cpp.
+#include <gtest/gtest.h>
+
+#include "cuda_case_runs.h"
+
+namespace krigtune::cuda {
+namespace {
+
+class CudaReference : public testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+// One rounding to 8 or 11 binary digits (fp16's gradients of a softmax are subnormal in part); sums of fp32.
+double rounding_of(DType type) { return type == DType::kBf16 ? 0x1p-8 : type == DType::kFp16 ? 0x1.4p-11 : 3e-6; }
+
+// What is copied or drawn is compared with the host's, bit for bit.
+bool has_reference(OpKind kind) { return kind != OpKind::kLoadBatch && kind != OpKind::kZero && kind != OpKind::kCopy; }
+
+void expect_reference(const Case& given, const Case& device) {
+  const std::vector<std::vector<double>> expected = done_in_fp64(given);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].empty()) continue;
+    EXPECT_LE(relative_error(device.operands[i].numbers(), expected[i]), rounding_of(device.operands[i].type))
+        << given.name << " of " << given.shape.rows << " x " << given.shape.inner << ", outer " << given.shape.outer
+        << ", operand " << i;
+  }
+}
+
+const Sizes kSizes[] = {
+    {5, 27, 40, 7},    // sums over rows in several slabs
+    {3, 11, 64, 67},   // rows of an odd number of columns
+    {1, 5, 25, 9},     // single elements
+    {1, 3, 2056, 13},  // rows of two packs a thread, 4 of fp32
+    {1, 2, 6200, 5},   // of four
+    {1, 2, 9008, 5},   // longer rows than registers hold
+    {2, 3, 8, 9001},   // a large vocabulary
+};
+
+TEST_P(CudaReference, KernelsAgreeWithFp64AtAllSizes) {
+  for (const Sizes& sizes : kSizes) {
+    for (const Access out : {Access::kWrite, Access::kReadWrite}) {
+      for (const Case& given : kernel_cases(GetParam(), out, sizes)) {
+        if (has_reference(given.kind)) expect_reference(given, done_by_device(given));
+      }
+    }
+  }
+}
+
+TEST_P(CudaReference, OperandsMayBeginAtAnyElement) {
+  for (const std::int64_t behind_elems : {1, 4}) {
+    for (const Sizes& sizes : {Sizes{2, 7, 24, 10}, Sizes{1, 2, 2056, 35}}) {
+      for (const Case& given : kernel_cases(GetParam(), Access::kReadWrite, sizes)) {
+        expect_same(done_by_device(given, behind_elems), done_by_host(given), tolerance(GetParam()));
+      }
+    }
+  }
+}
+
+// x, branch, gain, bias where `centred`, y, stats: an addition and the normalisation of its sum.
+struct AddNorm {
+  Case add, norm;
+
+  AddNorm(DType type, const Sizes& sizes, bool centred) {
+    Maker m(type, Access::kWrite);
+    const std::int64_t rows = sizes.rows();
+    const std::int64_t all = rows * sizes.hidden;
+    add.name = "add";
+    add.kind = OpKind::kAdd;
+    add.operands = {m.in_place(all), m.in(all)};
+    norm.name = centred ? "layer norm of a sum" : "RMS norm of a sum";
+    norm.kind = centred ? OpKind::kLayerNormForward : OpKind::kRmsNormForward;
+    norm.operands = {add.operands[0], m.in(sizes.hidden)};
+    if (centred) norm.operands.push_back(m.in(sizes.hidden));
+    norm.operands.push_back(m.out(all));
+    norm.operands.push_back(m.single(centred ? 2 * rows : rows, 0, 1, Access::kWrite));
+    for (Case* each : {&add, &norm}) {
+      each->shape.rows = rows;
+      each->shape.inner = sizes.hidden;
+    }
+  }
+};
+
+TEST_P(CudaReference, AnAdditionAndItsNormAreOneKernel) {
+  for (const Sizes& sizes : kSizes) {
+    for (const bool centred : {true, false}) {
+      AddNorm pair(GetParam(), sizes, centred);
+      const DeviceCase add(pair.add);
+      DeviceCase norm(pair.norm);
+      EXPECT_FALSE(add_norm_fits(add.call(), norm.call()));
+      norm.share(0, add, 0);
+      ASSERT_TRUE(add_norm_fits(add.call(), norm.call()));
+      add_norm_forward(add.call(), norm.call());
+      const Case sum = done_by_host(pair.add);
+      expect_same(add.result(), sum, 0.0);
+      pair.norm.operands[0].bytes = sum.operands[0].bytes;
+      Case normalised = norm.result();
+      normalised.operands[0].bytes = sum.operands[0].bytes;  // its own memory there was not used
+      expect_same(normalised, done_by_host(pair.norm), tolerance(GetParam()));
+    }
+  }
+}
+
+TEST_P(CudaReference, AnAdditionIsNotFusedWithANormThatWritesWhereItReads) {
+  const AddNorm pair(GetParam(), {2, 7, 24, 10}, true);
+  const DeviceCase add(pair.add);
+  DeviceCase norm(pair.norm);
+  norm.share(0, add, 0);
+  norm.share(3, add, 1);
+  EXPECT_FALSE(add_norm_fits(add.call(), norm.call()));
+  EXPECT_FALSE(add_norm_fits(norm.call(), add.call()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaReference, testing::Values(DType::kFp32, DType::kBf16, DType::kFp16));
+
+// The bits of two runs are the same, whatever the order in which blocks and threads come.
+TEST(CudaDeterminism, KernelsGiveTheSameBitsAgain) {
+  if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Case& given : kernel_cases(DType::kFp32, Access::kReadWrite, {5, 27, 40, 7})) {
+    const Case first = done_by_device(given);
+    const Case second = done_by_device(given);
+    for (std::size_t i = 0; i < first.operands.size(); ++i) {
+      EXPECT_EQ(first.operands[i].bytes, second.operands[i].bytes) << given.name << ", operand " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace krigtune::cuda
