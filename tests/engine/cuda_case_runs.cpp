@@ -55,6 +55,10 @@ std::string no_device_reason() {
 DeviceBuffer::DeviceBuffer(const std::vector<std::byte>& bytes, std::size_t behind_bytes)
     : size_(bytes.size()), behind_bytes_(behind_bytes) {
   KRIGTUNE_CHECK_CUDA(cudaMalloc(&memory_, size_ + behind_bytes_));
+  write(bytes);
+}
+
+void DeviceBuffer::write(const std::vector<std::byte>& bytes) const {
   KRIGTUNE_CHECK_CUDA(cudaMemcpy(data(), bytes.data(), size_, cudaMemcpyHostToDevice));
 }
 
@@ -88,6 +92,13 @@ DeviceCall DeviceCase::call() const {
           .gemm = gemm_.get()};
 }
 
+void DeviceCase::prepare() const {
+  if (!is_matrix_product(operation_.kind)) return;
+  gemm_->prepare(product_of(call()));
+  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->write(given_.operands[i].bytes);
+}
+
 Case DeviceCase::result() const {
   Case result = given_;
   for (std::size_t i = 0; i < buffers_.size(); ++i) result.operands[i].bytes = buffers_[i]->read();
@@ -107,8 +118,8 @@ Case done_by_host(Case given) {
 
 Case done_by_device(Case given, std::int64_t behind_elems) {
   const DeviceCase on_device(std::move(given), behind_elems);
+  on_device.prepare();
   const DeviceCall call = on_device.call();
-  if (is_matrix_product(call.operation.kind)) call.gemm->prepare(product_of(call));
   device_kernel_for(call.operation.kind)(call);
   return on_device.result();
 }

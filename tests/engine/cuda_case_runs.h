@@ -14,6 +14,7 @@ class DeviceBuffer {
  public:
   /// Behind so many others, so that it begins where one wants.
   explicit DeviceBuffer(const std::vector<std::byte>& bytes, std::size_t behind_bytes = 0);
+  void write(const std::vector<std::byte>& bytes) const;
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
@@ -34,6 +35,8 @@ class DeviceCase {
   explicit DeviceCase(Case given, std::int64_t behind_elems = 0);
 
   DeviceCall call() const;
+  /// Chooses how a matrix product is made, which is tried on the operands; they are as given afterwards.
+  void prepare() const;
   /// The operand lies where another case has its own.
   void share(std::size_t operand, const DeviceCase& other, std::size_t others) {
     views_[operand].data = other.views_[others].data;

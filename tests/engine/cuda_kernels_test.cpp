@@ -1,5 +1,6 @@
 // The kernels of the CUDA engine against the host's, and training steps against the host's trainer. Compiled twice:
 // with nvcc for a GPU, and against the emulation of CUDA on a CPU, for machines without one.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <set>

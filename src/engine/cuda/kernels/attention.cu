@@ -6,6 +6,7 @@
 // m: dropout's mask over the keep probability, all 1 without. One block a query, keys in tiles; the softmax's top and
 // sum are carried from tile to tile (Milakov and Gimelshein 2018). Eager attention then keeps P, m and P m.
 #include "cuda/kernels/attention_views.h"
+#include "cuda/kernels/flash_attention.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -80,6 +81,7 @@ struct QueryForward {
 }  // namespace
 
 void attention_forward(const DeviceCall& call) {
+  if (flash_fits(call)) return flash_attention_forward(call);
   const AttentionSizes z(call.shape());
   launch_rows(call.queue, z.batch * z.heads * z.seq,
               QueryForward{z, {{call, 0}, z}, {call, 1}, call.data<float>(2), {call, 3, z}});

@@ -6,6 +6,7 @@
 // kept. One block a query gives dQ, one block a key dK and dV, adding up the queries of all heads that share the key,
 // in order: no atomics, the same bits always.
 #include "cuda/kernels/attention_views.h"
+#include "cuda/kernels/flash_attention.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -106,6 +107,7 @@ struct KeyGradient : AttentionGradient {
 }  // namespace
 
 void attention_backward(const DeviceCall& call) {
+  if (flash_fits(call)) return flash_attention_backward(call);
   const AttentionSizes z(call.shape());
   const AttentionGradient gradient{
       z, {call, 0}, {{call, 1}, z}, {call, 2}, call.data<const float>(3), {{call, 4}, z}, {call, 5, z}};

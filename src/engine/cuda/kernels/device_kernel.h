@@ -118,6 +118,7 @@ std::int64_t linear_backward_weight_scratch(const Operation& operation);
 std::int64_t bias_backward_scratch(const Operation& operation);
 std::int64_t norm_backward_scratch(const Operation& operation);
 std::int64_t embedding_backward_scratch(const Operation& operation);
+std::int64_t attention_backward_scratch(const Operation& operation);
 std::int64_t optimizer_scratch(const Operation& operation);
 std::int64_t rotary_scratch(const Operation& operation);
 

@@ -36,7 +36,7 @@ constexpr std::array kTable = std::to_array<Entry>({
     {OpKind::kRotaryForward, rotary_forward, rotary_scratch},
     {OpKind::kRotaryBackward, rotary_backward, rotary_scratch},
     {OpKind::kAttentionForward, attention_forward},
-    {OpKind::kAttentionBackward, attention_backward},
+    {OpKind::kAttentionBackward, attention_backward, attention_backward_scratch},
     {OpKind::kGeluForward, gelu_forward},
     {OpKind::kGeluBackward, gelu_backward},
     {OpKind::kSwigluForward, swiglu_forward},

@@ -53,13 +53,19 @@ float half_of(std::uint32_t two, unsigned which) {
 }
 
 struct MultiplyOperands {
-  std::uint32_t a[4];
-  std::uint32_t b[2];
+  float a[4][2];
+  float b[2][2];
 };
 template <bool kBf16>
 void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   emulation::Site site = emulation::Site::current()) {
-  const auto all = emulation::in_warp(MultiplyOperands{{a[0], a[1], a[2], a[3]}, {b0, b1}}, site);
+  MultiplyOperands mine{};
+  for (unsigned e = 0; e < 2; ++e) {
+    for (unsigned i = 0; i < 4; ++i) mine.a[i][e] = half_of<kBf16>(a[i], e);
+    mine.b[0][e] = half_of<kBf16>(b0, e);
+    mine.b[1][e] = half_of<kBf16>(b1, e);
+  }
+  const auto all = emulation::in_warp(mine, site);
   const unsigned lane = emulation::this_lane();
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = lane / 4;  // of the upper half, or of the lower one
@@ -68,7 +74,7 @@ void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b
     for (unsigned k = 0; k < 16; ++k) {
       const MultiplyOperands& left = all[row * 4 + k % 8 / 2];
       const MultiplyOperands& right = all[col * 4 + k % 8 / 2];
-      sums[i] += half_of<kBf16>(left.a[upper + 2 * (k / 8)], k % 2) * half_of<kBf16>(right.b[k / 8], k % 2);
+      sums[i] += left.a[upper + 2 * (k / 8)][k % 2] * right.b[k / 8][k % 2];
     }
   }
 }

@@ -1,0 +1,32 @@
+#pragma once
+// The two kernels of flash attention's backward (flash_attention_backward.cu has the equations).
+#include "cuda/kernels/flash_attention_tiles.h"
+
+namespace krigtune::cuda {
+
+inline constexpr int kBlockRows = 128;  ///< keys, or queries, of a block
+
+struct FlashBackward {
+  HeadPlaces places;
+  float scale;
+  uint4* dout;
+  uint4* qkv;
+  uint4* out;
+  const float* logsumexp;
+  uint4* dqkv;
+  bool adds;
+  int padded_seq;      ///< a multiple of kBlockRows
+  float2* of_queries;  ///< batch x heads x padded_seq: log2(e) L and D; infinity and 0 behind the sequence
+
+  __device__ const float2* of_head(int b, int head) const {
+    return of_queries + (static_cast<std::int64_t>(b) * places.heads + head) * padded_seq;
+  }
+};
+
+/// Of what the heads of a sequence read again and again: keys and values, or queries and dout.
+inline std::int64_t head_bytes(const AttentionSizes& z) { return 2 * 2 * z.seq * z.d; }
+
+/// dK and dV; of_queries must be there.
+void start_key_gradients(Queue queue, DType type, const AttentionSizes& z, const FlashBackward& g);
+
+}  // namespace krigtune::cuda
