@@ -74,6 +74,14 @@ Workload llama(Precision precision) {
   return workload;
 }
 
+// Heads of 64 elements.
+Workload with_flash_attention(Workload workload) {
+  workload.model.hidden = 128;
+  workload.model.heads = 2;
+  workload.model.kv_heads = 1;
+  return workload;
+}
+
 Workload eager_with_dropout() {
   Workload workload = small_model();
   workload.model.attention = Attention::kEager;
@@ -91,6 +99,8 @@ std::vector<Training> trainings() {
           {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
           {"Llama, clipped", llama(Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
           {"Llama, bf16", llama(Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
+          {"Llama, bf16, flash attention", with_flash_attention(llama(Precision::kBf16)),
+           configuration(1, 2, 1, 5000, 5000, true), 1e-3, 0.05},
           {"Llama, fp16, offloaded", llama(Precision::kFp16), offloaded, 1e-3, 0.05}};
 }
 
