@@ -103,7 +103,7 @@ std::string name_of(const Fiber& fiber) {
                      at.block.y, at.block.z);
 }
 
-std::string place_of(const Site& site) { return fmt::format("{}:{}", site.file_name(), site.line()); }
+std::string place_of(const Site& site) { return fmt::format("{}:{}", site.file, site.line); }
 
 std::string doing(const Fiber& fiber) {
   if (fiber.state == State::kDone) return name_of(fiber) + " has ended";
@@ -164,8 +164,7 @@ class BlockRun {
     current_fiber->site = site;
     if (++at_barrier_ == threads_) {
       for (unsigned t = 0; t < threads_; ++t) {
-        const Site& other = pool[t]->site;
-        if (other.line() != site.line() || std::strcmp(other.file_name(), site.file_name()) != 0) report(*pool[t]);
+        if (pool[t]->site != site) report(*pool[t]);
         release(*pool[t]);
       }
       at_barrier_ = 0;
@@ -183,8 +182,7 @@ class BlockRun {
     fiber.site = site;
     if (++warp.arrived == warp.lanes) {
       for (unsigned t = first; t < first + warp.lanes; ++t) {
-        const Site& other = pool[t]->site;
-        if (other.line() != site.line() || other.column() != site.column()) report(*pool[t]);
+        if (pool[t]->site != site) report(*pool[t]);
         release(*pool[t]);
       }
       warp.arrived = 0;
@@ -221,7 +219,7 @@ class BlockRun {
     std::string other;
     for (unsigned t = first; t < end && other.empty(); ++t) {
       const Fiber& fiber = *pool[t];
-      if (fiber.state != stuck.state || fiber.site.line() != stuck.site.line()) other = ", but " + doing(fiber);
+      if (fiber.state != stuck.state || fiber.site != stuck.site) other = ", but " + doing(fiber);
     }
     throw KernelError(doing(stuck) + other);
   }

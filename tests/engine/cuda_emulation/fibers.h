@@ -6,8 +6,9 @@
 // memory accesses, races between blocks, bank conflicts.
 #include <cstddef>
 #include <functional>
-#include <source_location>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
@@ -27,7 +28,16 @@ class KernelError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-using Site = std::source_location;
+/// A line of a kernel: std::source_location, which Clang 14 has not.
+struct Site {
+  unsigned line = 0;
+  std::string_view file{};
+
+  static constexpr Site current(unsigned at_line = __builtin_LINE(), const char* in_file = __builtin_FILE()) {
+    return {at_line, in_file};
+  }
+  bool operator==(const Site&) const = default;
+};
 
 /// What a thread can ask of itself.
 struct ThreadPlace {

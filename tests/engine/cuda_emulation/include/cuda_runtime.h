@@ -67,8 +67,7 @@ namespace krigtune::emulation {
 // Kernels here use whole warps only.
 inline void require_whole_warp(unsigned mask, Site site) {
   if (mask == 0xFFFFFFFFU) return;
-  throw KernelError("only whole warps are emulated, at " + std::string(site.file_name()) + ":" +
-                    std::to_string(site.line()));
+  throw KernelError("only whole warps are emulated, at " + std::string(site.file) + ":" + std::to_string(site.line));
 }
 
 }  // namespace krigtune::emulation
