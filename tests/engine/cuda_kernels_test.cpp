@@ -9,6 +9,7 @@
 #include "cuda/cuda_trainer.h"
 #include "cuda_case_runs.h"
 #include "krigtune/core/clock.h"
+#include "small_llama.h"
 #include "small_model.h"
 
 namespace krigtune::cuda {
@@ -56,24 +57,6 @@ struct Training {
   double way;
 };
 
-Workload llama(Precision precision) {
-  Workload workload = small_model();
-  workload.precision = precision;
-  workload.gradient_clipping = 0.5;
-  workload.model = {.layers = 2,
-                    .hidden = 24,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .ffn_hidden = 40,
-                    .vocab = 67,
-                    .seq_len = 9,
-                    .gated_mlp = true,
-                    .tied_embeddings = false,
-                    .positions = Positions::kRotary,
-                    .norm = Norm::kRmsNorm};
-  return workload;
-}
-
 // Heads of 64 elements.
 Workload with_flash_attention(Workload workload) {
   workload.model.hidden = 128;
@@ -102,14 +85,6 @@ std::vector<Training> trainings() {
           {"Llama, bf16, flash attention", with_flash_attention(llama(Precision::kBf16)),
            configuration(1, 2, 1, 5000, 5000, true), 1e-3, 0.05},
           {"Llama, fp16, offloaded", llama(Precision::kFp16), offloaded, 1e-3, 0.05}};
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
-  }
-  return std::sqrt(squares);
 }
 
 std::size_t free_bytes() {

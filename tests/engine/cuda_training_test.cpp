@@ -10,6 +10,7 @@
 #include "cuda/cuda_trainer.h"
 #include "cuda/kernels/emulated_collective.h"
 #include "krigtune/core/clock.h"
+#include "small_llama.h"
 #include "small_model.h"
 #include "thread_processes.h"
 
@@ -61,14 +62,6 @@ Trained train_on_host(const StepPlan& plan) {
   return trained;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
-  }
-  return std::sqrt(squares);
-}
-
 std::vector<float> first_parameters(const StepPlan& plan) {
   const SystemClock clock;
   return Trainer(plan, std::nullopt, clock, options()).parameters();
@@ -84,24 +77,6 @@ void expect_as_on_host(const StepPlan& plan, double loss, double way, bool graph
   EXPECT_LE(distance(device.parameters, host.parameters), way * gone);
   EXPECT_EQ(device.peak_bytes, plan.arena_bytes);
   EXPECT_EQ(device.allocated_bytes, 0U);
-}
-
-Workload llama(Precision precision) {
-  Workload workload = small_model();
-  workload.precision = precision;
-  workload.gradient_clipping = 0.5;
-  workload.model = {.layers = 2,
-                    .hidden = 24,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .ffn_hidden = 40,
-                    .vocab = 67,
-                    .seq_len = 9,
-                    .gated_mlp = true,
-                    .tied_embeddings = false,
-                    .positions = Positions::kRotary,
-                    .norm = Norm::kRmsNorm};
-  return workload;
 }
 
 class CudaStages : public testing::TestWithParam<std::int64_t> {};

@@ -47,7 +47,7 @@ struct TrainedJob {
   std::int64_t arena_peak_bytes = 0;
   std::int64_t host_arena_peak_bytes = 0;
   std::string parameters_fnv1a64;  ///< empty: an emulated world, of which one rank is there
-  std::optional<GpuUse> gpu;  ///< rank 0's, during the measured steps; where it can be watched
+  std::optional<GpuUse> gpu;       ///< rank 0's, during the measured steps; where it can be watched
 };
 
 /// How a run that could be planned and was trained to its end has ended.

@@ -3,9 +3,9 @@
 // nvmlDeviceGetPowerUsage is the mean of the last second on GPUs since Ampere (but for the A100: the moment's).
 #include "bench/nvml.h"
 
-#include <dlfcn.h>
-
 #include <array>
+
+#include "bench/shared_library.h"
 
 namespace krigtune {
 namespace {
@@ -15,19 +15,9 @@ constexpr int kGpuTemperature = 0;  // NVML_TEMPERATURE_GPU
 
 using Device = struct nvmlDevice_st*;
 
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
-
-template <class Function>
-Function* find(const Library& library, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(library.get(), name));
-}
-
 class Nvml final : public GpuSensor {
  public:
-  explicit Nvml(Library library)
+  explicit Nvml(SharedLibrary library)
       : library_(std::move(library)),
         shutdown_(find<int()>(library_, "nvmlShutdown")),
         name_(find<int(Device, char*, unsigned)>(library_, "nvmlDeviceGetName")),
@@ -72,7 +62,7 @@ class Nvml final : public GpuSensor {
   }
 
  private:
-  Library library_;
+  SharedLibrary library_;
   int (*shutdown_)();
   int (*name_)(Device, char*, unsigned);
   int (*clock_)(Device, int, unsigned*);
@@ -86,7 +76,7 @@ class Nvml final : public GpuSensor {
 }  // namespace
 
 std::unique_ptr<GpuSensor> open_nvml(const std::string& pci_address, const char* library) {
-  Library opened(dlopen(library, RTLD_NOW | RTLD_LOCAL));
+  SharedLibrary opened(dlopen(library, RTLD_NOW | RTLD_LOCAL));
   if (!opened) return nullptr;
   auto nvml = std::make_unique<Nvml>(std::move(opened));
   if (!nvml->start(pci_address)) return nullptr;

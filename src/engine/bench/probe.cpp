@@ -1,6 +1,5 @@
 // The functions of the CUDA driver API that count and describe devices; their signatures are part of its stable ABI
 // (CUDA Driver API reference: they return CUresult, 0 = success, 100 = no device). None of them makes a context.
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,23 +7,14 @@
 #include <cstddef>
 #include <memory>
 
+#include "bench/shared_library.h"
 #include "krigtune/engine/gpu_probe.h"
 
 namespace krigtune {
 namespace {
 
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
-
-template <class Function>
-Function* find(const Library& library, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(library.get(), name));
-}
-
 // CUdevice is an int.
-void describe(const Library& driver, GpuProbe& probe) {
+void describe(const SharedLibrary& driver, GpuProbe& probe) {
   auto* get = find<int(int*, int)>(driver, "cuDeviceGet");
   auto* total = find<int(std::size_t*, int)>(driver, "cuDeviceTotalMem_v2");
   auto* name_of = find<int(char*, int, int)>(driver, "cuDeviceGetName");
@@ -48,7 +38,7 @@ void describe(const Library& driver, GpuProbe& probe) {
 GpuProbe probe_gpus() {
   constexpr int kNoDevice = 100;
   GpuProbe probe;
-  const Library driver(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
+  const SharedLibrary driver = open_library("libcuda.so.1");
   if (!driver) {
     probe.reason = "there is no NVIDIA driver (libcuda.so.1 cannot be opened)";
     return probe;

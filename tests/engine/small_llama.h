@@ -1,0 +1,37 @@
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "small_model.h"
+
+namespace krigtune {
+
+/// As small_model, of the other family: rotary positions, RMS norms, grouped queries, SwiGLU, no biases; clipped.
+inline Workload llama(Precision precision) {
+  Workload workload = small_model();
+  workload.precision = precision;
+  workload.gradient_clipping = 0.5;
+  workload.model = {.layers = 2,
+                    .hidden = 24,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .ffn_hidden = 40,
+                    .vocab = 67,
+                    .seq_len = 9,
+                    .gated_mlp = true,
+                    .tied_embeddings = false,
+                    .positions = Positions::kRotary,
+                    .norm = Norm::kRmsNorm};
+  return workload;
+}
+
+/// ||a - b||
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2.0);
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace krigtune
