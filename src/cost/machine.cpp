@@ -72,7 +72,7 @@ ClassRates device_rates(const Workload& workload, const DeviceSpec& device, cons
 
 Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
   if (cluster.measured) return make_local_machine(cluster, calibration);
-  if (!cluster.device || !cluster.network) {
+  if (!cluster.device || !(cluster.network || cluster.emulated_network)) {
     throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
   }
   const FrameworkTraits& traits = traits_of(workload.framework);
@@ -81,7 +81,11 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   machine.rates[static_cast<std::size_t>(OpClass::kHost)].bytes_per_s =
       kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
   machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
-  machine.network.nodes = cluster.network;
+  if (cluster.emulated_network) {
+    machine.network = *cluster.emulated_network;
+  } else {
+    machine.network.nodes = cluster.network;
+  }
   machine.ranks_per_node = cluster.gpus_per_node;
   machine.overlap_slowdown = traits.overlap_slowdown;
   machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;

@@ -16,6 +16,9 @@ struct GpuProbe {
 };
 GpuProbe probe_gpus();
 
+/// Of a GPU's memory, where nobody sets a limit: the rest is left to the context, the libraries and NCCL.
+inline constexpr double kMemoryForPlans = 0.95;
+
 /// Why this build has no krigtune-bench-cuda, and what to do; empty if it has one.
 std::string no_cuda_reason();
 

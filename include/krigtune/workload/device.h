@@ -1,5 +1,7 @@
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "krigtune/core/units.h"
@@ -32,5 +34,9 @@ std::vector<std::string> device_names();
 
 /// Of the table, case-insensitive. Throws UserError that begins with `where` and ends with the nearest id.
 DeviceSpec device_of(const std::string& id, const std::string& where);
+
+/// The id of a GPU as its driver names it: "NVIDIA H100 80GB HBM3". Empty for one that the table has not, and for a
+/// part of one (MIG), which has its name and not its memory, nor its speed.
+std::optional<std::string> device_id_of(std::string_view driver_name, Bytes memory);
 
 }  // namespace krigtune

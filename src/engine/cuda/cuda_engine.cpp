@@ -15,6 +15,7 @@
 #include "cuda/probe_devices.h"
 #include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
+#include "krigtune/engine/gpu_probe.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -37,13 +38,11 @@ std::unique_ptr<BenchTrainer> make(StepPlan plan, const PlannedJob& planned, con
   return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, world);
 }
 
-// What the context, the libraries and NCCL take is not the plan's: a part is left to them.
 double memory_gib() {
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-  constexpr double kForPlans = 0.95;
   cudaDeviceProp properties{};
   KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, 0));
-  return kForPlans * static_cast<double>(properties.totalGlobalMem) / kGib;
+  return kMemoryForPlans * static_cast<double>(properties.totalGlobalMem) / kGib;
 }
 
 int print_probe(bool /*json*/, std::ostream& out) {
