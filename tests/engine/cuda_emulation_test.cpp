@@ -67,6 +67,22 @@ TEST(CudaEmulation, PassesOnWhatAThreadThrows) {
   EXPECT_EQ(complaint([](float*) { __syncthreads(); }), "");  // it goes on after that
 }
 
+#ifdef __SANITIZE_ADDRESS__
+__global__ void write_behind(float* data) {
+  if (threadIdx.x < 40) data[threadIdx.x] = 1.0F;
+}
+
+TEST(CudaEmulationDeathTest, AnAccessOutOfBoundsIsReportedWithItsThread) {
+  EXPECT_DEATH(
+      {
+        std::vector<float> data(39);
+        launch(nullptr, 1, 64, 0, write_behind, data.data());
+        cudaDeviceSynchronize();
+      },
+      "heap-buffer-overflow(.|\n)*in thread \\(39,0,0\\) of block \\(0,0,0\\)");
+}
+#endif
+
 // Each thread reads what its neighbour has written, with and without a barrier.
 template <bool kWaits>
 __global__ void pass_on(float* data) {

@@ -32,6 +32,8 @@ class FiberStack {
   void after_entering() { __sanitizer_finish_switch_fiber(fake_, &callers_bottom_, &callers_bytes_); }
   void before_leaving() { __sanitizer_start_switch_fiber(&fake_, callers_bottom_, callers_bytes_); }
   void before_ending() { __sanitizer_start_switch_fiber(nullptr, callers_bottom_, callers_bytes_); }
+  /// Called behind a report that ends the program.
+  static void say_at_death(void (*say)()) { __sanitizer_set_death_callback(say); }
 
  private:
   void* fake_ = nullptr;
@@ -44,6 +46,7 @@ class FiberStack {
   void after_entering() {}
   void before_leaving() {}
   void before_ending() {}
+  static void say_at_death(void (* /*say*/)()) {}
 
  private:
 #endif
