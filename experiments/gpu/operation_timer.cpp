@@ -6,15 +6,10 @@
 
 #include "cuda/blas_gemm.h"
 #include "cuda/check.h"
+#include "krigtune/core/statistics.h"
 
 namespace krigtune::cuda {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double elapsed_s_of(Queue queue, const std::function<void()>& work) {
   const Span span;

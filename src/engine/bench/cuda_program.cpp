@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "bench/c_strings.h"
 #include "bench/job.h"
 #include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
@@ -15,12 +16,7 @@ constexpr const char* kCudaProgram = "krigtune-bench-cuda";
 
 // Returns only if it fails.
 void become(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {program.string()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execv(program.c_str(), argv.data());
+  ::execv(program.c_str(), command_line(program, arguments).get());
 }
 
 // Why GPUs cannot do what the job asks for, or nothing. Each rank takes a GPU of its own; where the network is

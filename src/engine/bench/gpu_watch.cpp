@@ -7,6 +7,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "krigtune/core/statistics.h"
+
 namespace krigtune {
 namespace {
 
@@ -46,8 +48,7 @@ GpuUse summarize(const std::string& name, const std::vector<GpuSample>& samples)
   GpuUse use;
   use.name = name;
   if (const auto clocks = known(samples, &GpuSample::sm_clock_mhz); !clocks.empty()) {
-    const std::size_t n = clocks.size();
-    use.sm_clock_mhz_median = (clocks[(n - 1) / 2] + clocks[n / 2]) / 2.0;
+    use.sm_clock_mhz_median = quantile(clocks, 0.5);
     use.sm_clock_mhz_min = clocks.front();
   }
   if (const auto powers = known(samples, &GpuSample::power_w); !powers.empty()) {

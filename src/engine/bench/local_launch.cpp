@@ -13,6 +13,7 @@
 #include <ctime>
 #include <ostream>
 
+#include "bench/c_strings.h"
 #include "bench/job.h"
 #include "host/launch.h"
 #include "host/sockets.h"
@@ -53,20 +54,6 @@ class HeldSignals {
  private:
   sigset_t held_{};
   sigset_t before_{};
-};
-
-/// A vector of strings as exec wants it.
-class CStrings {
- public:
-  explicit CStrings(std::vector<std::string> texts) : texts_(std::move(texts)) {
-    for (std::string& text : texts_) pointers_.push_back(text.data());
-    pointers_.push_back(nullptr);
-  }
-  char* const* get() const { return pointers_.data(); }
-
- private:
-  std::vector<std::string> texts_;
-  std::vector<char*> pointers_;
 };
 
 std::vector<std::string> environment_of(int rank, const LocalRanks& job, int port) {
@@ -129,9 +116,7 @@ class LocalLaunch {
   }
 
   pid_t start(int rank, int port) const {
-    std::vector<std::string> words = {job_.program.string()};
-    words.insert(words.end(), job_.arguments.begin(), job_.arguments.end());
-    const CStrings argv(std::move(words));
+    const CStrings argv = command_line(job_.program, job_.arguments);
     const CStrings environment(environment_of(rank, job_, port));
     const pid_t parent = getpid();
     const pid_t process = fork();

@@ -76,7 +76,7 @@ class Nvml final : public GpuSensor {
 }  // namespace
 
 std::unique_ptr<GpuSensor> open_nvml(const std::string& pci_address, const char* library) {
-  SharedLibrary opened(dlopen(library, RTLD_NOW | RTLD_LOCAL));
+  SharedLibrary opened = open_library(library);
   if (!opened) return nullptr;
   auto nvml = std::make_unique<Nvml>(std::move(opened));
   if (!nvml->start(pci_address)) return nullptr;

@@ -108,10 +108,8 @@ std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(Group group) 
 
 // Every process makes an id; the group takes that of its first member.
 NcclId CudaTrainer::common_id(Group group) {
-  const NcclId mine = new_nccl_id();
-  if (processes_ == nullptr) return mine;
   const std::int64_t first = group == Group::kData ? ranks_[1] : ranks_[0] * plan_.tensor_ranks;
-  return all_say(processes_->control(), mine).at(static_cast<std::size_t>(first));
+  return all_say(processes_->control(), new_nccl_id()).at(static_cast<std::size_t>(first));
 }
 
 void CudaTrainer::initialise() const {

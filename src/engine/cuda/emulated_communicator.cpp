@@ -1,10 +1,10 @@
-#include <array>
 #include <cmath>
 
 #include "cuda/check.h"
 #include "cuda/device_communicator.h"
 #include "cuda/handles.h"
 #include "cuda/kernels/emulated_collective.h"
+#include "host/bound_plan.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -12,12 +12,12 @@ namespace {
 class EmulatedCommunicator final : public DeviceCommunicator {
  public:
   EmulatedCommunicator(const EmulatedNetwork& network, const GroupSpan& span, const EmulatedDeviceLink& link)
-      : network_(network), span_(span), link_(link), ends_(allocate_device(kMostUnderWay * sizeof(Moment))) {}
+      : network_(network), span_(span), link_(link), ends_(allocate_device(kStreamCount * sizeof(Moment))) {}
 
   void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
     constexpr double kNsPerS = 1e9;
     const double length_s = collective_time_s(network_, operation.kind, span_, operation.wire_bytes);
-    Moment* until = reinterpret_cast<Moment*>(ends_.get()) + next_++ % kMostUnderWay;
+    Moment* until = reinterpret_cast<Moment*>(ends_.get()) + index_of(operation.stream);
     reserve_link(link_.free_from(), until, static_cast<Moment>(std::llround(kNsPerS * length_s)), queue);
     move(operation.kind, operands, queue);
     hold_until(until, queue);
@@ -26,8 +26,6 @@ class EmulatedCommunicator final : public DeviceCommunicator {
   void abort() noexcept override {}
 
  private:
-  static constexpr std::size_t kMostUnderWay = 256;  // more than may wait on all streams of two steps at once
-
   void move(OpKind kind, std::span<const OperandView> operands, Queue queue) const {
     if (kind == OpKind::kAllGather) {
       gather_alone(operands, span_.ranks, queue);
@@ -41,8 +39,7 @@ class EmulatedCommunicator final : public DeviceCommunicator {
   EmulatedNetwork network_;
   GroupSpan span_;
   const EmulatedDeviceLink& link_;
-  DeviceBytes ends_;
-  std::size_t next_ = 0;
+  DeviceBytes ends_;  ///< a Moment for each stream, whose collectives follow one another
 };
 
 }  // namespace

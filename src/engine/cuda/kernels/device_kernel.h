@@ -32,8 +32,8 @@ struct DeviceCall {
   const Operation& operation;
   std::span<const OperandView> operands;
   const StepContext& context;
-  const std::int64_t* step =
-      nullptr;               ///< on the device: optimizer steps begun before this one, in place of the context's
+  /// On the device: optimizer steps begun before this one, in place of the context's.
+  const std::int64_t* step = nullptr;
   float* scratch = nullptr;  ///< scratch_floats of the operation, 16-byte aligned, the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
