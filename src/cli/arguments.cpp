@@ -123,7 +123,8 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
       }
     }
   }
-  known.emplace_back("CACHE");  // where runner/local_machine.h keeps what it measured
+  known.emplace_back("CACHE");        // where runner/local_machine.h keeps what it measured
+  known.emplace_back("VECTOR_UNIT");  // which instructions core/processor.h has this process compute with
   std::vector<std::string> lines;
   for (const auto& [name, value] : environment) {
     if (name.rfind(kPrefix, 0) != 0 || name.rfind("KRIGTUNE_TEST_", 0) == 0) continue;

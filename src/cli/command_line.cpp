@@ -8,6 +8,7 @@
 #include "command.h"
 #include "help.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/processor.h"
 #include "krigtune/core/text.h"
 
 namespace krigtune {
@@ -58,7 +59,10 @@ int run_command(const Command& command, const std::vector<std::string>& words, c
   }
   Log log(console, verbosity_of(arguments), arguments.text("log-file"), arguments.named("log-file"));
   for (const std::string& warning : unknown_variables(console.environment)) log.warning(warning);
-  const int code = guarded(log, [&] { return command.run({console, arguments, log}); });
+  const int code = guarded(log, [&] {
+    log.detail(fmt::format("vector unit: {}", to_string(chosen_vector_unit())));
+    return command.run({console, arguments, log});
+  });
   console.out.flush();
   if (console.out.good()) return code;
   log.error("the results could not be written to standard output; is its disk full?");

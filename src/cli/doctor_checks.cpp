@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "krigtune/core/processor.h"
 #include "krigtune/core/units.h"
 #include "krigtune/engine/gpu_probe.h"
 #include "runners.h"
@@ -47,7 +48,7 @@ std::string cpu_model() {
 
 Finding cpu() {
   const unsigned cores = std::thread::hardware_concurrency();
-  const std::string what = fmt::format("{} x {}", cores, cpu_model());
+  const std::string what = fmt::format("{} x {}, vector unit {}", cores, cpu_model(), to_string(chosen_vector_unit()));
   if (cores >= 2) return {"CPU", Health::kOk, what, ""};
   return {"CPU", Health::kWarn, what, "CPU ranks take turns on one core: their step times are no guide to real ones"};
 }

@@ -117,9 +117,8 @@ double ClassRate::seconds(double flops, double bytes) const {
 }
 
 MachineKey machine_key(std::int64_t ranks, Precision precision) {
-  return {host_name(),      processor_name(), has_avx512() ? "avx512" : has_avx2() ? "avx2" : "plain",
-          KRIGTUNE_VERSION, usable_cores(),   ranks,
-          precision};
+  return {host_name(), processor_name(), to_string(chosen_vector_unit()), KRIGTUNE_VERSION, usable_cores(),
+          ranks,       precision};
 }
 
 Json to_json(const MeasuredMachine& machine) {

@@ -264,7 +264,10 @@ TEST(Maximize, IsAsGoodAsAFineGridForExpectedImprovement) {
     all.append(column);
   }
   const double of_grid = score.values(all).maxCoeff();
-  for (const std::uint64_t seed : {1, 2, 3}) EXPECT_GE(maximum_of(score, continuous(2), seed).score, of_grid);
+  // The best point of all is the corner (1, 0), which belongs to the grid: the search scores it alone and with a
+  // gradient, the grid among 90601 points, so that sums are taken in another order. 1e-15 was seen between the two.
+  const double least = of_grid - 1e-12 * (1.0 + std::abs(of_grid));
+  for (const std::uint64_t seed : {1, 2, 3}) EXPECT_GE(maximum_of(score, continuous(2), seed).score, least);
 }
 
 }  // namespace

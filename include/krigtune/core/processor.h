@@ -1,10 +1,28 @@
 #pragma once
+#include <string>
+#include <vector>
 
 namespace krigtune {
 
-/// Vector units that this processor and its operating system have, each with all that our builds for it assume:
-/// AVX2 with FMA; AVX-512 with F, DQ, VL and BW. False on processors that are not of the x86-64 family.
-bool has_avx2();
-bool has_avx512();
+/// The instruction sets for which the inner loops of the surrogate and the kernels of the engine are compiled, the
+/// slowest first. kPlain is what every processor of the family has; kAvx2 is AVX2 with FMA; kAvx512 is AVX-512 with F,
+/// DQ, VL and BW.
+enum class VectorUnitKind { kPlain, kAvx2, kAvx512 };
+
+/// "plain", "avx2" or "avx512".
+const char* to_string(VectorUnitKind kind);
+
+/// The vector units that this processor and its operating system have: kPlain first, the fastest last. Only kPlain
+/// where the processor is not of the x86-64 family or the compiler is neither GCC nor Clang.
+std::vector<VectorUnitKind> processor_vector_units();
+
+/// The vector unit called `name`, or the last of `available` where the name is empty. Throws UserError where no vector
+/// unit has that name, or where the one that has it is not among those available.
+VectorUnitKind choose_vector_unit(const std::string& name, const std::vector<VectorUnitKind>& available);
+
+/// The vector unit that this process computes with: the fastest that the processor has, or the one that the environment
+/// variable KRIGTUNE_VECTOR_UNIT names. The variable is read at the first call; later calls return the same answer at
+/// the cost of a comparison. Throws UserError as choose_vector_unit does: the programs call it before they begin.
+VectorUnitKind chosen_vector_unit();
 
 }  // namespace krigtune

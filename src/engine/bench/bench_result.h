@@ -63,6 +63,7 @@ struct BenchResult {
   const char* program = "krigtune-bench";
   const char* device = "cpu";  ///< cpu, cuda
   BenchEnding ending;
+  std::string vector_unit;  ///< plain, avx2 or avx512; empty where the run did not begin
   std::uint64_t seed = 0;
   std::optional<PlannedJob> planned;
   std::optional<TrainedJob> trained;

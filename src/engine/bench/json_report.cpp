@@ -198,6 +198,7 @@ void add_plan(const BenchResult& result, Json& json) {
 std::string json_report(const BenchResult& result) {
   Json json = header(result);
   json["device"] = result.device;
+  json["vector_unit"] = result.vector_unit.empty() ? Json(nullptr) : Json(result.vector_unit);
   add_speed(result, json);
   add_plan(result, json);
   json["arena_peak_bytes"] = nullptr;

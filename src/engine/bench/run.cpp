@@ -18,6 +18,7 @@
 #include "host/training_ranks.h"
 #include "krigtune/core/bench_exit.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/processor.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/trace.h"
 
@@ -124,6 +125,14 @@ BenchResult result_of(const BenchEngine& engine) {
   return result;
 }
 
+// Of a run that begins: throws UserError where the vector unit that the environment names is not to be had.
+BenchResult result_of(const BenchEngine& engine, const BenchOptions& options) {
+  BenchResult result = result_of(engine);
+  result.seed = options.seed;
+  result.vector_unit = to_string(chosen_vector_unit());
+  return result;
+}
+
 void say_ending(const BenchResult& result, std::ostream& err) {
   if (!result.ending.message.empty()) err << result.program << ": " << result.ending.message << "\n";
 }
@@ -136,8 +145,7 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
 
 [[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
                               const Beat& last, std::ostream& out, std::ostream& err) {
-  BenchResult result = result_of(engine);
-  result.seed = options.seed;
+  BenchResult result = result_of(engine, options);
   result.ending = {
       BenchExit::kHang, "failed", "hang",
       fmt::format("no step has ended for {:g} s, in phase '{}' after step {}", options.hang_s, last.phase, last.step)};
@@ -149,8 +157,7 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
 
 int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
             std::ostream& out, std::ostream& err) {
-  BenchResult result = result_of(engine);
-  result.seed = options.seed;
+  BenchResult result = result_of(engine, options);
   BenchRun run(engine, options, launch, clock, result);
   run.run([&](Processes* processes, const Beat& last) {
     end_hanging(engine, options, launch.rank, processes, last, out, err);
@@ -178,8 +185,8 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     if (options.help) return out << help_text(), 0;
     if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
     if (options.probe) return engine.probe(options.json, out);
+    result = result_of(engine, options);
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
-    result.seed = options.seed;
     launch = launch_from(process_environment());
     if (engine.rank_is_a_process && launch.kind == Launch::Kind::kAlone) {
       if (const auto code = run_as_ranks(options, arguments, clock, err)) return *code;

@@ -54,9 +54,9 @@ struct VectorUnit {
   void (*log_normal_cdf)(Index n, const double* z, double* result);
 };
 
-/// The best one that this machine has.
+/// The one that this process computes with (krigtune/core/processor.h, chosen_vector_unit).
 const VectorUnit& vector_unit();
-/// All that this machine has, the plain one first.
+/// All that this processor has, the plain one first, whichever is chosen.
 std::vector<const VectorUnit*> available_vector_units();
 
 }  // namespace krigtune

@@ -1,4 +1,4 @@
-// Processors of the x86-64 family: the best of the vector units that they have.
+// Processors of the x86-64 family: the functions compiled for each of their vector units.
 #include "krigtune/core/processor.h"
 #include "vector_unit/vector_unit.h"
 
@@ -14,15 +14,27 @@ namespace avx512 {
 extern const VectorUnit kUnit;
 }
 
-const VectorUnit& vector_unit() {
-  if (has_avx512()) return avx512::kUnit;
-  return has_avx2() ? avx2::kUnit : plain::kUnit;
+namespace {
+
+const VectorUnit& unit_of(VectorUnitKind kind) {
+  switch (kind) {
+    case VectorUnitKind::kPlain:
+      return plain::kUnit;
+    case VectorUnitKind::kAvx2:
+      return avx2::kUnit;
+    case VectorUnitKind::kAvx512:
+      return avx512::kUnit;
+  }
+  return plain::kUnit;
 }
 
+}  // namespace
+
+const VectorUnit& vector_unit() { return unit_of(chosen_vector_unit()); }
+
 std::vector<const VectorUnit*> available_vector_units() {
-  std::vector<const VectorUnit*> units{&plain::kUnit};
-  if (has_avx2()) units.push_back(&avx2::kUnit);
-  if (has_avx512()) units.push_back(&avx512::kUnit);
+  std::vector<const VectorUnit*> units;
+  for (const VectorUnitKind kind : processor_vector_units()) units.push_back(&unit_of(kind));
   return units;
 }
 

@@ -24,9 +24,9 @@ struct KernelUnit {
   Multiply<double> multiply_doubles;
 };
 
-/// The best one that this machine has.
+/// The one that this process computes with (krigtune/core/processor.h, chosen_vector_unit).
 const KernelUnit& kernel_unit();
-/// All that this machine has, the plain one first.
+/// All that this processor has, the plain one first, whichever is chosen.
 std::vector<const KernelUnit*> available_kernel_units();
 
 }  // namespace krigtune

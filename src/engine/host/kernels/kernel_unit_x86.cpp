@@ -1,4 +1,4 @@
-// Processors of the x86-64 family: the best of the vector units that they have.
+// Processors of the x86-64 family: the kernels compiled for each of their vector units.
 #include "host/kernels/kernel_unit.h"
 #include "krigtune/core/processor.h"
 
@@ -14,15 +14,27 @@ namespace kernels_avx512 {
 extern const KernelUnit kUnit;
 }
 
-const KernelUnit& kernel_unit() {
-  if (has_avx512()) return kernels_avx512::kUnit;
-  return has_avx2() ? kernels_avx2::kUnit : kernels_plain::kUnit;
+namespace {
+
+const KernelUnit& unit_of(VectorUnitKind kind) {
+  switch (kind) {
+    case VectorUnitKind::kPlain:
+      return kernels_plain::kUnit;
+    case VectorUnitKind::kAvx2:
+      return kernels_avx2::kUnit;
+    case VectorUnitKind::kAvx512:
+      return kernels_avx512::kUnit;
+  }
+  return kernels_plain::kUnit;
 }
 
+}  // namespace
+
+const KernelUnit& kernel_unit() { return unit_of(chosen_vector_unit()); }
+
 std::vector<const KernelUnit*> available_kernel_units() {
-  std::vector<const KernelUnit*> units{&kernels_plain::kUnit};
-  if (has_avx2()) units.push_back(&kernels_avx2::kUnit);
-  if (has_avx512()) units.push_back(&kernels_avx512::kUnit);
+  std::vector<const KernelUnit*> units;
+  for (const VectorUnitKind kind : processor_vector_units()) units.push_back(&unit_of(kind));
   return units;
 }
 
