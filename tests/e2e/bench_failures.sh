@@ -9,11 +9,9 @@ mpi=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; tail -n 5 "$work"/*.err >&2; exit 1; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_plm_rsh_agent=/bin/true
+source "$(dirname "$0")/bench.sh"
 ulimit -c 0
-port=$((30000 + $$ % 2000))
-command -v mpirun >/dev/null || mpi=0
+has_mpi "$mpi" || mpi=0
 ways=(threads sockets)
 [ "$mpi" = 0 ] || ways+=(mpirun)
 
@@ -34,7 +32,7 @@ start() { # threads|sockets|mpirun COMMAND_OF_RANK_1...
     threads) timeout 60 "$@" >"$work/out" 2>"$work/run.err" ;;
     mpirun) timeout 60 mpirun -np 1 "${run[@]}" : -np 1 "$@" >"$work/out" 2>"$work/run.err" ;;
     sockets)
-      port=$((port + 1))
+      next_port
       RANK=1 WORLD_SIZE=2 MASTER_PORT=$port timeout 60 "$@" >/dev/null 2>"$work/other.err" &
       RANK=0 WORLD_SIZE=2 MASTER_PORT=$port timeout 60 "${run[@]}" >"$work/out" 2>"$work/run.err"
       local first=$?

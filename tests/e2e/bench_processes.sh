@@ -8,10 +8,8 @@ mpi=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; cat "$work"/*.err >&2; exit 1; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_plm_rsh_agent=/bin/true
-port=$((20000 + $$ % 10000))
-command -v mpirun >/dev/null || mpi=0
+source "$(dirname "$0")/bench.sh"
+has_mpi "$mpi" || mpi=0
 
 config() { # STAGE RANKS NODES
   cat >"$work/config.json" <<JSON
@@ -25,10 +23,10 @@ hash_of() { sed -n 's/.*"parameters_fnv1a64": "\(.*\)".*/\1/p' "$1"; }
 
 # Each rank with the variables that a launcher would give it; what rank 0 says goes to $work/out.
 by_variables() { # RANKS torchrun|srun
-  port=$((port + 1))
+  next_port
   local started=() rank
   for ((rank = $1 - 1; rank >= 0; --rank)); do
-    local variables=(MASTER_ADDR=127.0.0.1 MASTER_PORT=$port)
+    local variables=(MASTER_ADDR=$loopback MASTER_PORT=$port)
     if [ "$2" = torchrun ]; then
       variables+=(RANK=$rank LOCAL_RANK=$rank WORLD_SIZE="$1")
     else
@@ -68,6 +66,7 @@ by_variables 4 srun
 RANK=0 WORLD_SIZE=1 "${run[@]}" --steps 1 >/dev/null 2>"$work/one.err"
 [ $? = 2 ] || fail "one process of torchrun is alone"
 config 0 4 1
+next_port
 (RANK=1 WORLD_SIZE=2 MASTER_PORT=$port timeout 60 "${run[@]}" >/dev/null 2>&1 &)
 RANK=0 WORLD_SIZE=2 MASTER_PORT=$port timeout 60 "${run[@]}" >/dev/null 2>"$work/size.err"
 [ $? = 2 ] && grep -q 'has started 2 processes, but the cluster has 4 ranks' "$work/size.err" || fail "2 are not 4"

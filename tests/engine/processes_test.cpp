@@ -13,6 +13,7 @@
 #include "host/abortable.h"
 #include "host/launch.h"
 #include "host/number_types.h"
+#include "host/sockets.h"
 #include "host/thread_communicator.h"
 #include "host/transport_communicator.h"
 #include "krigtune/core/error.h"
@@ -80,7 +81,7 @@ TEST(Launch, SeesTheRankThatItsVariablesName) {
   EXPECT_EQ(launch.kind, Launch::Kind::kSockets);
   EXPECT_EQ(launch.rank, 3);
   EXPECT_EQ(launch.size, 4);
-  EXPECT_EQ(launch.rendezvous.host, "127.0.0.1");
+  EXPECT_EQ(launch.rendezvous.host, loopback_host());
   EXPECT_EQ(launch.rendezvous.port, 1234);
 }
 
@@ -95,6 +96,12 @@ TEST(Launch, KnowsTheFirstHostOfAList) {
   EXPECT_EQ(first_host("node1,node2"), "node1");
   EXPECT_EQ(first_host("n[007-010,12],m3"), "n007");
   EXPECT_EQ(first_host("n[3,5]"), "n3");
+}
+
+TEST(Sockets, ListenWhereProcessesOfOneMachineMeet) {
+  const Socket first = listen_at(loopback_host(), 0);
+  EXPECT_EQ(first.local_host(), loopback_host());
+  EXPECT_THROW(listen_at(loopback_host(), first.local_port()), EnvironmentError) << "the port is taken";
 }
 
 std::vector<int> all_ranks(int size) {
@@ -222,9 +229,9 @@ TEST(Processes, OfJobsOfDifferentSizesDoNotMix) {
   const SystemClock clock;
   const int port = free_port();
   std::thread other([&] {
-    EXPECT_THROW(connect_by_sockets({1, 3, "127.0.0.1", port, 20.0}, clock), EnvironmentError);
+    EXPECT_THROW(connect_by_sockets({1, 3, loopback_host(), port, 20.0}, clock), EnvironmentError);
   });
-  EXPECT_THROW(connect_by_sockets({0, 2, "127.0.0.1", port, 20.0}, clock), EnvironmentError);
+  EXPECT_THROW(connect_by_sockets({0, 2, loopback_host(), port, 20.0}, clock), EnvironmentError);
   other.join();
 }
 

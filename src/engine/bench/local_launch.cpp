@@ -100,7 +100,7 @@ class LocalLaunch {
   }
 
   void start_all() {
-    const int port = listen_at("127.0.0.1", 0).local_port();  // free a moment ago
+    const int port = listen_at(loopback_host(), 0).local_port();  // free a moment ago
     for (int r = 0; r < job_.ranks; ++r) {
       const pid_t process = start(r, port);
       if (process > 0) {

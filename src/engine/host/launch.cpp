@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "host/sockets.h"
 #include "krigtune/core/error.h"
 #include "mpi/mpi_processes.h"
 
@@ -38,7 +39,7 @@ Launch launched(const Environment& environment, Launch::Kind kind, const char* b
 Launch by_torchrun(const Environment& environment) {
   Launch launch = launched(environment, Launch::Kind::kSockets, "torchrun's variables", "RANK", "WORLD_SIZE");
   Rendezvous& rendezvous = launch.rendezvous;
-  rendezvous.host = environment("MASTER_ADDR").value_or("127.0.0.1");
+  rendezvous.host = environment("MASTER_ADDR").value_or(loopback_host());
   rendezvous.port = environment("MASTER_PORT") ? number(environment, "MASTER_PORT") : kDefaultPort;
   // There torchrun's own agent listens at the port.
   if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") ++rendezvous.port;
@@ -49,8 +50,8 @@ Launch by_srun(const Environment& environment) {
   Launch launch = launched(environment, Launch::Kind::kSockets, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   Rendezvous& rendezvous = launch.rendezvous;
   const bool one_node = environment("SLURM_STEP_NUM_NODES").value_or("1") == "1";
-  const std::string nodes = environment("SLURM_STEP_NODELIST").value_or("127.0.0.1");
-  rendezvous.host = environment("MASTER_ADDR").value_or(one_node ? "127.0.0.1" : first_host(nodes));
+  const std::optional<std::string> nodes = environment("SLURM_STEP_NODELIST");
+  rendezvous.host = environment("MASTER_ADDR").value_or(one_node || !nodes ? loopback_host() : first_host(*nodes));
   if (environment("MASTER_PORT")) {
     rendezvous.port = number(environment, "MASTER_PORT");
   } else {
@@ -92,7 +93,7 @@ std::map<std::string, std::optional<std::string>> local_rank_variables(int rank,
           {"LOCAL_RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(size)},
           {"LOCAL_WORLD_SIZE", std::to_string(size)},
-          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_ADDR", loopback_host()},
           {"MASTER_PORT", std::to_string(port)},
           {"TORCHELASTIC_USE_AGENT_STORE", std::nullopt},
           {"OMPI_COMM_WORLD_SIZE", std::nullopt}};

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "krigtune/core/error.h"
@@ -82,6 +83,27 @@ std::pair<std::string, std::string> local_name(int descriptor) {
   return numeric(address, length);
 }
 
+// Of all interfaces unless the address is a loopback one. Nothing where that fails: errno says why.
+std::optional<Socket> try_to_listen(addrinfo& address) {
+  const int descriptor = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return std::nullopt;
+  Socket socket(descriptor);
+  set_option(descriptor, SOL_SOCKET, SO_REUSEADDR);
+  if (!is_loopback(address)) {
+    if (address.ai_family == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(address.ai_addr)->sin6_addr = in6addr_any;
+    } else {
+      reinterpret_cast<sockaddr_in*>(address.ai_addr)->sin_addr.s_addr = htonl(INADDR_ANY);
+    }
+  }
+  const bool listens = bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0;
+  const int error = errno;
+  if (listens) return socket;
+  socket = Socket();  // closing it must not change the reason
+  errno = error;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Socket::~Socket() {
@@ -123,23 +145,20 @@ std::string Socket::peer_host() const {
   return numeric(address, length).first;
 }
 
+std::string loopback_host() {
+  constexpr const char* kIpv4 = "127.0.0.1";
+  return try_to_listen(*resolve(kIpv4, 0)) ? kIpv4 : "::1";
+}
+
 Socket listen_at(const std::string& host, int port) {
   const Addresses addresses = resolve(host, port);
-  addrinfo& address = *addresses;
-  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  set_option(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR);
-  if (!is_loopback(address)) {
-    if (address.ai_family == AF_INET6) {
-      reinterpret_cast<sockaddr_in6*>(address.ai_addr)->sin6_addr = in6addr_any;
-    } else {
-      reinterpret_cast<sockaddr_in*>(address.ai_addr)->sin_addr.s_addr = htonl(INADDR_ANY);
-    }
+  for (addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    if (std::optional<Socket> socket = try_to_listen(*address)) return std::move(*socket);
+    // A name like localhost stands for addresses of both families, and this machine may have only one of them. A port
+    // that is taken is another matter: the others would look for this process at the first address.
+    if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) break;
   }
-  if (bind(socket.descriptor(), address.ai_addr, address.ai_addrlen) != 0 ||
-      listen(socket.descriptor(), SOMAXCONN) != 0) {
-    throw EnvironmentError(fmt::format("cannot listen at {}:{}: {}", host, port, std::strerror(errno)), kHint);
-  }
-  return socket;
+  throw EnvironmentError(fmt::format("cannot listen at {}:{}: {}", host, port, std::strerror(errno)), kHint);
 }
 
 Socket connect_to(const std::string& host, int port, double deadline_s, const Clock& clock) {

@@ -34,6 +34,8 @@ class Socket {
   int descriptor_ = -1;
 };
 
+/// The address at which processes of one machine meet: 127.0.0.1, or ::1 where the machine has IPv6 only.
+std::string loopback_host();
 /// Listens on `port` (0: any) of `host`; of all interfaces unless that is a loopback address. Throws EnvironmentError.
 Socket listen_at(const std::string& host, int port);
 /// Again and again until somebody listens there. Throws EnvironmentError at the deadline.
