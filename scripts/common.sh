@@ -1,4 +1,6 @@
-# Sourced by scripts/quickstart, scripts/test and .ci/run: what they need from Debian, and how they build.
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # the lists of packages are used by those who source this
+# Sourced by scripts/quickstart, scripts/test and .ci/run: what they need from Debian, how they build, how long it takes.
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -33,15 +35,23 @@ apt_get() {
   "${command[@]}"
 }
 
-# ensure_packages PACKAGE...: installs those that are missing, after it has said which.
-ensure_packages() {
-  local package missing=()
-  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+# find_missing PACKAGE...: sets `missing` to those that are not installed.
+find_missing() {
+  local package
+  missing=()
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     stop_at 3 "this is no Debian (no dpkg-query or apt-get). Install the equivalents of: $*;" \
       "then: cmake --preset release && cmake --build --preset release"
+  fi
   for package in "$@"; do
     is_installed "$package" || missing+=("$package")
   done
+}
+
+# ensure_packages PACKAGE...: installs those that are missing, after it has said which.
+ensure_packages() {
+  local missing
+  find_missing "$@"
   if [[ ${#missing[@]} -eq 0 ]]; then
     say "Debian packages: all $# are installed."
     return
@@ -54,11 +64,24 @@ ensure_packages() {
     stop_at 3 "apt-get could not install them (see above). As root: apt-get install --no-install-recommends ${missing[*]}"
 }
 
+# The memory that may still be used: what the machine has available, or what the limit of a container leaves.
+available_memory_kib() {
+  local available limit used
+  available=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
+  limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
+  if [[ $limit != max ]]; then
+    used=$(awk '$1 == "anon" {print $2}' /sys/fs/cgroup/memory.stat)  # the kernel gives back what it only caches
+    limit=$(((limit - used) / 1024))
+    available=$((available < limit ? available : limit))
+  fi
+  printf '%d' "$available"
+}
+
 # As many compilers as there are cores, but one per 1.5 GiB: Eigen and Boost.Math take about 1 GiB each.
 build_jobs() {
   local cores by_memory
   cores=$(nproc)
-  by_memory=$(awk '/^MemAvailable:/ {print int($2 / 1572864)}' /proc/meminfo)
+  by_memory=$(($(available_memory_kib) / 1572864))
   local jobs=$((cores < by_memory ? cores : by_memory))
   printf '%d' $((jobs > 0 ? jobs : 1))
 }
@@ -72,4 +95,66 @@ build_preset() {
   done
   cmake --preset "$preset" "${options[@]}"
   cmake --build --preset "$preset" --parallel "$(build_jobs)" "${targets[@]}"
+}
+
+# --- what a script is going to do, and how long it takes
+
+# Seconds that one core of an AMD EPYC (Zen 3) needs with GCC 12, and how long a loop of the shell takes it: measured in
+# a bare Debian 12 with nothing else running. The scripts print at their end how long it really took.
+reference_programs_s=1300
+reference_cuda_s=160
+reference_tests_s=1300
+reference_test_runs_s=400
+reference_loop_us=150000
+
+# How slow this machine is, in percent of that core's time for the loop.
+slowness_percent() {
+  local begun=${EPOCHREALTIME//[!0-9]/} i
+  for ((i = 0; i < 50000; ++i)); do :; done
+  printf '%d' $(((${EPOCHREALTIME//[!0-9]/} - begun) * 100 / reference_loop_us))
+}
+
+# in_words SECONDS
+in_words() {
+  local minutes=$((($1 + 30) / 60))
+  if ((minutes > 1)); then
+    say "about $minutes minutes"
+  elif (($1 > 40)); then
+    say "about a minute"
+  else
+    say "less than a minute"
+  fi
+}
+
+# on_this_machine REFERENCE_S [PARALLEL]: how long that work takes here, in so many processes side by side.
+on_this_machine() { in_words $(($1 * $(slowness_percent) / 100 / ${2:-1})); }
+
+# say_step NUMBER WHAT HOW_LONG
+say_step() { printf '  %d. %-52s %s\n' "$@"; }
+
+# The usual first steps of a script: say_packages NUMBER PACKAGE...; say_build NUMBER WHAT REFERENCE_S.
+say_packages() {
+  local number=$1 missing
+  shift
+  find_missing "$@"
+  if [[ ${#missing[@]} -eq 0 ]]; then
+    say_step "$number" "Install nothing: all Debian packages are here." ""
+  else
+    say_step "$number" "Install ${#missing[@]} Debian packages and what they depend on." "a minute or two, by your network"
+  fi
+}
+say_build() {
+  local number=$1 what=$2 seconds=$3 jobs time
+  jobs=$(build_jobs)
+  ! command -v nvcc >/dev/null || seconds=$((seconds + reference_cuda_s))
+  time="$(on_this_machine "$seconds" "$jobs") ($jobs compilers at a time)"
+  [[ ! -e build/release/.ninja_log ]] || time="$time, less for what was built before"
+  say_step "$number" "Build $what in build/release." "$time"
+}
+
+# Where the programs are, and what makes the shell find them.
+say_programs() {
+  local folder=$repository/build/release/bin
+  say "The programs are krigtune and krigtune-bench in $folder. To call them by their names:"
+  say "  export PATH=${folder@Q}:\$PATH        # in ~/.bashrc: for good"
 }

@@ -20,6 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CONFIG = HERE / "ds_config_check.json"
 MARK = "KRIGTUNE_DEEPSPEED_CHECK"  # in the environment of all that is started here
+KEPT = {MARK, "KRIGTUNE_VECTOR_UNIT"}  # of the variables with this beginning: the others are options
 LARGE_BUCKET = 200_000_000  # elements, the largest of CONFIG: 800 MB, reserved at once from stage 1 on
 HEADROOM = 1.35  # limit / measured peak; configurations without the large bucket lie within 10 % of one another
 DEADLINE_S = 600  # of anything that is waited for
@@ -74,7 +75,7 @@ class Check:
             PYTHONDONTWRITEBYTECODE="1", MALLOC_MMAP_THRESHOLD_="131072", MALLOC_TRIM_THRESHOLD_="131072",
             MALLOC_ARENA_MAX="1", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         self.environment[MARK] = self.mark
-        for name in [name for name in self.environment if name.startswith("KRIGTUNE_") and name != MARK]:
+        for name in [name for name in self.environment if name.startswith("KRIGTUNE_") and name not in KEPT]:
             del self.environment[name]  # options of krigtune's
         self.before, self.journal_before = [], b""  # as the killed session left them
 

@@ -11,7 +11,7 @@ set -eu
 version=${1:-0.19.8}
 torch_version=2.15.0
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/krigtune
+cache=${XDG_CACHE_HOME:-${HOME:?is not set: name a folder for downloads by XDG_CACHE_HOME}/.cache}/krigtune
 torch=$cache/torch-$torch_version
 deepspeed=$cache/deepspeed-$version
 
@@ -61,8 +61,7 @@ make_deepspeed() {
     fail "pip could not install deepspeed $version: see above (is it a version that PyPI has?)"
   fi
   without_shm_op "$(site "$deepspeed")"
-  sed "1s|.*|#!$deepspeed/bin/python|" "$torch/bin/torchrun" >"$deepspeed/bin/torchrun"
-  chmod +x "$deepspeed/bin/torchrun"
+  "$here/write_torchrun.sh" "$deepspeed"
   DS_ACCELERATOR=cpu "$deepspeed/bin/python" -c 'import deepspeed' >/dev/null || fail "deepspeed $version does not load"
   touch "$deepspeed/complete"
 }

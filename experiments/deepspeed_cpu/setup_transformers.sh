@@ -6,7 +6,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/krigtune
+cache=${XDG_CACHE_HOME:-${HOME:?is not set: name a folder for downloads by XDG_CACHE_HOME}/.cache}/krigtune
 into=$cache/transformers-5.23.0
 say() { echo "setup_transformers.sh: $*" >&2; }
 site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
@@ -23,10 +23,9 @@ if [ ! -e "$into/complete" ]; then
     transformers==5.23.0 accelerate==1.15.0 tokenizers safetensors huggingface_hub regex pyyaml requests urllib3 certifi \
     idna charset_normalizer hf-xet httpx httpx2 httpcore httpcore2 truststore h11 anyio shellingham typer-slim click >&2 ||
     { say "pip could not install them: see above"; exit 1; }
-  for program in torchrun deepspeed; do
-    sed "1s|.*|#!$into/bin/python|" "$(dirname "$base")/$program" >"$into/bin/$program"
-    chmod +x "$into/bin/$program"
-  done
+  "$here/write_torchrun.sh" "$into"
+  sed "1s|.*|#!$into/bin/python|" "$(dirname "$base")/deepspeed" >"$into/bin/deepspeed"
+  chmod +x "$into/bin/deepspeed"
   DS_ACCELERATOR=cpu "$into/bin/python" -c 'from transformers import Trainer; import accelerate, deepspeed' >/dev/null ||
     { say "they do not load"; exit 1; }
   touch "$into/complete"
