@@ -25,7 +25,8 @@ struct Launch {
 };
 
 /// From what mpirun, torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and srun put into the environment. Without
-/// MASTER_ADDR the processes meet at loopback_host(), or on Slurm's first node. A job of one process is alone. Throws UserError where a variable is missing or is no number.
+/// MASTER_ADDR the processes meet at loopback_host(), or on Slurm's first node. A job of one process is alone. Throws
+/// UserError where a variable is missing or is no number.
 Launch launch_from(const Environment& environment);
 
 /// What makes launch_from see rank `rank` of `size` processes of this machine, whatever else started the one that asks:
