@@ -105,7 +105,7 @@ reference_programs_s=1600
 reference_cuda_s=160
 reference_tests_s=1400
 reference_test_runs_s=450
-reference_loop_us=28000
+reference_loop_us=19000
 
 # How slow this machine is: its time for the loop, the least of five tries, in percent of that core's.
 slowness_percent() {
