@@ -125,7 +125,7 @@ BenchResult result_of(const BenchEngine& engine) {
   return result;
 }
 
-// Of a run that begins: throws UserError where the vector unit that the environment names is not to be had.
+// The result of a run that begins. Throws UserError where KRIGTUNE_VECTOR_UNIT names what this processor does not have.
 BenchResult result_of(const BenchEngine& engine, const BenchOptions& options) {
   BenchResult result = result_of(engine);
   result.seed = options.seed;
