@@ -2,6 +2,7 @@
 # shellcheck disable=SC2034  # the lists of packages are used by those who source this
 # Sourced by scripts/quickstart, scripts/test and .ci/run: what they need from Debian, how they build, how long it takes.
 set -euo pipefail
+export LC_ALL=C.UTF-8  # awk, sort and printf: numbers with a point, whatever language the user reads
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repository"

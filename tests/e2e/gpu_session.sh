@@ -2,6 +2,7 @@
 # gpu_session.sh KRIGTUNE FAKE_DRIVER_DIR SESSION HAS_CUDA: where a driver says that there is an H100, a session whose GPU
 # is "local" is planned with its memory and its rates; with a build that cannot use it, with those of the CPU ranks.
 set -euo pipefail
+export LC_ALL=C  # awk and sort: numbers with a point
 krigtune=$1 driver=$2 session=$3 has_cuda=$4
 
 work=$(mktemp -d)

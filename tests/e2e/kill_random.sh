@@ -5,6 +5,7 @@
 # another one in the background that would outlive them all. A session that ends makes room for the next; strategies
 # alternate.
 set -euo pipefail
+export LC_ALL=C  # awk and sort: numbers with a point
 krigtune=$1
 kills=${2:-20}
 budget=30

@@ -3,6 +3,7 @@
 # KRIGTUNE_VECTOR_UNIT reaches both programs and the trials that tune starts: each unit that this processor has trains,
 # with the same loss within rounding; one that it does not have, or that does not exist, is refused in one line.
 set -euo pipefail
+export LC_ALL=C  # awk and sort: numbers with a point
 krigtune=$1
 bench=$2
 work=$(mktemp -d)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # gpu_rates.sh PROGRAM: gpu_rates on small sizes writes its four tables, every time in them above 0, and has a row for each
 # kernel that is bound by memory.
+export LC_ALL=C  # awk: numbers with a point
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$1" --small "$work" || exit 1
