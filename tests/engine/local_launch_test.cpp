@@ -77,6 +77,7 @@ Said launch_script(int ranks, const std::string& script) { return launch(of_scri
 pid_t start_launcher(int ranks, const std::string& script) {
   const pid_t process = fork();
   if (process != 0) return process;
+  for (const int number : {SIGTERM, SIGINT}) std::signal(number, SIG_DFL);  // what starts the test may ignore them
   const SystemClock clock;
   std::ostringstream own;
   _exit(run_local_ranks(of_script(ranks, script), clock, own));
