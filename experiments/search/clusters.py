@@ -74,10 +74,13 @@ FAILURES = {"unforeseen_fraction": 0.1, "crash_probability": 0.01}
 def told(name):
     """What the tuner is told: workload, cluster, space."""
     this = CLUSTERS[name]
-    return {"workload": {"model": this["model"], "precision": "bf16", "framework": this["framework"],
-                         "train_batch_size": this["batch"]},
-            "cluster": dict(this["cluster"]), "space": this["space"], "baseline": None,
-            "objective": {"metric": "tokens_per_second"}}
+    session = {"workload": {"model": this["model"], "precision": "bf16", "framework": this["framework"],
+                            "train_batch_size": this["batch"]},
+               "cluster": dict(this["cluster"]), "space": this["space"], "baseline": None,
+               "objective": {"metric": "tokens_per_second"}}
+    if this["framework"] == "megatron":
+        session["fixed"] = {"sequence_parallel": False}  # as it was measured
+    return session
 
 
 def measured(name, world=0):

@@ -59,11 +59,11 @@ def values_that_occur(rows, parameters):
     return {name: sorted({row[name] for row in rows}) for name in parameters}
 
 
-def ultrascale():
+def ultrascale(table):
     """nanotron on 8 to 512 H100s: parallelism, ZeRO stage and micro-batch; many fail."""
     parameters = ["tensor_parallel", "pipeline_parallel", "zero_stage", "micro_batch"]
     groups = collections.defaultdict(list)
-    for row in rows_of("ultrascale_dev.csv"):
+    for row in rows_of(table):
         point = {name: int(row[name]) for name in parameters}
         ok = row["status"] == "ok"
         groups[row["model"], int(row["n_gpus"])].append(
@@ -73,13 +73,13 @@ def ultrascale():
         rows = best_of_repeats(rows, parameters, lambda a, b: a > b)
         sizes = {name: int(rows[0]["row"][name])
                  for name in ("layers", "hidden", "heads", "ffn_hidden", "vocab", "seq_len")}
-        sizes.update(gated_mlp=True, norm="rmsnorm", positions="rotary", tied_embeddings=model == "1B")
+        sizes.update(gated_mlp=True, norm="rmsnorm", positions="rotary", tied_embeddings=model != "80B")
         session = {
             "workload": {"model": sizes, "precision": "bf16", "framework": "nanotron",
                          "train_batch_size": int(rows[0]["row"]["train_batch_size"])},
             "cluster": {"nodes": max(gpus // 8, 1), "gpus_per_node": min(gpus, 8), "gpu": "h100-80gb",
                         "interconnect": "nvlink4", "network": "ib-ndr-400"},
-            "space": values_that_occur(rows, parameters), "baseline": None,
+            "space": values_that_occur(rows, parameters), "fixed": {"sequence_parallel": True}, "baseline": None,
             "objective": {"metric": "tokens_per_second"}}
         yield f"{model}-{gpus}", session, rows
 
@@ -137,6 +137,14 @@ def worlds(count, measure_table, out):
             yield f"{name}_{world}", clusters.told(name), answers(lines.splitlines())
 
 
+def ultrascale_dev():
+    return ultrascale("ultrascale_dev.csv")
+
+
+def ultrascale_3b():
+    return ultrascale("ultrascale_3b.csv")
+
+
 def vtrain_single():
     return vtrain("vtrain_single_node.csv")
 
@@ -145,7 +153,7 @@ def vtrain_multi():
     return vtrain("vtrain_multi_node.csv")
 
 
-SETS = {"ultrascale_dev": ultrascale, "vtrain": vtrain_single, "vtrain_multi": vtrain_multi, "simulated": simulated}
+SETS = {"ultrascale_dev": ultrascale_dev, "ultrascale_3b": ultrascale_3b, "vtrain": vtrain_single, "vtrain_multi": vtrain_multi, "simulated": simulated}
 
 
 def copy(session):
@@ -154,7 +162,44 @@ def copy(session):
 
 def no_workload(session):
     """A stranger's table: names and values, nothing else."""
-    return {key: value for key, value in copy(session).items() if key not in ("workload", "cluster")}
+    return {key: value for key, value in copy(session).items() if key not in ("workload", "cluster", "fixed")}
+
+
+OWN_NAMES = {"tensor_parallel": "alpha", "pipeline_parallel": "beta", "zero_stage": "gamma", "micro_batch": "delta"}
+
+
+def own_names(session):
+    """A stranger's table whose parameters have names that say nothing."""
+    session = no_workload(session)
+    names = {name: OWN_NAMES.get(name, f"p{i}") for i, name in enumerate(session["space"])}
+    session["space"] = {names[name]: values for name, values in session["space"].items()}
+    session["runner"]["columns"] = {own: name for name, own in names.items()}
+    return session
+
+
+def not_told(session):
+    """The session does not say whether tokens are split over the tensor-parallel ranks: the framework's habit counts."""
+    session = copy(session)
+    session.pop("fixed", None)
+    return session
+
+
+def told_none(session):
+    """The session says that tokens are not split over the tensor-parallel ranks."""
+    session = copy(session)
+    session["fixed"] = {"sequence_parallel": False}
+    return session
+
+
+def framework(name):
+    """The session names another framework, and leaves what is usual there to it."""
+
+    def change(session):
+        session = not_told(session)
+        session["workload"]["framework"] = name
+        return session
+
+    return change
 
 
 def other_links(times):
@@ -196,10 +241,16 @@ def other_limit(times):
     return change
 
 
-VARIANTS = {"physics": copy, "no_workload": no_workload, "links_slow": other_links(4), "links_fast": other_links(1 / 4),
+VARIANTS = {"physics": copy, "no_workload": no_workload, "own_names": own_names, "not_told": not_told,
+            "told_none": told_none, "as_deepspeed": framework("deepspeed"), "as_fsdp": framework("fsdp"),
+            "as_megatron": framework("megatron"), "as_nanotron": framework("nanotron"),
+            "links_slow": other_links(4), "links_fast": other_links(1 / 4),
             "flat_products": flat_products, "memory_too_much": other_memory(1.5),
             "memory_too_little": other_memory(1 / 1.5), "limit_too_low": other_limit(1 / 1.5),
             "limit_too_high": other_limit(1.5)}
+
+
+OF_TOKENS = ("not_told", "told_none")  # where a table's framework splits tokens
 
 
 def field(value):
@@ -227,7 +278,10 @@ def write_space(out, set_name, space, session, rows):
     if any(row.get("peak") for row in rows):
         session["runner"]["metrics"] = {"peak_memory_bytes": "peak_memory_bytes"}
     session["budget"] = {"trials": TRIALS}
+    splits_tokens = "sequence_parallel" in session.get("fixed", {})
     for variant, change in VARIANTS.items():
+        if variant in OF_TOKENS and not splits_tokens:
+            continue
         path = f"sessions/{stem}_{variant}.json"
         (out / path).write_text(json.dumps(change(session), indent=1) + "\n")
         few = set_name != "vtrain" or space in FEW_VTRAIN

@@ -85,6 +85,7 @@ void write_predicted_step(const Context& context, const std::filesystem::path& f
 void print_text(const Context& context, const Forecaster& forecaster, const PlanText& text) {
   print_job(text);
   print_parameters(text);
+  print_assumptions(text);
   print_space(text);
   print_memory(text);
   print_best(text, forecaster);

@@ -96,6 +96,10 @@ Json space_json(const Session& session, const PlanStudy& study) {
   Json json;
   json["parameters"] = Json::object();
   for (const Parameter& parameter : session.space.parameters()) json["parameters"][parameter.name] = to_json(parameter);
+  const Configuration& fixed = session.space.facts().fixed;
+  if (!fixed.empty()) json["fixed"] = to_json(fixed);
+  json["assumed"] = Json::object();
+  for (const Assumption& one : session.assumptions) json["assumed"][one.name] = to_json(one.value);
   json["lattice_points"] = study.lattice;
   json["excluded"] = Json::object();
   for (const auto& [reason, count] : study.excluded) json["excluded"][reason] = count;

@@ -111,7 +111,26 @@ void print_parameters(const PlanText& text) {
     text.out << begin << values_text(parameter, begin.size())
              << (parameter.when ? ", when " + parameter.when->text() : "") << '\n';
   }
+  const Configuration& fixed = text.session.space.facts().fixed;
+  if (!fixed.empty()) text.out << wrapped("  fixed: " + fixed.text(), 4);
   text.out << wrapped("  baseline (trial 0): " + (text.session.baseline ? text.session.baseline->text() : "none"), 4);
+}
+
+void print_assumptions(const PlanText& text) {
+  const std::vector<Assumption>& assumptions = text.session.assumptions;
+  if (assumptions.empty()) return;
+  text.out << "\nAssumed, because the session does not say\n";
+  std::size_t width = 0;
+  for (const Assumption& one : assumptions) width = std::max(width, one.name.size() + to_string(one.value).size() + 3);
+  for (const Assumption& one : assumptions) {
+    const std::string line = fmt::format("  {:<{}}  {}", one.name + " = " + to_string(one.value), width, one.where);
+    text.out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
+  if (assumptions.front().name == "attention") return;
+  text.out << wrapped(fmt::format("  Jobs of {} usually do. If yours does not, write \"fixed\": {{\"{}\": {}}}.",
+                                  traits_of(text.session.workload->framework).name, assumptions.front().name,
+                                  assumptions.front().name == "sequence_parallel" ? "false" : "0"),
+                      2);
 }
 
 void print_space(const PlanText& text) {

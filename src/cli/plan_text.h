@@ -15,6 +15,7 @@ struct PlanText {
 
 void print_job(const PlanText& text);  ///< nothing without a workload
 void print_parameters(const PlanText& text);
+void print_assumptions(const PlanText& text);  ///< nothing where the session says it all
 void print_space(const PlanText& text);
 void print_memory(const PlanText& text);
 /// The predicted best and what follows from it, or one line that says why there is none.

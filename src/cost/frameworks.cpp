@@ -18,6 +18,10 @@ constexpr double kEagerIssueS = 80e-6;
 // (4 + 2), where the plan's kernel reads and writes it once (2 + 2).
 constexpr double kEagerLossBytes = 28.0 / 4.0;
 
+// What jobs of Megatron and of those after it set: --sequence-parallel wherever layers are split (Korthikanti et al.
+// 2022; tp_mode REDUCE_SCATTER in nanotron's examples) and --use-distributed-optimizer.
+Configuration tensor_parallel_habits() { return {{"sequence_parallel", true}, {"zero_stage", std::int64_t{1}}}; }
+
 FrameworkTraits krigtune_bench() {
   return {
       .framework = Framework::kKrigtune,
@@ -56,7 +60,8 @@ FrameworkTraits fsdp() {
       .issue_s = kEagerIssueS,
       .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
       .whole_units = true,
-      .recompute_stops_early = true,  // torch.utils.checkpoint without re-entrance
+      .recompute_stops_early = true,               // torch.utils.checkpoint without re-entrance
+      .usual = {{"zero_stage", std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
   };
 }
 
@@ -70,6 +75,7 @@ FrameworkTraits megatron() {
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,
       .even_stages = true,
+      .usual = tensor_parallel_habits(),
   };
 }
 
@@ -92,6 +98,7 @@ FrameworkTraits nanotron() {
       .pipelined_wait_s = 0.3,
       .reduced_bytes = 4.0,
       .bucket_bytes = 25e6,
+      .usual = tensor_parallel_habits(),
   };
 }
 
@@ -114,6 +121,17 @@ std::vector<std::string> framework_names() {
   std::vector<std::string> names;
   for (const FrameworkTraits& traits : registry()) names.emplace_back(traits.name);
   return names;
+}
+
+Configuration with_usual_settings(const Workload& workload, const Configuration& configuration) {
+  Configuration completed = configuration;
+  for (const auto& [name, value] : traits_of(workload.framework).usual) {
+    if (configuration.has(name)) continue;
+    const std::int64_t ranks = configuration.integer("tensor_parallel", 1);
+    const bool splits_tokens = name == "sequence_parallel";
+    if (!splits_tokens || (ranks > 0 && workload.model.seq_len % ranks == 0)) completed.set(name, value);
+  }
+  return completed;
 }
 
 Workload in_framework_dialect(const Workload& workload) {

@@ -77,7 +77,7 @@ std::optional<Configuration> Space::moved_to(const Configuration& configuration,
                                              const Value& value) const {
   Configuration moved = configuration;
   moved.set(parameter.name, value);
-  moved = existing(moved, parameters_, *lattice_);
+  moved = existing(moved, with_fixed_, *lattice_);
   Exclusion reason = complete(moved);
   if (reason == Exclusion::kBatchMismatch) reason = keep_batch(moved, parameter.name);
   if (reason != Exclusion::kNone || !contains(moved)) return std::nullopt;

@@ -18,6 +18,26 @@ stands for its default in constraints and conditions.
 
 )";
 
+constexpr const char* kAliases = R"(
+### Other names
+
+Frameworks and launchers have names of their own for the same parameters. krigtune does not guess what they mean: it says
+which name to use, and until then predicts as if the parameter stood at its default.
+
+| name | is krigtune's | so called by |
+|---|---|---|
+)";
+
+constexpr const char* kFixed = R"(
+### Parameters that do not vary
+
+`"fixed": {"sequence_parallel": true}` gives a parameter one value. It is written into every configuration and every
+export, constraints and predictions know it, and it is no dimension of the search and no column of a table.
+What a session does not name has its default, except where the workload's framework usually sets something else (Megatron
+and nanotron: `sequence_parallel` with tensor parallelism, and the distributed optimizer; FSDP: `zero_stage` 3).
+`krigtune plan` lists what it assumes in this way.
+)";
+
 constexpr const char* kKinds = R"(
 ## Kinds of parameters
 
@@ -75,6 +95,11 @@ std::string parameter_reference() {
                         cell(known.no_effect), code(known.deepspeed_key), to_string(known.default_value),
                         code(known.default_range));
   }
+  page += kAliases;
+  for (const KnownAlias& known : known_aliases()) {
+    page += fmt::format("| `{}` | `{}` | {} |\n", known.alias, known.name, known.where);
+  }
+  page += kFixed;
   page += kKinds;
   page += "| name | is |\n|---|---|\n";
   for (const KnownFact& fact : known_facts()) page += fmt::format("| `{}` | {} |\n", fact.name, fact.meaning);

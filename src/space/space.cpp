@@ -113,14 +113,22 @@ const char* to_string(Exclusion exclusion) {
 Space::Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expression> constraints)
     : parameters_(std::move(parameters)), facts_(std::move(facts)), constraints_(std::move(constraints)) {
   assert(facts_.ranks >= 1);
-  std::set<std::string> names;
-  for (const Parameter& parameter : parameters_) {
-    check_parameter(parameter, facts_);
-    if (!names.insert(parameter.name).second) {
-      throw UserError(fmt::format("the parameter '{}' stands twice in the space", parameter.name), "keep one of them");
-    }
+  with_fixed_ = parameters_;
+  for (const auto& [name, value] : facts_.fixed) {
+    with_fixed_.push_back({name, {value}});
+    with_fixed_.back().categorical = std::holds_alternative<std::string>(value);
   }
-  lattice_ = std::make_shared<const Lattice>(parameters_, facts_, constraints_);
+  std::set<std::string> names;
+  for (const Parameter& parameter : with_fixed_) {
+    check_parameter(parameter, facts_);
+    if (names.insert(parameter.name).second) continue;
+    if (facts_.fixed.has(parameter.name)) {
+      throw UserError(fmt::format("the parameter '{}' is fixed and stands in the space as well", parameter.name),
+                      "keep one of them");
+    }
+    throw UserError(fmt::format("the parameter '{}' stands twice in the space", parameter.name), "keep one of them");
+  }
+  lattice_ = std::make_shared<const Lattice>(with_fixed_, facts_, constraints_);
 }
 
 std::vector<std::string> Space::columns() const {
@@ -140,7 +148,8 @@ bool Space::contains(const Configuration& configuration) const {
 
 Exclusion Space::complete(Configuration& configuration) const {
   Configuration completed = configuration;
-  drop_and_canonicalise(completed, parameters_, facts_, *lattice_);
+  for (const auto& [name, value] : facts_.fixed) completed.set(name, value);
+  drop_and_canonicalise(completed, with_fixed_, facts_, *lattice_);
   if (facts_.well_known) {
     const std::optional<std::int64_t> dp = data_parallel_ranks(completed, facts_.ranks);
     if (!dp) return Exclusion::kRanksNotDivisible;

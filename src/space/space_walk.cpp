@@ -84,7 +84,7 @@ std::int64_t Space::lattice_count() const { return saturated(lattice_points(para
 
 void Space::for_each(const std::function<bool(const Configuration&)>& visit) const {
   require_listable(*this);
-  Shown shown(parameters_, *lattice_);
+  Shown shown(with_fixed_, *lattice_);
   walk(*lattice_, [&](const Assignment& assignment) {
     const Configuration& configuration = shown.of(assignment);
     return !is_kept(configuration) || visit(configuration);
@@ -128,7 +128,7 @@ std::vector<ExclusionCount> Space::exclusions() const {
   }
   if (!restrictions_.empty() && listable()) {
     Count kept = 0;
-    Shown shown(parameters_, *lattice_);
+    Shown shown(with_fixed_, *lattice_);
     walk(*lattice_, [&](const Assignment& assignment) {
       if (is_kept(shown.of(assignment))) kept += lattice_->multiplicity(assignment);
       return true;

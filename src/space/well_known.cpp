@@ -96,6 +96,53 @@ const WellKnownParameter* find_well_known(std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
+const std::vector<KnownAlias>& known_aliases() {
+  static const std::vector<KnownAlias> kAliases = {
+      {"zero", "zero_stage", "scripts"},
+      {"zero_stages", "zero_stage", "scripts"},
+      {"zero_optimization_stage", "zero_stage", "scripts"},
+      {"sharding_strategy", "zero_stage", "FSDP: FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0"},
+      {"data_parallel_sharding_strategy", "zero_stage",
+       "Megatron-FSDP: optim is 1, optim_grads 2, optim_grads_params 3"},
+      {"mbs", "micro_batch", "scripts"},
+      {"micro_batch_size", "micro_batch", "Megatron-LM, NeMo, nanotron"},
+      {"train_micro_batch_size_per_gpu", "micro_batch", "DeepSpeed"},
+      {"per_device_train_batch_size", "micro_batch", "Hugging Face Trainer"},
+      {"local_batch_size", "micro_batch", "torchtitan"},
+      {"device_batch_size", "micro_batch", "scripts"},
+      {"ga", "gradient_accumulation_steps", "scripts"},
+      {"grad_accum", "gradient_accumulation_steps", "scripts"},
+      {"accumulate_grad_batches", "gradient_accumulation_steps", "Lightning"},
+      {"batch_accumulation_per_replica", "gradient_accumulation_steps", "nanotron"},
+      {"recompute_granularity", "activation_checkpointing", "Megatron-LM"},
+      {"gradient_checkpointing", "activation_checkpointing", "Hugging Face Trainer: true is full, false is none"},
+      {"recompute_layer", "activation_checkpointing", "nanotron: true is full, false is none"},
+      {"recompute_num_layers", "activation_checkpointing_layers", "Megatron-LM"},
+      {"tp", "tensor_parallel", "nanotron, scripts"},
+      {"tensor_parallel_size", "tensor_parallel", "vLLM, scripts"},
+      {"tensor_model_parallel_size", "tensor_parallel", "Megatron-LM, NeMo"},
+      {"tensor_parallel_degree", "tensor_parallel", "torchtitan"},
+      {"tp_size", "tensor_parallel", "scripts"},
+      {"autotp_size", "tensor_parallel", "DeepSpeed"},
+      {"pp", "pipeline_parallel", "nanotron, scripts"},
+      {"pipeline_parallel_size", "pipeline_parallel", "scripts"},
+      {"pipeline_model_parallel_size", "pipeline_parallel", "Megatron-LM, NeMo"},
+      {"pipeline_parallel_degree", "pipeline_parallel", "torchtitan"},
+      {"pp_size", "pipeline_parallel", "scripts"},
+      {"allreduce_bucket_size", "reduce_bucket_size", "DeepSpeed, older"},
+      {"overlap_grad_reduce", "overlap_comm", "Megatron-LM"},
+  };
+  return kAliases;
+}
+
+std::string_view well_known_name(std::string_view name) {
+  if (find_well_known(name) != nullptr) return name;
+  for (const KnownAlias& known : known_aliases()) {
+    if (name == known.alias) return known.name;
+  }
+  return "";
+}
+
 const std::vector<KnownFact>& known_facts() {
   static const std::vector<KnownFact> kFacts = {
       {"dp", "data-parallel ranks: ranks / (tensor_parallel * pipeline_parallel)"},

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "krigtune/space/configuration.h"
 #include "krigtune/workload/workload.h"
 
 namespace krigtune {
@@ -40,9 +41,13 @@ struct FrameworkTraits {
   bool whole_units = false;              ///< stage 3: parameters are sharded unit by unit, none stays whole
   bool recompute_stops_early = false;    ///< of a layer, once all that was not kept is there again
   bool even_stages = false;              ///< as many layers in each pipeline stage; else as even in time as can be
+  Configuration usual = {};              ///< what its jobs set as a rule: taken where nobody says otherwise
 };
 const FrameworkTraits& traits_of(Framework framework);
 std::vector<std::string> framework_names();
+/// The configuration, and of the framework's usual settings those that it does not name and that are possible:
+/// sequence_parallel only where tensor_parallel divides the tokens of a sequence.
+Configuration with_usual_settings(const Workload& workload, const Configuration& configuration);
 /// The workload in the dialect that comes closest to its framework's schedule.
 Workload in_framework_dialect(const Workload& workload);
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "krigtune/cost/calibration.h"
 #include "krigtune/cost/framework.h"
@@ -19,6 +20,7 @@ struct MemoryEstimate {
   Bytes conservative;                                 ///< within usable it fits
   Bytes host;                                         ///< expected, of all ranks of a node
   double log_stddev = 0.0;                            ///< of measured over expected; 0: exact
+  std::vector<MemoryParts> moments{};                 ///< that may be the peak; empty: exact
   std::string peak_at;                                ///< "backward of block 3"
 };
 

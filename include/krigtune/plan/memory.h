@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "krigtune/core/units.h"
 #include "krigtune/plan/build_plan.h"
@@ -30,6 +31,20 @@ MemoryReport explain(const StepPlan& plan);
 enum class Verdict { kFits, kUncertain, kTooLarge };
 const char* to_string(Verdict verdict);  ///< fits, uncertain, too_large
 
+/// What the bytes of a peak are for, as far as programs keep more or less of it than is planned.
+enum class MemoryPart : std::uint8_t {
+  kStates,       ///< parameters and the optimizer's states
+  kGradients,    ///< kept over the step
+  kActivations,  ///< and workspace
+  kOtherSplit,   ///< of activations: what more there is (negative: less) if tokens are split over the tensor-parallel
+                 ///< ranks where they are planned whole, or the other way round
+  kLogits,
+  kBuffers,   ///< gathered parameters, reduce buckets, inputs
+  kOverhead,  ///< context, communicators, fragmentation: not counted by an allocator
+};
+inline constexpr int kMemoryPartCount = 7;
+using MemoryParts = std::array<double, kMemoryPartCount>;  ///< bytes, by part
+
 /// Whether a configuration fits: never asked when kTooLarge, weighed by the probability when kUncertain.
 struct MemoryVerdict {
   Verdict verdict = Verdict::kUncertain;
@@ -37,10 +52,12 @@ struct MemoryVerdict {
   Bytes predicted;
   /// How far `predicted` may be off; empty where a plan is exact.
   struct Spread {
-    double log_stddev = 0.0;     ///< of the peak over `predicted`
-    double margin = 0.0;         ///< log(usable / predicted), in those stddevs
-    double widest_margin = 0.0;  ///< likewise of the least that it may need: too large below 0
-    Bytes allocated;             ///< the part of `predicted` that a program's allocator counts
+    double log_stddev = 0.0;             ///< of the peak over `predicted`
+    double margin = 0.0;                 ///< log(usable / predicted), in those stddevs
+    Bytes allocated;                     ///< the part of `predicted` that a program's allocator counts
+    Bytes usable;                        ///< that it was compared with
+    double own_log_stddev = 0.0;         ///< of peaks, as the framework's traits have it: for MemoryShape
+    std::vector<MemoryParts> moments{};  ///< of a step that may be the peak, as planned
   };
   std::optional<Spread> spread{};
 };

@@ -21,6 +21,8 @@ struct JobFacts {
   /// Numbers that constraints may use beside the parameters: nodes, gpus_per_node, layers, hidden, ... (known_facts()).
   std::vector<std::pair<std::string, double>> numbers = {};
   bool well_known = true;  ///< false: names mean nothing (no workload): no batch identity, no canonical values
+  /// Parameters of one value that every configuration has, and that are no dimension and no column of a table.
+  Configuration fixed = {};
 };
 
 /// Why a point of the lattice is no configuration of the space.
@@ -77,7 +79,7 @@ class Space {
   std::vector<Configuration> neighbours(const Configuration& configuration) const;
   bool contains(const Configuration& configuration) const;
 
-  /// Derives gradient_accumulation_steps, replaces values without effect by the canonical ones, drops what does not
+  /// Adds what is fixed, derives gradient_accumulation_steps, replaces values without effect by the canonical ones, drops what does not
   /// exist ("when"). Returns the reason where the point is none, `configuration` as it was. Values need not be of the
   /// lists (a baseline may lie outside); constraints and restrictions are not asked.
   Exclusion complete(Configuration& configuration) const;
@@ -91,6 +93,7 @@ class Space {
   Exclusion keep_batch(Configuration& moved, const std::string& moved_name) const;
 
   std::vector<Parameter> parameters_;
+  std::vector<Parameter> with_fixed_;  ///< the parameters, then one of a single value for each that is fixed
   JobFacts facts_;
   std::vector<Expression> constraints_;
   std::vector<Predicate> restrictions_;

@@ -24,6 +24,17 @@ const std::vector<WellKnownParameter>& well_known_parameters();
 /// nullptr: none of that name.
 const WellKnownParameter* find_well_known(std::string_view name);
 
+/// Another name under which frameworks and launchers know a parameter.
+struct KnownAlias {
+  const char* alias;
+  const char* name;   ///< of the well-known parameter
+  const char* where;  ///< who calls it so: "Megatron-LM"
+};
+/// Names of one parameter stand together, in the order of well_known_parameters().
+const std::vector<KnownAlias>& known_aliases();
+/// The well-known name that `name` means, itself one or an alias; "": none.
+std::string_view well_known_name(std::string_view name);
+
 /// Facts of the job that constraints may use beside the parameters: dp, ranks, nodes, ...
 struct KnownFact {
   const char* name;

@@ -1,6 +1,5 @@
 #pragma once
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -50,9 +49,6 @@ class Candidates {
   /// What a strategy scores on that history: the whole list, or a pool of samples and of what lies near the best
   /// trials. A pure function of its arguments.
   std::shared_ptr<const CandidateList> to_score(const std::vector<Trial>& history, std::uint64_t seed) const;
-  /// Those that are too large as planned, by a factor of two at most: trials may show that plans are too high. Listed
-  /// when first asked for; empty where plans are exact or nothing is listed.
-  std::shared_ptr<const CandidateList> too_large() const;
   /// A configuration drawn uniformly that may be asked and that `is_asked` does not refuse. Empty: many draws found
   /// none.
   std::optional<Configuration> draw(Rng& rng, const std::function<bool(const Configuration&)>& is_asked) const;
@@ -89,11 +85,6 @@ class Candidates {
   std::vector<std::string> columns_;
   std::shared_ptr<const CandidateList> all_;  ///< nullptr: not listed
   std::int64_t space_count_ = 0;              ///< where listed
-  struct TooLarge {
-    std::mutex mutex;
-    std::shared_ptr<const CandidateList> list;
-  };
-  std::shared_ptr<TooLarge> too_large_ = std::make_shared<TooLarge>();
 };
 
 }  // namespace krigtune

@@ -52,6 +52,13 @@ struct Budget {
   std::optional<double> run_gpu_hours;
 };
 
+/// A setting that the session does not state, as its framework usually has it.
+struct Assumption {
+  std::string name;
+  Value value;
+  std::string where;  ///< for people: "where tensor_parallel > 1"; "": everywhere
+};
+
 /// A session file, read, checked and with every default filled in.
 struct Session {
   std::filesystem::path file;  ///< for messages; empty: made in memory
@@ -61,6 +68,7 @@ struct Session {
   Space space{{}, {}};
   std::optional<Configuration> baseline;  ///< completed: every column that exists there has a value
   std::vector<std::string> warnings;      ///< one line each, to be shown once
+  std::vector<Assumption> assumptions;    ///< of predictions
   Objective objective;
   RunnerSpec runner;
   Budget budget;

@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "krigtune/cost/calibration.h"
+#include "krigtune/cost/framework.h"
 #include "memory/framework_memory.h"
 #include "memory/profile_cache.h"
 
@@ -40,7 +41,9 @@ class Fit {
         trials_(trials),
         counts_(trials.size(), true),
         profiles_(workload) {
-    for (const MemoryTrial& trial : trials) knobs_.push_back(read_knobs(workload, cluster, trial.configuration));
+    for (const MemoryTrial& trial : trials) {
+      knobs_.push_back(read_knobs(workload, cluster, with_usual_settings(workload, trial.configuration)));
+    }
   }
 
   MemoryCalibration run() {

@@ -179,11 +179,6 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& kno
   const double logits = calibration.logits_bytes > 0.0 ? calibration.logits_bytes : traits.logits_bytes;
   MemoryAssumptions assumed;
   switch (outlook) {
-    case Outlook::kOptimistic:
-      assumed.activation_factor = 1.0;
-      assumed.logits_bytes = std::min(6.0, traits.logits_bytes);
-      assumed.context_bytes = std::min(0.5e9, traits.context_bytes);
-      return assumed;
     case Outlook::kExpected:
       assumed.activation_factor = traits.activation_factor * calibration.activations;
       assumed.logits_bytes = logits;
@@ -231,12 +226,13 @@ FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, 
     needed.bytes += peak.bytes;
     needed.bytes.add(Term::kReduceBuckets, needed.spare_bytes);
     const std::int64_t step = step_bytes(model, workload, knobs);
-    const bool at_step = states.total + step > needed.bytes.total;
-    if (at_step) {
-      needed = {states, 0, "optimizer"};
-      needed.bytes.add(Term::kGradients, step);
-    }
+    MomentBytes of_step = states;
+    of_step.add(Term::kGradients, step);
+    worst.moments.insert(worst.moments.end(), {needed.bytes, of_step});
+    const bool at_step = of_step.total > needed.bytes.total;
+    if (at_step) needed = {of_step, 0, "optimizer"};
     if (needed.bytes.total <= worst.bytes.total) continue;
+    needed.moments = std::move(worst.moments);
     worst = std::move(needed);
     if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
     if (knobs.pipeline_ranks > 1) worst.at += stage.has_head ? ", last stage" : ", first stage";
@@ -244,10 +240,40 @@ FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, 
   return worst;
 }
 
-std::int64_t bytes_under(const FrameworkPeak& peak, const MemoryAssumptions& found, const MemoryAssumptions& other) {
-  MomentBytes bytes = peak.bytes;
-  assume(bytes, other.activation_factor / found.activation_factor, other.logits_bytes / found.logits_bytes);
-  return bytes.total - peak.spare_bytes;
+std::vector<MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
+                                  const MemoryAssumptions& assumed) {
+  const auto activations = [](const MomentBytes& bytes) {
+    return static_cast<double>(bytes[Term::kActivations] + bytes[Term::kWorkspace]);
+  };
+  std::vector<MemoryParts> moments;
+  for (std::size_t m = 0; m < peak.moments.size(); ++m) {
+    const MomentBytes& bytes = peak.moments[m];
+    MemoryParts parts{};
+    const auto part = [&parts](MemoryPart of) -> double& { return parts[static_cast<std::size_t>(of)]; };
+    const auto total = static_cast<double>(bytes.total);
+    part(MemoryPart::kStates) = static_cast<double>(bytes[Term::kParameters] + bytes[Term::kOptimizerState]);
+    part(MemoryPart::kGradients) = static_cast<double>(bytes[Term::kGradients]);
+    part(MemoryPart::kActivations) = activations(bytes);
+    if (otherwise != nullptr) part(MemoryPart::kOtherSplit) = activations(otherwise->moments[m]) - activations(bytes);
+    part(MemoryPart::kLogits) = static_cast<double>(bytes[Term::kLogits]);
+    part(MemoryPart::kBuffers) =
+        static_cast<double>(bytes[Term::kGatheredParameters] + bytes[Term::kReduceBuckets] + bytes[Term::kInputs]);
+    part(MemoryPart::kOverhead) = assumed.context_bytes + (assumed.fragmentation - 1.0) * total;
+    moments.push_back(parts);
+  }
+  return moments;
+}
+
+double least_bytes(const std::vector<MemoryParts>& moments) {
+  constexpr double kLeastActivations = 0.3;
+  double least = 0.0;
+  for (const MemoryParts& parts : moments) {
+    const auto part = [&parts](MemoryPart of) { return parts[static_cast<std::size_t>(of)]; };
+    const double activations = part(MemoryPart::kActivations) + std::min(0.0, part(MemoryPart::kOtherSplit));
+    least = std::max(least,
+                     part(MemoryPart::kStates) + 0.5 * part(MemoryPart::kGradients) + kLeastActivations * activations);
+  }
+  return least;
 }
 
 std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs) {

@@ -7,14 +7,14 @@
 
 namespace krigtune {
 
-/// What a framework keeps beside the plan's account, on the light side, as expected, or on the heavy side.
+/// What a framework keeps beside the plan's account, as expected, or on the heavy side.
 struct MemoryAssumptions {
   double activation_factor = 1.0;
   double logits_bytes = 6.0;
   double context_bytes = 0.0;
   double fragmentation = 1.0;
 };
-enum class Outlook { kOptimistic, kExpected, kConservative };
+enum class Outlook { kExpected, kConservative };
 MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, Outlook outlook,
                                  const MemoryCalibration& calibration);
 
@@ -25,12 +25,19 @@ struct FrameworkPeak {
   MomentBytes bytes;             ///< allocated, by term
   std::int64_t spare_bytes = 0;  ///< of them: buffers that some versions and settings do without
   std::string at;
+  /// Of every stage the moment of most activations and its step, in a fixed order: any may be the peak where factors
+  /// differ from those assumed.
+  std::vector<MomentBytes> moments{};
 };
 /// Of the pipeline stage that needs most.
 FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
                              const Knobs& knobs);
-/// What that moment needs at least under other assumptions, without a search for a worse one.
-std::int64_t bytes_under(const FrameworkPeak& peak, const MemoryAssumptions& found, const MemoryAssumptions& other);
+/// The moments by part, their overhead as assumed. `otherwise`: the same with tokens split the other way; may be null.
+std::vector<MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
+                                  const MemoryAssumptions& assumed);
+/// Nothing that runs needs less: states, half the gradients (a type of half the width), and of the activations, split
+/// the better way, what frameworks keep at least.
+double least_bytes(const std::vector<MemoryParts>& moments);
 std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs);
 
 std::string peak_text(const struct StepPeak& peak, std::int64_t micro_steps);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "krigtune/cost/memory_shape.h"
 #include "krigtune/plan/build_plan.h"
 #include "memory/autotuner_memory.h"
 #include "memory/framework_memory.h"
@@ -23,6 +24,14 @@ struct Profiles {
 };
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+// Where layers are split, tokens may be split too or not: the moments know both.
+std::optional<Knobs> with_other_split(const Workload& workload, const Knobs& knobs) {
+  if (knobs.tensor_ranks == 1 || workload.model.seq_len % knobs.tensor_ranks != 0) return std::nullopt;
+  Knobs other = knobs;
+  other.sequence_parallel = !knobs.sequence_parallel;
+  return other;
+}
 
 }  // namespace
 
@@ -71,6 +80,9 @@ struct MemoryModel::Impl {
     return as_planned;
   }
 
+  Knobs knobs_of(const Configuration& configuration) const {
+    return read_knobs(workload, cluster, with_usual_settings(workload, configuration));
+  }
   MemoryEstimate estimate(const Knobs& knobs) const;
   MemoryEstimate exact(const Knobs& knobs) const;
   Bytes planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const;
@@ -153,22 +165,25 @@ MemoryVerdict MemoryModel::Impl::exact_verdict_of(const Configuration& configura
 }
 
 MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
-  const std::shared_ptr<const Profiles> assumed_profiles = profiles_of(knobs);
   const MemoryAssumptions expected = assumptions(knobs, Outlook::kExpected);
-  const MemoryAssumptions optimistic = assumptions(knobs, Outlook::kOptimistic);
   const MemoryAssumptions conservative = assumptions(knobs, Outlook::kConservative);
   const auto needed = [](const MemoryAssumptions& assumed, std::int64_t bytes) {
     const double all = assumed.context_bytes + assumed.fragmentation * static_cast<double>(bytes);
     return Bytes{static_cast<std::int64_t>(all)};
   };
-  const FrameworkPeak peak = framework_peak(raw_profiles, assumed_profiles->expected, workload, knobs);
+  const FrameworkPeak peak = framework_peak(raw_profiles, profiles_of(knobs)->expected, workload, knobs);
+  std::optional<FrameworkPeak> otherwise;
+  if (const std::optional<Knobs> other = with_other_split(workload, knobs)) {
+    otherwise = framework_peak(raw_profiles, profiles_of(*other)->expected, workload, *other);
+  }
   MemoryEstimate estimate;
+  estimate.moments = parts_of(peak, otherwise ? &*otherwise : nullptr, expected);
   estimate.term_bytes = peak.bytes.terms;
   estimate.expected = needed(expected, peak.bytes.total);
   estimate.overhead_bytes = estimate.expected.count - peak.bytes.total;
   estimate.peak_at = peak.at;
-  estimate.optimistic = needed(optimistic, bytes_under(peak, expected, optimistic));
-  const FrameworkPeak heavy = framework_peak(raw_profiles, assumed_profiles->conservative, workload, knobs);
+  estimate.optimistic = Bytes{static_cast<std::int64_t>(least_bytes(estimate.moments))};
+  const FrameworkPeak heavy = framework_peak(raw_profiles, profiles_of(knobs)->conservative, workload, knobs);
   estimate.conservative = needed(conservative, heavy.bytes.total);
   estimate.log_stddev = calibration.log_stddev > 0.0 ? calibration.log_stddev : traits.log_stddev;
   estimate.optimistic = std::min(estimate.optimistic, estimate.expected);
@@ -178,7 +193,7 @@ MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
   return estimate;
 }
 
-// Terms too: they add up to what is expected.
+// Terms too: they add up to what is expected. A factor says what is expected; what cannot fit, physics does.
 void MemoryModel::Impl::scale(MemoryEstimate& estimate, double factor) {
   const auto times = [factor](std::int64_t bytes) {
     return static_cast<std::int64_t>(std::llround(factor * static_cast<double>(bytes)));
@@ -188,9 +203,12 @@ void MemoryModel::Impl::scale(MemoryEstimate& estimate, double factor) {
     bytes = times(bytes);
     estimate.expected.count += bytes;
   }
+  for (MemoryParts& parts : estimate.moments) {
+    for (double& bytes : parts) bytes *= factor;
+  }
   estimate.overhead_bytes = times(estimate.overhead_bytes);
   estimate.expected.count += estimate.overhead_bytes;
-  estimate.optimistic = std::min(Bytes{times(estimate.optimistic.count)}, estimate.expected);
+  estimate.optimistic = std::min({estimate.optimistic, Bytes{times(estimate.optimistic.count)}, estimate.expected});
   estimate.conservative = std::max(Bytes{times(estimate.conservative.count)}, estimate.expected);
 }
 
@@ -222,11 +240,11 @@ MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
 }
 
 MemoryEstimate MemoryModel::estimate(const Configuration& configuration) const {
-  return impl_->estimate(read_knobs(impl_->workload, impl_->cluster, configuration));
+  return impl_->estimate(impl_->knobs_of(configuration));
 }
 
 MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const {
-  const Knobs knobs = read_knobs(impl_->workload, impl_->cluster, configuration);
+  const Knobs knobs = impl_->knobs_of(configuration);
   const MemoryEstimate needed = impl_->estimate(knobs);
   if (impl_->memory.model == MemoryModelKind::kDeepSpeedAutotuner) return exact_verdict(needed.expected, usable);
   if (impl_->traits.exact_memory) {
@@ -234,15 +252,14 @@ MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usa
   }
   MemoryVerdict verdict;
   verdict.predicted = needed.expected;
-  const auto margin = [&](Bytes bytes) {
-    return std::log(static_cast<double>(usable.count) / static_cast<double>(bytes.count)) / needed.log_stddev;
-  };
-  verdict.spread = {needed.log_stddev, margin(needed.expected), margin(needed.optimistic),
-                    needed.expected - Bytes{needed.overhead_bytes}};
-  verdict.probability_fits = normal_cdf(verdict.spread->margin);
-  verdict.verdict = needed.conservative <= usable ? Verdict::kFits
-                    : needed.optimistic > usable  ? Verdict::kTooLarge
-                                                  : Verdict::kUncertain;
+  const MemoryShape::LogBytes log_bytes = MemoryShape(needed.log_stddev).needed(needed.moments);
+  const double margin = (std::log(static_cast<double>(usable.count)) - log_bytes.mean) / log_bytes.stddev;
+  verdict.spread = {log_bytes.stddev,  margin,        needed.expected - Bytes{needed.overhead_bytes}, usable,
+                    needed.log_stddev, needed.moments};
+  verdict.probability_fits = normal_cdf(margin);
+  verdict.verdict = needed.optimistic > usable      ? Verdict::kTooLarge
+                    : needed.conservative <= usable ? Verdict::kFits
+                                                    : Verdict::kUncertain;
   if (verdict.verdict == Verdict::kTooLarge) verdict.probability_fits = 0.0;
   if (needed.host > host_usable) verdict = {Verdict::kTooLarge, 0.0, needed.expected};
   return verdict;

@@ -24,7 +24,7 @@ FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& c
                                   const Configuration& configuration) {
   const FrameworkTraits& traits = traits_of(workload.framework);
   FrameworkStep step;
-  step.knobs = read_knobs(workload, cluster, configuration);
+  step.knobs = read_knobs(workload, cluster, with_usual_settings(workload, configuration));
   Knobs& knobs = step.knobs;
   const auto type_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
   step.reduced_bytes = traits.reduced_bytes > 0.0 ? traits.reduced_bytes : type_bytes;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 namespace krigtune {
@@ -100,15 +99,6 @@ void ListBuilder::add(const Configuration& configuration) {
   list_.configurations.push_back(configuration);
 }
 
-void ListBuilder::add_too_large(const Configuration& configuration) {
-  constexpr double kMost = std::numbers::ln2;
-  const std::optional<MemoryVerdict> memory = candidates_.filter().check(configuration);
-  if (!memory || memory->verdict != Verdict::kTooLarge || !memory->spread) return;
-  const double beyond = -memory->spread->widest_margin * memory->spread->log_stddev;
-  if (beyond > 0.0 && beyond <= kMost && seen_.insert(candidates_.key(configuration)).second)
-    list_.configurations.push_back(configuration);
-}
-
 void ListBuilder::sort() { sort_in_lattice_order(candidates_.space(), list_.configurations); }
 
 CandidateList ListBuilder::finish() {
@@ -118,23 +108,6 @@ CandidateList ListBuilder::finish() {
   }
   list_.points = candidates_.encode(list_.configurations);
   return std::move(list_);
-}
-
-CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows) {
-  CandidateList all = list;
-  std::vector<Eigen::Index> chosen;
-  for (const auto& [key, row] : more.index) {
-    const auto at = std::lower_bound(rows.begin(), rows.end(), row);
-    if (at != rows.end() && *at == row)
-      all.index.emplace(key, list.size() + static_cast<std::size_t>(at - rows.begin()));
-  }
-  for (const std::size_t row : rows) {
-    all.configurations.push_back(more.configurations[row]);
-    all.memory.push_back(more.memory[row]);
-    chosen.push_back(static_cast<Eigen::Index>(row));
-  }
-  all.points.append(more.points.rows(chosen));
-  return all;
 }
 
 void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations) {

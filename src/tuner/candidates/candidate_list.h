@@ -17,8 +17,6 @@ class ListBuilder {
 
   /// Leaves out what is there already and what is too large.
   void add(const Configuration& configuration);
-  /// Likewise what is not too large, or more than twice as large as it may be.
-  void add_too_large(const Configuration& configuration);
   std::size_t size() const { return list_.size(); }
   void sort();  ///< in lattice order
   CandidateList finish();
@@ -28,9 +26,6 @@ class ListBuilder {
   std::unordered_set<std::string> seen_;
   CandidateList list_;
 };
-
-/// The list, and further rows of another one.
-CandidateList joined(const CandidateList& list, const CandidateList& more, const std::vector<std::size_t>& rows);
 
 /// As Space::for_each would visit them; real values ascend.
 void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations);

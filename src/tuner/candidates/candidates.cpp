@@ -69,20 +69,6 @@ std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<Tria
   return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
 }
 
-std::shared_ptr<const CandidateList> Candidates::too_large() const {
-  if (!listed() || filter_.is_exact()) return std::make_shared<const CandidateList>();
-  const std::lock_guard lock(too_large_->mutex);
-  if (too_large_->list == nullptr) {
-    ListBuilder list(*this);
-    space_.for_each([&](const Configuration& configuration) {
-      list.add_too_large(configuration);
-      return true;
-    });
-    too_large_->list = std::make_shared<const CandidateList>(list.finish());
-  }
-  return too_large_->list;
-}
-
 std::optional<Configuration> Candidates::draw(Rng& rng,
                                               const std::function<bool(const Configuration&)>& is_asked) const {
   const int draws = filter_.is_exact() ? kPlannedDraws : kDraws;

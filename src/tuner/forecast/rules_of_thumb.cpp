@@ -30,6 +30,7 @@
 #include <map>
 #include <string_view>
 
+#include "krigtune/space/well_known.h"
 #include "krigtune/tuner/prior.h"
 
 namespace krigtune {
@@ -38,15 +39,13 @@ namespace {
 constexpr Prior::Coefficient kCoefficient{1.0, 0.5};
 
 struct Named {
-  std::array<std::string_view, 4> names;
+  std::string_view name;
   RuleOfThumb rule;
 };
 constexpr std::array kRules = {
-    Named{{"tensor_parallel", "tp", "tensor_parallel_size", "tensor_model_parallel_size"}, {-0.2, 1.0, true}},
-    Named{{"pipeline_parallel", "pp", "pipeline_parallel_size", "pipeline_model_parallel_size"}, {-0.2, 0.0, true}},
-    Named{{"micro_batch", "mbs", "micro_batch_size", "train_micro_batch_size_per_gpu"}, {0.05, -1.0, false}},
-    Named{{"zero_stage", "zero", "zero_stages", "zero_optimization_stage"}, {0.0, 0.3, false}},
-    Named{{"reduce_bucket_size", "allreduce_bucket_size"}, {0.03, 0.0, false}},
+    Named{"tensor_parallel", {-0.2, 1.0, true}},     Named{"pipeline_parallel", {-0.2, 0.0, true}},
+    Named{"micro_batch", {0.05, -1.0, false}},       Named{"zero_stage", {0.0, 0.3, false}},
+    Named{"reduce_bucket_size", {0.03, 0.0, false}},
 };
 
 constexpr std::string_view kStage = "zero_stage";
@@ -142,8 +141,9 @@ class RulesOfThumb final : public Prior {
 }  // namespace
 
 std::optional<RuleOfThumb> rule_of_thumb(const std::string& name) {
+  const std::string_view known_as = well_known_name(name);
   for (const Named& known : kRules) {
-    if (std::find(known.names.begin(), known.names.end(), name) != known.names.end()) return known.rule;
+    if (known.name == known_as) return known.rule;
   }
   return std::nullopt;
 }

@@ -98,7 +98,7 @@ Eigen::MatrixXd TrialSuccess::prior(const Points& points,
                                     const std::vector<std::optional<MemoryVerdict>>& memory) const {
   Eigen::MatrixXd prior = Eigen::MatrixXd::Zero(points.size(), 2);
   const bool is_exact = candidates_.filter().is_exact();
-  const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins_.at(points, memory);
+  const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins_.at(memory);
   for (Eigen::Index i = 0; i < prior.rows(); ++i) {
     const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
     prior(i, 0) = is_exact || !of ? planned_mean(of) : std::min(margin(i), kMostMean);

@@ -4,7 +4,10 @@
 //   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
 //   once something failed, or where it is uncertain what fits in memory:
-//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= 2/3 max P
+//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= P_safe / 2
+//
+// P_safe is the largest P among what is expected to gain at least 0.3 %: a safer candidate holds back a riskier one
+// only as long as it promises something itself. Once what is safe is exhausted, what is risky and promising is reached.
 //
 // The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
 //
@@ -33,7 +36,8 @@ namespace {
 
 constexpr int kSpreadTrials = 3;
 constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
-constexpr double kLeastShareOfBestProbability = 2.0 / 3.0;
+constexpr double kLeastShareOfBestProbability = 0.5;
+constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
 constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
@@ -116,7 +120,7 @@ class BayesStrategy final : public Strategy {
 
   std::optional<Proposal> ask(const History& history) const override {
     TrialModel model(objective_, candidates_, history);
-    const std::shared_ptr<const CandidateList> list = to_score(model, history);
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
     std::vector<bool> allowed = unseen(candidates_, *list, history);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
     if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
@@ -129,12 +133,14 @@ class BayesStrategy final : public Strategy {
     Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
     if (model.has_failures() || has_uncertain(*list)) {
       probability = model.probability(list->points, list->memory);
-      drop_unlikely(allowed, probability);
     }
+    const std::vector<bool> all(allowed.size(), true);
     if (counted_trials(history) < spread_until_) {
+      drop_unlikely(allowed, probability, all);
       return propose(*list, spread(history, list->points, allowed, rng), StrategyKind::kBayes);
     }
     if (!model.has_values()) {
+      drop_unlikely(allowed, probability, all);
       const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
       return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
     }
@@ -155,19 +161,12 @@ class BayesStrategy final : public Strategy {
   }
 
  private:
-  // What may be asked, and what trials have shown to need less than was planned.
-  std::shared_ptr<const CandidateList> to_score(const TrialModel& model, const History& history) const {
-    std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
-    if (!model.memory_margins().doubts_plans()) return list;
-    const std::shared_ptr<const CandidateList> too_large = candidates_.too_large();
-    const std::vector<std::size_t> admitted = model.memory_margins().admitted(*too_large);
-    return admitted.empty() ? list : std::make_shared<const CandidateList>(joined(*list, *too_large, admitted));
-  }
-
-  static void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability) {
+  // Of those allowed, what is far less likely to run than the likeliest that has `promise`.
+  static void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability,
+                            const std::vector<bool>& promise) {
     double best = 0.0;
     for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (allowed[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
+      if (allowed[i] && promise[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
     }
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (probability(static_cast<Eigen::Index>(i)) < kLeastShareOfBestProbability * best) allowed[i] = false;
@@ -213,9 +212,14 @@ class BayesStrategy final : public Strategy {
   }
 
   Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost, const CandidateList& list,
-                   const std::vector<bool>& allowed, const Eigen::VectorXd& probability) const {
+                   std::vector<bool> allowed, const Eigen::VectorXd& probability) const {
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+    std::vector<bool> promise(allowed.size());
+    for (std::size_t i = 0; i < promise.size(); ++i) {
+      promise[i] = log_ei(static_cast<Eigen::Index>(i)) >= std::log(kPromise * unit_of(model));
+    }
+    drop_unlikely(allowed, probability, promise);
     const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
     const bool may_fail = model.has_failures() || has_uncertain(list);

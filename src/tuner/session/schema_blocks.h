@@ -9,6 +9,7 @@ Json cluster_block();
 Json memory_block();
 Json space_block();       ///< its parameters refer to parameter_shapes()
 Json parameter_shapes();  ///< the definition "parameter"
+Json fixed_block();
 Json baseline_block();
 Json objective_block();
 Json runner_block();

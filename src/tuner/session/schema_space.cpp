@@ -57,6 +57,11 @@ Json space_block() {
   return schema;
 }
 
+Json fixed_block() {
+  return map("Parameters of one value: predictions, constraints and exports know them, the search does not vary them",
+             Json{{"type", {"number", "string", "boolean"}}});
+}
+
 Json baseline_block() {
   return map("Trial 0, what you use today; keys left out take their defaults; null: none is run",
              Json{{"type", {"number", "string", "boolean"}}});

@@ -99,6 +99,11 @@ Space listed_space(const Space& space, const std::filesystem::path& trials_csv) 
   return {parameters, space.facts(), space.constraints()};
 }
 
+void add_other_names(Session& session) {
+  const std::vector<std::string> remarks = other_names(session.space);
+  session.warnings.insert(session.warnings.end(), remarks.begin(), remarks.end());
+}
+
 void prepare_replay(Session& session, const JsonObject& root) {
   for (const Parameter& parameter : session.space.parameters()) {
     if (!parameter.continuous()) continue;
@@ -118,6 +123,7 @@ void prepare_replay(Session& session, const JsonObject& root) {
     if (is_modelled(session)) set_usable_memory(session);
     return;
   }
+  add_other_names(session);
   session.warnings.push_back(
       fmt::format("the plan does not know {}: the table is replayed without physics; "
                   "leave \"workload\" out to silence this",
@@ -140,6 +146,7 @@ void prepare_program(Session& session, const JsonObject& root) {
   if (!session.workload || !is_modelled(session)) return;
   set_usable_memory(session);
   const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  add_other_names(session);
   if (unknown.empty() || !session.usable_per_rank) return;
   session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
 }
@@ -190,6 +197,8 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   read_space(session, root);
   session.runner = read_runner_or_default(session, root, base_dir);
   set_framework(session, root);
+  check_fixed(session, root);
+  session.assumptions = assumptions_of(session, root);
   session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid = read_grid(root.find("grid"), source, "/grid");
@@ -217,6 +226,8 @@ Json resolved(const Session& session) {
   json["cluster"] = to_json(session.cluster);
   json["space"] = Json::object();
   for (const Parameter& parameter : session.space.parameters()) json["space"][parameter.name] = to_json(parameter);
+  const Configuration& fixed = session.space.facts().fixed;
+  if (!fixed.empty()) json["fixed"] = to_json(fixed);
   json["constraints"] = Json::array();
   for (const Expression& constraint : session.space.constraints()) json["constraints"].push_back(constraint.text());
   json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);

@@ -187,6 +187,12 @@ std::vector<std::string> unplanned_parameters(const Space& space) {
   return names;
 }
 
+// The well-known parameter of that other name, or the nearest name.
+std::string hint_for(const std::string& name) {
+  const std::string known(well_known_name(name));
+  return known.empty() ? suggestion(name, planned_parameters()) : fmt::format("write '{}'", known);
+}
+
 // The only knob of which a value is refused because of another's.
 void check_sequence_parallel(const Session& session, const Workload& workload, const JsonObject& root) {
   const Parameter* sequence = find_parameter(session.space, "sequence_parallel");
@@ -202,12 +208,11 @@ void check_sequence_parallel(const Session& session, const Workload& workload, c
 }
 
 void check_planned_parameters(const Session& session, const JsonObject& root) {
-  const std::vector<std::string>& planned = planned_parameters();
   const char* const who = session.runner.kind == RunnerKind::kBench ? "krigtune-bench" : "the virtual clock";
   for (const std::string& name : unplanned_parameters(session.space)) {
     const bool well_known = find_well_known(name) != nullptr;
     root.fail("space/" + name, fmt::format("{} does not {} '{}'", who, well_known ? "execute" : "know", name),
-              well_known ? "leave it out, or use a runner that does" : suggestion(name, planned));
+              well_known ? "leave it out, or use a runner that does" : hint_for(name));
   }
   // The batch is left open: each value by itself, the others at what cannot be the reason of a refusal.
   Workload workload = *session.workload;

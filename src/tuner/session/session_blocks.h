@@ -32,6 +32,17 @@ void read_baseline(Session& session, JsonObject& root);
 void check_planned_parameters(const Session& session, const JsonObject& root);
 /// Names that the plan does not know, of the space's parameters.
 std::vector<std::string> unplanned_parameters(const Space& space);
+/// Those of them that are not well-known either: nobody can say what they do to memory.
+std::vector<std::string> unknown_parameters(const Space& space);
+/// A line for each of them that is a well-known parameter under another name.
+std::vector<std::string> other_names(const Space& space);
+
+/// The key "fixed" of `root`.
+Configuration read_fixed(JsonObject& root);
+/// Throws UserError where the models do not understand what is fixed. Once space, workload and runner are set.
+void check_fixed(const Session& session, const JsonObject& root);
+/// What predictions take as the framework usually has it, because neither space nor "fixed" says it.
+std::vector<Assumption> assumptions_of(const Session& session, const JsonObject& root);
 
 /// What `compute` complains of, at the place in the session that it is about.
 template <class Compute>

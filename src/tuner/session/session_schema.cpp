@@ -70,6 +70,7 @@ Json session_schema() {
              {"workload", workload_block()},
              {"cluster", cluster_block()},
              {"space", space_block(), true},
+             {"fixed", fixed_block()},
              {"baseline", baseline_block()},
              {"constraints", list("conditions that every configuration meets, as in \"micro_batch * seq_len <= 65536\"",
                                   not_empty(text("")))},

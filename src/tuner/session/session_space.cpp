@@ -24,8 +24,9 @@ std::vector<std::pair<std::string, double>> numbers_of(const Session& session) {
   return numbers;
 }
 
-JobFacts job_facts(const Session& session) {
+JobFacts job_facts(const Session& session, const Configuration& fixed) {
   JobFacts facts;
+  facts.fixed = fixed;
   facts.ranks = session.cluster.ranks();
   facts.numbers = numbers_of(session);
   facts.well_known = session.workload.has_value();
@@ -77,8 +78,9 @@ std::string key_to_blame(const Space& space, const std::vector<ExclusionCount>& 
 
 void read_space(Session& session, JsonObject& root) {
   const std::vector<Parameter> parameters = read_parameters(root.require("space"), root.source(), "/space");
-  const JobFacts facts = job_facts(session);
+  const JobFacts facts = job_facts(session, read_fixed(root));
   const std::vector<Expression> constraints = read_constraints(root);
+  if (!facts.fixed.empty()) at_key(root, "fixed", [&] { return Space({}, facts); });
   at_key(root, "space", [&] { return Space(parameters, facts); });
   // One by one, so that what is wrong is said of the right one.
   for (std::size_t i = 0; i < constraints.size(); ++i) {
