@@ -3,7 +3,7 @@
 //   seconds of class c   = predicted * exp(e z_c)            products, memory, collectives, issuing, host
 //   step of x            = that step * exp(e / 2 r(x))       r: what no class explains, of unit variance
 //   activations          = predicted * exp(m z)
-//   measured step        = step of x * exp(s z_trial)        * slowdown, where a rank straggles
+//   measured step        = step of x * exp(s z_trial)        * slowdown, where a rank straggles; * today's slowdown
 //   x fails              where a hidden plane a(x) > t, with t such that it cuts off the stated part of the space
 //
 // r(x) = sqrt(2 / n) sum_i cos(w_i x + b_i + c_i(categories)) is a draw of a Gaussian process with a squared
@@ -24,6 +24,7 @@
 #include "krigtune/cost/step_cost.h"
 #include "krigtune/plan/knobs.h"
 #include "krigtune/space/encoder.h"
+#include "race.h"
 
 namespace krigtune {
 namespace {
@@ -140,20 +141,31 @@ class SimulateRunner final : public Runner {
         limit_(memory_limit_per_rank(job_.memory, job_.cluster)) {}
 
   Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-              const std::optional<Rival>& /*rival*/) override {
+              const std::optional<Rival>& rival) override {
     try {
-      return outcome_of(configuration);
+      const Outcome outcome = outcome_of(configuration);
+      return job_.spec.early_end && rival ? raced(outcome, *rival) : outcome;
     } catch (const UserError& error) {
       return Failed{FailureReason::kInvalid, 0, error.what()};
     }
   }
 
  private:
+  // No time passes: one look, at all steps.
+  static Outcome raced(const Outcome& outcome, const Rival& rival) {
+    constexpr std::int64_t kSteps = 100;
+    const auto* measured = std::get_if<Measured>(&outcome);
+    if (measured == nullptr || measured->metrics.count(rival.metric) == 0) return outcome;
+    const Provisional last{measured->metrics.at(rival.metric), measured->value_sem, kSteps};
+    const std::optional<double> bound = bound_of_a_loser(last, rival);
+    return bound ? Outcome(Bounded{*bound}) : outcome;
+  }
+
   Outcome outcome_of(const Configuration& configuration) {
     const SimulateSpec& spec = job_.spec;
     const std::uint64_t key = key_of(configuration);
     Rng rng(key, static_cast<std::uint64_t>(measurements_[key]++));
-    double factor = std::exp(spec.noise * rng.normal());
+    double factor = spec.today.slowdown * std::exp(spec.noise * rng.normal());
     if (rng.uniform() < spec.straggler_probability) factor *= spec.straggler_slowdown;
     const bool crashes = rng.uniform() < spec.crash_probability;
     const MemoryEstimate memory = memory_.estimate(configuration);
@@ -190,7 +202,8 @@ class SimulateRunner final : public Runner {
     std::map<std::string, std::string> sorted;
     for (const auto& [name, value] : configuration) sorted.emplace(name, to_string(value));
     Fnv1a64 hash;
-    hash.add(&job_.spec.seed, sizeof job_.spec.seed);
+    const std::int64_t seed = job_.spec.today.seed.value_or(job_.spec.seed);
+    hash.add(&seed, sizeof seed);
     for (const auto& [name, value] : sorted) {
       const std::string text = name + "=" + value + "\n";
       hash.add(text.data(), text.size());

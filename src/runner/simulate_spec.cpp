@@ -45,6 +45,17 @@ void read_failures(JsonObject& block, SimulateSpec& spec) {
   failures.finish();
 }
 
+void read_today(JsonObject& block, SimulateSpec::Today& today) {
+  if (block.find("today") == nullptr) return;
+  constexpr double kMost = 100.0;
+  JsonObject object = block.object("today");
+  today.slowdown = object.number("slowdown", today.slowdown);
+  today.seed = object.optional_integer("seed");
+  object.finish();
+  check(object, "slowdown", today.slowdown, 1.0 / kMost, kMost);
+  if (today.seed.value_or(0) < 0) object.fail("seed", "is negative", "write 0 or more");
+}
+
 void read_simulate(JsonObject& block, const std::filesystem::path& /*base_dir*/, RunnerSpec& spec) {
   SimulateSpec& simulate = spec.simulate;
   simulate.noise = spread(block, "noise", simulate.noise);
@@ -54,6 +65,8 @@ void read_simulate(JsonObject& block, const std::filesystem::path& /*base_dir*/,
   read_failures(block, simulate);
   simulate.seed = block.integer("seed", simulate.seed);
   if (simulate.seed < 0) block.fail("seed", "is negative", "write 0 or more");
+  simulate.early_end = block.boolean("early_end", simulate.early_end);
+  read_today(block, simulate.today);
 }
 
 void write_simulate(const RunnerSpec& spec, Json& block) {
@@ -66,6 +79,9 @@ void write_simulate(const RunnerSpec& spec, Json& block) {
   block["failures"] = {{"unforeseen_fraction", json_number(simulate.unforeseen_fraction)},
                        {"crash_probability", json_number(simulate.crash_probability)}};
   block["seed"] = simulate.seed;
+  block["early_end"] = simulate.early_end;
+  block["today"] = {{"slowdown", json_number(simulate.today.slowdown)},
+                    {"seed", simulate.today.seed ? Json(*simulate.today.seed) : Json(nullptr)}};
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ constexpr const char* kGoodput =
 
 constexpr const char* kSimulate =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"gpus_per_node": 8, "gpu": "h100-80gb"},
-        "space": {"zero_stage": [0]}, "runner": {"kind": "simulate", "stragglers": {}, "failures": {}}})";
+        "space": {"zero_stage": [0]}, "runner": {"kind": "simulate", "stragglers": {}, "failures": {}, "today": {}}})";
 
 const std::vector<Place>& places() {
   static const std::vector<Place> kPlaces = {
@@ -87,6 +87,7 @@ const std::vector<Place>& places() {
       {"/properties/runner/allOf/1/then", kSimulate, "/runner"},
       {"/properties/runner/allOf/1/then/properties/stragglers", kSimulate, "/runner/stragglers"},
       {"/properties/runner/allOf/1/then/properties/failures", kSimulate, "/runner/failures"},
+      {"/properties/runner/allOf/1/then/properties/today", kSimulate, "/runner/today"},
       {"/properties/runner/allOf/2/then", kReplay, "/runner"},
       {"/properties/runner/allOf/2/then/properties/value/anyOf/1", kReplay, "/runner/value"},
       {"/properties/runner/allOf/3/then", kCommand, "/runner"},

@@ -134,6 +134,32 @@ TEST(Simulate, AnOutcomeDependsOnHowOftenItWasMeasuredAndOnNothingElse) {
   EXPECT_NE(forwards, again);
 }
 
+TEST(Simulate, AnotherDayIsTheSameMachineWithOtherNoiseAndAnotherSpeed) {
+  SimulateSpec spec = quiet();
+  spec.systematic_error = 0.3;
+  const std::vector<double> yesterday = step_times(spec);
+  spec.today = {1.8, 9};
+  const std::vector<double> today = step_times(spec);
+  ASSERT_EQ(yesterday.size(), today.size());
+  for (std::size_t i = 0; i < today.size(); ++i) EXPECT_LE(std::abs(today[i] / yesterday[i] - 1.8), 1e-12);
+  spec.noise = 0.01;
+  const std::vector<double> noisy = step_times(spec);
+  spec.today.seed = 10;
+  EXPECT_NE(noisy, step_times(spec));
+}
+
+TEST(Simulate, EndsATrialEarlyOnlyWhereAskedTo) {
+  SimulateSpec spec = quiet();
+  const SimulateJob whole = job(spec);
+  const Configuration configuration = all(whole.space).front();
+  const Rival rival{"samples_per_s", true, 1e6, 0.0};
+  EXPECT_TRUE(std::holds_alternative<Measured>(make_simulate_runner(whole)->run(configuration, "", rival)));
+  spec.early_end = true;
+  const auto runner = make_simulate_runner(job(spec));
+  EXPECT_TRUE(std::holds_alternative<Bounded>(runner->run(configuration, "", rival)));
+  EXPECT_TRUE(std::holds_alternative<Measured>(runner->run(configuration, "")));
+}
+
 TEST(Simulate, StragglersSlowDownByTheStatedFactor) {
   SimulateSpec spec = quiet();
   spec.straggler_probability = 0.5;

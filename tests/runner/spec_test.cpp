@@ -54,6 +54,7 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
        R"({"kind": "deepspeed", "argv": ["python", "t.py", "--deepspeed", "d.json"]})",
        R"({"kind": "command", "argv": ["true"]})", R"({"kind": "none"})", R"({"kind": "simulate"})",
        R"({"kind": "simulate", "noise": 0.1, "systematic_error": 0, "memory_error": 0.2, "seed": 7,
+            "early_end": true, "today": {"slowdown": 1.8, "seed": 9},
             "stragglers": {"probability": 0.2, "slowdown": 2},
             "failures": {"unforeseen_fraction": 0.1, "crash_probability": 0}})"}) {
     const Json once = to_json(read(text));
@@ -74,6 +75,9 @@ TEST(RunnerSpec, AnUnknownKindSaysWhichAreKnown) {
 TEST(RunnerSpec, WrongInputNamesItsPlace) {
   EXPECT_NE(error_of(R"({"kind": "simulate", "noise": -1})").find("/runner/noise"), std::string::npos);
   EXPECT_NE(error_of(R"({"kind": "simulate", "seed": -1})").find("/runner/seed"), std::string::npos);
+  EXPECT_NE(error_of(R"({"kind": "simulate", "today": {"slowdown": 0}})").find("/runner/today/slowdown"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"kind": "simulate", "today": {"seed": -1}})").find("/runner/today/seed"), std::string::npos);
   EXPECT_NE(error_of(R"({"kind": "simulate", "stragglers": {"slowdown": 0.5}})").find("/runner/stragglers/slowdown"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"kind": "simulate", "failures": {"crash_probabilty": 0.1}})")

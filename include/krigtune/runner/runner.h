@@ -70,6 +70,13 @@ struct SimulateSpec {
   double unforeseen_fraction = 0.05;  ///< of the space: the part beyond a hidden plane, which always fails
   double crash_probability = 0.01;    ///< of a trial, anywhere
   std::int64_t seed = 1;
+  bool early_end = false;  ///< a trial that is surely worse than the best so far is ended
+  /// The machine as it is while a command runs; the next one may find it otherwise.
+  struct Today {
+    double slowdown = 1.0;                            ///< so many times as long takes every step
+    std::optional<std::int64_t> seed = std::nullopt;  ///< of noise, stragglers and crashes; empty: the seed of all
+    bool operator==(const Today&) const = default;
+  } today;
 };
 
 /// The session's block "runner", resolved: the kind, and the part that it names.

@@ -50,7 +50,7 @@ Json comparable(Json record) {
     record[kWarmStart] = std::move(sources);
   }
   if (!record.contains("runner")) return record;
-  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as"})
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as", "today"})
     record["runner"].erase(key);
   return record;
 }

@@ -57,7 +57,14 @@ Json simulate_block() {
                           {{"unforeseen_fraction", fraction("of the space: beyond a hidden plane all trials fail",
                                                             defaults.unforeseen_fraction)},
                            {"crash_probability", fraction("of a trial, anywhere", defaults.crash_probability)}})},
-       {"seed", with_default(at_least(integer("of all that is hidden and of the noise"), 0), defaults.seed)}});
+       {"seed", with_default(at_least(integer("of all that is hidden and of the noise"), 0), defaults.seed)},
+       {"early_end",
+        with_default(boolean("end a trial that is surely worse than the best (status bounded)"), defaults.early_end)},
+       {"today",
+        block("The machine while a command runs; the next one may find it otherwise, and begins a new run",
+              {{"slowdown", with_default(at_most(at_least(number("so many times as long takes every step"), 0.01), 100),
+                                         json_number(defaults.today.slowdown))},
+               {"seed", at_least(integer("of noise, stragglers and crashes (default: the seed of all)"), 0)}})}});
 }
 
 Json column(const char* meaning) {
