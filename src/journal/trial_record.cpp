@@ -132,6 +132,8 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["confidence"] = proposal.outlook->confidence;
   }
   if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
+  if (proposal.run > 0) attributes["run"] = proposal.run;
+  if (!proposal.machine.empty()) attributes["machine"] = proposal.machine;
   return attributes;
 }
 
@@ -159,6 +161,8 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   if (const auto repeated = integer_attribute(attributes, "repeat_of")) {
     proposal.repeat_of = static_cast<int>(*repeated);
   }
+  proposal.run = static_cast<int>(std::max<std::int64_t>(integer_attribute(attributes, "run").value_or(0), 0));
+  proposal.machine = text_attribute(attributes, "machine");
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
     if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());

@@ -37,6 +37,8 @@ struct Proposal {
   std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
   /// The trial whose configuration is measured once more on purpose; empty: the configuration is new.
   std::optional<int> repeat_of = std::nullopt;
+  int run = 0;          ///< trials of one run were timed by one clock: a session that goes on later begins another
+  std::string machine;  ///< what it is run on; "": not known
 };
 
 /// One trial of a run directory.
