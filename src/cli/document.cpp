@@ -8,14 +8,11 @@
 #include "krigtune/report/labels.h"
 
 namespace krigtune {
-namespace {
 
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
-
-}  // namespace
 
 Json new_document(const char* command) {
   Json document;

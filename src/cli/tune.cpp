@@ -1,8 +1,11 @@
 // krigtune tune: the main job.
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "command.h"
 #include "deepspeed_job.h"
+#include "document.h"
 #include "interrupt.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
@@ -103,8 +106,15 @@ LoopOptions loop_options(const Arguments& arguments) {
   return options;
 }
 
+// What trials are run on: a scheduler's next job may have other nodes.
+std::string machine_of_trials() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  return job == nullptr ? host_name() : fmt::format("{}, Slurm job {}", host_name(), job);
+}
+
 RunOptions run_options(const Arguments& arguments) {
   RunOptions options;
+  options.machine = machine_of_trials();
   options.loop = loop_options(arguments);
   options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
   return options;

@@ -35,6 +35,7 @@ struct RunOptions {
   LoopOptions loop;
   int jobs = 1;                      ///< trials at a time
   std::vector<Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
+  std::string machine = {};          ///< that the trials are run on: another one has another clock; "": not known
 };
 
 enum class EndReason {

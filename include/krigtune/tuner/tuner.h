@@ -1,6 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "krigtune/core/clock.h"
@@ -10,14 +12,23 @@ namespace krigtune {
 
 inline constexpr const char* kBaselineStrategy = "baseline";  ///< Proposal::strategy of the session's baseline
 inline constexpr const char* kTryStrategy = "try";            ///< of the user's guesses
+inline constexpr const char* kAgainStrategy = "again";        ///< of the leader, measured again first in a new run
 
-/// Says what to ask next: the session's baseline, then the user's guesses, then what the strategy proposes.
+/// Where and when the trials are run that are proposed now. See Proposal::run.
+struct CurrentRun {
+  int number = 0;
+  std::string machine = {};
+  std::uint64_t seed = 1;  ///< of the recommendation that is measured again
+};
+
+/// Says what to ask next: the session's baseline, then the user's guesses, then what the strategy proposes. Where any
+/// of these is left, a run that continues earlier ones begins with their leader, which ties its clock to theirs.
 class Proposer {
  public:
   /// `tries` are completed guesses (read_try); each is asked once. The others must outlive it; `clock` times the
   /// suggestions.
   Proposer(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
-           std::vector<Configuration> tries = {});
+           std::vector<Configuration> tries = {}, CurrentRun run = {});
 
   /// But for the time that it took, a pure function of the history. Empty: nothing is left to ask.
   std::optional<Proposal> next(const History& history) const;
@@ -30,6 +41,7 @@ class Proposer {
   const Strategy& strategy_;
   const Clock& clock_;
   std::vector<Configuration> tries_;
+  CurrentRun run_;
 };
 
 /// Ask and tell without a journal, any number of trials pending in between. Knows nothing of how a trial is run.

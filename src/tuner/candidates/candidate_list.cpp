@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "krigtune/tuner/run_effects.h"
+
 namespace krigtune {
 namespace {
 
@@ -36,9 +38,10 @@ std::vector<double> lattice_position(const Space& space, const Configuration& co
 
 // The best few of those measured, each configuration once; the earlier of equals first.
 std::vector<Configuration> best_of(const Candidates& candidates, const Objective& objective, const History& history) {
+  const RunEffects effects(objective, history);
   std::vector<std::pair<double, const Configuration*>> measured;
   for (const Trial& trial : history) {
-    const std::optional<double> value = value_of(trial, objective);
+    const std::optional<double> value = effects.value_of(trial);
     if (value && std::isfinite(*value)) measured.emplace_back(*value, &trial.proposal.configuration);
   }
   std::stable_sort(measured.begin(), measured.end(),

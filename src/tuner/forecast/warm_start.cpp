@@ -12,6 +12,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "krigtune/tuner/run_directory.h"
+#include "krigtune/tuner/run_effects.h"
 
 namespace krigtune {
 namespace {
@@ -63,9 +64,9 @@ EarlierRun of_directory(const std::filesystem::path& directory) {
   EarlierRun run;
   run.metric = record.session.objective.metric;
   run.maximize = record.session.objective.maximize;
-  for (const Trial& trial : read_journal(journal_path(directory))) {
-    add(run, trial, value_of(trial, record.session.objective));
-  }
+  const History history = read_journal(journal_path(directory));
+  const RunEffects effects(record.session.objective, history);
+  for (const Trial& trial : history) add(run, trial, effects.value_of(trial));
   add_predictions(run, record.session);
   return run;
 }

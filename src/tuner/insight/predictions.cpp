@@ -10,6 +10,7 @@
 #include "candidates/candidate_list.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/statistics.h"
+#include "krigtune/tuner/run_effects.h"
 #include "model/trial_model.h"
 
 namespace krigtune {
@@ -38,11 +39,12 @@ class Predictor {
       Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
       model_.fit(rng);
     }
+    const RunEffects effects(session.objective, history);
     for (const Trial& trial : history) {
       if (!trial.outcome || !counts(trial)) continue;
       Observed& observed = observed_[candidates.key(trial.proposal.configuration)];
       observed.status = status_text(*trial.outcome);
-      if (const std::optional<double> value = value_of(trial, session.objective)) {
+      if (const std::optional<double> value = effects.value_of(trial)) {
         observed.sum += *value;
         ++observed.count;
       }

@@ -10,8 +10,9 @@
 //   Cov[f | y] = V - V K_y^-1 V
 //   Cov[f, g(x) | y] = V K_y^-1 k(X, x)
 //
-// (condition e on y and take it from y; Rasmussen & Williams 2006, equations 2.23-2.24.) Exact values, V = 0, are what
-// is achieved; D = 0 is the surrogate's own posterior.
+// and where the effects of runs (run_effects.cpp) are not known, F z with z ~ N(0, I) is part of e: V + F F^T is in V's
+// place. (Condition e on y and take it from y; Rasmussen & Williams 2006, equations 2.23-2.24.) Exact values, V = 0,
+// are what is achieved; D = 0 is the surrogate's own posterior.
 #include "model/achieved_values.h"
 
 #include <cmath>
@@ -39,18 +40,19 @@ Eigen::MatrixXd solve(const GaussianProcess& process, Eigen::MatrixXd right) {
 }  // namespace
 
 AchievedValues::AchievedValues(const Surrogate& surrogate, const Points& points, const Eigen::VectorXd& measurement,
-                               double offset)
-    : surrogate_(surrogate), measurement_(measurement / (surrogate.scale() * surrogate.scale())) {
+                               double offset, const Eigen::MatrixXd& runs)
+    : surrogate_(surrogate), measurement_(measurement.asDiagonal()) {
+  if (runs.cols() > 0) measurement_ += runs * runs.transpose();
+  measurement_ /= surrogate.scale() * surrogate.scale();
   const GaussianProcess& process = surrogate.processes().front();
   const Points standardised = surrogate.standardised(points);
   for (Eigen::Index i = 0; i < points.size(); ++i) rows_.push_back(row_of(process, standardised, i));
   const Eigen::Index count = process.points().size();
   const Eigen::MatrixXd inverse = solve(process, Eigen::MatrixXd::Identity(count, count));
   const Eigen::VectorXd alpha = process.lower().triangularView<Eigen::Lower>().transpose().solve(process.whitened());
-  mean_ = process.values()(rows_) - measurement_.cwiseProduct(alpha(rows_));
+  mean_ = process.values()(rows_) - measurement_ * alpha(rows_);
   mean_ = offset + surrogate.shift() + surrogate.scale() * mean_.array();
-  covariance_ = -(measurement_.asDiagonal() * inverse(rows_, rows_) * measurement_.asDiagonal());
-  covariance_.diagonal() += measurement_;
+  covariance_ = measurement_ - measurement_ * inverse(rows_, rows_) * measurement_;
   covariance_ *= surrogate.scale() * surrogate.scale();
 }
 
@@ -58,7 +60,7 @@ Eigen::VectorXd AchievedValues::covariance_with(const Points& point) const {
   const GaussianProcess& process = surrogate_.processes().front();
   const Eigen::VectorXd k = process.prior_covariance(process.points(), surrogate_.standardised(point)).col(0);
   const double square = surrogate_.scale() * surrogate_.scale();
-  return square * measurement_.cwiseProduct(solve(process, k).col(0)(rows_));
+  return square * (measurement_ * solve(process, k).col(0)(rows_));
 }
 
 }  // namespace krigtune

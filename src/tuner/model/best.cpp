@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "krigtune/core/statistics.h"
+#include "krigtune/tuner/run_effects.h"
 #include "krigtune/tuner/tuner.h"
 #include "model/change_study.h"
 #include "model/trial_model.h"
@@ -15,18 +16,20 @@ namespace {
 
 constexpr double kWorthwhileGain = 1.01;  // of the rule "patience"
 
-// The mean of each configuration's measurements, trial by trial.
+// The mean of each configuration's measurements, trial by trial, on the scale of the latest run.
 class RunningMeans {
  public:
+  explicit RunningMeans(const RunEffects& effects) : effects_(effects) {}
+
   void add(const Objective& objective, const History& history, std::size_t index) {
-    const double value = *value_of(history[index], objective);
+    const double value = *effects_.value_of(history[index]);
     if (!std::isfinite(value)) return;
     const auto [its, is_new] = entry_.emplace(history[index].proposal.configuration.text(), means_.size());
     if (is_new) means_.push_back({0.0, 0, index});
     MeasuredMean& mean = means_[its->second];
     ++mean.measurements;
     mean.value += (value - mean.value) / mean.measurements;
-    if (objective.better(value, *value_of(history[mean.best], objective))) mean.best = index;
+    if (objective.better(value, *effects_.value_of(history[mean.best]))) mean.best = index;
   }
   const std::vector<MeasuredMean>& all() const { return means_; }
   std::optional<double> best(const Objective& objective) const {
@@ -38,12 +41,13 @@ class RunningMeans {
   }
 
  private:
+  const RunEffects& effects_;
   std::vector<MeasuredMean> means_;
   std::unordered_map<std::string, std::size_t> entry_;
 };
 
-RunningMeans means_of(const Objective& objective, const History& history) {
-  RunningMeans means;
+RunningMeans means_of(const Objective& objective, const History& history, const RunEffects& effects) {
+  RunningMeans means(effects);
   for (std::size_t i = 0; i < history.size(); ++i) {
     if (value_of(history[i], objective)) means.add(objective, history, i);
   }
@@ -53,11 +57,13 @@ RunningMeans means_of(const Objective& objective, const History& history) {
 }  // namespace
 
 std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history) {
-  return means_of(objective, history).all();
+  const RunEffects effects(objective, history);
+  return means_of(objective, history, effects).all();
 }
 
 std::optional<double> best_value(const Objective& objective, const History& history) {
-  return means_of(objective, history).best(objective);
+  const RunEffects effects(objective, history);
+  return means_of(objective, history, effects).best(objective);
 }
 
 std::optional<Trial> reference_trial(const Objective& objective, const History& history) {
@@ -72,7 +78,8 @@ std::optional<Trial> reference_trial(const Objective& objective, const History& 
 }
 
 int trials_without_gain(const Objective& objective, const History& history) {
-  RunningMeans means;
+  const RunEffects effects(objective, history);
+  RunningMeans means(effects);
   std::optional<double> last_gain;
   int without = 0;
   for (std::size_t i = 0; i < history.size(); ++i) {
@@ -97,22 +104,23 @@ namespace {
 
 // Mean of the measurements, and its standard error: by their scatter, but for a single one, which states its own.
 void fill_evidence(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
-                   Recommendation& best) {
+                   const RunEffects& effects, Recommendation& best) {
   const auto count = static_cast<double>(trials.size());
   std::optional<double> best_of_them;
   for (const std::size_t index : trials) {
-    const double value = *value_of(history[index], objective);
+    const double value = *effects.value_of(history[index]);
     best.value += value / count;
     if (best_of_them && !objective.better(value, *best_of_them)) continue;
     best_of_them = value;
     best.trial = history[index].number;
   }
   best.measurements = static_cast<int>(trials.size());
-  best.value_sem = std::get<Measured>(*history[trials.front()].outcome).value_sem;
+  const Trial& first = history[trials.front()];
+  best.value_sem = std::get<Measured>(*first.outcome).value_sem * effects.factor(first.proposal.run);
   if (trials.size() < 2) return;
   double squares = 0.0;
   for (const std::size_t index : trials) {
-    const double off = *value_of(history[index], objective) - best.value;
+    const double off = *effects.value_of(history[index]) - best.value;
     squares += off * off;
   }
   best.value_sem = std::sqrt(squares / (count - 1.0) / count);
@@ -135,7 +143,8 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
   Recommendation best;
   const std::vector<std::size_t>& trials = model.measured().trials[static_cast<std::size_t>(row)];
   best.configuration = history[trials.front()].proposal.configuration;
-  fill_evidence(objective, history, trials, best);
+  const RunEffects effects(objective, history);
+  fill_evidence(objective, history, trials, effects, best);
   best.posterior_mean = model.scale().from_latent(mean);
   const double one_end = model.scale().from_latent(mean - kNormal975 * stddev);
   const double other_end = model.scale().from_latent(mean + kNormal975 * stddev);
@@ -143,7 +152,7 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
   best.upper_95 = std::max(one_end, other_end);
   const std::optional<Trial> reference = reference_trial(objective, history);
   best.reference_trial = reference->number;
-  best.reference_value = *value_of(*reference, objective);
+  best.reference_value = *effects.value_of(*reference);
   best.gain = gain_over(objective, best.value, best.reference_value);
   const Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
   best.changes = changes_between(model, candidates, history, before, best.configuration);

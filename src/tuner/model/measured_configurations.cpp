@@ -1,4 +1,5 @@
-// Trials of one configuration are one observation: the plain mean of their latent values. What runs differ by outweighs
+// Trials of one configuration are one observation: the plain mean of their latent values, each brought to the scale of
+// the latest run (run_effects.cpp). What runs differ by outweighs
 // what each states of itself (trial_noise.cpp), so that weights by stated errors would be weights by chance.
 #include "model/measured_configurations.h"
 
@@ -11,15 +12,19 @@ namespace {
 struct Sums {
   double values = 0.0;
   double variances = 0.0;
+  Eigen::RowVectorXd runs;
 };
 
 Sums sums_of(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
-             const ObjectiveScale& scale, const TrialNoise& noise) {
+             const ObjectiveScale& scale, const TrialNoise& noise, const RunEffects& effects) {
   Sums sums;
+  sums.runs = Eigen::RowVectorXd::Zero(effects.columns());
   for (const std::size_t index : trials) {
     const double value = *value_of(history[index], objective);
     const double sem = noise.total_sem(value, std::get<Measured>(*history[index].outcome).value_sem);
-    sums.values += scale.to_latent(value);
+    const int run = history[index].proposal.run;
+    sums.values += scale.to_latent(value) + effects.shift(run);
+    sums.runs += effects.uncertainty(run);
     sums.variances += scale.latent_variance(value, sem);
   }
   return sums;
@@ -28,7 +33,7 @@ Sums sums_of(const Objective& objective, const History& history, const std::vect
 }  // namespace
 
 MeasuredConfigurations measured_configurations(const Objective& objective, const Candidates& candidates,
-                                               const History& history) {
+                                               const History& history, const RunEffects& effects) {
   MeasuredConfigurations all;
   std::unordered_map<std::string, std::size_t> entry;
   std::vector<Configuration> configurations;
@@ -49,13 +54,15 @@ MeasuredConfigurations measured_configurations(const Objective& objective, const
   const auto count = static_cast<Eigen::Index>(configurations.size());
   all.latent = {candidates.encode(configurations), Eigen::VectorXd(count), Eigen::VectorXd(count)};
   all.one_more.resize(count);
+  all.runs.resize(count, effects.columns());
   for (Eigen::Index row = 0; row < count; ++row) {
     const std::vector<std::size_t>& trials = all.trials[static_cast<std::size_t>(row)];
     const auto repeats = static_cast<double>(trials.size());
-    const Sums sums = sums_of(objective, history, trials, scale, noise);
+    const Sums sums = sums_of(objective, history, trials, scale, noise, effects);
     all.latent.values(row) = sums.values / repeats;
     all.latent.variance(row) = sums.variances / (repeats * repeats);
     all.one_more(row) = sums.variances / repeats;
+    all.runs.row(row) = sums.runs / repeats;
   }
   return all;
 }

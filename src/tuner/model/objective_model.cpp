@@ -3,6 +3,8 @@
 //   y(x) = o + a + sum_k b_k g_k(x) + r(x) + noise,   o the median of y - sum_k centre_k g_k
 //   a ~ Normal(0, 1),  b_k ~ Normal(centre_k, stddev_k^2),  r ~ GP(0, s^2 Matern52 with a lengthscale a column)
 //
+// What is not known of the effects of runs (run_effects.cpp) is a term F z with z ~ Normal(0, I) more.
+//
 // Hyperparameters: maximum a posteriori under log-normal priors in nats: residuals of half a nat, because values of few
 // trials do not tell a physics that is right from one that happens to be. Without priors the same, with lengthscales of
 // about the whole range: two values that happen to be alike must not make a trial that was ended far below them
@@ -48,10 +50,11 @@ SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::Ve
   return options;
 }
 
-SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic) {
+// The columns of runs are the last coefficients, and standard normal.
+SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns) {
   if (beliefs.empty() && !logarithmic) return options_without_priors();
-  Eigen::VectorXd centre(static_cast<Eigen::Index>(beliefs.size()));
-  Eigen::VectorXd stddev(centre.size());
+  Eigen::VectorXd centre = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(beliefs.size()) + run_columns);
+  Eigen::VectorXd stddev = Eigen::VectorXd::Ones(centre.size());
   for (std::size_t k = 0; k < beliefs.size(); ++k) {
     const Prior::Coefficient coefficient = beliefs[k].prior->coefficient();
     centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
@@ -62,6 +65,13 @@ SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmi
   return options;
 }
 
+Points with_runs(Points points, const Eigen::MatrixXd& runs) {
+  if (runs.cols() == 0) return points;
+  points.features.conservativeResize(points.size(), points.features.cols() + runs.cols());
+  points.features.rightCols(runs.cols()) = runs;
+  return points;
+}
+
 /// The hyperparameters at the medians of their priors.
 Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& priors, const Points& points) {
   return uniform_theta(kernel, points, std::exp(priors.lengthscale.log_median),
@@ -70,8 +80,9 @@ Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& pr
 
 }  // namespace
 
-ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic)
-    : options_(options_for(beliefs, logarithmic)),
+ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns)
+    : run_columns_(run_columns),
+      options_(options_for(beliefs, logarithmic, run_columns)),
       weights_(beliefs),
       prior_centres_(static_cast<Eigen::Index>(beliefs.size())),
       surrogate_(options_) {
@@ -86,7 +97,7 @@ Eigen::VectorXd ObjectiveModel::prior_values(const Points& points) const {
 }
 
 Points ObjectiveModel::centred(const Points& points) const {
-  Points result = weights_.mixed(points);
+  Points result = with_runs(weights_.mixed(points), Eigen::MatrixXd::Zero(points.size(), run_columns_));
   result.features.rowwise() -= prior_shifts_;
   return result;
 }
@@ -120,6 +131,7 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals)
 
 ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed) const {
   Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
+  result.shifts.tail(run_columns_).setZero();  // 0 is the latest run
   result.observations.points.features.rowwise() -= result.shifts;
   if (options_.standardise) return result;
   const Eigen::VectorXd over_priors = mixed.values - prior_values(result.observations.points);
@@ -155,12 +167,23 @@ double ObjectiveModel::log_evidence(const Observations& mixed) const {
   return terms.maxCoeff() + std::log((terms.array() - terms.maxCoeff()).exp().sum());
 }
 
-void ObjectiveModel::fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start) {
-  weights_.learn(latent, [this](const Observations& mixed) { return log_evidence(mixed); });
-  const Residuals residuals = residuals_of({weights_.mixed(latent.points), latent.values, latent.variance});
+void ObjectiveModel::fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
+                         const Eigen::MatrixXd& runs) {
+  weights_.learn(latent, [&](const Observations& mixed) {
+    return log_evidence({with_runs(mixed.points, runs), mixed.values, mixed.variance});
+  });
+  const Points points = with_runs(weights_.mixed(latent.points), runs);
+  const Residuals residuals = residuals_of({points, latent.values, latent.variance});
   prior_shifts_ = residuals.shifts;
   offset_ = residuals.offset;
   surrogate_.fit(residuals.observations, rng, start);
+}
+
+void ObjectiveModel::bound_from_above(const Points& points, const Eigen::VectorXd& bounds,
+                                      const Eigen::MatrixXd& runs) {
+  Points at = centred(points);
+  at.features.rightCols(run_columns_) = runs;
+  condition_on_upper_bounds(surrogate_, at, bounds.array() - offset_);
 }
 
 Prediction ObjectiveModel::predict(const Points& points) const {

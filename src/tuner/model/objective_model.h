@@ -13,18 +13,19 @@ namespace krigtune {
 class ObjectiveModel {
  public:
   /// The points' features are theirs, in the order of Candidates::beliefs(). `logarithmic`: latent values are in nats.
-  ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic);
+  /// `run_columns`: of the matrices `runs` below, which say by a row a point how much of its value is the clock's
+  /// (RunEffects::uncertainty). Predictions are of the latest run, which has zeros there.
+  ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0);
 
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const;
   /// Learns from at least one value. `start`: theta() of an earlier fit.
-  void fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start);
+  void fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
+           const Eigen::MatrixXd& runs = {});
   /// After fit; so are the others. Conditions on points at their posterior mean.
   void believe(const Points& pending) { surrogate_.believe(centred(pending)); }
   /// Of trials that were ended early: latent values are at most the bounds.
-  void bound_from_above(const Points& points, const Eigen::VectorXd& bounds) {
-    condition_on_upper_bounds(surrogate_, centred(points), bounds.array() - offset_);
-  }
+  void bound_from_above(const Points& points, const Eigen::VectorXd& bounds, const Eigen::MatrixXd& runs);
   /// Of the noise-free function.
   Prediction predict(const Points& points) const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
@@ -43,6 +44,7 @@ class ObjectiveModel {
   double log_evidence(const Observations& mixed) const;
   Eigen::VectorXd noise_of_outliers(const Observations& residuals) const;
 
+  Eigen::Index run_columns_;
   SurrogateOptions options_;
   BeliefWeights weights_;
   Eigen::VectorXd prior_centres_;    ///< of the coefficients of the priors, one each

@@ -8,8 +8,9 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
     : candidates_(candidates),
       history_(history),
       scale_(objective, history),
-      measured_(measured_configurations(objective, candidates, history)),
-      values_(candidates.beliefs(), scale_.logarithmic()),
+      effects_(objective, history),
+      measured_(measured_configurations(objective, candidates, history, effects_)),
+      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns()),
       success_(candidates, history) {}
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
@@ -27,7 +28,7 @@ std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
 }
 
 void TrialModel::fit(Rng& rng) {
-  values_.fit(measured_.latent, rng, last_fit());
+  values_.fit(measured_.latent, rng, last_fit(), measured_.runs);
   learn_from_bounded();
   incumbent_ = predict_measured().mean.maxCoeff();
 }
@@ -35,21 +36,26 @@ void TrialModel::fit(Rng& rng) {
 void TrialModel::learn_from_bounded() {
   std::vector<Configuration> configurations;
   std::vector<double> bounds;
+  std::vector<Eigen::RowVectorXd> uncertainties;
   for (const Trial& trial : history_) {
     const auto* bounded = trial.outcome && counts(trial) ? std::get_if<Bounded>(&*trial.outcome) : nullptr;
     if (bounded == nullptr || (scale_.logarithmic() && !(bounded->at_best > 0.0))) continue;
     configurations.push_back(trial.proposal.configuration);
-    bounds.push_back(scale_.to_latent(bounded->at_best));
+    bounds.push_back(scale_.to_latent(bounded->at_best) + effects_.shift(trial.proposal.run));
+    uncertainties.push_back(effects_.uncertainty(trial.proposal.run));
   }
   if (bounds.empty()) return;
+  Eigen::MatrixXd runs(static_cast<Eigen::Index>(bounds.size()), effects_.columns());
+  for (std::size_t i = 0; i < bounds.size(); ++i) runs.row(static_cast<Eigen::Index>(i)) = uncertainties[i];
   values_.bound_from_above(candidates_.encode(configurations),
-                           Eigen::Map<const Eigen::VectorXd>(bounds.data(), static_cast<Eigen::Index>(bounds.size())));
+                           Eigen::Map<const Eigen::VectorXd>(bounds.data(), static_cast<Eigen::Index>(bounds.size())),
+                           runs);
 }
 
 AchievedValues TrialModel::achieved(bool exact) const {
   const double learned = values_.surrogate().noise_stddev();
   const Eigen::VectorXd measurement = measured_.latent.variance.array() + learned * learned - own_variance(exact);
-  return {values_.surrogate(), values_.centred(measured_.latent.points), measurement, values_.offset()};
+  return {values_.surrogate(), values_.centred(measured_.latent.points), measurement, values_.offset(), measured_.runs};
 }
 
 double TrialModel::own_variance(bool exact) const {

@@ -59,6 +59,7 @@ class TrialModel {
   const Candidates& candidates_;
   const History& history_;
   ObjectiveScale scale_;
+  RunEffects effects_;
   MeasuredConfigurations measured_;
   double incumbent_ = 0.0;
   ObjectiveModel values_;

@@ -16,6 +16,8 @@
 // trials, by itself.
 #include "model/trial_noise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -39,7 +41,9 @@ std::map<std::string, std::vector<Run>> runs_by_configuration(const Objective& o
     const auto* measured = std::get_if<Measured>(&*trial.outcome);
     const std::optional<double> value = value_of(trial, objective);
     if (measured == nullptr || !(measured->value_sem > 0.0) || !value || !std::isfinite(*value)) continue;
-    runs[candidates.key(trial.proposal.configuration)].push_back({*value, measured->value_sem});
+    // Of one clock: what days differ by is no noise (run_effects.cpp).
+    runs[fmt::format("{} {}", trial.proposal.run, candidates.key(trial.proposal.configuration))].push_back(
+        {*value, measured->value_sem});
   }
   return runs;
 }

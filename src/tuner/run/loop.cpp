@@ -9,6 +9,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/journal/claim.h"
 #include "krigtune/tuner/run_directory.h"
+#include "run/current_run.h"
 #include "run/rival.h"
 #include "run/runner_pool.h"
 #include "run/stop_rules.h"
@@ -32,7 +33,8 @@ class Run {
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
         strategy_(
             make_strategy(options.loop.strategy, session, candidates, {options.loop.seed, session.budget.trials})),
-        proposer_(session, candidates, *strategy_, clock, options.tries),
+        proposer_(session, candidates, *strategy_, clock, options.tries,
+                  current_run(session, journal_.trials(), options, clock)),
         runners_(std::move(runners)) {
     close_trials_of_the_dead();
   }

@@ -17,6 +17,7 @@ std::optional<Rival> rival_of(const Session& session, const Candidates& candidat
     const std::optional<double> value = value_of(other, session.objective);
     if (!value) continue;
     if (candidates.key(other.proposal.configuration) == key) return std::nullopt;
+    if (other.proposal.run != trial.proposal.run) continue;  // by another clock
     if (best == nullptr || session.objective.better(*value, *value_of(*best, session.objective))) best = &other;
   }
   if (best == nullptr) return std::nullopt;

@@ -6,18 +6,30 @@
 
 #include "candidates/candidate_list.h"
 #include "krigtune/tuner/best.h"
+#include "run/current_run.h"
 
 namespace krigtune {
 
 Proposer::Proposer(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
-                   std::vector<Configuration> tries)
-    : session_(session), candidates_(candidates), strategy_(strategy), clock_(clock), tries_(std::move(tries)) {}
+                   std::vector<Configuration> tries, CurrentRun run)
+    : session_(session),
+      candidates_(candidates),
+      strategy_(strategy),
+      clock_(clock),
+      tries_(std::move(tries)),
+      run_(std::move(run)) {}
 
 std::optional<Proposal> Proposer::next(const History& history) const {
   const double begun_s = clock_.now_s();
   std::optional<Proposal> proposal = of_the_user(history);
   if (!proposal) proposal = strategy_.ask(history);
   if (!proposal) return std::nullopt;
+  if (std::optional<Proposal> again = leader_again(session_, candidates_, history, run_)) {
+    again->outlook = proposal->outlook;
+    proposal = std::move(again);
+  }
+  proposal->run = std::max(run_.number, latest_run(history));
+  proposal->machine = run_.machine;
   if (const auto memory = candidates_.filter().planned(proposal->configuration)) {
     proposal->predicted_memory = memory->predicted;
   }

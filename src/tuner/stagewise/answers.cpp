@@ -3,13 +3,17 @@
 #include <cmath>
 #include <limits>
 
+#include "krigtune/tuner/run_effects.h"
+
 namespace krigtune {
 namespace {
 
-std::optional<Tried> tried_of(const Trial& trial, const Objective& objective) {
+std::optional<Tried> tried_of(const Trial& trial, const RunEffects& effects) {
   if (!trial.outcome) return std::nullopt;
-  std::optional<double> value = value_of(trial, objective);
-  if (const auto* bounded = std::get_if<Bounded>(&*trial.outcome)) value = bounded->at_best;
+  std::optional<double> value = effects.value_of(trial);
+  if (const auto* bounded = std::get_if<Bounded>(&*trial.outcome)) {
+    value = bounded->at_best * effects.factor(trial.proposal.run);
+  }
   return value && std::isfinite(*value) ? Tried{true, *value} : Tried{};
 }
 
@@ -17,9 +21,10 @@ std::optional<Tried> tried_of(const Trial& trial, const Objective& objective) {
 
 Answers::Answers(const Candidates& candidates, const Objective& objective, const History& history)
     : candidates_(candidates) {
+  const RunEffects effects(objective, history);
   for (const Trial& trial : history) {
     if (!counts(trial)) continue;
-    const std::optional<Tried> tried = tried_of(trial, objective);
+    const std::optional<Tried> tried = tried_of(trial, effects);
     std::optional<Tried>& known = known_[candidates.key(trial.proposal.configuration)];
     const bool is_better =
         tried && (!known || (tried->ran && (!known->ran || objective.better(tried->value, known->value))));
