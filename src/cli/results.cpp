@@ -8,6 +8,7 @@
 #include "krigtune/core/text.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/trial_table.h"
+#include "krigtune/tuner/run_effects.h"
 #include "loaded_run.h"
 
 namespace krigtune {
@@ -51,7 +52,9 @@ int results(const Context& context) {
   const LoadedRun loaded(context, context.arguments.operand());
   const RunView run = loaded.view(context.console);
   Table table = trial_table(run);
-  const std::string by = context.arguments.text("sort", "value");
+  // Values of several runs are of machines of several speeds; gains are on one scale.
+  const bool has_runs = RunEffects(run.session.objective, run.history).columns() > 0;
+  const std::string by = context.arguments.text("sort", has_runs ? "gain" : "value");
   const bool best_is_largest = by == "gain" || (by == "value" && run.session.objective.maximize);
   sort_rows(table, by, best_is_largest, context.arguments.named("sort"));
   if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));

@@ -9,6 +9,7 @@
 #include "krigtune/core/units.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/tuner/loop.h"
+#include "krigtune/tuner/run_effects.h"
 
 namespace krigtune {
 namespace {
@@ -58,7 +59,7 @@ std::optional<Trial> best_trial(const Objective& objective, const History& histo
 
 std::string gain_text_of(const Objective& objective, double value, const History& history) {
   const std::optional<Trial> reference = reference_trial(objective, history);
-  return reference ? gain_text(gain_over(objective, value, *value_of(*reference, objective))) : "";
+  return reference ? gain_text(gain_over(objective, value, *RunEffects(objective, history).value_of(*reference))) : "";
 }
 
 std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time) {
@@ -95,7 +96,8 @@ std::string closed_trial_text(const Session& session, const Trial& trial, const 
   std::string line = fmt::format("trial {}/{} {:<6}  {} {}  {}", closed_trials(history), session.budget.trials,
                                  status_text(*trial.outcome), again, short_text(session, trial.proposal.configuration),
                                  outcome_text(session, trial));
-  if (const auto value = value_of(trial, objective)) line += "  " + gain_text_of(objective, *value, history);
+  const RunEffects effects(objective, history);
+  if (const auto value = effects.value_of(trial)) line += "  " + gain_text_of(objective, *value, history);
   if (const auto best = best_value(objective, history)) line += "  best " + gain_text_of(objective, *best, history);
   line += short_emulated_note(session);
   const std::string trouble = last_line_of(trial);

@@ -22,7 +22,8 @@ std::string text_of(const std::vector<ClassCount>& counts);
 /// The trial with the best measured value. Empty while none is ok.
 std::optional<Trial> best_trial(const Objective& objective, const History& history);
 
-/// "1.34x": how many times better than the reference trial. Empty while no trial is ok.
+/// "1.34x": how many times better than the reference trial a value is that is on the scale of the latest run. Empty
+/// while no trial is ok.
 std::string gain_text_of(const Objective& objective, double value, const History& history);
 
 /// Until the budget is spent at the pace of the trials that tune closed, `at_a_time` of them at a time. Empty: it

@@ -16,6 +16,7 @@
 #include "krigtune/runner/command.h"
 #include "krigtune/tuner/by_hand.h"
 #include "krigtune/tuner/goodput.h"
+#include "krigtune/tuner/run_effects.h"
 #include "loaded_run.h"
 #include "runners.h"
 #include "session_state.h"
@@ -123,7 +124,8 @@ std::string told_text(const Session& session, const Trial& trial, const History&
   if (value) {
     text += fmt::format(", {}", value_or_named_text(session, *value));
     const Trial reference = *reference_trial(session.objective, history);
-    text += fmt::format(", {} trial {}", gain_text_of(session.objective, *value, history), reference.number);
+    const double comparable = *RunEffects(session.objective, history).value_of(trial);
+    text += fmt::format(", {} trial {}", gain_text_of(session.objective, comparable, history), reference.number);
   } else if (!reason.empty()) {
     text += fmt::format(" ({})", reason);
   }
@@ -144,8 +146,10 @@ Json told_json(const Session& session, const Trial& trial, const History& histor
   json["value"] = json_or_null(value);
   const std::optional<Trial> reference = reference_trial(session.objective, history);
   json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
-  json["gain"] = value ? json_number(gain_over(session.objective, *value, *value_of(*reference, session.objective)))
-                       : Json(nullptr);
+  const RunEffects effects(session.objective, history);
+  json["gain"] =
+      value ? json_number(gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
+            : Json(nullptr);
   json["best_trial"] = best ? Json(best->trial) : Json(nullptr);
   return json;
 }

@@ -14,6 +14,7 @@
 #include "krigtune/report/loss_check.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/report/trial_table.h"
+#include "krigtune/tuner/run_effects.h"
 
 namespace krigtune {
 namespace {
@@ -73,8 +74,11 @@ std::string best_lines(const RunView& run) {
   }
   if (losses && !is_warning(*losses)) text += fmt::format("losses     {}\n", loss_check_sentence(*losses));
   text += paragraph("batch", batch_advice_lines(run));
-  const std::string reference = reference_note(session, run.history);
-  return reference.empty() ? text : text + "           " + reference + "\n";
+  if (const std::string reference = reference_note(session, run.history); !reference.empty()) {
+    text += "           " + reference + "\n";
+  }
+  const std::string machine = run_effect_sentence(session.objective, run.history);
+  return machine.empty() ? text : text + "machine    " + machine + "\n";
 }
 
 void print_text(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
@@ -137,6 +141,8 @@ void print_json(const Context& context, const RunView& run, const RunResult& res
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
+  const std::string machine = run_effect_sentence(run.session.objective, run.history);
+  if (!machine.empty()) json["machine"] = machine;
   json["best"] = run.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;

@@ -6,6 +6,7 @@
 
 #include "end_text.h"
 #include "krigtune/report/labels.h"
+#include "krigtune/tuner/run_effects.h"
 #include "log.h"
 #include "session_state.h"
 
@@ -39,12 +40,15 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
     lines.emplace_back("best     no trial is ok yet");
     return;
   }
-  const double value = *value_of(*best, session.objective);
+  const RunEffects effects(session.objective, watched.history);
+  const double value = *effects.value_of(*best);
   const Trial reference = *reference_trial(session.objective, watched.history);
   lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best->number, named_value_text(session, value),
                               gain_text_of(session.objective, value, watched.history), reference.number,
-                              value_text(session, *value_of(reference, session.objective))));
+                              value_text(session, *effects.value_of(reference))));
   lines.push_back("         " + short_text(session, best->proposal.configuration));
+  const std::string machine = run_effect_sentence(session.objective, watched.history);
+  if (!machine.empty()) lines.push_back("         " + machine);
 }
 
 void add_running(const Watched& watched, std::vector<std::string>& lines) {
@@ -79,9 +83,10 @@ std::vector<std::string> trial_rows(const Watched& watched, std::size_t most) {
   std::reverse(last.begin(), last.end());
   std::size_t width = 0;
   for (const Trial* trial : last) width = std::max(width, outcome_text(session, *trial).size());
+  const RunEffects effects(session.objective, watched.history);
   std::vector<std::string> rows;
   for (const Trial* trial : last) {
-    const auto value = value_of(*trial, session.objective);
+    const auto value = effects.value_of(*trial);
     rows.push_back(fmt::format("{:>7}  {:>{}}  {:>6}  {}", trial->number, outcome_text(session, *trial), width,
                                value ? gain_text_of(session.objective, *value, watched.history) : "",
                                short_text(session, trial->proposal.configuration)));
@@ -145,14 +150,14 @@ void add_state(Json& document, const Watched& watched) {
   document["seconds_left"] = left_s ? json_number(*left_s) : Json(nullptr);
   document["best"] = nullptr;
   if (const std::optional<Trial> best = best_trial(session.objective, watched.history)) {
-    const double value = *value_of(*best, session.objective);
+    const RunEffects effects(session.objective, watched.history);
+    const double value = *effects.value_of(*best);
     const Trial reference = *reference_trial(session.objective, watched.history);
-    document["best"] = {
-        {"trial", best->number},
-        {"configuration", to_json(best->proposal.configuration)},
-        {"value", json_number(value)},
-        {"reference_trial", reference.number},
-        {"gain", json_number(gain_over(session.objective, value, *value_of(reference, session.objective)))}};
+    document["best"] = {{"trial", best->number},
+                        {"configuration", to_json(best->proposal.configuration)},
+                        {"value", json_number(value)},
+                        {"reference_trial", reference.number},
+                        {"gain", json_number(gain_over(session.objective, value, *effects.value_of(reference)))}};
   }
 }
 

@@ -5,6 +5,7 @@
 #include "krigtune/report/change_text.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/loss_check.h"
+#include "krigtune/tuner/run_effects.h"
 #include "writers.h"
 
 namespace krigtune {
@@ -48,6 +49,8 @@ std::optional<std::string> best_json(const RunView& run) {
                        {"upper_95", json_number(best.upper_95)}};
   json["reference"] = {{"trial", best.reference_trial}, {"value", json_number(best.reference_value)}};
   json["gain"] = json_number(best.gain);
+  const std::string machine = run_effect_sentence(run.session.objective, run.history);
+  if (!machine.empty()) json["machine"] = machine;
   if (Json changes = changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
   if (Json advice = batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
   json["trials"] = trial_counts(run.history);

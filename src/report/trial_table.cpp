@@ -5,6 +5,7 @@
 #include "krigtune/report/fields.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/loss_check.h"
+#include "krigtune/tuner/run_effects.h"
 #include "krigtune/tuner/tuner.h"
 
 namespace krigtune {
@@ -17,8 +18,10 @@ Cell bytes_cell(std::optional<Bytes> bytes) {
   return {bytes_text(bytes), Value(bytes->count)};
 }
 
-Cell gain_cell(const Objective& objective, std::optional<double> value, const std::optional<Trial>& reference) {
-  const std::optional<double> base = reference ? value_of(*reference, objective) : std::nullopt;
+Cell gain_cell(const Objective& objective, const RunEffects& effects, const Trial& trial,
+               const std::optional<Trial>& reference) {
+  const std::optional<double> value = effects.value_of(trial);
+  const std::optional<double> base = reference ? effects.value_of(*reference) : std::nullopt;
   if (!value || !base) return {};
   const double gain = gain_over(objective, *value, *base);
   return number_cell(gain, gain_text(gain));
@@ -37,7 +40,8 @@ std::vector<Column> columns_of(const RunView& run, const std::optional<Trial>& r
   return columns;
 }
 
-std::vector<Cell> row_of(const RunView& run, const Trial& trial, const std::optional<Trial>& reference) {
+std::vector<Cell> row_of(const RunView& run, const RunEffects& effects, const Trial& trial,
+                         const std::optional<Trial>& reference) {
   const Objective& objective = run.session.objective;
   std::vector<Cell> row = {{fmt::format("{}", trial.number), Value(static_cast<std::int64_t>(trial.number))},
                            text_cell(status_text(*trial.outcome)),
@@ -47,9 +51,8 @@ std::vector<Cell> row_of(const RunView& run, const Trial& trial, const std::opti
     const Value* value = trial.proposal.configuration.find(name);
     row.push_back(value == nullptr ? Cell{} : Cell{to_string(*value), *value});
   }
-  const std::optional<double> value = value_of(trial, objective);
-  row.push_back(number_cell(value, outcome_text(run.session, trial)));
-  row.push_back(gain_cell(objective, value, reference));
+  row.push_back(number_cell(value_of(trial, objective), outcome_text(run.session, trial)));
+  row.push_back(gain_cell(objective, effects, trial, reference));
   row.push_back(bytes_cell(peak_memory_of(trial)));
   const bool best = run.best && run.best->trial == trial.number;
   row.push_back({best ? "*" : "", Value(best)});
@@ -60,11 +63,12 @@ std::vector<Cell> row_of(const RunView& run, const Trial& trial, const std::opti
 
 Table trial_table(const RunView& run) {
   const std::optional<Trial> reference = reference_trial(run.session.objective, run.history);
+  const RunEffects effects(run.session.objective, run.history);
   Table table;
   table.name = "trials";
   table.columns = columns_of(run, reference);
   for (const Trial& trial : run.history) {
-    if (trial.outcome) table.rows.push_back(row_of(run, trial, reference));
+    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference));
   }
   if (const auto check = loss_check(run)) {
     table.notes.push_back((is_warning(*check) ? "warning: " : "") + loss_check_sentence(*check));
@@ -74,6 +78,8 @@ Table trial_table(const RunView& run) {
   }
   const std::string note = reference_note(run.session, run.history);
   if (!note.empty()) table.notes.push_back(note);
+  const std::string machine = run_effect_sentence(run.session.objective, run.history);
+  if (!machine.empty()) table.notes.push_back(machine);
   return table;
 }
 
