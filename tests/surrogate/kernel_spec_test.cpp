@@ -57,6 +57,25 @@ TEST(SumKernel, IsTheSumOfItsParts) {
   EXPECT_LE(largest_difference(sum->diagonal(x, theta), diagonal), 1e-15 * diagonal.maxCoeff());
 }
 
+TEST(MainEffectsKernel, IsTheSumOfWhatColumnsDoAloneAndTogether) {
+  Rng rng(25, 0);
+  const Points x = reference::random_points(rng, 7, 2, 2);
+  const Points y = reference::random_points(rng, 5, 2, 2);
+  const VectorXd theta = random_theta(rng, 12);
+  const auto sum =
+      make_kernel(sum_of({spec_of(kMatern52, ordered_columns({0, 1})), spec_of(kMatern52, category_columns({0})),
+                          spec_of(kMatern52, category_columns({1})), spec_of(kMatern52)}));
+  EXPECT_EQ(make_kernel(kMainEffects)->gram(x, y, theta), sum->gram(x, y, theta));
+}
+
+TEST(MainEffectsKernel, IsMatern52WhereThereIsNoCategory) {
+  Rng rng(26, 0);
+  const Points x = reference::random_points(rng, 7, 3, 0);
+  const Points y = reference::random_points(rng, 5, 3, 0);
+  const VectorXd theta = random_theta(rng, 4);
+  EXPECT_EQ(make_kernel(kMainEffects)->gram(x, y, theta), make_kernel(kMatern52)->gram(x, y, theta));
+}
+
 TEST(ProductKernel, IsTheProductOfItsParts) {
   Rng rng(22, 0);
   const Points x = reference::random_points(rng, 7, 2, 1);

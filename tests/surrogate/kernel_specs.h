@@ -64,6 +64,11 @@ inline std::vector<KernelCase> kernel_cases() {
   cases.push_back({"free Gram of two levels", free_gram_spec(2), 1, 0, "fff", 2});
   cases.push_back({"free Gram of an ordered column", free_gram_spec(4), 1, 0, "ffffffffff", 4});
   cases.push_back({"free Gram on columns", free_gram_spec(3, category_columns({1})), 2, 2, "ffffff"});
+  cases.push_back({"main effects 2+0", spec_of(kMainEffects), 2, 0, "lls"});
+  cases.push_back({"main effects 0+1", spec_of(kMainEffects), 0, 1, "ls"});
+  cases.push_back({"main effects 0+2", spec_of(kMainEffects), 0, 2, "lslslls"});
+  cases.push_back({"main effects 2+2", spec_of(kMainEffects), 2, 2, "llslslslllls"});
+  cases.push_back({"main effects on columns", spec_of(kMainEffects, {false, {2, 0}, {1}}), 3, 2, "llslsllls"});
   cases.push_back({"sum", sum_of({spec_of(kMatern32), spec_of(kLinear)}), 2, 1, "lllslls"});
   cases.push_back(
       {"product", product_of({spec_of(kMatern52), spec_of(kLinear), spec_of(kSquaredExponential)}), 2, 0, "llsllslls"});

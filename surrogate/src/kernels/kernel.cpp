@@ -73,6 +73,8 @@ KernelPointer make_of_all_columns(const KernelSpec& spec, const std::string& whe
       return make_linear();
     case KernelKind::kFreeGram:
       return make_free_gram(spec.levels);
+    case KernelKind::kMainEffects:
+      return make_main_effects();
     case KernelKind::kSum:
       return make_sum(make_parts(spec, where));
     case KernelKind::kProduct:

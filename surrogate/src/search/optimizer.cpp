@@ -26,6 +26,7 @@ void require(bool holds, const char* what) {
 
 SurrogateOptions surrogate_for_unknown_functions() {
   SurrogateOptions options;
+  options.kernel.kind = KernelKind::kMainEffects;  // what a category does in one place it mostly does in others
   // A few very bad points must not set the scale on which the good ones are told apart.
   options.transform = OutputTransform::Kind::kRankRobust;
   // Half of the cube, give or take a factor of three: shorter is found soon enough where there are ripples.

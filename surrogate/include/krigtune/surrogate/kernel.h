@@ -36,7 +36,7 @@ class Kernel {
                                          const Eigen::VectorXd& weights) const = 0;
 };
 
-enum class KernelKind { kMatern52, kMatern32, kSquaredExponential, kLinear, kFreeGram, kSum, kProduct };
+enum class KernelKind { kMatern52, kMatern32, kSquaredExponential, kLinear, kFreeGram, kMainEffects, kSum, kProduct };
 
 /// Which columns a kernel looks at: all of a Points object's, or those named here, counted from 0. A part of a sum or
 /// product counts among the columns that the whole looks at.
@@ -50,7 +50,9 @@ struct Columns {
 /// and categories (Hamming), and s^2. kLinear: s^2 sum_i (x_i - 1/2)(y_i - 1/2) / l_i^2 of the ordered columns.
 /// kFreeGram: the covariance of the levels of one column as a free positive definite matrix, for a few-valued factor: a
 /// category column with `levels` indices, or an ordered one whose values are k / (levels - 1); other values are
-/// refused (UserError). kSum, kProduct: of two `parts` or more, theta one after the other; each part keeps its s^2.
+/// refused (UserError). kMainEffects: for mixed spaces, a Matern 5/2 of the ordered columns, plus one of each category
+/// alone, plus one of all columns; without categories kMatern52. kSum, kProduct: of two `parts` or more, theta one
+/// after the other; each part keeps its s^2.
 struct KernelSpec {
   KernelKind kind = KernelKind::kMatern52;
   Columns columns;
