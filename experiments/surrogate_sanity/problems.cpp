@@ -77,6 +77,20 @@ Evaluation mixed_bowls(const Points& point) {
       point, kOffset[c] + 4.0 * x * x + 3.0 * valley * valley + 2.0 * g * g + 0.3 * (1.0 - std::cos(4.0 * pi * x)), {}};
 }
 
+// Ackley's function of two real columns, a grid of eleven whole numbers from -5 to 5, and two categories of four levels
+// each. A category counts as a coordinate of no order: 0 at its best level, else 1, 2 or 3 away from it.
+Evaluation mixed_ackley(const Points& point) {
+  constexpr std::array<double, 4> kFirst{2.0, 0.0, 3.0, 1.0};
+  constexpr std::array<double, 4> kSecond{1.0, 3.0, 2.0, 0.0};
+  Eigen::Vector<double, 5> x;
+  x << -5.0 + 10.0 * point.ordered(0, 0) - 0.6, -5.0 + 10.0 * point.ordered(0, 1) + 1.4,
+      std::round(-5.0 + 10.0 * point.ordered(0, 2)) - 2.0, kFirst[static_cast<std::size_t>(point.categories(0, 0))],
+      kSecond[static_cast<std::size_t>(point.categories(0, 1))];
+  const double waves = (2.0 * pi * x.array()).cos().mean();
+  return {
+      point, -20.0 * std::exp(-0.2 * std::sqrt(x.squaredNorm() / 5.0)) - std::exp(waves) + 20.0 + std::numbers::e, {}};
+}
+
 Evaluation gramacy(const Points& point) {
   const double x = point.ordered(0, 0);
   const double y = point.ordered(0, 1);
@@ -103,6 +117,7 @@ std::vector<Problem> problems() {
       {"hartmann6", {0, 0, 0, 0, 0, 0}, {}, 60, -3.3223680114155147, hartmann6},
       {"ackley4", {0, 0, 0, 0}, {}, 50, 0.0, ackley4},
       {"mixed_bowls", {0, 0, 8}, {4}, 40, 0.0, mixed_bowls},
+      {"mixed_ackley", {0, 0, 11}, {4, 4}, 50, 0.0, mixed_ackley},
       {"gramacy", {0, 0}, {}, 40, 0.5997880520100676, gramacy},
       {"hartmann3_failing", {0, 0, 0}, {}, 40, -3.8627797873326624, hartmann3_failing},
   };

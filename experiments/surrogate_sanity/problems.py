@@ -71,6 +71,13 @@ def mixed_bowls(u, c):
     return Outcome(offset + 4 * (x - at_x)**2 + 3 * valley * valley + 2 * (g - at_g)**2 + ripple)
 
 
+def mixed_ackley(u, c):
+    x = [-5 + 10 * u[0] - 0.6, -5 + 10 * u[1] + 1.4, round(-5 + 10 * u[2]) - 2, (2, 0, 3, 1)[c[0]], (1, 3, 2, 0)[c[1]]]
+    root = math.sqrt(sum(xi * xi for xi in x) / 5)
+    waves = sum(math.cos(2 * math.pi * xi) for xi in x) / 5
+    return Outcome(-20 * math.exp(-0.2 * root) - math.exp(waves) + 20 + math.e)
+
+
 def gramacy(u, _):
     x, y = u
     wavy = 1.5 - x - 2 * y - 0.5 * math.sin(2 * math.pi * (x * x - 2 * y))
@@ -82,6 +89,7 @@ PROBLEMS = [
     Problem("hartmann6", (0,) * 6, (), 60, -3.3223680114155147, hartmann6),
     Problem("ackley4", (0,) * 4, (), 50, 0.0, ackley4),
     Problem("mixed_bowls", (0, 0, 8), (4,), 40, 0.0, mixed_bowls),
+    Problem("mixed_ackley", (0, 0, 11), (4, 4), 50, 0.0, mixed_ackley),
     Problem("gramacy", (0, 0), (), 40, 0.5997880520100676, gramacy),
     Problem("hartmann3_failing", (0, 0, 0), (), 40, -3.8627797873326624, hartmann3_failing),
 ]
