@@ -8,7 +8,8 @@
 // Hyperparameters: maximum a posteriori under log-normal priors in nats: residuals of half a nat, because values of few
 // trials do not tell a physics that is right from one that happens to be. Without priors the same, with lengthscales of
 // about the whole range: two values that happen to be alike must not make a trial that was ended far below them
-// impossible. Only where values have no logarithm y is standardised.
+// impossible. Each category then has an effect of its own, beside what it does together with all columns. Only where
+// values have no logarithm y is standardised.
 //
 // Outliers: a configuration far slower than all others say (a retransmitting link, an allocator at its limit) bends
 // everything around it. With at least three observations, at the priors' medians of the hyperparameters (a fit would
@@ -33,6 +34,7 @@ constexpr Eigen::Index kObservationsPerOutlier = 5;
 
 SurrogateOptions options_without_priors() {
   SurrogateOptions options;
+  options.kernel.kind = KernelKind::kMainEffects;
   options.priors.lengthscale = {0.0, 0.7};
   options.priors.signal_stddev = {0.0, 0.7};
   options.priors.noise_stddev = {-3.5, 1.0};
@@ -61,7 +63,10 @@ SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmi
     stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
   }
   SurrogateOptions options = residual_options(centre, stddev);
-  if (beliefs.empty()) options.priors.lengthscale = options_without_priors().priors.lengthscale;
+  if (beliefs.empty()) {
+    options.kernel = options_without_priors().kernel;
+    options.priors.lengthscale = options_without_priors().priors.lengthscale;
+  }
   return options;
 }
 

@@ -29,6 +29,7 @@ class ObjectiveModel {
   /// Of the noise-free function.
   Prediction predict(const Points& points) const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
+  const KernelSpec& kernel() const { return options_.kernel; }
   /// What predictions are made of: offset() plus what surrogate() says of the points centred().
   const Surrogate& surrogate() const { return surrogate_; }
   Points centred(const Points& points) const;

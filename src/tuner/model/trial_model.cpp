@@ -15,7 +15,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
   const auto length = static_cast<Eigen::Index>(
-      make_kernel(KernelKind::kMatern52)
+      make_kernel(values_.kernel())
           ->hyperparameters(measured_.latent.points.ordered.cols(), measured_.latent.points.categories.cols())
           .size() +
       1);
