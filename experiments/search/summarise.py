@@ -163,10 +163,11 @@ def wrong_physics(sets, order):
     """What it costs to believe something wrong; tools in the given order."""
     known = {row["tool"] for rows in sets.values() for row in rows}
     tools = [tool for tool in order if tool.startswith(BAYES) and tool in known]
-    lines = ["### What wrong physics costs: mean trials to 5 % (to 1 %)", "", line(["bayes believes", *sets]),
+    lines = ["### What it costs to say little, or something wrong: mean trials to 5 % (to 1 %)", "",
+             line(["bayes is told", *sets]),
              "|---|" + "---:|" * len(sets)]
     for tool in tools:
-        cells = [tool.removeprefix(BAYES).removeprefix(", ").replace("_", " ") or "right physics"]
+        cells = [tool.removeprefix(BAYES).removeprefix(", ").replace("_", " ") or "everything, rightly"]
         for rows in sets.values():
             row = next((row for row in rows if row["tool"] == tool), None)
             cells.append(f"{row['to_5pct_mean']:.1f} ({row['to_1pct_mean']:.1f})" if row else "")

@@ -10,6 +10,24 @@
 #include "session_state.h"
 
 namespace krigtune {
+namespace {
+
+// What a trial risks, where that is worth a line: "trial 9: 58 % likely to run, 20 % better than the best if it does".
+std::string risk_text(const Session& session, const Trial& trial, const History& history) {
+  constexpr double kWorthALine = 0.8;
+  const Proposal& proposal = trial.proposal;
+  const std::optional<double> best = best_value(session.objective, history);
+  if (!proposal.success_probability || *proposal.success_probability >= kWorthALine) return "";
+  std::string text =
+      fmt::format("trial {}: {:.0f} % likely to run", trial.number, 100.0 * *proposal.success_probability);
+  if (!best || !proposal.predicted_value || *best == 0.0 || *proposal.predicted_value == 0.0) return text;
+  const double ratio =
+      session.objective.maximize ? *proposal.predicted_value / *best : *best / *proposal.predicted_value;
+  if (ratio > 1.0) text += fmt::format(", {:.0f} % better than the best so far if it does", 100.0 * (ratio - 1.0));
+  return text;
+}
+
+}  // namespace
 
 void Progress::resumed(const History& history) {
   number_ = counted_trials(history);
@@ -24,6 +42,9 @@ void Progress::trial_begins(const Trial& trial, const History& history) {
   {
     const std::lock_guard lock(mutex_);
     running_.push_back({trial.number, clock_.now_s(), short_text(session_, trial.proposal.configuration)});
+  }
+  if (const std::string risk = risk_text(session_, trial, history); !risk.empty() && !log_.is_live()) {
+    log_.progress(risk);
   }
   const std::optional<Outlook>& outlook = trial.proposal.outlook;
   log_.detail(fmt::format("trial {}/{} begins: #{} {} ({}){}", number_, session_.budget.trials, trial.number,

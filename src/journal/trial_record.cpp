@@ -122,6 +122,9 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["predicted_value"] = *proposal.predicted_value;
   }
   if (proposal.predicted_memory) attributes["predicted_memory_bytes"] = proposal.predicted_memory->count;
+  if (proposal.success_probability && std::isfinite(*proposal.success_probability)) {
+    attributes["success_probability"] = *proposal.success_probability;
+  }
   if (!proposal.hyperparameters.empty() && all_finite(proposal.hyperparameters)) {
     attributes["hyperparameters"] = proposal.hyperparameters;
   }
@@ -154,6 +157,7 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   proposal.suggest_s = number_attribute(attributes, "suggest_s").value_or(0.0);
   proposal.predicted_value = number_attribute(attributes, "predicted_value");
   proposal.predicted_memory = bytes_attribute(attributes, "predicted_memory_bytes");
+  proposal.success_probability = number_attribute(attributes, "success_probability");
   if (const auto count = integer_attribute(attributes, "trials_without_gain")) {
     proposal.trials_without_gain = static_cast<int>(*count);
   }

@@ -80,8 +80,8 @@ inline ClusterSpec cluster_of(const std::string& gpu, std::int64_t ranks) {
 }
 
 /// nanotron on H100s; configurations that stand there both as ok and as failed ran.
-inline std::vector<MeasuredStep> ultrascale_steps() {
-  const MeasuredTable table("ultrascale_dev.csv");
+inline std::vector<MeasuredStep> ultrascale_steps(const char* file = "ultrascale_dev.csv") {
+  const MeasuredTable table(file);
   std::map<std::string, MeasuredStep> merged;
   for (std::size_t r = 0; r < table.size(); ++r) {
     MeasuredStep step;

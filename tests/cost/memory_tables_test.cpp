@@ -6,13 +6,14 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "krigtune/core/error.h"
+#include "krigtune/cost/memory_shape.h"
 #include "measured_peaks.h"
 
 namespace krigtune {
@@ -166,130 +167,83 @@ TEST(MemoryTables, TheFormulaOfDeepSpeedsAutotunerRejectsWhatRan) {
   EXPECT_GT(fsdp.rejected + megatron.rejected, 0);
 }
 
-// Trials of one space: spread over what is expected to fit, from the smallest need to the largest.
-std::vector<const MeasuredStep*> trials_of(const std::vector<MeasuredStep>& rows, const MemoryModel& model,
+// Rows of one space that ran and tell a comparable peak: spread over what is expected to fit, from the smallest need to
+// the largest; where nothing is, the smallest needs.
+std::vector<const MeasuredStep*> trials_of(const std::vector<const MeasuredStep*>& rows, const MemoryModel& model,
                                            std::size_t count) {
   std::vector<std::pair<double, const MeasuredStep*>> candidates;
-  for (const MeasuredStep& row : rows) {
-    try {
-      const auto expected = static_cast<double>(model.estimate(row.configuration).expected.count);
-      if (expected <= row.capacity_bytes) candidates.emplace_back(expected, &row);
-    } catch (const UserError&) {
-      continue;
-    }
+  for (const MeasuredStep* row : rows) {
+    const MemoryEstimate estimate = model.estimate(row->configuration);
+    candidates.emplace_back(static_cast<double>(estimate.expected.count), row);
   }
   std::sort(candidates.begin(), candidates.end());
+  const auto fits = [](const auto& candidate) { return candidate.first <= candidate.second->capacity_bytes; };
+  const auto most = static_cast<std::size_t>(std::count_if(candidates.begin(), candidates.end(), fits));
+  candidates.resize(std::min(candidates.size(), std::max(most, count)));
   std::vector<const MeasuredStep*> trials;
   for (std::size_t i = 0; i < count; ++i)
     trials.push_back(candidates[(candidates.size() - 1) * i / (count - 1)].second);
   return trials;
 }
 
-struct Calibrated {
-  Score before, after;
-};
+// The median error of the peaks of one space, the trials' left out, after so many of them were learned from.
+double error_after(std::size_t count, const std::vector<const MeasuredStep*>& rows, const MemoryModel& model) {
+  const std::vector<const MeasuredStep*> trials = trials_of(rows, model, count);
+  std::vector<MemoryEvidence> evidence;
+  const auto moments = [&](const MeasuredStep& row) { return model.estimate(row.configuration).moments; };
+  for (const MeasuredStep* row : trials)
+    evidence.push_back({moments(*row), MemoryEvidence::Shows::kPeak, row->peak_bytes});
+  MemoryShape shape(model.estimate(rows.front()->configuration).log_stddev);
+  shape.learn(evidence);
+  std::vector<double> errors;
+  for (const MeasuredStep* row : rows) {
+    if (std::find(trials.begin(), trials.end(), row) != trials.end()) continue;
+    errors.push_back(std::abs(std::exp(shape.allocated(moments(*row)).mean) / row->peak_bytes - 1.0));
+  }
+  return quantile(errors, 0.5);
+}
 
-// Every space with so many trials of its own; only the others count.
-Calibrated calibrated(Framework framework, std::size_t count) {
-  std::map<std::string, std::vector<MeasuredStep>> spaces;
-  for (MeasuredStep& step : ultrascale_steps()) {
+// By space; peaks that the table tells of another stage than the largest are left out.
+std::map<std::string, double> errors_after_three(Framework framework, bool splits_tokens) {
+  std::vector<MeasuredStep> steps = ultrascale_steps();
+  for (const MeasuredStep& step : ultrascale_steps("ultrascale_3b.csv")) steps.push_back(step);
+  std::map<std::string, std::vector<const MeasuredStep*>> spaces;
+  std::map<std::string, std::unique_ptr<MemoryModel>> models;
+  for (MeasuredStep& step : steps) {
+    if (!step.ran) continue;
     step.workload.framework = framework;
-    spaces[step.space].push_back(step);
-  }
-  Calibrated scores;
-  for (const auto& [name, rows] : spaces) {
-    const Workload& workload = rows.front().workload;
-    const ClusterSpec& cluster = rows.front().cluster;
-    const MemoryModel before(workload, cluster, {});
-    std::vector<MemoryTrial> trials;
-    std::set<const MeasuredStep*> used;
-    for (const MeasuredStep* row : trials_of(rows, before, count)) {
-      if (!used.insert(row).second) continue;
-      MemoryTrial trial{row->configuration, {}, !row->ran, {static_cast<std::int64_t>(row->capacity_bytes)}};
-      if (row->ran) trial.peak = Bytes{static_cast<std::int64_t>(row->peak_bytes)};
-      trials.push_back(trial);
-    }
-    const MemoryCalibration calibration = calibrate_memory(workload, cluster, trials);
-    const MemoryModel after(workload, cluster, {}, calibration);
-    for (const MeasuredStep& row : rows) {
-      if (used.contains(&row)) continue;
-      add(scores.before, before, row);
-      add(scores.after, after, row, calibration.overhead_bytes);
+    step.configuration.set("sequence_parallel", splits_tokens);
+    auto& model = models[step.space];
+    if (!model) model = std::make_unique<MemoryModel>(step.workload, step.cluster, MemorySpec{});
+    try {
+      if (is_comparable(step, model->estimate(step.configuration))) spaces[step.space].push_back(&step);
+    } catch (const UserError&) {  // more stages than layers, which nanotron runs
     }
   }
-  return scores;
+  std::map<std::string, double> errors;
+  for (const auto& [space, rows] : spaces) errors[space] = error_after(3, rows, *models[space]);
+  return errors;
 }
 
-// The table as if its framework were not known: with Megatron's numbers, of which none was fitted on it.
-TEST(MemoryTables, FourTrialsTeachWhatAnUnknownFrameworkKeeps) {
-  const Calibrated scores = calibrated(Framework::kMegatron, 4);
-  scores.before.write("nanotron with Megatron's numbers");
-  scores.after.write("likewise, after four trials of each space");
-  EXPECT_EQ(scores.after.rejected, 0);
-  EXPECT_LE(scores.after.doubted, 4);
-  EXPECT_GE(scores.after.foreseen, scores.before.foreseen + 45);
-  EXPECT_TRUE(scores.after.median_error() <= 0.4 * scores.before.median_error());
-}
-
-TEST(MemoryTables, FourTrialsLeaveAKnownFrameworkAsGoodAsItIs) {
-  const Calibrated scores = calibrated(Framework::kNanotron, 4);
-  scores.before.write("nanotron, less the trials");
-  scores.after.write("likewise, after four trials of each space");
-  EXPECT_EQ(scores.after.rejected, 0);
-  EXPECT_LE(scores.after.doubted, scores.before.doubted);
-  EXPECT_TRUE(scores.after.median_error() <= 1.05 * scores.before.median_error());
-}
-
-// Two micro-batches at the rest unchanged tell the slope of activations from what is there in any case; the third is
-// known to need more than there is.
-TEST(MemoryTables, CalibrationFindsWhatTheMeasurementsWereMadeWith) {
-  const MeasuredStep step = llmfoundry_steps().front();
-  MemoryCalibration truth;
-  truth.activations = 1.3;
-  truth.logits_bytes = 8.0;
-  truth.overhead_bytes = 0.3e9;
-  const MemoryModel real(step.workload, step.cluster, {}, truth);
-  const auto configuration = [](std::int64_t micro_batch, const char* checkpointing) {
-    return Configuration{{"zero_stage", std::int64_t{3}},
-                         {"micro_batch", micro_batch},
-                         {"activation_checkpointing", std::string(checkpointing)}};
-  };
-  const auto peak = [&](const MemoryModel& model, const Configuration& of, double overhead_bytes) {
-    return allocated(model.estimate(of)) + overhead_bytes;
-  };
-  std::vector<MemoryTrial> trials;
-  const MemoryModel uncalibrated(step.workload, step.cluster, {});
-  for (const std::int64_t micro_batch : {1, 4}) {
-    const Configuration of = configuration(micro_batch, "none");
-    trials.push_back({of, Bytes{static_cast<std::int64_t>(peak(real, of, truth.overhead_bytes))}, false, {}});
-  }
-  const MemoryCalibration found = calibrate_memory(step.workload, step.cluster, trials);
-  const MemoryModel calibrated_model(step.workload, step.cluster, {}, found);
-  for (const std::int64_t micro_batch : {2, 8, 16}) {
-    for (const char* checkpointing : {"none", "full"}) {
-      const Configuration of = configuration(micro_batch, checkpointing);
-      const double really = peak(real, of, truth.overhead_bytes);
-      const double error = std::abs(peak(calibrated_model, of, found.overhead_bytes) / really - 1.0);
-      EXPECT_TRUE(error <= 0.04) << error << " " << of.text();
-      EXPECT_LT(error, std::abs(peak(uncalibrated, of, 0.0) / really - 1.0)) << of.text();
+// The tables as if their framework were not known, and as if tokens were not split, which they were. No factor was
+// fitted on them.
+TEST(MemoryTables, ThreePeaksTeachWhatAnUnknownFrameworkKeeps) {
+  double sum = 0.0;
+  int count = 0;
+  for (const bool splits_tokens : {true, false}) {
+    for (const Framework framework : {Framework::kMegatron, Framework::kDeepSpeed, Framework::kFsdp}) {
+      const std::map<std::string, double> errors = errors_after_three(framework, splits_tokens);
+      EXPECT_EQ(errors.size(), 15U);
+      for (const auto& [space, error] : errors) {
+        std::cout << fmt::format("{} as {}{}: {:.1f} %\n", space, traits_of(framework).name,
+                                 splits_tokens ? "" : ", tokens not split", 100.0 * error);
+        EXPECT_TRUE(error <= 0.35) << space;
+        sum += error;
+        ++count;
+      }
     }
   }
-  EXPECT_LT(found.log_stddev, traits_of(Framework::kFsdp).log_stddev);
-}
-
-TEST(MemoryTables, ATrialOutOfMemoryIsABound) {
-  const MeasuredStep step = llmfoundry_steps().front();
-  const Configuration of{{"zero_stage", std::int64_t{3}}, {"micro_batch", std::int64_t{4}}};
-  const MemoryModel before(step.workload, step.cluster, {});
-  const auto expected = static_cast<double>(before.estimate(of).expected.count);
-  const auto after = [&](double usable_bytes) {
-    const MemoryTrial trial{of, {}, true, {static_cast<std::int64_t>(usable_bytes)}};
-    const MemoryCalibration found = calibrate_memory(step.workload, step.cluster, std::vector{trial});
-    return static_cast<double>(MemoryModel(step.workload, step.cluster, {}, found).estimate(of).expected.count);
-  };
-  EXPECT_NEAR(after(0.9 * expected), expected, 1.0) << "it is known to need more: nothing new";
-  EXPECT_GT(after(1.1 * expected), 1.05 * expected) << "it needs more than was expected";
-  EXPECT_LT(after(20.0 * expected), 1.02 * expected) << "a crash that was taken for a lack of memory";
+  EXPECT_TRUE(sum / count <= 0.15) << sum / count;
 }
 
 }  // namespace

@@ -150,6 +150,30 @@ TEST(Space, AsksAllRestrictions) {
   EXPECT_EQ(excluded(space, Exclusion::kNone), 120);
 }
 
+TEST(Space, HoldsWhatIsFixedEverywhereAndCountsWithIt) {
+  const std::vector<Parameter> parameters = {{"tensor_parallel", {std::int64_t{1}, std::int64_t{2}}},
+                                             {"micro_batch", {std::int64_t{1}, std::int64_t{2}, std::int64_t{4}}}};
+  const JobFacts facts{.ranks = 4, .train_batch_size = 8, .fixed = {{"pipeline_parallel", std::int64_t{2}}}};
+  const Space space(parameters, facts);
+  std::int64_t count = 0;
+  space.for_each([&](const Configuration& c) {
+    ++count;
+    const std::int64_t dp = 4 / (2 * c.integer("tensor_parallel", 0));
+    EXPECT_EQ(c.integer("pipeline_parallel", 0), 2) << c.text();
+    EXPECT_EQ(c.integer("gradient_accumulation_steps", 0), 8 / (dp * c.integer("micro_batch", 0))) << c.text();
+    EXPECT_TRUE(space.contains(c));
+    for (const Configuration& other : space.neighbours(c)) EXPECT_EQ(other.integer("pipeline_parallel", 0), 2);
+    return true;
+  });
+  EXPECT_EQ(count, 6);
+  EXPECT_EQ(space.count(), 6);
+  EXPECT_EQ(space.columns().size(), 3U) << "and the accumulation";
+  Configuration without{{"tensor_parallel", std::int64_t{1}}, {"micro_batch", std::int64_t{2}}};
+  EXPECT_EQ(space.complete(without), Exclusion::kNone);
+  EXPECT_TRUE(space.contains(without));
+  EXPECT_THROW(Space(parameters, {.ranks = 4, .fixed = {{"micro_batch", std::int64_t{2}}}}), UserError);
+}
+
 TEST(Space, ContainsItsConfigurationsAndNothingElse) {
   const Space space = quickstart_space();
   const Configuration member = all_of(space).at(100);

@@ -31,6 +31,19 @@ TEST(WellKnown, StandOnceAndAreFound) {
   EXPECT_EQ(find_well_known("zero_stag"), nullptr);
 }
 
+TEST(WellKnown, OtherNamesMeanOneOfThemEach) {
+  std::set<std::string> aliases;
+  for (const KnownAlias& known : known_aliases()) {
+    EXPECT_TRUE(aliases.insert(known.alias).second) << known.alias;
+    EXPECT_EQ(find_well_known(known.alias), nullptr) << known.alias;
+    EXPECT_NE(find_well_known(known.name), nullptr) << known.alias;
+    EXPECT_EQ(well_known_name(known.alias), known.name);
+  }
+  EXPECT_EQ(well_known_name("tensor_model_parallel_size"), "tensor_parallel");
+  EXPECT_EQ(well_known_name("zero_stage"), "zero_stage");
+  EXPECT_EQ(well_known_name("learning_rate"), "");
+}
+
 TEST(WellKnown, HaveADefaultOfTheKindOfTheirRange) {
   for (const WellKnownParameter& known : well_known_parameters()) {
     const Parameter parameter = parsed_range(known);

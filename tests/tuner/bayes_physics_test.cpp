@@ -88,16 +88,10 @@ TEST(TrialSuccess, OneTrialOutOfMemoryMovesTheBeliefOfAllAsTheIntegralSays) {
   const History history = {closed(problem.candidates[uncertain[1]], OutOfMemory{})};
   const Eigen::VectorXd got = TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
 
-  const auto margin = [&](Eigen::Index i) {
-    return probit(known.memory[static_cast<std::size_t>(i)]->probability_fits);
-  };
-  const double of_margin = kOffset * kOffset + 1.0;
-  const double moved = after_failure(margin(failed), of_margin, 0.5).mean - margin(failed);
-  ASSERT_LT(moved, -0.1);
-  const auto margin_after = [&](Eigen::Index i) {
-    const double shared = kOffset * kOffset + matern52(distance(known.points, i, failed) / 0.5);
-    return margin(i) + moved * shared / of_margin;
-  };
+  // What memory says after it is memory_margins_test.cpp's.
+  const Eigen::VectorXd margins = MemoryMargins(problem.candidates, history).at(known.memory);
+  ASSERT_LT(margins(failed), known.memory[uncertain[1]]->spread->margin - 0.1);
+  const auto margin_after = [&](Eigen::Index i) { return margins(i); };
   // The second latent, of all failures, with the margins as its mean.
   const auto mean = [&](Eigen::Index i) { return std::min(margin_after(i), 1.76); };
   const auto covariance = [&](Eigen::Index i, Eigen::Index j) {

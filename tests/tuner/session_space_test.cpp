@@ -186,6 +186,103 @@ TEST(Session, WithEverythingReadsBackAsResolved) {
   }
 }
 
+// A job of that framework on 8 GPUs of two kinds of parallelism.
+std::string job_of(const std::string& framework, const std::string& keys = "") {
+  return R"({"workload": {"model": {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 50304, "seq_len": 2048},
+      "precision": "bf16", "framework": ")" +
+         framework + R"(", "train_batch_size": 64},
+      "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-80gb"},
+      "runner": {"kind": "command", "argv": ["run.sh", "{config}", "{result}"]})" +
+         keys + "}";
+}
+
+constexpr const char* kSplits = R"(, "space": {"tensor_parallel": [1, 2, 4], "micro_batch": [1, 2]})";
+
+TEST(Fixed, IsInEveryConfigurationAndNoColumn) {
+  const Session session = read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": true},
+      "constraints": ["!sequence_parallel || tensor_parallel < 4"], "baseline": {"tensor_parallel": 2})"));
+  EXPECT_EQ(session.space.columns(),
+            (std::vector<std::string>{"tensor_parallel", "micro_batch", "gradient_accumulation_steps"}));
+  EXPECT_EQ(session.space.count(), 4) << "constraints know what is fixed";
+  session.space.for_each([](const Configuration& c) {
+    EXPECT_TRUE(c.boolean("sequence_parallel", false)) << c.text();
+    return true;
+  });
+  EXPECT_TRUE(session.baseline->boolean("sequence_parallel", false));
+  Rng rng(1, 0);
+  EXPECT_TRUE(session.space.contains(session.space.sample(rng)));
+  const Json json = resolved(session);
+  EXPECT_EQ(json.at("fixed").dump(), R"({"sequence_parallel":true})");
+  EXPECT_EQ(resolved(read(json.dump())).dump(), json.dump());
+}
+
+TEST(Fixed, DecidesWhatIsPredicted) {
+  const auto bytes = [](const std::string& value) {
+    const Session session = read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": )" +
+                                                        value + R"(}, "baseline": {"tensor_parallel": 4})"));
+    return MemoryFilter(session).check(*session.baseline)->predicted;
+  };
+  EXPECT_LT(bytes("true"), bytes("false"));
+}
+
+TEST(Fixed, IsRefusedWithThePlaceWhereItMakesNoSense) {
+  const auto error = [](const std::string& fixed) {
+    return error_of(job_of("megatron", std::string(kSplits) + R"(, "fixed": )" + fixed));
+  };
+  EXPECT_NE(error(R"({"micro_batch": 2})").find("fixed and stands in the space as well"), std::string::npos);
+  EXPECT_NE(error(R"({"zero_stage": 7})").find("/fixed"), std::string::npos) << error(R"({"zero_stage": 7})");
+  EXPECT_NE(error(R"({"sequence_parallel": 3})").find("/fixed"), std::string::npos);
+  EXPECT_NE(error("[1]").find("/fixed"), std::string::npos);
+  const std::string other = error_of(job_of("megatron", std::string(kSplits) + R"(,
+      "fixed": {"overlap_comm": true}, "baseline": {"overlap_comm": false})"));
+  EXPECT_NE(other.find("is false, but fixed at true"), std::string::npos) << other;
+}
+
+std::vector<std::string> assumed_by(const Session& session) {
+  std::vector<std::string> texts;
+  for (const Assumption& one : session.assumptions) texts.push_back(one.name + "=" + to_string(one.value));
+  return texts;
+}
+
+TEST(Assumptions, AreWhatTheFrameworkUsuallySetsAndNobodySays) {
+  using Texts = std::vector<std::string>;
+  const std::string splits = kSplits;
+  EXPECT_EQ(assumed_by(read(job_of("megatron", splits))),
+            (Texts{"sequence_parallel=true", "zero_stage=1", "attention=flash"}));
+  EXPECT_EQ(assumed_by(read(job_of("megatron", splits + R"(, "fixed": {"sequence_parallel": false})"))),
+            (Texts{"zero_stage=1", "attention=flash"}));
+  EXPECT_EQ(assumed_by(read(job_of("fsdp", R"(, "space": {"micro_batch": [1, 2]})"))),
+            (Texts{"zero_stage=3", "attention=flash"}));
+  EXPECT_EQ(assumed_by(read(job_of("deepspeed", splits))), Texts{"attention=flash"});
+}
+
+// What is assumed is what is predicted: as if it were fixed.
+TEST(Assumptions, ArePredictedWith) {
+  const auto bytes = [](const std::string& keys) {
+    const Session session =
+        read(job_of("nanotron", std::string(kSplits) + R"(, "baseline": {"tensor_parallel": 4})" + keys));
+    return MemoryFilter(session).check(*session.baseline)->predicted.count;
+  };
+  EXPECT_EQ(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": true, "zero_stage": 1})"));
+  EXPECT_NE(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": false, "zero_stage": 1})"));
+}
+
+TEST(OtherNames, AreRecognisedAndRuleNothingOut) {
+  const Session session = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
+      "micro_batch": [1, 64], "dataloader_workers": [1, 2]})"));
+  const auto said = [&](const std::string& part) {
+    return std::any_of(session.warnings.begin(), session.warnings.end(),
+                       [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+  };
+  EXPECT_TRUE(said("'tensor_model_parallel_size' looks like tensor_parallel"));
+  EXPECT_FALSE(said("'dataloader_workers' looks like"));
+  const MemoryFilter filter(session);
+  session.space.for_each([&](const Configuration& configuration) {
+    EXPECT_NE(filter.check(configuration)->verdict, Verdict::kTooLarge) << configuration.text();
+    return true;
+  });
+}
+
 TEST(RecordedTrials, GiveRealRangesTheValuesThatWereMeasured) {
   const TemporaryDirectory directory;
   write_atomically(directory / "trials.csv",

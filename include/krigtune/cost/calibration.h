@@ -43,28 +43,13 @@ using PredictTimes = std::function<std::vector<double>(const TimeCalibration&)>;
 /// Likewise for any model, say for trials of several workloads. Asks for predictions some tens of times.
 TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const MeasuredTime> measured);
 
-/// What measured peaks taught.
+/// What a program keeps otherwise than its framework's numbers have it: for simulated machines. Trials teach the same
+/// factors and more by memory_shape.h.
 struct MemoryCalibration {
   double activations = 1.0;     ///< factor on activations
   double logits_bytes = 0.0;    ///< a logit, instead of the framework's; 0: the framework's
   double overhead_bytes = 0.0;  ///< on top of what is allocated
   double log_stddev = 0.0;      ///< of measured over predicted; 0: the framework's spread
 };
-
-/// What a trial has taught about memory.
-struct MemoryTrial {
-  Configuration configuration;
-  std::optional<Bytes> peak;   ///< allocated at most, as torch.cuda.max_memory_allocated() says
-  bool out_of_memory = false;  ///< it needed more than `usable`
-  Bytes usable{};
-};
-
-/// The most probable calibration under priors around the framework's own numbers: two peaks, at the smallest and at a
-/// larger micro-batch, give the slope of activations and what is there in any case; every further trial refines it, one
-/// without memory is a bound, and what lies far off counts little. From five trials on, the framework's numbers stay
-/// where they predict trials better than the others do. {} without trials, and where the plan is exact.
-/// Throws UserError as read_knobs does.
-MemoryCalibration calibrate_memory(const Workload& workload, const ClusterSpec& cluster,
-                                   std::span<const MemoryTrial> trials);
 
 }  // namespace krigtune

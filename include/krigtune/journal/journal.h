@@ -30,6 +30,7 @@ struct Proposal {
   Asker asker = Asker::kTune;
   std::optional<double> predicted_value;
   std::optional<Bytes> predicted_memory;
+  std::optional<double> success_probability = std::nullopt;  ///< that it runs; empty: nothing speaks against it
   double suggest_s = 0.0;
   std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: none
   /// What the stop rule "patience" had counted when it was asked; empty: not known.

@@ -18,11 +18,10 @@ struct JobFacts {
   std::optional<std::int64_t> train_batch_size = std::nullopt;  ///< sequences a step, to be kept
   /// Elements of the model: buckets that hold as many are all alike.
   std::optional<std::int64_t> parameter_count = std::nullopt;
-  /// Numbers that constraints may use beside the parameters: nodes, gpus_per_node, layers, hidden, ... (known_facts()).
+  /// Numbers that constraints may use beside the parameters: nodes, layers, hidden, ... (known_facts()).
   std::vector<std::pair<std::string, double>> numbers = {};
-  bool well_known = true;  ///< false: names mean nothing (no workload): no batch identity, no canonical values
-  /// Parameters of one value that every configuration has, and that are no dimension and no column of a table.
-  Configuration fixed = {};
+  bool well_known = true;    ///< false: names mean nothing (no workload): no batch identity, nothing canonical
+  Configuration fixed = {};  ///< what every configuration has, and is no dimension and no column of a table
 };
 
 /// Why a point of the lattice is no configuration of the space.
@@ -55,15 +54,13 @@ class Space {
   const JobFacts& facts() const { return facts_; }
   const std::vector<Expression>& constraints() const { return constraints_; }
   bool listable() const;  ///< false where a parameter is continuous: no count and no list then, only samples
-  /// Whether it holds any configuration; of one that is not listable, whether sampling finds one.
-  bool is_empty() const;
+  bool is_empty() const;  ///< it holds no configuration; where it is not listable: sampling finds none
   /// Names in session order, then gradient_accumulation_steps where it is derived: the columns of every table.
   std::vector<std::string> columns() const;
 
   void restrict_to(Predicate keep);  ///< to configurations for which `keep` holds (with earlier restrictions)
 
-  /// Product of the parameters' value counts (continuous ones: 1); the largest integer where it is more.
-  std::int64_t lattice_count() const;
+  std::int64_t lattice_count() const;  ///< product of the value counts (continuous: 1); else the largest integer
   std::int64_t count() const;  ///< configurations, each meaning once; likewise. UserError where it is not listable
   /// Calls `visit` for each configuration once, the last parameter fastest, until it returns false. Likewise listable.
   void for_each(const std::function<bool(const Configuration&)>& visit) const;
@@ -79,9 +76,9 @@ class Space {
   std::vector<Configuration> neighbours(const Configuration& configuration) const;
   bool contains(const Configuration& configuration) const;
 
-  /// Adds what is fixed, derives gradient_accumulation_steps, replaces values without effect by the canonical ones, drops what does not
-  /// exist ("when"). Returns the reason where the point is none, `configuration` as it was. Values need not be of the
-  /// lists (a baseline may lie outside); constraints and restrictions are not asked.
+  /// Adds what is fixed, derives gradient_accumulation_steps, replaces values without effect by the canonical ones,
+  /// drops what does not exist ("when"). Returns the reason where the point is none, `configuration` as it was. Values
+  /// need not be of the lists (a baseline may lie outside); constraints and restrictions are not asked.
   Exclusion complete(Configuration& configuration) const;
   bool meets_constraints(const Configuration& configuration) const;  ///< of the session; likewise any values
 

@@ -1,8 +1,10 @@
 #include "krigtune/tuner/memory_filter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
+#include <numbers>
 #include <string>
 #include <unordered_map>
 
@@ -16,8 +18,9 @@ struct MemoryFilter::Impl {
   Bytes usable;
   Bytes host_usable{std::numeric_limits<std::int64_t>::max()};
   bool exact = false;
-  bool strict = false;         // what is not modelled was refused when the session was read
-  bool has_own_names = false;  // parameters that the models do not know
+  bool strict = false;            // what is not modelled was refused when the session was read
+  bool has_own_names = false;     // parameters that the models do not know
+  bool may_be_otherwise = false;  // some of them may change what memory is needed
   Workload workload;
   ClusterSpec cluster;
   std::mutex mutex;  // of what follows
@@ -62,7 +65,12 @@ MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl
   impl_->exact = traits_of(session.workload->framework).exact_memory &&
                  session.memory.model == MemoryModelKind::kKrigtune && session.runner.kind == RunnerKind::kBench;
   impl_->strict = is_ours(session.runner.kind);
-  impl_->has_own_names = !unplanned_parameters(session.space).empty();
+  const std::vector<std::string>& planned = planned_parameters();
+  for (const auto& [name, value] : session.space.facts().fixed) {
+    if (std::find(planned.begin(), planned.end(), name) == planned.end()) impl_->has_own_names = true;
+  }
+  impl_->has_own_names = impl_->has_own_names || !unplanned_parameters(session.space).empty();
+  impl_->may_be_otherwise = !unknown_parameters(session.space).empty();
 }
 
 MemoryFilter::~MemoryFilter() = default;
@@ -73,7 +81,12 @@ bool MemoryFilter::is_exact() const { return impl_->exact; }
 
 std::optional<MemoryVerdict> MemoryFilter::check(const Configuration& configuration) const {
   const auto verdict = [this](const Configuration& modelled) {
-    return impl_->model->verdict(modelled, impl_->usable, impl_->host_usable);
+    MemoryVerdict known = impl_->model->verdict(modelled, impl_->usable, impl_->host_usable);
+    if (impl_->may_be_otherwise && known.verdict == Verdict::kTooLarge && known.spread) {
+      known.verdict = Verdict::kUncertain;
+      known.probability_fits = 0.5 * std::erfc(-known.spread->margin / std::numbers::sqrt2);
+    }
+    return known;
   };
   // Only where plans may be made it takes so long that it pays to remember.
   return impl_->exact ? impl_->remembered(configuration, impl_->checked, verdict) : impl_->of(configuration, verdict);

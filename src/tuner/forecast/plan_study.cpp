@@ -8,6 +8,8 @@
 #include <limits>
 #include <thread>
 
+#include "krigtune/cost/framework.h"
+
 namespace krigtune {
 namespace {
 
@@ -170,8 +172,13 @@ class Study {
             -static_cast<double>(memory.predicted.count)};
   }
 
+  std::int64_t stage_of(const Configuration& configuration) const {
+    const auto& workload = session_.workload;
+    return (workload ? with_usual_settings(*workload, configuration) : configuration).integer("zero_stage", 0);
+  }
+
   void add_to_stage(const Candidate& candidate, const MemoryVerdict& memory) {
-    const std::int64_t number = candidate.configuration.integer("zero_stage", 0);
+    const std::int64_t number = stage_of(candidate.configuration);
     StageMemory& stage = study_.stages[number];
     const bool first = stage.counts.all() == 0;
     const std::array<double, 3> its = quality(candidate, memory);

@@ -4,10 +4,12 @@
 //   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
 //   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
 //   once something failed, or where it is uncertain what fits in memory:
-//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P >= P_safe / 2
+//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P is not far below P_safe
 //
-// P_safe is the largest P among what is expected to gain at least 0.3 %: a safer candidate holds back a riskier one
-// only as long as it promises something itself. Once what is safe is exhausted, what is risky and promising is reached.
+// Where P begins with planned memory, plans may be wrong for all of a job: P_safe is the largest P among what promises
+// something, P EI >= 0.3 %, and half of it is enough. So what is safe holds back what is risky only as long as it
+// promises something itself. Where P is learned from failures alone (or plans are exact) they have said it: P_safe is
+// the largest P of all that is left, and it takes two thirds of it.
 //
 // The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
 //
@@ -36,7 +38,8 @@ namespace {
 
 constexpr int kSpreadTrials = 3;
 constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
-constexpr double kLeastShareOfBestProbability = 0.5;
+constexpr double kLeastShareOfPlanned = 0.5;
+constexpr double kLeastShareOfLearned = 2.0 / 3.0;
 constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
@@ -134,13 +137,12 @@ class BayesStrategy final : public Strategy {
     if (model.has_failures() || has_uncertain(*list)) {
       probability = model.probability(list->points, list->memory);
     }
-    const std::vector<bool> all(allowed.size(), true);
     if (counted_trials(history) < spread_until_) {
-      drop_unlikely(allowed, probability, all);
+      drop_unlikely(allowed, probability, allowed);
       return propose(*list, spread(history, list->points, allowed, rng), StrategyKind::kBayes);
     }
     if (!model.has_values()) {
-      drop_unlikely(allowed, probability, all);
+      drop_unlikely(allowed, probability, allowed);
       const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
       return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
     }
@@ -161,15 +163,30 @@ class BayesStrategy final : public Strategy {
   }
 
  private:
-  // Of those allowed, what is far less likely to run than the likeliest that has `promise`.
-  static void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability,
-                            const std::vector<bool>& promise) {
+  bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
+
+  // Of those allowed, what is to hold back others that are less likely to run: see the top.
+  std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
+                              const Eigen::VectorXd& probability, double unit) const {
+    if (!has_plans()) return allowed;
+    std::vector<bool> promise = allowed;
+    for (std::size_t i = 0; i < promise.size(); ++i) {
+      const auto row = static_cast<Eigen::Index>(i);
+      if (log_ei(row) + std::log(probability(row)) < std::log(kPromise * unit)) promise[i] = false;
+    }
+    return std::find(promise.begin(), promise.end(), true) == promise.end() ? allowed : promise;
+  }
+
+  // What is far less likely to run than the likeliest of `safe`, which are some of those allowed.
+  void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability,
+                     const std::vector<bool>& safe) const {
+    const double share = has_plans() ? kLeastShareOfPlanned : kLeastShareOfLearned;
     double best = 0.0;
     for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (allowed[i] && promise[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
+      if (safe[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
     }
     for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (probability(static_cast<Eigen::Index>(i)) < kLeastShareOfBestProbability * best) allowed[i] = false;
+      if (probability(static_cast<Eigen::Index>(i)) < share * best) allowed[i] = false;
     }
   }
 
@@ -215,11 +232,7 @@ class BayesStrategy final : public Strategy {
                    std::vector<bool> allowed, const Eigen::VectorXd& probability) const {
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
-    std::vector<bool> promise(allowed.size());
-    for (std::size_t i = 0; i < promise.size(); ++i) {
-      promise[i] = log_ei(static_cast<Eigen::Index>(i)) >= std::log(kPromise * unit_of(model));
-    }
-    drop_unlikely(allowed, probability, promise);
+    drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
     const bool may_fail = model.has_failures() || has_uncertain(list);
@@ -239,6 +252,7 @@ class BayesStrategy final : public Strategy {
     }
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
+    if (may_fail) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
     proposal.hyperparameters = model.hyperparameters();
     proposal.outlook = outlook_of(model, session_, candidates_, history, {list, prediction, probability}, chosen);
     return proposal;

@@ -27,6 +27,10 @@ bool splits_layers(const Space& space) {
   });
 }
 
+bool is_of_kind(const Value& value, const Value& other) {
+  return is_number(value) ? is_number(other) : value.index() == other.index();
+}
+
 bool states_attention(const JsonObject& root) {
   const Json& workload = root.value().at("workload");
   return workload.at("model").is_object() && workload.at("model").contains("attention");
@@ -46,8 +50,12 @@ void check_fixed(const Session& session, const JsonObject& root) {
   Workload workload = *session.workload;
   workload.train_batch_size.reset();  // whether the batch can be kept is a question to the whole configuration
   for (const auto& [name, value] : fixed) {
-    const bool known = find_well_known(name) != nullptr;
-    if (!known && !is_ours(session.runner.kind)) continue;
+    const WellKnownParameter* known = find_well_known(name);
+    if (known == nullptr && !is_ours(session.runner.kind)) continue;
+    if (known != nullptr && !is_of_kind(value, known->default_value)) {
+      block.fail(name, fmt::format("{} is no value of it", to_json(value).dump()),
+                 fmt::format("write one as {}", to_json(known->default_value).dump()));
+    }
     at_key(block, name, [&, &name = name, &value = value] {
       return read_knobs(workload, session.cluster, {{name, value}});
     });

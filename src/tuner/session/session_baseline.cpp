@@ -48,6 +48,10 @@ const char* kind_text(const Value& value) {
 void check_names(const Space& space, const Configuration& given, const JsonObject& block) {
   const std::vector<std::string> columns = space.columns();
   for (const auto& [name, value] : given) {
+    if (const Value* fixed = space.facts().fixed.find(name)) {
+      if (same_value(*fixed, value)) continue;
+      block.fail(name, fmt::format("is {}, but fixed at {}", to_string(value), to_string(*fixed)), "leave it out");
+    }
     if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
       block.fail(name, "is no parameter of the space", suggestion(name, columns));
     }

@@ -1,0 +1,126 @@
+#include "krigtune/cost/memory_shape.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace krigtune {
+namespace {
+
+using Shows = MemoryEvidence::Shows;
+
+constexpr double kGb = 1e9;
+constexpr double kSpread = 0.15;              // of a framework
+constexpr double kOwn = 2.0 / 3.0 * kSpread;  // of one peak, beside the factors
+
+MemoryParts parts(double states, double activations, double other_split = 0.0, double logits = 0.0) {
+  MemoryParts bytes{};
+  bytes[static_cast<std::size_t>(MemoryPart::kStates)] = states * kGb;
+  bytes[static_cast<std::size_t>(MemoryPart::kActivations)] = activations * kGb;
+  bytes[static_cast<std::size_t>(MemoryPart::kOtherSplit)] = other_split * kGb;
+  bytes[static_cast<std::size_t>(MemoryPart::kLogits)] = logits * kGb;
+  return bytes;
+}
+
+MemoryEvidence peak(const MemoryParts& planned, double gb) { return {{planned}, Shows::kPeak, gb * kGb}; }
+
+MemoryShape learned(const std::vector<MemoryEvidence>& evidence) {
+  MemoryShape shape(kSpread);
+  shape.learn(evidence);
+  return shape;
+}
+
+double predicted_gb(const MemoryShape& shape, const MemoryParts& planned) {
+  return std::exp(shape.allocated({planned}).mean) / kGb;
+}
+
+TEST(MemoryShape, IsAsPlannedBeforeAnythingIsMeasured) {
+  const MemoryShape shape(kSpread);
+  EXPECT_NEAR(predicted_gb(shape, parts(20, 30, 0, 10)), 60.0, 1e-9);
+  // States alone: their own factor, the one on all, and what one peak differs by; independent, so squares add up.
+  EXPECT_NEAR(shape.allocated({parts(20, 0)}).stddev, std::sqrt(0.03 * 0.03 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
+  EXPECT_NEAR(shape.allocated({parts(0, 5)}).stddev, std::sqrt(0.3 * 0.3 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
+  EXPECT_DOUBLE_EQ(shape.factor(MemoryPart::kActivations), 1.0);
+}
+
+TEST(MemoryShape, TheLargestMomentIsThePeakAndOverheadIsNotCountedByAnAllocator) {
+  const MemoryShape shape(kSpread);
+  MemoryParts with_overhead = parts(10, 20);
+  with_overhead[static_cast<std::size_t>(MemoryPart::kOverhead)] = 2 * kGb;
+  const std::vector<MemoryParts> moments = {parts(25, 0), with_overhead};
+  EXPECT_NEAR(std::exp(shape.allocated(moments).mean) / kGb, 30.0, 1e-9);
+  EXPECT_NEAR(std::exp(shape.needed(moments).mean) / kGb, 32.0, 1e-9);
+}
+
+// Activations alone leave two unknowns, their factor and the one on all: the most probable pair by looking at all of
+// a grid, under the priors and the error that memory_shape.cpp states.
+TEST(MemoryShape, FindsTheMostProbableFactors) {
+  const auto student = [](double r, double freedom) { return 0.5 * (freedom + 1.0) * std::log1p(r * r / freedom); };
+  for (const double ratio : {0.5, 0.9, 1.3, 4.0}) {
+    double least = 1e300;
+    double best = 0.0;
+    for (double activations = -2.0; activations <= 2.0; activations += 0.002) {
+      for (double all = -0.5; all <= 0.5; all += 0.002) {
+        const double loss = student(activations / 0.3, 3.0) + student(all / 0.08, 3.0) +
+                            student((std::log(ratio) - activations - all) / kOwn, 4.0);
+        if (loss < least) best = activations + all;
+        least = std::min(least, loss);
+      }
+    }
+    const MemoryShape shape = learned({peak(parts(0, 10), 10 * ratio)});
+    EXPECT_NEAR(std::log(predicted_gb(shape, parts(0, 10)) / 10), best, 0.005) << ratio;
+  }
+}
+
+// Another framework: two and a half times the activations, twice the logits.
+TEST(MemoryShape, ThreePeaksTeachAFrameworkThatKeepsMore) {
+  const auto real_gb = [](double states, double activations, double logits) {
+    return states + 2.5 * activations + 2.0 * logits;
+  };
+  const MemoryShape shape =
+      learned({peak(parts(10, 2, 0, 1), real_gb(10, 2, 1)), peak(parts(10, 16, 0, 1), real_gb(10, 16, 1)),
+               peak(parts(3, 4, 0, 8), real_gb(3, 4, 8))});
+  EXPECT_NEAR(predicted_gb(shape, parts(5, 32, 0, 2)) / real_gb(5, 32, 2), 1.0, 0.1);
+  EXPECT_NEAR(predicted_gb(shape, parts(40, 1, 0, 1)) / real_gb(40, 1, 1), 1.0, 0.05);
+  EXPECT_NEAR(shape.factor(MemoryPart::kActivations), 2.5, 0.3);
+  EXPECT_LT(shape.allocated({parts(5, 32, 0, 2)}).stddev, MemoryShape(kSpread).allocated({parts(5, 32, 0, 2)}).stddev);
+}
+
+// Planned without sequence parallelism, run with it, and the other way round: a factor of eight is information.
+TEST(MemoryShape, TwoPeaksSayThatTokensAreSplitOtherwise) {
+  const MemoryShape split = learned({peak(parts(2, 80, -70), 12.0), peak(parts(2, 40, -30), 12.5)});
+  EXPECT_GT(split.factor(MemoryPart::kOtherSplit), 0.9);
+  EXPECT_NEAR(predicted_gb(split, parts(4, 160, -140)) / 24.0, 1.0, 0.15);
+  const MemoryShape whole = learned({peak(parts(2, 10, 70), 82.0), peak(parts(2, 10, 30), 41.5)});
+  EXPECT_GT(whole.factor(MemoryPart::kOtherSplit), 0.5);  // more activations would explain it as well
+  EXPECT_NEAR(predicted_gb(whole, parts(4, 20, 140)) / 164.0, 1.0, 0.15);
+}
+
+TEST(MemoryShape, BoundsMoveWhatContradictsThem) {
+  const std::vector<MemoryParts> moments = {parts(20, 40)};
+  const double planned = MemoryShape(kSpread).needed(moments).mean;
+  const auto after = [&](Shows shows, double gb) { return learned({{moments, shows, gb * kGb}}).needed(moments).mean; };
+  EXPECT_GT(after(Shows::kRanOut, 80.0), planned + 0.1) << "planned 60, not enough were 80";
+  EXPECT_LT(after(Shows::kRan, 45.0), planned - 0.1) << "planned 60, enough were 45";
+  EXPECT_NEAR(after(Shows::kRanOut, 30.0), planned, 0.01) << "known before";
+  EXPECT_NEAR(after(Shows::kRan, 120.0), planned, 0.01) << "known before";
+}
+
+TEST(MemoryShape, APeakInAnotherUnitDoesNotBendTheOthers) {
+  std::vector<MemoryEvidence> evidence;
+  for (const double activations : {4.0, 8.0, 16.0, 32.0}) {
+    evidence.push_back(peak(parts(10, activations), 10 + 1.5 * activations));
+  }
+  evidence.push_back(peak(parts(10, 12), (10 + 1.5 * 12) / 1024));
+  EXPECT_NEAR(predicted_gb(learned(evidence), parts(10, 24)) / 46.0, 1.0, 0.1);
+}
+
+TEST(MemoryShape, EvidenceWithoutAPlanSaysNothing) {
+  const MemoryShape shape = learned({{{}, Shows::kPeak, 5 * kGb}});
+  EXPECT_NEAR(predicted_gb(shape, parts(20, 30)), 50.0, 1e-6);
+}
+
+}  // namespace
+}  // namespace krigtune
