@@ -12,19 +12,18 @@
 namespace krigtune {
 namespace {
 
-// What a trial risks, where that is worth a line: "trial 9: 58 % likely to run, 20 % better than the best if it does".
+// What a trial risks, and for what: "#9 is 58 % likely to run, and 20 % better than the best so far if it does".
 std::string risk_text(const Session& session, const Trial& trial, const History& history) {
   constexpr double kWorthALine = 0.8;
   const Proposal& proposal = trial.proposal;
   const std::optional<double> best = best_value(session.objective, history);
   if (!proposal.success_probability || *proposal.success_probability >= kWorthALine) return "";
-  std::string text =
-      fmt::format("trial {}: {:.0f} % likely to run", trial.number, 100.0 * *proposal.success_probability);
-  if (!best || !proposal.predicted_value || *best == 0.0 || *proposal.predicted_value == 0.0) return text;
+  if (!best || !proposal.predicted_value || !(*best > 0.0) || !(*proposal.predicted_value > 0.0)) return "";
   const double ratio =
       session.objective.maximize ? *proposal.predicted_value / *best : *best / *proposal.predicted_value;
-  if (ratio > 1.0) text += fmt::format(", {:.0f} % better than the best so far if it does", 100.0 * (ratio - 1.0));
-  return text;
+  if (ratio <= 1.0) return "";
+  return fmt::format("#{} is {:.0f} % likely to run, and {:.2g} % better than the best so far if it does", trial.number,
+                     100.0 * *proposal.success_probability, 100.0 * (ratio - 1.0));
 }
 
 }  // namespace
