@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct MemoryEvidence {
 ///   const auto [log_bytes, log_stddev] = shape.needed(moments);     // of another configuration
 class MemoryShape {
  public:
-  static constexpr int kFactors = 8;  ///< logarithms of factors: one a part (of tokens: a logit), and one on all
+  static constexpr std::size_t kFactors =
+      8;  ///< logarithms of factors: one a part (of tokens: a logit), and one on all
 
   /// Natural logarithm of bytes: a normal distribution.
   struct LogBytes {

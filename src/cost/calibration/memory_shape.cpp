@@ -30,7 +30,7 @@
 namespace krigtune {
 namespace {
 
-constexpr int kFactors = MemoryShape::kFactors;
+constexpr int kFactors = static_cast<int>(MemoryShape::kFactors);
 using Factors = Eigen::Matrix<double, kFactors, 1>;
 using Matrix = Eigen::Matrix<double, kFactors, kFactors>;
 
@@ -40,7 +40,7 @@ constexpr int kActivations = static_cast<int>(MemoryPart::kActivations);
 constexpr int kOverhead = static_cast<int>(MemoryPart::kOverhead);
 constexpr double kPlannedSplit = -3.0;  // f_split before anything is measured: 5 % of the difference
 // In the order of MemoryPart, then of the factor on all.
-constexpr std::array<double, kFactors> kStddev = {0.03, 0.2, 0.3, 2.0, 0.4, 0.5, 0.5, 0.08};
+constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 0.3, 2.0, 0.4, 0.5, 0.5, 0.08};
 constexpr double kFactorFreedom = 3.0;
 constexpr double kPeakFreedom = 4.0;
 constexpr double kOwnShare = 2.0 / 3.0;  // of the framework's spread: what the factors do not explain
@@ -183,7 +183,7 @@ Fit fit_from(Factors factors, std::span<const MemoryEvidence> evidence, double o
 }
 
 Fit fit_of(std::span<const MemoryEvidence> evidence, double own_stddev) {
-  const Fit as_planned = fit_from(planned_factors(), evidence, own_stddev);
+  Fit as_planned = fit_from(planned_factors(), evidence, own_stddev);
   const bool may_be_otherwise = std::any_of(evidence.begin(), evidence.end(), [](const MemoryEvidence& one) {
     return !one.moments.empty() && one.moments.front()[static_cast<std::size_t>(kSplit)] != 0.0;
   });

@@ -59,7 +59,7 @@ class Timeline {
   std::vector<PlacedPart> make_parts(const StageShape& stage) const {
     const std::int64_t layers = stage.layers;
     const bool full = knobs_.checkpointing == Checkpointing::kFull;
-    const std::int64_t size = full ? std::min(knobs_.checkpoint_layers, layers) : 1;
+    const std::int64_t size = full ? std::clamp<std::int64_t>(layers, 1, knobs_.checkpoint_layers) : 1;
     const auto unit = [](std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; };
     const auto head = unit(layers);
     std::vector<PlacedPart> parts;
