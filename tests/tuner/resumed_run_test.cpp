@@ -178,14 +178,14 @@ class SimulatedDays : public Loop {
   }
 };
 
-// The same one, or one that is not half a per cent slower.
+// The same one, or one that is not a per cent slower.
 TEST_F(SimulatedDays, FindTheSameBestAtAnotherSpeed) {
   for (const std::int64_t seed : {5, 6, 7}) {
     const Session session = session_of({}, seed, 0.001);
     const Configuration best = best_of(session, uninterrupted(seed, 0.001).history);
     const History history = interrupted(seed, 0.001).history;
     const double ratio = true_speed(session, best_of(session, history)) / true_speed(session, best);
-    EXPECT_LE(std::abs(ratio - 1.0), 0.005) << "seed " << seed << ": " << best_of(session, history).text();
+    EXPECT_LE(std::abs(ratio - 1.0), 0.01) << "seed " << seed << ": " << best_of(session, history).text();
     EXPECT_EQ(asked_again(history), std::vector<int>{8});
     EXPECT_LE(std::abs(RunEffects(session.objective, history).factor(0) * kSlowdown - 1.0), 0.01);
     EXPECT_NE(run_effect_sentence(session.objective, history).find("1.8 times slower"), std::string::npos);
