@@ -25,8 +25,8 @@ struct MemoryEvidence {
 ///   const auto [log_bytes, log_stddev] = shape.needed(moments);     // of another configuration
 class MemoryShape {
  public:
-  static constexpr std::size_t kFactors =
-      8;  ///< logarithms of factors: one a part (of tokens: a logit), and one on all
+  /// Logarithms of factors: one a part (of the split of tokens: a logit), and one on all.
+  static constexpr std::size_t kFactors = kMemoryPartCount + 1;
 
   /// Natural logarithm of bytes: a normal distribution.
   struct LogBytes {

@@ -222,15 +222,15 @@ FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, 
     const Setting setting = setting_of(workload, knobs, model);
     const MomentBytes states = states_of(model, workload, knobs);
     const StepPeak peak = step_peak(profile, model, stage, setting.workload, setting.knobs, setting.habits);
-    FrameworkPeak needed{states, fused_gradient_bytes(profile, workload, stage.has_head), {}};
+    FrameworkPeak needed{states, {}};
     needed.bytes += peak.bytes;
-    needed.bytes.add(Term::kReduceBuckets, needed.spare_bytes);
+    needed.bytes.add(Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.has_head));
     const std::int64_t step = step_bytes(model, workload, knobs);
     MomentBytes of_step = states;
     of_step.add(Term::kGradients, step);
     worst.moments.insert(worst.moments.end(), {needed.bytes, of_step});
     const bool at_step = of_step.total > needed.bytes.total;
-    if (at_step) needed = {of_step, 0, "optimizer"};
+    if (at_step) needed = {of_step, "optimizer"};
     if (needed.bytes.total <= worst.bytes.total) continue;
     needed.moments = std::move(worst.moments);
     worst = std::move(needed);

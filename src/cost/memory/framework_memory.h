@@ -22,8 +22,7 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& kno
 MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes);
 
 struct FrameworkPeak {
-  MomentBytes bytes;             ///< allocated, by term
-  std::int64_t spare_bytes = 0;  ///< of them: buffers that some versions and settings do without
+  MomentBytes bytes;  ///< allocated, by term
   std::string at;
   /// Of every stage the moment of most activations and its step, in a fixed order: any may be the peak where factors
   /// differ from those assumed.
