@@ -2,10 +2,9 @@
 # DeepSpeed's own autotuner and krigtune, one after the other on the job of this folder; then the configuration of each
 # and the user's own are measured alike, in turns.  usage: head_to_head.sh [--rounds N] FOLDER [KRIGTUNE]
 #
-# krigtune gets ds_config.json as it is, 5 launches (one asks for the size of the model) and no other option; the
-# autotuner what stock_autotuner.sh says. Leaves in FOLDER: stock/ (see there), krigtune/ (the run directory), tuners.csv (wall and CPU seconds,
-# launches), steps.csv (every measured step), summary.md, machine.txt (with the load). Prints the summary. 6 minutes
-# on two quiet cores, 15 where others compute.
+# krigtune gets ds_config.json as it is and no option at all, the autotuner what stock_autotuner.sh says. Leaves in
+# FOLDER: stock/ (see there), krigtune/ (the run directory), tuners.csv (wall and CPU seconds, launches), steps.csv (every
+# measured step), summary.md, machine.txt (with the load). Prints the summary. 10 minutes on two quiet cores.
 set -euo pipefail
 
 rounds=5
@@ -47,7 +46,7 @@ timed() {
 printf '%s, %s cores, DeepSpeed %s\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc --all)" \
   "$("$python" -c 'import importlib.metadata as m; print(m.version("deepspeed"))')" >"$folder/machine.txt"
 timed stock ./stock_autotuner.sh "$folder/stock"
-timed krigtune "$krigtune" tune --deepspeed ds_config.json --out "$folder/krigtune" --trials 4 -- \
+timed krigtune "$krigtune" tune --deepspeed ds_config.json --out "$folder/krigtune" -- \
   deepspeed --num_gpus 2 --master_port "$MASTER_PORT" train.py --deepspeed --deepspeed_config ds_config.json
 {
   echo "tuner,wall_s,cpu_s,launches"

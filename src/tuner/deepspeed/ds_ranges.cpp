@@ -22,6 +22,12 @@ Json sizes(double least, double most) {
   return {{"min", rounded(least)}, {"max", rounded(most)}, {"scale", "log"}, {"steps", steps}};
 }
 
+// Of use where communication runs beside computation: on streams, which CPU ranks do not have. A bucket smaller than
+// the model is sent more often and no sooner there.
+bool serves_overlap(const std::string& name) {
+  return name == "reduce_bucket_size" || name == "overlap_comm" || name == "stage3_prefetch_bucket_size";
+}
+
 bool only_hosts_hold(const DsJob& job) {
   const auto& memory = job.inputs.machine.rank_memory;
   return memory && job.num_params && model_state_bytes(job, 3) > static_cast<double>(memory->count);
@@ -47,6 +53,7 @@ Json sensible_values(const DsJob& job, const std::string& name) {
   constexpr double kSpan = 64.0;
   const double model = static_cast<double>(job.num_params.value_or(static_cast<std::int64_t>(kLargestBucket)));
   const double most = std::clamp(model, 1e3, kLargestBucket);
+  if (job.inputs.machine.on_cpu && serves_overlap(name)) return {};
   if (name == "reduce_bucket_size") return sizes(most / kSpan, most);
   if (name == "stage3_prefetch_bucket_size") return sizes(most / kSpan, most / 4.0);
   if (name == "stage3_param_persistence_threshold") return sizes(std::min(most / kSpan, 1e4), std::min(most, 1e6));
