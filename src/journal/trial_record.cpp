@@ -121,6 +121,10 @@ Json proposal_attributes(const Proposal& proposal) {
   if (proposal.predicted_value && std::isfinite(*proposal.predicted_value)) {
     attributes["predicted_value"] = *proposal.predicted_value;
   }
+  if (proposal.predicted_stddev && std::isfinite(*proposal.predicted_stddev) && std::isfinite(proposal.widening)) {
+    attributes["predicted_stddev"] = *proposal.predicted_stddev;
+    attributes["widening"] = proposal.widening;
+  }
   if (proposal.predicted_memory) attributes["predicted_memory_bytes"] = proposal.predicted_memory->count;
   if (proposal.success_probability && std::isfinite(*proposal.success_probability)) {
     attributes["success_probability"] = *proposal.success_probability;
@@ -156,6 +160,8 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   proposal.asker = text_attribute(attributes, "asker") == kByHand ? Asker::kHand : Asker::kTune;
   proposal.suggest_s = number_attribute(attributes, "suggest_s").value_or(0.0);
   proposal.predicted_value = number_attribute(attributes, "predicted_value");
+  proposal.predicted_stddev = number_attribute(attributes, "predicted_stddev");
+  proposal.widening = number_attribute(attributes, "widening").value_or(1.0);
   proposal.predicted_memory = bytes_attribute(attributes, "predicted_memory_bytes");
   proposal.success_probability = number_attribute(attributes, "success_probability");
   if (const auto count = integer_attribute(attributes, "trials_without_gain")) {

@@ -13,8 +13,8 @@ inline constexpr const char* kConfiguration = "configuration";
 
 /// User attributes known when a trial begins, enough to rebuild its Proposal. Never null, never NaN:
 /// `configuration` (JSON as text: the order of names survives every reader), strategy, asker, suggest_s, and where
-/// known predicted_value, predicted_memory_bytes, hyperparameters, trials_without_gain, repeat_of, and the outlook:
-/// expected_gain, regret_bound, confidence.
+/// known predicted_value, predicted_stddev with widening, predicted_memory_bytes, hyperparameters, trials_without_gain,
+/// repeat_of, and the outlook: expected_gain, regret_bound, confidence.
 Json proposal_attributes(const Proposal& proposal);
 /// Empty where `configuration` is not such a text.
 std::optional<Proposal> proposal_from(const Json& attributes);

@@ -5,6 +5,7 @@
 
 #include "krigtune/tuner/best.h"
 #include "model/trial_success.h"
+#include "ultrascale.h"
 #include "uncertain_memory.h"
 
 namespace krigtune {
@@ -141,28 +142,6 @@ TEST(TrialSuccess, RulesOfThumbTiltTheProbabilityWhereNamesAreUsual) {
   EXPECT_LE(std::abs(probability(2, 2, 8) - probability(2, 2, 1)), 1e-12);  // nothing is known of x
 }
 
-// nanotron's 1.3B Llama on some nodes of 8 H100s; `cluster` holds further keys of that block.
-std::string ultrascale(int gpus, const std::string& job, const std::string& cluster = "") {
-  return R"({)" +
-         (job.empty() ? ""
-                      : R"(
-      "workload": {"model": {"layers": 16, "hidden": 2048, "heads": 32, "ffn_hidden": 8192, "vocab": 131072,
-                             "seq_len": 4096, "gated_mlp": true, "norm": "rmsnorm", "positions": "rotary"},
-                   "precision": "bf16", "train_batch_size": 256, "framework": "nanotron"},
-      "cluster": {"nodes": )" +
-                            std::to_string(gpus / 8) + R"(, "gpus_per_node": 8, "gpu": "h100-80gb",
-                  "interconnect": "nvlink4", "network": "ib-ndr-400")" +
-                            cluster + R"(},)") +
-         R"(
-      "space": {"tensor_parallel": [1, 2, 4, 8, 16, 32], "pipeline_parallel": [1, 2, 4, 8, 16, 32, 64],
-                "zero_stage": [0, 1], "micro_batch": {"min": 1, "max": 256, "scale": "log2"}},
-      "baseline": null, "objective": {"metric": "tokens_per_second"},
-      "runner": {"kind": "replay", "table": ")" KRIGTUNE_EXPERIMENTS_DATA R"(/ultrascale_dev.csv",
-                 "where": {"model": "1B", "n_gpus": )" +
-         std::to_string(gpus) + R"(},
-                 "value": "tokens_per_s", "status": "status"}})";
-}
-
 struct Replayed {
   double to_5_percent = 0.0;  // trials, in the mean over spaces
   double failed = 0.0;        // of the first twenty
@@ -234,32 +213,6 @@ TEST(Bayes, AsksTheSameNextAfterAResume) {
     const History part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut));
     EXPECT_EQ(again.strategy(StrategyKind::kBayes, 3)->ask(part)->configuration, whole[cut].proposal.configuration);
   }
-}
-
-// Far too slow: one configuration that breaks the physics does not take its neighbours along.
-TEST(Bayes, DoubtsWhatIsFarTooSlowAndNothingElse) {
-  const Problem problem(read_session(parse_json(ultrascale(64, "known"), "s"), "s", "."), Problem::WithPhysics{});
-  const Forecaster forecast(problem.session, problem.filter);
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
-    const Forecast of = forecast(problem.candidates[i]);
-    if (of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
-  }
-  std::sort(order.begin(), order.end());
-  // The best predicted is left; the second best is the one that is slow.
-  const auto after = [&](double factor) {
-    History history;
-    for (const std::size_t rank : {1U, 5U, 10U, 20U, 30U, 40U}) {
-      Trial trial;
-      trial.number = static_cast<int>(history.size());
-      trial.proposal.configuration = problem.candidates[order[rank].second];
-      const double value = -order[rank].first;
-      trial.outcome = measured(problem.session, rank == 1 ? factor * value : value);
-      history.push_back(trial);
-    }
-    return problem.strategy(StrategyKind::kBayes, 1)->ask(history)->configuration;
-  };
-  EXPECT_EQ(after(0.02), after(1.0));
 }
 
 TEST(Bayes, SearchesRealRangesWithRulesOfThumb) {

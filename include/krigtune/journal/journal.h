@@ -18,7 +18,7 @@ enum class Asker {
 
 /// What the model expected of the search when it asked a trial: gains are fractions of the best so far.
 struct Outlook {
-  double expected_gain = 0.0;  ///< of this trial: expected improvement times the probability that it succeeds
+  double expected_gain = 0.0;  ///< the most that one more trial adds: expected improvement times P(success)
   double regret_bound = 0.0;   ///< at `confidence`, nothing of the space is better than the best by more than this
   double confidence = 0.95;
 };
@@ -40,6 +40,9 @@ struct Proposal {
   std::optional<int> repeat_of = std::nullopt;
   int run = 0;          ///< trials of one run were timed by one clock: a session that goes on later begins another
   std::string machine;  ///< what it is run on; "": not known
+  /// Half the 68 % interval of the value that is measured, in its units; `widening` times what the surrogate said.
+  std::optional<double> predicted_stddev = std::nullopt;
+  double widening = 1.0;
 };
 
 /// One trial of a run directory.

@@ -38,6 +38,7 @@ class Predictor {
     if (model_.has_values()) {
       Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
       model_.fit(rng);
+      own_variance_ = model_.own_variance(values_are_exact(session));
     }
     const RunEffects effects(session.objective, history);
     for (const Trial& trial : history) {
@@ -69,7 +70,7 @@ class Predictor {
     const Prediction prediction = model_.predict(points);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
-      fill_posterior(rows[i], prediction.mean(row), std::sqrt(std::max(prediction.variance(row), 0.0)));
+      fill_posterior(rows[i], prediction.mean(row), std::max(prediction.variance(row), 0.0));
     }
   }
 
@@ -85,11 +86,12 @@ class Predictor {
     if (found->second.count > 0) row.observed = found->second.sum / found->second.count;
   }
 
-  void fill_posterior(PredictionRow& row, double mean, double stddev) const {
+  void fill_posterior(PredictionRow& row, double mean, double variance) const {
     const ObjectiveScale& scale = model_.scale();
+    const double stddev = model_.widening() * std::sqrt(variance + own_variance_);
     const auto at = [&](double deviations) { return scale.from_latent(mean + deviations * stddev); };
     row.mean = at(0.0);
-    row.stddev = 0.5 * std::abs(at(1.0) - at(-1.0));
+    row.stddev = scale.half_width(mean, stddev);
     row.lower_95 = std::min(at(-kNormal975), at(kNormal975));
     row.upper_95 = std::max(at(-kNormal975), at(kNormal975));
     row.log_expected_improvement = scale.log_expected_improvement(mean, stddev, model_.incumbent());
@@ -99,6 +101,7 @@ class Predictor {
   const MemoryFilter& filter_;
   const Candidates& candidates_;
   TrialModel model_;
+  double own_variance_ = 0.0;  ///< of what a configuration achieves about the smooth function
   std::map<std::string, Observed> observed_;
 };
 

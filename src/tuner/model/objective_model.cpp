@@ -13,8 +13,9 @@
 //
 // Outliers: a configuration far slower than all others say (a retransmitting link, an allocator at its limit) bends
 // everything around it. With at least three observations, at the priors' medians of the hyperparameters (a fit would
-// explain it away), one whose leave-one-out error is below -4 stddev and more than 1 nat gets the square of that error
-// as noise; the worst first, a fifth of them at most. Only "far too slow" is doubted: what is fast was fast.
+// explain it away), one whose leave-one-out error is below -4 stddev and more than 0.7 nats (twice as slow) gets the
+// square of that error as noise; the worst first, a fifth of them at most. Only "far too slow" is doubted: what is fast
+// was fast. Only where values are logarithms, else nobody knows what is far.
 #include "model/objective_model.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ namespace krigtune {
 namespace {
 
 constexpr double kOutlierDeviations = -4.0;
-constexpr double kOutlierNats = -1.0;
+constexpr double kOutlierNats = -0.7;
 constexpr Eigen::Index kFewestForOutliers = 3;
 constexpr Eigen::Index kObservationsPerOutlier = 5;
 
@@ -109,7 +110,7 @@ Points ObjectiveModel::centred(const Points& points) const {
 
 Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals) const {
   Eigen::VectorXd noise = Eigen::VectorXd::Zero(residuals.size());
-  if (prior_centres_.size() == 0 || residuals.size() < kFewestForOutliers) return noise;
+  if (residuals.size() < kFewestForOutliers) return noise;
   const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
   const Eigen::VectorXd theta = prior_theta(*kernel, options_.priors, residuals.points);
   const Eigen::Index most = std::max<Eigen::Index>(residuals.size() / kObservationsPerOutlier, 1);

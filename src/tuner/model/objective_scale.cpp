@@ -54,6 +54,14 @@ double ObjectiveScale::latent_variance(double value, double value_sem) const {
   return sem * sem;
 }
 
+double ObjectiveScale::half_width(double mean, double stddev) const {
+  return logarithmic_ ? from_latent(mean) * std::sinh(stddev) : stddev;
+}
+
+double ObjectiveScale::latent_stddev(double value, double half_width) const {
+  return logarithmic_ ? std::asinh(half_width / value) : half_width;
+}
+
 double ObjectiveScale::log_expected_improvement(double mean, double stddev, double best) const {
   const double floored = std::max(stddev, 1e-6);  // as log_expected_improvement of the surrogate
   const double delta = mean - best;

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "model/calibration.h"
+
 namespace krigtune {
 
 TrialModel::TrialModel(const Objective& objective, const Candidates& candidates, const History& history)
@@ -10,6 +12,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       scale_(objective, history),
       effects_(objective, history),
       measured_(measured_configurations(objective, candidates, history, effects_)),
+      widening_(learned_widening(objective, scale_, history)),
       values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns()),
       success_(candidates, history) {}
 

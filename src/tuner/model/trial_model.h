@@ -43,6 +43,8 @@ class TrialModel {
   Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
   /// Points as achieved() takes them.
   Points centred(const Points& points) const { return values_.centred(points); }
+  /// By what standard deviations are to be multiplied (calibration.h): predict() and achieved() do not.
+  double widening() const { return widening_; }
   /// The largest posterior mean among the measured, before believing.
   double incumbent() const { return incumbent_; }
   std::vector<double> hyperparameters() const;
@@ -62,6 +64,7 @@ class TrialModel {
   RunEffects effects_;
   MeasuredConfigurations measured_;
   double incumbent_ = 0.0;
+  double widening_;
   ObjectiveModel values_;
   TrialSuccess success_;
 };
