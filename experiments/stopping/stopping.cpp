@@ -17,6 +17,8 @@
 namespace krigtune {
 namespace {
 
+constexpr double kNear = 0.05;
+constexpr double kNormal95 = 1.6449;
 constexpr double kStatedShare = 0.25;  // of the noise: a run sees little of what differs from run to run
 
 /// A table's answers, each off by a factor exp(Normal(0, noise^2)) drawn from (seed, how many were drawn).
@@ -49,6 +51,9 @@ struct Ended {
   int trials = 0;
   double bound = -1.0;  ///< negative: none was stated
   double regret = 1.0;  ///< of what it recommends, without noise; as a fraction of it
+  int first_near = 0;   ///< the first trial, counted from 1, within 5 % of the best; the budget and one more: none
+  int predicted = 0;    ///< trials whose value was predicted
+  int held = 0;         ///< of these, within the central interval of 90 %
   bool stopped() const {
     return reason == EndReason::kSure || reason == EndReason::kLittleToGain || reason == EndReason::kNotWorthIt;
   }
@@ -79,6 +84,8 @@ class Replayed {
     if (result.outlook) ended.bound = result.outlook->regret_bound;
     const auto best = recommend(session, candidates_, result.history, seed);
     if (best) ended.regret = regret_of(best->configuration);
+    ended.first_near = session.budget.trials + 1;
+    for (const Trial& trial : result.history) add(trial, ended);
     return ended;
   }
 
@@ -88,6 +95,19 @@ class Replayed {
   Priors priors() const {
     auto physics = make_physics_prior(session_, filter_);
     return physics ? Priors{physics} : Priors{};
+  }
+
+  void add(const Trial& trial, Ended& ended) const {
+    const std::optional<double> value = value_of(trial, session_.objective);
+    if (!value) return;
+    if (regret_of(trial.proposal.configuration) <= kNear)
+      ended.first_near = std::min(ended.first_near, trial.number + 1);
+    const Proposal& proposal = trial.proposal;
+    if (!proposal.predicted_value || !proposal.predicted_stddev) return;
+    // Values are log-normal, and half the 68 % interval of one is median * sinh(stddev).
+    const double stddev = std::asinh(*proposal.predicted_stddev / *proposal.predicted_value);
+    ++ended.predicted;
+    ended.held += std::abs(std::log(*value / *proposal.predicted_value)) <= kNormal95 * stddev ? 1 : 0;
   }
 
   double regret_of(const Configuration& configuration) const {
@@ -115,7 +135,11 @@ void summarise(const std::string& what, const std::vector<Ended>& all) {
   int stated = 0;
   int held = 0;
   int within = 0;
+  int predicted = 0;
+  int predicted_well = 0;
   for (const Ended& one : all) {
+    predicted += one.predicted;
+    predicted_well += one.held;
     trials.push_back(one.trials);
     early += one.stopped() ? 1 : 0;
     within += one.regret <= 0.01 ? 1 : 0;
@@ -128,10 +152,12 @@ void summarise(const std::string& what, const std::vector<Ended>& all) {
   std::cerr << fmt::format(
       "{:<28} {:4} sessions, {:5.1f} % end before the budget, after {:g} trials (median; quartiles {:g}, {:g}); "
       "{:5.1f} "
-      "% within 1 % of the best; bound holds in {:5.1f} % of {} (median bound {:.2f} %)\n",
+      "% within 1 % of the best; bound holds in {:5.1f} % of {} (median bound {:.2f} %); 90 % intervals hold {:.1f} % "
+      "of "
+      "{} values\n",
       what, all.size(), share(early, static_cast<int>(all.size())), quantile(trials, 0.5), quantile(trials, 0.25),
       quantile(trials, 0.75), share(within, static_cast<int>(all.size())), share(held, stated), stated,
-      100.0 * quantile(bounds, 0.5));
+      100.0 * quantile(bounds, 0.5), share(predicted_well, predicted), predicted);
 }
 
 int run_all(int seeds, const std::vector<std::string>& files) {
@@ -140,14 +166,15 @@ int run_all(int seeds, const std::vector<std::string>& files) {
   std::vector<Ended> all;
   std::map<std::string, std::vector<Ended>> by_reason;
   std::map<double, std::vector<Ended>> by_noise;
-  std::cout << "session,noise,seed,ended,trials,bound,regret\n";
+  std::cout << "session,noise,seed,ended,trials,bound,regret,first_near,predicted,held_90\n";
   for (const std::string& file : files) {
     const Replayed replayed(file);
     for (const double noise : {0.0, 0.02}) {
       for (int seed = 1; seed <= seeds; ++seed) {
         const Ended ended = replayed.run(static_cast<std::uint64_t>(seed), noise, directory);
-        std::cout << fmt::format("{},{},{},{},{},{:.6f},{:.6f}\n", replayed.name(), noise, seed,
-                                 to_string(ended.reason), ended.trials, ended.bound, ended.regret);
+        std::cout << fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", replayed.name(), noise, seed,
+                                 to_string(ended.reason), ended.trials, ended.bound, ended.regret, ended.first_near,
+                                 ended.predicted, ended.held);
         all.push_back(ended);
         by_reason[to_string(ended.reason)].push_back(ended);
         by_noise[noise].push_back(ended);

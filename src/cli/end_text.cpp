@@ -73,8 +73,8 @@ std::string end_text(const Session& session, const RunResult& result) {
   const std::string left = left_text(session, result);
   if (result.reason == EndReason::kSure) return "stopped: " + left;
   if (result.reason == EndReason::kNotWorthIt) return "stopped: not worth it any more: " + left;
-  return fmt::format("stopped: the last trials were each expected to gain less than {}; {}",
-                     percent(session.budget.least_gain), left);
+  return fmt::format("stopped: no further trial is expected to gain {} or more; {}", percent(session.budget.least_gain),
+                     left);
 }
 
 std::string left_text(const Session& session, const RunResult& result) {

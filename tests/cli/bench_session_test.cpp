@@ -84,7 +84,7 @@ TEST_F(BenchSessionTest, EndsAfterTheRunningTrialWhenInterruptedAndGoesOnWithThe
       std::string::npos)
       << said.err;
   write_bench(kMeasure);
-  EXPECT_EQ(tune().code, 0);
+  EXPECT_EQ(tune({"--full-budget"}).code, 0);
   EXPECT_EQ(column("trial").size(), 8U);
 }
 

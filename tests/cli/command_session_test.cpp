@@ -50,7 +50,7 @@ class CommandSessionTest : public testing::Test {
 };
 
 TEST_F(CommandSessionTest, TunesAProgramAndShowsItsMetricByItsOwnName) {
-  const Said said = tune({"--trials", "8"});
+  const Said said = tune({"--trials", "8", "--full-budget"});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("speed 80, 4.00x trial 0 (20)\n"), std::string::npos) << said.out;
   EXPECT_EQ(column("metric_loss"), std::vector<std::string>(8, "2.5"));
@@ -91,7 +91,7 @@ TEST_F(CommandSessionTest, EndsATrialThatIsSurelyWorseEarlyAndTheBestStaysWhatIs
     [ $mb = 2 ] && speed=90
     echo "{\"speed\": $speed}" > "$2"
   )");
-  const Said said = tune({"--trials", "8"});
+  const Said said = tune({"--trials", "8", "--full-budget"});
   EXPECT_EQ(said.code, 0) << said.err;
   const std::vector<std::string> tried = column("micro_batch");
   ASSERT_EQ(tried.size(), 8U) << said.err;

@@ -158,7 +158,7 @@ TEST_F(PlanTest, SaysInOneLineWhyItKnowsNoTime) {
 TEST_F(PlanTest, OfSimulatedTrialsIsFollowedByThem) {
   const std::string file = directory_.write("gpus.json", named_gpus("simulate")).string();
   EXPECT_NE(run({"plan", file}).out.find("6 trials at most, simulated: nothing runs"), std::string::npos);
-  const Said said = run({"tune", file, "--out", (directory_ / "run").string()});
+  const Said said = run({"tune", file, "--full-budget", "--out", (directory_ / "run").string()});
   ASSERT_EQ(said.code, 0) << said.err;
   const CsvTable trials = parse_csv(read_text(directory_ / "run" / "trials.csv"), "trials");
   EXPECT_EQ(trials.rows.size(), 6U);

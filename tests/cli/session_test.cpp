@@ -238,7 +238,7 @@ TEST_F(EndingTest, SaysInOneLineByWhichRuleAndHowToGoOn) {
   } kRules[] = {
       {R"({"trials": 24, "regret": 0.5, "least_gain": 0})", "sure", "stopped: nothing left is likely to be "},
       {R"({"trials": 24, "regret": 0, "least_gain": 0.02})", "little_to_gain",
-       "stopped: the last trials were each expected to gain less than 2 %; "},
+       "stopped: no further trial is expected to gain 2 % or more; "},
       {R"({"trials": 24, "regret": 0, "least_gain": 0, "run_gpu_hours": 1e-4})", "not_worth_it",
        "stopped: not worth it any more: "},
   };

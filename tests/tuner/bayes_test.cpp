@@ -98,7 +98,7 @@ TEST(Bayes, LearnsFromFailuresWhereNotToAsk) {
   }
   // The best lies at the edge of what fails: it is found by touching it a few times, and then left alone.
   EXPECT_LT(bayes, random);
-  EXPECT_LE(4 * bayes_late, random_late);
+  EXPECT_LE(3 * bayes_late, random_late);
   EXPECT_LE(median(to_best), 25.0);
 }
 

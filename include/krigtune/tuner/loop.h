@@ -43,8 +43,8 @@ enum class EndReason {
   kHours,
   kPatience,
   kSure,          ///< nothing left is likely to be better by more than the session's "regret"
-  kLittleToGain,  ///< the last trials were expected to gain less than the session's "least_gain"
-  kNotWorthIt,    ///< ... to save less than they cost
+  kLittleToGain,  ///< no further trial is expected to gain the session's "least_gain"
+  kNotWorthIt,    ///< ... or to save as much as it costs
   kExhausted,
   kThrough,  ///< what is left the strategy does not want
   kWaits,    ///< the strategy waits for trials that others are to tell

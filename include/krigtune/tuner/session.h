@@ -46,9 +46,9 @@ struct Budget {
   // Ends before all that, by what a strategy expects (Outlook).
   double regret = 0.01;       ///< nothing left is better by more than this fraction, at `confidence`; 0: no such rule
   double confidence = 0.95;   ///< of regret bounds
-  double least_gain = 0.003;  ///< four trials running were each expected to gain less; a fraction; 0: no such rule
-  /// What will be trained with the result, in hours times ranks: four trials running were each expected to save less
-  /// of it than a trial costs. Empty: no such rule.
+  double least_gain = 0.003;  ///< no trial is expected to gain as much; a fraction; 0: no such rule
+  /// What will be trained with the result, in hours times ranks: no trial is expected to save as much of it as it
+  /// costs. Empty: no such rule.
   std::optional<double> run_gpu_hours;
 };
 

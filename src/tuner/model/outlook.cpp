@@ -12,8 +12,13 @@
 // nothing, near rivals count in full, and a space of ten times as many points has a sum that much larger.
 //
 // var_x is that of what x achieves, what is peculiar to it included (achieved_values.cpp), var_best likewise. The two
-// are taken as independent (variances add up), which is wide. k makes up for what is narrow: hyperparameters are taken
-// as known, and the process as true. It was fitted on replayed sessions (experiments/stopping).
+// are taken as independent (variances add up), which is wide. k makes up for what is narrow, as hyperparameters are
+// taken as known and the process as true: the session's own predictions say how much (calibration.cpp).
+//
+// The expected gain is the largest that any one trial promises: P_x E[max(f_x - mean_best, 0)], with f_x as wide as
+// above, over the trial's cost in typical ones. To look further than one trial ahead adds nothing as long as trials are
+// independent: k of them together gain at most the sum of their gains, so where each is worth less than it costs, all
+// are.
 #include "model/outlook.h"
 
 #include <algorithm>
@@ -25,8 +30,8 @@
 namespace krigtune {
 namespace {
 
-constexpr double kWidening = 1.4;            // k
 constexpr double kMostConfigurations = 1e6;  // of a space that is sampled: beyond, neighbours are alike
+constexpr double kFarBelow = 5.0;            // standard deviations: no gain to speak of
 
 double chance_above(const Challenger& one, double difference) {
   return 0.5 * std::erfc((difference - one.mean) / (one.stddev * std::numbers::sqrt2));
@@ -74,6 +79,13 @@ double as_fraction(const ObjectiveScale& scale, double difference, double incumb
   return difference / std::max(std::abs(incumbent), std::numeric_limits<double>::min());
 }
 
+// Of a trial whose latent value is Normal(mean, stddev^2), as a fraction of the best value.
+double expected_improvement(const ObjectiveScale& scale, double mean, double stddev, double incumbent) {
+  if (mean + kFarBelow * stddev < incumbent) return 0.0;
+  const double best = std::max(std::abs(scale.from_latent(incumbent)), std::numeric_limits<double>::min());
+  return std::exp(scale.log_expected_improvement(mean, stddev, incumbent)) / best;
+}
+
 }  // namespace
 
 double largest_difference(const std::vector<Challenger>& challengers, double weight, double confidence) {
@@ -98,7 +110,7 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
 }
 
 Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,
-                   const History& history, const ScoredCandidates& scored, std::size_t chosen) {
+                   const History& history, const ScoredCandidates& scored) {
   constexpr double kLeastStddev = 1e-6;
   const bool exact = values_are_exact(session);
   const AchievedValues achieved = model.achieved(exact);
@@ -107,22 +119,22 @@ Outlook outlook_of(const TrialModel& model, const Session& session, const Candid
   const double of_the_best = std::max(achieved.covariance()(best, best), 0.0);
   const Eigen::VectorXd variance = scored.prediction.variance.array().max(0.0) + model.own_variance(exact);
   const std::vector<bool> asked = asked_rows(candidates, history, scored.list);
+  Outlook outlook;
+  outlook.confidence = session.budget.confidence;
   std::vector<Challenger> challengers;
   for (std::size_t i = 0; i < scored.list.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
     if (asked[i]) continue;
-    challengers.push_back({scored.prediction.mean(row) - incumbent,
-                           std::max(kWidening * std::sqrt(variance(row) + of_the_best), kLeastStddev),
-                           scored.probability(row)});
+    const double mean = scored.prediction.mean(row);
+    const double probability = scored.probability(row);
+    const double gain =
+        probability * expected_improvement(model.scale(), mean, model.widening() * std::sqrt(variance(row)), incumbent);
+    if (scored.wanted[i])
+      outlook.expected_gain = std::max(outlook.expected_gain, gain * std::exp(-scored.log_cost(row)));
+    challengers.push_back({mean - incumbent,
+                           std::max(model.widening() * std::sqrt(variance(row) + of_the_best), kLeastStddev),
+                           probability});
   }
-  const auto row = static_cast<Eigen::Index>(chosen);
-  const double log_improvement =
-      model.scale().log_expected_improvement(scored.prediction.mean(row), std::sqrt(variance(row)), incumbent);
-  const double best_value = std::abs(model.scale().from_latent(incumbent));
-  Outlook outlook;
-  outlook.confidence = session.budget.confidence;
-  outlook.expected_gain =
-      scored.probability(row) * std::exp(log_improvement) / std::max(best_value, std::numeric_limits<double>::min());
   const double weight = weight_of(candidates, scored.list.size());
   outlook.regret_bound =
       as_fraction(model.scale(), largest_difference(challengers, weight, outlook.confidence), incumbent);

@@ -8,13 +8,15 @@ struct ScoredCandidates {
   const CandidateList& list;
   const Prediction& prediction;        ///< latent
   const Eigen::VectorXd& probability;  ///< of success
+  const Eigen::VectorXd& log_cost;     ///< of a trial, in typical ones
+  const std::vector<bool>& wanted;     ///< what the strategy would ask
 };
 
-/// What is left to gain when the candidate `chosen` is asked next, over what the best measured one achieves. `model` is
-/// fitted; the confidence of the regret bound is the budget's. Configurations asked before are not part of what is
+/// What is left to gain over what the best measured one achieves: by a trial that is wanted, and the bound over all.
+/// `model` is fitted; the confidence of the bound is the budget's. Configurations asked before are not part of what is
 /// left.
 Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,
-                   const History& history, const ScoredCandidates& scored, std::size_t chosen);
+                   const History& history, const ScoredCandidates& scored);
 
 /// Of one candidate: how its latent value differs from the incumbent's, and its chance of succeeding.
 struct Challenger {

@@ -15,6 +15,8 @@ class TrialCost {
   /// log E[seconds], one a point; 0 everywhere where trials do not differ. `latent`: the objective's posterior means
   /// there.
   Eigen::VectorXd log_seconds(const Points& points, const Eigen::VectorXd& latent) const;
+  /// Of a trial like most so far; 0 where trials do not differ.
+  double log_typical_seconds() const { return offset_; }
   /// What a trial at `a` takes, in trials at `b`; one point each.
   double ratio(const Points& a, const Points& b, const TrialModel& model) const;
 

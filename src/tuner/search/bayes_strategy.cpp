@@ -6,10 +6,10 @@
 //   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P is not far below P_safe
 //
-// Where P begins with planned memory, plans may be wrong for all of a job: P_safe is the largest P among what promises
-// something, P EI >= 0.3 %, and half of it is enough. So what is safe holds back what is risky only as long as it
-// promises something itself. Where P is learned from failures alone (or plans are exact) they have said it: P_safe is
-// the largest P of all that is left, and it takes two thirds of it.
+// P_safe is the largest P among what promises something: what is safe holds back what is risky only as long as it is
+// worth a trial itself. Where P begins with planned memory, plans may be wrong for all of a job: P EI >= 0.3 % is
+// something, and half of P_safe is enough. Where P is learned from failures alone (or plans are exact) they have said
+// it: P EI >= 5 %, and two thirds. Where nothing promises that, P_safe is the largest P of all that is left.
 //
 // The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
 //
@@ -40,7 +40,8 @@ constexpr int kSpreadTrials = 3;
 constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
 constexpr double kLeastShareOfPlanned = 0.5;
 constexpr double kLeastShareOfLearned = 2.0 / 3.0;
-constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
+constexpr double kPromiseWherePlanned = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
+constexpr double kPromiseWhereLearned = 0.05;
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
 constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
@@ -131,7 +132,8 @@ class BayesStrategy final : public Strategy {
     if (!has_new) {
       model.fit(rng);
       model.believe_pending();
-      return repeat(model, history, [](const RepeatGain&, const RepeatGain::Repeat&) { return 0.0; });
+      std::optional<Repeated> last = repeat(model, history, [](const auto&, const auto&) { return 0.0; });
+      return last ? std::optional(std::move(last->proposal)) : std::nullopt;
     }
     Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
     if (model.has_failures() || has_uncertain(*list)) {
@@ -156,23 +158,29 @@ class BayesStrategy final : public Strategy {
       return probability(chosen) * gain.of_new(candidate) *
              cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
     };
-    std::optional<Proposal> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
+    std::optional<Repeated> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
     if (!repeated) return proposal;
-    repeated->outlook = proposal.outlook;
-    return repeated;
+    repeated->proposal.outlook = proposal.outlook;
+    repeated->proposal.outlook->expected_gain = std::max(repeated->gain, proposal.outlook->expected_gain);
+    return std::move(repeated->proposal);
   }
 
  private:
+  struct Repeated {
+    Proposal proposal;
+    double gain;  ///< of the recommendation, as a fraction
+  };
+
   bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
 
   // Of those allowed, what is to hold back others that are less likely to run: see the top.
   std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
                               const Eigen::VectorXd& probability, double unit) const {
-    if (!has_plans()) return allowed;
+    const double least = (has_plans() ? kPromiseWherePlanned : kPromiseWhereLearned) * unit;
     std::vector<bool> promise = allowed;
     for (std::size_t i = 0; i < promise.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
-      if (log_ei(row) + std::log(probability(row)) < std::log(kPromise * unit)) promise[i] = false;
+      if (log_ei(row) + std::log(probability(row)) < std::log(least)) promise[i] = false;
     }
     return std::find(promise.begin(), promise.end(), true) == promise.end() ? allowed : promise;
   }
@@ -209,7 +217,7 @@ class BayesStrategy final : public Strategy {
   }
 
   // What was measured and is worth measuring again, if that gains more than something new and enough at all.
-  std::optional<Proposal> repeat(
+  std::optional<Repeated> repeat(
       const TrialModel& model, const History& history,
       const std::function<double(const RepeatGain&, const RepeatGain::Repeat&)>& gain_of_new) const {
     const RepeatGain gain(session_, candidates_, history, model);
@@ -220,7 +228,17 @@ class BayesStrategy final : public Strategy {
     proposal.repeat_of = history[repeat->trial].number;
     proposal.predicted_value = model.scale().from_latent(repeat->mean);
     proposal.hyperparameters = model.hyperparameters();
-    return proposal;
+    return Repeated{std::move(proposal), repeat->gain / unit_of(model)};
+  }
+
+  // What a trial will measure: what is peculiar to its configuration, and the noise of one measurement, are in it.
+  void predict_value(const TrialModel& model, double mean, double variance, Proposal& proposal) const {
+    const double noise = model.measured().one_more.mean();
+    const double own = model.own_variance(values_are_exact(session_));
+    proposal.predicted_value = model.scale().from_latent(mean);
+    proposal.widening = model.widening();
+    proposal.predicted_stddev =
+        model.scale().half_width(mean, model.widening() * std::sqrt(std::max(variance, 0.0) + own + noise));
   }
 
   // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
@@ -232,6 +250,7 @@ class BayesStrategy final : public Strategy {
                    std::vector<bool> allowed, const Eigen::VectorXd& probability) const {
     const Prediction prediction = model.predict(list.points);
     const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+    const std::vector<bool> unseen = allowed;
     drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
@@ -251,10 +270,15 @@ class BayesStrategy final : public Strategy {
       chosen = i;
     }
     Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
-    proposal.predicted_value = model.scale().from_latent(prediction.mean(static_cast<Eigen::Index>(chosen)));
+    predict_value(model, prediction.mean(static_cast<Eigen::Index>(chosen)),
+                  prediction.variance(static_cast<Eigen::Index>(chosen)), proposal);
     if (may_fail) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
     proposal.hyperparameters = model.hyperparameters();
-    proposal.outlook = outlook_of(model, session_, candidates_, history, {list, prediction, probability}, chosen);
+    const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
+    // Failures that taught P keep the search away from the unlikely ones: those are no reason to go on.
+    const std::vector<bool>& wanted = has_plans() ? unseen : allowed;
+    proposal.outlook =
+        outlook_of(model, session_, candidates_, history, {list, prediction, probability, log_cost, wanted});
     return proposal;
   }
 

@@ -34,8 +34,9 @@ Budget read_budget(const Json* json, const std::string& source, const std::strin
   budget.gpu_hours = block.optional_number("gpu_hours");
   budget.regret = block.number("regret", budget.regret);
   budget.confidence = block.number("confidence", budget.confidence);
-  budget.least_gain = block.number("least_gain", budget.least_gain);
   budget.run_gpu_hours = block.optional_number("run_gpu_hours");
+  // Who says what will be trained has said what a gain is worth: the default guesses it.
+  budget.least_gain = block.number("least_gain", budget.run_gpu_hours ? 0.0 : budget.least_gain);
   block.finish();
   check_expectations(budget, block);
   constexpr std::int64_t kMost = 1'000'000;

@@ -51,12 +51,13 @@ Json budget_block() {
                                         json_number(Budget().regret))},
                 {"confidence", with_default(below(at_least(number("how sure that is to be"), 0.5), 1),
                                             json_number(Budget().confidence))},
-                {"least_gain", with_default(fraction("end once four trials running were each expected to gain less "
-                                                     "than this fraction; 0: no such rule"),
+                {"least_gain", with_default(fraction("end once no trial is expected to gain this fraction: what one "
+                                                     "of typical length must promise; 0: no such rule, the default "
+                                                     "where run_gpu_hours is given"),
                                             json_number(Budget().least_gain))},
                 {"run_gpu_hours", above(number("what you will train with the result, in hours times ranks: end once "
-                                               "four trials running were each expected to save less of it than a "
-                                               "trial costs (default: no such rule)"),
+                                               "no trial is expected to save as much of it as it costs (default: no "
+                                               "such rule)"),
                                         0)}});
 }
 
