@@ -104,6 +104,22 @@ TEST_F(JournalFile, WhoAskedIsKept) {
   EXPECT_EQ(read.at(1).proposal.asker, Asker::kTune);
 }
 
+TEST_F(JournalFile, WhatWasPredictedIsKeptWithItsSpread) {
+  Journal journal = open();
+  Proposal proposal = example_proposal(1, 4);
+  proposal.predicted_stddev = 0.125;
+  proposal.widening = 1.3;
+  begin_next(journal, proposal, 1);
+  proposal.predicted_stddev = std::nan("");
+  begin_next(journal, proposal, 2);
+  const std::vector<Trial> read = read_journal(file_);
+  EXPECT_EQ(read.at(0).proposal.predicted_value, 1.0 / 3.0);
+  EXPECT_EQ(read.at(0).proposal.predicted_stddev, 0.125);
+  EXPECT_EQ(read.at(0).proposal.widening, 1.3);
+  EXPECT_FALSE(read.at(1).proposal.predicted_stddev);
+  EXPECT_EQ(read.at(1).proposal.widening, 1.0);
+}
+
 TEST_F(JournalFile, AParameterThatTheFirstTrialsLackGetsItsDistributionLater) {
   Journal journal = open();
   Proposal without = example_proposal(1, 4);

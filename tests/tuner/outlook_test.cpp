@@ -98,6 +98,27 @@ TEST_F(Outlooks, ComesWithWhatTheModelProposes) {
   EXPECT_EQ(proposal.outlook->confidence, 0.95);
 }
 
+// By the trapezoidal rule, over all that is left: E[max(e^h - 1, 0)], h the latent gain over the best posterior mean.
+TEST_F(Outlooks, ExpectsTheLargestGainOfAnyTrialThatIsLeft) {
+  for (const std::int64_t x : {0, 4, 10}) add(x, 100.0 - static_cast<double>((x - 6) * (x - 6)));
+  TrialModel model(problem_.session.objective, problem_.candidates, history_);
+  Rng rng(1, static_cast<std::uint64_t>(counted_trials(history_)));
+  model.fit(rng);
+  const Prediction prediction = model.predict(problem_.candidates.to_score(history_, 1)->points);
+  double largest = 0.0;
+  for (Eigen::Index x = 0; x <= 10; ++x) {
+    if (x == 0 || x == 4 || x == 10) continue;
+    const double mean = prediction.mean(x) - model.incumbent();
+    const double stddev = model.widening() * std::sqrt(prediction.variance(x));
+    double gain = 0.0;
+    for (double z = -9.0; z <= 9.0; z += 1e-4) {
+      gain += 1e-4 * std::exp(-0.5 * z * z) / std::sqrt(2.0 * M_PI) * std::max(std::expm1(mean + stddev * z), 0.0);
+    }
+    largest = std::max(largest, gain);
+  }
+  EXPECT_LE(std::abs(ask().outlook->expected_gain / largest - 1.0), 1e-3);
+}
+
 TEST_F(Outlooks, FallsAsMoreIsKnownAndIsHigherTheSurerItIsToBe) {
   const auto speed = [](std::int64_t x) { return 100.0 - static_cast<double>((x - 6) * (x - 6)); };
   for (const std::int64_t x : {0, 5, 10}) add(x, speed(x));

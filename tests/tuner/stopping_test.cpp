@@ -138,7 +138,9 @@ class EarlyEnd : public testing::Test {
   History history_;
 };
 
-TEST_F(EarlyEnd, IsSureWithABoundWithinTheRegret) {
+TEST_F(EarlyEnd, IsSureWithSixTrialsAndABoundWithinTheRegret) {
+  add(5, 0.1, 0.5);
+  EXPECT_FALSE(with(0.1, 0.001));
   add(1, 0.1, 0.5);
   EXPECT_EQ(with(0.1, 0.01), EndReason::kSure);
   EXPECT_FALSE(with(0.1, 0.0101));
@@ -147,7 +149,7 @@ TEST_F(EarlyEnd, IsSureWithABoundWithinTheRegret) {
 }
 
 TEST_F(EarlyEnd, HasLittleToGainWhereNoTrialPromisesEnough) {
-  add(1, 0.1, 0.5);
+  add(6, 0.1, 0.5);
   EXPECT_EQ(with(0.0029, 0.5), EndReason::kLittleToGain);
   EXPECT_FALSE(with(0.003, 0.5));
   session_.budget.least_gain = 0.0;
@@ -163,7 +165,7 @@ TEST_F(EarlyEnd, AsksForNothingWithoutAnOutlook) {
 TEST_F(EarlyEnd, IsNotWorthItWhereATrialCostsMoreThanItSaves) {
   session_.budget.least_gain = 0.0;
   session_.budget.run_gpu_hours = 500.0;
-  add(5, 0.1, 0.5);
+  add(6, 0.1, 0.5);
   const auto worth = worth_of(session_, history_, {0.01, 0.5, 0.95});
   ASSERT_TRUE(worth);
   EXPECT_LE(std::abs(worth->cost_gpu_hours - 4.0), 1e-12);

@@ -8,10 +8,9 @@
 //   s^2 = (kTrials + sum_i w_i z_i^2) / (kTrials + n),   w_i = (nu + 1) / (nu + z_i^2 / s^2)
 //
 // (the EM algorithm for t errors: Lange, Little & Taylor 1989, "Robust statistical modeling using the t distribution"),
-// and the factor makes a normal interval of 90 % as wide as that of s t. Errors beyond 6 count as 6: one link that
-// retransmits widens intervals, and does not end all knowledge. s is at least 1: three trials near their predictions
-// are no reason to be surer than the surrogate is (sessions that took them for one ended too early;
-// experiments/stopping).
+// and the factor makes a normal interval of 90 % as wide as that of s t, but never narrower than the surrogate says:
+// three trials near their predictions are no reason to be surer. Errors beyond 6 count as 6: one link that retransmits
+// widens intervals, and does not end all knowledge.
 #include "model/calibration.h"
 
 #include <algorithm>
@@ -52,13 +51,13 @@ double student_scale(const std::vector<double>& errors) {
     for (const double error : errors) sum += (kDegrees + 1.0) / (kDegrees + error * error / square) * error * error;
     square = sum / (kTrials + static_cast<double>(errors.size()));
   }
-  return std::max(1.0, std::sqrt(square));
+  return std::sqrt(square);
 }
 
 }  // namespace
 
 double learned_widening(const Objective& objective, const ObjectiveScale& scale, const History& history) {
-  return kWidthRatio * student_scale(prediction_errors(objective, scale, history));
+  return std::max(1.0, kWidthRatio * student_scale(prediction_errors(objective, scale, history)));
 }
 
 }  // namespace krigtune

@@ -7,9 +7,9 @@
 //                  trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware stopping for
 //                  Bayesian optimization": improvement and cost in one currency.)
 //
-// Once is enough, and at any time: the expectation is an honest one (model/outlook.cpp, model/calibration.cpp). Where
-// it was asked to hold for four trials running, after eight, sessions took three trials more and ended no better
-// (experiments/stopping).
+// Once is enough: the expectation is an honest one (model/outlook.cpp, model/calibration.cpp). Where it was asked to
+// hold for four trials running, after eight, sessions took three trials more and ended no better. Nothing is decided
+// before six trials were ok, which tell how far off predictions are (experiments/stopping).
 #include "run/stop_rules.h"
 
 #include <algorithm>
@@ -22,6 +22,7 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 constexpr int kEnvironmentFailures = 3;  // in a row: nothing will run here
+constexpr int kLeastEvidence = 6;        // ok trials before anything is decided
 
 double ranks(const Session& session) { return static_cast<double>(session.cluster.ranks()); }
 
@@ -38,6 +39,12 @@ std::optional<double> typical_hours(const History& history) {
 
 // Of a gain as a fraction of the best value: the fraction of the time per step that it saves.
 double time_saved(const Objective& objective, double gain) { return objective.maximize ? gain / (1.0 + gain) : gain; }
+
+int ok_trials(const Session& session, const History& history) {
+  return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const Trial& trial) {
+    return value_of(trial, session.objective).has_value();
+  }));
+}
 
 }  // namespace
 
@@ -60,6 +67,7 @@ std::optional<TrialWorth> worth_of(const Session& session, const History& histor
 std::optional<EndReason> not_worth_running(const Session& session, const History& history, const Proposal& proposal) {
   if (!proposal.outlook) return std::nullopt;
   const Budget& budget = session.budget;
+  if (ok_trials(session, history) < kLeastEvidence) return std::nullopt;
   if (budget.regret > 0.0 && proposal.outlook->regret_bound <= budget.regret) return EndReason::kSure;
   if (proposal.outlook->expected_gain < budget.least_gain) return EndReason::kLittleToGain;
   const std::optional<TrialWorth> worth = worth_of(session, history, *proposal.outlook);

@@ -6,10 +6,10 @@
 //   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P is not far below P_safe
 //
-// P_safe is the largest P among what promises something: what is safe holds back what is risky only as long as it is
-// worth a trial itself. Where P begins with planned memory, plans may be wrong for all of a job: P EI >= 0.3 % is
-// something, and half of P_safe is enough. Where P is learned from failures alone (or plans are exact) they have said
-// it: P EI >= 5 %, and two thirds. Where nothing promises that, P_safe is the largest P of all that is left.
+// Where P begins with planned memory, plans may be wrong for all of a job: P_safe is the largest P among what promises
+// something, P EI >= 0.3 %, and half of it is enough. So what is safe holds back what is risky only as long as it
+// promises something itself. Where P is learned from failures alone (or plans are exact) they have said it: P_safe is
+// the largest P of all that is left, and it takes two thirds of it.
 //
 // The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
 //
@@ -40,8 +40,7 @@ constexpr int kSpreadTrials = 3;
 constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
 constexpr double kLeastShareOfPlanned = 0.5;
 constexpr double kLeastShareOfLearned = 2.0 / 3.0;
-constexpr double kPromiseWherePlanned = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
-constexpr double kPromiseWhereLearned = 0.05;
+constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
 constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
@@ -176,11 +175,11 @@ class BayesStrategy final : public Strategy {
   // Of those allowed, what is to hold back others that are less likely to run: see the top.
   std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
                               const Eigen::VectorXd& probability, double unit) const {
-    const double least = (has_plans() ? kPromiseWherePlanned : kPromiseWhereLearned) * unit;
+    if (!has_plans()) return allowed;
     std::vector<bool> promise = allowed;
     for (std::size_t i = 0; i < promise.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
-      if (log_ei(row) + std::log(probability(row)) < std::log(least)) promise[i] = false;
+      if (log_ei(row) + std::log(probability(row)) < std::log(kPromise * unit)) promise[i] = false;
     }
     return std::find(promise.begin(), promise.end(), true) == promise.end() ? allowed : promise;
   }
