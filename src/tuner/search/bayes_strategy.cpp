@@ -12,14 +12,12 @@
 // the largest P of all that is left, and it takes two thirds of it.
 //
 // The values' model is model/objective_model.cpp, P's model/trial_success.cpp; docs/search.md tells it all.
-//
 // The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
 // improvements that do not matter; plain log EI + log P does exactly that.
 //
-// Where trials differ in what they take, a(x) is per second of trial (model/trial_cost.cpp).
-//
-// Where measurements are noisy the best of what was measured is asked again, or its rival, once that is expected to
-// gain more for the recommendation than the new candidate (model/repeat_gain.cpp).
+// Where trials differ in what they take, a(x) is per second of trial (model/trial_cost.cpp). Where measurements are
+// noisy the best of what was measured is asked again, or its rival, once that is expected to gain more for the
+// recommendation than the new candidate (model/repeat_gain.cpp).
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -132,7 +130,7 @@ class BayesStrategy final : public Strategy {
       model.fit(rng);
       model.believe_pending();
       std::optional<Repeated> last = repeat(model, history, [](const auto&, const auto&) { return 0.0; });
-      return last ? std::optional(std::move(last->proposal)) : std::nullopt;
+      return last ? std::optional(std::move(last->first)) : std::nullopt;
     }
     Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
     if (model.has_failures() || has_uncertain(*list)) {
@@ -151,24 +149,28 @@ class BayesStrategy final : public Strategy {
     model.believe_pending();
     const TrialCost cost(candidates_, history, model);
     Proposal proposal = improve(model, history, cost, *list, allowed, probability);
-    const auto chosen = static_cast<Eigen::Index>(list->index.at(candidates_.key(proposal.configuration)));
-    const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
-      const Points candidate = list->points.rows({chosen});
-      return probability(chosen) * gain.of_new(candidate) *
-             cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
-    };
-    std::optional<Repeated> repeated = repeats_ ? repeat(model, history, gain_of_new) : std::nullopt;
-    if (!repeated) return proposal;
-    repeated->proposal.outlook = proposal.outlook;
-    repeated->proposal.outlook->expected_gain = std::max(repeated->gain, proposal.outlook->expected_gain);
-    return std::move(repeated->proposal);
+    return repeats_ ? or_repeat(std::move(proposal), model, history, cost, *list, probability) : proposal;
   }
 
  private:
-  struct Repeated {
-    Proposal proposal;
-    double gain;  ///< of the recommendation, as a fraction
-  };
+  using Repeated = std::pair<Proposal, double>;  ///< with its gain for the recommendation, a fraction
+
+  // The proposal, or what was measured before where that gains more for the recommendation.
+  Proposal or_repeat(Proposal proposal, const TrialModel& model, const History& history, const TrialCost& cost,
+                     const CandidateList& list, const Eigen::VectorXd& probability) const {
+    const auto chosen = static_cast<Eigen::Index>(list.index.at(candidates_.key(proposal.configuration)));
+    const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
+      const Points candidate = list.points.rows({chosen});
+      return probability(chosen) * gain.of_new(candidate) *
+             cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
+    };
+    std::optional<Repeated> repeated = repeat(model, history, gain_of_new);
+    if (!repeated) return proposal;
+    auto& [again, gain] = *repeated;
+    again.outlook = proposal.outlook;
+    again.outlook->expected_gain = std::max(gain, proposal.outlook->expected_gain);
+    return std::move(again);
+  }
 
   bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
 
@@ -227,7 +229,7 @@ class BayesStrategy final : public Strategy {
     proposal.repeat_of = history[repeat->trial].number;
     proposal.predicted_value = model.scale().from_latent(repeat->mean);
     proposal.hyperparameters = model.hyperparameters();
-    return Repeated{std::move(proposal), repeat->gain / unit_of(model)};
+    return Repeated(std::move(proposal), repeat->gain / unit_of(model));
   }
 
   // What a trial will measure: what is peculiar to its configuration, and the noise of one measurement, are in it.
@@ -275,9 +277,8 @@ class BayesStrategy final : public Strategy {
     proposal.hyperparameters = model.hyperparameters();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
     // Failures that taught P keep the search away from the unlikely ones: those are no reason to go on.
-    const std::vector<bool>& wanted = has_plans() ? unseen : allowed;
-    proposal.outlook =
-        outlook_of(model, session_, candidates_, history, {list, prediction, probability, log_cost, wanted});
+    proposal.outlook = outlook_of(model, session_, candidates_, history,
+                                  {list, prediction, probability, log_cost, has_plans() ? unseen : allowed});
     return proposal;
   }
 
