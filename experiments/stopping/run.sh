@@ -10,7 +10,7 @@ out=$1 seeds=${2:-1} build=${3:-$here/../../build/release}
 sessions=$(awk -F, 'NR > 1 && ($1 != "vtrain" || $3 == "physics" || $3 == "no_workload") { print $4 }' "$out/spaces.csv")
 rm -rf "$out/parts" && mkdir "$out/parts"
 # shellcheck disable=SC2016
-(cd "$out" && echo "$sessions" | xargs -n 8 -P "$(nproc)" sh -c '"$0" "$1" $(shift; echo "$@") >"$(mktemp parts/XXXXXX)" 2>/dev/null' \
+(cd "$out" && echo "$sessions" | xargs -n 8 -P "$(nproc)" sh -c '"$0" "$@" >"$(mktemp parts/XXXXXX)"' \
   "$(realpath "$build/bin/stopping")" "$seeds")
 first=$(find "$out/parts" -type f | head -1)
 { head -1 "$first"; find "$out/parts" -type f -exec tail -qn +2 {} + | sort; } >"$out/ends.csv"

@@ -1,5 +1,5 @@
 // Replays sessions until their stop rules end them, and asks whether what they said at the end was true.
-// usage: stopping SEEDS SESSION.json...     a row for each session, noise and seed; the summary on stderr
+// usage: stopping SEEDS SESSION.json...     a row for each session, noise and seed; summarise.py makes tables of them
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -54,9 +54,6 @@ struct Ended {
   int first_near = 0;   ///< the first trial, counted from 1, within 5 % of the best; the budget and one more: none
   int predicted = 0;    ///< trials whose value was predicted
   int held = 0;         ///< of these, within the central interval of 90 %
-  bool stopped() const {
-    return reason == EndReason::kSure || reason == EndReason::kLittleToGain || reason == EndReason::kNotWorthIt;
-  }
 };
 
 /// A space, prepared once for all seeds.
@@ -122,50 +119,9 @@ class Replayed {
   ManualClock clock_;
 };
 
-double quantile(std::vector<double> values, double probability) {
-  if (values.empty()) return std::nan("");
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(probability * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-void summarise(const std::string& what, const std::vector<Ended>& all) {
-  std::vector<double> trials;
-  std::vector<double> bounds;
-  int early = 0;
-  int stated = 0;
-  int held = 0;
-  int within = 0;
-  int predicted = 0;
-  int predicted_well = 0;
-  for (const Ended& one : all) {
-    predicted += one.predicted;
-    predicted_well += one.held;
-    trials.push_back(one.trials);
-    early += one.stopped() ? 1 : 0;
-    within += one.regret <= 0.01 ? 1 : 0;
-    if (one.bound < 0.0) continue;
-    bounds.push_back(one.bound);
-    ++stated;
-    held += one.regret <= one.bound + 1e-9 ? 1 : 0;
-  }
-  const auto share = [](int part, int of) { return 100.0 * part / std::max(of, 1); };
-  std::cerr << fmt::format(
-      "{:<28} {:4} sessions, {:5.1f} % end before the budget, after {:g} trials (median; quartiles {:g}, {:g}); "
-      "{:5.1f} "
-      "% within 1 % of the best; bound holds in {:5.1f} % of {} (median bound {:.2f} %); 90 % intervals hold {:.1f} % "
-      "of "
-      "{} values\n",
-      what, all.size(), share(early, static_cast<int>(all.size())), quantile(trials, 0.5), quantile(trials, 0.25),
-      quantile(trials, 0.75), share(within, static_cast<int>(all.size())), share(held, stated), stated,
-      100.0 * quantile(bounds, 0.5), share(predicted_well, predicted), predicted);
-}
-
 int run_all(int seeds, const std::vector<std::string>& files) {
   const std::filesystem::path directory =
       std::filesystem::temp_directory_path() / fmt::format("krigtune_stopping_{}", ::getpid());
-  std::vector<Ended> all;
-  std::map<std::string, std::vector<Ended>> by_reason;
-  std::map<double, std::vector<Ended>> by_noise;
   std::cout << "session,noise,seed,ended,trials,bound,regret,first_near,predicted,held_90\n";
   for (const std::string& file : files) {
     const Replayed replayed(file);
@@ -175,16 +131,10 @@ int run_all(int seeds, const std::vector<std::string>& files) {
         std::cout << fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", replayed.name(), noise, seed,
                                  to_string(ended.reason), ended.trials, ended.bound, ended.regret, ended.first_near,
                                  ended.predicted, ended.held);
-        all.push_back(ended);
-        by_reason[to_string(ended.reason)].push_back(ended);
-        by_noise[noise].push_back(ended);
       }
     }
   }
   std::filesystem::remove_all(directory);
-  summarise("all", all);
-  for (const auto& [noise, ended] : by_noise) summarise(fmt::format("noise {:g} %", 100.0 * noise), ended);
-  for (const auto& [reason, ended] : by_reason) summarise(reason.substr(0, 28), ended);
   return 0;
 }
 

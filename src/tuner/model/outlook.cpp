@@ -127,10 +127,11 @@ Outlook outlook_of(const TrialModel& model, const Session& session, const Candid
     if (asked[i]) continue;
     const double mean = scored.prediction.mean(row);
     const double probability = scored.probability(row);
-    const double gain =
-        probability * expected_improvement(model.scale(), mean, model.widening() * std::sqrt(variance(row)), incumbent);
-    if (scored.wanted[i])
+    if (scored.wanted[i]) {
+      const double stddev = model.widening() * std::sqrt(variance(row));
+      const double gain = probability * expected_improvement(model.scale(), mean, stddev, incumbent);
       outlook.expected_gain = std::max(outlook.expected_gain, gain * std::exp(-scored.log_cost(row)));
+    }
     challengers.push_back({mean - incumbent,
                            std::max(model.widening() * std::sqrt(variance(row) + of_the_best), kLeastStddev),
                            probability});
