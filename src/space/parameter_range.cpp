@@ -106,8 +106,13 @@ void check_range(const JsonObject& object, const Range& range) {
 
 Value read_end(JsonObject& object, const std::string& key, bool real) {
   object.require(key);
-  if (!real) return object.integer(key, 0);
-  return number_value(object.number(key, 0.0));
+  const double number = object.number(key, 0.0);
+  if (real) return number_value(number);
+  if (number != std::trunc(number)) {
+    object.fail(key, fmt::format("a whole number was expected, not {}", number),
+                R"(write one without a fraction, or add "type": "real")");
+  }
+  return object.integer(key, 0);
 }
 
 bool read_is_real(JsonObject& object) {

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <map>
 
-#include "candidates/candidate_list.h"
+#include "candidates/pool.h"
 
 namespace krigtune {
 namespace {

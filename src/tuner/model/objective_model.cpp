@@ -33,10 +33,9 @@ constexpr double kOutlierNats = -0.7;
 constexpr Eigen::Index kFewestForOutliers = 3;
 constexpr Eigen::Index kObservationsPerOutlier = 5;
 
-SurrogateOptions options_without_priors() {
+// Of values that have no logarithm.
+SurrogateOptions standardised_options() {
   SurrogateOptions options;
-  options.kernel.kind = KernelKind::kMainEffects;
-  options.priors.lengthscale = {0.0, 0.7};
   options.priors.signal_stddev = {0.0, 0.7};
   options.priors.noise_stddev = {-3.5, 1.0};
   return options;
@@ -53,9 +52,19 @@ SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::Ve
   return options;
 }
 
+// A list of a few values cannot show the ripples that an axis of real numbers may have: there lengthscales are expected
+// as in surrogate_for_unknown_functions(), and less noise, which would hide them.
+void expect_anything(bool has_reals, SurrogateOptions& options) {
+  options.kernel.kind = KernelKind::kMainEffects;
+  options.priors.lengthscale = {0.0, 0.7};
+  if (!has_reals) return;
+  options.priors.lengthscale = {std::log(0.5), 1.0};
+  options.priors.noise_stddev = {std::log(0.01), 1.0};
+}
+
 // The columns of runs are the last coefficients, and standard normal.
-SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns) {
-  if (beliefs.empty() && !logarithmic) return options_without_priors();
+SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
+                             bool has_reals) {
   Eigen::VectorXd centre = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(beliefs.size()) + run_columns);
   Eigen::VectorXd stddev = Eigen::VectorXd::Ones(centre.size());
   for (std::size_t k = 0; k < beliefs.size(); ++k) {
@@ -63,11 +72,9 @@ SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmi
     centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
     stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
   }
-  SurrogateOptions options = residual_options(centre, stddev);
-  if (beliefs.empty()) {
-    options.kernel = options_without_priors().kernel;
-    options.priors.lengthscale = options_without_priors().priors.lengthscale;
-  }
+  const bool standardised = beliefs.empty() && !logarithmic;
+  SurrogateOptions options = standardised ? standardised_options() : residual_options(centre, stddev);
+  if (beliefs.empty()) expect_anything(has_reals, options);
   return options;
 }
 
@@ -86,9 +93,10 @@ Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& pr
 
 }  // namespace
 
-ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns)
+ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
+                               bool has_reals)
     : run_columns_(run_columns),
-      options_(options_for(beliefs, logarithmic, run_columns)),
+      options_(options_for(beliefs, logarithmic, run_columns, has_reals)),
       weights_(beliefs),
       prior_centres_(static_cast<Eigen::Index>(beliefs.size())),
       surrogate_(options_) {

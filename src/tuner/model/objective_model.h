@@ -14,8 +14,10 @@ class ObjectiveModel {
  public:
   /// The points' features are theirs, in the order of Candidates::beliefs(). `logarithmic`: latent values are in nats.
   /// `run_columns`: of the matrices `runs` below, which say by a row a point how much of its value is the clock's
-  /// (RunEffects::uncertainty). Predictions are of the latest run, which has zeros there.
-  ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0);
+  /// (RunEffects::uncertainty). Predictions are of the latest run, which has zeros there. `has_reals`: the space has
+  /// axes of real numbers.
+  ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0,
+                 bool has_reals = false);
 
   /// What the priors alone say, up to a constant; 0 where there is none.
   Eigen::VectorXd prior_values(const Points& points) const;

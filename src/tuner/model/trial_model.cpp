@@ -13,7 +13,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
       effects_(objective, history),
       measured_(measured_configurations(objective, candidates, history, effects_)),
       widening_(learned_widening(objective, scale_, history)),
-      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns()),
+      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable()),
       success_(candidates, history) {}
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {

@@ -24,11 +24,11 @@
 #include <limits>
 
 #include "candidates/candidate_list.h"
-#include "krigtune/core/statistics.h"
 #include "krigtune/surrogate/acquisition.h"
 #include "model/outlook.h"
 #include "model/repeat_gain.h"
 #include "model/trial_cost.h"
+#include "search/spread_design.h"
 #include "search/strategies.h"
 
 namespace krigtune {
@@ -46,61 +46,6 @@ constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
 double log_add_exp(double a, double b) {
   const double larger = std::max(a, b);
   return larger + std::log1p(std::exp(std::min(a, b) - larger));
-}
-
-// Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
-Eigen::VectorXd squared_distances(const Points& points, const Points& others, Eigen::Index row) {
-  Eigen::VectorXd result = (points.ordered.rowwise() - others.ordered.row(row)).rowwise().squaredNorm();
-  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
-    const int category = others.categories(row, column);
-    result += (points.categories.col(column).array() != category).cast<double>().matrix();
-  }
-  return result;
-}
-
-int most_frequent(const Eigen::VectorXi& values) {
-  std::vector<int> counts(static_cast<std::size_t>(values.maxCoeff()) + 1, 0);
-  for (const int value : values) ++counts[static_cast<std::size_t>(value)];
-  return static_cast<int>(std::max_element(counts.begin(), counts.end()) - counts.begin());
-}
-
-// The middle of the candidates, column by column; need not be one of them.
-Points middle_of(const Points& points) {
-  Points middle = Points::zero(1, points.ordered.cols(), points.categories.cols());
-  for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
-    const auto values = points.ordered.col(column);
-    middle.ordered(0, column) = median({values.begin(), values.end()});
-  }
-  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
-    middle.categories(0, column) = most_frequent(points.categories.col(column));
-  }
-  return middle;
-}
-
-// The allowed candidate of the largest score; among equals one drawn by `rng`. There must be one.
-std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<bool>& allowed, Rng& rng) {
-  std::vector<std::size_t> best;
-  double best_score = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < allowed.size(); ++i) {
-    if (!allowed[i]) continue;
-    const double score = scores(static_cast<Eigen::Index>(i));
-    if (score > best_score + kTie) best.clear();
-    if (score >= best_score - kTie) best.push_back(i);
-    best_score = std::max(best_score, score);
-  }
-  return best[rng.below(best.size())];
-}
-
-// At least one of those allowed; there must be one.
-std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < allowed.size(); ++i) {
-    if (allowed[i]) indices.push_back(i);
-  }
-  rng.shuffle(indices);
-  std::vector<bool> half(allowed.size(), false);
-  for (std::size_t i = 0; i < (indices.size() + 1) / 2; ++i) half[indices[i]] = true;
-  return half;
 }
 
 bool has_uncertain(const CandidateList& list) {
@@ -132,28 +77,37 @@ class BayesStrategy final : public Strategy {
       std::optional<Repeated> last = repeat(model, history, [](const auto&, const auto&) { return 0.0; });
       return last ? std::optional(std::move(last->first)) : std::nullopt;
     }
-    Eigen::VectorXd probability = Eigen::VectorXd::Ones(list->points.size());
-    if (model.has_failures() || has_uncertain(*list)) {
-      probability = model.probability(list->points, list->memory);
+    if (counted_trials(history) >= spread_until_ && model.has_values()) {
+      return ask_model(model, history, *list, std::move(allowed), rng);
     }
+    const Eigen::VectorXd probability = probability_of(model, *list);
+    drop_unlikely(allowed, probability, allowed);
     if (counted_trials(history) < spread_until_) {
-      drop_unlikely(allowed, probability, allowed);
-      return propose(*list, spread(history, list->points, allowed, rng), StrategyKind::kBayes);
+      return propose(*list, farthest_candidate(candidates_, history, list->points, allowed, rng), StrategyKind::kBayes);
     }
-    if (!model.has_values()) {
-      drop_unlikely(allowed, probability, allowed);
-      const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
-      return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
-    }
-    model.fit(rng);
-    model.believe_pending();
-    const TrialCost cost(candidates_, history, model);
-    Proposal proposal = improve(model, history, cost, *list, allowed, probability);
-    return repeats_ ? or_repeat(std::move(proposal), model, history, cost, *list, probability) : proposal;
+    const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
+    return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
   }
 
  private:
   using Repeated = std::pair<Proposal, double>;  ///< with its gain for the recommendation, a fraction
+
+  // The largest score by what the trials say. One at least must be allowed.
+  Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list, std::vector<bool> allowed,
+                     Rng& rng) const {
+    model.fit(rng);
+    model.believe_pending();
+    const Eigen::VectorXd probability = probability_of(model, list);
+    const TrialCost cost(candidates_, history, model);
+    Proposal proposal = improve(model, history, cost, list, std::move(allowed), probability);
+    return repeats_ ? or_repeat(std::move(proposal), model, history, cost, list, probability) : proposal;
+  }
+
+  // Of success; ones where nothing says that a trial may fail.
+  static Eigen::VectorXd probability_of(const TrialModel& model, const CandidateList& list) {
+    if (!model.has_failures() && !has_uncertain(list)) return Eigen::VectorXd::Ones(list.points.size());
+    return model.probability(list.points, list.memory);
+  }
 
   // The proposal, or what was measured before where that gains more for the recommendation.
   Proposal or_repeat(Proposal proposal, const TrialModel& model, const History& history, const TrialCost& cost,
@@ -197,24 +151,6 @@ class BayesStrategy final : public Strategy {
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (probability(static_cast<Eigen::Index>(i)) < share * best) allowed[i] = false;
     }
-  }
-
-  // The candidate farthest from everything asked (the first one: nearest to the middle), among a random half of those
-  // allowed: the design depends on the seed, and no single far corner is in all of them.
-  std::size_t spread(const History& history, const Points& points, const std::vector<bool>& all_allowed,
-                     Rng& rng) const {
-    const std::vector<bool> allowed = random_half(all_allowed, rng);
-    std::vector<Configuration> asked;
-    for (const Trial& trial : history) {
-      if (counts(trial)) asked.push_back(trial.proposal.configuration);
-    }
-    if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);
-    const Points seen = candidates_.encode(asked);
-    Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), std::numeric_limits<double>::max());
-    for (Eigen::Index row = 0; row < seen.size(); ++row) {
-      nearest = nearest.cwiseMin(squared_distances(points, seen, row));
-    }
-    return largest_or_draw(nearest, allowed, rng);
   }
 
   // What was measured and is worth measuring again, if that gains more than something new and enough at all.

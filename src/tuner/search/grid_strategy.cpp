@@ -6,7 +6,7 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "candidates/candidate_list.h"
+#include "candidates/pool.h"
 #include "search/grid_pruning.h"
 #include "search/strategies.h"
 
