@@ -3,101 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <set>
 
 #include "krigtune/tuner/best.h"
 #include "krigtune/tuner/compare.h"
 #include "krigtune/tuner/predictions.h"
+#include "large_spaces.h"
 #include "loop_fixture.h"
 #include "user_error.h"
 
 namespace krigtune {
 namespace {
 
-// Two real axes, a list and an integer range.
-constexpr const char* kReal = R"({"lr": {"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log"},
-    "momentum": {"type": "real", "min": 0, "max": 1}, "kind": ["a", "b"], "depth": {"min": 1, "max": 8}})";
-// 101^4 configurations: more than 10^8.
-constexpr const char* kHuge = R"({"a": {"min": 0, "max": 100}, "b": {"min": 0, "max": 100},
-    "c": {"min": 0, "max": 100}, "d": {"min": 0, "max": 100}})";
-
-double number(const Configuration& c, const char* name) { return as_number(*c.find(name)); }
-
-// Its top is 100 at lr = 1e-3, momentum = 0.8, kind b, depth 5.
-double real_hill(const Configuration& c) {
-  const double lr = std::log10(number(c, "lr")) + 3.0;
-  const double momentum = number(c, "momentum") - 0.8;
-  const double depth = number(c, "depth") - 5.0;
-  const double kind = std::get<std::string>(*c.find("kind")) == "b" ? 1.0 : 0.8;
-  return 100.0 * kind * std::exp(-0.3 * lr * lr - 2.0 * momentum * momentum - 0.02 * depth * depth);
-}
-
-// Its top is 100 at (70, 20, 50, 90).
-double huge_hill(const Configuration& c) {
-  double sum = 0.0;
-  for (const auto& [name, top] : {std::pair("a", 70.0), {"b", 20.0}, {"c", 50.0}, {"d", 90.0}}) {
-    sum += std::pow((number(c, name) - top) / 100.0, 2);
-  }
-  return 100.0 * std::exp(-2.0 * sum);
-}
-
 double best_of(const Problem& problem, const History& history) {
   return best_value(problem.session.objective, history).value_or(0.0);
-}
-
-TEST(Pool, IsAPureFunctionOfItsArgumentsInADefinedOrder) {
-  const Problem problem(plain_session(kReal));
-  ASSERT_FALSE(problem.candidates.listed());
-  EXPECT_FALSE(problem.candidates.empty());
-  EXPECT_FALSE(problem.candidates.space_count());
-  const History history = problem.drive(
-      StrategyKind::kRandom, 1, 5, [&](const Configuration& c) { return measured(problem.session, real_hill(c)); });
-  const auto one = problem.candidates.to_score(history, 3);
-  const auto two = problem.candidates.to_score(history, 3);
-  const auto other_seed = problem.candidates.to_score(history, 4);
-  const auto later = problem.candidates.to_score(History(history.begin(), history.end() - 1), 3);
-  EXPECT_EQ(one->configurations, two->configurations);
-  EXPECT_NE(one->configurations, other_seed->configurations);
-  EXPECT_NE(one->configurations, later->configurations);
-  EXPECT_GE(one->size(), 3'900U);
-  EXPECT_EQ(one->index.size(), one->size());  // each once
-  EXPECT_EQ(one->points.size(), static_cast<Eigen::Index>(one->size()));
-  double last_lr = 0.0;
-  for (const Configuration& configuration : one->configurations) {
-    EXPECT_TRUE(problem.session.space.contains(configuration));
-    EXPECT_GE(number(configuration, "lr"), last_lr);
-    last_lr = number(configuration, "lr");
-  }
-}
-
-TEST(Pool, HoldsWhatLiesNearTheBestTrial) {
-  const Problem problem(plain_session(kReal));
-  const Configuration best{{"lr", 1e-3}, {"momentum", 0.8}, {"kind", std::string("b")}, {"depth", std::int64_t{5}}};
-  History history(1);
-  history[0].proposal.configuration = best;
-  history[0].outcome = measured(problem.session, 100.0);
-  const auto pool = problem.candidates.to_score(history, 1);
-  // Of 4,000 uniform samples none would be expected so near: 2 * 0.01 * 2 * 0.01 / 4 / 16 of the space.
-  const auto near = std::count_if(pool->configurations.begin(), pool->configurations.end(), [](const Configuration& c) {
-    return std::abs(std::log10(number(c, "lr")) + 3.0) < 0.04 && std::abs(number(c, "momentum") - 0.8) < 0.01 &&
-           number(c, "depth") == 5 && std::get<std::string>(*c.find("kind")) == "b";
-  });
-  EXPECT_GE(near, 30);
-  EXPECT_TRUE(pool->index.count(problem.candidates.key(best)));
-}
-
-TEST(Pool, KeysAreOfValuesNotOfTheirForm) {
-  const Problem problem(plain_session(kReal));
-  const auto key = [&](Value lr, Value depth) {
-    return problem.candidates.key({{"lr", std::move(lr)}, {"depth", std::move(depth)}});
-  };
-  EXPECT_EQ(key(0.5, std::int64_t{4}), key(0.5, 4.0));
-  EXPECT_EQ(key(0.0, std::int64_t{4}), key(-0.0, std::int64_t{4}));
-  EXPECT_NE(key(0.5, std::int64_t{4}), key(std::nextafter(0.5, 1.0), std::int64_t{4}));
-  EXPECT_NE(key(0.5, std::int64_t{4}), key(0.5, std::string("4")));
-  EXPECT_NE(key(0.5, std::int64_t{4}), problem.candidates.key({{"lr", 0.5}}));
-  EXPECT_NE(problem.candidates.key({{"momentum", 0.5}}), problem.candidates.key({{"lr", 0.5}}));
 }
 
 class EveryStrategyInALargeSpace : public testing::TestWithParam<StrategyKind> {};
@@ -142,33 +61,6 @@ TEST(Bayes, ComesNearTheBestOfARealSpace) {
   }
   RecordProperty("random_mean", static_cast<int>(random));
   EXPECT_LE(random, 95.0);
-}
-
-// Ackley's function over three real axes: ripples a tenth of an axis long on a cone, its bottom 1 at (0.56, 0.36,
-// 0.72). Where lengthscales of whole axes are expected the ripples pass for noise, and the search ends in one of them.
-TEST(Bayes, SeesRipplesOnRealAxes) {
-  Session session =
-      plain_session(R"({"x": {"type": "real", "min": -5, "max": 5}, "y": {"type": "real", "min": -5, "max": 5},
-                                      "z": {"type": "real", "min": -5, "max": 5}})",
-                    false);
-  const Problem problem(std::move(session));
-  const auto ackley = [](const Configuration& c) {
-    double square = 0.0;
-    double wave = 0.0;
-    for (const auto& [name, bottom] : {std::pair("x", 0.6), {"y", -1.4}, {"z", 2.2}}) {
-      const double off = number(c, name) - bottom;
-      square += off * off / 3.0;
-      wave += std::cos(2.0 * std::numbers::pi * off) / 3.0;
-    }
-    return 21.0 + std::numbers::e - 20.0 * std::exp(-0.2 * std::sqrt(square)) - std::exp(wave);
-  };
-  double mean = 0.0;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const History history = problem.drive(StrategyKind::kBayes, seed, 40,
-                                          [&](const Configuration& c) { return measured(problem.session, ackley(c)); });
-    mean += best_of(problem, history) / 3.0;
-  }
-  EXPECT_LE(mean, 1.5);
 }
 
 TEST(Bayes, ComesNearTheBestOfAHugeSpace) {

@@ -76,7 +76,8 @@ CandidateList ListBuilder::finish() {
 }
 
 void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations) {
-  configurations = in_order(lattice_order(space, configurations), std::move(configurations));
+  const std::vector<std::size_t> order = lattice_order(space, configurations);
+  configurations = in_order(order, std::move(configurations));
 }
 
 std::unordered_set<std::string> asked_keys(const Candidates& candidates, const History& history) {
