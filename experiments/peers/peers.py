@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs other tools on the tables that experiments/search/spaces.py wrote, 40 trials each, and appends a row a run.
 
-usage: peers.py SPACES_DIR ROWS.csv [--tools A;B] [--seeds N] [--slow-seeds N] [--only TEXT]
+usage: peers.py SPACES_DIR ROWS.csv [--tools A;B] [--seeds N] [--slow-seeds N] [--only TEXT] [--trials N]
 Fast tools (TPE) run on every space with --seeds seeds (30), the others on the spaces marked "few" with --slow-seeds (3).
 A run that ROWS.csv holds is not run again, so it may be stopped and started. Columns: tool, version, set, space, seed,
 table (CRC-32 of what of it the tools are told), seconds (CPU), trials: numbers of the table's rows in the order in which they were tried.
@@ -16,7 +16,6 @@ import zlib
 
 from tools import FAST, TOOLS, Rows
 
-TRIALS = 40
 HEADER = ["tool", "version", "set", "space", "seed", "table", "seconds", "trials"]
 
 
@@ -37,12 +36,12 @@ def read_spaces(folder):
         return [Space(folder, row) for row in csv.DictReader(file) if row["variant"] == "physics"]
 
 
-def run(tool, space, seed):
+def run(tool, space, seed, trials):
     """Numbers of the rows in the order in which they were tried."""
     own = zlib.crc32(f"{space.set}/{space.name}/{seed}".encode())  # runs of one seed are independent
     peer = TOOLS[tool](space.rows, own)
     tried = []
-    while len(tried) < min(TRIALS, space.rows.count):
+    while len(tried) < min(trials, space.rows.count):
         row = peer.ask()
         peer.tell(row, space.gains[row])
         tried.append(row)
@@ -76,6 +75,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--slow-seeds", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--trials", type=int, default=40)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     known = done_before(arguments.rows)
@@ -83,7 +83,7 @@ def main():
         if (tool, space.set, space.name, seed, space.checksum) in known:
             continue
         begun = time.process_time()
-        tried = run(tool, space, seed)
+        tried = run(tool, space, seed, arguments.trials)
         seconds = time.process_time() - begun
         line = [tool, TOOLS[tool].version(), space.set, space.name, seed, space.checksum, f"{seconds:.3g}",
                 " ".join(map(str, tried))]

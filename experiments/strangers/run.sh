@@ -1,5 +1,6 @@
 #!/bin/sh
-# Searches of spaces of which nothing is known beforehand: the two tables of GPU kernels, and functions.
+# Searches of spaces of which nothing is known beforehand: the two tables of GPU kernels, and functions, by Optimizer and by
+# `krigtune tune`.
 # usage: experiments/strangers/run.sh FOLDER [seeds] [build folder]     (default 10, build/release)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,4 +15,5 @@ for table in gemm conv; do
 done
 "$build/bin/surrogate_sanity" "$here/../surrogate_sanity/expected_values.csv" "$folder/functions.csv" ours 1 "$seeds" \
   branin hartmann6 ackley4 mixed_ackley mixed_bowls
+python3 "$here/tuned_functions.py" "$build/bin/krigtune" "$folder/tuned" --seeds "$seeds"
 python3 "$here/summarise.py" "$folder"

@@ -1,4 +1,5 @@
-"""Writes a session without a workload, and its table, for each of the tables of GPU kernels into FOLDER.
+"""Writes a session without a workload, and its table, for each of the tables of GPU kernels into FOLDER, and spaces.csv, the
+list of them that experiments/peers reads.
 
 usage: sessions.py FOLDER
 """
@@ -6,6 +7,7 @@ import csv
 import json
 import pathlib
 import sys
+import zlib
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 NO_PARAMETERS = ("kernel", "status", "speed")
@@ -27,10 +29,16 @@ def write_session(name, folder):
         "budget": {"trials": 60},
     }
     (folder / f"{name}.json").write_text(json.dumps(session, indent=2) + "\n")
+    checksum = zlib.crc32((folder / f"{name}.csv").read_bytes())
+    return {"set": "strangers", "space": name, "variant": "physics", "table": f"{name}.csv", "metric": "speed", "few": 1,
+            "checksum": f"{checksum:08x}"}
 
 
 if __name__ == "__main__":
     target = pathlib.Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
-    for table in ("gemm", "conv"):
-        write_session(table, target)
+    spaces = [write_session(table, target) for table in ("gemm", "conv")]
+    with (target / "spaces.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(spaces[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(spaces)
