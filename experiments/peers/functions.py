@@ -21,10 +21,7 @@ import time
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "surrogate_sanity"))
-from problems import PROBLEMS, check_expected_values
-
-HEADER = ["problem", "strategy", "seed", "evaluation", "best_regret"]
-DEFAULT_PROBLEMS = ["branin", "hartmann6", "ackley4", "mixed_bowls", "mixed_ackley"]
+from problems import HEADER, PLAIN, PROBLEMS, check_expected_values
 
 
 def snapped(problem, u):
@@ -135,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--problems", nargs="*", default=DEFAULT_PROBLEMS)
+    parser.add_argument("--problems", nargs="*", default=PLAIN)
     parser.add_argument("--tools", nargs="*", default=list(TOOLS))
     options = parser.parse_args()
     check_expected_values()

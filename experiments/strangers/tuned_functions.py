@@ -16,10 +16,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "surrogate_sanity"))
-from problems import PROBLEMS, check_expected_values
+from problems import HEADER, PLAIN, PROBLEMS, check_expected_values
 
 NAMED = {problem.name: problem for problem in PROBLEMS}
-DEFAULT_PROBLEMS = ["branin", "hartmann6", "ackley4", "mixed_bowls", "mixed_ackley"]
 LETTERS = "abcdefgh"
 
 
@@ -52,13 +51,18 @@ def tune(krigtune, out, problem, seed):
     return rows, [problem.name, seed, f"{statistics.median(said['suggest_s'][-10:]):.4f}"]
 
 
+def write(path, header, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("krigtune")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--problems", nargs="*", default=DEFAULT_PROBLEMS)
+    parser.add_argument("--problems", nargs="*", default=PLAIN)
     options = parser.parse_args()
     check_expected_values()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -67,15 +71,8 @@ def main():
     runs = [(NAMED[name], seed) for seed in range(1, options.seeds + 1) for name in options.problems]
     with ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(lambda run: tune(options.krigtune, options.out, *run), runs))
-    with (options.out / "tuned.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["problem", "strategy", "seed", "evaluation", "best_regret"])
-        for rows, _ in results:
-            writer.writerows(rows)
-    with (options.out / "suggestions.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["problem", "seed", "suggest_s"])
-        writer.writerows(seconds for _, seconds in results)
+    write(options.out / "tuned.csv", HEADER, [row for rows, _ in results for row in rows])
+    write(options.out / "suggestions.csv", ["problem", "seed", "suggest_s"], [seconds for _, seconds in results])
 
 
 if __name__ == "__main__":

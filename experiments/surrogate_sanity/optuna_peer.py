@@ -19,7 +19,7 @@ import optuna
 import torch
 from optuna.trial import TrialState
 
-from problems import PROBLEMS, check_expected_values
+from problems import HEADER, PROBLEMS, check_expected_values
 
 
 def ask(trial, problem):
@@ -79,7 +79,7 @@ def main():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with options.output.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["problem", "strategy", "seed", "evaluation", "best_regret"])
+        writer.writerow(HEADER)
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for problem in (p for p in PROBLEMS if p.name in options.problems):
                 for impute in (False, True) if problem.name.endswith("failing") else (False,):

@@ -94,6 +94,11 @@ PROBLEMS = [
     Problem("hartmann3_failing", (0, 0, 0), (), 40, -3.8627797873326624, hartmann3_failing),
 ]
 
+# Those that neither fail nor have constraints.
+PLAIN = ["branin", "hartmann6", "ackley4", "mixed_bowls", "mixed_ackley"]
+# Of the rows that every search writes, as sanity.cpp does.
+HEADER = ["problem", "strategy", "seed", "evaluation", "best_regret"]
+
 
 def check_expected_values():
     """Raises AssertionError where a problem of this file differs from expected_values.csv."""
