@@ -13,9 +13,9 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000;
+constexpr std::int64_t kMostAsked = 1'000'000;
 
-void declare(boost::program_options::options_description& options) {
+void declare_ask(boost::program_options::options_description& options) {
   options.add_options()("session", typed_value_named("SESSION"),
                         "the session file: the first call needs it and makes DIR");
   options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
@@ -56,7 +56,7 @@ Json trial_json(const Trial& trial) {
 }
 
 // A line a trial: a shell reads them with `read` and takes fields out with sed.
-std::string document_of(const std::vector<Trial>& trials) {
+std::string trials_document(const std::vector<Trial>& trials) {
   std::string lines;
   for (const Trial& trial : trials)
     lines += fmt::format("{}{}\n", lines.empty() ? "\n" : ",", trial_json(trial).dump());
@@ -64,14 +64,14 @@ std::string document_of(const std::vector<Trial>& trials) {
 }
 
 int ask(const Context& context) {
-  const auto count = static_cast<int>(context.arguments.integer("count", 1, kMost).value_or(1));
+  const auto count = static_cast<int>(context.arguments.integer("count", 1, kMostAsked).value_or(1));
   const std::filesystem::path directory = context.arguments.operand();
   RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
   const Prepared prepared(record.session, record.options.earlier);
   const std::vector<Trial> trials =
       ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
-  context.console.out << document_of(trials);
+  context.console.out << trials_document(trials);
   if (trials.empty()) {
     context.log.error(
         "nothing is left to ask: what the strategy wants was tried, or depends on trials that wait for krigtune tell");
@@ -94,7 +94,7 @@ Command ask_command() {
           "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known).\n"
           "Trial 0 is the session's baseline. The session's budget is not asked. Safe beside other processes\n"
           "that ask, tell or tune in DIR. Exit code 1 when nothing is left.",
-          declare,
+          declare_ask,
           ask};
 }
 

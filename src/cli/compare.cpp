@@ -24,10 +24,10 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000;
-constexpr std::int64_t kMostJobs = 1024;
+constexpr std::int64_t kMostSeeds = 1'000'000;
+constexpr std::int64_t kMostRunners = 1024;
 
-void declare(boost::program_options::options_description& options) {
+void declare_compare(boost::program_options::options_description& options) {
   options.add_options()("strategies", value_named("A,B,..."), "what to compare (default: all)");
   options.add_options()("seeds", value_named("N"), "runs of each strategy, seeds S to S+N-1 (default: 20)");
   options.add_options()("seed", value_named("S"), "the first seed (default: 1)");
@@ -54,9 +54,9 @@ CompareOptions compare_options(const Arguments& arguments) {
       options.strategies.push_back(kind);
     }
   }
-  options.seeds = static_cast<int>(arguments.integer("seeds", 1, kMost).value_or(options.seeds));
-  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, INT64_MAX - kMost).value_or(1));
-  options.trials = static_cast<int>(arguments.integer("trials", 1, kMost).value_or(0));
+  options.seeds = static_cast<int>(arguments.integer("seeds", 1, kMostSeeds).value_or(options.seeds));
+  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, INT64_MAX - kMostSeeds).value_or(1));
+  options.trials = static_cast<int>(arguments.integer("trials", 1, kMostSeeds).value_or(0));
   return options;
 }
 
@@ -95,7 +95,7 @@ std::filesystem::path directory_of(const Arguments& arguments, const Session& se
   return arguments.text("out", (std::filesystem::path("runs") / (session_name(session) + "-compare")).string());
 }
 
-std::vector<RunSetting> settings_of(const CompareOptions& options) {
+std::vector<RunSetting> compare_settings(const CompareOptions& options) {
   std::vector<std::string> names;
   for (const StrategyKind kind : options.strategies) names.emplace_back(to_string(kind));
   return {{"strategies", join(names, ",")},
@@ -131,7 +131,7 @@ int conclude(const Context& context, const Session& session, const Comparison& c
 
 // What is looked up or simulated disturbs nobody, and the results are the same whatever the number.
 int jobs_of(const Arguments& arguments, const Session& session) {
-  const auto asked = arguments.integer("jobs", 1, kMostJobs);
+  const auto asked = arguments.integer("jobs", 1, kMostRunners);
   if (asked) return static_cast<int>(*asked);
   return leaves_files(session.runner.kind) ? 1 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
@@ -161,7 +161,7 @@ int compare_strategies(const Context& context) {
   options.jobs = jobs_of(context.arguments, to_compare);
   to_compare.budget.trials = options.trials;
   options.directory = directory_of(context.arguments, to_compare);
-  if (context.arguments.flag("show-config")) return show_config(context, to_compare, settings_of(options));
+  if (context.arguments.flag("show-config")) return show_config(context, to_compare, compare_settings(options));
   know_this_machine(context, to_compare);
   const Prepared prepared(std::move(to_compare));
   const Session& session = prepared.session;
@@ -187,7 +187,7 @@ Command compare_command() {
           "Strategies without chance run once. DIR gets comparison.csv, comparison_summary.csv,\n"
           "comparison_pairs.csv and comparison.svg. Where trials really run each run has a run directory in\n"
           "DIR, and after Ctrl-C the same command goes on.",
-          declare,
+          declare_compare,
           compare_strategies};
 }
 

@@ -38,7 +38,7 @@ std::vector<Column> summary_columns(const Session& session, const CompareOptions
 }
 
 // "7 (5 to 9)": median and quartiles; beyond the budget it was not reached.
-std::string trials_text(const SeedStatistics& statistics, const StrategySummary& summary, int budget) {
+std::string trials_to_text(const SeedStatistics& statistics, const StrategySummary& summary, int budget) {
   const auto trials = [budget](double count) {
     return count > budget ? fmt::format(">{}", budget) : fmt::format("{:.4g}", count);
   };
@@ -47,7 +47,7 @@ std::string trials_text(const SeedStatistics& statistics, const StrategySummary&
 }
 
 // Where fewer than half of the runs came there, their time is not known: at least that of the whole runs.
-std::string seconds_text(double seconds, bool is_reached) {
+std::string seconds_to_text(double seconds, bool is_reached) {
   return fmt::format("{}{:.4g} s", is_reached ? "" : ">", seconds);
 }
 
@@ -56,8 +56,8 @@ Table summary_table(const Session& session, const Comparison& comparison, const 
   for (const StrategySummary& summary : comparison.summary) {
     std::vector<Cell> row = {
         text_cell(to_string(summary.strategy)), number_cell(summary.seeds, fmt::format("{}", summary.seeds)),
-        number_cell(summary.trials_to_5pct.median, trials_text(summary.trials_to_5pct, summary, options.trials)),
-        number_cell(summary.trials_to_1pct.median, trials_text(summary.trials_to_1pct, summary, options.trials)),
+        number_cell(summary.trials_to_5pct.median, trials_to_text(summary.trials_to_5pct, summary, options.trials)),
+        number_cell(summary.trials_to_1pct.median, trials_to_text(summary.trials_to_1pct, summary, options.trials)),
         number_cell(summary.failed_first_20_mean, fmt::format("{:.1f}", summary.failed_first_20_mean))};
     for (std::size_t i = 0; i < kComparedAt.size(); ++i) {
       if (kComparedAt[i] > options.trials) continue;
@@ -67,8 +67,8 @@ Table summary_table(const Session& session, const Comparison& comparison, const 
     if (shows_time(session)) {
       const bool is_reached = summary.trials_to_5pct.median <= options.trials;
       row.push_back(
-          number_cell(summary.seconds_to_5pct.median, seconds_text(summary.seconds_to_5pct.median, is_reached)));
-      row.push_back(number_cell(summary.seconds.median, seconds_text(summary.seconds.median, true)));
+          number_cell(summary.seconds_to_5pct.median, seconds_to_text(summary.seconds_to_5pct.median, is_reached)));
+      row.push_back(number_cell(summary.seconds.median, seconds_to_text(summary.seconds.median, true)));
     }
     table.rows.push_back(std::move(row));
   }

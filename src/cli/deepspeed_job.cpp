@@ -14,7 +14,7 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kHfConfig = "hf-config";
-constexpr const char* kTensorParallel = "tensor-parallel";
+constexpr const char* kTensorParallelOption = "tensor-parallel";
 constexpr const char* kExample =
     "krigtune tune --deepspeed ds_config.json -- deepspeed train.py --deepspeed_config "
     "ds_config.json";
@@ -49,7 +49,7 @@ Job job_of(const Context& context) {
   }
   inputs.model.hf_config = context.arguments.text(kHfConfig, "");
   if (context.arguments.flag(kHfConfig)) read_text(inputs.model.hf_config);  // a file that is named must be there
-  inputs.tensor_parallel = context.arguments.flag(kTensorParallel) && context.arguments.operand().empty();
+  inputs.tensor_parallel = context.arguments.flag(kTensorParallelOption) && context.arguments.operand().empty();
   job.where = machine_of_job(context, inputs.command);
   inputs.machine = job.where.machine;
   return job;
@@ -115,12 +115,12 @@ void declare_deepspeed(boost::program_options::options_description& options) {
 }
 
 void declare_deepspeed_tuning(boost::program_options::options_description& options) {
-  options.add_options()(kTensorParallel,
+  options.add_options()(kTensorParallelOption,
                         "with --deepspeed: search tensor parallelism (AutoTP) too, if one trial with it succeeds");
 }
 
 void refuse_users_command(const Context& context) {
-  for (const char* option : {kHfConfig, kTensorParallel}) {
+  for (const char* option : {kHfConfig, kTensorParallelOption}) {
     if (context.arguments.flag(option)) throw UserError(fmt::format("--{} goes with --deepspeed", option), kExample);
   }
   if (context.arguments.users_command().empty()) return;
@@ -137,7 +137,7 @@ Session deepspeed_session_of(const Context& context, const std::filesystem::path
   }
   Job job = job_of(context);
   const std::string& operand = context.arguments.operand();
-  if (!operand.empty() && context.arguments.flag(kTensorParallel)) {
+  if (!operand.empty() && context.arguments.flag(kTensorParallelOption)) {
     throw UserError("--tensor-parallel: the session says what is searched",
                     "write \"tensor_parallel\": [1, 2] into its \"space\"");
   }

@@ -12,13 +12,12 @@
 
 #include "krigtune/core/json.h"
 #include "krigtune/runner/deepspeed/ds_model_run.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/tuner/session.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kMicro = "micro_batch";
-constexpr const char* kStage = "zero_stage";
 constexpr std::int64_t kTimes = 4;  // between the two micro-batches
 
 std::filesystem::path record_path(const std::filesystem::path& directory) { return directory / "model_info.json"; }
@@ -31,10 +30,10 @@ class Question {
         session_(read_session(session.json, inputs.ds_config.string(), inputs.directory)),
         directory_(directory),
         on_cpu_(inputs.machine.on_cpu) {
-    if (session_.baseline) own_stage_ = session_.baseline->integer(kStage, 0);
+    if (session_.baseline) own_stage_ = session_.baseline->integer(kZeroStage, 0);
     const Json& space = session.json["space"];
-    if (!space.contains(kMicro)) return;
-    for (const Json& value : space[kMicro]) {
+    if (!space.contains(kMicroBatch)) return;
+    for (const Json& value : space[kMicroBatch]) {
       if (value.is_number_integer()) micro_batches_.push_back(value.get<std::int64_t>());
     }
     std::sort(micro_batches_.begin(), micro_batches_.end());
@@ -60,8 +59,8 @@ class Question {
  private:
   DsModelAnswer launch(const std::optional<std::int64_t>& micro_batch) const {
     DsModelRun run{session_.runner.deepspeed, session_.cluster.ranks(), {}, directory_};
-    run.configuration.set(kStage, own_stage_);
-    if (micro_batch) run.configuration.set(kMicro, *micro_batch);
+    run.configuration.set(kZeroStage, own_stage_);
+    if (micro_batch) run.configuration.set(kMicroBatch, *micro_batch);
     run.dir /= micro_batch ? fmt::format("stage_{}_micro_batch_{}", own_stage_, *micro_batch)
                            : fmt::format("stage_{}", own_stage_);
     return run_for_model(run, context_.console.clock);
@@ -91,7 +90,7 @@ class Question {
   std::vector<std::int64_t> micro_batches_;
 };
 
-std::string text_of(const DsModelFacts& facts, const std::filesystem::path& directory) {
+std::string facts_text(const DsModelFacts& facts, const std::filesystem::path& directory) {
   std::string text = fmt::format("the model has {} parameters, as the job itself counts them", *facts.num_params);
   if (facts.activation_slope_bytes) {
     const auto bytes = [](double number) { return to_string(Bytes{std::llround(number)}); };
@@ -113,7 +112,7 @@ DsModelFacts facts_of(const Json& record, const std::filesystem::path& directory
     facts.activation_slope_bytes = record["activation_slope_bytes"].get<double>();
     facts.activation_offset_bytes = record.value("activation_offset_bytes", 0.0);
   }
-  remarks.push_back(text_of(facts, directory));
+  remarks.push_back(facts_text(facts, directory));
   return facts;
 }
 

@@ -5,7 +5,7 @@
 namespace krigtune {
 namespace {
 
-Json job_of(const DsSessionInputs& inputs) {
+Json job_record(const DsSessionInputs& inputs) {
   return {{"command", inputs.command->argv},
           {"directory", std::filesystem::absolute(inputs.directory).lexically_normal().string()},
           {"ds_config", inputs.config}};
@@ -19,13 +19,13 @@ Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path&
   Json record = Json::parse(read_text(file), nullptr, false);
   if (!record.is_object()) return {};
   Json asked = record.value("job", Json::object());
-  Json now = job_of(inputs);
+  Json now = job_record(inputs);
   if (launches == JobLaunches::kNone) asked["ds_config"] = now["ds_config"];
   return asked == now ? record : Json();
 }
 
 Json record_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, Json answer) {
-  answer["job"] = job_of(inputs);
+  answer["job"] = job_record(inputs);
   write_atomically(file, answer.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return answer;
 }

@@ -7,13 +7,11 @@
 
 #include "krigtune/core/files.h"
 #include "krigtune/runner/deepspeed/deepspeed_runner.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/tuner/session.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kTensor = "tensor_parallel";
-constexpr const char* kStage = "zero_stage";
 
 // The user's own, its batch dealt out to half as many replicas.
 Configuration split_baseline(const Session& session, const DsSessionInputs& inputs) {
@@ -21,8 +19,8 @@ Configuration split_baseline(const Session& session, const DsSessionInputs& inpu
   split.erase("gradient_accumulation_steps");
   constexpr DsVersion kCurrent{0, 19, 8};
   const bool has_stage_3 = has(inputs.machine.version.value_or(kCurrent), DsFeature::kTensorParallelAtStage3);
-  if (split.integer(kStage, 0) == 3 && !has_stage_3) split.set(kStage, std::int64_t{1});
-  split.set(kTensor, std::int64_t{2});
+  if (split.integer(kZeroStage, 0) == 3 && !has_stage_3) split.set(kZeroStage, std::int64_t{1});
+  split.set(kTensorParallel, std::int64_t{2});
   return split;
 }
 
@@ -49,7 +47,7 @@ Json try_it(const Context& context, const DsSessionInputs& inputs, const DsSessi
 
 bool is_searched(const DsSession& session) {
   const Json& space = session.json["space"];
-  return space.contains(kTensor) && space[kTensor].is_array() && space[kTensor].size() > 1;
+  return space.contains(kTensorParallel) && space[kTensorParallel].is_array() && space[kTensorParallel].size() > 1;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace krigtune {
 namespace {
 
-void declare(boost::program_options::options_description& /*options*/) {}
+void declare_doctor(boost::program_options::options_description& /*options*/) {}
 
 const char* color_of(Health health) {
   switch (health) {
@@ -65,7 +65,7 @@ Command doctor_command() {
           "Shows what this machine has, what it lacks and what that costs",
           "Each line is OK, WARN, FAIL or SKIP (not here, and not needed for what works without). Exit code 3\n"
           "where trials cannot run at all.",
-          declare,
+          declare_doctor,
           doctor};
 }
 

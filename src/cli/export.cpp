@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kMostTrials = 1'000'000'000;
+constexpr std::int64_t kHighestTrial = 1'000'000'000;
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
@@ -23,7 +23,7 @@ std::vector<std::string> format_names() {
   return names;
 }
 
-void declare(boost::program_options::options_description& options) {
+void declare_export(boost::program_options::options_description& options) {
   options.add_options()(
       "format", typed_value_named("FORMATS"),
       fmt::format("any of {}; several with commas between (required)", join(format_names(), ", ")).c_str());
@@ -90,7 +90,7 @@ void print_files(const Context& context, const RunView& run, const std::filesyst
 int export_run(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::vector<ExportFormat> formats = formats_of(arguments);
-  const std::optional<std::int64_t> number = arguments.integer("trial", 0, kMostTrials);
+  const std::optional<std::int64_t> number = arguments.integer("trial", 0, kHighestTrial);
   const LoadedRun loaded(context, arguments.operand());
   History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
@@ -117,7 +117,7 @@ Command export_command() {
           "Writes the best configuration, or a trial's, as files of other tools",
           "DIR is a run directory. The files go to DIR/export: ds_config.json for DeepSpeed, configurations for\n"
           "accelerate launch (with DeepSpeed, and the nearest that FSDP has), the trials as CSV.",
-          declare,
+          declare_export,
           export_run};
 }
 

@@ -10,10 +10,10 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::size_t kWidth = 100;
+constexpr std::size_t kHelpWidth = 100;
 
-// Words of `text`, from column `indent` on, in lines of at most kWidth.
-std::string wrapped(const std::string& text, std::size_t indent) {
+// Words of `text`, from column `indent` on, in lines of at most kHelpWidth.
+std::string in_lines(const std::string& text, std::size_t indent) {
   std::string result;
   std::size_t column = indent;
   std::size_t begin = 0;
@@ -21,7 +21,7 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     const std::size_t end = std::min(text.find(' ', begin), text.size());
     const std::string word = text.substr(begin, end - begin);
     begin = end + 1;
-    if (column > indent && column + 1 + word.size() > kWidth) {
+    if (column > indent && column + 1 + word.size() > kHelpWidth) {
       result += fmt::format("\n{:{}}", "", indent);
       column = indent;
     } else if (column > indent) {
@@ -49,7 +49,7 @@ std::string options_text(const po::options_description& options) {
   for (const auto& option : options.options()) {
     const std::optional<std::string> variable = variable_of(*option);
     const std::string meaning = option->description() + (variable ? fmt::format("; also {}", *variable) : "");
-    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, wrapped(meaning, width + 4));
+    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, in_lines(meaning, width + 4));
   }
   return text;
 }

@@ -15,6 +15,7 @@
 #include "krigtune/core/text.h"
 #include "krigtune/engine/gpu_probe.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/session_schema.h"
 
@@ -23,9 +24,8 @@ namespace {
 
 constexpr const char* kModelRun = "model-run";
 constexpr const char* kDefaultFile = "session.json";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
-void declare(boost::program_options::options_description& options) {
+void declare_init(boost::program_options::options_description& options) {
   declare_deepspeed(options);
   options.add_options()(kModelRun,
                         "with --deepspeed and a command: launch it once to ask it for the size of its model, where "
@@ -81,7 +81,7 @@ std::string meaning_of(const Json* schema) {
   return schema != nullptr && schema->contains("description") ? (*schema)["description"].get<std::string>() : "";
 }
 
-std::string one_line(const Json& value) {
+std::string spaced_line(const Json& value) {
   std::string text;
   for (const char c : value.dump()) text += c == ',' || c == ':' ? std::string(1, c) + " " : std::string(1, c);
   return text;
@@ -112,7 +112,7 @@ class Writer {
   }
 
   void leaf(const std::string& key, const Json& value, bool active, const std::string& meaning) {
-    line(active, fmt::format("\"{}\": {},{}", key, one_line(value), meaning.empty() ? "" : "  // " + meaning));
+    line(active, fmt::format("\"{}\": {},{}", key, spaced_line(value), meaning.empty() ? "" : "  // " + meaning));
   }
 
   void append(const std::string& lines) { lines_ += lines; }
@@ -152,8 +152,9 @@ std::string space_text(const Json& space) {
       continue;
     }
     const std::string unit = *parameter.unit == '\0' ? "" : fmt::format(" ({})", parameter.unit);
-    text += fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name,
-                        space[parameter.name].is_array() ? one_line(space[parameter.name]) : parameter.default_range);
+    text +=
+        fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name,
+                    space[parameter.name].is_array() ? spaced_line(space[parameter.name]) : parameter.default_range);
   }
   return text + names_as_comments("known as well:", others) + "  },\n";
 }
@@ -237,7 +238,7 @@ Command init_command() {
           "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there are\n"
           "GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
           "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
-          declare,
+          declare_init,
           init,
           true};
 }

@@ -23,7 +23,7 @@
 namespace krigtune {
 namespace {
 
-void declare(boost::program_options::options_description& options) {
+void declare_plan(boost::program_options::options_description& options) {
   options.add_options()("csv", value_named("FILE"),
                         "write a row for each configuration, with its predicted memory and time, to FILE");
   options.add_options()("trace", value_named("FILE"),
@@ -139,7 +139,7 @@ Command plan_command() {
           "ZeRO stage and by term, the predicted best with the time of a step, where it goes and what would\n"
           "change it, how speed grows with the batch, what is sent over the network, and the expected time.\n"
           "It needs no GPU: devices and links are those that the session names.",
-          declare,
+          declare_plan,
           plan_session};
 }
 

@@ -12,7 +12,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kWidth = 100;
+constexpr std::size_t kTextWidth = 100;
 
 Cell bytes_cell(std::int64_t bytes) { return {to_string(Bytes{bytes}), Value(bytes)}; }
 Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), Value(count)}; }
@@ -116,8 +116,9 @@ std::string wrapped(const std::string& text, std::size_t indent) {
   while (begin < text.size()) {
     const std::size_t word = std::min(text.find_first_not_of(' ', begin), text.size());
     const std::size_t end = std::min(text.find(' ', word), text.size());
-    if (column > 0 && column + end - begin > kWidth) {
-      result += "\n" + std::string(indent, ' ');
+    if (column > 0 && column + end - begin > kTextWidth) {
+      result += '\n';
+      result.append(indent, ' ');
       column = indent;
       begin = word;
     }

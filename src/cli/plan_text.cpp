@@ -34,7 +34,7 @@ std::string values_text(const Parameter& parameter, std::size_t from) {
   return join(shown, ", ");
 }
 
-std::string count_text(const Parameter& parameter) {
+std::string values_counted(const Parameter& parameter) {
   if (parameter.continuous()) return "  real values";
   return fmt::format("{:>6} {}", parameter.values.size(), parameter.values.size() == 1 ? "value " : "values");
 }
@@ -107,7 +107,7 @@ void print_parameters(const PlanText& text) {
   for (const Parameter& parameter : text.session.space.parameters()) width = std::max(width, parameter.name.size());
   text.out << "Parameters\n";
   for (const Parameter& parameter : text.session.space.parameters()) {
-    const std::string begin = fmt::format("  {:<{}}  {}  ", parameter.name, width, count_text(parameter));
+    const std::string begin = fmt::format("  {:<{}}  {}  ", parameter.name, width, values_counted(parameter));
     text.out << begin << values_text(parameter, begin.size())
              << (parameter.when ? ", when " + parameter.when->text() : "") << '\n';
   }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostRows = 1'000'000'000;
 
-void declare(boost::program_options::options_description& options) {
+void declare_predict(boost::program_options::options_description& options) {
   options.add_options()("out", typed_value_named("FILE"), "the CSV file (default: DIR/predictions.csv)");
   options.add_options()("where", repeated_value_named("NAME=VALUE"),
                         "only configurations with this value; may be repeated, all must hold");
@@ -148,7 +148,7 @@ Command predict_command() {
           "DIR is a run directory. Every configuration of the space has a row, those that do not fit in memory\n"
           "as well. Values are in the objective's units. Says which parameters matter by the surrogate: Sobol\n"
           "indices over the configurations that may fit, and what another value than the best one's does.",
-          declare,
+          declare_predict,
           predict};
 }
 

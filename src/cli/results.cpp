@@ -14,9 +14,9 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kMostRows = 1'000'000;
+constexpr std::int64_t kMostShown = 1'000'000;
 
-void declare(boost::program_options::options_description& options) {
+void declare_results(boost::program_options::options_description& options) {
   options.add_options()("sort", value_named("COLUMN"),
                         "sort by a column of the table in its CSV form (default: value, the best first)");
   options.add_options()("top", value_named("N"), "only the first N rows");
@@ -33,7 +33,7 @@ TableFormat format_of(const Arguments& arguments) {
   return TableFormat::kJson;
 }
 
-void print_json(const Context& context, const RunView& run, const Table& table) {
+void print_results_json(const Context& context, const RunView& run, const Table& table) {
   Json json = new_document("results");
   json["directory"] = run.directory.string();
   json["strategy"] = to_string(run.options.strategy);
@@ -48,7 +48,7 @@ void print_json(const Context& context, const RunView& run, const Table& table) 
 
 int results(const Context& context) {
   const TableFormat format = format_of(context.arguments);
-  const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostRows);
+  const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostShown);
   const LoadedRun loaded(context, context.arguments.operand());
   const RunView run = loaded.view(context.console);
   Table table = trial_table(run);
@@ -60,7 +60,7 @@ int results(const Context& context) {
   if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));
   if (table.rows.empty()) context.log.warning("no trial is closed yet");
   if (format == TableFormat::kJson) {
-    print_json(context, run, table);
+    print_results_json(context, run, table);
   } else {
     if (format == TableFormat::kCsv && is_emulated(run.session))
       context.log.warning("values are of an " + emulated_label(run.session));
@@ -76,7 +76,7 @@ Command results_command() {
           "DIR",
           "Shows the trials of a run directory, the best first",
           "Each trial stands relative to trial 0; the recommended one is marked. Works while the session runs.",
-          declare,
+          declare_results,
           results};
 }
 

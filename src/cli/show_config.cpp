@@ -109,8 +109,8 @@ void collect(Json& list, const Json& block, const Pointer& at, const Origins& or
   }
 }
 
-std::string text_of(const Context& context, const Session& session, const Json& config, const Origins& origins,
-                    const std::vector<RunSetting>& settings) {
+std::string session_text(const Context& context, const Session& session, const Json& config, const Origins& origins,
+                         const std::vector<RunSetting>& settings) {
   std::string text = fmt::format("// {} as krigtune {} understands it.\n", session.file.string(), KRIGTUNE_VERSION);
   for (const RunSetting& setting : settings) {
     const std::string value = setting.value.is_string() ? setting.value.get<std::string>() : one_line(setting.value);
@@ -148,7 +148,7 @@ int show_config(const Context& context, const Session& session, const std::vecto
   if (context.arguments.flag("json")) {
     print(context, document_of(context, config, origins, settings));
   } else {
-    context.console.out << text_of(context, session, config, origins, settings);
+    context.console.out << session_text(context, session, config, origins, settings);
   }
   return ExitCode::kDone;
 }

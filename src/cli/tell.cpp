@@ -26,7 +26,7 @@ namespace {
 
 const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
 
-void declare(boost::program_options::options_description& options) {
+void declare_tell(boost::program_options::options_description& options) {
   options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
   options.add_options()("status", typed_value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
   options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
@@ -199,7 +199,7 @@ Command tell_command() {
           "{\"throughput\": 12.3, \"peak_memory_bytes\": 1.2e10, \"status\": \"ok\"}: the value under the name of\n"
           "the objective's metric, any number of further metrics; what is no such result closes the trial as\n"
           "failed (bad_result). A trial is closed once.",
-          declare,
+          declare_tell,
           tell};
 }
 

@@ -36,7 +36,7 @@ std::string strategy_help() {
   return fmt::format("one of {} (default: {})", join(names, ", "), to_string(LoopOptions().strategy));
 }
 
-void declare(boost::program_options::options_description& options) {
+void declare_tune(boost::program_options::options_description& options) {
   declare_deepspeed(options);
   declare_deepspeed_tuning(options);
   options.add_options()(kNoModelRun,
@@ -126,7 +126,7 @@ std::vector<Configuration> guesses(const Arguments& arguments, const Session& se
   return guesses;
 }
 
-std::vector<RunSetting> settings_of(const RunOptions& options, const std::filesystem::path& directory) {
+std::vector<RunSetting> tune_settings(const RunOptions& options, const std::filesystem::path& directory) {
   return {{"strategy", to_string(options.loop.strategy)},
           {"seed", options.loop.seed},
           {"jobs", options.jobs},
@@ -218,7 +218,7 @@ int tune(const Context& context) {
   refuse_side_by_side(options, session);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session.file);
-  if (arguments.flag("show-config")) return show_config(context, session, settings_of(options, directory));
+  if (arguments.flag("show-config")) return show_config(context, session, tune_settings(options, directory));
   know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
@@ -261,7 +261,7 @@ Command tune_command() {
           "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.\n"
           "With --deepspeed FILE -- COMMAND... each trial is a launch of COMMAND, your script as you start it,\n"
           "with another ds_config.json. SESSION may then be left out, or be one that init --deepspeed wrote.",
-          declare,
+          declare_tune,
           tune,
           true};
 }

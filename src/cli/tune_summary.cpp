@@ -37,7 +37,7 @@ std::vector<std::string> files_in(const std::filesystem::path& directory) {
   return names;
 }
 
-std::string trials_text(const History& history) {
+std::string trials_by_status(const History& history) {
   std::vector<std::string> parts;
   int closed = 0;
   for (const auto& [status, count] : counts_by_status(history)) {
@@ -81,10 +81,11 @@ std::string best_lines(const RunView& run) {
   return machine.empty() ? text : text + "machine    " + machine + "\n";
 }
 
-void print_text(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
+void print_summary_text(const Context& context, const RunView& run, const RunResult& result,
+                        const Conclusion& conclusion) {
   std::ostream& out = context.console.out;
   if (run.best) out << best_lines(run);
-  out << "trials     " << trials_text(run.history) << "\nended      " << end_text(run.session, result) << '\n';
+  out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
   if (!is_stopped_early(result.reason) && !left.empty()) out << "left       " << left << '\n';
   if (is_stopped_early(result.reason)) out << "go on      " << conclusion.command_to_spend_the_budget << '\n';
@@ -124,7 +125,8 @@ Json suggestion_times(const History& history) {
   return times;
 }
 
-void print_json(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
+void print_summary_json(const Context& context, const RunView& run, const RunResult& result,
+                        const Conclusion& conclusion) {
   Json json = new_document("tune");
   json["session"] = run.name;
   json["strategy"] = to_string(run.options.strategy);
@@ -184,9 +186,9 @@ int conclude(const Context& context, const RunView& start, const std::optional<R
              const RunResult& result, const Conclusion& conclusion) {
   const RunView run{start.session, result.history, start.name, start.options, start.directory, start.bench, best};
   if (context.arguments.flag("json")) {
-    print_json(context, run, result, conclusion);
+    print_summary_json(context, run, result, conclusion);
   } else {
-    print_text(context, run, result, conclusion);
+    print_summary_text(context, run, result, conclusion);
   }
   return exit_code(context, run, result, conclusion);
 }

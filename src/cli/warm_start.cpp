@@ -16,7 +16,7 @@ std::vector<std::string> sources_of(const EarlierRuns& runs) {
   return sources;
 }
 
-std::string text_of(const std::vector<std::string>& sources) {
+std::string sources_text(const std::vector<std::string>& sources) {
   return sources.empty() ? "without --warm-start" : "with --warm-start " + join(sources, " and ");
 }
 
@@ -51,9 +51,9 @@ EarlierRuns earlier_runs(const Context& context, const Session& session, const s
   if (is_begun) {
     EarlierRuns recorded = recorded_earlier_runs(directory);
     if (named.empty() || named == sources_of(recorded)) return recorded;
-    throw UserError(
-        fmt::format("{}: was begun {}, not {}", directory.string(), text_of(sources_of(recorded)), text_of(named)),
-        "leave the option out to go on, or choose another directory");
+    throw UserError(fmt::format("{}: was begun {}, not {}", directory.string(), sources_text(sources_of(recorded)),
+                                sources_text(named)),
+                    "leave the option out to go on, or choose another directory");
   }
   EarlierRuns runs;
   for (const std::string& source : named) runs.push_back(read_earlier_run(source, session, "--warm-start"));

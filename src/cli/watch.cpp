@@ -16,7 +16,7 @@ namespace {
 constexpr double kPeriodS = 1.0;
 constexpr double kSliceS = 0.1;  // how soon Ctrl-C is noticed
 
-void declare(boost::program_options::options_description& options) {
+void declare_watch(boost::program_options::options_description& options) {
   options.add_options()("once", "show the state as it is and end");
 }
 
@@ -146,7 +146,7 @@ Command watch_command() {
           "On a terminal a panel that is rewritten in place, elsewhere a line for each trial that is closed\n"
           "from now on. Ends when the budget of trials is spent, when no tune is at work and no trial waits\n"
           "to be told, or with Ctrl-C. It only reads: any number may watch. --json prints the state once.",
-          declare,
+          declare_watch,
           watch};
 }
 

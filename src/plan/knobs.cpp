@@ -11,29 +11,13 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
 namespace krigtune {
 namespace {
 
 // The names that read_knobs reads.
-constexpr const char* kZeroStage = "zero_stage";
-constexpr const char* kMicroBatch = "micro_batch";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
-constexpr const char* kReduceBucket = "reduce_bucket_size";
-constexpr const char* kAllgatherBucket = "allgather_bucket_size";
-constexpr const char* kOverlap = "overlap_comm";
-constexpr const char* kTensorParallel = "tensor_parallel";
-constexpr const char* kPipelineParallel = "pipeline_parallel";
-constexpr const char* kSequenceParallel = "sequence_parallel";
-constexpr const char* kCheckpointing = "activation_checkpointing";
-constexpr const char* kCheckpointLayers = "activation_checkpointing_layers";
-constexpr const char* kOffloadOptimizer = "offload_optimizer";
-constexpr const char* kOffloadParam = "offload_param";
-constexpr const char* kPrefetch = "stage3_prefetch_bucket_size";
-constexpr const char* kPersistence = "stage3_param_persistence_threshold";
-constexpr const char* kMaxLive = "stage3_max_live_parameters";
-constexpr const char* kMaxReuse = "stage3_max_reuse_distance";
 
 const Value& default_of(const char* name) {
   const WellKnownParameter* known = find_well_known(name);

@@ -9,8 +9,6 @@
 namespace krigtune {
 namespace {
 
-std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
-
 // Cuts the segment that holds elements on both sides of `at`.
 template <class Segments>
 void cut(Segments& segments, std::int64_t at) {
@@ -74,10 +72,10 @@ OpId PlanBuilder::add_tensor_group(OpKind kind, Stream stream, const Shape& shap
 OpId PlanBuilder::append(Operation operation, std::initializer_list<OpId> after) {
   const Stream stream = operation.stream;
   VectorClock clock{};
-  const OpId previous = last_[index(stream)];
+  const OpId previous = last_[index_of(stream)];
   if (previous >= 0) {
     clock = clocks_[static_cast<std::size_t>(previous)];
-    clock[index(stream)] = positions_[static_cast<std::size_t>(previous)];
+    clock[index_of(stream)] = positions_[static_cast<std::size_t>(previous)];
   }
   for (const OpId other : after) wait_for(operation, clock, other);
   if (stream == Stream::kCompute) {
@@ -91,7 +89,7 @@ OpId PlanBuilder::append(Operation operation, std::initializer_list<OpId> after)
   positions_.push_back(previous < 0 ? 1 : positions_[static_cast<std::size_t>(previous)] + 1);
   clocks_.push_back(clock);
   remember(operation, id);
-  last_[index(stream)] = id;
+  last_[index_of(stream)] = id;
   plan_.operations.push_back(std::move(operation));
   return id;
 }
@@ -104,7 +102,7 @@ void PlanBuilder::hold_compute_for(OpId op) {
 void PlanBuilder::wait_for(Operation& operation, VectorClock& clock, OpId other) const {
   if (other < 0) return;
   const auto at = static_cast<std::size_t>(other);
-  const std::size_t stream = index(plan_.operations[at].stream);
+  const std::size_t stream = index_of(plan_.operations[at].stream);
   if (clock[stream] >= positions_[at]) return;
   operation.waits.push_back(other);
   merge(clock, clocks_[at]);
@@ -122,7 +120,7 @@ void PlanBuilder::order_by_data(Operation& operation, VectorClock& clock) const 
   std::array<OpId, kStreamCount> latest{-1, -1, -1, -1, -1};
   const auto order_behind = [&](OpId other) {
     if (other < 0) return;
-    OpId& last = latest[index(plan_.operations[static_cast<std::size_t>(other)].stream)];
+    OpId& last = latest[index_of(plan_.operations[static_cast<std::size_t>(other)].stream)];
     last = std::max(last, other);
   };
   for (const Operand& operand : operation.operands) {
@@ -156,7 +154,7 @@ void PlanBuilder::remember(const Operation& operation, OpId id) {
     }
     std::int64_t known = begin;
     for (auto at = from; at != to; ++at) {
-      at->second.read[index(operation.stream)] = id;
+      at->second.read[index_of(operation.stream)] = id;
       if (at->first > known) fill(segments, known, at->first, operation.stream, id);
       known = at->second.end_elems;
     }
@@ -166,7 +164,7 @@ void PlanBuilder::remember(const Operation& operation, OpId id) {
 
 void PlanBuilder::fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, Stream stream, OpId id) {
   Segment segment{end_elems};
-  segment.read[index(stream)] = id;
+  segment.read[index_of(stream)] = id;
   segments.emplace(begin_elems, segment);
 }
 

@@ -40,7 +40,7 @@ Json gain_json(const std::optional<Gain>& gain) {
 
 Json value_json(const std::optional<Value>& value) { return value ? to_json(*value) : Json(nullptr); }
 
-std::string value_text(const std::optional<Value>& value) { return value ? to_string(*value) : "none"; }
+std::string value_or_none(const std::optional<Value>& value) { return value ? to_string(*value) : "none"; }
 
 }  // namespace
 
@@ -78,8 +78,8 @@ std::string change_sentence(const Objective& objective, const Change& change) {
 std::vector<std::string> change_lines(const Objective& objective, const Changes& changes) {
   std::vector<std::string> lines;
   for (const Change& change : changes.each) {
-    lines.push_back(fmt::format("{} {} -> {}: {}", change.parameter, value_text(change.before),
-                                value_text(change.after), change_sentence(objective, change)));
+    lines.push_back(fmt::format("{} {} -> {}: {}", change.parameter, value_or_none(change.before),
+                                value_or_none(change.after), change_sentence(objective, change)));
   }
   if (lines.size() > 1 && changes.together) {
     lines.push_back("all together: " + gain_sentence(objective, *changes.together));

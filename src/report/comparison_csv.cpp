@@ -13,7 +13,7 @@ void append_statistics(std::vector<std::string>& row, const SeedStatistics& stat
   }
 }
 
-const char* to_string(Pairing pairing) {
+const char* pairing_text(Pairing pairing) {
   switch (pairing) {
     case Pairing::kSeeds:
       return "seeds";
@@ -66,7 +66,7 @@ std::string comparison_pairs_csv(const Comparison& comparison) {
   const auto number = [](double value) { return field(std::optional(value)); };
   for (const PairedComparison& pair : comparison.pairs) {
     const bool tested = pair.lower_95.has_value();
-    text += csv_line({to_string(pair.first), to_string(pair.other), number(pair.within), to_string(pair.pairing),
+    text += csv_line({to_string(pair.first), to_string(pair.other), number(pair.within), pairing_text(pair.pairing),
                       whole(pair.pairs), number(pair.first_mean), number(pair.other_mean), whole(pair.first_unreached),
                       whole(pair.other_unreached), number(pair.ratio), field(pair.lower_95), field(pair.upper_95),
                       whole(pair.wins), whole(pair.ties), whole(pair.losses), tested ? number(pair.signed_rank_p) : "",

@@ -34,7 +34,7 @@ std::string percent_text(const char* words, double factor, bool of_the_larger) {
 
 // `factor`: how many times better the best is than the other; its ends likewise.
 std::string sentence(const Objective& objective, const Effect& effect) {
-  constexpr double kTimes = 1.5;
+  constexpr double kWorthTimes = 1.5;
   const bool worse = effect.factor > 1.0;
   const double factor = worse ? effect.factor : 1.0 / effect.factor;
   const double low = worse ? effect.lower_95 : 1.0 / effect.upper_95;
@@ -42,7 +42,7 @@ std::string sentence(const Objective& objective, const Effect& effect) {
   const Words words = words_for(objective, worse);
   const std::string instead =
       fmt::format("{} {} instead of {}: ", effect.parameter, to_string(effect.other), to_string(effect.best));
-  if (factor >= kTimes)
+  if (factor >= kWorthTimes)
     return instead + fmt::format("{:.1f} times {} ({:.1f} to {:.1f})", factor, words.times, low, high);
   // "12 % less" is a share of the larger, "12 % more" one of the smaller.
   const bool less = !is_speed(objective) && objective.maximize == worse;

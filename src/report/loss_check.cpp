@@ -32,7 +32,7 @@ namespace {
 
 constexpr double kRoundingPerStep = 0x1p-10;
 
-std::string percent(double fraction) {
+std::string percent_or_none(double fraction) {
   if (!std::isfinite(fraction)) return "without a number";
   return fmt::format("{:.2g} %", 100.0 * fraction);
 }
@@ -117,7 +117,7 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
   check.why = fmt::format(
       "micro-batch or accumulation differ, and with them perhaps the data of a step: they differ by {} at {}, more "
       "than rounding explains",
-      percent(check.at_first), place(check, check.first));
+      percent_or_none(check.at_first), place(check, check.first));
   // A number that is none is no matter of the data.
   if (!std::isfinite(check.largest)) check.verdict = LossCheck::Verdict::kDiffer;
   return check;
@@ -141,7 +141,7 @@ std::string loss_check_sentence(const LossCheck& check) {
   switch (check.verdict) {
     case LossCheck::Verdict::kAgree:
       return fmt::format("{} agree with those of trial {} within {} over {}", who, check.reference_trial,
-                         percent(check.largest), extent(check));
+                         percent_or_none(check.largest), extent(check));
     case LossCheck::Verdict::kDiffer:
       if (!std::isfinite(check.at_first)) {
         return fmt::format("{} and of trial {} differ from {} on: one of the two is not a number there", who,
@@ -150,8 +150,8 @@ std::string loss_check_sentence(const LossCheck& check) {
       return fmt::format(
           "{} differ from those of trial {} from {} on: by {} there, where rounding explains {}, and by up to {} over "
           "{}; it may not train alike: train both for longer before you take it",
-          who, check.reference_trial, place(check, check.first), percent(check.at_first), percent(check.tolerance),
-          percent(check.largest), extent(check));
+          who, check.reference_trial, place(check, check.first), percent_or_none(check.at_first),
+          percent_or_none(check.tolerance), percent_or_none(check.largest), extent(check));
     case LossCheck::Verdict::kUnknown:
       break;
   }

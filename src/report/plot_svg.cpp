@@ -32,7 +32,7 @@ constexpr std::array<Style, 6> kStyles{{{"#0072b2", "#56b4e9", "none"},
                                         {"#7a6a00", "#f0e442", "5 2"},
                                         {"#555555", "#b8b8b8", "1 4"}}};
 
-std::string escaped(const std::string& text) {
+std::string escaped_xml(const std::string& text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
@@ -93,7 +93,7 @@ double page_x(const Plot& plot, double x) { return kLeft + share(plot.x, x) * (k
 double page_y(const Plot& plot, double y) { return kBottom - share(plot.y, y) * (kBottom - kTop); }
 
 std::string label(const PlotAxis& axis, double tick) {
-  return escaped(axis.label ? axis.label(tick) : fmt::format("{:.6g}", tick));
+  return escaped_xml(axis.label ? axis.label(tick) : fmt::format("{:.6g}", tick));
 }
 
 std::string line(double x1, double y1, double x2, double y2, const std::string& style) {
@@ -122,8 +122,8 @@ std::string axes(const Plot& plot) {
   text += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"kt-frame\"/>\n",
                       kLeft, kTop, kRight - kLeft, kBottom - kTop);
   const double middle_y = 0.5 * (kTop + kBottom);
-  text += words(0.5 * (kLeft + kRight), kHeight - 14.0, "middle", escaped(plot.x.title));
-  text += words(18.0, middle_y, "middle", escaped(plot.y.title),
+  text += words(0.5 * (kLeft + kRight), kHeight - 14.0, "middle", escaped_xml(plot.x.title));
+  text += words(18.0, middle_y, "middle", escaped_xml(plot.y.title),
                 fmt::format(" transform=\"rotate(-90 18 {:.1f})\"", middle_y));
   return text;
 }
@@ -176,11 +176,11 @@ std::string legend(const Plot& plot) {
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
     const double y = kTop + 12.0 + 22.0 * static_cast<double>(i);
     text += line(kRight + 14.0, y, kRight + 50.0, y, stroke_classes(i));
-    text += words(kRight + 57.0, y + 4.0, "start", escaped(plot.curves[i].name));
+    text += words(kRight + 57.0, y + 4.0, "start", escaped_xml(plot.curves[i].name));
   }
   double y = kTop + 32.0 + 22.0 * static_cast<double>(plot.curves.size());
   for (const std::string& note : plot.notes) {
-    text += words(kRight + 14.0, y, "start", escaped(note), " class=\"kt-note\"");
+    text += words(kRight + 14.0, y, "start", escaped_xml(note), " class=\"kt-note\"");
     y += 16.0;
   }
   return text;
@@ -192,10 +192,10 @@ std::string plot_svg(const Plot& plot) {
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "role=\"img\" class=\"kt-plot\">\n<title>{2}</title>\n<desc>{3}</desc>\n",
-      kWidth, kHeight, escaped(plot.title), escaped(plot.description));
+      kWidth, kHeight, escaped_xml(plot.title), escaped_xml(plot.description));
   text += style_sheet();
   text += fmt::format("<rect width=\"{:.0f}\" height=\"{:.0f}\" class=\"kt-paper\"/>\n", kWidth, kHeight);
-  text += words(18.0, 26.0, "start", escaped(plot.title), " class=\"kt-title\"");
+  text += words(18.0, 26.0, "start", escaped_xml(plot.title), " class=\"kt-title\"");
   return text + axes(plot) + curves(plot) + legend(plot) + "</svg>\n";
 }
 

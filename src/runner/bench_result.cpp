@@ -23,10 +23,10 @@ constexpr std::array kEchoed = {"schema_version", "seed", "configuration", "work
 
 bool is_rate(const std::string& field) { return std::find(kPerStep.begin(), kPerStep.end(), field) != kPerStep.end(); }
 
-void flatten(const Json& json, const std::string& prefix, std::map<std::string, double>& metrics) {
+void flatten_metrics(const Json& json, const std::string& prefix, std::map<std::string, double>& metrics) {
   for (const auto& [key, value] : json.items()) {
     const std::string name = prefix.empty() ? key : prefix + "_" + key;
-    if (value.is_object()) flatten(value, name, metrics);
+    if (value.is_object()) flatten_metrics(value, name, metrics);
     if (value.is_number()) metrics[name] = value.get<double>();
   }
 }
@@ -71,7 +71,7 @@ double objective_sem(const std::map<std::string, double>& metrics, const std::st
   return metrics.at(metric_field) * sem->second / metrics.at("step_time_s");
 }
 
-Outcome measured(const BenchEnd& end, const std::string& metric_field) {
+Outcome measured_from_document(const BenchEnd& end, const std::string& metric_field) {
   if (!end.document) return failed(FailureReason::kBadResult, end, "its standard output is no JSON document");
   const Json& document = *end.document;
   const std::string status = document.contains("status") && document["status"].is_string() ? document["status"] : "";
@@ -105,7 +105,7 @@ std::map<std::string, double> bench_metrics(const Json& document) {
   std::map<std::string, double> metrics;
   Json results = document;
   for (const char* key : kEchoed) results.erase(key);
-  flatten(results, "", metrics);
+  flatten_metrics(results, "", metrics);
   return metrics;
 }
 
@@ -138,7 +138,7 @@ Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
   if (process.signal != 0) return failed(FailureReason::kCrash, end, signal_message(process.signal));
   switch (process.exit_code) {
     case BenchExit::kOk:
-      return measured(end, metric_field);
+      return measured_from_document(end, metric_field);
     // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
     // was asked for.
     case BenchExit::kPredictedOutOfMemory:

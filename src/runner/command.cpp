@@ -17,7 +17,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
+constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
 constexpr std::size_t kLargestResult = 1 << 20;
 
 std::string trial_number(const std::filesystem::path& dir) {
@@ -68,8 +68,8 @@ class CommandRunner final : public Runner {
     write_exit(files, end.process);
     const std::optional<std::int64_t> kills_after = oom_kills_now();
     if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
-    end.standard_output = read_tail(spec.stdout_file, kTailBytes);
-    end.standard_error = read_tail(spec.stderr_file, kTailBytes);
+    end.standard_output = read_tail(spec.stdout_file, kCommandTailBytes);
+    end.standard_error = read_tail(spec.stderr_file, kCommandTailBytes);
     read_result(files.result(), end);
     return command_outcome(end, job_, patterns_);
   }

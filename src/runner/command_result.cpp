@@ -25,10 +25,6 @@ constexpr std::array kPositive = {"throughput", "tokens_per_second", "flops", "l
 // What the result says of itself: no columns.
 constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_bytes"};
 
-bool is_one_of(const std::string& name, const auto& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Failed bad(const std::string& what) { return {FailureReason::kBadResult, 0, "the result " + what}; }
 
 // The library's message without its "[json.exception...] " prefix.
@@ -42,12 +38,13 @@ std::string parse_error(const std::string& text, const nlohmann::json::exception
   return what;
 }
 
-bool flatten(const Result& object, const std::string& prefix, int depth, std::map<std::string, double>& metrics) {
+bool flatten_result(const Result& object, const std::string& prefix, int depth,
+                    std::map<std::string, double>& metrics) {
   if (depth > kDeepest) return false;
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix.empty() ? key : prefix + "_" + key;
     if (prefix.empty() && is_one_of(key, kReserved)) continue;
-    if (value.is_object() && !flatten(value, name, depth + 1, metrics)) return false;
+    if (value.is_object() && !flatten_result(value, name, depth + 1, metrics)) return false;
     if (value.is_number()) metrics[name] = value.get<double>();
   }
   return true;
@@ -86,7 +83,7 @@ std::string objective_complaint(const Result& result, const std::map<std::string
 Outcome read_measured(const Result& result, const std::string& metric) {
   std::string complaint;
   Measured measured;
-  if (!flatten(result, "", 0, measured.metrics)) return bad("is nested too deeply");
+  if (!flatten_result(result, "", 0, measured.metrics)) return bad("is nested too deeply");
   if (measured.metrics.size() > kMostMetrics) {
     return bad(fmt::format("has {} numbers; at most {} become columns", measured.metrics.size(), kMostMetrics));
   }

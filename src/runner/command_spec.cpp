@@ -17,7 +17,7 @@ constexpr std::size_t kLongestPattern = 500;
 
 std::string indexed(const std::string& key, std::size_t index) { return fmt::format("{}/{}", key, index); }
 
-void read_argv(JsonObject& block, CommandSpec& spec) {
+void read_command_argv(JsonObject& block, CommandSpec& spec) {
   block.require("argv");
   spec.argv = block.texts("argv");
   if (spec.argv.empty() || spec.argv.front().empty()) {
@@ -63,7 +63,7 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
 
 void read_command(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& spec) {
   CommandSpec& command = spec.command;
-  read_argv(block, command);
+  read_command_argv(block, command);
   command.working_directory = read_working_directory(block, base_dir);
   command.environment = read_environment(block);
   command.timeout_s = read_seconds(block, "timeout_s", command.timeout_s, false);

@@ -19,7 +19,7 @@ std::optional<int> number_at(std::string_view text) {
   return error == std::errc() && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-std::optional<int> number_after(std::string_view line, std::string_view words) {
+std::optional<int> integer_after(std::string_view line, std::string_view words) {
   const std::size_t at = line.find(words);
   return at == std::string_view::npos ? std::nullopt : number_at(line.substr(at + words.size()));
 }
@@ -159,12 +159,12 @@ std::optional<int> first_failing_rank(const std::string& text) {
   for (const std::string& line : lines_of(text)) {
     if (line.find("Root Cause (first observed failure)") != std::string::npos) root_cause = true;
     const bool names_rank = line.find("  rank ") != std::string::npos && line.find("(local_rank") != std::string::npos;
-    if (root_cause && names_rank) return number_after(line, ": ");
+    if (root_cause && names_rank) return integer_after(line, ": ");
     if (rank) continue;
     // Open MPI: "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed)."
-    if (line.find("noticed that process rank") != std::string::npos) rank = number_after(line, "process rank");
+    if (line.find("noticed that process rank") != std::string::npos) rank = integer_after(line, "process rank");
     // Slurm: "srun: error: n1: task 3: Exited with exit code 1"
-    if (line.find("srun: error:") != std::string::npos) rank = number_after(line, ": task ");
+    if (line.find("srun: error:") != std::string::npos) rank = integer_after(line, ": task ");
   }
   return rank;
 }

@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-constexpr double kTimeoutS = 120.0;
+constexpr double kMeasurementTimeoutS = 120.0;
 
 std::filesystem::path cache_file(const std::filesystem::path& directory, const MachineKey& key) {
   MeasuredMachine nothing;
@@ -39,7 +39,7 @@ std::optional<MeasuredMachine> cached(const std::filesystem::path& file, const M
   return std::nullopt;
 }
 
-std::string word_of(Precision precision) {
+std::string precision_word(Precision precision) {
   return precision == Precision::kFp32 ? "fp32" : precision == Precision::kFp16 ? "fp16" : "bf16";
 }
 
@@ -53,10 +53,10 @@ MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::file
                         const Clock& clock) {
   const ScratchDirectory scratch;
   ProcessSpec spec;
-  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", word_of(precision)};
+  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", precision_word(precision)};
   spec.stdout_file = scratch / "stdout";
   spec.stderr_file = scratch / "stderr";
-  spec.timeout_s = kTimeoutS;
+  spec.timeout_s = kMeasurementTimeoutS;
   const ProcessResult result = run_process(spec, clock);
   if (result.exit_code != 0 || !result.start_error.empty()) {
     const std::string why = result.start_error.empty() ? last_line(read_text(spec.stderr_file)) : result.start_error;

@@ -38,13 +38,13 @@ double best_of(const std::vector<double>& values, bool maximize) {
   return maximize ? *std::max_element(values.begin(), values.end()) : *std::min_element(values.begin(), values.end());
 }
 
-std::vector<double> values_of(const Rows& rows) {
+std::vector<double> objective_values(const Rows& rows) {
   std::vector<double> values;
   for (const ReplayRow& row : rows) values.push_back(row.value);
   return values;
 }
 
-double standard_error_of_median(const std::vector<double>& values) {
+double normal_standard_error_of_median(const std::vector<double>& values) {
   const auto count = static_cast<double>(values.size());
   if (values.size() < 3) return 0.0;
   double mean = 0.0;
@@ -59,9 +59,9 @@ ReplayRow median_row(const Rows& rows) {
   for (const ReplayRow& row : rows) {
     for (const auto& [name, number] : row.metrics) metrics[name].push_back(number);
   }
-  ReplayRow median{median_of(values_of(rows))};
+  ReplayRow median{median_of(objective_values(rows))};
   for (auto& [name, numbers] : metrics) median.metrics[name] = median_of(std::move(numbers));
-  const double sem = standard_error_of_median(values_of(rows));
+  const double sem = normal_standard_error_of_median(objective_values(rows));
   if (sem > 0.0) median.metrics.emplace(kValueSem, sem);
   return median;
 }
@@ -73,7 +73,7 @@ ReplayRow best_row(const Rows& rows, bool maximize) {
   return *std::max_element(rows.begin(), rows.end(), worse);
 }
 
-Measured measured(ReplayRow row, const std::string& metric) {
+Measured measured_from_row(ReplayRow row, const std::string& metric) {
   Measured outcome;
   outcome.metrics = std::move(row.metrics);
   if (const auto sem = outcome.metrics.extract(kValueSem)) outcome.value_sem = std::max(0.0, sem.mapped());
@@ -162,20 +162,20 @@ struct ReplayTable::Impl {
     }
     switch (repeats) {
       case ReplaySpec::Repeats::kBest:
-        return measured(best_row(group.rows, maximize), metric);
+        return measured_from_row(best_row(group.rows, maximize), metric);
       case ReplaySpec::Repeats::kMedian:
-        return measured(median_row(group.rows), metric);
+        return measured_from_row(median_row(group.rows), metric);
       case ReplaySpec::Repeats::kCycle:
         break;
     }
-    return measured(group.rows[static_cast<std::size_t>(measurement) % group.rows.size()], metric);
+    return measured_from_row(group.rows[static_cast<std::size_t>(measurement) % group.rows.size()], metric);
   }
 
   // One number for all rows of a configuration.
   std::optional<double> merged_value(const ReplayGroup& group) const {
     if (group.rows.empty()) return std::nullopt;
-    if (repeats == ReplaySpec::Repeats::kBest) return best_of(values_of(group.rows), maximize);
-    return median_of(values_of(group.rows));
+    if (repeats == ReplaySpec::Repeats::kBest) return best_of(objective_values(group.rows), maximize);
+    return median_of(objective_values(group.rows));
   }
 };
 

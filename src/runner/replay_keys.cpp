@@ -29,12 +29,6 @@ std::string key_part(const Value& value, bool other_units) {
 
 }  // namespace
 
-std::string trimmed(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
 // Not stod, which throws where a number is subnormal.
 double rounded(double number) { return std::strtod(fmt::format("{:.12g}", number).c_str(), nullptr); }
 

@@ -6,9 +6,6 @@
 
 namespace krigtune {
 
-/// Without blanks at both ends.
-std::string trimmed(const std::string& text);
-
 /// 12 significant digits: 0.07 * 1e6 is 70000.00000000001.
 double rounded(double number);
 

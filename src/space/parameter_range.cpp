@@ -20,7 +20,7 @@ namespace {
 // A longer list can neither be enumerated nor drawn from with any profit: a coarser grid says the same.
 constexpr std::int64_t kMaxValues = 1'000'000;
 
-struct Range {
+struct WrittenRange {
   Value min;
   Value max;
   std::string scale;
@@ -28,7 +28,7 @@ struct Range {
   bool real = false;
 };
 
-double between(const Range& range, double at) {
+double between(const WrittenRange& range, double at) {
   const double low = as_number(range.min);
   const double high = as_number(range.max);
   const double value =
@@ -36,7 +36,7 @@ double between(const Range& range, double at) {
   return std::clamp(value, low, high);
 }
 
-std::vector<Value> spaced(const Range& range) {
+std::vector<Value> spaced(const WrittenRange& range) {
   std::vector<Value> values;
   const std::int64_t last = *range.steps - 1;
   for (std::int64_t i = 0; i <= last; ++i) {
@@ -52,7 +52,7 @@ std::vector<Value> spaced(const Range& range) {
   return values;
 }
 
-std::vector<Value> every_integer(const Range& range) {
+std::vector<Value> every_integer(const WrittenRange& range) {
   std::vector<Value> values;
   const std::int64_t min = std::get<std::int64_t>(range.min);
   const std::int64_t max = std::get<std::int64_t>(range.max);
@@ -60,7 +60,7 @@ std::vector<Value> every_integer(const Range& range) {
   return values;
 }
 
-std::vector<Value> powers_of_two(const Range& range) {
+std::vector<Value> powers_of_two(const WrittenRange& range) {
   std::vector<Value> values;
   const std::int64_t max = std::get<std::int64_t>(range.max);
   for (std::int64_t power = 1; power <= max; power *= 2) {
@@ -70,7 +70,7 @@ std::vector<Value> powers_of_two(const Range& range) {
   return values;
 }
 
-void check_steps(const JsonObject& object, const Range& range) {
+void check_steps(const JsonObject& object, const WrittenRange& range) {
   if (range.scale == "log" && !range.steps && !range.real) {
     object.fail("", "a log scale needs \"steps\"", "add for example \"steps\": 16");
   }
@@ -90,7 +90,7 @@ void check_steps(const JsonObject& object, const Range& range) {
   }
 }
 
-void check_range(const JsonObject& object, const Range& range) {
+void check_range(const JsonObject& object, const WrittenRange& range) {
   if (range.real && range.scale == "log2") {
     object.fail("scale", "a log2 scale lists powers of two, integers all", "write \"scale\": \"log\"");
   }
@@ -145,7 +145,7 @@ void read_when(JsonObject& object, Parameter& parameter) {
 }
 
 void read_range(JsonObject& object, Parameter& parameter) {
-  Range range;
+  WrittenRange range;
   range.real = read_is_real(object);
   range.scale = read_scale(object, {"linear", "log", "log2"});
   range.steps = object.optional_integer("steps");

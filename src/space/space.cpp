@@ -131,6 +131,12 @@ Space::Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expr
   lattice_ = std::make_shared<const Lattice>(with_fixed_, facts_, constraints_);
 }
 
+const Parameter* Space::find(std::string_view name) const {
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const Parameter& parameter) { return parameter.name == name; });
+  return found == parameters_.end() ? nullptr : &*found;
+}
+
 std::vector<std::string> Space::columns() const {
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters_) names.push_back(parameter.name);

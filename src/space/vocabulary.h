@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "expression_node.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/space.h"
 
 namespace krigtune {
-
-inline constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
 /// What names mean in a space: parameters, facts of the job, and well-known parameters that are not in the space and
 /// stand for their default.

@@ -32,8 +32,8 @@ std::vector<std::string> ids_of(const std::vector<Item>& items) {
 }
 
 template <class Item>
-const Item& required(const std::vector<Item>& items, const char* what, const std::string& id,
-                     const std::string& where) {
+const Item& required_item(const std::vector<Item>& items, const char* what, const std::string& id,
+                          const std::string& where) {
   const std::string wanted = lower_case(id);
   if (const Item* found = find(items, wanted)) return *found;
   throw UserError(fmt::format("{}: the {} '{}' is not known", where, what, id), suggestion(wanted, ids_of(items)));
@@ -74,7 +74,7 @@ template <class Item>
 Item beginning(JsonObject& object, const char* what, const std::string& id, const std::vector<Item>& known) {
   Item item;
   if (object.has("like")) {
-    item = required(known, what, object.text("like", ""), object.source() + ": " + object.pointer("like"));
+    item = required_item(known, what, object.text("like", ""), object.source() + ": " + object.pointer("like"));
   } else {
     object.find("like");
     if (const Item* same = find(known, id)) item = *same;
@@ -183,10 +183,10 @@ void add_if_own(Json& links, const EmulatedNetwork& network) {
 }  // namespace
 
 const DeviceSpec& Hardware::device(const std::string& id, const std::string& where) const {
-  return required(devices, "GPU", id, where);
+  return required_item(devices, "GPU", id, where);
 }
 const Link& Hardware::link(const std::string& id, const std::string& where) const {
-  return required(links, "network", id, where);
+  return required_item(links, "network", id, where);
 }
 std::vector<std::string> Hardware::device_ids() const { return ids_of(devices); }
 std::vector<std::string> Hardware::link_ids() const { return ids_of(links); }

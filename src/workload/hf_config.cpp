@@ -14,14 +14,14 @@
 namespace krigtune {
 namespace {
 
-std::int64_t required(JsonObject& config, const char* key) {
+std::int64_t required_size(JsonObject& config, const char* key) {
   const std::optional<std::int64_t> value = config.optional_integer(key);
   if (!value || *value < 1) config.fail(key, "a size of 1 or more is needed", "is this the model's config.json?");
   return *value;
 }
 
 std::int64_t seq_len(JsonObject& config, const char* key, const HfOverrides& overrides) {
-  return overrides.seq_len ? *overrides.seq_len : required(config, key);
+  return overrides.seq_len ? *overrides.seq_len : required_size(config, key);
 }
 
 void check_activation(JsonObject& config, const char* key, const char* fallback, std::string_view family) {
@@ -42,12 +42,12 @@ double gpt2_dropout(JsonObject& config) {
               "write the one \"dropout\" to train with beside \"hf_config\"");
 }
 
-ModelSpec gpt2(JsonObject& config, const HfOverrides& overrides) {
+ModelSpec gpt2_from(JsonObject& config, const HfOverrides& overrides) {
   ModelSpec model;
-  model.layers = required(config, "n_layer");
-  model.hidden = required(config, "n_embd");
-  model.heads = required(config, "n_head");
-  model.vocab = required(config, "vocab_size");
+  model.layers = required_size(config, "n_layer");
+  model.hidden = required_size(config, "n_embd");
+  model.heads = required_size(config, "n_head");
+  model.vocab = required_size(config, "vocab_size");
   model.ffn_hidden = config.integer("n_inner", 0);
   model.seq_len = seq_len(config, "n_positions", overrides);
   model.tied_embeddings = config.boolean("tie_word_embeddings", true);
@@ -81,15 +81,15 @@ void check_attention(JsonObject& config, const ModelSpec& model, const HfOverrid
 }
 
 // Llama and Mistral, which differ in their defaults only.
-ModelSpec llama(JsonObject& config, const HfOverrides& overrides, bool kv_heads_needed) {
+ModelSpec llama_from(JsonObject& config, const HfOverrides& overrides, bool kv_heads_needed) {
   ModelSpec model;
-  model.layers = required(config, "num_hidden_layers");
-  model.hidden = required(config, "hidden_size");
-  model.heads = required(config, "num_attention_heads");
+  model.layers = required_size(config, "num_hidden_layers");
+  model.hidden = required_size(config, "hidden_size");
+  model.heads = required_size(config, "num_attention_heads");
   model.kv_heads =
-      kv_heads_needed || config.has("num_key_value_heads") ? required(config, "num_key_value_heads") : model.heads;
-  model.ffn_hidden = required(config, "intermediate_size");
-  model.vocab = required(config, "vocab_size");
+      kv_heads_needed || config.has("num_key_value_heads") ? required_size(config, "num_key_value_heads") : model.heads;
+  model.ffn_hidden = required_size(config, "intermediate_size");
+  model.vocab = required_size(config, "vocab_size");
   model.seq_len = seq_len(config, "max_position_embeddings", overrides);
   model.gated_mlp = true;
   model.tied_embeddings = config.boolean("tie_word_embeddings", false);
@@ -107,9 +107,9 @@ ModelSpec read_hf_config(const Json& json, const std::string& source, const std:
                          const HfOverrides& overrides) {
   JsonObject config(json, source, pointer);
   const std::string type = config.text("model_type", "");
-  if (type == "gpt2") return gpt2(config, overrides);
-  if (type == "llama") return llama(config, overrides, false);
-  if (type == "mistral") return llama(config, overrides, true);
+  if (type == "gpt2") return gpt2_from(config, overrides);
+  if (type == "llama") return llama_from(config, overrides, false);
+  if (type == "mistral") return llama_from(config, overrides, true);
   config.fail("model_type", type.empty() ? "is missing" : fmt::format("'{}' is not supported", type),
               "gpt2, llama and mistral are; for others write the sizes");
 }

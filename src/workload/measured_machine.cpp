@@ -12,13 +12,12 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/processor.h"
+#include "precision_words.h"
 #include "words.h"
 
 namespace krigtune {
 namespace {
 
-constexpr Words<Precision, 3> kPrecisionWords = {
-    {{"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}}};
 constexpr std::array<const char*, kOpClassCount> kClassWords = {"product",   "attention", "memory",
                                                                 "optimizer", "copy",      "host"};
 constexpr std::array<const char*, kExchangeKindCount> kExchangeWords = {"all_reduce", "reduce_scatter", "all_gather"};

@@ -16,23 +16,32 @@
 namespace krigtune {
 namespace {
 
-struct Line {
+struct NetworkLine {
   std::string_view id;
   Hop hop;
   double latency_us;
   double bytes_per_s;
   double reached;  ///< of the line rate
 };
-constexpr std::array kLines = {
-    Line{"nvlink2", Hop::kNvlink, 8.0, 150e9, 0.85},     Line{"nvlink3", Hop::kNvlink, 10.0, 300e9, 0.78},
-    Line{"nvlink4", Hop::kNvlink, 10.0, 450e9, 0.8},     Line{"nvlink5", Hop::kNvlink, 10.0, 900e9, 0.82},
-    Line{"xgmi-mi300x", Hop::kNvlink, 12.0, 448e9, 0.7}, Line{"nvlink-bridge", Hop::kNvlink, 10.0, 300e9, 0.75},
-    Line{"pcie3", Hop::kPci, 10.0, 15.75e9, 0.75},       Line{"pcie4", Hop::kPci, 10.0, 31.5e9, 0.75},
-    Line{"pcie5", Hop::kPci, 10.0, 63e9, 0.75},          Line{"eth-10", Hop::kNetwork, 30.0, 1.25e9, 0.9},
-    Line{"eth-25", Hop::kNetwork, 30.0, 3.125e9, 0.85},  Line{"eth-100", Hop::kNetwork, 12.0, 12.5e9, 0.85},
-    Line{"ib-edr-100", Hop::kNetwork, 5.0, 12.5e9, 0.9}, Line{"ib-hdr-200", Hop::kNetwork, 5.0, 25e9, 0.9},
-    Line{"ib-ndr-400", Hop::kNetwork, 5.0, 50e9, 0.9},   Line{"ib-xdr-800", Hop::kNetwork, 5.0, 100e9, 0.9},
-    Line{"efa-p4d", Hop::kNetwork, 20.0, 6.25e9, 0.75},  Line{"efa-p5", Hop::kNetwork, 20.0, 50e9, 0.75},
+constexpr std::array kNetworkLines = {
+    NetworkLine{"nvlink2", Hop::kNvlink, 8.0, 150e9, 0.85},
+    NetworkLine{"nvlink3", Hop::kNvlink, 10.0, 300e9, 0.78},
+    NetworkLine{"nvlink4", Hop::kNvlink, 10.0, 450e9, 0.8},
+    NetworkLine{"nvlink5", Hop::kNvlink, 10.0, 900e9, 0.82},
+    NetworkLine{"xgmi-mi300x", Hop::kNvlink, 12.0, 448e9, 0.7},
+    NetworkLine{"nvlink-bridge", Hop::kNvlink, 10.0, 300e9, 0.75},
+    NetworkLine{"pcie3", Hop::kPci, 10.0, 15.75e9, 0.75},
+    NetworkLine{"pcie4", Hop::kPci, 10.0, 31.5e9, 0.75},
+    NetworkLine{"pcie5", Hop::kPci, 10.0, 63e9, 0.75},
+    NetworkLine{"eth-10", Hop::kNetwork, 30.0, 1.25e9, 0.9},
+    NetworkLine{"eth-25", Hop::kNetwork, 30.0, 3.125e9, 0.85},
+    NetworkLine{"eth-100", Hop::kNetwork, 12.0, 12.5e9, 0.85},
+    NetworkLine{"ib-edr-100", Hop::kNetwork, 5.0, 12.5e9, 0.9},
+    NetworkLine{"ib-hdr-200", Hop::kNetwork, 5.0, 25e9, 0.9},
+    NetworkLine{"ib-ndr-400", Hop::kNetwork, 5.0, 50e9, 0.9},
+    NetworkLine{"ib-xdr-800", Hop::kNetwork, 5.0, 100e9, 0.9},
+    NetworkLine{"efa-p4d", Hop::kNetwork, 20.0, 6.25e9, 0.75},
+    NetworkLine{"efa-p5", Hop::kNetwork, 20.0, 50e9, 0.75},
 };
 
 EmulatedNetwork known_network(const Link& link) { return {link.id, link.latency_s, link.bytes_per_s}; }
@@ -64,7 +73,7 @@ double microseconds(double seconds) {
 
 std::vector<Link> known_links() {
   std::vector<Link> links;
-  for (const Line& line : kLines) {
+  for (const NetworkLine& line : kNetworkLines) {
     links.push_back({std::string(line.id), line.hop, line.latency_us / kMicroseconds, line.bytes_per_s, line.reached});
   }
   return links;
@@ -72,7 +81,7 @@ std::vector<Link> known_links() {
 
 std::vector<std::string> network_names() {
   std::vector<std::string> names;
-  for (const Line& line : kLines) names.emplace_back(line.id);
+  for (const NetworkLine& line : kNetworkLines) names.emplace_back(line.id);
   return names;
 }
 

@@ -4,13 +4,12 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
+#include "precision_words.h"
 #include "words.h"
 
 namespace krigtune {
 namespace {
 
-constexpr Words<Precision, 3> kPrecisionWords = {
-    {{"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}}};
 constexpr Words<OptimizerKind, 2> kOptimizerWords = {{{"adamw", OptimizerKind::kAdamW}, {"sgd", OptimizerKind::kSgd}}};
 
 constexpr Words<Dialect, 2> kDialectWords = {{{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};

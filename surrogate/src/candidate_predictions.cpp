@@ -25,8 +25,8 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr Index kBlock = 512;  // candidates: 512 x 16 doubles fill half of a second cache of 128 KB
-constexpr Index kSpare = 16;   // columns of a new panel beyond what is needed at once
+constexpr Index kPredictedBlock = 512;  // candidates: 512 x 16 doubles fill half of a second cache of 128 KB
+constexpr Index kSpare = 16;            // columns of a new panel beyond what is needed at once
 // Factors of the same matrix found on two ways (all at once, or appended) agree to rounding; where a corner needed a
 // jitter in one of them, they do not.
 constexpr double kSameFactor = 1e-10;
@@ -117,8 +117,8 @@ void KeptRows::keep(Index rows) {
 void KeptRows::sum_up(const VectorXd& whitened) {
   sums_ = VectorXd::Zero(candidates_);
   squares_ = VectorXd::Zero(candidates_);
-  for (Index row = 0; row < candidates_; row += kBlock) {
-    const Index block = std::min(kBlock, candidates_ - row);
+  for (Index row = 0; row < candidates_; row += kPredictedBlock) {
+    const Index block = std::min(kPredictedBlock, candidates_ - row);
     for (Panel& panel : panels_)
       vector_unit().add_moments(block, panel.used, panel.at(row, block, 0), block, whitened.data() + panel.first,
                                 sums_.data() + row, squares_.data() + row);
@@ -145,8 +145,8 @@ Index KeptRows::add(const GaussianProcess& process, const Points& candidates, In
   const Points points = process.points().slice(from, count);
   const MatrixXd& lower = process.lower();
   const VectorUnit& unit = vector_unit();
-  for (Index row = 0; row < candidates_; row += kBlock) {
-    const Index block = std::min(kBlock, candidates_ - row);
+  for (Index row = 0; row < candidates_; row += kPredictedBlock) {
+    const Index block = std::min(kPredictedBlock, candidates_ - row);
     double* added = target.at(row, block, target.used);
     Eigen::Map<MatrixXd>(added, block, count) = process.prior_covariance(candidates.slice(row, block), points);
     for (Panel& panel : panels_)

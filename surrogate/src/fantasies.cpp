@@ -27,7 +27,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr Index kBlock = 256;  // candidates: as in gaussian_process.cpp
+constexpr Index kFantasyBlock = 256;  // candidates: as in gaussian_process.cpp
 
 /// log of the mean of exp over each row; what is left of `rows` are the weights p.
 VectorXd log_mean_exp(MatrixXd& rows) {
@@ -77,8 +77,8 @@ MatrixXd FantasyImprovement::explained(const Points& points) const {
 
 VectorXd FantasyImprovement::values(const Points& points) const {
   VectorXd result(points.size());
-  for (Index first = 0; first < points.size(); first += kBlock) {
-    const Points block = points.slice(first, std::min(kBlock, points.size() - first));
+  for (Index first = 0; first < points.size(); first += kFantasyBlock) {
+    const Points block = points.slice(first, std::min(kFantasyBlock, points.size() - first));
     const MatrixXd v = explained(block);
     MatrixXd scores = means(block, v);
     Prediction prediction;

@@ -4,8 +4,7 @@
 #include "cli/cli_fixtures.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::arguments_test {
 
 class Precedence : public testing::Test {
  protected:
@@ -98,5 +97,4 @@ TEST_F(Precedence, IsSaidInTheHelpOfEveryOptionThatHasAVariable) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::arguments_test

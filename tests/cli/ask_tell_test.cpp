@@ -7,8 +7,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/journal/journal.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::ask_tell_test {
 
 /// Six configurations, run by nobody but the test.
 class AskTellTest : public testing::Test {
@@ -248,5 +247,4 @@ TEST_F(AskTellTest, AWarmStartIsDecidedByTheFirstCall) {
       << other.err;
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::ask_tell_test

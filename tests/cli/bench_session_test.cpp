@@ -5,8 +5,7 @@
 #include "krigtune/core/csv.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::bench_session_test {
 
 /// Sessions whose krigtune-bench is a script: stage s has 10 (s + 1) samples/s, but stage 3 with overlap crashes.
 class BenchSessionTest : public testing::Test {
@@ -113,5 +112,4 @@ TEST_F(BenchSessionTest, ComparesByMeasuringWhereThereIsNoTable) {
   EXPECT_EQ(parse_csv(read_text(directory_ / "compared/comparison.csv"), "comparison").rows.size(), 6U);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::bench_session_test

@@ -7,8 +7,7 @@
 #include "krigtune/journal/claim.h"
 #include "krigtune/tuner/run_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::command_session_test {
 
 /// Sessions of a program: eight micro-batches, the speed of each is ten times as much.
 class CommandSessionTest : public testing::Test {
@@ -209,5 +208,4 @@ TEST_F(CommandSessionTest, AComparisonLosesNothingOnCtrlCAndGoesOn) {
   EXPECT_EQ(lines_in(read_text(directory_ / "began")), 9U) << "eight, and the interrupted one again";
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::command_session_test

@@ -5,8 +5,7 @@
 #include "cli/cli_fixtures.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_tune_test {
 
 // Fifteen steps, at stage 2 three times as fast as at stage 1; there the losses are $1 % higher from step 3 on.
 constexpr const char* kEngine = R"sh(
@@ -89,5 +88,4 @@ TEST_F(DeepSpeedTune, GoesOnWithTheFileThatItBeganWith) {
   EXPECT_EQ(load_json(out() + "/ds_config_optimal.json").at("gradient_clipping"), 9.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_tune_test

@@ -6,8 +6,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/tuner/session.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::init_test {
 
 class Init : public testing::Test {
  protected:
@@ -80,5 +79,4 @@ TEST_F(Init, PrintsTheSchemaAndWritesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::init_test

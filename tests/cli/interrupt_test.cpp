@@ -5,8 +5,7 @@
 
 #include <thread>
 
-namespace krigtune {
-namespace {
+namespace krigtune::interrupt_test {
 
 // CTest's own limit ends the wait if it is never true.
 void wait_for(const std::atomic<bool>& flag) {
@@ -44,5 +43,4 @@ TEST(Interrupt, LeavesTheSignalMaskAsItWas) {
     EXPECT_EQ(::sigismember(&before, signal), ::sigismember(&after, signal));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::interrupt_test

@@ -11,8 +11,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::mutated_sessions_test {
 
 std::int64_t number_from(const char* variable, std::int64_t fallback) {
   const char* text = std::getenv(variable);
@@ -188,5 +187,4 @@ TEST(MutatedSession, IsReadOrRefusedInOneLine) {
   EXPECT_GT(codes[2] * 5, count);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::mutated_sessions_test

@@ -8,8 +8,7 @@
 #include "krigtune/plan/memory.h"
 #include "krigtune/tuner/session.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::plan_test {
 
 // Two ranks, 8 sequences a step; micro-batch 8 does not divide them; the limit excludes some of the rest.
 constexpr const char* kSession = R"({
@@ -186,5 +185,4 @@ TEST_F(PlanTest, OfATuneWithoutTheBenchProgramIsRefusedWithThree) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::plan_test

@@ -9,8 +9,7 @@
 #include "cli/session_state.h"
 #include "report/report_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::progress_test {
 
 class ProgressTest : public testing::Test {
  protected:
@@ -87,5 +86,4 @@ TEST_F(ProgressTest, SaysWhatAFailedTrialSaidAtLast) {
   EXPECT_NE(err_.str().find("failed (crash): NaN in loss\n"), std::string::npos) << err_.str();
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::progress_test

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace krigtune {
-namespace {
+namespace krigtune::regret_chart_test {
 
 TEST(RegretChart, PutsEachStrategyIntoTheBandOfItsMedian) {
   Comparison comparison;
@@ -23,5 +22,4 @@ TEST(RegretChart, PutsEachStrategyIntoTheBandOfItsMedian) {
             "         ++-----+-----+-----\n          1     2     3\n");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::regret_chart_test

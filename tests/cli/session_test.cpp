@@ -9,8 +9,7 @@
 #include "krigtune/report/labels.h"
 #include "runner/event_clock.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::session_test {
 
 class SessionTest : public testing::Test {
  protected:
@@ -277,5 +276,4 @@ TEST_F(SessionTest, KeepsALogWithTheTimesOfEverything) {
   EXPECT_NE(log.find("begins: #3"), std::string::npos) << "as detailed as -v";
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::session_test

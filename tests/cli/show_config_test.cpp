@@ -6,8 +6,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/tuner/session.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::show_config_test {
 
 constexpr const char* kBenchSession = R"({
   "workload": {"model": {"preset": "gpt2-124m", "layers": 2, "seq_len": 16}, "train_batch_size": 8},
@@ -124,5 +123,4 @@ TEST_F(ShowConfig, StillRefusesABadSession) {
   EXPECT_EQ(said.out, "");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::show_config_test

@@ -6,8 +6,7 @@
 #include "krigtune/engine/gpu_probe.h"
 #include "krigtune/tuner/session.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::usage_test {
 
 /// Bad usage and bad input: exit code 2, one line on stderr that says so, nothing on stdout.
 void expect_refused(const std::vector<std::string>& arguments, const std::string& line) {
@@ -145,5 +144,4 @@ TEST(Doctor, SaysWhyTheCudaEngineIsOfNoUseAndTheMend) {
   EXPECT_NE(said().find("OK    CUDA engine"), std::string::npos) << said();
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::usage_test

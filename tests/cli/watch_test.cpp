@@ -7,8 +7,7 @@
 #include "krigtune/journal/claim.h"
 #include "krigtune/tuner/run_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::watch_test {
 
 /// Somebody else does the next thing each time a second has passed.
 class ScriptedClock final : public Clock {
@@ -143,5 +142,4 @@ TEST_F(WatchTest, EndsWithZeroOnCtrlC) {
 
 TEST_F(WatchTest, RefusesADirectoryWithoutARun) { EXPECT_EQ(run({"watch", directory_.path().string()}).code, 2); }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::watch_test

@@ -5,8 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace krigtune {
-namespace {
+namespace krigtune::clock_test {
 
 TEST(ManualClock, MovesOnlyWhenMoved) {
   ManualClock clock;
@@ -53,5 +52,4 @@ TEST(LocalIsoTime, ReadsBackToTheMicrosecond) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::clock_test

@@ -5,8 +5,7 @@
 
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::csv_test {
 
 using Row = std::vector<std::string>;
 
@@ -55,5 +54,4 @@ TEST(Csv, SurvivesWritingAndReadingOfAnyText) {
   EXPECT_TRUE(rc::check("parse_csv(csv_line(x)) == x", [&] { survives(*rc::gen::container<Row>(cell).as("cells")); }));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::csv_test

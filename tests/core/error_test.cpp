@@ -2,8 +2,7 @@
 
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::error_test {
 
 std::string line_of(const std::string& what, const std::string& hint = "") {
   return user_error_of([&] { throw UserError(what, hint); });
@@ -21,5 +20,4 @@ TEST(UserError, IsOneLineThatNoTerminalObeys) {
   EXPECT_EQ(line_of("\xff \xc3( \xe2\x82"), "\\xff \\xc3( \\xe2\\x82");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::error_test

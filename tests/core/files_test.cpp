@@ -10,8 +10,7 @@
 
 #include "krigtune/core/error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::files_test {
 
 namespace fs = std::filesystem;
 
@@ -69,5 +68,4 @@ TEST_F(Files, DirectoriesAreMadeWithTheirParents) {
   EXPECT_THROW(make_writable_directory(directory_ / "file" / "below"), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::files_test

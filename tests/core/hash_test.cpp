@@ -4,8 +4,7 @@
 
 #include <string_view>
 
-namespace krigtune {
-namespace {
+namespace krigtune::hash_test {
 
 std::string hash_of(std::string_view text) {
   Fnv1a64 hash;
@@ -32,5 +31,4 @@ TEST(Fnv1a64, WritesLeadingZeros) {
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(hash_of(std::to_string(i)).size(), 16U);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::hash_test

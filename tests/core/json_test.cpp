@@ -5,8 +5,7 @@
 #include "krigtune/core/files.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::json_test {
 
 TEST(ParseJson, AllowsCommentsAndTrailingCommas) {
   const Json json = parse_json(R"({
@@ -157,5 +156,4 @@ TEST_F(Object, QuotesLongValuesInPart) {
             "write a number");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::json_test

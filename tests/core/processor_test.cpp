@@ -7,8 +7,7 @@
 
 #include "krigtune/core/error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::processor_test {
 
 using enum VectorUnitKind;
 
@@ -53,5 +52,4 @@ TEST(VectorUnit, OfThisProcessBelongsToItsProcessor) {
   EXPECT_EQ(chosen_vector_unit(), choose_vector_unit(named == nullptr ? "" : named, here));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::processor_test

@@ -7,8 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace krigtune {
-namespace {
+namespace krigtune::rng_test {
 
 // Known answers of the Random123 distribution (kat_vectors, philox4x32 10).
 TEST(Philox, GivesTheKnownAnswers) {
@@ -65,5 +64,4 @@ TEST(Rng, ShuffleKeepsTheItems) {
   EXPECT_EQ(shuffled, items);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::rng_test

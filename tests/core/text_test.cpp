@@ -5,8 +5,7 @@
 
 #include <cstdlib>
 
-namespace krigtune {
-namespace {
+namespace krigtune::text_test {
 
 TEST(NearestName, FindsMisspellings) {
   const std::vector<std::string> names = {"micro_batch", "zero_stage", "overlap_comm"};
@@ -43,5 +42,4 @@ TEST(NumberText, ReadsBackAsTheSameDouble) {
   }));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::text_test

@@ -4,8 +4,7 @@
 
 #include <limits>
 
-namespace krigtune {
-namespace {
+namespace krigtune::units_test {
 
 TEST(Bytes, ConvertFromAndToGib) {
   EXPECT_EQ(from_gib(1.0), (Bytes{1'073'741'824}));
@@ -39,5 +38,4 @@ TEST(Duration, IsWrittenInTheUnitOfItsSize) {
   EXPECT_EQ(duration_text(std::numeric_limits<double>::infinity()), "unknown");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::units_test

@@ -9,8 +9,7 @@
 
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::calibration_test {
 
 struct Parts {
   double products_s, memory_s, collectives_s, issue_s, host_s;
@@ -127,5 +126,4 @@ TEST(TimeCalibration, TrustsExactMeasurementsMore) {
   EXPECT_LT(mean_error(trials, found(0.01), kTruth), mean_error(trials, found(0.5), kTruth));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::calibration_test

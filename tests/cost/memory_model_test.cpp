@@ -12,8 +12,7 @@
 #include "krigtune/plan/knobs.h"
 #include "plan/random_plans.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::memory_model_test {
 
 constexpr Bytes kEnough{std::numeric_limits<std::int64_t>::max()};
 
@@ -295,5 +294,4 @@ TEST(MemoryModel, RepeatsTheFormulaOfDeepSpeedsAutotuner) {
   EXPECT_EQ(model.verdict({}, needed - Bytes{1}, kEnough).verdict, Verdict::kTooLarge);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::memory_model_test

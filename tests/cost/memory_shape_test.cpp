@@ -6,8 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace krigtune {
-namespace {
+namespace krigtune::memory_shape_test {
 
 using Shows = MemoryEvidence::Shows;
 
@@ -122,5 +121,4 @@ TEST(MemoryShape, EvidenceWithoutAPlanSaysNothing) {
   EXPECT_NEAR(predicted_gb(shape, parts(20, 30)), 50.0, 1e-6);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::memory_shape_test

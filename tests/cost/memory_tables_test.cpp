@@ -16,8 +16,7 @@
 #include "krigtune/cost/memory_shape.h"
 #include "measured_peaks.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::memory_tables_test {
 
 constexpr Bytes kEnough{std::numeric_limits<std::int64_t>::max()};
 
@@ -246,5 +245,4 @@ TEST(MemoryTables, ThreePeaksTeachWhatAnUnknownFrameworkKeeps) {
   EXPECT_TRUE(sum / count <= 0.15) << sum / count;
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::memory_tables_test

@@ -11,8 +11,7 @@
 
 #include "krigtune/cost/step_cost.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::pipeline_test {
 
 template <class T>
 const T& one_of(std::mt19937_64& random, const std::vector<T>& values) {
@@ -147,5 +146,4 @@ TEST(StepCostModel, ReducesInTheFrameworksTypeAndWhenItDoes) {
   EXPECT_LE(std::abs(sent(Framework::kKrigtune, 0) - 4.0), 0.01);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::pipeline_test

@@ -7,8 +7,7 @@
 
 #include "scores.h"
 
-namespace krigtune::accuracy {
-namespace {
+namespace krigtune::accuracy::step_accuracy_test {
 
 using Steps = std::vector<const MeasuredStep*>;
 
@@ -131,5 +130,4 @@ TEST(StepAccuracy, RanksBetterWhereTheModelIsRight) {
   EXPECT_NEAR(spearman(a, std::vector<double>(b.rbegin(), b.rend())), -0.9, 1e-12);
 }
 
-}  // namespace
-}  // namespace krigtune::accuracy
+}  // namespace krigtune::accuracy::step_accuracy_test

@@ -12,8 +12,7 @@
 #include "krigtune/cost/virtual_clock.h"
 #include "krigtune/plan/build_plan.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::step_cost_test {
 
 template <class T>
 const T& one_of(std::mt19937_64& random, const std::vector<T>& values) {
@@ -237,5 +236,4 @@ TEST(StepCostModel, EqualsTheClockOnCpuRanksToo) {
   expect_within(all, {1e-3, 0.03, 0.999});
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::step_cost_test

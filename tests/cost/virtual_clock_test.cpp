@@ -9,8 +9,7 @@
 #include "krigtune/plan/build_plan.h"
 #include "step/segment.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::virtual_clock_test {
 
 using Behind = std::array<std::int32_t, kStreamCount>;
 
@@ -195,5 +194,4 @@ TEST(PredictedStep, IsTracedWithCountersOfMemory) {
   EXPECT_EQ(document["otherData"]["program"], "krigtune plan");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::virtual_clock_test

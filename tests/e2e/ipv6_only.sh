@@ -1,6 +1,6 @@
 #!/bin/bash
-# usage: ipv6_only.sh TEST_PROGRAM...
-# Runs the programs in a network of their own, in which this machine has no IPv4 address, only ::1. Exit code 77: the
+# usage: ipv6_only.sh TEST_PROGRAM UNIT...
+# Runs the units of the program in a network of their own, in which this machine has no IPv4 address, only ::1. Exit code 77: the
 # system lets this user make no such network (in a chroot, say).
 set -euo pipefail
 
@@ -31,6 +31,8 @@ with socket.socket() as four:
         pass
 os.execv(sys.argv[1], sys.argv[1:])
 PY
-for program in "$@"; do
-  "${network[@]}" python3 -c "$without_ipv4" "$program"
+program=$1
+shift
+for unit in "$@"; do
+  "${network[@]}" python3 -c "$without_ipv4" "$program" "$unit"
 done

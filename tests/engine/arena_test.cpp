@@ -14,8 +14,7 @@
 #include "plan/random_plans.h"
 #include "small_model.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::arena_test {
 
 constexpr std::int64_t kHuge = 500'000'000;
 
@@ -180,5 +179,4 @@ TEST(PoisonedArena, IsOpenWhereABufferLivesAndNowhereElse) {
 #endif
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::arena_test

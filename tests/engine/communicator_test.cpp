@@ -13,8 +13,7 @@
 #include "host/thread_communicator.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::communicator_test {
 
 using Wholes = std::vector<std::vector<float>>;  // by rank
 
@@ -227,5 +226,4 @@ TEST(EmulatedCommunicator, MovesTheDataAndSleepsToTheEndOfItsSlot) {
   EXPECT_EQ(clock.deadlines(), (std::vector<double>{9.25, 9.25}));  // 7 + 0.25 + 16 / 8
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::communicator_test

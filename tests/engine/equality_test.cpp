@@ -11,8 +11,7 @@
 #include "krigtune/engine/trainer.h"
 #include "small_model.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::equality_test {
 
 constexpr int kSteps = 5;
 constexpr std::int64_t kTiny = 1;       // every tensor a bucket of its own
@@ -135,5 +134,4 @@ TEST(Training, LowersTheLossWithDefaultOptions) {
   EXPECT_LE(last, first - 0.1);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::equality_test

@@ -10,8 +10,7 @@
 #include "engine/shared_clock.h"
 #include "krigtune/engine/trainer.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::executor_test {
 
 // One tensor of `elems` elements, all `initial`; persistent buffers parameters (0), loss (1), gradients (2), m (3), v
 // (4) and a transient one (5), laid out one behind the other.
@@ -158,5 +157,4 @@ TEST(Executor, CountsAStalledComputeStreamAsExposedCommunication) {
   EXPECT_LE(result.exposed_comm_s, 6.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::executor_test

@@ -9,8 +9,7 @@
 #include "engine/ended.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::gpu_probe_test {
 
 constexpr const char* kLoaderFails =
     "echo \"$0: error while loading shared libraries: libnccl.so.2: cannot open shared object file: No such file or "
@@ -121,5 +120,4 @@ TEST_F(Machine, WhoseBuildHasNoCudaSaysSo) {
   expect_no_gpu(run_with_gpus(1, "--probe"), "1 GPU(s) that cannot be used: this build has no CUDA engine");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::gpu_probe_test

@@ -12,8 +12,7 @@
 #include "krigtune/core/json.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::gpu_watch_test {
 
 using Words = std::vector<std::string>;
 constexpr const char* kAddress = "0000:65:00.0";
@@ -154,5 +153,4 @@ TEST_F(WatchedRun, SaysNothingOfAGpuWhereThereIsNone) {
   EXPECT_EQ(run(engine, {}).find("GPU"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::gpu_watch_test

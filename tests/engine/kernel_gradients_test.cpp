@@ -2,8 +2,7 @@
 // product of the output with fixed random weights, which are therefore the output's gradient.
 #include "kernel_harness.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::kernel_gradients_test {
 
 using Vector = std::vector<double>;
 
@@ -279,5 +278,4 @@ TEST(EmbeddingKernels, HaveTheGradientsOfTheirForward) {
   expect_gradient(loss, positions, dpositions, "dpositions");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::kernel_gradients_test

@@ -7,8 +7,7 @@
 #include "host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::kernel_training_test {
 
 using Vector = std::vector<double>;
 using Mask = std::vector<std::uint8_t>;
@@ -292,5 +291,4 @@ TEST(KernelUnits, AgreeUpToRounding) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::kernel_training_test

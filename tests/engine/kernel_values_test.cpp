@@ -7,8 +7,7 @@
 #include "host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::kernel_values_test {
 
 using KRIGTUNE_KERNELS::exponential;
 using Vector = std::vector<double>;
@@ -296,5 +295,4 @@ TEST(LoadBatchKernel, MostlyFollowsItsRuleAndStaysInTheVocabulary) {
   EXPECT_NE(load({.step = 1}, 0, 40, 64).tokens, batch.tokens);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::kernel_values_test

@@ -14,8 +14,7 @@
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/workload/measured_machine.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::krigtune_bench_test {
 
 class KrigtuneBench : public testing::Test {
  protected:
@@ -258,5 +257,4 @@ TEST(BenchEnding, OfALossThatIsNoNumberIsANumericalFailure) {
   EXPECT_EQ(std::string(ending_of(measurement).status), "failed");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::krigtune_bench_test

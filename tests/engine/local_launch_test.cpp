@@ -18,8 +18,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::local_launch_test {
 
 /// Ends of a pipe, closed with it.
 struct Pipe {
@@ -198,5 +197,4 @@ TEST_F(LaunchedBench, RefusesAnotherNumberOfRanks) {
   EXPECT_NE(said.err.find("has started 3 processes"), std::string::npos) << said.err;
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::local_launch_test

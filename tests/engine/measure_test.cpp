@@ -11,8 +11,7 @@
 
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::measure_test {
 
 // Steps of given lengths on a clock that they move.
 class FakeTraining {
@@ -196,5 +195,4 @@ TEST(Measure, EndsWhereTheLossIsNoNumber) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::measure_test

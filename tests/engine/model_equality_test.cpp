@@ -11,8 +11,7 @@
 #include "krigtune/engine/trainer.h"
 #include "small_model.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::model_equality_test {
 
 Workload gpt() {
   Workload workload = small_model(3);
@@ -242,5 +241,4 @@ TEST(Models, LowerTheirLoss) {
   EXPECT_LE(last, 0.7 * first);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::model_equality_test

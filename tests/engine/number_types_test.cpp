@@ -12,8 +12,7 @@
 #include "host/call_kernel.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::number_types_test {
 
 struct Format {
   int exponent_bits, fraction_bits;
@@ -223,5 +222,4 @@ TEST(CallsOfKernels, CopyAndClearBytesOfEveryType) {
   EXPECT_EQ(to, (std::vector<std::uint8_t>{0, 0, 0, 0, 0, 9}));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::number_types_test

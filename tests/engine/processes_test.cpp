@@ -22,8 +22,7 @@
 #include "krigtune/core/rng.h"
 #include "thread_processes.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::processes_test {
 
 Environment variables(std::map<std::string, std::string> all) {
   return [all = std::move(all)](const std::string& name) -> std::optional<std::string> {
@@ -272,5 +271,4 @@ TEST(Watchdog, BarksOnceWhenNoBeatHasCome) {
   const Watchdog silent(alive, 2.0, still, [](const Beat&) { FAIL(); });
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::processes_test

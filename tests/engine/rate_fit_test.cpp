@@ -9,8 +9,7 @@
 #include "bench/measure_machine.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::rate_fit_test {
 
 double relative_error(double value, double truth) { return std::abs(value / truth - 1.0); }
 
@@ -65,5 +64,4 @@ TEST(FitMachine, SplitsTheCostOfSmallProducts) {
   EXPECT_EQ(machine.rates[static_cast<std::size_t>(OpClass::kCopy)], ClassRate());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::rate_fit_test

@@ -16,8 +16,7 @@
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/trace.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::step_breakdown_test {
 
 struct Timed {
   OpKind kind;
@@ -220,5 +219,4 @@ TEST_F(TrainedBreakdown, CountsFlopsInThreeConventions) {
   near(palm_flops(model, 8), tokens * (6.0 * matrices + attention));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::step_breakdown_test

@@ -12,8 +12,7 @@
 
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::step_times_test {
 
 StepTimes sample(const std::vector<double>& values) {
   StepTimes times;
@@ -189,5 +188,4 @@ TEST(StepTimes, FlagsOutliersByTheModifiedScore) {
   EXPECT_EQ(times.outliers(), 1);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::step_times_test

@@ -11,8 +11,7 @@
 #include "krigtune/engine/trainer.h"
 #include "small_model.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::zero_equality_test {
 
 constexpr int kSteps = 2;
 constexpr std::int64_t kTiny = 1;
@@ -260,5 +259,4 @@ TEST(Clipping, LimitsTheNormOfWhatAStepChanges) {
   EXPECT_LE(std::abs(change / (norm / 4.0) - 1.0), 1e-4);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::zero_equality_test

@@ -12,8 +12,7 @@
 #include "runner/temporary_directory.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::claim_test {
 
 class Claim : public ::testing::Test {
  protected:
@@ -127,5 +126,4 @@ TEST_F(Claim, AFileThatCannotBeOpenedIsNamed) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::claim_test

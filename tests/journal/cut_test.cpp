@@ -8,8 +8,7 @@
 #include "krigtune/core/files.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::cut_test {
 
 // Whole lines with that operation, counted in the text itself.
 std::size_t count_operations(const std::string& text, int operation) {
@@ -117,5 +116,4 @@ TEST(CutJournal, IsContinuedByTwoWhoHadItOpenWhenAThirdDiedInItsAppend) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::cut_test

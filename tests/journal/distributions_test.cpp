@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-namespace krigtune {
-namespace {
+namespace krigtune::distributions_test {
 
 Parameter list(std::vector<Value> values) { return {"p", std::move(values), Scale::kRank, false}; }
 Value n(std::int64_t value) { return value; }
@@ -133,5 +132,4 @@ TEST(Distributions, InternalValuesLeadBack) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::distributions_test

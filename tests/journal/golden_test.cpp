@@ -5,8 +5,7 @@
 #include "krigtune/core/files.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::golden_test {
 
 constexpr const char* kOldJournal = KRIGTUNE_TEST_DIR "/golden/journal_0_1.log";
 constexpr int kTrials = 8;
@@ -36,5 +35,4 @@ TEST(OldJournals, Of0_1IsContinued) {
   EXPECT_EQ(read_text(file).substr(0, read_text(kOldJournal).size()), read_text(kOldJournal));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::golden_test

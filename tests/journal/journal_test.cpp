@@ -11,8 +11,7 @@
 #include "runner/temporary_directory.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::journal_test {
 
 class JournalFile : public ::testing::Test {
  protected:
@@ -221,5 +220,4 @@ TEST_F(JournalFile, ACorruptLineIsNamed) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::journal_test

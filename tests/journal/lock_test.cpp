@@ -12,8 +12,7 @@
 #include "krigtune/core/files.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::lock_test {
 
 namespace fs = std::filesystem;
 
@@ -143,5 +142,4 @@ TEST_F(Lock, OneAtATimeAmongProcesses) {
   EXPECT_EQ(read_text(counter), std::to_string(kProcesses * kTurns));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::lock_test

@@ -13,8 +13,7 @@
 #include "runner/process.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::optuna_test {
 
 constexpr const char* kScript = KRIGTUNE_TEST_DIR "/journal/load_with_optuna.py";
 constexpr const char* kWorker = KRIGTUNE_TEST_DIR "/journal/share_with_optuna.py";
@@ -214,5 +213,4 @@ TEST_F(Optuna, WorksOnTheSameJournalAtTheSameTime) {
   EXPECT_EQ(next_value, 1000.0 + kTheirs);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::optuna_test

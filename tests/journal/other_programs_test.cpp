@@ -9,8 +9,7 @@
 #include "krigtune/core/files.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::other_programs_test {
 
 // The JSON of a distribution of choices, as a string inside a line.
 std::string choices(const std::string& list) {
@@ -164,5 +163,4 @@ TEST(PythonJson, OddNumbersAreNullOutsideOfTexts) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::other_programs_test

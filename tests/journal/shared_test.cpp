@@ -17,8 +17,7 @@
 #include "krigtune/core/files.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::shared_test {
 
 class SharedJournal : public ::testing::Test {
  protected:
@@ -195,5 +194,4 @@ TEST_F(SharedJournal, NoLockIsLeftBehind) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::shared_test

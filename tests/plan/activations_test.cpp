@@ -10,8 +10,7 @@
 #include "krigtune/core/files.h"
 #include "plan/plan_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::activations_test {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
@@ -236,5 +235,4 @@ TEST(ActivationBytes, OfSelectiveCheckpointingWithFlashAttentionAreThoseOfLlmC) 
   EXPECT_DOUBLE_EQ(saved, (32.0 - 20.0) * elems);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::activations_test

@@ -9,8 +9,7 @@
 #include "krigtune/space/well_known.h"
 #include "plan/plan_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::build_plan_test {
 
 TEST(BuildPlan, CountsTheModelsParametersExactly) {
   for_each_plan([](const StepPlan& plan) {
@@ -229,5 +228,4 @@ TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {
   EXPECT_THROW(check_knobs(uneven, cpu_ranks(2), {}), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::build_plan_test

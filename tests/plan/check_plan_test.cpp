@@ -7,8 +7,7 @@
 #include "plan/random_plans.h"
 #include "plan/reference_run.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::check_plan_test {
 
 TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
   RandomPlans draws(1);
@@ -77,5 +76,4 @@ TEST(CheckPlan, FindsEveryMistakeThatChangesWhatAStepDoes) {
   EXPECT_GT(found, 5 * equivalent);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::check_plan_test

@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-namespace krigtune {
-namespace {
+namespace krigtune::collective_time_test {
 
 constexpr double kMicro = 1e-6;
 
@@ -94,5 +93,4 @@ TEST(GroupSpan, FollowsTheOrderOfTheRanks) {
   expect(Group::kTensor, 3, 1, {2, 2, 1});
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::collective_time_test

@@ -8,8 +8,7 @@
 #include "plan/plan_fixtures.h"
 #include "plan/random_plans.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::memory_test {
 
 std::vector<std::vector<std::size_t>> users_of_buffers(const StepPlan& plan) {
   std::vector<std::vector<std::size_t>> users(plan.buffers.size());
@@ -118,5 +117,4 @@ TEST(ExactVerdict, FitsUpToTheLastByte) {
   EXPECT_EQ(exact_verdict({101}, {100}).probability_fits, 0.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::memory_test

@@ -6,8 +6,7 @@
 #include "krigtune/plan/build_plan.h"
 #include "plan/plan_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::transformer_step_test {
 
 // Sizes that 2 and 4 ranks divide, the vocabulary included.
 Workload gpt() {
@@ -195,5 +194,4 @@ TEST(ParameterTable, SplitsTensorsOverTheRanksAndKeepsTheirSum) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::transformer_step_test

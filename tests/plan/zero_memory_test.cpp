@@ -10,8 +10,7 @@
 
 #include "plan/plan_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::zero_memory_test {
 
 // GPTs of the sizes of the ZeRO paper, to 0.1 % of its numbers of parameters.
 ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
@@ -98,5 +97,4 @@ TEST(DeepSpeed, NeedsTheBucketsThatUsersMeasured) {
   EXPECT_LE(std::abs((middle - peak_mib(10'000'000, true)) / 341.0 - 1.0), 0.01);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::zero_memory_test

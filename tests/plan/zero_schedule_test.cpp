@@ -3,8 +3,7 @@
 
 #include "plan/zero_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::zero_schedule_test {
 
 constexpr std::int64_t kHuge = 1'000'000'000;
 
@@ -160,5 +159,4 @@ TEST(Clipping, UpdatesNothingBeforeTheNormOfAllGradients) {
   EXPECT_GE(build_plan(workload_in(Dialect::kCanonical, Precision::kFp16), cpu_ranks(2), {}).control, 0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::zero_schedule_test

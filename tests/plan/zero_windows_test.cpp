@@ -9,8 +9,7 @@
 
 #include "plan/zero_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::zero_windows_test {
 
 constexpr std::int64_t kHuge = 1'000'000'000;
 
@@ -158,5 +157,4 @@ TEST(DeepSpeed, HasAFewCollectivesUnderWay) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::zero_windows_test

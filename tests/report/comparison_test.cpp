@@ -8,8 +8,7 @@
 #include "krigtune/report/importance.h"
 #include "krigtune/report/plot.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::comparison_test {
 
 // What is wrong with the text as XML (tags that do not balance, attributes without quotes, a bare & or <), or "". Knows
 // what our writer uses: elements, attributes, text, entities.
@@ -184,5 +183,4 @@ TEST(ImportanceNote, StatesTheErrorOfASample) {
             "over 420 configurations drawn from those that may fit; drawing others changes them by 0.012");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::comparison_test

@@ -14,8 +14,7 @@
 #include "report/report_fixtures.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::ds_result_test {
 
 DsUserJob job() {
   DsUserJob job;
@@ -258,5 +257,4 @@ TEST(ChangeText, TellsGainsWithTheirIntervals) {
   EXPECT_EQ(lines[4], "all together: 2.0 times faster (1.7 to 2.4)");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::ds_result_test

@@ -6,8 +6,7 @@
 #include "report/report_fixtures.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::export_test {
 
 std::vector<ExportedFile> exported(const char* format, const RunView& run) {
   return export_format_from(format, "--format").files(run, "/runs/it/export");
@@ -107,5 +106,4 @@ TEST(Export, OfAccelerateSaysWhatFsdpCannotOffload) {
   EXPECT_NE(both.find("  fsdp_offload_params: true\n"), std::string::npos) << both;
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::export_test

@@ -9,8 +9,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::loss_check_test {
 
 using Verdict = LossCheck::Verdict;
 
@@ -128,5 +127,4 @@ TEST(LossCheck, OfRecordedTrainingsTellsRoundingFromAnotherTraining) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::loss_check_test

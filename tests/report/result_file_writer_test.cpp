@@ -10,8 +10,7 @@
 #include "report/report_fixtures.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::result_file_writer_test {
 
 TEST(ResultFileWriter, WritesWhatOthersHaveClosedMeanwhile) {
   const Session session = bench_session();
@@ -128,5 +127,4 @@ TEST_F(RecommendationsMade, FollowTheBestMeanAndTheReferenceAtOnce) {
   EXPECT_EQ(trials_of_the_recommendation(), 26) << "gains are relative to another trial";
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::result_file_writer_test

@@ -7,8 +7,7 @@
 #include "report/report_fixtures.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::result_files_test {
 
 std::optional<std::string> text_of(const std::string& name, const RunView& run) {
   for (const ResultFile& file : result_files()) {
@@ -245,5 +244,4 @@ TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
   EXPECT_EQ(text_of("cmd_optimal.txt", same).value().find('#'), std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::result_files_test

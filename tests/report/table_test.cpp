@@ -6,8 +6,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::table_test {
 
 Table fruit() {
   Table table{"fruit", {{"name", "name"}, {"weight_g", "weight", true}}, {}, {"weighed in June"}};
@@ -74,5 +73,4 @@ TEST(Table, NamesTheNearestColumnAndFormat) {
   EXPECT_EQ(table_format_from("md", "--format"), TableFormat::kMarkdown);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::table_test

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace krigtune {
-namespace {
+namespace krigtune::tables_csv_test {
 
 const std::vector<std::string> kColumns = {"zero_stage", "overlap_comm"};
 const Configuration kPoint = {{"zero_stage", std::int64_t{2}}, {"overlap_comm", true}};
@@ -78,5 +77,4 @@ TEST(ComparisonSummaryCsv, HasExactlyTheColumnsOfTheContract) {
             "bayes,20,7,7.5,5,9.25,41,30.5,20,41,1.5,0.5,0.75,1,\n");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::tables_csv_test

@@ -6,8 +6,7 @@
 #include "krigtune/report/labels.h"
 #include "report/report_fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::trial_table_test {
 
 TEST(TrialTable, ShowsValuesRelativeToTheBaselineFailuresByNameAndMarksTheBest) {
   const Session session = bench_session();
@@ -73,5 +72,4 @@ TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {
   EXPECT_EQ(value_text(session, 160.6027), "160.6");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::trial_table_test

@@ -11,8 +11,7 @@
 #include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::bench_test {
 
 constexpr const char* kGoodResult =
     R"({"schema_version": 1, "status": "ok", "reason": "", "step_time_s": 0.25, "step_time_sem_s": 0.005, "steps": 40,
@@ -296,5 +295,4 @@ TEST_F(Bench, TheObjectiveMayBeAnotherFieldButMustBeThere) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::bench_test

@@ -6,8 +6,7 @@
 
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::command_result_test {
 
 Measured measured_of(const std::string& text, const std::string& metric = "throughput") {
   const Outcome outcome = read_command_result(text, metric);
@@ -239,5 +238,4 @@ TEST(OomKills, AreReadFromVmstat) {
   EXPECT_FALSE(oom_kills_in("").has_value());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::command_result_test

@@ -12,8 +12,7 @@
 #include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::command_test {
 
 class Command : public ::testing::Test {
  protected:
@@ -174,5 +173,4 @@ TEST_F(Command, AMissingProgramIsFoundOutBeforeAnythingRuns) {
   expect_failed(make_command_runner(job_, still_)->run({}, trial_dir()), FailureReason::kBadResult);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::command_test

@@ -4,8 +4,7 @@
 #include "krigtune/runner/deepspeed/ds_versions.h"
 #include "runner/deepspeed_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_autotuning_test {
 
 TEST(DsAutotuning, HasTheDefaultsOfDeepSpeedWithoutASection) {
   const DsAutotuning none = read_ds_autotuning(read("{}"), kSource);
@@ -117,5 +116,4 @@ TEST(DsVersions, SayHowWellTheyAreKnown) {
   EXPECT_NE(version_remark({0, 9, 2}).find("install 0.9.3 or newer"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_autotuning_test

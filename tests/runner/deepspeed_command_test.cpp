@@ -4,8 +4,7 @@
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "runner/deepspeed_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_command_test {
 
 // By blanks: no word of these tests has one.
 std::vector<std::string> words(const std::string& line) {
@@ -223,5 +222,4 @@ TEST(DsFlags, SayTheUsersOwnConfiguration) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_command_test

@@ -6,8 +6,7 @@
 #include "krigtune/space/well_known.h"
 #include "runner/deepspeed_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_config_test {
 
 std::string error_of(const std::string& text) {
   return user_error_of([&] { read(text); });
@@ -263,5 +262,4 @@ TEST(DsConfigBase64, IsThatOfTheRfcWithTheUrlAlphabet) {
   EXPECT_EQ(ds_config_base64(read(R"({"a": "?>~\u00ff"})")), "eyJhIjoiPz5-w78ifQ==");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_config_test

@@ -7,8 +7,7 @@
 #include "krigtune/runner/deepspeed/ds_losses.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_losses_test {
 
 const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/runner/deepspeed_outputs";
 
@@ -137,5 +136,4 @@ TEST(Losses, ComeBackFromAResult) {
   EXPECT_TRUE(read_losses(dir / "none.json").values.empty());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_losses_test

@@ -8,8 +8,7 @@
 #include "krigtune/runner/deepspeed/ds_trial.h"
 #include "runner/expect_failed.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_outcome_test {
 
 const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/runner/deepspeed_outputs";
 
@@ -283,5 +282,4 @@ TEST(DeepSpeedOutcome, OfEachClassHasItsReason) {
             "it ended (exit code 3)\nwhat the script said");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_outcome_test

@@ -10,8 +10,7 @@
 #include "runner/temporary_directory.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_probe_test {
 
 using Words = std::vector<std::string>;
 
@@ -192,5 +191,4 @@ TEST_F(DeepSpeedRanks, ReadsNoHostfileThatDeepSpeedRefuses) {
   EXPECT_NE(error("deepspeed -H uneven").find("differ"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_probe_test

@@ -14,8 +14,7 @@
 #include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_runner_test {
 
 // Takes the configuration's path from the command as a training script does. Then: `rows N FORWARD_MS` writes what the
 // engine would, N steps of 32 samples with a backward of twice the forward and an optimizer of 10 ms; the forward
@@ -262,5 +261,4 @@ TEST_F(DeepSpeedRunner, WhatNoTrialCouldUseIsRefusedAtOnce) {
   EXPECT_THROW(make_deepspeed_runner(job_, still_), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_runner_test

@@ -11,8 +11,7 @@
 #include "runner/deepspeed/device_memory.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_trial_test {
 
 const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/runner/deepspeed_outputs/trial_ok";
 
@@ -211,5 +210,4 @@ TEST(DeepSpeedFlops, FollowFromTheRecordedMetrics) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_trial_test

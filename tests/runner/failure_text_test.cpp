@@ -4,8 +4,7 @@
 
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::failure_text_test {
 
 constexpr const char* kTorchrunReport =
     R"(W0325 20:57:27 2606 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 11 closing signal SIGTERM
@@ -80,5 +79,4 @@ TEST(FailureText, WhatIsNoTextIsMadeText) {
   EXPECT_NO_THROW(Json(failure_text("", std::string(9000, 'x') + "\xc3\xa4" + std::string(8191, 'y'))).dump());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::failure_text_test

@@ -9,8 +9,7 @@
 
 #include "runner/process_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::guard_test {
 
 using std::filesystem::exists;
 
@@ -174,5 +173,4 @@ TEST_F(Guard, TheProgramHasAGroupAndASessionApartFromOurs) {
   EXPECT_NE(session, ::getsid(0));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::guard_test

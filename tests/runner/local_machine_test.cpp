@@ -7,8 +7,7 @@
 #include "krigtune/core/json.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::local_machine_test {
 
 // A krigtune-bench that counts how often it is asked.
 class LocalMachine : public ::testing::Test {
@@ -63,5 +62,4 @@ TEST_F(LocalMachine, ThatCannotBeMeasuredIsALackOfTheEnvironment) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::local_machine_test

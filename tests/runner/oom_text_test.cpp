@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace krigtune {
-namespace {
+namespace krigtune::oom_text_test {
 
 bool runs_out(const std::string& text) { return find_memory_complaint(text, {}).has_value(); }
 
@@ -81,5 +80,4 @@ TEST(OomText, ALineWithoutEndIsNoDanger) {
   EXPECT_TRUE(runs_out("MemoryError " + std::string(1 << 20, 'x')));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::oom_text_test

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace krigtune {
-namespace {
+namespace krigtune::outcome_test {
 
 TEST(Outcome, EveryReasonHasAWordAndTheWordLeadsBack) {
   const std::map<FailureReason, std::string> words = {{FailureReason::kTimeout, "timeout"},
@@ -31,5 +30,4 @@ TEST(Outcome, StatusAndReasonAreTheWordsOfTheTables) {
   EXPECT_EQ(reason_text(Failed{FailureReason::kHang, 12, ""}), "hang");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::outcome_test

@@ -2,8 +2,7 @@
 
 #include "runner/process_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::process_test {
 
 using std::filesystem::exists;
 
@@ -137,5 +136,4 @@ TEST_F(Process, AFileThatChangesIsProgress) {
   EXPECT_EQ(result.exit_code, 6);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::process_test

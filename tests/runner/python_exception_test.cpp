@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace krigtune {
-namespace {
+namespace krigtune::python_exception_test {
 
 TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {
   const std::string chain =
@@ -45,5 +44,4 @@ TEST(PythonException, ALostConnectionIsAConsequence) {
   EXPECT_EQ(cause_of_failure(text)->type, "IndexError");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::python_exception_test

@@ -8,8 +8,7 @@
 #include "krigtune/core/rng.h"
 #include "runner/temporary_directory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::race_test {
 
 Rival rival(double value, double sem, bool maximize = true) { return {"samples_per_s", maximize, value, sem}; }
 
@@ -95,5 +94,4 @@ TEST(ProgressLines, GivesTheLastWholeLineThatHasTheField) {
   EXPECT_FALSE(lines.next("step_time_s"));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::race_test

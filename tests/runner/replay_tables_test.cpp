@@ -1,7 +1,6 @@
 #include "runner/replay_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::replay_tables_test {
 
 using ReplayTables = Replay;  // of other people: their words, units and sizes
 
@@ -144,5 +143,4 @@ TEST_F(ReplayTables, WrongMetricsAreRefusedWithTheirPlace) {
   expect_error(table("a,b,v\n1,1,\"1,024\"\n"), {"line 2, column 'v': '1,024' is no number"});
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::replay_tables_test

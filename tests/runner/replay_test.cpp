@@ -1,7 +1,6 @@
 #include "runner/replay_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::replay_test {
 
 TEST_F(Replay, LooksAConfigurationUp) {
   const ReplayTable t = open(table("a,b,v,source\n1,x,10.5,here\n2,x,20,there\n"));
@@ -150,5 +149,4 @@ TEST_F(Replay, TheRunnerTakesTurnsAndRefusesWhatIsNotThere) {
             FailureReason::kInvalid);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::replay_test

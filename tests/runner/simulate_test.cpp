@@ -8,8 +8,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/cost/step_cost.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::simulate_test {
 
 constexpr const char* kWorkload = R"({"model": {"preset": "gpt2-1.5b"}, "precision": "bf16", "train_batch_size": 64,
                                       "framework": "deepspeed"})";
@@ -225,5 +224,4 @@ TEST(Simulate, AConfigurationThatCannotBeIsInvalid) {
   EXPECT_EQ(std::get<Failed>(outcome).reason, FailureReason::kInvalid);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::simulate_test

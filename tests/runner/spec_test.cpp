@@ -4,8 +4,7 @@
 #include "krigtune/runner/runner.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::spec_test {
 
 RunnerSpec read(const std::string& text) {
   return read_runner(parse_json(text, "s.json"), "s.json", "/runner", "/tmp");
@@ -201,5 +200,4 @@ TEST(RunnerSpec, AWrongColumnNamesItsPlace) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::spec_test

@@ -3,8 +3,7 @@
 
 #include "space/spaces.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::canonical_test {
 
 constexpr const char* kKnobs = R"({
   "zero_stage": [0, 1, 2, 3],
@@ -100,5 +99,4 @@ TEST(Canonical, AnAbsentStageIsStageZero) {
   EXPECT_EQ(space.count(), 2);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::canonical_test

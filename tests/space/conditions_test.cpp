@@ -6,8 +6,7 @@
 #include "space/spaces.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::conditions_test {
 
 std::vector<std::string> texts_of(const Space& space) {
   std::vector<std::string> texts;
@@ -151,5 +150,4 @@ TEST(When, IsEncodedInTheMiddleOrAsACategoryOfItsOwn) {
   for (const Configuration& c : all_of(space)) EXPECT_EQ(encoder.decode(encoder.encode(c)).text(), c.text());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::conditions_test

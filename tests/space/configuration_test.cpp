@@ -7,8 +7,7 @@
 #include "krigtune/core/json.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::configuration_test {
 
 TEST(Value, IsWrittenForPeopleAndTables) {
   EXPECT_EQ(to_string(Value(true)), "true");
@@ -95,5 +94,4 @@ TEST(Configuration, SurvivesJsonInItsOrder) {
             "s.json: /baseline/a: a number, a string, true or false was expected, not {}; write one value");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::configuration_test

@@ -8,8 +8,7 @@
 #include "krigtune/core/error.h"
 #include "space/spaces.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::encoder_test {
 
 void expect_law(const Space& space) {
   const Encoder encoder(space);
@@ -139,5 +138,4 @@ TEST(Encoder, SaysWhatAConfigurationLacks) {
   EXPECT_THROW(encoder.encode({{"a", 1_i}, {"b", "auto"}}), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::encoder_test

@@ -7,8 +7,7 @@
 #include "space/random_spaces.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::expression_test {
 
 using Names = std::map<std::string, Value, std::less<>>;
 
@@ -192,5 +191,4 @@ TEST(Expression, TakesAnyText) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::expression_test

@@ -9,8 +9,7 @@
 #include "space/spaces.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::large_space_test {
 
 using Digits = std::vector<std::int64_t>;
 
@@ -189,5 +188,4 @@ TEST(LargeSpace, CountsUpToTheLargestIntegerAndStaysThere) {
   expect_fits(drawn, std::vector<double>(10, 1.0));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::large_space_test

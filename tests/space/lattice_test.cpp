@@ -8,8 +8,7 @@
 #include "space/random_spaces.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::lattice_test {
 
 // The value of a name as the documentation defines it.
 std::optional<Value> value_of(const Space& space, const Configuration& c, const std::string& name) {
@@ -180,5 +179,4 @@ TEST(Lattice, HasNeighboursWithinItself) {
   });
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::lattice_test

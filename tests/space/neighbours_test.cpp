@@ -8,8 +8,7 @@
 #include "krigtune/core/error.h"
 #include "space/spaces.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::neighbours_test {
 
 void expect_uniform(const Space& space, int draws_per_configuration) {
   std::map<std::string, int> counts;
@@ -112,5 +111,4 @@ TEST(Neighbours, OfAPointOutsideTheListAreInTheSpace) {
             (std::vector<std::string>{"a=10 b=2", "a=20 b=2"}));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::neighbours_test

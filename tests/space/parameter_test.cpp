@@ -7,8 +7,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::parameter_test {
 
 Parameter read(const std::string& json) {
   return read_parameters(parse_json("{\"p\": " + json + "}", "s.json"), "s.json", "/space").at(0);
@@ -207,5 +206,4 @@ TEST(Space, WithoutParametersIsRefused) {
   EXPECT_THROW(read_parameters(Json::array(), "s.json", "/space"), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::parameter_test

@@ -8,8 +8,7 @@
 #include "space/spaces.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::real_range_test {
 
 double number(const Configuration& c, const char* name) { return as_number(*c.find(name)); }
 
@@ -165,5 +164,4 @@ TEST(RealRange, WithoutEffectHasItsLowerEnd) {
   EXPECT_FALSE(space.contains({{"zero_stage", std::int64_t{2}}, {"stage3_fraction", 0.5}}));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::real_range_test

@@ -9,8 +9,7 @@
 #include "krigtune/core/error.h"
 #include "space/spaces.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::space_test {
 
 std::int64_t excluded(const Space& space, Exclusion reason) {
   for (const ExclusionCount& excluded : space.exclusions()) {
@@ -207,5 +206,4 @@ TEST(Space, OfHugeListsCountsItsLatticeWithoutOverflow) {
   EXPECT_EQ(Space(parameters, {}).lattice_count(), std::numeric_limits<std::int64_t>::max());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::space_test

@@ -8,8 +8,7 @@
 #include "krigtune/surrogate/gaussian_process.h"
 #include "reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::acquisition_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -243,5 +242,4 @@ TEST(IncumbentMean, IsNotTheLuckiestValue) {
   EXPECT_LE(std::abs(incumbent - process->predict(process->points()).mean.maxCoeff()), 0.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::acquisition_test

@@ -6,8 +6,7 @@
 
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::candidate_predictions_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -175,5 +174,4 @@ TEST_F(Grown, MovesWithWhatItKeeps) {
   EXPECT_EQ(moved.rows_computed(), 0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::candidate_predictions_test

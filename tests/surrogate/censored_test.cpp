@@ -8,8 +8,7 @@
 #include "surrogate/bounds.h"
 #include "surrogate/gaussian_integrals.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::censored_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -222,5 +221,4 @@ TEST(Censored, RefusesWhatSaysNothing) {
   EXPECT_THROW(fit_of({}, {line({0.5}), VectorXd::Constant(1, std::nan(""))}, theta_of(1)), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::censored_test

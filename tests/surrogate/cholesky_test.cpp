@@ -7,8 +7,7 @@
 #include "krigtune/surrogate/kernel.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::cholesky_test {
 
 using Eigen::MatrixXd;
 
@@ -60,5 +59,4 @@ TEST(Cholesky, ExtendedByABlockIsTheFactorOfTheWhole) {
   EXPECT_LE((*extended - whole->lower).cwiseAbs().maxCoeff(), 1e-10);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::cholesky_test

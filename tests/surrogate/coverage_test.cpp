@@ -7,8 +7,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::coverage_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -115,5 +114,4 @@ TEST(Coverage, WithLearnedHyperparametersIsNotFarOff) {
   EXPECT_LE(learned_coverage(6), 0.93);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::coverage_test

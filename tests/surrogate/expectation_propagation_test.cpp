@@ -9,8 +9,7 @@
 #include "surrogate/bounds.h"
 #include "surrogate/gaussian_integrals.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::expectation_propagation_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -149,5 +148,4 @@ TEST(ExpectationPropagation, LearnsFromASurePriorToo) {
   EXPECT_LE(std::abs(sure.log_evidence - std::log(static_cast<double>(normal_cdf(-1.2L)))), 1e-14);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::expectation_propagation_test

@@ -8,8 +8,7 @@
 #include "krigtune/surrogate/maximize.h"
 #include "reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::fantasies_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -144,5 +143,4 @@ TEST(FantasyImprovement, IsTheSameForTheSameRng) {
             make_fantasy_improvement(process, pending, 1.0, 16, second)->values(at));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::fantasies_test

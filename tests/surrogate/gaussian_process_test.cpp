@@ -9,8 +9,7 @@
 #include "krigtune/core/error.h"
 #include "surrogate/reference_kriging.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::gaussian_process_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -251,5 +250,4 @@ TEST(GaussianProcess, RefusesObservationsAndHyperparametersThatDoNotFit) {
   EXPECT_THROW(gp.condition(broken, p.theta), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::gaussian_process_test

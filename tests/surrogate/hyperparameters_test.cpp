@@ -11,8 +11,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::hyperparameters_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -279,5 +278,4 @@ TEST(Fit, RefusesToStartAtAThetaOfAnotherKernel) {
   EXPECT_THROW(fit_hyperparameters(p.structure, p.observations(), 0, rng, VectorXd::Zero(3)), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::hyperparameters_test

@@ -8,8 +8,7 @@
 #include "surrogate/kernel_specs.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::kernel_spec_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -247,5 +246,4 @@ TEST(Kernel, OfNoPointsIsEmpty) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::kernel_spec_test

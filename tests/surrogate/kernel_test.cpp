@@ -11,8 +11,7 @@
 
 #include "surrogate/kernel_specs.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::kernel_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -225,5 +224,4 @@ TEST(Points, AppendAndSliceKeepRowsTogether) {
   EXPECT_EQ(joined.categories, all.categories);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::kernel_test

@@ -10,8 +10,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "spaces.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::maximize_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -270,5 +269,4 @@ TEST(Maximize, IsAsGoodAsAFineGridForExpectedImprovement) {
   for (const std::uint64_t seed : {1, 2, 3}) EXPECT_GE(maximum_of(score, continuous(2), seed).score, least);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::maximize_test

@@ -8,8 +8,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::mean_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -115,5 +114,4 @@ TEST(ScaledMean, IsDiscountedByTheDataWhereItIsWrong) {
   EXPECT_LE(unrelated.error(1.0), 0.7 * unrelated.error(0.0));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::mean_test

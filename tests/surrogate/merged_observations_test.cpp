@@ -8,8 +8,7 @@
 #include "krigtune/surrogate/gaussian_process.h"
 #include "surrogate/reference_kriging.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::merged_observations_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -126,5 +125,4 @@ TEST(MergedObservations, GiveADoubtedPointLessWeight) {
   EXPECT_LE((raised.variance - gp.predict(data.points).variance).cwiseAbs().maxCoeff(), 1e-9);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::merged_observations_test

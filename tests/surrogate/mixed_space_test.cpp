@@ -6,8 +6,7 @@
 #include "spaces.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::mixed_space_test {
 
 using Eigen::Index;
 
@@ -46,5 +45,4 @@ TEST(MixedSpace, RefusesWhatMakesNoSense) {
   EXPECT_NE(user_error_of([&] { options.validate(); }), "no error");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::mixed_space_test

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace krigtune {
-namespace {
+namespace krigtune::nlopt_minimizer_test {
 
 using Eigen::VectorXd;
 using Termination = FitReport::Termination;
@@ -79,5 +78,4 @@ TEST(MinimizeInBox, LetsExceptionsOfTheFunctionThrough) {
   EXPECT_THROW(minimize_in_box(throws, vector2(0, 0), vector2(-1, -1), vector2(1, 1)), std::out_of_range);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::nlopt_minimizer_test

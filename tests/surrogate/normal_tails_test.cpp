@@ -7,8 +7,7 @@
 
 #include "krigtune/surrogate/acquisition.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::normal_tails_test {
 
 using Eigen::VectorXd;
 
@@ -171,5 +170,4 @@ TEST(NormalTails, OfArraysAreThoseOfNumbers) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::normal_tails_test

@@ -11,8 +11,7 @@
 
 #include "krigtune/core/error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::optimizer_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -248,5 +247,4 @@ TEST(Optimizer, RefusesWhatIsNoEvaluationOfItsSpace) {
   EXPECT_THROW(Optimizer(lattice(3, 2), options), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::optimizer_test

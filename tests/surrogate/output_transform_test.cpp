@@ -11,8 +11,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::output_transform_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -219,5 +218,4 @@ TEST(OutputTransform, RefusesWhatItCannotTransform) {
   for (const double value : {0.0, -1.0, std::nan("")}) EXPECT_THROW(log.to_latent(value), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::output_transform_test

@@ -6,8 +6,7 @@
 #include "surrogate/kernel_specs.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::prediction_gradient_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -103,5 +102,4 @@ TEST(PredictionGradient, OfASurrogateIsThatOfItsDifferences) {
     }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::prediction_gradient_test

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace krigtune {
-namespace {
+namespace krigtune::quasi_random_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -55,5 +54,4 @@ TEST(HaltonSequence, GoesOnWhereItStoppedAndStaysInside) {
   EXPECT_LT(whole.maxCoeff(), 1.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::quasi_random_test

@@ -10,8 +10,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/surrogate/gaussian_process.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::reference_cases_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -92,5 +91,4 @@ TEST(ReferenceCases, BoTorchsMatern32TimesCategoriesAndAConstantMean) {
   expect_case(c, product, Mean::constant(std::sqrt(c.number("constant_variance"))), theta);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::reference_cases_test

@@ -8,8 +8,7 @@
 #include "krigtune/surrogate/acquisition.h"
 #include "krigtune/surrogate/surrogate.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::search_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -65,5 +64,4 @@ TEST(Search, AsksNothingTwiceAndTheSameForTheSameSeed) {
   EXPECT_TRUE(std::adjacent_find(asked.begin(), asked.end()) == asked.end());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::search_test

@@ -8,8 +8,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::slice_sampling_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -130,5 +129,4 @@ TEST(SliceSampling, RefusesDataWithoutALikelihood) {
   EXPECT_THROW(sample_hyperparameters(lengthscale_alone(), data, VectorXd::Zero(3), 1, rng), std::domain_error);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::slice_sampling_test

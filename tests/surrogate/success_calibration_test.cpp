@@ -9,8 +9,7 @@
 #include "surrogate/gaussian_integrals.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::success_calibration_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -105,5 +104,4 @@ TEST(SuccessModel, SharedShiftsAreTheTrendWhenTheirFeaturesAreItsColumns) {
   EXPECT_LE(difference.cwiseAbs().maxCoeff(), 1e-9);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::success_calibration_test

@@ -7,8 +7,7 @@
 #include "krigtune/core/error.h"
 #include "surrogate/gaussian_integrals.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::success_model_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -296,5 +295,4 @@ TEST(SuccessModel, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(make_model(options), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::success_model_test

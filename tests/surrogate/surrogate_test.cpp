@@ -7,8 +7,7 @@
 #include "krigtune/core/error.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::surrogate_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -204,5 +203,4 @@ TEST(Surrogate, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THROW(Surrogate{options}, UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::surrogate_test

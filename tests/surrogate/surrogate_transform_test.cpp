@@ -7,8 +7,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::surrogate_transform_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
@@ -171,5 +170,4 @@ TEST(SurrogateAverage, HasTheMomentsOfAnEqualMixture) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::surrogate_transform_test

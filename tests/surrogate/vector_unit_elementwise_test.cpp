@@ -9,8 +9,7 @@
 #include "krigtune/surrogate/acquisition.h"
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::vector_unit_elementwise_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -19,7 +18,7 @@ using Real = long double;
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-class EveryVectorUnit : public testing::TestWithParam<const VectorUnit*> {
+class ElementwiseVectorUnit : public testing::TestWithParam<const VectorUnit*> {
  protected:
   const VectorUnit& unit() const { return *GetParam(); }
   Rng rng{61, 0};
@@ -34,7 +33,7 @@ class EveryVectorUnit : public testing::TestWithParam<const VectorUnit*> {
 
 std::string name_of(const testing::TestParamInfo<const VectorUnit*>& info) { return info.param->name; }
 
-INSTANTIATE_TEST_SUITE_P(Units, EveryVectorUnit, testing::ValuesIn(available_vector_units()), name_of);
+INSTANTIATE_TEST_SUITE_P(Units, ElementwiseVectorUnit, testing::ValuesIn(available_vector_units()), name_of);
 
 /// 0 and from 1e-30 to where exp(-u) is 1e-300; as many as fill no vector register.
 VectorXd squared_distances() {
@@ -69,24 +68,24 @@ void expect_correlation(const Correlation& want) {
   }
 }
 
-TEST_P(EveryVectorUnit, HasTheMatern52Correlation) {
+TEST_P(ElementwiseVectorUnit, HasTheMatern52Correlation) {
   const auto u = [](Real r2) { return std::sqrt(5 * r2); };
   expect_correlation({unit().matern52(), u, [u](Real r2) { return (1 + u(r2) + 5 * r2 / 3) * std::exp(-u(r2)); },
                       [u](Real r2) { return -(1 + u(r2)) * std::exp(-u(r2)) * 5 / 6; }});
 }
 
-TEST_P(EveryVectorUnit, HasTheMatern32Correlation) {
+TEST_P(ElementwiseVectorUnit, HasTheMatern32Correlation) {
   const auto u = [](Real r2) { return std::sqrt(3 * r2); };
   expect_correlation({unit().matern32(), u, [u](Real r2) { return (1 + u(r2)) * std::exp(-u(r2)); },
                       [u](Real r2) { return -std::exp(-u(r2)) * 3 / 2; }});
 }
 
-TEST_P(EveryVectorUnit, HasTheSquaredExponentialCorrelation) {
+TEST_P(ElementwiseVectorUnit, HasTheSquaredExponentialCorrelation) {
   expect_correlation({unit().squared_exponential(), [](Real r2) { return r2 / 2; },
                       [](Real r2) { return std::exp(-r2 / 2); }, [](Real r2) { return -std::exp(-r2 / 2) / 2; }});
 }
 
-TEST_P(EveryVectorUnit, HasCorrelationsThatVanishFarAway) {
+TEST_P(ElementwiseVectorUnit, HasCorrelationsThatVanishFarAway) {
   for (const auto& profile : {unit().matern52(), unit().matern32(), unit().squared_exponential()}) {
     double r2 = 1e8;
     double slope = 1.0;
@@ -96,7 +95,7 @@ TEST_P(EveryVectorUnit, HasCorrelationsThatVanishFarAway) {
   }
 }
 
-TEST_P(EveryVectorUnit, GivesANumberTheSameResultWhereverItStands) {
+TEST_P(ElementwiseVectorUnit, GivesANumberTheSameResultWhereverItStands) {
   const VectorXd r2 = squared_distances();
   VectorXd together = r2;
   unit().matern52().correlation(together.size(), together.data());
@@ -111,7 +110,7 @@ TEST_P(EveryVectorUnit, GivesANumberTheSameResultWhereverItStands) {
   }
 }
 
-TEST_P(EveryVectorUnit, AddsSquaresAndMismatches) {
+TEST_P(ElementwiseVectorUnit, AddsSquaresAndMismatches) {
   for (const Index n : {1, 8, 37}) {
     const MatrixXd x = random_matrix(n + 2, 5);  // n of its rows
     const MatrixXd y = random_matrix(3, 5);
@@ -132,7 +131,7 @@ TEST_P(EveryVectorUnit, AddsSquaresAndMismatches) {
   }
 }
 
-TEST_P(EveryVectorUnit, SumsSquaresAndMismatches) {
+TEST_P(ElementwiseVectorUnit, SumsSquaresAndMismatches) {
   for (const Index n : {1, 8, 37}) {
     const MatrixXd x = random_matrix(n, 5);
     const VectorXd y = random_matrix(5, 1);
@@ -157,7 +156,7 @@ TEST_P(EveryVectorUnit, SumsSquaresAndMismatches) {
 }
 
 /// The scalar functions have tests against mpmath of their own.
-TEST_P(EveryVectorUnit, HasTheTailsOfTheScalarFunctions) {
+TEST_P(ElementwiseVectorUnit, HasTheTailsOfTheScalarFunctions) {
   VectorXd u(8001);
   for (Index i = 0; i < u.size(); ++i) u[i] = 0.01 * static_cast<double>(i - 4000);
   u[0] = -1e100;
@@ -173,7 +172,7 @@ TEST_P(EveryVectorUnit, HasTheTailsOfTheScalarFunctions) {
   }
 }
 
-TEST_P(EveryVectorUnit, LetsNoNanPass) {
+TEST_P(ElementwiseVectorUnit, LetsNoNanPass) {
   double value = std::numeric_limits<double>::quiet_NaN();
   double result = 0.0;
   unit().log_h(1, &value, &result);
@@ -187,5 +186,4 @@ TEST_P(EveryVectorUnit, LetsNoNanPass) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::vector_unit_elementwise_test

@@ -9,8 +9,7 @@
 #include "krigtune/core/processor.h"
 #include "krigtune/core/rng.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::vector_unit_test {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -200,5 +199,4 @@ TEST_P(EveryVectorUnit, HasThePosteriorOfThePlainOne) {
   EXPECT_LE((here.variance - plain.variance).cwiseAbs().maxCoeff(), 1e-9);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::vector_unit_test

@@ -13,8 +13,7 @@
 #include "stagewise/rank_trees.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::baselines_test {
 
 // Its own experiments in deepspeed_stock/second; in the first it ended the walk down after 13 by a figure of another
 // experiment, which is mended here.
@@ -296,5 +295,4 @@ TEST_F(Pruning, LearnsNothingFromOtherFailures) {
   EXPECT_EQ(problem.drive(StrategyKind::kGrid, 1, 100, [](const Configuration&) { return Failed{}; }).size(), 6U);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::baselines_test

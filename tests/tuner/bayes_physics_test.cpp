@@ -8,8 +8,7 @@
 #include "ultrascale.h"
 #include "uncertain_memory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::bayes_physics_test {
 
 constexpr double kOffset = 0.25 / 0.15;  // stddev of the error that all planned peaks share, in those of one
 
@@ -230,5 +229,4 @@ TEST(Bayes, SearchesRealRangesWithRulesOfThumb) {
   EXPECT_GE(*best_value(problem.session.objective, history), 0.9);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::bayes_physics_test

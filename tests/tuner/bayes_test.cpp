@@ -8,8 +8,7 @@
 #include "fixtures.h"
 #include "krigtune/tuner/best.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::bayes_test {
 
 // Rises with the batch and saturates, best at a middle bucket; overlap helps large buckets.
 double speed(const Configuration& c) {
@@ -265,5 +264,4 @@ TEST(RulesOfThumb, KnowWhatZeroStagesSendAndWhatIsDoneTwice) {
   EXPECT_FALSE(make_rules_of_thumb(silent)) << "nothing that it knows varies";
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::bayes_test

@@ -7,8 +7,7 @@
 #include "fixtures.h"
 #include "model/objective_model.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::belief_weights_test {
 
 /// Says nothing: only its place counts.
 class Silent final : public Prior {
@@ -98,5 +97,4 @@ TEST(BeliefWeights, OneRankHasNoLinksToDoubt) {
   EXPECT_TRUE(prior->alternatives().empty());
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::belief_weights_test

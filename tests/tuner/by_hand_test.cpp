@@ -12,8 +12,7 @@
 #include "loop_fixture.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::by_hand_test {
 
 class ByHand : public Loop {
  protected:
@@ -223,5 +222,4 @@ TEST_F(ByHand, IsNotWhatRunSessionIsFor) {
   EXPECT_FALSE(std::filesystem::exists(directory()));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::by_hand_test

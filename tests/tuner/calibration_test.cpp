@@ -8,8 +8,7 @@
 #include "fixtures.h"
 #include "model/objective_scale.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::calibration_test {
 
 constexpr double kNormal95 = 1.6448536269514722;
 constexpr double kAtFirst = 1.296;  // 95 % points: t with 4 degrees of freedom over the normal, 2.1318 / 1.6449
@@ -109,5 +108,4 @@ TEST_F(Calibration, PassesOverWhatWasNotPredictedAndWhatIsMeasuredAgain) {
   EXPECT_NEAR(factor(), kAtFirst, 1e-3);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::calibration_test

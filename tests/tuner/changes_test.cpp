@@ -8,8 +8,7 @@
 #include "fixtures.h"
 #include "krigtune/tuner/best.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::changes_test {
 
 double number(const Configuration& configuration, const char* name) { return as_number(*configuration.find(name)); }
 
@@ -112,5 +111,4 @@ TEST_F(GainOfChanges, TakesBackTogetherWhatAConstraintTies) {
   EXPECT_LE(std::abs(best->changes.each[2].gain->factor / 2.0 - 1.0), 0.05);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::changes_test

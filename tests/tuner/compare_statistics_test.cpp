@@ -5,8 +5,7 @@
 
 #include "krigtune/tuner/compare.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::compare_statistics_test {
 
 ComparedTrial row(StrategyKind strategy, std::uint64_t seed, int trial, std::optional<double> value,
                   const char* status = "ok") {
@@ -296,5 +295,4 @@ TEST(PairedComparison, PairsTheOneRunWithEachOfTheOther) {
   EXPECT_FALSE(paired_comparison({{1, 2}, {1.0, 1.0}}, {{3, 4}, {1.0, 1.0}}, 7));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::compare_statistics_test

@@ -7,8 +7,7 @@
 
 #include "fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::compare_test {
 
 // Those that go on until everything was tried.
 const std::vector<StrategyKind> kOfAllConfigurations{StrategyKind::kBayes, StrategyKind::kRandom, StrategyKind::kGrid};
@@ -185,5 +184,4 @@ TEST_F(Compare, KnowsTheOptimumOfAReplayedTable) {
   EXPECT_LT(comparison.summary[0].trials_to_1pct.median, comparison.summary[1].trials_to_1pct.median);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::compare_test

@@ -9,8 +9,7 @@
 #include "krigtune/tuner/deepspeed_session.h"
 #include "krigtune/tuner/session.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_model_test {
 
 // On four ranks.
 DsSessionInputs inputs_of(const std::string& config, const std::vector<std::string>& flags = {}) {
@@ -74,5 +73,4 @@ TEST(DeepSpeedModel, LeavesRoomForTheBucketAndOneSequenceInEachStage) {
   EXPECT_EQ(stages("500000000", 8.0, 2e9), list("[3]"));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_model_test

@@ -12,8 +12,7 @@
 #include "krigtune/tuner/session.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::deepspeed_session_test {
 
 constexpr const char* kSizes =
     "--num-layers 4 --hidden-size=256 --num_attention_heads 4 --vocab_size 1000 --seq_length 64";
@@ -293,5 +292,4 @@ TEST(DeepSpeedSession, RefusesInOneLineWhatCannotBe) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed_session_test

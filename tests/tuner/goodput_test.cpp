@@ -8,8 +8,7 @@
 #include "krigtune/tuner/learning_rate.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::goodput_test {
 
 constexpr const char* kModel =
     R"("model": {"layers": 2, "hidden": 64, "heads": 2, "vocab": 128, "seq_len": 32}, "precision": "bf16")";
@@ -236,5 +235,4 @@ TEST(LearningRate, IsNotSpokenOfWhereTheBatchStays) {
   EXPECT_FALSE(learning_rate_advice(plain_session(R"({"micro_batch": [1, 2]})"), {{"micro_batch", std::int64_t{2}}}));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::goodput_test

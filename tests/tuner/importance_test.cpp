@@ -8,8 +8,7 @@
 #include "../src/tuner/insight/sobol_indices.h"
 #include "fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::importance_test {
 
 using Function = std::function<double(const Configuration&)>;
 
@@ -257,5 +256,4 @@ TEST_F(ImportanceOfParameters, IsNothingBeforeTwoTrialsAreOk) {
   EXPECT_FALSE(importance(problem_.session, problem_.candidates, one, {}));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::importance_test

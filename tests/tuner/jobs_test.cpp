@@ -9,8 +9,7 @@
 #include "loop_fixture.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::jobs_test {
 
 using Jobs = Loop;
 
@@ -241,5 +240,4 @@ TEST_F(Loop, AllowsAnotherGraceAndAnotherTimeoutOfACommand) {
   EXPECT_EQ(user_error_of([&] { check_same_run(directory(), budgeted(9), options_.loop); }), "no error");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::jobs_test

@@ -12,8 +12,7 @@
 #include "loop_fixture.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::large_space_test {
 
 double best_of(const Problem& problem, const History& history) {
   return best_value(problem.session.objective, history).value_or(0.0);
@@ -193,5 +192,4 @@ TEST_F(Loop, GoesOnInARealSpaceWhereItWasStopped) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::large_space_test

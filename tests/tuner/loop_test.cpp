@@ -10,8 +10,7 @@
 #include "krigtune/tuner/best.h"
 #include "loop_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::loop_test {
 
 TEST_F(Loop, AsksTheSameWhereverItWasStoppedAndStartedAgain) {
   const std::vector<std::string> whole = texts(run(budgeted(12)).history);
@@ -227,5 +226,4 @@ TEST(TrialFolder, NamesWhatMattersMost) {
   EXPECT_EQ(trial_folder(trial), "0007_z3_mb4_gas2");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::loop_test

@@ -8,8 +8,7 @@
 #include "run/run_trial.h"
 #include "uncertain_memory.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::memory_margins_test {
 
 Trial closed(const Configuration& configuration, std::optional<Bytes> peak) {
   Trial trial;
@@ -132,5 +131,4 @@ TEST(RunTrial, RunsTheBaselineOfAnotherProgramWhateverIsPlanned) {
   EXPECT_EQ(runner.asked.size(), 1u);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::memory_margins_test

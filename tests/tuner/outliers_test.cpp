@@ -7,8 +7,7 @@
 #include "model/trial_model.h"
 #include "ultrascale.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::outliers_test {
 
 // Where physics says what to expect.
 TEST(Outliers, AreDoubtedAndNothingElseIs) {
@@ -64,5 +63,4 @@ TEST(Outliers, AreNoPropertyOfTheirStage) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::outliers_test

@@ -7,8 +7,7 @@
 #include "fixtures.h"
 #include "model/bounded_trials.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::outlook_test {
 
 constexpr double kNormal95 = 1.6448536269514722;
 
@@ -184,5 +183,4 @@ TEST_F(Outlooks, ABoundBelowWhatWasBelievedLowersItAndOneAboveDoesNot) {
   EXPECT_LE(std::abs(below.mean(1) - before.mean(1)), 0.05);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::outlook_test

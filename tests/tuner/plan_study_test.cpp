@@ -5,8 +5,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/tuner/plan_answers.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::plan_study_test {
 
 // 16 ranks; GiB_LIMIT and MORE are filled in.
 Session session_of(const std::string& space, const std::string& more = "", const std::string& batch = "128") {
@@ -219,5 +218,4 @@ TEST(PlanAnswers, GpuHoursAreTheTrialsTimesTheRanks) {
   EXPECT_EQ(*expected_time(program, studied.study).most_trials_s, 7200.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::plan_study_test

@@ -9,8 +9,7 @@
 #include "krigtune/tuner/best.h"
 #include "large_spaces.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::pool_test {
 
 TEST(Pool, IsAPureFunctionOfItsArgumentsInADefinedOrder) {
   const Problem problem(plain_session(kReal));
@@ -91,5 +90,4 @@ TEST(Bayes, SeesRipplesOnRealAxes) {
   EXPECT_LE(mean, 1.6);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::pool_test

@@ -10,8 +10,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/tuner/best.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::predictions_test {
 
 // E[max(0, improvement)] by the trapezium rule over +-12 standard deviations: errors below 1e-9 for smooth integrands,
 // and the kink costs no more than the square of the step.
@@ -236,5 +235,4 @@ TEST(Recommendation, IsRelativeToTheFirstOkTrialWhereTheBaselineFailed) {
   EXPECT_FALSE(recommend(problem.session, problem.candidates, {}, 1));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::predictions_test

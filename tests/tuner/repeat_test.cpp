@@ -14,8 +14,7 @@
 #include "model/achieved_values.h"
 #include "model/repeat_gain.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::repeat_test {
 
 double standard_normal_density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::acos(-1.0)); }
 
@@ -291,5 +290,4 @@ TEST(Repeats, AreNamedInTheJournal) {
   EXPECT_EQ(trials[1].proposal.repeat_of, 0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::repeat_test

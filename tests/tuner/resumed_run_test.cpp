@@ -8,8 +8,7 @@
 #include "krigtune/tuner/run_effects.h"
 #include "loop_fixture.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::resumed_run_test {
 
 constexpr double kSlowdown = 1.8;
 
@@ -249,5 +248,4 @@ TEST(RunsInTheJournal, AreReadBackAndLeftOutOfTheFirst) {
   EXPECT_EQ(trials[1].proposal.machine, "node1, Slurm job 7");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::resumed_run_test

@@ -12,8 +12,7 @@
 #include "model/achieved_values.h"
 #include "model/trial_noise.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::run_effects_test {
 
 constexpr double kPrior = 0.7;          // standard deviation of an effect
 constexpr double kNoise = 0.03 * 0.03;  // variance of one measurement that states no error
@@ -225,5 +224,4 @@ TEST(AchievedValuesOfRuns, AreThePosteriorWithTheClocksErrorsShared) {
   EXPECT_LE((achieved.covariance_with(elsewhere) - (cross - gain * cross)).cwiseAbs().maxCoeff(), 1e-9);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::run_effects_test

@@ -5,8 +5,7 @@
 #include "krigtune/tuner/run_directory.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::session_space_test {
 
 constexpr const char* kWorkload = R"("workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64,
     "seq_len": 16}, "precision": "fp32", "train_batch_size": 8})";
@@ -293,5 +292,4 @@ TEST(RecordedTrials, GiveRealRangesTheValuesThatWereMeasured) {
   EXPECT_EQ(recorded.table->optimum(recorded.space), 20.0);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::session_space_test

@@ -7,8 +7,7 @@
 #include "krigtune/tuner/strategy.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::session_test {
 
 constexpr const char* kModel =
     R"("model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "precision": "fp32")";
@@ -273,5 +272,4 @@ TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::session_test

@@ -9,8 +9,7 @@
 #include "loop_fixture.h"
 #include "small_cluster.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::stagewise_test {
 
 // Worked out by hand from autotuner.py and the mends in stagewise_walk.cpp.
 TEST(Stagewise, DecidesAsWorkedOutByHand) {
@@ -289,5 +288,4 @@ TEST_F(StagewiseRun, SaysThatItWaitsForTrialsOfOthers) {
   EXPECT_EQ(stage_of(result.history[1].proposal.configuration), 1);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::stagewise_test

@@ -4,8 +4,7 @@
 #include "loop_fixture.h"
 #include "run/stop_rules.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::stopping_test {
 
 using Stopping = Loop;
 
@@ -206,5 +205,4 @@ TEST_F(Stopping, SaysWhatIsLeftAlsoWhereTheBudgetEndsIt) {
   EXPECT_FALSE(run(budgeted(8)).outlook);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::stopping_test

@@ -9,8 +9,7 @@
 #include "fixtures.h"
 #include "krigtune/core/error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::strategy_test {
 
 constexpr const char* kSpace = R"({"a": [0, 1, 2, 3], "b": {"min": 1, "max": 5}, "c": ["red", "blue"]})";  // 40
 
@@ -149,5 +148,4 @@ TEST(GridStrategy, WalksTheFullFactorialInTheSessionsOrder) {
   EXPECT_FALSE(depends_on_seed(StrategyKind::kGrid, problem.session));
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::strategy_test

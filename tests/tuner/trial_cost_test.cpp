@@ -8,8 +8,7 @@
 
 #include "fixtures.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::trial_cost_test {
 
 double speed(const Configuration& c) {
   const double batch = std::exp2(log2_of(c, "batch"));
@@ -149,5 +148,4 @@ TEST_F(LearnedCost, DoesNotTakeFailingSoonForASaving) {
   EXPECT_GT(log_seconds(history, somewhere)(0), before + 0.5);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::trial_cost_test

@@ -8,8 +8,7 @@
 #include "krigtune/core/rng.h"
 #include "model/trial_model.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::trial_noise_test {
 
 constexpr double kDefault = TrialNoise::kDefaultFraction;
 
@@ -100,5 +99,4 @@ TEST_F(TrialNoises, IsPartOfWhatTheSurrogateAssumes) {
   EXPECT_LT(stated, kDefault);  // of one run alone; neighbours help
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::trial_noise_test

@@ -9,8 +9,7 @@
 #include "loop_fixture.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::warm_start_test {
 
 // 7 x 8 x 2 = 112 configurations.
 constexpr const char* kSpace = R"({"batch": {"min": 1, "max": 64, "scale": "log2"},
@@ -229,5 +228,4 @@ TEST_F(WarmStartLoop, RefusesRunsThatHaveNothingToDoWithTheSession) {
   EXPECT_NE(error_of(other).find("it measured 'speed', this session 'loss'"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::warm_start_test

@@ -13,8 +13,7 @@
 #include "krigtune/workload/workload.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::cluster_test {
 
 ClusterSpec cluster(const std::string& json) { return read_cluster(parse_json(json, "s.json"), "s.json", "/cluster"); }
 MemorySpec memory(const std::string& json) { return read_memory(parse_json(json, "s.json"), "s.json", "/memory"); }
@@ -168,5 +167,4 @@ TEST(MemoryLimit, IsElseTheMachinesMemoryOverItsRanks) {
   }
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::cluster_test

@@ -13,8 +13,7 @@
 #include "krigtune/workload/workload.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::hardware_test {
 
 ClusterSpec cluster(const std::string& json) { return read_cluster(parse_json(json, "s.json"), "s.json", "/cluster"); }
 
@@ -182,5 +181,4 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
             "m: /rates/product/flops_per_s: is out of range; measure anew");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::hardware_test

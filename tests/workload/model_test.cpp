@@ -9,8 +9,7 @@
 #include "krigtune/core/json.h"
 #include "user_error.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::model_test {
 
 ModelSpec read(const std::string& json) { return read_model(parse_json(json, "s.json"), "s.json", "/workload/model"); }
 
@@ -196,5 +195,4 @@ TEST(HfConfig, IsRefusedInOneClearLineWhereItCostsSomethingElse) {
   EXPECT_NE(changed(kGpt2Config, R"("n_layer": 12,)", ""), "");
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::model_test

@@ -5,8 +5,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 
-namespace krigtune {
-namespace {
+namespace krigtune::workload_test {
 
 Workload read(const std::string& json) { return read_workload(parse_json(json, "s.json"), "s.json", "/workload"); }
 
@@ -48,5 +47,4 @@ TEST(Workload, RefusesWhatMakesNoSense) {
   EXPECT_THROW(read(R"({"model": {"preset": "gpt2"}, "batch": 8})"), UserError);
 }
 
-}  // namespace
-}  // namespace krigtune
+}  // namespace krigtune::workload_test

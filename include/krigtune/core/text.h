@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,15 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 
 /// ASCII letters in lower case: ids are compared so.
 std::string lower_case(std::string_view text);
+
+/// Without blanks, tabs and ends of lines at either end.
+std::string trimmed(std::string_view text);
+
+/// Whether `text` is one of `words`, an array or a list of texts.
+template <class Words>
+bool is_one_of(std::string_view text, const Words& words) {
+  return std::find(std::begin(words), std::end(words), text) != std::end(words);
+}
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace krigtune {
 /// kCopy moves bytes between device and host memory, kHost computes on the host (offloaded optimizers).
 enum class Stream : std::uint8_t { kCompute, kGather, kReduce, kCopy, kHost };
 inline constexpr int kStreamCount = 5;
+inline constexpr std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }
 
 /// Among whom a collective communicates. World rank = data rank * tensor ranks + tensor rank (Megatron's order).
 enum class Group : std::uint8_t { kData, kTensor };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "krigtune/core/rng.h"
@@ -22,6 +23,9 @@ struct JobFacts {
   std::vector<std::pair<std::string, double>> numbers = {};
   bool well_known = true;    ///< false: names mean nothing (no workload): no batch identity, nothing canonical
   Configuration fixed = {};  ///< what every configuration has, and is no dimension and no column of a table
+
+  /// Whether gradient_accumulation_steps follows from the batch identity: the batch is kept and names have a meaning.
+  bool accumulation_follows() const { return well_known && train_batch_size.has_value(); }
 };
 
 /// Why a point of the lattice is no configuration of the space.
@@ -51,6 +55,8 @@ class Space {
   Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expression> constraints = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// nullptr where no parameter of the space has that name (what is fixed is none).
+  const Parameter* find(std::string_view name) const;
   const JobFacts& facts() const { return facts_; }
   const std::vector<Expression>& constraints() const { return constraints_; }
   bool listable() const;  ///< false where a parameter is continuous: no count and no list then, only samples

@@ -25,13 +25,13 @@ namespace krigtune {
 namespace {
 
 constexpr std::size_t kDim = 7;
-using Vector = std::array<double, kDim>;
-using Matrix = std::array<Vector, kDim>;
+using TimeVector = std::array<double, kDim>;
+using TimeMatrix = std::array<TimeVector, kDim>;
 
 // Standard deviations of the prior: of the common factor, of products, memory, collectives, issue and host beside it
 // (logarithms), and of what is added to a step, in units of kAddedFraction of the fastest trial. The figures of
 // docs/accuracy.md say how far uncalibrated predictions lie off: a factor of 1.3 in common, less apart.
-constexpr Vector kPriorStddev = {0.3, 0.15, 0.25, 0.4, 0.3, 0.4, 1.0};
+constexpr TimeVector kPriorStddev = {0.3, 0.15, 0.25, 0.4, 0.3, 0.4, 1.0};
 constexpr double kAddedFraction = 0.02;
 constexpr double kModelError = 0.06;  // that no factors mend, relative
 constexpr double kHuber = 1.5;        // residuals beyond so many standard errors count linearly
@@ -46,7 +46,7 @@ double huber(double z) {
 }
 double huber_weight(double z) { return std::min(1.0, kHuber / std::max(std::abs(z), kHuber)); }
 
-TimeCalibration calibration_at(const Vector& theta, double fastest_s) {
+TimeCalibration calibration_at(const TimeVector& theta, double fastest_s) {
   TimeCalibration calibration;
   calibration.products = std::exp(theta[0] + theta[1]);
   calibration.memory = std::exp(theta[0] + theta[2]);
@@ -57,14 +57,14 @@ TimeCalibration calibration_at(const Vector& theta, double fastest_s) {
   return calibration;
 }
 
-double prior_energy(const Vector& theta) {
+double prior_energy(const TimeVector& theta) {
   double energy = 0.0;
   for (std::size_t j = 0; j < kDim; ++j) energy += 0.5 * std::pow(theta[j] / kPriorStddev[j], 2);
   return energy;
 }
 
 // Cholesky factorisation in place, lower triangle; the prior keeps it positive definite.
-void factorise(Matrix& a) {
+void factorise(TimeMatrix& a) {
   for (std::size_t j = 0; j < kDim; ++j) {
     for (std::size_t k = 0; k < j; ++k) a[j][j] -= a[j][k] * a[j][k];
     a[j][j] = std::sqrt(a[j][j]);
@@ -75,7 +75,7 @@ void factorise(Matrix& a) {
   }
 }
 
-Vector solve(const Matrix& factor, Vector b) {
+TimeVector solve(const TimeMatrix& factor, TimeVector b) {
   for (std::size_t i = 0; i < kDim; ++i) {
     for (std::size_t k = 0; k < i; ++k) b[i] -= factor[i][k] * b[k];
     b[i] /= factor[i][i];
@@ -87,15 +87,15 @@ Vector solve(const Matrix& factor, Vector b) {
   return b;
 }
 
-double dot(const Vector& a, const Vector& b) {
+double dot(const TimeVector& a, const TimeVector& b) {
   double sum = 0.0;
   for (std::size_t j = 0; j < kDim; ++j) sum += a[j] * b[j];
   return sum;
 }
 
-class Fit {
+class TimeFit {
  public:
-  Fit(const PredictTimes& predict_s, std::span<const MeasuredTime> measured)
+  TimeFit(const PredictTimes& predict_s, std::span<const MeasuredTime> measured)
       : predict_s_(predict_s), measured_(measured), fastest_s_(measured.front().seconds) {
     for (const MeasuredTime& time : measured) {
       fastest_s_ = std::min(fastest_s_, time.seconds);
@@ -108,7 +108,7 @@ class Fit {
     Linear linear = linearised(uncalibrated);
     double energy = objective(theta_, uncalibrated);
     for (int step = 0; step < kMostSteps; ++step) {
-      const std::optional<std::pair<Vector, std::vector<double>>> next = descend(linear, energy);
+      const std::optional<std::pair<TimeVector, std::vector<double>>> next = descend(linear, energy);
       if (!next) break;
       theta_ = next->first;
       const double before = std::exchange(energy, objective(theta_, next->second));
@@ -120,13 +120,13 @@ class Fit {
 
  private:
   struct Linear {
-    std::vector<double> residuals;  // in standard errors
-    std::vector<Vector> gradients;  // of the predicted logarithm, in the same unit
+    std::vector<double> residuals;      // in standard errors
+    std::vector<TimeVector> gradients;  // of the predicted logarithm, in the same unit
     std::vector<double> weights;
-    Matrix factor{};  // of J' W J + P
+    TimeMatrix factor{};  // of J' W J + P
   };
 
-  std::vector<double> residuals(const Vector& theta) const {
+  std::vector<double> residuals(const TimeVector& theta) const {
     std::vector<double> result = predict_s_(calibration_at(theta, fastest_s_));
     assert(result.size() == measured_.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -136,16 +136,16 @@ class Fit {
     return result;
   }
 
-  static double objective(const Vector& theta, const std::vector<double>& at) {
+  static double objective(const TimeVector& theta, const std::vector<double>& at) {
     double energy = prior_energy(theta);
     for (const double z : at) energy += huber(z);
     return energy;
   }
 
   Linear linearised(const std::vector<double>& at) const {
-    Linear linear{at, std::vector<Vector>(at.size()), {}, {}};
+    Linear linear{at, std::vector<TimeVector>(at.size()), {}, {}};
     for (std::size_t j = 0; j < kDim; ++j) {
-      Vector moved = theta_;
+      TimeVector moved = theta_;
       moved[j] += kDifference;
       const std::vector<double> there = residuals(moved);
       for (std::size_t i = 0; i < at.size(); ++i) linear.gradients[i][j] = (at[i] - there[i]) / kDifference;
@@ -164,18 +164,18 @@ class Fit {
   }
 
   // The first of the step and its halves that lowers the objective, with its residuals.
-  std::optional<std::pair<Vector, std::vector<double>>> descend(const Linear& linear, double energy) const {
-    Vector right{};
+  std::optional<std::pair<TimeVector, std::vector<double>>> descend(const Linear& linear, double energy) const {
+    TimeVector right{};
     for (std::size_t j = 0; j < kDim; ++j) {
       right[j] = -theta_[j] / (kPriorStddev[j] * kPriorStddev[j]);
       for (std::size_t i = 0; i < linear.residuals.size(); ++i) {
         right[j] += linear.weights[i] * linear.gradients[i][j] * linear.residuals[i];
       }
     }
-    const Vector step = solve(linear.factor, right);
+    const TimeVector step = solve(linear.factor, right);
     double length = 1.0;
     for (int halving = 0; halving < kMostHalvings; ++halving, length *= 0.5) {
-      Vector moved = theta_;
+      TimeVector moved = theta_;
       for (std::size_t j = 0; j < kDim; ++j) moved[j] += length * step[j];
       std::vector<double> there = residuals(moved);
       if (objective(moved, there) < energy) return std::pair(moved, std::move(there));
@@ -199,7 +199,7 @@ class Fit {
   std::span<const MeasuredTime> measured_;
   double fastest_s_;
   std::vector<double> errors_;
-  Vector theta_{};
+  TimeVector theta_{};
 };
 
 }  // namespace
@@ -207,7 +207,7 @@ class Fit {
 TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const MeasuredTime> measured) {
   constexpr std::size_t kFewest = 2;
   if (measured.size() < kFewest) return {};
-  return Fit(predict_s, measured).run();
+  return TimeFit(predict_s, measured).run();
 }
 
 TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster,

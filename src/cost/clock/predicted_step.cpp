@@ -8,10 +8,10 @@
 namespace krigtune {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoTime = std::numeric_limits<double>::infinity();
 
 struct Use {
-  double from_s = kNever;
+  double from_s = kNoTime;
   double to_s = 0.0;
 };
 
@@ -58,7 +58,7 @@ std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vecto
     const auto place = static_cast<std::size_t>(buffer.place);
     if (buffer.persistent) {
       start.bytes[place] += buffer.bytes();
-    } else if (uses[b].from_s < kNever) {
+    } else if (uses[b].from_s < kNoTime) {
       changes.push_back({uses[b].from_s, place, buffer.bytes()});
       changes.push_back({uses[b].to_s, place, -buffer.bytes()});
     }

@@ -8,7 +8,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoNextUse = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -32,31 +32,32 @@ GatheredMemory::GatheredMemory(const ModelTensors& model, const Workload& worklo
 void GatheredMemory::add_items(std::size_t use) {
   first_item_.push_back(items_.size());
   std::int64_t elems = 0;
-  Item unit{use, static_cast<int>(uses_[use]), 0, kNever};
+  Item unit{use, static_cast<int>(uses_[use]), 0, kNoNextUse};
   for (const int t : model_.units[uses_[use]]) {
     const ModelTensor& tensor = model_[t];
     elems += tensor.elems;
     if (tensor.elems <= knobs_.persistence_elems) continue;
     unit.elems += tensor.padded_elems;
-    if (fetches_tensors_) items_.push_back({use, t, tensor.padded_elems, kNever});
+    if (fetches_tensors_) items_.push_back({use, t, tensor.padded_elems, kNoNextUse});
   }
   if (!fetches_tensors_ && unit.elems > 0) items_.push_back(unit);
   elems_before_.push_back(elems_before_.back() + elems);
 }
 
 void GatheredMemory::find_next_uses() {
-  std::vector<std::size_t> next(model_.tensors.size(), kNever);
+  std::vector<std::size_t> next(model_.tensors.size(), kNoNextUse);
   for (std::size_t i = items_.size(); i > 0; --i) {
     Item& item = items_[i - 1];
     std::size_t& of_tensor = next[static_cast<std::size_t>(item.of)];
-    const bool same_micro_step = of_tensor != kNever && of_tensor / uses_a_micro_step_ == item.use / uses_a_micro_step_;
-    item.next_use = same_micro_step ? of_tensor : kNever;
+    const bool same_micro_step =
+        of_tensor != kNoNextUse && of_tensor / uses_a_micro_step_ == item.use / uses_a_micro_step_;
+    item.next_use = same_micro_step ? of_tensor : kNoNextUse;
     of_tensor = item.use;
   }
 }
 
 bool GatheredMemory::is_used_soon(const Item& item) const {
-  if (item.next_use == kNever) return false;
+  if (item.next_use == kNoNextUse) return false;
   return elems_before_[item.next_use] - elems_before_[item.use + 1] < knobs_.max_reuse_elems;
 }
 

@@ -26,9 +26,9 @@ bool counts(Term term) {
   return term == Term::kActivations || term == Term::kLogits || term == Term::kWorkspace || term == Term::kInputs;
 }
 
-class Reader {
+class ProfileReader {
  public:
-  Reader(const StepPlan& plan, bool groups) : plan_(plan), groups_(groups) {
+  ProfileReader(const StepPlan& plan, bool groups) : plan_(plan), groups_(groups) {
     number_tensors();
     find_parts();
     find_lifetimes();
@@ -285,7 +285,7 @@ MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {
                                     {"sequence_parallel", knobs.sequence_parallel},
                                     {"activation_checkpointing", checkpointing},
                                     {"activation_checkpointing_layers", std::int64_t{2}}});
-  return Reader(plan, groups).read();
+  return ProfileReader(plan, groups).read();
 }
 
 }  // namespace krigtune

@@ -9,7 +9,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNeverUsedAgain = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -96,22 +96,22 @@ void CompressedGathering::add_items(std::size_t use) {
   if (unit.begin == unit.end) return;
   if (step_.policy.fetches_tensors) {
     for (std::size_t i = unit.begin; i < unit.end; ++i) {
-      items_.push_back({use, i, i + 1, step_.tensors.padded(tensors_[i]), kNever});
+      items_.push_back({use, i, i + 1, step_.tensors.padded(tensors_[i]), kNeverUsedAgain});
     }
     return;
   }
-  Item& item = items_.emplace_back(Item{use, unit.begin, unit.end, 0, kNever});
+  Item& item = items_.emplace_back(Item{use, unit.begin, unit.end, 0, kNeverUsedAgain});
   for (std::size_t i = unit.begin; i < unit.end; ++i) item.elems += step_.tensors.padded(tensors_[i]);
 }
 
 void CompressedGathering::find_next_uses() {
   if (!step_.policy.fetches_tensors) return;
-  std::vector<std::size_t> next(held_.size(), kNever);
+  std::vector<std::size_t> next(held_.size(), kNeverUsedAgain);
   for (std::size_t i = items_.size(); i > 0; --i) {
     Item& item = items_[i - 1];
     std::size_t& of_tensor = next[static_cast<std::size_t>(tensors_[item.begin])];
-    const bool same_micro_step = of_tensor != kNever && of_tensor / uses_.size() == item.use / uses_.size();
-    item.next_use = same_micro_step ? of_tensor : kNever;
+    const bool same_micro_step = of_tensor != kNeverUsedAgain && of_tensor / uses_.size() == item.use / uses_.size();
+    item.next_use = same_micro_step ? of_tensor : kNeverUsedAgain;
     of_tensor = item.use;
   }
 }
@@ -121,7 +121,7 @@ std::size_t CompressedGathering::slot_of(std::size_t item) const {
 }
 
 bool CompressedGathering::is_used_soon(const Item& item) const {
-  if (item.next_use == kNever) return false;
+  if (item.next_use == kNeverUsedAgain) return false;
   return elems_before_[item.next_use] - elems_before_[item.use + 1] < step_.knobs.max_reuse_elems;
 }
 

@@ -47,9 +47,9 @@ StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
                      {"reduce_bucket_size", kLargeBucket}});
 }
 
-class Reader {
+class TemplateReader {
  public:
-  Reader(const StepPlan& plan, const Machine& machine, const Knobs& knobs, bool stops_early)
+  TemplateReader(const StepPlan& plan, const Machine& machine, const Knobs& knobs, bool stops_early)
       : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
 
   StepTemplate read() {
@@ -186,7 +186,7 @@ void PassCost::add(const PassCost& other, double times) {
 StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
   const StepPlan plan = plan_of_one_block(workload, knobs);
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
-  return Reader(plan, machine, knobs, stops_early).read();
+  return TemplateReader(plan, machine, knobs, stops_early).read();
 }
 
 }  // namespace krigtune

@@ -45,7 +45,7 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-Json header(const BenchResult& result) {
+Json json_header(const BenchResult& result) {
   const BenchEnding& ending = result.ending;
   Json json = {{"schema_version", kSchemaVersion},
                {"program", result.program},
@@ -196,7 +196,7 @@ void add_plan(const BenchResult& result, Json& json) {
 }  // namespace
 
 std::string json_report(const BenchResult& result) {
-  Json json = header(result);
+  Json json = json_header(result);
   json["device"] = result.device;
   json["vector_unit"] = result.vector_unit.empty() ? Json(nullptr) : Json(result.vector_unit);
   add_speed(result, json);

@@ -10,7 +10,7 @@ namespace krigtune {
 namespace {
 
 // 0 where there are none.
-double lower_quartile(std::vector<double> values) {
+double lower_quartile_of_all(std::vector<double> values) {
   if (values.empty()) return 0.0;
   const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
   std::nth_element(values.begin(), quarter, values.end());
@@ -52,8 +52,8 @@ MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = fit_rate(samples.exchanges[i], BoundBy::kBytes);
   }
-  machine.wake_s = lower_quartile(samples.wakes_s);
-  machine.step_overhead_s = lower_quartile(samples.overheads_s);
+  machine.wake_s = lower_quartile_of_all(samples.wakes_s);
+  machine.step_overhead_s = lower_quartile_of_all(samples.overheads_s);
   return machine;
 }
 

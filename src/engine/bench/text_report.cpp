@@ -13,7 +13,7 @@ constexpr double kMilli = 1e3;
 constexpr double kMicro = 1e6;
 constexpr double kPercent = 100.0;
 
-std::string header(const BenchResult& result) {
+std::string text_header(const BenchResult& result) {
   const PlannedJob& planned = *result.planned;
   const ModelSpec& model = planned.job.workload.model;
   const ClusterSpec& cluster = planned.job.cluster;
@@ -189,7 +189,7 @@ std::string speed(const BenchResult& result) {
 
 std::string text_report(const BenchResult& result) {
   if (!result.planned) return "";
-  std::string text = header(result) + memory(*result.planned);
+  std::string text = text_header(result) + memory(*result.planned);
   text += activities(result);
   if (result.measured()) text += where_it_went(result) + speed(result);
   return text;

@@ -34,6 +34,4 @@ using GroupRanks = std::array<std::int64_t, kGroupCount>;
 /// For a plan in which check_structure finds nothing.
 BoundPlan bind_plan(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks);
 
-inline std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }
-
 }  // namespace krigtune

@@ -22,7 +22,7 @@ struct Backward {
   std::vector<Source> operands;
 };
 
-std::vector<Backward> attention_backward(std::size_t operands) {
+std::vector<Backward> backward_of_attention(std::size_t operands) {
   Backward backward{OpKind::kAttentionBackward, {{kD, 1}, {kV, 0}, {kV, 1}, {kV, 2}, {kT, 0}}};
   for (std::size_t kept = 3; kept < operands; ++kept) backward.operands.push_back({kV, kept});
   return {backward};
@@ -52,7 +52,7 @@ std::vector<Backward> backward_of(const Operation& forward) {
     case OpKind::kRotaryForward:
       return {{OpKind::kRotaryBackward, {{kI, 0, 0}}}};
     case OpKind::kAttentionForward:
-      return attention_backward(forward.operands.size());
+      return backward_of_attention(forward.operands.size());
     case OpKind::kGeluForward:
       return {{OpKind::kGeluBackward, {{kV, 0}, {kI, 1, 0}}}};
     case OpKind::kSwigluForward:
@@ -80,7 +80,7 @@ std::vector<std::size_t> passes_on(OpKind kind) {
 
 bool is_loss(OpKind kind) { return kind == OpKind::kCrossEntropy || kind == OpKind::kVocabCrossEntropy; }
 
-std::uint64_t name_of(const Executed& rank) {
+std::uint64_t symbol_of(const Executed& rank) {
   std::uint64_t name = rank.place;
   for (const Symbols& value : rank.before) name = mixed(name, value.hash());
   for (const Symbols& value : rank.after) name = mixed(name, value.hash());
@@ -118,7 +118,7 @@ void Derivatives::differentiate() {
     }
     std::set<std::uint64_t> seen;
     for (const Executed& rank : entry->ranks) {
-      if (seen.insert(name_of(rank)).second) through(*entry, rank);
+      if (seen.insert(symbol_of(rank)).second) through(*entry, rank);
     }
   }
   tape_.clear();

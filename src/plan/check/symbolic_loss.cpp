@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::uint64_t kBatchSeed = 3;
 
-std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
-
 }  // namespace
 
 void SymbolicRun::load(std::size_t i, const Place& place, const SymbolicCall& call) {

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::uint64_t kValueSeed = 1, kMomentSeed = 2, kNormSeed = 6;
 
-std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
-
 // The sum of a symbol's elements [begin, begin + elems): the same however they are cut and in whatever order summed.
 std::uint64_t sum_of(const Symbols& symbol, std::int64_t begin, std::int64_t elems) {
   std::uint64_t sum = 0;

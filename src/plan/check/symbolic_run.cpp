@@ -18,8 +18,6 @@ bool reads_operand(Role role, Access access) {
 // Whether the derivative depends on the place, too.
 bool matters_backward(OpKind kind) { return kind == OpKind::kPositionsForward || kind == OpKind::kEmbeddingForward; }
 
-std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
-
 }  // namespace
 
 SymbolicRun::SymbolicRun(const StepPlan& plan, Findings& findings)

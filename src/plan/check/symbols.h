@@ -4,6 +4,8 @@
 
 namespace krigtune {
 
+inline std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
+
 /// Elements [begin, end), of which element e has the value a + e b (mod 2^64).
 struct Piece {
   std::int64_t begin = 0, end = 0;

@@ -14,8 +14,6 @@
 namespace krigtune {
 namespace {
 
-std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
-
 void note_access(Lifetime& life, OpId op, const VectorClock& before, std::size_t stream, std::int32_t position) {
   if (life.first < 0) {
     life.first = op;
@@ -65,7 +63,7 @@ class Moments {
     VectorClock done{};
     for (auto& at : done_at_) at.push_back(0);
     for (std::size_t i = 0; i < never_; ++i) {
-      if (!is_lazy(index(plan.operations[i].stream))) merge(done, lives.before[i]);
+      if (!is_lazy(index_of(plan.operations[i].stream))) merge(done, lives.before[i]);
       for (std::size_t s = 0; s < done.size(); ++s) {
         while (done_at_[s].size() <= static_cast<std::size_t>(done[s])) done_at_[s].push_back(i);
       }
@@ -126,11 +124,11 @@ Lifetimes lifetimes(const StepPlan& plan) {
   std::vector<std::int32_t> positions(plan.operations.size());
   for (std::size_t i = 0; i < plan.operations.size(); ++i) {
     const Operation& operation = plan.operations[i];
-    const std::size_t stream = index(operation.stream);
+    const std::size_t stream = index_of(operation.stream);
     VectorClock& clock = lives.before[i];
     const auto learn = [&](OpId other) {
       const auto at = static_cast<std::size_t>(other);
-      const std::size_t other_stream = index(plan.operations[at].stream);
+      const std::size_t other_stream = index_of(plan.operations[at].stream);
       merge(clock, lives.before[at]);
       clock[other_stream] = std::max(clock[other_stream], positions[at]);
     };

@@ -27,8 +27,8 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kDeviceMemoryUsed = "device_memory_used_bytes";
-constexpr std::size_t kTailBytes = 1 << 22;  // of stdout and of stderr
-constexpr std::size_t kHeadBytes = 1 << 22;  // likewise: the first steps' losses
+constexpr std::size_t kJobTailBytes = 1 << 22;  // of stdout and of stderr
+constexpr std::size_t kHeadBytes = 1 << 22;     // likewise: the first steps' losses
 
 // What is given to a trial.
 struct Prepared {
@@ -119,13 +119,13 @@ class DeepSpeedRunner final : public Runner {
     end.hung = process.hung;
     end.wall_s = process.wall_s;
     end.steps_due = job_.spec.steps.due();
-    end.standard_output = read_tail(spec.stdout_file, kTailBytes);
-    end.standard_error = read_tail(spec.stderr_file, kTailBytes);
+    end.standard_output = read_tail(spec.stdout_file, kJobTailBytes);
+    end.standard_error = read_tail(spec.stderr_file, kJobTailBytes);
     return end;
   }
 
   static bool says_memory(const ProcessSpec& spec) {
-    return peak_memory_in(read_tail(spec.stdout_file, kTailBytes)).has_value();
+    return peak_memory_in(read_tail(spec.stdout_file, kJobTailBytes)).has_value();
   }
 
   std::optional<double> bound_now(const TrialSteps& steps, const Rival& rival) const {

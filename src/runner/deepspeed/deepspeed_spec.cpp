@@ -9,7 +9,7 @@
 namespace krigtune {
 namespace {
 
-void read_argv(JsonObject& block, DeepSpeedSpec& spec) {
+void read_job_argv(JsonObject& block, DeepSpeedSpec& spec) {
   block.require("argv");
   spec.argv = block.texts("argv");
   if (spec.argv.empty() || spec.argv.front().empty()) {
@@ -70,7 +70,7 @@ void read_mappings(JsonObject& block, DeepSpeedSpec& spec) {
 void read_deepspeed(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& runner) {
   constexpr std::int64_t kLeastMeasured = 3;  // a standard error of fewer is a guess
   DeepSpeedSpec& spec = runner.deepspeed;
-  read_argv(block, spec);
+  read_job_argv(block, spec);
   spec.working_directory = read_working_directory(block, base_dir);
   spec.environment = read_environment(block);
   read_mappings(block, spec);

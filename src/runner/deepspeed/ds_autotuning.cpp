@@ -8,7 +8,6 @@
 
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {

@@ -8,13 +8,10 @@
 
 #include "ds_knobs.h"
 #include "krigtune/core/error.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kMicro = "micro_batch";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
-constexpr const char* kTensor = "tensor_parallel";
 
 [[noreturn]] void refuse(const std::string& source, const std::string& what, const std::string& hint) {
   throw UserError(fmt::format("{}: /train_batch_size: {}", source, what), hint);
@@ -29,7 +26,7 @@ std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::st
 
 // AutoTP takes 0 and 1 for "off".
 std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
-  return std::max<std::int64_t>(1, number_in_file(tunables, kTensor).value_or(1));
+  return std::max<std::int64_t>(1, number_in_file(tunables, kTensorParallel).value_or(1));
 }
 
 // The factor that is missing: batch = factor * known * groups.
@@ -65,7 +62,7 @@ std::optional<std::int64_t> fixed(const std::vector<DsTunable>& tunables, const 
 
 void check_identity(std::int64_t batch, const std::vector<DsTunable>& tunables, std::int64_t ranks,
                     const std::string& source) {
-  const std::optional<std::int64_t> micro = fixed(tunables, kMicro);
+  const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
   const std::optional<std::int64_t> accumulation = fixed(tunables, kAccumulation);
   if (micro && accumulation && *micro * *accumulation * ranks != batch) {
     refuse(source,
@@ -102,7 +99,7 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
     check_identity(*batch, tunables, ranks, source);
     return counted_once(*batch, tensor, source);
   }
-  const std::optional<std::int64_t> micro = fixed(tunables, kMicro);
+  const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
   const bool is_open = find_tunable(tunables, kAccumulation) != nullptr && !fixed(tunables, kAccumulation);
   if (!micro || is_open) return std::nullopt;
   return *micro * fixed(tunables, kAccumulation).value_or(1) * groups;
@@ -111,17 +108,17 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
 Configuration with_batch(const Json& user, const Configuration& configuration, std::int64_t ranks,
                          const std::string& source) {
   const std::vector<DsTunable> tunables = tunables_of(user, source);
-  std::optional<std::int64_t> micro = chosen(configuration, kMicro);
+  std::optional<std::int64_t> micro = chosen(configuration, kMicroBatch);
   std::optional<std::int64_t> accumulation = chosen(configuration, kAccumulation);
   if (micro && accumulation) return configuration;
-  const std::int64_t tensor = configuration.integer(kTensor, tensor_ranks(tunables));
+  const std::int64_t tensor = configuration.integer(kTensorParallel, tensor_ranks(tunables));
   const std::int64_t groups = replicas(ranks, tensor * configuration.integer("pipeline_parallel", 1), source);
   std::optional<std::int64_t> batch = written_train_batch_size(user, source);
   if (batch) batch = counted_once(*batch, tensor_ranks(tunables), source);
 
   const std::optional<std::int64_t> file_accumulation = number_in_file(tunables, kAccumulation);
-  if (!micro && !is_auto(tunables, kMicro)) {
-    const std::optional<std::int64_t> in_file = number_in_file(tunables, kMicro);
+  if (!micro && !is_auto(tunables, kMicroBatch)) {
+    const std::optional<std::int64_t> in_file = number_in_file(tunables, kMicroBatch);
     const bool follows = batch && (accumulation || !in_file);
     const std::int64_t steps = accumulation.value_or(file_accumulation.value_or(1));
     micro = follows ? std::optional(share(*batch, steps, groups, micro_steps(steps), source)) : in_file;
@@ -132,7 +129,7 @@ Configuration with_batch(const Json& user, const Configuration& configuration, s
                                   : file_accumulation;
   }
   Configuration complete = configuration;
-  if (micro) complete.set(kMicro, *micro);
+  if (micro) complete.set(kMicroBatch, *micro);
   if (accumulation) complete.set(kAccumulation, *accumulation);
   return complete;
 }

@@ -11,6 +11,7 @@
 
 #include "command_words.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/text.h"
 
 namespace krigtune {
 namespace {

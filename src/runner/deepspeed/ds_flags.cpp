@@ -9,13 +9,11 @@
 #include "command_words.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kSwitch = "activation_checkpointing";
 
 struct BuiltIn {
   const char* name;
@@ -24,15 +22,11 @@ struct BuiltIn {
 // transformers' TrainingArguments; scripts of Accelerate and DeepSpeed-Chat borrow the names.
 constexpr std::array kBuiltIn = {BuiltIn{"micro_batch", "--per_device_train_batch_size"},
                                  BuiltIn{"gradient_accumulation_steps", "--gradient_accumulation_steps"},
-                                 BuiltIn{kSwitch, "--gradient_checkpointing"}};
+                                 BuiltIn{kCheckpointing, "--gradient_checkpointing"}};
 
 // What argparse's converters of booleans take for one (transformers, hf_argparser.string_to_bool).
 constexpr std::array<std::string_view, 5> kYes = {"true", "yes", "t", "y", "1"};
 constexpr std::array<std::string_view, 5> kNo = {"false", "no", "f", "n", "0"};
-
-bool is_one_of(const std::array<std::string_view, 5>& words, const std::string& text) {
-  return std::find(words.begin(), words.end(), lower_case(text)) != words.end();
-}
 
 // "/zero_optimization/stage" and "zero_optimization.stage" as one.
 std::string dotted(std::string key) {
@@ -107,10 +101,10 @@ class Rewriting {
     std::reverse(places.begin(), places.end());  // what is taken away moves only what lies behind it
     for (const FlagAt& at : places) {
       const std::string value = at.value_word ? value_at(words_, at) : "";
-      const bool has_value = is_one_of(kYes, value) || is_one_of(kNo, value);
+      const bool has_value = is_one_of(lower_case(value), kYes) || is_one_of(lower_case(value), kNo);
       if (!on) {
         take_away(at.word, has_value && !at.is_joined ? 2 : 1);
-      } else if (is_one_of(kNo, value)) {
+      } else if (is_one_of(lower_case(value), kNo)) {
         std::string& word = words_[*at.value_word];
         word = at.is_joined ? word.substr(0, word.find('=') + 1) + "True" : "True";
       }
@@ -161,10 +155,10 @@ Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMa
   Configuration values;
   for (const FlagMapping& mapping : mappings) {
     const auto places = occurrences(command.argv, command.script + 1, command.argv.size(), mapping.flag);
-    if (mapping.name == kSwitch) {
+    if (mapping.name == kCheckpointing) {
       if (places.empty() && !mapping.appended) continue;
-      const bool on =
-          !places.empty() && !(places.back().value_word && is_one_of(kNo, value_at(command.argv, places.back())));
+      const bool on = !places.empty() &&
+                      !(places.back().value_word && is_one_of(lower_case(value_at(command.argv, places.back())), kNo));
       values.set(mapping.name, std::string(on ? "full" : "none"));
     } else if (!places.empty()) {
       if (!places.back().value_word) Rewriting::refuse_bare(mapping.flag);
@@ -181,7 +175,7 @@ std::vector<std::string> rewritten(const DsCommand& command, const std::string& 
   for (const FlagMapping& mapping : mappings) {
     const Value* value = find_value(values, mapping.name);
     if (value == nullptr) continue;
-    if (mapping.name == kSwitch) {
+    if (mapping.name == kCheckpointing) {
       rewriting.set_switch(mapping, wants_switch(*value, mapping));
     } else {
       rewriting.set_flag(mapping, as_word(*value));

@@ -28,7 +28,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kLargestFile = 1 << 22;
+constexpr std::size_t kLargestLossFile = 1 << 22;
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
@@ -85,11 +85,6 @@ std::string_view word_before(std::string_view line, std::size_t at) {
   std::size_t begin = at;
   while (begin > 0 && is_letter(line[begin - 1])) --begin;
   return line.substr(begin, at - begin);
-}
-
-template <class Words>
-bool is_one_of(std::string_view word, const Words& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 std::optional<std::int64_t> integer_at(std::string_view text) {
@@ -222,7 +217,7 @@ DsLosses losses_in(std::string_view output, std::int64_t steps, std::int64_t ste
 DsLosses losses_in_monitor(const std::filesystem::path& file, std::int64_t steps_due) {
   DsLosses losses;
   std::string_view text;
-  const std::string content = read_tail(file, kLargestFile);
+  const std::string content = read_tail(file, kLargestLossFile);
   for (text = content; !text.empty();) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view row = text.substr(0, end);
@@ -249,7 +244,7 @@ void write_losses(const DsLosses& losses, Json& result) {
 
 DsLosses read_losses(const std::filesystem::path& result_json) {
   DsLosses losses;
-  const Json result = Json::parse(read_tail(result_json, kLargestFile), nullptr, false);
+  const Json result = Json::parse(read_tail(result_json, kLargestLossFile), nullptr, false);
   const auto values = result.is_object() ? result.find("losses") : result.end();
   if (values == result.end() || !values->is_array()) return losses;
   for (const Json& value : *values) {

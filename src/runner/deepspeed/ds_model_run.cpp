@@ -18,7 +18,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kTailBytes = 1 << 22;
+constexpr std::size_t kModelRunTailBytes = 1 << 22;
 
 std::filesystem::path answer_of(const DsTrialFiles& files) { return files.dir / "model_info.json"; }
 
@@ -62,8 +62,8 @@ DsVerdict verdict_of(const ProcessResult& process, const ProcessSpec& spec, cons
   end.timed_out = process.timed_out;
   end.hung = process.hung;
   end.wall_s = process.wall_s;
-  end.standard_output = read_tail(spec.stdout_file, kTailBytes);
-  end.standard_error = read_tail(spec.stderr_file, kTailBytes);
+  end.standard_output = read_tail(spec.stdout_file, kModelRunTailBytes);
+  end.standard_error = read_tail(spec.stderr_file, kModelRunTailBytes);
   end.oom_kills = kills;
   DsVerdict verdict = judge(end);
   if (verdict.what == DsClass::kTooShort) {

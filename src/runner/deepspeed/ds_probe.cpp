@@ -11,7 +11,7 @@
 namespace krigtune {
 namespace {
 
-constexpr double kTimeoutS = 10.0;  // it takes 0.1 s; a cold network file system longer
+constexpr double kProbeTimeoutS = 10.0;  // it takes 0.1 s; a cold network file system longer
 
 // importlib.metadata reads names of folders. What lies in the working directory is not what the job imports: Python
 // puts the script's own directory there.
@@ -109,7 +109,7 @@ std::optional<DsVersion> installed_version(const DsCommand& command, const std::
   const ScratchDirectory scratch;
   spec.stdout_file = scratch / "stdout";
   spec.stderr_file = scratch / "stderr";
-  spec.timeout_s = kTimeoutS;
+  spec.timeout_s = kProbeTimeoutS;
   spec.working_directory = directory;
   const ProcessResult result = run_process(spec, clock);
   if (!result.start_error.empty() || result.exit_code != 0) return std::nullopt;

@@ -8,9 +8,9 @@
 
 #include "command_words.h"
 #include "deepspeed/hostfile.h"
-#include "deepspeed/words.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
 
 namespace krigtune {
 namespace {

@@ -31,18 +31,18 @@ namespace {
 
 constexpr const char* kJob = "trial";
 constexpr double kMs = 1e-3;
-constexpr std::size_t kLargestFile = 1 << 22;  // a hundred thousand steps
+constexpr std::size_t kLargestStepFile = 1 << 22;  // a hundred thousand steps
 
-std::optional<double> number_in(std::string_view text) {
+std::optional<double> seconds_in(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
-std::optional<double> number_after(std::string_view line, std::string_view words) {
+std::optional<double> seconds_after(std::string_view line, std::string_view words) {
   const std::size_t at = line.find(words);
-  return at == std::string_view::npos ? std::nullopt : number_in(line.substr(at + words.size()));
+  return at == std::string_view::npos ? std::nullopt : seconds_in(line.substr(at + words.size()));
 }
 
 // Calls visit(line) for each line that has an end, and for the rest if `torn` too.
@@ -56,20 +56,20 @@ void for_each_line(std::string_view text, bool torn, const Visit& visit) {
   }
 }
 
-struct Row {
+struct StepRow {
   double samples;
   double value_s;
 };
 
 // Headers are no rows, and stand wherever the engine was made again. An unreadable row ends it.
-std::vector<Row> read_rows(const std::filesystem::path& file) {
-  std::vector<Row> rows;
+std::vector<StepRow> read_rows(const std::filesystem::path& file) {
+  std::vector<StepRow> rows;
   bool good = true;
-  for_each_line(read_tail(file, kLargestFile), false, [&](std::string_view line) {
+  for_each_line(read_tail(file, kLargestStepFile), false, [&](std::string_view line) {
     if (line.substr(0, 5) == "step," || line.empty() || line == "\r") return;
     const std::size_t comma = std::min(line.find(','), line.size());
-    const double samples = number_in(line.substr(0, comma)).value_or(-1.0);
-    const double value_ms = comma < line.size() ? number_in(line.substr(comma + 1)).value_or(-1.0) : -1.0;
+    const double samples = seconds_in(line.substr(0, comma)).value_or(-1.0);
+    const double value_ms = comma < line.size() ? seconds_in(line.substr(comma + 1)).value_or(-1.0) : -1.0;
     good = good && samples >= 0.0 && value_ms >= 0.0;
     if (good) rows.push_back({samples, value_ms * kMs});
   });
@@ -87,7 +87,7 @@ double small_sample_factor(std::size_t n) {
   return n < kFactors.size() ? kFactors[n] : static_cast<double>(n) / (static_cast<double>(n) - 0.8);
 }
 
-double standard_error_of_median(const std::vector<double>& values, double median) {
+double robust_standard_error_of_median(const std::vector<double>& values, double median) {
   constexpr double kToStddev = 1.4826;
   std::vector<double> deviations;
   for (const double value : values) deviations.push_back(std::abs(value - median));
@@ -128,9 +128,9 @@ Json with_measurement(const Json& config, const DsTrialFiles& files, const DsSte
 }
 
 std::vector<DsStepTime> read_step_times(const DsTrialFiles& files) {
-  const std::vector<Row> forward = read_rows(files.times("forward"));
-  const std::vector<Row> backward = read_rows(files.times("backward"));
-  const std::vector<Row> optimizer = read_rows(files.times("step"));
+  const std::vector<StepRow> forward = read_rows(files.times("forward"));
+  const std::vector<StepRow> backward = read_rows(files.times("backward"));
+  const std::vector<StepRow> optimizer = read_rows(files.times("step"));
   std::vector<DsStepTime> times;
   for (std::size_t i = 0; i < std::min({forward.size(), backward.size(), optimizer.size()}); ++i) {
     const DsStepTime time{forward[i].samples, forward[i].value_s, backward[i].value_s, optimizer[i].value_s};
@@ -145,9 +145,9 @@ std::vector<DsStepTime> step_times_in(const std::string& output) {
   std::vector<DsStepTime> times;
   for_each_line(output, true, [&](std::string_view line) {
     if (line.find("time (ms)") == std::string_view::npos) return;
-    const auto forward = number_after(line, "| fwd: ");
-    const auto backward = number_after(line, "| bwd: ");
-    const auto optimizer = number_after(line, "| step: ");
+    const auto forward = seconds_after(line, "| fwd: ");
+    const auto backward = seconds_after(line, "| bwd: ");
+    const auto optimizer = seconds_after(line, "| step: ");
     if (!forward || !backward || !optimizer) return;
     times.push_back({0.0, *forward * kMs, *backward * kMs, *optimizer * kMs});
   });
@@ -167,7 +167,7 @@ std::optional<DsEstimate> estimate(const std::vector<DsStepTime>& times, std::in
   DsEstimate result;
   result.step_time_s = middle(totals);
   result.mean_step_time_s = std::accumulate(totals.begin(), totals.end(), 0.0) / static_cast<double>(totals.size());
-  result.step_time_sem_s = standard_error_of_median(totals, result.step_time_s);
+  result.step_time_sem_s = robust_standard_error_of_median(totals, result.step_time_s);
   result.forward_s = middle(std::move(forward));
   result.backward_s = middle(std::move(backward));
   result.optimizer_s = middle(std::move(optimizer));
@@ -203,7 +203,7 @@ std::optional<Bytes> peak_memory_in(const std::string& output) {
   double gib = 0.0;
   for_each_line(output, true, [&](std::string_view line) {
     for (const std::string_view words : {"MaxMemAllocated=", "Max_MA "}) {
-      gib = std::max(gib, number_after(line, words).value_or(0.0));
+      gib = std::max(gib, seconds_after(line, words).value_or(0.0));
     }
   });
   constexpr double kMost = 1e9;  // an exbibyte: no such memory

@@ -13,26 +13,26 @@ namespace {
 
 constexpr DsVersion kOpen{999, 0, 0};  // it is so to this day
 
-struct Row {
+struct VersionRow {
   DsFeature feature;
   DsVersion since;
   DsVersion until;  // the first version without it
 };
 
 constexpr std::array kTable = {
-    Row{DsFeature::kStageListHonoured, {0, 9, 3}, kOpen},        // #3473
-    Row{DsFeature::kOnlyStageZeroByDefault, {0, 10, 0}, kOpen},  // all four before
-    Row{DsFeature::kShortMetricKeys, {0, 10, 1}, kOpen},
-    Row{DsFeature::kLatencyOfWholeStep, {0, 10, 3}, kOpen},      // #2888
-    Row{DsFeature::kAllgatherBucketDead, {0, 12, 4}, kOpen},     // #4705: all_gather_into_tensor
-    Row{DsFeature::kFullModeBroken, {0, 13, 2}, kOpen},          // #4996: KeyError 'hostfile'
-    Row{DsFeature::kTensorParallelTraining, {0, 16, 4}, kOpen},  // asked for by tensor_parallel.autotp_size
-    Row{DsFeature::kQuietTimerLines, {0, 17, 6}, {0, 18, 0}},    // the logger's default level became WARNING
-    Row{DsFeature::kTimerLinesPrinted, {0, 18, 0}, kOpen},       // print instead of the logger
-    Row{DsFeature::kTensorParallelPresets, {0, 18, 6}, kOpen},
-    Row{DsFeature::kLogLevelKey, {0, 19, 3}, kOpen},
-    Row{DsFeature::kTensorParallelAtStage3, {0, 19, 4}, kOpen},  // an assertion before
-    Row{DsFeature::kOffloadPinnedByDefault, {0, 19, 5}, kOpen},
+    VersionRow{DsFeature::kStageListHonoured, {0, 9, 3}, kOpen},        // #3473
+    VersionRow{DsFeature::kOnlyStageZeroByDefault, {0, 10, 0}, kOpen},  // all four before
+    VersionRow{DsFeature::kShortMetricKeys, {0, 10, 1}, kOpen},
+    VersionRow{DsFeature::kLatencyOfWholeStep, {0, 10, 3}, kOpen},      // #2888
+    VersionRow{DsFeature::kAllgatherBucketDead, {0, 12, 4}, kOpen},     // #4705: all_gather_into_tensor
+    VersionRow{DsFeature::kFullModeBroken, {0, 13, 2}, kOpen},          // #4996: KeyError 'hostfile'
+    VersionRow{DsFeature::kTensorParallelTraining, {0, 16, 4}, kOpen},  // asked for by tensor_parallel.autotp_size
+    VersionRow{DsFeature::kQuietTimerLines, {0, 17, 6}, {0, 18, 0}},    // the logger's default level became WARNING
+    VersionRow{DsFeature::kTimerLinesPrinted, {0, 18, 0}, kOpen},       // print instead of the logger
+    VersionRow{DsFeature::kTensorParallelPresets, {0, 18, 6}, kOpen},
+    VersionRow{DsFeature::kLogLevelKey, {0, 19, 3}, kOpen},
+    VersionRow{DsFeature::kTensorParallelAtStage3, {0, 19, 4}, kOpen},  // an assertion before
+    VersionRow{DsFeature::kOffloadPinnedByDefault, {0, 19, 5}, kOpen},
 };
 
 // The protocol itself (exit after the profile window, csv_monitor, a path as configuration) is older than this; here
@@ -86,7 +86,8 @@ std::optional<DsVersion> version_of(std::string_view text) {
 }
 
 bool has(const DsVersion& version, DsFeature feature) {
-  const auto* row = std::find_if(kTable.begin(), kTable.end(), [&](const Row& r) { return r.feature == feature; });
+  const auto* row =
+      std::find_if(kTable.begin(), kTable.end(), [&](const VersionRow& r) { return r.feature == feature; });
   return row != kTable.end() && row->since <= version && version < row->until;
 }
 

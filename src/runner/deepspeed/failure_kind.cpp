@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "failure_text.h"
+#include "krigtune/core/text.h"
 
 namespace krigtune {
 namespace {
@@ -15,12 +16,7 @@ bool holds_any(std::string_view text, const Words& words) {
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-template <class Words>
-bool is_one_of(std::string_view text, const Words& words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
-std::string trimmed(const std::string& line) {
+std::string without_bullet(const std::string& line) {
   return line.substr(std::min(line.find_first_not_of(" -"), line.size()));
 }
 
@@ -83,11 +79,11 @@ std::string refusal_text(const PythonException& cause) {
     const std::string& what = cause.more[1];
     const std::size_t details = std::min(what.find(" [type="), what.find(" (type="));
     const std::string value = between(what, "input_value=", ", input_type");
-    return trimmed(cause.more[0]) + ": " + trimmed(what.substr(0, details)) +
+    return without_bullet(cause.more[0]) + ": " + without_bullet(what.substr(0, details)) +
            (value.empty() ? "" : " (it is " + value + ")");
   }
   const bool goes_on = !cause.message.empty() && cause.message.back() == ':' && !cause.more.empty();
-  return cause.line() + (goes_on ? " " + trimmed(cause.more[0]) : "");
+  return cause.line() + (goes_on ? " " + without_bullet(cause.more[0]) : "");
 }
 
 bool is_of_host_memory(const std::string& line) {

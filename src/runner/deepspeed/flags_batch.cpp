@@ -8,15 +8,9 @@
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/runner/deepspeed/ds_trial.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
-namespace {
-
-constexpr const char* kMicroBatch = "micro_batch";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
-constexpr const char* kTensor = "tensor_parallel";
-
-}  // namespace
 
 Configuration at_the_flags_batch(Configuration configuration, const DsCommand& command,
                                  const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
@@ -51,7 +45,7 @@ std::optional<std::int64_t> batch_of(const Configuration& configuration, const D
   };
   const std::optional<double> micro = count(kMicroBatch);
   if (!micro) return std::nullopt;
-  const double model_ranks = static_cast<double>(configuration.integer(kTensor, tensor_parallel_of(user)) *
+  const double model_ranks = static_cast<double>(configuration.integer(kTensorParallel, tensor_parallel_of(user)) *
                                                  configuration.integer("pipeline_parallel", 1));
   return std::llround(*micro * count(kAccumulation).value_or(1.0) * static_cast<double>(ranks) / model_ranks);
 }

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "command_words.h"
-#include "deepspeed/words.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
 
 namespace krigtune {
 namespace {

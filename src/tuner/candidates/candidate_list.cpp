@@ -43,7 +43,7 @@ std::vector<std::size_t> lattice_order(const Space& space, const std::vector<Con
 }
 
 template <typename T>
-std::vector<T> in_order(const std::vector<std::size_t>& order, std::vector<T> items) {
+std::vector<T> in_this_order(const std::vector<std::size_t>& order, std::vector<T> items) {
   std::vector<T> sorted;
   sorted.reserve(items.size());
   for (const std::size_t i : order) sorted.push_back(std::move(items[i]));
@@ -61,8 +61,8 @@ void ListBuilder::add(Configuration configuration) {
 
 void ListBuilder::sort() {
   const std::vector<std::size_t> order = lattice_order(candidates_.space(), list_.configurations);
-  list_.configurations = in_order(order, std::move(list_.configurations));
-  places_ = in_order(order, std::move(places_));
+  list_.configurations = in_this_order(order, std::move(list_.configurations));
+  places_ = in_this_order(order, std::move(places_));
 }
 
 CandidateList ListBuilder::finish() {
@@ -77,7 +77,7 @@ CandidateList ListBuilder::finish() {
 
 void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations) {
   const std::vector<std::size_t> order = lattice_order(space, configurations);
-  configurations = in_order(order, std::move(configurations));
+  configurations = in_this_order(order, std::move(configurations));
 }
 
 std::unordered_set<std::string> asked_keys(const Candidates& candidates, const History& history) {

@@ -20,10 +20,7 @@ constexpr double kMiddle = 0.5;  // where a parameter does not exist, as in the 
 
 bool is_derived(const Space& space, const std::string& name) {
   const std::vector<std::string> columns = space.columns();
-  const auto& parameters = space.parameters();
-  return std::find(columns.begin(), columns.end(), name) != columns.end() &&
-         std::none_of(parameters.begin(), parameters.end(),
-                      [&](const Parameter& parameter) { return parameter.name == name; });
+  return std::find(columns.begin(), columns.end(), name) != columns.end() && space.find(name) == nullptr;
 }
 
 std::optional<double> log2_product(const std::vector<std::string>& names, const Configuration& configuration) {

@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-constexpr int kSamples = 4'000;         // to make one takes some five microseconds, to score it less
+constexpr int kPoolSamples = 4'000;     // to make one takes some five microseconds, to score it less
 constexpr int kPlannedSamples = 2'000;  // planning one takes up to milliseconds
 constexpr int kMostDrawsPerSample = 10;
 constexpr int kLeastShare = 20;  // draw on while less than one in so many fits
@@ -44,7 +44,7 @@ std::vector<Configuration> best_of(const Candidates& candidates, const Objective
 }
 
 void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
-  const int wanted = candidates.filter().is_exact() ? kPlannedSamples : kSamples;
+  const int wanted = candidates.filter().is_exact() ? kPlannedSamples : kPoolSamples;
   const auto enough = static_cast<std::size_t>(wanted / kLeastShare);
   for (int draw = 0; draw < kMostDrawsPerSample * wanted; ++draw) {
     if (draw >= wanted && pool.size() >= enough) return;

@@ -53,9 +53,9 @@ void in_threads(int threads, std::size_t count, std::atomic<bool>& stop, const s
 }
 
 /// Counts, and passes on to all runs that somebody wants to stop.
-class Progress {
+class RunsDone {
  public:
-  Progress(std::size_t runs, const CompareProgress& hear, const std::atomic<bool>* stop) : hear_(hear), wanted_(stop) {
+  RunsDone(std::size_t runs, const CompareProgress& hear, const std::atomic<bool>* stop) : hear_(hear), wanted_(stop) {
     state_.runs = static_cast<int>(runs);
   }
 
@@ -106,7 +106,7 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
                    const std::atomic<bool>* stop) {
   const std::vector<LoopOptions> keys = runs_of(session, options);
   std::vector<RunRows> runs(keys.size());
-  Progress state(keys.size(), progress, stop);
+  RunsDone state(keys.size(), progress, stop);
   state.look();
   const RunHooks hooks{state.stop(), [&] { state.look(); }, [&] { state.trial_ended(); }};
   const std::vector<std::size_t> order = order_of(keys);

@@ -21,7 +21,7 @@ constexpr int kFirstTrials = 20;  // of failed_first_20
 using Row = std::vector<ComparedTrial>::iterator;
 using ConstRow = std::vector<ComparedTrial>::const_iterator;
 
-struct Mean {
+struct RunningMean {
   double sum = 0.0;
   int count = 0;
 
@@ -46,7 +46,7 @@ std::string key_of(const ComparedTrial& row, std::size_t index) {
 
 // Of the table where that is known, else over all runs.
 void fill_worth(Comparison& comparison) {
-  std::map<std::string, Mean> means;
+  std::map<std::string, RunningMean> means;
   for (std::size_t i = 0; i < comparison.trials.size(); ++i) {
     const ComparedTrial& row = comparison.trials[i];
     if (row.value) means[key_of(row, i)].add(*row.value);
@@ -87,7 +87,7 @@ class Incumbent {
 
  private:
   struct Seen {
-    Mean mean;
+    RunningMean mean;
     double worth = 0.0;
   };
   const Objective& objective_;

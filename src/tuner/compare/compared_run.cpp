@@ -14,7 +14,7 @@ std::optional<double> worth_in_table(const Session& session, const Configuration
   return value ? std::optional(in_objective(session, configuration, *value)) : std::nullopt;
 }
 
-ComparedTrial row_of(const ComparedJob& job, const Trial& trial, int number) {
+ComparedTrial compared_trial(const ComparedJob& job, const Trial& trial, int number) {
   ComparedTrial row;
   row.strategy = job.key.strategy;
   row.seed = job.key.seed;
@@ -27,12 +27,12 @@ ComparedTrial row_of(const ComparedJob& job, const Trial& trial, int number) {
   return row;
 }
 
-std::vector<ComparedTrial> rows_of(const ComparedJob& job, const History& history) {
+std::vector<ComparedTrial> compared_trials(const ComparedJob& job, const History& history) {
   std::vector<ComparedTrial> rows;
   for (const Trial& trial : history) {
     if (!trial.outcome || !counts(trial)) continue;
     if (static_cast<int>(rows.size()) == job.options.trials) break;  // resumed with a smaller budget
-    rows.push_back(row_of(job, trial, static_cast<int>(rows.size())));
+    rows.push_back(compared_trial(job, trial, static_cast<int>(rows.size())));
   }
   return rows;
 }
@@ -88,7 +88,7 @@ RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks) {
     hooks.trial_ended();
   }
   run.whole = run.whole || static_cast<int>(tuner.history().size()) == job.options.trials;
-  run.rows = rows_of(job, tuner.history());
+  run.rows = compared_trials(job, tuner.history());
   return run;
 }
 
@@ -105,7 +105,7 @@ RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks) {
     throw EnvironmentError(fmt::format("{}: nothing can run here: {}", directory.string(), result.detail),
                            "mend it and give the same command again: what was measured is kept");
   }
-  return {rows_of(job, result.history), result.reason != EndReason::kInterrupted};
+  return {compared_trials(job, result.history), result.reason != EndReason::kInterrupted};
 }
 
 }  // namespace krigtune

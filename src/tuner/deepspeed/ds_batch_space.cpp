@@ -11,12 +11,10 @@
 
 #include "ds_job.h"
 #include "krigtune/core/error.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kMicro = "micro_batch";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
 Json list_of(const std::vector<Value>& values) {
   Json list = Json::array();
@@ -37,13 +35,13 @@ class BatchSpace {
     space_.accumulation = accumulations();
     if (job_.batch) {
       if (job_.workload.is_null() && !space_.accumulation.is_null()) {
-        space_.constraints.push_back(fmt::format("{} * {} * dp == {}", kMicro, kAccumulation, *job_.batch));
+        space_.constraints.push_back(fmt::format("{} * {} * dp == {}", kMicroBatch, kAccumulation, *job_.batch));
       }
     } else {
       let_it_vary();
     }
     remark_on_the_script();
-    space_.own.set(kMicro, *micro_);
+    space_.own.set(kMicroBatch, *micro_);
     if (!space_.accumulation.is_null()) space_.own.set(kAccumulation, accumulation_.value_or(1));
     return space_;
   }
@@ -51,7 +49,7 @@ class BatchSpace {
  private:
   // "auto" that no flag of the command says: accelerate and scripts fill it in from what the file cannot change.
   bool is_the_scripts() {
-    if (job_.can_change(kMicro) && job_.can_change(kAccumulation)) return false;
+    if (job_.can_change(kMicroBatch) && job_.can_change(kAccumulation)) return false;
     job_.remarks.push_back(
         "micro-batch and accumulation stay as the script chooses them: \"auto\" in the file, and no flag of the "
         "command "
@@ -67,7 +65,7 @@ class BatchSpace {
 
   // DeepSpeed's rule for what is missing: no accumulation, then the micro-batch that the batch leaves.
   void set_own() {
-    micro_ = job_.own_count(kMicro);
+    micro_ = job_.own_count(kMicroBatch);
     accumulation_ = job_.own_count(kAccumulation);
     if (!job_.batch) {
       if (!micro_) {
@@ -77,7 +75,7 @@ class BatchSpace {
       return;
     }
     const std::int64_t each = *job_.batch / job_.replicas();
-    if (is_listed(kMicro)) micro_ = first_that_divides(kMicro, each);
+    if (is_listed(kMicroBatch)) micro_ = first_that_divides(kMicroBatch, each);
     if (is_listed(kAccumulation)) accumulation_ = first_that_divides(kAccumulation, each);
     if (!micro_) micro_ = each / accumulation_.value_or(1);
     accumulation_ = each / *micro_;
@@ -94,8 +92,8 @@ class BatchSpace {
   }
 
   Json micro_batches() const {
-    if (is_listed(kMicro)) return list_of(job_.find(kMicro)->values);
-    if (job_.is_kept(kMicro)) return Json::array({*micro_});
+    if (is_listed(kMicroBatch)) return list_of(job_.find(kMicroBatch)->values);
+    if (job_.is_kept(kMicroBatch)) return Json::array({*micro_});
     if (!job_.batch) return powers_of_two();
     std::set<std::int64_t> divisors;
     for (const std::int64_t replicas : replicas_) {
@@ -166,11 +164,11 @@ class BatchSpace {
     const auto& most = job_.autotuning.batch.max_train_batch_size;
     if (!most) return;
     const std::string steps = space_.accumulation.is_null() ? "1" : kAccumulation;
-    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", kMicro, steps, *most));
+    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", kMicroBatch, steps, *most));
   }
 
   void remark_on_the_script() {
-    if (job_.has_flag(kMicro) || space_.micro_batch.size() < 2) return;
+    if (job_.has_flag(kMicroBatch) || space_.micro_batch.size() < 2) return;
     job_.remarks.push_back(
         "micro-batches are written into the file alone: the script must take them from there "
         "(engine.train_micro_batch_size_per_gpu()), or name its flag in \"autotuning\": {\"arg_mappings\"}");

@@ -7,14 +7,11 @@
 #include <algorithm>
 
 #include "krigtune/core/error.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kMicro = "micro_batch";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
-constexpr const char* kTensor = "tensor_parallel";
 
 ClusterSpec cluster_of(const DsSessionInputs& inputs) {
   ClusterSpec cluster = inputs.machine.cluster;
@@ -31,7 +28,7 @@ ClusterSpec cluster_of(const DsSessionInputs& inputs) {
 }
 
 std::int64_t tensor_of(const DsJob& job) {
-  const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(kTensor, 1));
+  const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(kTensorParallel, 1));
   const std::int64_t own = job.autotuning.mp_size;
   if (own > 1 && own != tensor) {
     throw UserError(fmt::format("{}: /autotuning/mp_size: {} ranks a replica, but tensor_parallel.autotp_size is {}: "
@@ -49,11 +46,11 @@ std::int64_t tensor_of(const DsJob& job) {
 std::optional<std::int64_t> batch_of(const DsJob& job) {
   const auto written = train_batch_size_of(job.inputs.config, job.cluster.ranks(), job.source);
   if (written) return written;
-  for (const char* name : {kMicro, kAccumulation}) {
+  for (const char* name : {kMicroBatch, kAccumulation}) {
     const DsTunable* tunable = job.find(name);
     if (tunable != nullptr && tunable->setting == DsSetting::kList) return std::nullopt;
   }
-  const auto micro = job.own_count(kMicro);
+  const auto micro = job.own_count(kMicroBatch);
   if (!micro) return std::nullopt;
   const bool is_open = job.find(kAccumulation) != nullptr && !job.own_count(kAccumulation);
   if (is_open) return std::nullopt;
@@ -77,7 +74,7 @@ void check_batch(const DsJob& job) {
 // 0.9 h h as an integer, which DeepSpeed asks for and the Trainer makes of it.
 std::optional<Value> trainers_auto(std::string_view name, const std::optional<std::int64_t>& hidden) {
   constexpr std::int64_t kPerDeviceTrainBatchSize = 8;  // TrainingArguments' default
-  if (name == kMicro) return kPerDeviceTrainBatchSize;
+  if (name == kMicroBatch) return kPerDeviceTrainBatchSize;
   if (name == kAccumulation) return std::int64_t{1};
   if (!hidden) return std::nullopt;
   if (name == "reduce_bucket_size") return *hidden * *hidden;

@@ -74,7 +74,7 @@ std::filesystem::path hf_config_of(const DsJob& job) {
   return std::filesystem::is_regular_file(file, error) && file.extension() == ".json" ? file : std::filesystem::path();
 }
 
-Json model_block(const DsJob& job) {
+Json model_of_job(const DsJob& job) {
   Json model = Json::object();
   const std::filesystem::path hf_config = hf_config_of(job);
   if (!hf_config.empty()) {
@@ -111,7 +111,7 @@ std::string optimizer_of(const DsJob& job) {
 }
 
 Json workload_block(const DsJob& job) {
-  Json workload = {{"model", model_block(job)}, {"precision", precision_of(job)}, {"optimizer", optimizer_of(job)}};
+  Json workload = {{"model", model_of_job(job)}, {"precision", precision_of(job)}, {"optimizer", optimizer_of(job)}};
   if (job.batch) workload["train_batch_size"] = *job.batch;
   workload["framework"] = "deepspeed";
   workload["dialect"] = "deepspeed";

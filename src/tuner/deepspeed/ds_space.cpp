@@ -8,26 +8,23 @@
 #include "ds_job.h"
 #include "krigtune/core/text.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kStage = "zero_stage";
-constexpr const char* kTensor = "tensor_parallel";
-constexpr const char* kCheckpointing = "activation_checkpointing";
-constexpr const char* kAllgather = "allgather_bucket_size";
 constexpr const char* kDeadPartitions = "zero_optimization.allgather_partitions";
 
 std::int64_t first_stage_of(std::string_view name) {
   if (name.rfind("stage3_", 0) == 0 || name == "offload_param") return 3;
-  constexpr std::string_view kSharded[] = {"offload_optimizer", "reduce_bucket_size",   kAllgather,
+  constexpr std::string_view kSharded[] = {"offload_optimizer", "reduce_bucket_size",   kAllgatherBucket,
                                            "overlap_comm",      "contiguous_gradients", "round_robin_gradients"};
   return std::find(std::begin(kSharded), std::end(kSharded), name) != std::end(kSharded) ? 1 : 0;
 }
 
 bool needs_other_ranks(std::string_view name) {
-  return name == "reduce_bucket_size" || name == kAllgather || name == "overlap_comm" ||
+  return name == "reduce_bucket_size" || name == kAllgatherBucket || name == "overlap_comm" ||
          name == "stage3_prefetch_bucket_size";
 }
 
@@ -76,7 +73,7 @@ class DsSpace {
       ways = std::max<std::int64_t>(1, ways);
       if (std::find(values.begin(), values.end(), ways) == values.end()) values.push_back(ways);
     };
-    if (const DsTunable* list = listed(kTensor)) {
+    if (const DsTunable* list = listed(kTensorParallel)) {
       for (const Value& value : list->values) {
         if (job_.cluster.ranks() % std::max<std::int64_t>(1, std::get<std::int64_t>(value)) == 0)
           add(std::get<std::int64_t>(value));
@@ -84,7 +81,7 @@ class DsSpace {
       return values;
     }
     add(job_.tensor);
-    const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(kTensor);
+    const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(kTensorParallel);
     if (!is_searched) return values;
     if (!job_.has(DsFeature::kTensorParallelTraining)) {
       job_.remarks.emplace_back("tensor parallelism is left out: DeepSpeed trains with it from 0.16.4 on");
@@ -112,11 +109,12 @@ class DsSpace {
 
   std::vector<std::int64_t> stage_values() {
     std::vector<std::int64_t> values;
-    if (const DsTunable* tunable = job_.find(kStage); tunable != nullptr && (listed(kStage) || job_.is_kept(kStage))) {
+    if (const DsTunable* tunable = job_.find(kZeroStage);
+        tunable != nullptr && (listed(kZeroStage) || job_.is_kept(kZeroStage))) {
       for (const Value& value : tunable->values) values.push_back(std::get<std::int64_t>(value));
       return values;
     }
-    if (!has_other_ranks()) return {job_.own_count_or(kStage, 0)};
+    if (!has_other_ranks()) return {job_.own_count_or(kZeroStage, 0)};
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
       if (stage == 3 || may_hold(stage)) values.push_back(stage);
     }
@@ -137,8 +135,8 @@ class DsSpace {
   }
 
   void add_stage_and_batch() {
-    space_[kStage] = stages_;
-    baseline_.set(kStage, own_stage());
+    space_[kZeroStage] = stages_;
+    baseline_.set(kZeroStage, own_stage());
     const DsBatchSpace batch = ds_batch_space(job_, tensor_);
     if (!batch.micro_batch.is_null()) space_["micro_batch"] = batch.micro_batch;
     if (!batch.accumulation.is_null()) space_["gradient_accumulation_steps"] = batch.accumulation;
@@ -146,7 +144,7 @@ class DsSpace {
     for (const auto& [name, value] : batch.own) baseline_.set(name, value);
   }
 
-  std::int64_t own_stage() const { return job_.own_count_or(kStage, 0); }
+  std::int64_t own_stage() const { return job_.own_count_or(kZeroStage, 0); }
 
   bool all_from(std::int64_t least) const {
     return std::all_of(stages_.begin(), stages_.end(), [&](std::int64_t stage) { return stage >= least; });
@@ -157,7 +155,7 @@ class DsSpace {
 
   // Why it changes nothing in this job; "": it does.
   std::string no_effect(std::string_view name) const {
-    if (name == kAllgather && job_.has(DsFeature::kAllgatherBucketDead)) {
+    if (name == kAllgatherBucket && job_.has(DsFeature::kAllgatherBucketDead)) {
       return job_.inputs.machine.version
                  ? fmt::format("DeepSpeed {} does not read it", to_string(*job_.inputs.machine.version))
                  : "DeepSpeed does not read it from 0.12.4 on";
@@ -169,7 +167,7 @@ class DsSpace {
 
   void add_knob(const WellKnownParameter& known) {
     const std::string name = known.name;
-    if (*known.deepspeed_key == '\0' || name == kTensor || space_.contains(name) || name == "micro_batch" ||
+    if (*known.deepspeed_key == '\0' || name == kTensorParallel || space_.contains(name) || name == "micro_batch" ||
         name == "gradient_accumulation_steps")
       return;
     const std::string why = no_effect(name);
@@ -205,7 +203,7 @@ class DsSpace {
   void add(const std::string& name, Json values, std::int64_t least) {
     if (!all_from(least)) {
       if (values.is_array()) values = Json{{"values", std::move(values)}};
-      values["when"] = fmt::format("{} >= {}", kStage, least);
+      values["when"] = fmt::format("{} >= {}", kZeroStage, least);
     }
     space_[name] = std::move(values);
   }
@@ -230,8 +228,8 @@ class DsSpace {
 
   void add_tensor_parallel() {
     if (tensor_.size() == 1 && tensor_.front() == 1) return;
-    space_[kTensor] = tensor_;
-    baseline_.set(kTensor, job_.tensor);
+    space_[kTensorParallel] = tensor_;
+    baseline_.set(kTensorParallel, job_.tensor);
     if (tensor_.size() == 1) return;
     if (!job_.has(DsFeature::kTensorParallelAtStage3) && any_from(3)) {
       constraints_.emplace_back("tensor_parallel == 1 || zero_stage < 3");

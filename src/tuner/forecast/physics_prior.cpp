@@ -17,9 +17,9 @@ namespace {
 constexpr int kTypicalSamples = 100;
 constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much as ten of them
 // A clock that is wrong in scale (all of it by the same power) is rarer than one that is wrong here and there.
-constexpr Prior::Coefficient kCoefficient{1.0, 0.2};
+constexpr Prior::Coefficient kPhysicsCoefficient{1.0, 0.2};
 
-bool follows_from_time(const Objective& objective) {
+bool is_predicted_by_time(const Objective& objective) {
   constexpr std::array<std::string_view, 5> kOfTime{"throughput", "tokens_per_second", "latency", "flops", "goodput"};
   return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
 }
@@ -58,7 +58,7 @@ class PhysicsPrior final : public Prior {
     return values;
   }
 
-  Coefficient coefficient() const override { return kCoefficient; }
+  Coefficient coefficient() const override { return kPhysicsCoefficient; }
 
   std::vector<Alternative> alternatives() const override {
     std::vector<Alternative> others;
@@ -105,7 +105,7 @@ class PhysicsPrior final : public Prior {
 }  // namespace
 
 std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
-  if (!follows_from_time(session.objective)) return nullptr;
+  if (!is_predicted_by_time(session.objective)) return nullptr;
   if (Forecaster(session, filter).knows_time()) {
     auto prior = std::make_shared<const PhysicsPrior>(session, TimeCalibration{});
     if (prior->knows_anything()) return prior;

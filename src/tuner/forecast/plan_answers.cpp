@@ -4,15 +4,14 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/plan/memory.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kMicroBatch = "micro_batch";
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
 constexpr double kTwice = 2.0;
 
-struct Change {
+struct MachineChange {
   const char* text;                     ///< read aloud behind "with"
   bool (*apply)(ClusterSpec& cluster);  ///< false: there is no such thing
 };
@@ -42,7 +41,7 @@ bool speed_up(MeasuredMachine& machine) {
   return true;
 }
 
-constexpr Change kChanges[] = {
+constexpr MachineChange kMachineChanges[] = {
     {"network between nodes twice as fast",
      [](ClusterSpec& c) { return c.network && c.nodes > 1 && (c.network->inter.bytes_per_s *= kTwice, true); }},
     {"links within nodes twice as fast",
@@ -58,17 +57,10 @@ constexpr Change kChanges[] = {
     {"network twice as fast", [](ClusterSpec& c) { return c.emulated_network && speed_up(*c.emulated_network); }},
 };
 
-const Parameter* find_parameter(const Session& session, const std::string& name) {
-  for (const Parameter& parameter : session.space.parameters()) {
-    if (parameter.name == name) return &parameter;
-  }
-  return nullptr;
-}
-
 // With one parameter changed, what follows from it derived anew; empty where that is no configuration.
 std::optional<Configuration> changed(const Session& session, Configuration configuration, const std::string& name,
                                      const Value& value) {
-  const bool derived = session.workload->train_batch_size && find_parameter(session, kAccumulation) == nullptr;
+  const bool derived = session.workload->train_batch_size && session.space.find(kAccumulation) == nullptr;
   if (derived) configuration.erase(kAccumulation);
   configuration.set(name, value);
   try {
@@ -99,7 +91,7 @@ std::vector<Variant> variants_of(const Session& session, const Forecaster& forec
   return result;
 }
 
-std::vector<BatchRow> rows_of(const Session& session, const std::vector<Variant>& variants) {
+std::vector<BatchRow> batch_rows(const Session& session, const std::vector<Variant>& variants) {
   std::vector<BatchRow> rows;
   for (const Variant& variant : variants) {
     const Configuration& configuration = variant.candidate.configuration;
@@ -148,7 +140,7 @@ std::optional<MemoryTerms> memory_terms(const Session& session, const MemoryFilt
 std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaster, const Candidate& candidate) {
   std::vector<WhatIf> answers;
   if (!candidate.forecast.cost) return answers;
-  for (const Change& change : kChanges) {
+  for (const MachineChange& change : kMachineChanges) {
     ClusterSpec cluster = session.cluster;
     if (!change.apply(cluster)) continue;
     const std::optional<StepCost> cost = forecaster.cost_on(cluster, candidate.configuration);
@@ -160,24 +152,24 @@ std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaste
 
 std::vector<Variant> variants(const Session& session, const Forecaster& forecaster, const Configuration& configuration,
                               const std::string& parameter) {
-  const Parameter* found = find_parameter(session, parameter);
+  const Parameter* found = session.space.find(parameter);
   if (found == nullptr || found->continuous()) return {};
   return variants_of(session, forecaster, configuration, parameter, found->values);
 }
 
 BatchAnswer batch_answer(const Session& session, const Forecaster& forecaster, const Configuration& configuration) {
   BatchAnswer answer;
-  const Parameter* micro_batch = find_parameter(session, kMicroBatch);
+  const Parameter* micro_batch = session.space.find(kMicroBatch);
   const std::vector<Value> sizes =
       micro_batch != nullptr && !micro_batch->continuous() ? micro_batch->values : powers_of_two();
-  answer.by_micro_batch = rows_of(session, variants_of(session, forecaster, configuration, kMicroBatch, sizes));
+  answer.by_micro_batch = batch_rows(session, variants_of(session, forecaster, configuration, kMicroBatch, sizes));
   mark_plateau(answer.by_micro_batch);
   if (session.workload->train_batch_size) return answer;
-  const Parameter* accumulation = find_parameter(session, kAccumulation);
+  const Parameter* accumulation = session.space.find(kAccumulation);
   const std::vector<Value> counts =
       accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1 ? accumulation->values
                                                                                                 : powers_of_two();
-  answer.by_accumulation = rows_of(session, variants_of(session, forecaster, configuration, kAccumulation, counts));
+  answer.by_accumulation = batch_rows(session, variants_of(session, forecaster, configuration, kAccumulation, counts));
   mark_plateau(answer.by_accumulation);
   return answer;
 }

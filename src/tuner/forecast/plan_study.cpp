@@ -13,10 +13,10 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kMostListed = 1'000'000;
+constexpr std::int64_t kMostStudied = 1'000'000;
 constexpr int kSampled = 10'000;
 constexpr std::uint64_t kSampleSeed = 1;
-constexpr std::size_t kBlock = 2'000;
+constexpr std::size_t kForecastBlock = 2'000;
 constexpr std::size_t kBest = 10;
 constexpr std::size_t kKept = 400;  // similar ones of the best among them
 constexpr double kAlike = 0.005;
@@ -119,7 +119,7 @@ class Study {
     const Space& space = session_.space;
     study_.lattice = space.lattice_count();
     if (space.listable()) count_space(session_, study_);
-    if (study_.configurations && *study_.configurations <= kMostListed) {
+    if (study_.configurations && *study_.configurations <= kMostStudied) {
       expected_ = *study_.configurations;
       space.for_each([this](const Configuration& configuration) { return look_at(configuration), true; });
     } else {
@@ -137,7 +137,7 @@ class Study {
  private:
   void look_at(const Configuration& configuration) {
     block_.push_back({configuration, {}});
-    if (block_.size() == kBlock) finish_block();
+    if (block_.size() == kForecastBlock) finish_block();
   }
 
   void finish_block() {

@@ -30,13 +30,14 @@
 #include <map>
 #include <string_view>
 
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/prior.h"
 
 namespace krigtune {
 namespace {
 
-constexpr Prior::Coefficient kCoefficient{1.0, 0.5};
+constexpr Prior::Coefficient kRulesCoefficient{1.0, 0.5};
 
 struct Named {
   std::string_view name;
@@ -48,8 +49,6 @@ constexpr std::array kRules = {
     Named{"reduce_bucket_size", {0.03, 0.0, false}},
 };
 
-constexpr std::string_view kStage = "zero_stage";
-constexpr std::string_view kMicroSteps = "gradient_accumulation_steps";
 constexpr double kLogSpeedOfTraffic = -0.1;  // for each doubling
 
 struct Costly {
@@ -73,8 +72,8 @@ double number_or(const Configuration& configuration, std::string_view name, doub
 
 // Parameters that a rank sends in a step.
 double traffic(const Configuration& configuration) {
-  const double stage = number_or(configuration, kStage, 0.0);
-  const double micro_steps = std::max(1.0, number_or(configuration, kMicroSteps, 1.0));
+  const double stage = number_or(configuration, kZeroStage, 0.0);
+  const double micro_steps = std::max(1.0, number_or(configuration, kAccumulation, 1.0));
   if (stage >= 3.0) return 3.0 * micro_steps;
   if (stage >= 2.0) return 2.0 * micro_steps + 1.0;
   return stage >= 1.0 ? 3.0 : 2.0;
@@ -95,7 +94,7 @@ bool says_something(const Parameter& parameter) {
                                 [&](const Costly& costly) { return costly.name == parameter.name; }));
 }
 
-bool follows_from_time(const Objective& objective) {
+bool rules_speak_of(const Objective& objective) {
   constexpr std::array<std::string_view, 4> kOfTime{"throughput", "tokens_per_second", "latency", "flops"};
   return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
 }
@@ -124,7 +123,7 @@ class RulesOfThumb final : public Prior {
     return values;
   }
 
-  Coefficient coefficient() const override { return kCoefficient; }
+  Coefficient coefficient() const override { return kRulesCoefficient; }
 
  private:
   double log_speed_of(const std::string& name, const Value& value) const {
@@ -160,7 +159,7 @@ std::vector<std::string> model_splits(const Space& space) {
 
 std::shared_ptr<const Prior> make_rules_of_thumb(const Session& session) {
   const auto& parameters = session.space.parameters();
-  if (!follows_from_time(session.objective) || std::none_of(parameters.begin(), parameters.end(), says_something)) {
+  if (!rules_speak_of(session.objective) || std::none_of(parameters.begin(), parameters.end(), says_something)) {
     return nullptr;
   }
   return std::make_shared<const RulesOfThumb>(session.space);

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kSource = "source";
 constexpr const char* kMetric = "metric";
 constexpr const char* kMaximize = "maximize";
-constexpr const char* kTrials = "trials";
+constexpr const char* kTrialsKey = "trials";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kValue = "value";
 constexpr const char* kLogPredicted = "log_predicted";
@@ -83,7 +83,7 @@ EarlierRun of_file(const std::string& source) {
 }
 
 // How fast it is, in one unit or another.
-bool is_speed(const std::string& metric) {
+bool is_metric_of_speed(const std::string& metric) {
   constexpr std::array<std::string_view, 9> kSpeeds{"throughput",   "tokens_per_second", "latency",
                                                     "flops",        "goodput",           "samples_per_s",
                                                     "tokens_per_s", "step_time_s",       "flops_per_s"};
@@ -93,7 +93,8 @@ bool is_speed(const std::string& metric) {
 void check(const EarlierRun& run, const Session& session) {
   if (run.trials.empty()) throw UserError("it has no ok trial", "name a run that measured something");
   const std::string& ours = session.objective.metric;
-  const bool alike = run.metric.empty() || run.metric == ours || (is_speed(run.metric) && is_speed(ours));
+  const bool alike =
+      run.metric.empty() || run.metric == ours || (is_metric_of_speed(run.metric) && is_metric_of_speed(ours));
   if (!alike) {
     throw UserError(fmt::format("it measured '{}', this session '{}'", run.metric, ours),
                     "name a run with the same objective");
@@ -105,7 +106,7 @@ void check(const EarlierRun& run, const Session& session) {
                   "name a run that shares parameters with this session");
 }
 
-Json to_json(const EarlierTrial& trial) {
+Json earlier_trial_json(const EarlierTrial& trial) {
   Json json = {{kConfiguration, to_json(trial.configuration)}, {kValue, trial.value}};
   if (trial.log_predicted) json[kLogPredicted] = *trial.log_predicted;
   return json;
@@ -140,9 +141,9 @@ Json to_json(const EarlierRuns& runs) {
   Json json = Json::array();
   for (const EarlierRun& run : runs) {
     Json trials = Json::array();
-    for (const EarlierTrial& trial : run.trials) trials.push_back(to_json(trial));
+    for (const EarlierTrial& trial : run.trials) trials.push_back(earlier_trial_json(trial));
     json.push_back(
-        {{kSource, run.source}, {kMetric, run.metric}, {kMaximize, run.maximize}, {kTrials, std::move(trials)}});
+        {{kSource, run.source}, {kMetric, run.metric}, {kMaximize, run.maximize}, {kTrialsKey, std::move(trials)}});
   }
   return json;
 }
@@ -157,9 +158,9 @@ EarlierRuns earlier_runs_from_json(const Json& json, const std::string& source, 
     run.source = block.text(kSource, "");
     run.metric = block.text(kMetric, "");
     run.maximize = block.boolean(kMaximize, true);
-    for (const Json& trial : block.require(kTrials)) {
+    for (const Json& trial : block.require(kTrialsKey)) {
       run.trials.push_back(
-          earlier_trial_from(trial, source, fmt::format("{}/{}/{}", here, kTrials, run.trials.size())));
+          earlier_trial_from(trial, source, fmt::format("{}/{}/{}", here, kTrialsKey, run.trials.size())));
     }
     block.finish();
     runs.push_back(std::move(run));

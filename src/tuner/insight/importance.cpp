@@ -33,8 +33,8 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kMostListed = 20'000;
-constexpr int kDraws = 200;
+constexpr std::size_t kMostWeighed = 20'000;
+constexpr int kPosteriorDraws = 200;
 constexpr int kMostRefused = 200'000;  // draws that `where` refuses in a row
 constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations: below there is nothing to explain
 constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
@@ -84,10 +84,10 @@ class ImportanceStudy {
 
   bool make_design() {
     std::vector<Configuration> listed;
-    for (std::size_t i = 0; candidates_.listed() && i < candidates_.size() && listed.size() <= kMostListed; ++i) {
+    for (std::size_t i = 0; candidates_.listed() && i < candidates_.size() && listed.size() <= kMostWeighed; ++i) {
       if (!options_.where || options_.where(candidates_[i])) listed.push_back(candidates_[i]);
     }
-    if (candidates_.listed() && listed.size() <= kMostListed) {
+    if (candidates_.listed() && listed.size() <= kMostWeighed) {
       design_ = listed_design(space_, std::move(listed));
       return design_.population > 1;
     }
@@ -112,7 +112,8 @@ class ImportanceStudy {
   void fill_parameters(Importance& importance, const Points& points, const Eigen::VectorXd& mean,
                        const SobolIndices& indices) {
     const Eigen::MatrixXd deviations =
-        model_.latent_unit() * posterior_deviations(model_.process(), model_.known_points(points), kDraws, rng_);
+        model_.latent_unit() *
+        posterior_deviations(model_.process(), model_.known_points(points), kPosteriorDraws, rng_);
     std::vector<std::vector<double>> first(design_.axes.size());
     std::vector<std::vector<double>> total(design_.axes.size());
     for (Eigen::Index draw = 0; draw < deviations.cols(); ++draw) {

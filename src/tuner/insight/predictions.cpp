@@ -17,8 +17,8 @@ namespace krigtune {
 namespace {
 
 constexpr std::int64_t kMostRows = 1'000'000;
-constexpr std::int64_t kMostWalked = 10'000'000;  // about ten seconds
-constexpr std::size_t kBlock = 4096;
+constexpr std::int64_t kMostWalkedToCount = 10'000'000;  // about ten seconds
+constexpr std::size_t kRowsAtOnce = 4096;
 constexpr std::size_t kDrawsPerRow = 20;
 constexpr std::size_t kFewestDraws = 100'000;
 constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // no trial's
@@ -131,9 +131,9 @@ std::optional<std::int64_t> matching_count(const Space& space, const Space::Pred
   std::int64_t count = 0;
   space.for_each([&](const Configuration& configuration) {
     if (!where || where(configuration)) ++count;
-    return ++walked <= kMostWalked;
+    return ++walked <= kMostWalkedToCount;
   });
-  return walked <= kMostWalked ? std::optional(count) : std::nullopt;
+  return walked <= kMostWalkedToCount ? std::optional(count) : std::nullopt;
 }
 
 // Without replacement, in lattice order; fewer where so many are hardly to be found.
@@ -156,9 +156,10 @@ std::vector<Configuration> drawn(const Candidates& candidates, const PredictOpti
 }
 
 [[noreturn]] void refuse_whole(std::optional<std::int64_t> count, const Space& space) {
-  const std::string what = count              ? fmt::format("{} configurations are more than {}", *count, kMostRows)
-                           : space.listable() ? fmt::format("the space has more than {} configurations", kMostWalked)
-                                              : "a space with real ranges has no end of configurations";
+  const std::string what = count ? fmt::format("{} configurations are more than {}", *count, kMostRows)
+                           : space.listable()
+                               ? fmt::format("the space has more than {} configurations", kMostWalkedToCount)
+                               : "a space with real ranges has no end of configurations";
   throw UserError(what, count ? "choose some with --where, or so many at random with --sample"
                               : "choose so many at random with --sample");
 }
@@ -179,7 +180,7 @@ void for_each_prediction(const Session& session, const MemoryFilter& filter, con
   };
   const auto add = [&](const Configuration& configuration) {
     rows.emplace_back().configuration = configuration;
-    if (rows.size() == kBlock) flush();
+    if (rows.size() == kRowsAtOnce) flush();
   };
   if (count) {
     Selection selection(*count, options);

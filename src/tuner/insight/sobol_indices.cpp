@@ -16,18 +16,14 @@
 #include <map>
 
 #include "candidates/pool.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
 constexpr std::size_t kMostLevels = 12;  // of a list; of a longer one as of a real range
 constexpr int kRealLevels = 9;           // of a real range
 constexpr int kBatches = 10;             // of the error from drawing
-
-bool accumulation_follows(const Space& space) {
-  return space.facts().well_known && space.facts().train_batch_size.has_value();
-}
 
 bool has_many_values(const Parameter& parameter) {
   return parameter.continuous() || parameter.values.size() > kMostLevels;
@@ -54,11 +50,6 @@ std::vector<PointSet> sets_of(std::map<std::string, PointSet>&& by_key) {
   std::vector<PointSet> sets;
   for (auto& [key, set] : by_key) sets.push_back(std::move(set));
   return sets;
-}
-
-const Parameter& named(const Space& space, const std::string& name) {
-  return *std::find_if(space.parameters().begin(), space.parameters().end(),
-                       [&](const Parameter& parameter) { return parameter.name == name; });
 }
 
 std::vector<PointSet> levels(const SobolDesign& design, const Parameter& parameter) {
@@ -162,7 +153,7 @@ SobolIndices indices_of(const PointSet& population, const std::vector<SobolAxis>
 std::vector<std::string> free_parameters(const Space& space) {
   std::vector<std::string> names;
   for (const Parameter& parameter : space.parameters()) {
-    if (parameter.name == kAccumulation && accumulation_follows(space)) continue;
+    if (parameter.name == kAccumulation && space.facts().accumulation_follows()) continue;
     if (parameter.continuous() || parameter.values.size() > 1) names.push_back(parameter.name);
   }
   return names;
@@ -186,7 +177,7 @@ std::optional<Configuration> with_value(const Space& space, const Configuration&
                                         const Value& value) {
   Configuration moved = configuration;
   moved.set(name, value);
-  if (accumulation_follows(space)) moved.erase(kAccumulation);
+  if (space.facts().accumulation_follows()) moved.erase(kAccumulation);
   if (space.complete(moved) != Exclusion::kNone || !space.contains(moved)) return std::nullopt;
   const Value* now = moved.find(name);
   if (now == nullptr || !same_value(*now, value)) return std::nullopt;
@@ -204,7 +195,7 @@ SobolDesign listed_design(const Space& space, std::vector<Configuration> configu
     for (int i = 0; i < design.population; ++i) {
       rows[rest(names, name, design.points[static_cast<std::size_t>(i)])].push_back(i);
     }
-    design.axes.push_back({name, levels(design, named(space, name)), sets_of(std::move(rows))});
+    design.axes.push_back({name, levels(design, *space.find(name)), sets_of(std::move(rows))});
   }
   return design;
 }
@@ -216,7 +207,7 @@ SobolDesign sampled_design(const Space& space, const std::function<Configuration
   design.population = size.population;
   for (int i = 0; i < size.population; ++i) design.points.push_back(draw());
   for (const std::string& name : free_parameters(space)) {
-    const Parameter& parameter = named(space, name);
+    const Parameter& parameter = *space.find(name);
     SobolAxis axis{name, levels(design, parameter), {}};
     for (int i = 0; i < size.rows; ++i) {
       const Configuration drawn = design.points[static_cast<std::size_t>(i)];

@@ -4,8 +4,8 @@
 // the session itself says how wide its intervals must be. With z_i the error of trial i's prediction in the surrogate's
 // standard deviations,
 //
-//   z_i ~ Student t with nu = 4 degrees of freedom and scale s,   s^2 starts as if kTrials trials had said s = 1
-//   s^2 = (kTrials + sum_i w_i z_i^2) / (kTrials + n),   w_i = (nu + 1) / (nu + z_i^2 / s^2)
+//   z_i ~ Student t with nu = 4 degrees of freedom and scale s,   s^2 starts as if kPriorTrials trials had said s = 1
+//   s^2 = (kPriorTrials + sum_i w_i z_i^2) / (kPriorTrials + n),   w_i = (nu + 1) / (nu + z_i^2 / s^2)
 //
 // (the EM algorithm for t errors: Lange, Little & Taylor 1989, "Robust statistical modeling using the t distribution"),
 // and the factor makes a normal interval of 90 % as wide as that of s t, but never narrower than the surrogate says:
@@ -23,7 +23,7 @@ namespace krigtune {
 namespace {
 
 constexpr double kDegrees = 4.0;                 // nu
-constexpr double kTrials = 3.0;                  // that the prior is worth
+constexpr double kPriorTrials = 3.0;             // that the prior is worth
 constexpr double kLargestError = 6.0;            // z
 constexpr double kWidthRatio = 2.1318 / 1.6449;  // 95 % points of t with 4 degrees of freedom and of the normal
 constexpr int kMostSteps = 50;
@@ -47,9 +47,9 @@ std::vector<double> prediction_errors(const Objective& objective, const Objectiv
 double student_scale(const std::vector<double>& errors) {
   double square = 1.0;
   for (int step = 0; step < kMostSteps; ++step) {
-    double sum = kTrials;
+    double sum = kPriorTrials;
     for (const double error : errors) sum += (kDegrees + 1.0) / (kDegrees + error * error / square) * error * error;
-    square = sum / (kTrials + static_cast<double>(errors.size()));
+    square = sum / (kPriorTrials + static_cast<double>(errors.size()));
   }
   return std::sqrt(square);
 }

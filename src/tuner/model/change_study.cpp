@@ -11,11 +11,10 @@
 #include <cmath>
 
 #include "krigtune/core/statistics.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
 std::optional<Value> value_in(const Configuration& configuration, const std::string& name) {
   const Value* value = configuration.find(name);
@@ -26,16 +25,12 @@ bool differ(const std::optional<Value>& a, const std::optional<Value>& b) {
   return a.has_value() != b.has_value() || (a && !same_value(*a, *b));
 }
 
-bool accumulation_follows(const Space& space) {
-  return space.facts().well_known && space.facts().train_batch_size.has_value();
-}
-
 std::vector<Change> listed_changes(const Space& space, const Configuration& before, const Configuration& after) {
   std::vector<Change> changes;
   const auto add = [&](const std::string& name) {
     Change change{name, value_in(before, name), value_in(after, name), Change::Alone::kPossible, std::nullopt};
     if (!differ(change.before, change.after)) return;
-    if (name == kAccumulation && accumulation_follows(space)) change.alone = Change::Alone::kFollows;
+    if (name == kAccumulation && space.facts().accumulation_follows()) change.alone = Change::Alone::kFollows;
     changes.push_back(std::move(change));
   };
   for (const auto& [name, value] : after) add(name);
@@ -57,7 +52,7 @@ std::optional<Configuration> taken_back(const Space& space, const std::vector<co
     if (!change->before) return std::nullopt;
     moved.set(change->parameter, *change->before);
   }
-  if (accumulation_follows(space)) moved.erase(kAccumulation);
+  if (space.facts().accumulation_follows()) moved.erase(kAccumulation);
   if (space.complete(moved) != Exclusion::kNone) return std::nullopt;
   const bool is_back = std::none_of(changes.begin(), changes.end(), [&](const Change* change) {
     return differ(value_in(moved, change->parameter), change->before);

@@ -28,14 +28,15 @@ namespace {
 
 constexpr double kWeightOfDefault = 3.0;  // degrees of freedom
 
-struct Run {
+struct Repeats {
   double value;
   double sem;
 };
 
-std::map<std::string, std::vector<Run>> runs_by_configuration(const Objective& objective, const Candidates& candidates,
-                                                              const History& history) {
-  std::map<std::string, std::vector<Run>> runs;
+std::map<std::string, std::vector<Repeats>> runs_by_configuration(const Objective& objective,
+                                                                  const Candidates& candidates,
+                                                                  const History& history) {
+  std::map<std::string, std::vector<Repeats>> runs;
   for (const Trial& trial : history) {
     if (!trial.outcome || !counts(trial)) continue;
     const auto* measured = std::get_if<Measured>(&*trial.outcome);
@@ -57,9 +58,9 @@ TrialNoise::TrialNoise(const Objective& objective, const Candidates& candidates,
   for (const auto& [key, runs] : runs_by_configuration(objective, candidates, history)) {
     const auto count = static_cast<double>(runs.size());
     double mean = 0.0;
-    for (const Run& run : runs) mean += run.value / count;
+    for (const Repeats& run : runs) mean += run.value / count;
     if (runs.size() < 2 || mean == 0.0) continue;
-    for (const Run& run : runs) {
+    for (const Repeats& run : runs) {
       squares += (run.value - mean) * (run.value - mean) / (mean * mean);
       within += run.sem * run.sem / (mean * mean) * (count - 1.0) / count;
     }

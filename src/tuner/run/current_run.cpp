@@ -25,7 +25,7 @@ bool is_timed_by_a_clock(RunnerKind kind) {
   return kind == RunnerKind::kBench || kind == RunnerKind::kCommand || kind == RunnerKind::kDeepSpeed;
 }
 
-std::string machine_of(const Session& session, const RunOptions& options) {
+std::string machine_now(const Session& session, const RunOptions& options) {
   const RunnerKind kind = session.runner.kind;
   if (is_timed_by_a_clock(kind)) return options.machine;
   if (kind != RunnerKind::kSimulate) return "";
@@ -57,7 +57,7 @@ int latest_run(const History& history) {
 }
 
 CurrentRun current_run(const Session& session, const History& history, const RunOptions& options, const Clock& clock) {
-  CurrentRun run{latest_run(history), machine_of(session, options), options.loop.seed};
+  CurrentRun run{latest_run(history), machine_now(session, options), options.loop.seed};
   const Trial* last = last_of_tune(history);
   if (last == nullptr) return run;
   const std::string& before = last->proposal.machine;

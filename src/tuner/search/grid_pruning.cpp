@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 #include "search/strategies.h"
 
 namespace krigtune {
@@ -29,12 +30,9 @@ namespace {
 
 enum class Demand { kEqual, kGrows, kStates, kActivations };
 
-constexpr const char* kStage = "zero_stage";
-constexpr const char* kGas = "gradient_accumulation_steps";
-
 constexpr std::array<std::pair<std::string_view, Demand>, 8> kDemands{{
     {"micro_batch", Demand::kGrows},
-    {kStage, Demand::kStates},
+    {kZeroStage, Demand::kStates},
     {"reduce_bucket_size", Demand::kGrows},
     {"allgather_bucket_size", Demand::kGrows},
     {"stage3_prefetch_bucket_size", Demand::kGrows},
@@ -78,10 +76,10 @@ double number_of(const Configuration& configuration, const char* name, double fa
   return value != nullptr && is_number(*value) ? as_number(*value) : fallback;
 }
 
-bool shares_gradients(const Configuration& configuration) { return number_of(configuration, kStage, 0.0) >= 2.0; }
-bool accumulates(const Configuration& configuration) { return number_of(configuration, kGas, 1.0) > 1.0; }
+bool shares_gradients(const Configuration& configuration) { return number_of(configuration, kZeroStage, 0.0) >= 2.0; }
+bool accumulates(const Configuration& configuration) { return number_of(configuration, kAccumulation, 1.0) > 1.0; }
 
-bool is_speed(const Objective& objective) {
+bool grows_with_speed(const Objective& objective) {
   constexpr std::array<std::string_view, 5> kSpeeds{"throughput", "tokens_per_second", "latency", "flops", "goodput"};
   return std::find(kSpeeds.begin(), kSpeeds.end(), objective.metric) != kSpeeds.end();
 }
@@ -97,7 +95,7 @@ GridPruning::GridPruning(const Space& space, const Objective& objective, const G
     if (std::holds_alternative<OutOfMemory>(*trial.outcome)) out_of_memory_.push_back(&trial.proposal.configuration);
     const bool has_run =
         std::holds_alternative<Measured>(*trial.outcome) || std::holds_alternative<Bounded>(*trial.outcome);
-    if (has_run && is_speed(objective)) ran_.push_back(&trial.proposal.configuration);
+    if (has_run && grows_with_speed(objective)) ran_.push_back(&trial.proposal.configuration);
   }
 }
 
@@ -126,7 +124,7 @@ bool GridPruning::only_stage_differs(const Configuration& configuration, const C
     const Value* value = configuration.find(parameter.name);
     const Value* known = other.find(parameter.name);
     if (value == nullptr || known == nullptr) continue;
-    const bool is_stage = parameter.name == kStage;
+    const bool is_stage = parameter.name == kZeroStage;
     if (is_stage ? !is_number(*known) || as_number(*known) >= as_number(*value) : !same_value(*value, *known)) {
       return false;
     }
@@ -136,7 +134,7 @@ bool GridPruning::only_stage_differs(const Configuration& configuration, const C
 
 // The kept batch sets it.
 bool GridPruning::is_derived(const Parameter& parameter) const {
-  return parameter.name == kGas && space_.facts().well_known && space_.facts().train_batch_size.has_value();
+  return parameter.name == kAccumulation && space_.facts().accumulation_follows();
 }
 
 std::string pruned_text(const Candidates& candidates, const GridPruning& pruning, const History& history) {

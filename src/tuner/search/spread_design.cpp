@@ -8,7 +8,7 @@
 namespace krigtune {
 namespace {
 
-constexpr double kTie = 1e-9;
+constexpr double kDistanceTie = 1e-9;
 
 // Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
 Eigen::VectorXd squared_distances(const Points& points, const Points& others, Eigen::Index row) {
@@ -59,8 +59,8 @@ std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<boo
   for (std::size_t i = 0; i < allowed.size(); ++i) {
     if (!allowed[i]) continue;
     const double score = scores(static_cast<Eigen::Index>(i));
-    if (score > best_score + kTie) best.clear();
-    if (score >= best_score - kTie) best.push_back(i);
+    if (score > best_score + kDistanceTie) best.clear();
+    if (score >= best_score - kDistanceTie) best.push_back(i);
     best_score = std::max(best_score, score);
   }
   return best[rng.below(best.size())];

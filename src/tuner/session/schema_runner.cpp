@@ -31,7 +31,7 @@ Json bench_block() {
         above(number("GiB a rank that krigtune-bench allows itself (default: the session's limit)"), 0)}});
 }
 
-Json fraction(const char* meaning, double fallback) {
+Json fraction_up_to_nine_tenths(const char* meaning, double fallback) {
   return with_default(at_most(at_least(number(meaning), 0), 0.9), json_number(fallback));
 }
 
@@ -50,13 +50,14 @@ Json simulate_block() {
        {"memory_error", spread("likewise of the hidden factor on activations", defaults.memory_error)},
        {"stragglers",
         block("Slow ranks",
-              {{"probability", fraction("of a trial", defaults.straggler_probability)},
+              {{"probability", fraction_up_to_nine_tenths("of a trial", defaults.straggler_probability)},
                {"slowdown", with_default(at_most(at_least(number("so many times as long takes a step"), 1), 100),
                                          json_number(defaults.straggler_slowdown))}})},
-       {"failures", block("What no formula foresees",
-                          {{"unforeseen_fraction", fraction("of the space: beyond a hidden plane all trials fail",
-                                                            defaults.unforeseen_fraction)},
-                           {"crash_probability", fraction("of a trial, anywhere", defaults.crash_probability)}})},
+       {"failures",
+        block("What no formula foresees",
+              {{"unforeseen_fraction", fraction_up_to_nine_tenths("of the space: beyond a hidden plane all trials fail",
+                                                                  defaults.unforeseen_fraction)},
+               {"crash_probability", fraction_up_to_nine_tenths("of a trial, anywhere", defaults.crash_probability)}})},
        {"seed", with_default(at_least(integer("of all that is hidden and of the noise"), 0), defaults.seed)},
        {"early_end",
         with_default(boolean("end a trial that is surely worse than the best (status bounded)"), defaults.early_end)},

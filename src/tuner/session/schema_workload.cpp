@@ -51,7 +51,7 @@ Json network() {
        text("a link of \"hardware\"")});
 }
 
-Json fraction(const char* meaning) { return at_most(above(number(meaning), 0), 1); }
+Json fraction_above_zero(const char* meaning) { return at_most(above(number(meaning), 0), 1); }
 
 Json own_gpu() {
   return block("A GPU; what is left out is that of \"like\"",
@@ -61,10 +61,10 @@ Json own_gpu() {
                 {"fp16_flops_per_s", at_least(number("likewise; 0: not supported"), 0)},
                 {"bf16_flops_per_s", at_least(number("likewise; 0: not supported"), 0)},
                 {"memory_bytes_per_s", above(number("of its memory"), 0)},
-                {"gemm_fraction", fraction("of the peak that large matrix products reach (default 0.7)")},
+                {"gemm_fraction", fraction_above_zero("of the peak that large matrix products reach (default 0.7)")},
                 {"gemm_half_flops", at_least(number("a product of so many reaches half of that (default 5e9)"), 0)},
-                {"attention_fraction", fraction("of the peak that flash attention reaches (default 0.5)")},
-                {"memory_fraction", fraction("of the memory's rate that kernels reach (default 0.85)")},
+                {"attention_fraction", fraction_above_zero("of the peak that flash attention reaches (default 0.5)")},
+                {"memory_fraction", fraction_above_zero("of the memory's rate that kernels reach (default 0.85)")},
                 {"launch_us", at_least(number("of one kernel (default 5)"), 0)},
                 {"host_bytes_per_s", above(number("between device and host memory, a direction"), 0)},
                 {"interconnect", text("the link within a node where the cluster names none")}});
@@ -76,7 +76,7 @@ Json own_link() {
                 {"kind", with_default(word("what it is", {"nvlink", "pci", "network"}), "network")},
                 {"latency_us", at_least(number("of a collective's launch (default 0)"), 0)},
                 {"bytes_per_s", above(number("line rate, a direction and GPU"), 0)},
-                {"reached", with_default(fraction("of the line rate, by collectives"), 1)}});
+                {"reached", with_default(fraction_above_zero("of the line rate, by collectives"), 1)}});
 }
 
 Json hardware() {

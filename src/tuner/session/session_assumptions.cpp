@@ -5,6 +5,7 @@
 
 #include "krigtune/cost/framework.h"
 #include "krigtune/plan/knobs.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "session/session_blocks.h"
 
@@ -12,19 +13,14 @@ namespace krigtune {
 namespace {
 
 bool is_named(const Space& space, const std::string& name) {
-  const auto& parameters = space.parameters();
-  return space.facts().fixed.has(name) ||
-         std::any_of(parameters.begin(), parameters.end(),
-                     [&](const Parameter& parameter) { return parameter.name == name; });
+  return space.facts().fixed.has(name) || space.find(name) != nullptr;
 }
 
 // Whether any configuration has more than one tensor-parallel rank.
 bool splits_layers(const Space& space) {
-  if (space.facts().fixed.integer("tensor_parallel", 1) > 1) return true;
-  const auto& parameters = space.parameters();
-  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& parameter) {
-    return parameter.name == "tensor_parallel" && (parameter.values.size() > 1 || as_number(parameter.values[0]) > 1.0);
-  });
+  if (space.facts().fixed.integer(kTensorParallel, 1) > 1) return true;
+  const Parameter* parameter = space.find(kTensorParallel);
+  return parameter != nullptr && (parameter->values.size() > 1 || as_number(parameter->values[0]) > 1.0);
 }
 
 bool is_of_kind(const Value& value, const Value& other) {

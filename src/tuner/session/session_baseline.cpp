@@ -6,20 +6,13 @@
 #include "krigtune/core/text.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/knobs.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/memory_filter.h"
 #include "session/session_blocks.h"
 
 namespace krigtune {
 namespace {
-
-constexpr const char* kAccumulation = "gradient_accumulation_steps";
-
-const Parameter* find_parameter(const Space& space, std::string_view name) {
-  const auto found = std::find_if(space.parameters().begin(), space.parameters().end(),
-                                  [&](const Parameter& parameter) { return parameter.name == name; });
-  return found == space.parameters().end() ? nullptr : &*found;
-}
 
 Value default_value(const Parameter& parameter, bool well_known) {
   const WellKnownParameter* known = well_known ? find_well_known(parameter.name) : nullptr;
@@ -40,7 +33,7 @@ Configuration filled_in(const Space& space, const Configuration& given, const Co
   return point;
 }
 
-const char* kind_text(const Value& value) {
+const char* kind_of_value(const Value& value) {
   if (std::holds_alternative<std::string>(value)) return "text";
   return is_number(value) ? "a number" : "true or false";
 }
@@ -61,8 +54,8 @@ void check_names(const Space& space, const Configuration& given, const JsonObjec
     const Value* value = given.find(parameter.name);
     if (value == nullptr) continue;
     const Value of_the_space = parameter.continuous() ? Value(0.0) : parameter.values.front();
-    const std::string wanted = kind_text(of_the_space);
-    if (wanted == kind_text(*value)) continue;
+    const std::string wanted = kind_of_value(of_the_space);
+    if (wanted == kind_of_value(*value)) continue;
     block.fail(parameter.name, fmt::format("{} was expected, not {}", wanted, to_json(*value).dump()),
                "write one as in the space");
   }
@@ -100,7 +93,7 @@ bool keeps_constraints(const Space& space, const Configuration& point) {
 // Where a constraint holds the batch, as in a DeepSpeed job of unknown sizes, an accumulation that is left out follows
 // from it. Leaves the point as it is where none does.
 void follow_the_batch(const Space& space, const Configuration& given, Configuration& point) {
-  const Parameter* accumulation = find_parameter(space, kAccumulation);
+  const Parameter* accumulation = space.find(kAccumulation);
   if (accumulation == nullptr || given.has(kAccumulation) || keeps_constraints(space, point)) return;
   for (const Value& value : accumulation->values) {
     Configuration other = point;
@@ -174,7 +167,7 @@ Configuration read_try(const Session& session, const std::string& text, const st
   const Json json = parse_json(text, where);
   const JsonObject block(json, where, "");
   Configuration guess = completed(session, block, session.baseline.value_or(Configuration()));
-  const bool is_ours_to_choose = find_parameter(session.space, kAccumulation) != nullptr && !block.has(kAccumulation);
+  const bool is_ours_to_choose = session.space.find(kAccumulation) != nullptr && !block.has(kAccumulation);
   if (is_ours_to_choose && !keeps_constraints(session.space, guess)) {
     block.fail("", fmt::format("no {} of the space keeps the constraints ({})", kAccumulation, guess.text()),
                "choose another micro_batch, or name it too");
@@ -199,8 +192,8 @@ std::string hint_for(const std::string& name) {
 
 // The only knob of which a value is refused because of another's.
 void check_sequence_parallel(const Session& session, const Workload& workload, const JsonObject& root) {
-  const Parameter* sequence = find_parameter(session.space, "sequence_parallel");
-  const Parameter* tensor = find_parameter(session.space, "tensor_parallel");
+  const Parameter* sequence = session.space.find(kSequenceParallel);
+  const Parameter* tensor = session.space.find(kTensorParallel);
   if (sequence == nullptr || tensor == nullptr) return;
   for (const Value& split : sequence->values) {
     for (const Value& ranks : tensor->values) {

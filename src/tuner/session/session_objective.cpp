@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/tuner/goodput.h"
 #include "session/session_blocks.h"
 
@@ -101,13 +102,9 @@ Objective read_goodput(JsonObject& block, RunnerKind runner) {
   return objective;
 }
 
-bool is_in(const Space& space, const char* name) {
-  return std::any_of(space.parameters().begin(), space.parameters().end(),
-                     [name](const Parameter& parameter) { return parameter.name == name; });
-}
-
 bool knows_its_batch(const Session& session) {
-  return is_ours(session.runner.kind) || session.workload->train_batch_size || is_in(session.space, "micro_batch");
+  return is_ours(session.runner.kind) || session.workload->train_batch_size ||
+         session.space.find(kMicroBatch) != nullptr;
 }
 
 }  // namespace

@@ -68,13 +68,13 @@ std::string names_text(const Json& names) {
 }
 
 // "integer", "`a`, `b`", "`local`, or an object"
-std::string kind_text(const Json& schema) {
+std::string kind_in_schema(const Json& schema) {
   if (schema.contains("enum")) return names_text(schema["enum"]);
   if (schema.contains("const")) return code(schema["const"].get<std::string>());
   if (schema.contains("anyOf")) {
     std::vector<std::string> kinds;
     for (const Json& shape : schema["anyOf"]) {
-      if (!shape.contains("type") || shape["type"] != "null") kinds.push_back(kind_text(shape));
+      if (!shape.contains("type") || shape["type"] != "null") kinds.push_back(kind_in_schema(shape));
     }
     return join(kinds, " or ");
   }
@@ -90,7 +90,7 @@ std::string table_of(const Json& block) {
     const bool required = block.contains("required") &&
                           std::find(block["required"].begin(), block["required"].end(), key) != block["required"].end();
     const std::string fallback = schema.contains("default") ? code(schema["default"].dump()) : required ? "needed" : "";
-    text += fmt::format("| `{}` | {} | {} | {} |\n", key, kind_text(schema), fallback,
+    text += fmt::format("| `{}` | {} | {} | {} |\n", key, kind_in_schema(schema), fallback,
                         escaped(schema.value("description", "")));
   }
   return text;

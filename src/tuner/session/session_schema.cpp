@@ -32,33 +32,34 @@ Json objective_block() {
 
 namespace {
 
-Json fraction(const char* meaning) { return below(at_least(number(meaning), 0), 1); }
+Json fraction_below_one(const char* meaning) { return below(at_least(number(meaning), 0), 1); }
 
 }  // namespace
 
 Json budget_block() {
   constexpr int kMost = 1'000'000;
-  return block("When it ends, whichever comes first",
-               {{"trials", with_default(at_most(at_least(integer("closed trials in all"), 1), kMost), Budget().trials)},
-                {"hours", above(number("hours in trials and suggestions (default: no limit)"), 0)},
-                {"gpu_hours", above(number("hours times ranks (default: no limit)"), 0)},
-                {"patience", at_most(at_least(integer("trials without an improvement of more than 1 % (default: no "
-                                                      "such rule)"),
-                                              1),
-                                     kMost)},
-                {"regret", with_default(fraction("end once nothing left is likely to be better by more than this "
-                                                 "fraction; 0: no such rule"),
-                                        json_number(Budget().regret))},
-                {"confidence", with_default(below(at_least(number("how sure that is to be"), 0.5), 1),
-                                            json_number(Budget().confidence))},
-                {"least_gain", with_default(fraction("end once no trial is expected to gain this fraction: what one "
-                                                     "of typical length must promise; 0: no such rule, the default "
-                                                     "where run_gpu_hours is given"),
-                                            json_number(Budget().least_gain))},
-                {"run_gpu_hours", above(number("what you will train with the result, in hours times ranks: end once "
-                                               "no trial is expected to save as much of it as it costs (default: no "
-                                               "such rule)"),
-                                        0)}});
+  return block(
+      "When it ends, whichever comes first",
+      {{"trials", with_default(at_most(at_least(integer("closed trials in all"), 1), kMost), Budget().trials)},
+       {"hours", above(number("hours in trials and suggestions (default: no limit)"), 0)},
+       {"gpu_hours", above(number("hours times ranks (default: no limit)"), 0)},
+       {"patience", at_most(at_least(integer("trials without an improvement of more than 1 % (default: no "
+                                             "such rule)"),
+                                     1),
+                            kMost)},
+       {"regret", with_default(fraction_below_one("end once nothing left is likely to be better by more than this "
+                                                  "fraction; 0: no such rule"),
+                               json_number(Budget().regret))},
+       {"confidence",
+        with_default(below(at_least(number("how sure that is to be"), 0.5), 1), json_number(Budget().confidence))},
+       {"least_gain", with_default(fraction_below_one("end once no trial is expected to gain this fraction: what one "
+                                                      "of typical length must promise; 0: no such rule, the default "
+                                                      "where run_gpu_hours is given"),
+                                   json_number(Budget().least_gain))},
+       {"run_gpu_hours", above(number("what you will train with the result, in hours times ranks: end once "
+                                      "no trial is expected to save as much of it as it costs (default: no "
+                                      "such rule)"),
+                               0)}});
 }
 
 }  // namespace schema

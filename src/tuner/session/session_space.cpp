@@ -58,7 +58,7 @@ std::vector<ExclusionCount> reasons_of(const Space& space) {
   return reasons;
 }
 
-std::string reason_text(const ExclusionCount& excluded) {
+std::string excluded_text(const ExclusionCount& excluded) {
   if (excluded.reason != Exclusion::kConstraint)
     return fmt::format("{} ({})", to_string(excluded.reason), excluded.count);
   return fmt::format("constraint '{}' ({})", excluded.constraint, excluded.count);
@@ -93,7 +93,7 @@ void refuse_empty_space(const Space& space, const JsonObject& root) {
   if (!at_key(root, "space", [&] { return space.is_empty(); })) return;
   const std::vector<ExclusionCount> reasons = space.listable() ? reasons_of(space) : std::vector<ExclusionCount>{};
   std::vector<std::string> texts;
-  for (const ExclusionCount& reason : reasons) texts.push_back(reason_text(reason));
+  for (const ExclusionCount& reason : reasons) texts.push_back(excluded_text(reason));
   if (texts.empty()) texts.emplace_back("the constraints hold nowhere together");
   const std::string key = key_to_blame(space, reasons);
   root.fail(key, "no configuration is left: " + join(texts, ", "),

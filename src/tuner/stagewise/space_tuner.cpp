@@ -23,7 +23,7 @@ constexpr double kExploration = 0.2;
 constexpr std::uint64_t kStreamsPerSpace = std::uint64_t{1} << 32;
 
 /// What is known of a tuner's trials.
-struct Progress {
+struct Tally {
   std::optional<double> best;
   std::size_t best_at = 0;
 
@@ -38,10 +38,10 @@ struct Progress {
   }
 };
 
-std::optional<std::optional<double>> in_order(const TuningSpace& space, const std::vector<std::size_t>& order,
-                                              const Objective& objective, const StagewiseOptions& options,
-                                              Answers& answers) {
-  Progress progress;
+std::optional<std::optional<double>> best_in_order(const TuningSpace& space, const std::vector<std::size_t>& order,
+                                                   const Objective& objective, const StagewiseOptions& options,
+                                                   Answers& answers) {
+  Tally progress;
   bool is_open = false;
   // Whatever is open, a better one can only lengthen the search: what follows within its present length is asked too.
   for (std::size_t at = 0; at < order.size() && !progress.ends(at, options); ++at) {
@@ -83,7 +83,7 @@ class ModelBased {
         visited_(space.configurations.size(), false) {}
 
   std::optional<std::optional<double>> tune(Answers& answers) {
-    Progress progress;
+    Tally progress;
     bool is_open = false;
     const std::size_t count = space_.configurations.size();
     for (std::size_t at = 0; at < count && !progress.ends(at, options_.stagewise); ++at) {
@@ -155,7 +155,7 @@ std::optional<std::optional<double>> tune_space(const TuningSpace& space, const 
     Rng rng(options.seed, options.stream * kStreamsPerSpace);
     rng.shuffle(order);
   }
-  return in_order(space, order, objective, options.stagewise, answers);
+  return best_in_order(space, order, objective, options.stagewise, answers);
 }
 
 }  // namespace krigtune

@@ -6,17 +6,13 @@
 #include <unordered_set>
 
 #include "candidates/candidate_list.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kStage = "zero_stage";
-constexpr const char* kMicroBatch = "micro_batch";
-constexpr const char* kTensor = "tensor_parallel";
-constexpr const char* kPipeline = "pipeline_parallel";
-constexpr const char* kGas = "gradient_accumulation_steps";
-constexpr std::array<const char*, 5> kNames{kStage, kMicroBatch, kTensor, kPipeline, kGas};
+constexpr std::array<const char*, 5> kNames{kZeroStage, kMicroBatch, kTensorParallel, kPipelineParallel, kAccumulation};
 
 // Where the candidates have no list, a cell stands for so many configurations.
 constexpr std::size_t kDrawn = 64;
@@ -59,11 +55,11 @@ StageCells::StageCells(const Session& session, const Candidates& candidates)
     if (std::find(kNames.begin(), kNames.end(), parameter.name) == kNames.end() || parameter.continuous()) continue;
     if (!std::all_of(parameter.values.begin(), parameter.values.end(), is_integer)) continue;
     integers_.push_back(parameter.name);
-    if (parameter.name == kGas && (!session.baseline || !session.baseline->has(kGas))) {
-      user_.set(kGas, *std::min_element(parameter.values.begin(), parameter.values.end()));
+    if (parameter.name == kAccumulation && (!session.baseline || !session.baseline->has(kAccumulation))) {
+      user_.set(kAccumulation, *std::min_element(parameter.values.begin(), parameter.values.end()));
     }
   }
-  user_gas_ = integer_of(user_, kGas, 1);
+  user_gas_ = integer_of(user_, kAccumulation, 1);
   if (session.baseline && session.baseline->has(kMicroBatch)) user_micro_batch_ = integer_of(user_, kMicroBatch, 1);
   candidates.listed() ? add_listed() : add_drawn();
 }
@@ -103,7 +99,7 @@ TuningSpace StageCells::tuning_space(const std::vector<std::pair<Cell, std::int6
   std::vector<std::size_t> listed;
   for (const auto& [cell, gas] : cells) {
     const std::int64_t steps = representative(cell, gas).gas;
-    const auto is_meant = [&](const Configuration& c) { return integer_of(c, kGas, steps) == steps; };
+    const auto is_meant = [&](const Configuration& c) { return integer_of(c, kAccumulation, steps) == steps; };
     for (const std::size_t index : cells_.at(cell).listed) {
       if (is_meant(candidates_[index])) listed.push_back(index);
     }
@@ -158,7 +154,7 @@ void StageCells::add_drawn() {
 }
 
 void StageCells::offer(Members& members, const Configuration& configuration) {
-  const std::int64_t gas = integer_of(configuration, kGas, 1);
+  const std::int64_t gas = integer_of(configuration, kAccumulation, 1);
   const auto found = members.by_gas.find(gas);
   if (found != members.by_gas.end() && differences(found->second.configuration) <= differences(configuration)) return;
   const std::optional<MemoryVerdict> memory = candidates_.memory_of(configuration);
@@ -182,10 +178,10 @@ std::vector<Configuration> StageCells::draw(const Cell& cell) const {
   for (int i = 0; i < kMostDraws && result.size() < kDrawn; ++i) {
     Configuration drawn = candidates_.space().sample(rng);
     for (const std::string& name : integers_) {
-      if (name == kStage) drawn.set(name, cell.stage);
+      if (name == kZeroStage) drawn.set(name, cell.stage);
       if (name == kMicroBatch) drawn.set(name, cell.micro_batch);
-      if (name == kTensor) drawn.set(name, cell.layout.model_ranks / cell.layout.pipeline);
-      if (name == kPipeline) drawn.set(name, cell.layout.pipeline);
+      if (name == kTensorParallel) drawn.set(name, cell.layout.model_ranks / cell.layout.pipeline);
+      if (name == kPipelineParallel) drawn.set(name, cell.layout.pipeline);
     }
     for (const Parameter& parameter : candidates_.space().parameters()) {  // what now exists
       if (!drawn.has(parameter.name)) drawn.set(parameter.name, *user_.find(parameter.name));
@@ -207,15 +203,15 @@ Cell StageCells::cell_of(const Configuration& configuration) const {
     const bool counts = std::find(integers_.begin(), integers_.end(), name) != integers_.end();
     return counts ? integer_of(configuration, name, fallback) : fallback;
   };
-  const std::int64_t pipeline = integer(kPipeline, 1);
-  return {{integer(kTensor, 1) * pipeline, pipeline}, integer(kStage, 0), integer(kMicroBatch, 1)};
+  const std::int64_t pipeline = integer(kPipelineParallel, 1);
+  return {{integer(kTensorParallel, 1) * pipeline, pipeline}, integer(kZeroStage, 0), integer(kMicroBatch, 1)};
 }
 
 int StageCells::differences(const Configuration& configuration) const {
   int count = 0;
   for (const auto& [name, value] : user_) {
     const Value* other = configuration.find(name);
-    if (name != kGas && other != nullptr && !same_value(*other, value)) ++count;
+    if (name != kAccumulation && other != nullptr && !same_value(*other, value)) ++count;
   }
   return count;
 }

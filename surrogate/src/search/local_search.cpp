@@ -20,7 +20,7 @@ using Eigen::VectorXd;
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 // Less is no reason for another round: scores are logarithms, or of the size of the values.
-constexpr double kTolerance = 1e-8;
+constexpr double kStepTolerance = 1e-8;
 // Columns of at most so many values are tried at every one.
 constexpr Index kFewValues = 16;
 constexpr std::size_t kMostPairs = 512;
@@ -34,7 +34,7 @@ constexpr double kNarrow = 0.6;
 
 bool is_gain(double after, double before) {
   if (!std::isfinite(before)) return after > before;
-  return after - before > kTolerance * (1.0 + std::abs(before));
+  return after - before > kStepTolerance * (1.0 + std::abs(before));
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ struct Coefficients {
 };
 
 template <class T>
-void update(const Coefficients<T>& c, std::int64_t count, T* __restrict p, const T* __restrict g, T* __restrict m,
-            T* __restrict v) {
+void update_adamw(const Coefficients<T>& c, std::int64_t count, T* __restrict p, const T* __restrict g, T* __restrict m,
+                  T* __restrict v) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T gradient = c.factor * g[i];
     m[i] = c.beta1 * m[i] + (T(1) - c.beta1) * gradient;
@@ -50,8 +50,8 @@ void adamw(const KernelCall& call) {
   if (control.factor == 0.0) return;
   const Coefficients<T> coefficients(call.context.options, control);
   for (std::size_t i = 0; i + 3 < call.operands.size(); i += 4) {
-    update(coefficients, call.operands[i].elems, call.data<T>(i), call.data<const T>(i + 1), call.data<T>(i + 2),
-           call.data<T>(i + 3));
+    update_adamw(coefficients, call.operands[i].elems, call.data<T>(i), call.data<const T>(i + 1), call.data<T>(i + 2),
+                 call.data<T>(i + 3));
   }
 }
 

@@ -18,19 +18,19 @@ struct Register {
   using Type __attribute__((vector_size(KRIGTUNE_VECTOR_BYTES), aligned(alignof(T)), may_alias)) = T;
 };
 
-constexpr std::int64_t kTileRows = KRIGTUNE_GEMM_TILE_ROWS;
+constexpr std::int64_t kProductTileRows = KRIGTUNE_GEMM_TILE_ROWS;
 constexpr int kTileVectors = KRIGTUNE_GEMM_TILE_VECTORS;
 template <class T>
 constexpr std::int64_t kTileColumns = kTileVectors* Register<T>::kLanes;
-static_assert(kGemmRows % kTileRows == 0);
+static_assert(kGemmRows % kProductTileRows == 0);
 
-/// kTileRows x kTileColumns of c: over `depth` of a panel of a and one of b.
+/// kProductTileRows x kTileColumns of c: over `depth` of a panel of a and one of b.
 template <class T>
 void sum_tile(std::int64_t depth, const T* __restrict a, const T* __restrict b, const MatrixView<T>& c, bool adds,
               const T* bias) {
   using Vector = typename Register<T>::Type;
   constexpr std::int64_t kLanes = Register<T>::kLanes;
-  Vector sums[kTileRows][kTileVectors];
+  Vector sums[kProductTileRows][kTileVectors];
 #pragma GCC unroll 16
   for (auto& row : sums) {
 #pragma GCC unroll 4
@@ -43,14 +43,14 @@ void sum_tile(std::int64_t depth, const T* __restrict a, const T* __restrict b, 
       right[v] = *reinterpret_cast<const Vector*>(b + k * kTileColumns<T> + v * kLanes);
     }
 #pragma GCC unroll 16
-    for (std::int64_t i = 0; i < kTileRows; ++i) {
-      const T left = a[k * kTileRows + i];
+    for (std::int64_t i = 0; i < kProductTileRows; ++i) {
+      const T left = a[k * kProductTileRows + i];
 #pragma GCC unroll 4
       for (int v = 0; v < kTileVectors; ++v) sums[i][v] += left * right[v];
     }
   }
 #pragma GCC unroll 16
-  for (std::int64_t i = 0; i < kTileRows; ++i) {
+  for (std::int64_t i = 0; i < kProductTileRows; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < kTileVectors; ++v) {
       auto* out = reinterpret_cast<Vector*>(c.data + i * c.stride + v * kLanes);
@@ -65,8 +65,8 @@ void sum_tile(std::int64_t depth, const T* __restrict a, const T* __restrict b, 
 /// A tile that reaches over the edge of c is summed beside it.
 template <class T>
 void sum_edge(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c, bool adds, const T* bias) {
-  T edge[kTileRows * kTileColumns<T>];
-  sum_tile<T>(depth, a, b, {edge, kTileRows, kTileColumns<T>, kTileColumns<T>}, false, nullptr);
+  T edge[kProductTileRows * kTileColumns<T>];
+  sum_tile<T>(depth, a, b, {edge, kProductTileRows, kTileColumns<T>, kTileColumns<T>}, false, nullptr);
   for (std::int64_t i = 0; i < c.rows; ++i) {
     for (std::int64_t j = 0; j < c.cols; ++j) {
       T& out = c.data[i * c.stride + j];
@@ -137,10 +137,10 @@ template <class T>
 void multiply_panels(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c, bool adds, const T* bias) {
   constexpr std::int64_t kColumns = kTileColumns<T>;
   for (std::int64_t j = 0; j < c.cols; j += kColumns) {
-    for (std::int64_t i = 0; i < c.rows; i += kTileRows) {
-      const MatrixView<T> tile{c.data + i * c.stride + j, std::min(kTileRows, c.rows - i),
+    for (std::int64_t i = 0; i < c.rows; i += kProductTileRows) {
+      const MatrixView<T> tile{c.data + i * c.stride + j, std::min(kProductTileRows, c.rows - i),
                                std::min(kColumns, c.cols - j), c.stride};
-      const bool whole = tile.rows == kTileRows && tile.cols == kColumns;
+      const bool whole = tile.rows == kProductTileRows && tile.cols == kColumns;
       const T* add = bias == nullptr ? nullptr : bias + j;
       (whole ? sum_tile<T> : sum_edge<T>)(depth, a + i * depth, b + j * depth, tile, adds, add);
     }
@@ -166,7 +166,7 @@ void multiply(const Product<T>& product, T* scratch) {
       pack_all<T, kTileColumns<T>>(columns.from(j, k), width, part, packed_columns);
       for (std::int64_t i = 0; i < c.rows; i += kGemmRows) {
         const std::int64_t height = std::min(kGemmRows, c.rows - i);
-        pack_all<T, kTileRows>(rows.from(i, k), height, part, packed_rows);
+        pack_all<T, kProductTileRows>(rows.from(i, k), height, part, packed_rows);
         multiply_panels<T>(part, packed_rows, packed_columns, {c.data + i * c.stride + j, height, width, c.stride},
                            adds || k > 0, last_bias);
       }

@@ -10,7 +10,7 @@
 namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kLayerNormEpsilon = 1e-5;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void layer_norm_forward(const KernelCall& call) {
     const T* x = call.data<const T>(0) + row * h;
     const T mean = ordered_sum<T>(h, [&](std::int64_t j) { return x[j]; }) / count;
     const T variance = ordered_sum<T>(h, [&](std::int64_t j) { return (x[j] - mean) * (x[j] - mean); }) / count;
-    const T inverse = T(1) / std::sqrt(variance + static_cast<T>(kEpsilon));
+    const T inverse = T(1) / std::sqrt(variance + static_cast<T>(kLayerNormEpsilon));
     put(call.data<T>(3) + row * h, h, call.adds(3),
         [&](std::int64_t j) { return (x[j] - mean) * inverse * gain[j] + bias[j]; });
     means[row] = mean;

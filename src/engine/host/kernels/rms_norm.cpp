@@ -10,7 +10,7 @@
 namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kRmsNormEpsilon = 1e-5;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void rms_norm_forward(const KernelCall& call) {
   for (std::int64_t row = 0; row < call.shape().rows; ++row) {
     const T* x = call.data<const T>(0) + row * h;
     const T square = ordered_sum<T>(h, [&](std::int64_t j) { return x[j] * x[j]; }) / static_cast<T>(h);
-    const T inverse = T(1) / std::sqrt(square + static_cast<T>(kEpsilon));
+    const T inverse = T(1) / std::sqrt(square + static_cast<T>(kRmsNormEpsilon));
     put(call.data<T>(2) + row * h, h, call.adds(2), [&](std::int64_t j) { return x[j] * inverse * gain[j]; });
     inverses[row] = inverse;
   }

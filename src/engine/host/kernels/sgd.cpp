@@ -14,7 +14,8 @@ struct SgdCoefficients {
 };
 
 template <class T>
-void update(const SgdCoefficients<T>& c, std::int64_t count, T* __restrict p, const T* __restrict g, T* __restrict m) {
+void update_sgd(const SgdCoefficients<T>& c, std::int64_t count, T* __restrict p, const T* __restrict g,
+                T* __restrict m) {
   for (std::int64_t i = 0; i < count; ++i) {
     m[i] = c.momentum * m[i] + c.factor * g[i];
     p[i] -= c.learning_rate * (m[i] + c.decay * p[i]);
@@ -31,7 +32,7 @@ void sgd(const KernelCall& call) {
   const SgdCoefficients<T> coefficients{static_cast<T>(o.learning_rate), static_cast<T>(o.beta1),
                                         static_cast<T>(o.weight_decay), static_cast<T>(control.factor)};
   for (std::size_t i = 0; i + 2 < call.operands.size(); i += 3) {
-    update(coefficients, call.operands[i].elems, call.data<T>(i), call.data<const T>(i + 1), call.data<T>(i + 2));
+    update_sgd(coefficients, call.operands[i].elems, call.data<T>(i), call.data<const T>(i + 1), call.data<T>(i + 2));
   }
 }
 
