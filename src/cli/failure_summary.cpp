@@ -5,6 +5,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 #include "session_state.h"
 
 namespace krigtune {
@@ -70,12 +71,11 @@ void show_first_failure(const RunView& run, Log& log) {
 std::string less_memory(const Session& session) {
   std::vector<std::string> ways;
   for (const Parameter& parameter : session.space.parameters()) {
-    if (parameter.name == "micro_batch") ways.emplace_back("a lower micro_batch");
-    if (parameter.name == "zero_stage") ways.emplace_back("a higher zero_stage");
+    if (parameter.name == kMicroBatch) ways.emplace_back("a lower micro_batch");
+    if (parameter.name == kZeroStage) ways.emplace_back("a higher zero_stage");
   }
   if (ways.empty()) ways.emplace_back("configurations that need less memory");
-  // The benchmark runner does not offload.
-  if (session.workload && session.runner.kind != RunnerKind::kBench) ways.emplace_back("offload_optimizer");
+  if (session.workload && session.space.find(kOffloadOptimizer) == nullptr) ways.emplace_back(kOffloadOptimizer);
   return "let the space hold " + join(ways, ", ");
 }
 

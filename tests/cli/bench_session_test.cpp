@@ -96,6 +96,14 @@ TEST_F(BenchSessionTest, EndsTheRunningTrialWhenTerminatedAndAsksItAgain) {
   EXPECT_EQ(column("strategy").at(1), "baseline") << "it counts nowhere and is asked again";
 }
 
+TEST_F(BenchSessionTest, AdvisesToOffloadWhereMemoryRunsOut) {
+  write_bench("echo '{\"status\": \"oom\", \"reason\": \"memory\"}'; exit 11\n");
+  const Said said = tune();
+  EXPECT_EQ(said.code, 1) << said.err;
+  EXPECT_NE(said.err.find("to try: let the space hold a higher zero_stage, offload_optimizer"), std::string::npos)
+      << said.err;
+}
+
 TEST_F(BenchSessionTest, ThatLacksSomethingOfTheEnvironmentEndsWithThree) {
   write_bench("echo '{\"status\": \"failed\", \"reason\": \"no device\"}'; exit 77\n");
   const Said said = tune();
