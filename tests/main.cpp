@@ -17,9 +17,9 @@ std::string tests_of(const std::string& unit) {
     const testing::TestSuite& suite = *all.GetTestSuite(i);
     for (int j = 0; j < suite.total_test_count(); ++j) {
       const testing::TestInfo& test = *suite.GetTestInfo(j);
-      if (std::string(test.file()).ends_with(file)) {
-        names += (names.empty() ? "" : ":") + std::string(suite.name()) + "." + test.name();
-      }
+      if (!std::string(test.file()).ends_with(file)) continue;
+      if (!names.empty()) names += ':';
+      names.append(suite.name()).append(1, '.').append(test.name());
     }
   }
   return names;

@@ -1,10 +1,8 @@
 #include "deepspeed_machine.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <thread>
 
@@ -27,16 +25,11 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string own_hostname() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 DsSurroundings surroundings_of(const GpuProbe& probe) {
   DsSurroundings around;
   around.variable = variable;
   around.directory = std::filesystem::current_path();
-  around.hostname = own_hostname();
+  around.hostname = host_name();
   around.gpus = probe.gpus;
   around.cpus = std::max(1U, std::thread::hardware_concurrency());
   return around;

@@ -1,18 +1,11 @@
 #include "document.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <ostream>
 
+#include "krigtune/core/processor.h"
 #include "krigtune/report/labels.h"
 
 namespace krigtune {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 Json new_document(const char* command) {
   Json document;

@@ -8,9 +8,6 @@ namespace krigtune {
 /// How every document of --json begins: schema_version, version, command, host.
 Json new_document(const char* command);
 
-/// Of this computer; "" where it has none.
-std::string host_name();
-
 /// Prints it as the only thing on stdout.
 void print(const Context& context, const Json& document);
 

@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "krigtune/core/processor.h"
 #include "krigtune/core/text.h"
 #include "krigtune/journal/claim.h"
 #include "krigtune/report/labels.h"

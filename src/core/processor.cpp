@@ -1,6 +1,7 @@
 #include "krigtune/core/processor.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -60,6 +61,11 @@ VectorUnitKind choose_vector_unit(const std::string& name, const std::vector<Vec
 VectorUnitKind chosen_vector_unit() {
   static const VectorUnitKind kChosen = choose_vector_unit(named_in_the_environment(), processor_vector_units());
   return kChosen;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace krigtune

@@ -36,17 +36,17 @@ struct Journal::Impl {
         metric(std::move(the_metric)),
         study(file.path().string()) {}
 
-  Json line(Operation operation) const {
+  Json line(JournalOperation operation) const {
     return {{"op_code", static_cast<int>(operation)}, {"worker_id", fmt::format("krigtune-{}", ::getpid())}};
   }
 
-  Json study_line(Operation operation) const {
+  Json study_line(JournalOperation operation) const {
     Json json = line(operation);
     json["study_id"] = 0;
     return json;
   }
 
-  Json trial_line(Operation operation, int trial_id) const {
+  Json trial_line(JournalOperation operation, int trial_id) const {
     Json json = line(operation);
     json["trial_id"] = trial_id;
     return json;
@@ -89,13 +89,13 @@ struct Journal::Impl {
   Lines study_lines(bool maximize) const {
     Lines lines;
     if (!study.exists()) {
-      Json create = line(Operation::kCreateStudy);
+      Json create = line(JournalOperation::kCreateStudy);
       create["study_name"] = kStudyName;
       create["directions"] = Json::array({maximize ? kMaximize : kMinimize});
       lines.push_back(create);
     }
     if (study.metric().empty()) {
-      Json name = study_line(Operation::kSetStudySystemAttr);
+      Json name = study_line(JournalOperation::kSetStudySystemAttr);
       name["system_attr"][kMetricNames] = Json::array({metric});
       lines.push_back(name);
     }
@@ -105,7 +105,7 @@ struct Journal::Impl {
   // The configuration and all that is needed to rebuild the trial stand in its first line: it is there whole or not at
   // all. The parameters that follow are for Optuna's eyes.
   Lines begin_lines(const Proposal& proposal, std::int64_t started_us) const {
-    Json create = study_line(Operation::kCreateTrial);
+    Json create = study_line(JournalOperation::kCreateTrial);
     create["datetime_start"] = local_iso_time(started_us);
     create["user_attrs"] = proposal_attributes(proposal);
     Lines lines = {create};
@@ -117,7 +117,7 @@ struct Journal::Impl {
       const std::optional<Json> distribution =
           last == nullptr ? first_distribution(parameter, *value) : widened(*last, *value);
       if (!distribution) continue;
-      Json set = trial_line(Operation::kSetTrialParam, id);
+      Json set = trial_line(JournalOperation::kSetTrialParam, id);
       set["param_name"] = parameter.name;
       set["param_value_internal"] = internal_value(*distribution, *value);
       set["distribution"] = distribution->dump();
@@ -132,14 +132,14 @@ struct Journal::Impl {
     const int id = study.id_of(trial);
     Lines lines;
     for (const auto& [name, value] : record.user_attributes.items()) {
-      lines.push_back(trial_line(Operation::kSetTrialUserAttr, id));
+      lines.push_back(trial_line(JournalOperation::kSetTrialUserAttr, id));
       lines.back()["user_attr"][name] = value;
     }
     for (const auto& [name, value] : record.system_attributes.items()) {
-      lines.push_back(trial_line(Operation::kSetTrialSystemAttr, id));
+      lines.push_back(trial_line(JournalOperation::kSetTrialSystemAttr, id));
       lines.back()["system_attr"][name] = value;
     }
-    Json state = trial_line(Operation::kSetTrialStateValues, id);
+    Json state = trial_line(JournalOperation::kSetTrialStateValues, id);
     state["state"] = static_cast<int>(record.state);
     state["values"] = record.values;
     // Optuna reads this from the first line; the dashboard's own reader takes it from here.

@@ -3,7 +3,7 @@
 namespace krigtune {
 
 /// Lines of Optuna's JournalStorage: their "op_code" (optuna/storages/journal/_storage.py).
-enum class Operation {
+enum class JournalOperation {
   kCreateStudy = 0,
   kDeleteStudy = 1,
   kSetStudyUserAttr = 2,

@@ -23,8 +23,8 @@ std::map<int, std::string> studies_in(std::string_view text) {
     const Json log = parse_python_json(text.substr(begin, end - begin));
     begin = end + 1;
     if (!log.is_object() || !log.contains("op_code")) continue;
-    if (log["op_code"] == static_cast<int>(Operation::kDeleteStudy)) studies.erase(log.value("study_id", -1));
-    if (log["op_code"] != static_cast<int>(Operation::kCreateStudy)) continue;
+    if (log["op_code"] == static_cast<int>(JournalOperation::kDeleteStudy)) studies.erase(log.value("study_id", -1));
+    if (log["op_code"] != static_cast<int>(JournalOperation::kCreateStudy)) continue;
     const auto name = log.value("study_name", std::string());
     const bool is_known =
         std::any_of(studies.begin(), studies.end(), [&](const auto& study) { return study.second == name; });

@@ -40,45 +40,45 @@ const Json* ReplayedStudy::distribution(const std::string& parameter) const {
 }
 
 void ReplayedStudy::apply_line(const Json& log) {
-  const auto operation = static_cast<Operation>(log.at("op_code").get<int>());
-  if (operation != Operation::kCreateStudy && next_study_ == 0) fail("comes before the study is created", kMend);
+  const auto operation = static_cast<JournalOperation>(log.at("op_code").get<int>());
+  if (operation != JournalOperation::kCreateStudy && next_study_ == 0) fail("comes before the study is created", kMend);
   switch (operation) {
-    case Operation::kCreateStudy:
-    case Operation::kDeleteStudy:
-    case Operation::kSetStudyUserAttr:
-    case Operation::kSetStudySystemAttr:
-    case Operation::kCreateTrial:
+    case JournalOperation::kCreateStudy:
+    case JournalOperation::kDeleteStudy:
+    case JournalOperation::kSetStudyUserAttr:
+    case JournalOperation::kSetStudySystemAttr:
+    case JournalOperation::kCreateTrial:
       return apply_to_study(operation, log);
-    case Operation::kSetTrialParam:
-    case Operation::kSetTrialStateValues:
-    case Operation::kSetTrialIntermediateValue:
-    case Operation::kSetTrialUserAttr:
-    case Operation::kSetTrialSystemAttr:
+    case JournalOperation::kSetTrialParam:
+    case JournalOperation::kSetTrialStateValues:
+    case JournalOperation::kSetTrialIntermediateValue:
+    case JournalOperation::kSetTrialUserAttr:
+    case JournalOperation::kSetTrialSystemAttr:
       if (const auto trial = trial_of(log)) apply_to_trial(operation, *trial, log);
       return;
   }
   fail(fmt::format("op_code {} is not known", static_cast<int>(operation)), kMend);
 }
 
-void ReplayedStudy::apply_to_study(Operation operation, const Json& log) {
-  if (operation == Operation::kCreateStudy) return create_study(log);
+void ReplayedStudy::apply_to_study(JournalOperation operation, const Json& log) {
+  if (operation == JournalOperation::kCreateStudy) return create_study(log);
   const int study = log.at("study_id").get<int>();
-  if (operation == Operation::kDeleteStudy) return delete_study(study);
-  if (operation == Operation::kCreateTrial) return create_trial(study, log);
-  if (operation != Operation::kSetStudySystemAttr || study != study_) return;
+  if (operation == JournalOperation::kDeleteStudy) return delete_study(study);
+  if (operation == JournalOperation::kCreateTrial) return create_trial(study, log);
+  if (operation != JournalOperation::kSetStudySystemAttr || study != study_) return;
   const Json& attributes = log.at("system_attr");
   if (attributes.contains(kMetricNames)) metric_ = attributes[kMetricNames].at(0).get<std::string>();
 }
 
-void ReplayedStudy::apply_to_trial(Operation operation, std::size_t trial, const Json& log) {
+void ReplayedStudy::apply_to_trial(JournalOperation operation, std::size_t trial, const Json& log) {
   if (trials_[trial].outcome) return;  // as in Optuna: what comes after the end is dropped
-  if (operation == Operation::kSetTrialParam) {
+  if (operation == JournalOperation::kSetTrialParam) {
     add_parameter(trial, log.at("param_name"), log.at("distribution"), log.at("param_value_internal"));
-  } else if (operation == Operation::kSetTrialStateValues) {
+  } else if (operation == JournalOperation::kSetTrialStateValues) {
     set_state(trial, log);
-  } else if (operation == Operation::kSetTrialUserAttr) {
+  } else if (operation == JournalOperation::kSetTrialUserAttr) {
     add_user_attributes(trial, log.at("user_attr"));
-  } else if (operation == Operation::kSetTrialSystemAttr) {
+  } else if (operation == JournalOperation::kSetTrialSystemAttr) {
     add_system_attributes(trial, log.at("system_attr"));
   }
 }

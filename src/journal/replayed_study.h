@@ -43,8 +43,8 @@ class ReplayedStudy {
   };
 
   void apply_line(const Json& log);
-  void apply_to_study(Operation operation, const Json& log);
-  void apply_to_trial(Operation operation, std::size_t trial, const Json& log);
+  void apply_to_study(JournalOperation operation, const Json& log);
+  void apply_to_trial(JournalOperation operation, std::size_t trial, const Json& log);
   void create_study(const Json& log);
   void delete_study(int study);
   void create_trial(int study, const Json& log);

@@ -20,7 +20,7 @@ constexpr double kLargestTree = 1e5;
 bool is_many(BoundOp op) { return op >= BoundOp::kSum && op <= BoundOp::kOr; }
 bool is_whole(double value) { return value == std::trunc(value) && std::abs(value) <= kExactIntegers; }
 
-std::uint64_t word(const Range& determined) {
+std::uint64_t word(const BoundRange& determined) {
   constexpr std::uint64_t kAbsentWord = 0x7ff8000000000001ULL;  // a NaN of its own, as no calculation makes it
   constexpr std::uint64_t kUndefinedWord = 0x7ff8000000000002ULL;
   if (determined.absent) return kAbsentWord;
@@ -28,7 +28,7 @@ std::uint64_t word(const Range& determined) {
   return std::bit_cast<std::uint64_t>(determined.low + 0.0);  // -0 and 0 are one
 }
 
-double largest_magnitude(const Range& extent) { return std::max(std::abs(extent.low), std::abs(extent.high)); }
+double largest_magnitude(const BoundRange& extent) { return std::max(std::abs(extent.low), std::abs(extent.high)); }
 
 }  // namespace
 
@@ -37,7 +37,7 @@ bool Domain::integral() const { return !continuous && std::all_of(values.begin()
 int BoundExpressions::constant(double value) {
   Node node;
   node.number = value;
-  node.extent = Range::exactly(value);
+  node.extent = BoundRange::exactly(value);
   node.integral = is_whole(value);
   return add(std::move(node));
 }
@@ -79,7 +79,7 @@ int BoundExpressions::node(BoundOp op, const std::vector<int>& operands) {
   const auto at = [&](int operand) -> const Node& { return nodes_[static_cast<std::size_t>(operand)]; };
   const auto each_is_whole = [&](int operand) { return at(operand).integral; };
   double magnitude = op == BoundOp::kProduct ? 1.0 : 0.0;
-  node.extent = is_many(op) ? identity(op) : Range{};
+  node.extent = is_many(op) ? identity(op) : BoundRange{};
   for (const int operand : operands) {
     const double largest = largest_magnitude(at(operand).extent);
     magnitude = op == BoundOp::kProduct ? magnitude * std::max(1.0, largest) : magnitude + largest;
@@ -99,7 +99,7 @@ int BoundExpressions::node(BoundOp op, const std::vector<int>& operands) {
   return add(std::move(node));
 }
 
-Range BoundExpressions::extent_of(const Node& node) const {
+BoundRange BoundExpressions::extent_of(const Node& node) const {
   const auto extent = [&](std::size_t i) { return nodes_[static_cast<std::size_t>(node.operands[i])].extent; };
   if (node.op == BoundOp::kSelect) {
     return extent(0).determined() ? extent(extent(0).may_hold() ? 1 : 2) : either(extent(1), extent(2));
@@ -127,32 +127,32 @@ std::vector<std::size_t> BoundExpressions::variables_of(int root) const {
   return variables;
 }
 
-Range BoundExpressions::evaluate(int root, const Assignment& assignment, Residue* residue) const {
+BoundRange BoundExpressions::evaluate(int root, const Assignment& assignment, Residue* residue) const {
   const Node& node = nodes_[static_cast<std::size_t>(root)];
   switch (node.op) {
     case BoundOp::kConstant:
     case BoundOp::kAbsent:
       return node.extent;
     case BoundOp::kVariable:
-      return assignment.digits[node.variable] < 0 ? node.extent : Range::exactly(assignment.values[node.variable]);
+      return assignment.digits[node.variable] < 0 ? node.extent : BoundRange::exactly(assignment.values[node.variable]);
     case BoundOp::kDigit:
-      return assignment.digits[node.variable] < 0 ? node.extent : Range::exactly(assignment.digits[node.variable]);
+      return assignment.digits[node.variable] < 0 ? node.extent : BoundRange::exactly(assignment.digits[node.variable]);
     default:
       break;
   }
   const std::size_t before = residue != nullptr ? residue->size() : 0;
-  const Range result = is_many(node.op) ? many(node, assignment, residue) : few(node, assignment, residue);
+  const BoundRange result = is_many(node.op) ? many(node, assignment, residue) : few(node, assignment, residue);
   if (residue != nullptr && result.determined()) residue->resize(before);
   return result;
 }
 
-Range BoundExpressions::many(const Node& node, const Assignment& assignment, Residue* residue) const {
+BoundRange BoundExpressions::many(const Node& node, const Assignment& assignment, Residue* residue) const {
   constexpr std::size_t kWordBits = 64;
-  Range all = identity(node.op);
-  Range known = all;
+  BoundRange all = identity(node.op);
+  BoundRange known = all;
   std::uint64_t mask = 0;
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    const Range operand = evaluate(node.operands[i], assignment, residue);
+    const BoundRange operand = evaluate(node.operands[i], assignment, residue);
     all = combine(node.op, all, operand);
     const bool decided = (node.op == BoundOp::kAnd && !all.may_hold() && !all.absent) ||
                          (node.op == BoundOp::kOr && !all.may_fail() && !all.absent);
@@ -168,12 +168,12 @@ Range BoundExpressions::many(const Node& node, const Assignment& assignment, Res
   return all;
 }
 
-Range BoundExpressions::few(const Node& node, const Assignment& assignment, Residue* residue) const {
+BoundRange BoundExpressions::few(const Node& node, const Assignment& assignment, Residue* residue) const {
   if (node.op == BoundOp::kSelect) return select(node, assignment, residue);
-  const Range a = evaluate(node.operands[0], assignment, residue);
+  const BoundRange a = evaluate(node.operands[0], assignment, residue);
   if (node.operands.size() == 1) return combine(node.op, a);
   if (residue != nullptr && a.determined()) residue->push_back(word(a));
-  const Range b = evaluate(node.operands[1], assignment, residue);
+  const BoundRange b = evaluate(node.operands[1], assignment, residue);
   if (residue != nullptr) {
     if (b.determined()) residue->push_back(word(b));
     residue->push_back((a.determined() ? 1U : 0U) + (b.determined() ? 2U : 0U));
@@ -181,19 +181,19 @@ Range BoundExpressions::few(const Node& node, const Assignment& assignment, Resi
   return combine(node.op, a, b);
 }
 
-Range BoundExpressions::select(const Node& node, const Assignment& assignment, Residue* residue) const {
+BoundRange BoundExpressions::select(const Node& node, const Assignment& assignment, Residue* residue) const {
   const auto push = [&](std::uint64_t tag) {
     if (residue != nullptr) residue->push_back(tag);
   };
-  const Range condition = evaluate(node.operands[0], assignment, residue);
+  const BoundRange condition = evaluate(node.operands[0], assignment, residue);
   if (condition.determined()) {
-    const Range chosen = evaluate(node.operands[condition.may_hold() ? 1 : 2], assignment, residue);
+    const BoundRange chosen = evaluate(node.operands[condition.may_hold() ? 1 : 2], assignment, residue);
     push(condition.may_hold() ? 1 : 2);
     return chosen;
   }
-  const Range a = evaluate(node.operands[1], assignment, residue);
+  const BoundRange a = evaluate(node.operands[1], assignment, residue);
   if (a.determined()) push(word(a));
-  const Range b = evaluate(node.operands[2], assignment, residue);
+  const BoundRange b = evaluate(node.operands[2], assignment, residue);
   if (b.determined()) push(word(b));
   push(4U + (a.determined() ? 1U : 0U) + (b.determined() ? 2U : 0U));
   return either(a, b);

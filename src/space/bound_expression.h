@@ -7,15 +7,15 @@ namespace krigtune {
 
 /// What is known of a value while only some variables are bound: the kinds that it may be, and its bounds as a number.
 /// Truth is 1 and 0. A text is the number of its word.
-struct Range {
+struct BoundRange {
   double low = 0.0;
   double high = 0.0;
   bool number = false;
   bool undefined = false;  ///< by a division by zero
   bool absent = false;     ///< it depends on a parameter that does not exist
 
-  static Range exactly(double value) { return {value, value, true, false, false}; }
-  static Range truth(bool may_hold, bool may_fail, bool may_be_absent);
+  static BoundRange exactly(double value) { return {value, value, true, false, false}; }
+  static BoundRange truth(bool may_hold, bool may_fail, bool may_be_absent);
   bool determined() const { return int{number} + int{undefined} + int{absent} == 1 && (!number || low == high); }
   bool may_hold() const { return number && !(low == 0.0 && high == 0.0); }
   bool may_fail() const { return undefined || (number && low <= 0.0 && high >= 0.0); }
@@ -90,7 +90,7 @@ class BoundExpressions {
   /// The value as far as it is known. Appends to `residue` (where given) what an evaluation with more variables bound
   /// needs to know of those bound now: assignments of the same variables with the same residue go on alike. Nothing
   /// where the value is determined; bound operands of one operation are one word.
-  Range evaluate(int root, const Assignment& assignment, Residue* residue = nullptr) const;
+  BoundRange evaluate(int root, const Assignment& assignment, Residue* residue = nullptr) const;
 
  private:
   struct Node {
@@ -98,17 +98,17 @@ class BoundExpressions {
     double number = 0.0;
     std::size_t variable = 0;
     std::vector<int> operands = {};
-    Range extent = {};      ///< over all assignments
-    bool integral = false;  ///< whole, and small enough for exact sums
-    double size = 1.0;      ///< nodes of the tree that it stands for
+    BoundRange extent = {};  ///< over all assignments
+    bool integral = false;   ///< whole, and small enough for exact sums
+    double size = 1.0;       ///< nodes of the tree that it stands for
   };
 
   int add(Node node);
-  Range extent_of(const Node& node) const;
+  BoundRange extent_of(const Node& node) const;
   bool may_join(const Node& node, int operand) const;
-  Range many(const Node& node, const Assignment& assignment, Residue* residue) const;
-  Range few(const Node& node, const Assignment& assignment, Residue* residue) const;
-  Range select(const Node& node, const Assignment& assignment, Residue* residue) const;
+  BoundRange many(const Node& node, const Assignment& assignment, Residue* residue) const;
+  BoundRange few(const Node& node, const Assignment& assignment, Residue* residue) const;
+  BoundRange select(const Node& node, const Assignment& assignment, Residue* residue) const;
 
   std::vector<Domain> domains_;
   std::vector<Node> nodes_;

@@ -26,7 +26,7 @@ class Walk {
 
  private:
   bool may_hold(int root) const {
-    const Range result = rules_.expressions.evaluate(root, assignment_);
+    const BoundRange result = rules_.expressions.evaluate(root, assignment_);
     return result.may_hold() || result.absent;
   }
 
@@ -61,8 +61,8 @@ Lattice::Lattice(const std::vector<Parameter>& parameters, const JobFacts& facts
     : parameters_(parameters),
       facts_(facts),
       vocabulary_(parameters, facts),
-      representatives_(make_rules(parameters, facts, constraints, vocabulary_, Points::kRepresentatives)),
-      all_(make_rules(parameters, facts, constraints, vocabulary_, Points::kAll)) {}
+      representatives_(make_rules(parameters, facts, constraints, vocabulary_, LatticePoints::kRepresentatives)),
+      all_(make_rules(parameters, facts, constraints, vocabulary_, LatticePoints::kAll)) {}
 
 const LatticeCount& Lattice::count() const {
   std::call_once(counted_, [&] { count_.emplace(representatives_, representatives_.rules.size()); });

@@ -126,7 +126,8 @@ double LatticeCount::frontier(const std::vector<std::vector<std::size_t>>& read,
 
 bool LatticeCount::may_hold(std::size_t rule, const Assignment& assignment, Residue& residue, bool is_open) const {
   const std::size_t before = residue.size();
-  const Range result = rules_.expressions.evaluate(rules_.rules[rule].root, assignment, is_open ? &residue : nullptr);
+  const BoundRange result =
+      rules_.expressions.evaluate(rules_.rules[rule].root, assignment, is_open ? &residue : nullptr);
   if (!is_open) return result.may_hold() || result.absent;
   const bool settled = !result.may_fail();
   if (settled) residue.resize(before);

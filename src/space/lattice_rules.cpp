@@ -31,7 +31,8 @@ struct Bound {
 
 class Binder {
  public:
-  Binder(const std::vector<Parameter>& parameters, const JobFacts& facts, const Vocabulary& vocabulary, Points points)
+  Binder(const std::vector<Parameter>& parameters, const JobFacts& facts, const Vocabulary& vocabulary,
+         LatticePoints points)
       : parameters_(parameters),
         facts_(facts),
         vocabulary_(vocabulary),
@@ -49,7 +50,8 @@ class Binder {
       const std::string where = fmt::format("the constraint \"{}\"", constraints[i].text());
       add_rule(condition(constraints[i], where, false), Exclusion::kConstraint, i);
     }
-    for (std::size_t i = 0; points_ == Points::kRepresentatives && i < parameters_.size(); ++i) add_representative(i);
+    for (std::size_t i = 0; points_ == LatticePoints::kRepresentatives && i < parameters_.size(); ++i)
+      add_representative(i);
     return std::move(result_);
   }
 
@@ -93,7 +95,7 @@ class Binder {
   const std::vector<Parameter>& parameters_;
   const JobFacts& facts_;
   const Vocabulary& vocabulary_;
-  Points points_;
+  LatticePoints points_;
   Words words_;
   LatticeRules result_;
   std::vector<int> references_;      ///< by parameter; -1: not made yet
@@ -179,7 +181,7 @@ int Binder::no_effect(std::size_t i) {
 int Binder::stands_for(std::size_t i) {
   const Parameter& parameter = parameters_[i];
   int value = result_.expressions.variable(BoundOp::kVariable, i);
-  if (points_ == Points::kRepresentatives && !parameter.continuous()) return value;
+  if (points_ == LatticePoints::kRepresentatives && !parameter.continuous()) return value;
   const std::optional<std::int64_t>& all = facts_.parameter_count;
   if (facts_.well_known && all && is_bucket(parameter.name)) {
     const auto elems = static_cast<double>(*all);
@@ -253,7 +255,8 @@ void Binder::add_representative(std::size_t i) {
 }  // namespace
 
 LatticeRules make_rules(const std::vector<Parameter>& parameters, const JobFacts& facts,
-                        const std::vector<Expression>& constraints, const Vocabulary& vocabulary, Points points) {
+                        const std::vector<Expression>& constraints, const Vocabulary& vocabulary,
+                        LatticePoints points) {
   return Binder(parameters, facts, vocabulary, points).rules(constraints);
 }
 

@@ -9,7 +9,7 @@
 namespace krigtune {
 
 /// Over which points of the lattice a set of rules speaks.
-enum class Points {
+enum class LatticePoints {
   kAll,             ///< all: knobs are read as the value that stands for them
   kRepresentatives  ///< those that stand for their own meaning: one more rule for each knob and conditional parameter
 };
@@ -38,6 +38,6 @@ struct LatticeRules {
 
 /// Throws UserError for unknown names, for texts among numbers, and for conditions that go in a circle.
 LatticeRules make_rules(const std::vector<Parameter>& parameters, const JobFacts& facts,
-                        const std::vector<Expression>& constraints, const Vocabulary& vocabulary, Points points);
+                        const std::vector<Expression>& constraints, const Vocabulary& vocabulary, LatticePoints points);
 
 }  // namespace krigtune

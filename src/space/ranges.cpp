@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool exact(const Range& a) { return a.low == a.high; }
+bool exact(const BoundRange& a) { return a.low == a.high; }
 
 // The kinds of an operation on a and b: absent if either is, else undefined if either is.
-Range kinds(const Range& a, const Range& b) {
-  Range result;
+BoundRange kinds(const BoundRange& a, const BoundRange& b) {
+  BoundRange result;
   result.absent = a.absent || b.absent;
   const bool a_there = a.number || a.undefined;
   const bool b_there = b.number || b.undefined;
@@ -24,7 +24,7 @@ Range kinds(const Range& a, const Range& b) {
   return result;
 }
 
-void set_undefined(Range& result, bool always) {
+void set_undefined(BoundRange& result, bool always) {
   result.undefined = true;
   if (always) result.number = false;
   result.low = -kInfinity;
@@ -33,8 +33,8 @@ void set_undefined(Range& result, bool always) {
 
 // The bounds of a monotone operation are among its values at the corners.
 template <class Operation>
-Range corners(const Range& a, const Range& b, Operation operation) {
-  Range result = kinds(a, b);
+BoundRange corners(const BoundRange& a, const BoundRange& b, Operation operation) {
+  BoundRange result = kinds(a, b);
   if (!result.number) return result;
   const auto at = {operation(a.low, b.low), operation(a.low, b.high), operation(a.high, b.low),
                    operation(a.high, b.high)};
@@ -47,8 +47,8 @@ Range corners(const Range& a, const Range& b, Operation operation) {
   return result;
 }
 
-Range divided(const Range& a, const Range& b) {
-  Range result = kinds(a, b);
+BoundRange divided(const BoundRange& a, const BoundRange& b) {
+  BoundRange result = kinds(a, b);
   if (!result.number) return result;
   if (b.low <= 0.0 && b.high >= 0.0) {
     set_undefined(result, b.low == 0.0 && b.high == 0.0);
@@ -57,8 +57,8 @@ Range divided(const Range& a, const Range& b) {
   return corners(a, b, [](double x, double y) { return x / y; });
 }
 
-Range remainder(const Range& a, const Range& b) {
-  Range result = kinds(a, b);
+BoundRange remainder(const BoundRange& a, const BoundRange& b) {
+  BoundRange result = kinds(a, b);
   if (!result.number) return result;
   if (exact(a) && exact(b) && b.low != 0.0) return corners(a, b, [](double x, double y) { return std::fmod(x, y); });
   if (b.low <= 0.0 && b.high >= 0.0) {
@@ -72,24 +72,24 @@ Range remainder(const Range& a, const Range& b) {
   return result;
 }
 
-Range smaller_or_larger(BoundOp op, const Range& a, const Range& b) {
-  Range result = kinds(a, b);
+BoundRange smaller_or_larger(BoundOp op, const BoundRange& a, const BoundRange& b) {
+  BoundRange result = kinds(a, b);
   result.low = op == BoundOp::kMin ? std::min(a.low, b.low) : std::max(a.low, b.low);
   result.high = op == BoundOp::kMin ? std::min(a.high, b.high) : std::max(a.high, b.high);
   return result;
 }
 
-Range logical(BoundOp op, const Range& a, const Range& b) {
+BoundRange logical(BoundOp op, const BoundRange& a, const BoundRange& b) {
   if (op == BoundOp::kAnd) {
-    return Range::truth(a.may_hold() && b.may_hold(), a.may_fail() || b.may_fail(),
-                        (a.absent && (b.absent || b.may_hold())) || (b.absent && a.may_hold()));
+    return BoundRange::truth(a.may_hold() && b.may_hold(), a.may_fail() || b.may_fail(),
+                             (a.absent && (b.absent || b.may_hold())) || (b.absent && a.may_hold()));
   }
-  return Range::truth(a.may_hold() || b.may_hold(), a.may_fail() && b.may_fail(),
-                      (a.absent && (b.absent || b.may_fail())) || (b.absent && a.may_fail()));
+  return BoundRange::truth(a.may_hold() || b.may_hold(), a.may_fail() && b.may_fail(),
+                           (a.absent && (b.absent || b.may_fail())) || (b.absent && a.may_fail()));
 }
 
-Range compared(BoundOp op, const Range& a, const Range& b) {
-  const Range kind = kinds(a, b);
+BoundRange compared(BoundOp op, const BoundRange& a, const BoundRange& b) {
+  const BoundRange kind = kinds(a, b);
   bool may_hold = false;
   bool may_fail = kind.undefined;
   if (kind.number) {
@@ -113,16 +113,16 @@ Range compared(BoundOp op, const Range& a, const Range& b) {
         may_fail = may_fail || a.high > b.low;
     }
   }
-  return Range::truth(may_hold, may_fail, kind.absent);
+  return BoundRange::truth(may_hold, may_fail, kind.absent);
 }
 
 }  // namespace
 
-Range Range::truth(bool may_hold, bool may_fail, bool may_be_absent) {
+BoundRange BoundRange::truth(bool may_hold, bool may_fail, bool may_be_absent) {
   return {may_fail ? 0.0 : 1.0, may_hold ? 1.0 : 0.0, may_hold || may_fail, false, may_be_absent};
 }
 
-Range combine(BoundOp op, const Range& a, const Range& b) {
+BoundRange combine(BoundOp op, const BoundRange& a, const BoundRange& b) {
   switch (op) {
     case BoundOp::kSum:
       return corners(a, b, [](double x, double y) { return x + y; });
@@ -140,7 +140,7 @@ Range combine(BoundOp op, const Range& a, const Range& b) {
       return remainder(a, b);
     case BoundOp::kOtherwise: {
       if (!a.absent) return a;
-      Range there = a;
+      BoundRange there = a;
       there.absent = false;
       return there.number || there.undefined ? either(there, b) : b;
     }
@@ -149,34 +149,34 @@ Range combine(BoundOp op, const Range& a, const Range& b) {
   }
 }
 
-Range combine(BoundOp op, const Range& a) {
+BoundRange combine(BoundOp op, const BoundRange& a) {
   switch (op) {
     case BoundOp::kNot:
-      return Range::truth(a.may_fail(), a.may_hold(), a.absent);
+      return BoundRange::truth(a.may_fail(), a.may_hold(), a.absent);
     case BoundOp::kHolds:
-      return Range::truth(a.may_hold(), a.may_fail() || a.absent, false);
+      return BoundRange::truth(a.may_hold(), a.may_fail() || a.absent, false);
     default:
       assert(op == BoundOp::kNegate);
       return {-a.high, -a.low, a.number, a.undefined, a.absent};
   }
 }
 
-Range identity(BoundOp op) {
+BoundRange identity(BoundOp op) {
   switch (op) {
     case BoundOp::kSum:
     case BoundOp::kOr:
-      return Range::exactly(0.0);
+      return BoundRange::exactly(0.0);
     case BoundOp::kMin:
-      return Range::exactly(kInfinity);
+      return BoundRange::exactly(kInfinity);
     case BoundOp::kMax:
-      return Range::exactly(-kInfinity);
+      return BoundRange::exactly(-kInfinity);
     default:
-      return Range::exactly(1.0);
+      return BoundRange::exactly(1.0);
   }
 }
 
-Range either(const Range& a, const Range& b) {
-  Range result = a.number ? a : b;
+BoundRange either(const BoundRange& a, const BoundRange& b) {
+  BoundRange result = a.number ? a : b;
   if (a.number && b.number) {
     result.low = std::min(a.low, b.low);
     result.high = std::max(a.high, b.high);

@@ -5,10 +5,10 @@ namespace krigtune {
 
 /// One operation on ranges: bounds by interval arithmetic, exact where the operands are. Rounding is monotone, so the
 /// bounds hold for the rounded results too.
-Range combine(BoundOp op, const Range& a, const Range& b);
-Range combine(BoundOp op, const Range& a);
+BoundRange combine(BoundOp op, const BoundRange& a, const BoundRange& b);
+BoundRange combine(BoundOp op, const BoundRange& a);
 /// What does not change an operand of kSum ... kOr.
-Range identity(BoundOp op);
-Range either(const Range& a, const Range& b);
+BoundRange identity(BoundOp op);
+BoundRange either(const BoundRange& a, const BoundRange& b);
 
 }  // namespace krigtune

@@ -22,11 +22,6 @@ constexpr std::array<const char*, kOpClassCount> kClassWords = {"product",   "at
                                                                 "optimizer", "copy",      "host"};
 constexpr std::array<const char*, kExchangeKindCount> kExchangeWords = {"all_reduce", "reduce_scatter", "all_gather"};
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 // "model name : AMD EPYC": proc_cpuinfo(5). Empty where the kernel says none.
 std::string processor_name() {
   const std::string text = read_text("/proc/cpuinfo");

@@ -110,7 +110,7 @@ TEST(RunClock, TakesKernelsInARowAsOneForWhatTheyTakeOneByOne) {
   std::uniform_real_distribution<double> uniform(0.1, 1.0);
   for (int i = 0; i < 100; ++i) {
     std::vector<TimedOperation> one_by_one;
-    Segment segment;
+    StepSegment segment;
     for (int n = 0; n < 8; ++n) {
       one_by_one.push_back(kernel(uniform(random), uniform(random)));
       segment.append(single(one_by_one.back().seconds, one_by_one.back().issue_s));
@@ -119,7 +119,7 @@ TEST(RunClock, TakesKernelsInARowAsOneForWhatTheyTakeOneByOne) {
     together.issue_rest_s = segment.issue_s - segment.first_s;
     together.least_s = segment.least_s;
     EXPECT_NEAR(run_clock({&together, 1}, {})[0].end_s, run_clock(one_by_one, {}).back().end_s, 1e-12);
-    const Segment twice = repeated(segment, 2.0);
+    const StepSegment twice = repeated(segment, 2.0);
     const std::vector<TimedOperation> once = one_by_one;
     one_by_one.insert(one_by_one.end(), once.begin(), once.end());
     EXPECT_NEAR(twice.least_s, run_clock(one_by_one, {}).back().end_s, 1e-12);

@@ -11,7 +11,8 @@ function(run_check result output)
 endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
-file(WRITE ${SCRATCH}/include/krigtune/core/units.h "#pragma once\n")
+file(WRITE ${SCRATCH}/include/krigtune/core/units.h
+     "#pragma once\nnamespace krigtune {\nstruct Bytes {\n}\n}  // namespace krigtune\n")
 file(WRITE ${SCRATCH}/include/krigtune/tuner/loop.h "#pragma once\n#include \"krigtune/core/units.h\"\n")
 file(WRITE ${SCRATCH}/src/tuner/detail/private.h "#pragma once\n")
 file(WRITE ${SCRATCH}/src/tuner/loop.cpp "#include \"krigtune/tuner/loop.h\"\n\n#include \"detail/private.h\"\n")

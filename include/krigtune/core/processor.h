@@ -25,4 +25,7 @@ VectorUnitKind choose_vector_unit(const std::string& name, const std::vector<Vec
 /// the cost of a comparison. Throws UserError as choose_vector_unit does: the programs call it before they begin.
 VectorUnitKind chosen_vector_unit();
 
+/// The name of this computer, as gethostname(2) has it; "" where it has none.
+std::string host_name();
+
 }  // namespace krigtune

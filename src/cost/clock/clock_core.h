@@ -14,9 +14,9 @@ namespace krigtune {
 /// Executes operations from event to event. `Observer` hears of each (queued, started, ready, ended) and of the times
 /// between them (passed).
 template <class Observer>
-class Clock {
+class ClockCore {
  public:
-  Clock(std::span<const TimedOperation> operations, const ClockRules& rules, Observer& observer)
+  ClockCore(std::span<const TimedOperation> operations, const ClockRules& rules, Observer& observer)
       : operations_(operations), rules_(rules), observer_(observer) {
     issued_s_.resize(operations.size());
     next_.resize(operations.size());

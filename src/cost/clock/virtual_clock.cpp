@@ -55,14 +55,14 @@ class Totals {
 
 std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules) {
   Times times(operations.size());
-  Clock(operations, rules, times).run();
+  ClockCore(operations, rules, times).run();
   return times.take();
 }
 
 std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const ClockRules& rules,
                                           std::span<const OpId> marks) {
   Totals totals(marks);
-  Clock(operations, rules, totals).run();
+  ClockCore(operations, rules, totals).run();
   return totals.take();
 }
 

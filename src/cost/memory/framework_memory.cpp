@@ -172,21 +172,21 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const Workload& 
 
 }  // namespace
 
-MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, Outlook outlook,
+MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration) {
   constexpr double kCommunicator = 0.3e9;  // of each group beyond the first
   const int groups = (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1);
   const double logits = calibration.logits_bytes > 0.0 ? calibration.logits_bytes : traits.logits_bytes;
   MemoryAssumptions assumed;
   switch (outlook) {
-    case Outlook::kExpected:
+    case MemoryOutlook::kExpected:
       assumed.activation_factor = traits.activation_factor * calibration.activations;
       assumed.logits_bytes = logits;
       assumed.context_bytes =
           traits.context_bytes + kCommunicator * std::max(0, groups - 1) + calibration.overhead_bytes;
       assumed.fragmentation = traits.fragmentation;
       return assumed;
-    case Outlook::kConservative:
+    case MemoryOutlook::kConservative:
       assumed.activation_factor = 1.3 * traits.activation_factor * calibration.activations;
       assumed.logits_bytes = std::max(12.0, logits);
       assumed.context_bytes = 2e9 + kCommunicator * std::max(0, groups - 1) + calibration.overhead_bytes;

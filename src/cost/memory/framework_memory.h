@@ -14,8 +14,8 @@ struct MemoryAssumptions {
   double context_bytes = 0.0;
   double fragmentation = 1.0;
 };
-enum class Outlook { kExpected, kConservative };
-MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, Outlook outlook,
+enum class MemoryOutlook { kExpected, kConservative };
+MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration);
 
 /// The profile with its activations and logits as assumed.

@@ -62,17 +62,18 @@ struct MemoryModel::Impl {
     }
     auto made = std::make_shared<Profiles>();
     const std::int64_t type = size_bytes(compute_type(workload.precision));
-    made->expected = assumed_profile(*raw, assumptions(knobs, Outlook::kExpected), type);
-    made->conservative = assumed_profile(*raw, assumptions(knobs, Outlook::kConservative), type);
+    made->expected = assumed_profile(*raw, assumptions(knobs, MemoryOutlook::kExpected), type);
+    made->conservative = assumed_profile(*raw, assumptions(knobs, MemoryOutlook::kConservative), type);
     const std::lock_guard lock(mutex);
     return profiles.emplace(raw.get(), std::move(made)).first->second;
   }
 
-  MemoryAssumptions assumptions(const Knobs& knobs, Outlook outlook) const {
+  MemoryAssumptions assumptions(const Knobs& knobs, MemoryOutlook outlook) const {
     if (!traits.exact_memory) {
       MemoryAssumptions assumed = assumptions_of(traits, knobs, outlook, calibration);
       // Where no GPU is named the ranks may be CPUs, which have no context.
-      if (!cluster.device && outlook != Outlook::kConservative) assumed.context_bytes = calibration.overhead_bytes;
+      if (!cluster.device && outlook != MemoryOutlook::kConservative)
+        assumed.context_bytes = calibration.overhead_bytes;
       return assumed;
     }
     MemoryAssumptions as_planned;
@@ -165,8 +166,8 @@ MemoryVerdict MemoryModel::Impl::exact_verdict_of(const Configuration& configura
 }
 
 MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
-  const MemoryAssumptions expected = assumptions(knobs, Outlook::kExpected);
-  const MemoryAssumptions conservative = assumptions(knobs, Outlook::kConservative);
+  const MemoryAssumptions expected = assumptions(knobs, MemoryOutlook::kExpected);
+  const MemoryAssumptions conservative = assumptions(knobs, MemoryOutlook::kConservative);
   const auto needed = [](const MemoryAssumptions& assumed, std::int64_t bytes) {
     const double all = assumed.context_bytes + assumed.fragmentation * static_cast<double>(bytes);
     return Bytes{static_cast<std::int64_t>(all)};

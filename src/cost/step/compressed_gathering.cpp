@@ -33,7 +33,7 @@ std::vector<UnitUse> unit_uses(const StageParts& parts, const Knobs& knobs) {
   return uses;
 }
 
-CompressedGathering::CompressedGathering(StepContext& step, std::int64_t micro_steps)
+CompressedGathering::CompressedGathering(CostContext& step, std::int64_t micro_steps)
     : step_(step), under_way_(step.recorder, step.policy.gathers_under_way) {
   if (!step.policy.shards_parameters) return;
   const auto tensors = static_cast<std::size_t>(step.tensors.count());

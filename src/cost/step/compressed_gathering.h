@@ -9,7 +9,7 @@ namespace krigtune {
 class CompressedGathering {
  public:
   /// For `micro_steps` of them.
-  CompressedGathering(StepContext& step, std::int64_t micro_steps);
+  CompressedGathering(CostContext& step, std::int64_t micro_steps);
 
   bool active() const { return active_; }
   /// The next use in order begins.
@@ -48,7 +48,7 @@ class CompressedGathering {
   void claim(std::size_t item);
   void gather(std::size_t first, std::size_t last);
 
-  StepContext& step_;
+  CostContext& step_;
   bool active_ = false;
   std::vector<char> sharded_;  ///< by tensor
   std::vector<int> tensors_;   ///< sharded, unit by unit

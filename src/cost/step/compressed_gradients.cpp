@@ -6,7 +6,7 @@
 
 namespace krigtune {
 
-CompressedGradients::CompressedGradients(StepContext& step, std::int64_t micro_steps)
+CompressedGradients::CompressedGradients(CostContext& step, std::int64_t micro_steps)
     : step_(step),
       micro_steps_(micro_steps),
       bucket_ends_(bucket_ends(step.tensors, step.knobs.reduce_bucket_elems)),

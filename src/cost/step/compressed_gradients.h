@@ -9,7 +9,7 @@ namespace krigtune {
 class CompressedGradients {
  public:
   /// For `micro_steps` of them.
-  CompressedGradients(StepContext& step, std::int64_t micro_steps);
+  CompressedGradients(CostContext& step, std::int64_t micro_steps);
 
   /// The next operation is the first to write the gradient in this micro-step.
   void begin(int t);
@@ -46,7 +46,7 @@ class CompressedGradients {
   bool is_last_of_bucket(int t);
   bool goes_alone(int t) const { return step_.tensors.elems(t) > step_.knobs.reduce_bucket_elems; }
 
-  StepContext& step_;
+  CostContext& step_;
   std::int64_t micro_steps_;
   std::vector<std::size_t> bucket_ends_;
   std::vector<int> bucket_of_;         ///< by tensor

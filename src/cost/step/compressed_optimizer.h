@@ -8,7 +8,7 @@ namespace krigtune {
 /// plan/zero's OptimizerStep, without buffers.
 class CompressedOptimizer {
  public:
-  CompressedOptimizer(StepContext& step, const CompressedGradients& gradients, const CompressedGathering& parameters)
+  CompressedOptimizer(CostContext& step, const CompressedGradients& gradients, const CompressedGathering& parameters)
       : step_(step), gradients_(gradients), parameters_(parameters) {}
   void add();
 
@@ -33,7 +33,7 @@ class CompressedOptimizer {
   bool on_host() const { return step_.policy.optimizer_place == Place::kHost; }
   Recorder::Behind done() const;
 
-  StepContext& step_;
+  CostContext& step_;
   const CompressedGradients& gradients_;
   const CompressedGathering& parameters_;
   Recorder::Behind gradients_ready_{Stream::kCompute, 0};  ///< of the current bucket

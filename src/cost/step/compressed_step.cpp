@@ -43,7 +43,7 @@ class Step {
     if (!fuses_collectives(setting)) recorder_.expect_others();
   }
 
-  StepTimes run() {
+  CompressedTimes run() {
     const std::int64_t k = step_.knobs.micro_steps;
     if (quiet_ && k > 1) add_quiet_micro_steps(k - 1);
     for (std::int64_t m = 0; m < executed_; ++m) {
@@ -68,9 +68,9 @@ class Step {
   }
 
   // Forward and backward of one, for its own sake.
-  Segment quiet(PassKind backward) {
+  StepSegment quiet(PassKind backward) {
     const StageParts& parts = step_.tensors.parts();
-    Segment all;
+    StepSegment all;
     const auto add = [&](Unit unit, PassKind kind, double times) {
       const Pass& pass = step_.model.pass(unit, kind);
       all.append(repeated(pass.all, times));
@@ -80,7 +80,8 @@ class Step {
     if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
     if (parts.head) add(Unit::kHead, backward, 1.0);
     const auto add_groups = [&](std::int64_t layers, std::int64_t times) {
-      Segment group = repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
+      StepSegment group =
+          repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
       group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
       all.append(repeated(group, static_cast<double>(times)));
     };
@@ -184,9 +185,9 @@ class Step {
     }
   }
 
-  StepTimes times() {
+  CompressedTimes times() {
     const std::vector<ClockTotals> reached = run_clock_totals(recorder_.operations(), rules_, recorder_.marks());
-    StepTimes times;
+    CompressedTimes times;
     times.totals = reached.back();
     times.cost = step_.cost;
     times.optimizer_s = step_.optimizer_s;
@@ -206,7 +207,7 @@ class Step {
     } else if (!quiet_) {
       times.micro_step_s = reached[0].span_s;
     } else {
-      const Segment one = quiet(k > 1 ? PassKind::kBackwardAgain : PassKind::kBackward);
+      const StepSegment one = quiet(k > 1 ? PassKind::kBackwardAgain : PassKind::kBackward);
       times.micro_step_s = std::max(one.work_s, one.issue_s);
     }
     times.backward_s = times.micro_step_s * backward_share();
@@ -228,7 +229,7 @@ class Step {
 
   // What streams do beside the compute stream may take longer than the first micro-steps show: it piles up until
   // windows, or the end of the step, wait for it.
-  void add_backlog(StepTimes& times, double more) const {
+  void add_backlog(CompressedTimes& times, double more) const {
     const Recorder::Work& from = recorder_.work_at_marks()[0];
     const Recorder::Work& to = recorder_.work_at_marks()[1];
     const double first_s = to.lanes_s[0] - from.lanes_s[0];
@@ -257,7 +258,7 @@ class Step {
     totals.idle_s += times * (to.idle_s - from.idle_s);
   }
 
-  static void add_difference(StepTimes& sum, const Sums& from, const Sums& to, double times) {
+  static void add_difference(CompressedTimes& sum, const Sums& from, const Sums& to, double times) {
     sum.cost.add(to.cost, times);
     sum.cost.add(from.cost, -times);
     sum.data_comm_s += times * (to.data_comm_s - from.data_comm_s);
@@ -266,7 +267,7 @@ class Step {
 
   ClockRules rules_;
   Recorder recorder_;
-  StepContext step_;
+  CostContext step_;
   bool quiet_;  ///< all micro-steps but the last communicate nothing over the data ranks
   std::int64_t executed_;
   CompressedGradients gradients_;
@@ -276,7 +277,8 @@ class Step {
 
 }  // namespace
 
-StepTimes time_step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch) {
+CompressedTimes time_step(const StepSetting& setting, const StageTensors& tensors,
+                          std::vector<TimedOperation>& scratch) {
   return Step(setting, tensors, scratch).run();
 }
 

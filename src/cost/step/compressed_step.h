@@ -4,7 +4,7 @@
 namespace krigtune {
 
 /// One rank's optimizer step of a pipeline stage (or of the whole model) in few operations.
-struct StepTimes {
+struct CompressedTimes {
   ClockTotals totals;
   PassCost cost;
   double optimizer_s = 0.0;
@@ -24,6 +24,7 @@ struct StepSetting {
   double reduced_bytes = 0.0;
 };
 /// `scratch`: memory to be used again.
-StepTimes time_step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch);
+CompressedTimes time_step(const StepSetting& setting, const StageTensors& tensors,
+                          std::vector<TimedOperation>& scratch);
 
 }  // namespace krigtune

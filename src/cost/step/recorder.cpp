@@ -7,7 +7,7 @@ std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
 
 }  // namespace
 
-void Recorder::append_collective(const Segment& segment, const Collective& collective) {
+void Recorder::append_collective(const StepSegment& segment, const Collective& collective) {
   if (!in_flight()) return append(segment);
   flush();
   TimedOperation& next = operations_.emplace_back();

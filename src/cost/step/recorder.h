@@ -27,10 +27,10 @@ class Recorder {
   };
 
   /// On the compute stream.
-  void append(const Segment& segment) { pending_.append(segment); }
+  void append(const StepSegment& segment) { pending_.append(segment); }
   void append_kernel(double seconds) { append(single(seconds, issue_s_)); }
   /// Likewise a collective of the tensor group, which meets those of other streams on the network.
-  void append_collective(const Segment& segment, const Collective& collective);
+  void append_collective(const StepSegment& segment, const Collective& collective);
   /// What is appended next starts behind the first `count` operations of `stream`.
   void wait_for(Stream stream, std::int32_t count);
   /// Seconds of all that the compute stream was given.
@@ -70,7 +70,7 @@ class Recorder {
   double issue_s_;
   std::uint8_t tensor_lane_;
   std::vector<TimedOperation>& operations_;
-  Segment pending_;
+  StepSegment pending_;
   std::array<std::int32_t, kStreamCount> count_{};
   std::array<std::int32_t, kStreamCount> needed_{};  ///< by the pending segment
   std::vector<OpId> marks_;

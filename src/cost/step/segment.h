@@ -5,7 +5,7 @@ namespace krigtune {
 
 /// Operations of the compute stream in a row, as one. Kernels start behind their issuing: with issue times c_i and
 /// durations d_i the last one ends max_i(c_1 + ... + c_i + d_i + ... + d_n) after issuing began, at least.
-struct Segment {
+struct StepSegment {
   double work_s = 0.0;
   double comm_s = 0.0;   ///< of it: collectives
   double first_s = 0.0;  ///< issue of the first operation
@@ -13,7 +13,7 @@ struct Segment {
   double least_s = 0.0;  ///< from the beginning of issuing to the end
   bool empty = true;
 
-  void append(const Segment& next) {
+  void append(const StepSegment& next) {
     if (next.empty) return;
     if (empty) first_s = next.first_s;
     least_s = std::max(least_s + next.work_s, issue_s + next.least_s);
@@ -24,14 +24,14 @@ struct Segment {
   }
 };
 
-inline Segment single(double seconds, double issue_s, bool collective = false) {
+inline StepSegment single(double seconds, double issue_s, bool collective = false) {
   return {seconds, collective ? seconds : 0.0, issue_s, issue_s, issue_s + seconds, false};
 }
 
 /// `times` of them in a row.
-inline Segment repeated(const Segment& segment, double times) {
+inline StepSegment repeated(const StepSegment& segment, double times) {
   if (times < 1.0 || segment.empty) return {};
-  Segment row = segment;
+  StepSegment row = segment;
   row.work_s *= times;
   row.comm_s *= times;
   row.issue_s *= times;

@@ -9,7 +9,7 @@ std::int64_t sent(OpKind kind, std::int64_t bytes, std::int64_t ranks) {
 
 }  // namespace
 
-Recorder::Collective StepContext::data_collective(OpKind kind, std::int64_t bytes) {
+Recorder::Collective CostContext::data_collective(OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, knobs.data_ranks);
   const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
   data_comm_s += seconds;
@@ -18,7 +18,7 @@ Recorder::Collective StepContext::data_collective(OpKind kind, std::int64_t byte
           lane_of(machine, Group::kData)};
 }
 
-double StepContext::more_issue_s() const {
+double CostContext::more_issue_s() const {
   Operation operation;
   operation.kind = OpKind::kAllReduce;
   operation.stream = Stream::kReduce;
@@ -26,7 +26,7 @@ double StepContext::more_issue_s() const {
   return issue_time_s(machine, operation, knobs.tensor_ranks, knobs.pipeline_ranks) - machine.issue_s;
 }
 
-Recorder::Collective StepContext::tensor_collective(OpKind kind, std::int64_t bytes) {
+Recorder::Collective CostContext::tensor_collective(OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, knobs.tensor_ranks);
   const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
   cost.tensor_comm_s += seconds;

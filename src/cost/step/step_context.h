@@ -9,7 +9,7 @@
 namespace krigtune {
 
 /// What all parts of one compressed step share.
-struct StepContext {
+struct CostContext {
   const Machine& machine;
   const StepTemplate& model;
   const StageTensors& tensors;

@@ -20,11 +20,11 @@ using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bo
 
 // Of distinct stages; the same stage is timed once.
 struct Stages {
-  std::vector<StageParts> parts;  ///< by stage
-  std::vector<StepTimes> times;   ///< likewise
+  std::vector<StageParts> parts;       ///< by stage
+  std::vector<CompressedTimes> times;  ///< likewise
 };
 
-void set_micro_steps(const StepTimes& times, const Machine& machine, StepCost& cost) {
+void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepCost& cost) {
   const double alone_s = times.cost.products_s + times.cost.memory_bound_s + times.optimizer_s;
   // Kernels are slower beside collectives.
   const double stretch = alone_s > 0.0 ? times.totals.kernels_s / alone_s : 1.0;
@@ -167,7 +167,7 @@ struct StepCostModel::Impl {
     std::size_t slowest = 0;
     const auto k = static_cast<double>(knobs.micro_steps);
     for (std::size_t i = 0; i < stages.times.size(); ++i) {
-      const StepTimes& stage = stages.times[i];
+      const CompressedTimes& stage = stages.times[i];
       times.push_back({stage.micro_step_s - stage.backward_s, stage.backward_s,
                        std::max(0.0, stage.totals.span_s - k * stage.micro_step_s)});
       if (stage.micro_step_s > stages.times[slowest].micro_step_s) slowest = i;

@@ -23,7 +23,7 @@ struct TemplateTensor {
 
 /// An operation of the compute stream.
 struct TemplateOperation {
-  Segment segment;
+  StepSegment segment;
   bool collective = false;  ///< of the tensor group
   double link_s = 0.0;      ///< of it
   double core_s = 0.0;      ///< likewise
@@ -46,7 +46,7 @@ struct PassCost {
 /// One unit's forward, its second forward, or its backward.
 struct Pass {
   std::vector<TemplateOperation> operations;
-  Segment all;
+  StepSegment all;
   PassCost cost;
 };
 enum class PassKind : std::uint8_t { kForward, kRecompute, kBackward, kBackwardAgain };

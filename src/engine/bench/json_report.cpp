@@ -1,9 +1,8 @@
-#include <unistd.h>
-
 #include <array>
 
 #include "bench/bench_result.h"
 #include "krigtune/core/json.h"
+#include "krigtune/core/processor.h"
 
 namespace krigtune {
 namespace {
@@ -39,11 +38,6 @@ constexpr std::array kOfTheSpeed = {"step_time_s",
                                     "breakdown",
                                     "loss_first",
                                     "loss_last"};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 Json json_header(const BenchResult& result) {
   const BenchEnding& ending = result.ending;

@@ -88,13 +88,13 @@ std::vector<std::int64_t> StageCells::micro_batches(const Layout& layout, std::i
   return result;
 }
 
-const Representative& StageCells::representative(const Cell& cell, std::int64_t gas) const {
+const Representative& StageCells::representative(const StageCell& cell, std::int64_t gas) const {
   const auto& by_gas = cells_.at(cell).by_gas;
   const auto beyond = by_gas.upper_bound(gas);
   return beyond == by_gas.begin() ? beyond->second : std::prev(beyond)->second;
 }
 
-TuningSpace StageCells::tuning_space(const std::vector<std::pair<Cell, std::int64_t>>& cells) const {
+TuningSpace StageCells::tuning_space(const std::vector<std::pair<StageCell, std::int64_t>>& cells) const {
   TuningSpace space;
   std::vector<std::size_t> listed;
   for (const auto& [cell, gas] : cells) {
@@ -162,7 +162,7 @@ void StageCells::offer(Members& members, const Configuration& configuration) {
 }
 
 // The same ones each time.
-std::vector<Configuration> StageCells::draw(const Cell& cell) const {
+std::vector<Configuration> StageCells::draw(const StageCell& cell) const {
   std::vector<Configuration> result;
   std::unordered_set<std::string> seen;
   const auto known = cells_.find(cell);
@@ -198,7 +198,7 @@ std::int64_t StageCells::integer_of(const Configuration& configuration, const st
   return value != nullptr && is_integer(*value) ? std::get<std::int64_t>(*value) : fallback;
 }
 
-Cell StageCells::cell_of(const Configuration& configuration) const {
+StageCell StageCells::cell_of(const Configuration& configuration) const {
   const auto integer = [&](const char* name, std::int64_t fallback) {
     const bool counts = std::find(integers_.begin(), integers_.end(), name) != integers_.end();
     return counts ? integer_of(configuration, name, fallback) : fallback;

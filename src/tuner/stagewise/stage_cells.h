@@ -20,11 +20,11 @@ struct Layout {
 };
 
 /// What differs in none of the three but in the other parameters.
-struct Cell {
+struct StageCell {
   Layout layout;
   std::int64_t stage = 0;
   std::int64_t micro_batch = 1;
-  auto operator<=>(const Cell&) const = default;
+  auto operator<=>(const StageCell&) const = default;
 };
 
 /// The configuration that stands for a cell while stages and micro-batches are searched.
@@ -54,9 +54,9 @@ class StageCells {
   /// Of a cell that has candidates: the most gradient accumulation steps up to `gas` (the fewest where all are more),
   /// and of those what differs in fewest parameters from the user's configuration (without one: from what is
   /// nearest to DeepSpeed's defaults, else from the first values).
-  const Representative& representative(const Cell& cell, std::int64_t gas) const;
+  const Representative& representative(const StageCell& cell, std::int64_t gas) const;
   /// What may be asked in the cells, each with the gradient accumulation steps beside it.
-  TuningSpace tuning_space(const std::vector<std::pair<Cell, std::int64_t>>& cells) const;
+  TuningSpace tuning_space(const std::vector<std::pair<StageCell, std::int64_t>>& cells) const;
 
   /// The user's micro-batch; empty: none is given.
   std::optional<std::int64_t> user_micro_batch() const { return user_micro_batch_; }
@@ -73,9 +73,9 @@ class StageCells {
   void add_listed();
   void add_drawn();
   void offer(Members& members, const Configuration& configuration);
-  std::vector<Configuration> draw(const Cell& cell) const;
+  std::vector<Configuration> draw(const StageCell& cell) const;
   std::int64_t integer_of(const Configuration& configuration, const std::string& name, std::int64_t fallback) const;
-  Cell cell_of(const Configuration& configuration) const;
+  StageCell cell_of(const Configuration& configuration) const;
   int differences(const Configuration& configuration) const;
 
   const Candidates& candidates_;
@@ -83,7 +83,7 @@ class StageCells {
   std::vector<std::string> integers_;  ///< of the parameters above those that are
   std::optional<std::int64_t> user_micro_batch_;
   std::int64_t user_gas_ = 1;
-  std::map<Cell, Members> cells_;
+  std::map<StageCell, Members> cells_;
 };
 
 }  // namespace krigtune

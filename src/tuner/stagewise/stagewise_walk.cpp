@@ -193,7 +193,7 @@ bool StageWalk::refine(std::vector<std::int64_t>& list, const Range& range) {
 }
 
 bool StageWalk::tune_others(const std::vector<std::int64_t>& list) {
-  std::vector<std::pair<Cell, std::int64_t>> cells;
+  std::vector<std::pair<StageCell, std::int64_t>> cells;
   for (const std::int64_t micro_batch : list) {
     cells.push_back({{layout_, stage_, micro_batch}, batch_ / micro_batch});
   }
