@@ -1,5 +1,6 @@
 // `test_tuner loop` runs the tests of tests/tuner/loop_test.cpp, `test_tuner` all of the layer's. GoogleTest's options
-// and GTEST_FILTER hold as ever; with a word, a filter may only leave tests out ("-Loop.Stops*").
+// and GTEST_FILTER hold as ever: one that leaves tests out ("-Loop.Stops*") beside the word, one that chooses some
+// instead of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,14 +32,13 @@ int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
   if (argc == 1) return RUN_ALL_TESTS();
   const std::string names = tests_of(argv[1]);
-  const std::string filter = testing::GTEST_FLAG(filter);
-  if (argc > 2 || names.empty() || !(filter == "*" || filter.starts_with("-"))) {
-    std::fprintf(
-        stderr,
-        "usage: %s [<unit>] [GoogleTest's options]; there is no such unit, or a filter that chooses beside it\n",
-        argv[0]);
+  if (argc > 2 || names.empty()) {
+    std::fprintf(stderr, "usage: %s [<unit>] [GoogleTest's options]; there is no such unit\n", argv[0]);
     return 2;
   }
-  testing::GTEST_FLAG(filter) = filter == "*" ? names : names + filter;
+  // A filter that chooses tests stands: so a death test, which starts this program again, names its own.
+  const std::string filter = testing::GTEST_FLAG(filter);
+  if (filter == "*") testing::GTEST_FLAG(filter) = names;
+  if (filter.starts_with("-")) testing::GTEST_FLAG(filter) = names + filter;
   return RUN_ALL_TESTS();
 }
