@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "krigtune/core/json.h"
+#include "krigtune/core/processor.h"
 #include "krigtune/engine/gpu_probe.h"
 #include "krigtune/runner/deepspeed/ds_probe.h"
 #include "krigtune/runner/deepspeed/ds_ranks.h"
