@@ -103,7 +103,7 @@ build_preset() {
 # Seconds that one core of an AMD EPYC (Zen 3) needs with GCC 12, and how long a loop of the shell takes it: measured in
 # a bare Debian 12 with nothing else running; programs and tests: scaled since, by what a newer machine saved when several
 # sources came to be compiled at once. The scripts print at their end how long it really took.
-reference_programs_s=670
+reference_programs_s=580
 reference_cuda_s=160
 reference_tests_s=500
 reference_test_runs_s=450
