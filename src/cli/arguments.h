@@ -12,6 +12,9 @@ namespace krigtune {
 
 struct Command;
 
+inline constexpr std::int64_t kMostTrials = 1'000'000;  ///< of a session, and of each run that is compared
+inline constexpr std::int64_t kMostJobs = 1024;
+
 /// The options of one command: as they were typed, else as the environment has them. Every value is kept as text and
 /// read by the one who asks for it, so that all errors are of one form: UserError with the option or the variable, what
 /// is wrong, and what is right.

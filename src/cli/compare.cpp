@@ -25,7 +25,6 @@ namespace krigtune {
 namespace {
 
 constexpr std::int64_t kMostSeeds = 1'000'000;
-constexpr std::int64_t kMostRunners = 1024;
 
 void declare_compare(boost::program_options::options_description& options) {
   options.add_options()("strategies", value_named("A,B,..."), "what to compare (default: all)");
@@ -56,7 +55,7 @@ CompareOptions compare_options(const Arguments& arguments) {
   }
   options.seeds = static_cast<int>(arguments.integer("seeds", 1, kMostSeeds).value_or(options.seeds));
   options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, INT64_MAX - kMostSeeds).value_or(1));
-  options.trials = static_cast<int>(arguments.integer("trials", 1, kMostSeeds).value_or(0));
+  options.trials = static_cast<int>(arguments.integer("trials", 1, kMostTrials).value_or(0));
   return options;
 }
 
@@ -131,7 +130,7 @@ int conclude(const Context& context, const Session& session, const Comparison& c
 
 // What is looked up or simulated disturbs nobody, and the results are the same whatever the number.
 int jobs_of(const Arguments& arguments, const Session& session) {
-  const auto asked = arguments.integer("jobs", 1, kMostRunners);
+  const auto asked = arguments.integer("jobs", 1, kMostJobs);
   if (asked) return static_cast<int>(*asked);
   return leaves_files(session.runner.kind) ? 1 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }

@@ -39,18 +39,6 @@ std::string values_counted(const Parameter& parameter) {
   return fmt::format("{:>6} {}", parameter.values.size(), parameter.values.size() == 1 ? "value " : "values");
 }
 
-const char* to_word(Precision precision) {
-  switch (precision) {
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kFp16:
-      return "fp16";
-    case Precision::kBf16:
-      return "bf16";
-  }
-  return "";
-}
-
 std::string machine_text(const ClusterSpec& cluster) {
   if (!cluster.network) return fmt::format("{} ranks on this machine", cluster.ranks());
   const std::string within = fmt::format("{} within a node", cluster.network->intra.name);
@@ -95,7 +83,7 @@ void print_job(const PlanText& text) {
                           model.seq_len);
   const std::string batch =
       workload.train_batch_size ? fmt::format(", {} sequences a step", *workload.train_batch_size) : "";
-  text.out << fmt::format("  {}, {}{}, trained by {}\n", to_word(workload.precision),
+  text.out << fmt::format("  {}, {}{}, trained by {}\n", to_string(workload.precision),
                           workload.optimizer == OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
                           traits_of(workload.framework).name);
   text.out << fmt::format("  {}\n", machine_text(text.session.cluster));

@@ -25,9 +25,7 @@
 namespace krigtune {
 namespace {
 
-constexpr std::int64_t kMostTrials = 1'000'000;
 constexpr std::int64_t kLargestSeed = INT64_MAX;
-constexpr std::int64_t kMostJobs = 1024;
 constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 

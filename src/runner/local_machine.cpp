@@ -39,10 +39,6 @@ std::optional<MeasuredMachine> cached(const std::filesystem::path& file, const M
   return std::nullopt;
 }
 
-std::string precision_word(Precision precision) {
-  return precision == Precision::kFp32 ? "fp32" : precision == Precision::kFp16 ? "fp16" : "bf16";
-}
-
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   const std::size_t before = text.rfind('\n');
@@ -53,7 +49,7 @@ MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::file
                         const Clock& clock) {
   const ScratchDirectory scratch;
   ProcessSpec spec;
-  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", precision_word(precision)};
+  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", to_string(precision)};
   spec.stdout_file = scratch / "stdout";
   spec.stderr_file = scratch / "stderr";
   spec.timeout_s = kMeasurementTimeoutS;

@@ -28,7 +28,7 @@ Vocabulary::Vocabulary(const std::vector<Parameter>& parameters, const JobFacts&
 }
 
 bool Vocabulary::derives_accumulation() const {
-  return facts_.well_known && facts_.train_batch_size &&
+  return facts_.accumulation_follows() &&
          std::none_of(parameters_.begin(), parameters_.end(),
                       [](const Parameter& parameter) { return parameter.name == kAccumulation; });
 }

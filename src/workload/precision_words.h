@@ -4,7 +4,8 @@
 
 namespace krigtune {
 
-inline constexpr Words<Precision, 3> kPrecisionWords = {
-    {{"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}}};
+inline constexpr Words<Precision, 3> kPrecisionWords = {{{to_string(Precision::kFp32), Precision::kFp32},
+                                                         {to_string(Precision::kFp16), Precision::kFp16},
+                                                         {to_string(Precision::kBf16), Precision::kBf16}}};
 
 }  // namespace krigtune

@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: ipv6_only.sh TEST_PROGRAM UNIT...
-# Runs the units of the program in a network of their own, in which this machine has no IPv4 address, only ::1. Exit code 77: the
-# system lets this user make no such network (in a chroot, say).
+# Runs the units of the program in a network of their own, in which this machine has no IPv4 address, only ::1.
+# Exit code 77: the system lets this user make no such network (in a chroot, say).
 set -euo pipefail
 
 network=(unshare --net)

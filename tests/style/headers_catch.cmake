@@ -6,8 +6,8 @@ cmake_minimum_required(VERSION 3.24...3.31)
 # Builds a project with `header` as its only public header; the exit status of the build in `result`.
 function(build_with header result output)
   file(WRITE ${SCRATCH}/include/krigtune/core/planted.h "${header}")
-  execute_process(COMMAND ${CMAKE_COMMAND} --build ${SCRATCH}/build --target style_headers RESULT_VARIABLE code OUTPUT_VARIABLE text
-                  ERROR_VARIABLE text)
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${SCRATCH}/build --target style_headers
+                  RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
   set(${result} ${code} PARENT_SCOPE)
   set(${output} "${text}" PARENT_SCOPE)
 endfunction()

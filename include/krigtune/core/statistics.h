@@ -14,6 +14,13 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
+/// Of at least one value: that at a quarter of their number, from the least.
+inline double lower_quartile(std::vector<double> values) {
+  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), quarter, values.end());
+  return *quarter;
+}
+
 /// Of ascending values, at least one; interpolated linearly (Hyndman & Fan 1996, definition 7).
 inline double quantile(const std::vector<double>& sorted, double probability) {
   const double position = probability * static_cast<double>(sorted.size() - 1);

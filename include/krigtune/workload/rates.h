@@ -7,6 +7,11 @@ namespace krigtune {
 
 enum class Precision { kFp32, kFp16, kBf16 };
 
+/// "fp32", "fp16" or "bf16", as in a session and on the command line.
+constexpr const char* to_string(Precision precision) {
+  return precision == Precision::kFp32 ? "fp32" : precision == Precision::kFp16 ? "fp16" : "bf16";
+}
+
 /// Operations that share a rate. Collectives are none of them.
 enum class OpClass : std::uint8_t {
   kProduct,    ///< matrix products

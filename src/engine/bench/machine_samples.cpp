@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "krigtune/core/statistics.h"
 #include "krigtune/engine/trainer.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/op_class.h"
@@ -65,12 +66,6 @@ std::vector<Probe> probes(bool collectives) {
   }
   all.push_back({model(2, 176, 4, 112), knobs(1, 2, 40'000, true), false});
   return all;
-}
-
-double lower_quartile(std::vector<double> values) {
-  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), quarter, values.end());
-  return *quarter;
 }
 
 /// The times of the operations of one plan, over steps and ranks.

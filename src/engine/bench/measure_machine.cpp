@@ -3,19 +3,14 @@
 // beyond the launch of any kernel is its half_flops.
 #include "bench/measure_machine.h"
 
-#include <algorithm>
 #include <vector>
+
+#include "krigtune/core/statistics.h"
 
 namespace krigtune {
 namespace {
 
-// 0 where there are none.
-double lower_quartile_of_all(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), quarter, values.end());
-  return *quarter;
-}
+double lower_quartile_or_0(const std::vector<double>& values) { return values.empty() ? 0.0 : lower_quartile(values); }
 
 BoundBy bound_by(OpClass of) {
   switch (of) {
@@ -52,8 +47,8 @@ MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = fit_rate(samples.exchanges[i], BoundBy::kBytes);
   }
-  machine.wake_s = lower_quartile_of_all(samples.wakes_s);
-  machine.step_overhead_s = lower_quartile_of_all(samples.overheads_s);
+  machine.wake_s = lower_quartile_or_0(samples.wakes_s);
+  machine.step_overhead_s = lower_quartile_or_0(samples.overheads_s);
   return machine;
 }
 

@@ -83,12 +83,10 @@ DeviceChoice device_from(const std::string& text) {
 }
 
 Precision precision_from(const std::string& text) {
-  const std::map<std::string, Precision> known = {
-      {"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"bf16", Precision::kBf16}};
-  const auto found = known.find(text);
-  if (found == known.end())
-    throw UserError(fmt::format("--precision '{}' is not known", text), "use fp32, fp16 or bf16");
-  return found->second;
+  for (const Precision precision : {Precision::kFp32, Precision::kFp16, Precision::kBf16}) {
+    if (text == to_string(precision)) return precision;
+  }
+  throw UserError(fmt::format("--precision '{}' is not known", text), "use fp32, fp16 or bf16");
 }
 
 }  // namespace

@@ -33,16 +33,16 @@ constexpr const char* kJob = "trial";
 constexpr double kMs = 1e-3;
 constexpr std::size_t kLargestStepFile = 1 << 22;  // a hundred thousand steps
 
-std::optional<double> seconds_in(std::string_view text) {
+std::optional<double> finite_number_in(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
-std::optional<double> seconds_after(std::string_view line, std::string_view words) {
+std::optional<double> finite_number_after(std::string_view line, std::string_view words) {
   const std::size_t at = line.find(words);
-  return at == std::string_view::npos ? std::nullopt : seconds_in(line.substr(at + words.size()));
+  return at == std::string_view::npos ? std::nullopt : finite_number_in(line.substr(at + words.size()));
 }
 
 // Calls visit(line) for each line that has an end, and for the rest if `torn` too.
@@ -68,8 +68,8 @@ std::vector<StepRow> read_rows(const std::filesystem::path& file) {
   for_each_line(read_tail(file, kLargestStepFile), false, [&](std::string_view line) {
     if (line.substr(0, 5) == "step," || line.empty() || line == "\r") return;
     const std::size_t comma = std::min(line.find(','), line.size());
-    const double samples = seconds_in(line.substr(0, comma)).value_or(-1.0);
-    const double value_ms = comma < line.size() ? seconds_in(line.substr(comma + 1)).value_or(-1.0) : -1.0;
+    const double samples = finite_number_in(line.substr(0, comma)).value_or(-1.0);
+    const double value_ms = comma < line.size() ? finite_number_in(line.substr(comma + 1)).value_or(-1.0) : -1.0;
     good = good && samples >= 0.0 && value_ms >= 0.0;
     if (good) rows.push_back({samples, value_ms * kMs});
   });
@@ -145,9 +145,9 @@ std::vector<DsStepTime> step_times_in(const std::string& output) {
   std::vector<DsStepTime> times;
   for_each_line(output, true, [&](std::string_view line) {
     if (line.find("time (ms)") == std::string_view::npos) return;
-    const auto forward = seconds_after(line, "| fwd: ");
-    const auto backward = seconds_after(line, "| bwd: ");
-    const auto optimizer = seconds_after(line, "| step: ");
+    const auto forward = finite_number_after(line, "| fwd: ");
+    const auto backward = finite_number_after(line, "| bwd: ");
+    const auto optimizer = finite_number_after(line, "| step: ");
     if (!forward || !backward || !optimizer) return;
     times.push_back({0.0, *forward * kMs, *backward * kMs, *optimizer * kMs});
   });
@@ -203,7 +203,7 @@ std::optional<Bytes> peak_memory_in(const std::string& output) {
   double gib = 0.0;
   for_each_line(output, true, [&](std::string_view line) {
     for (const std::string_view words : {"MaxMemAllocated=", "Max_MA "}) {
-      gib = std::max(gib, seconds_after(line, words).value_or(0.0));
+      gib = std::max(gib, finite_number_after(line, words).value_or(0.0));
     }
   });
   constexpr double kMost = 1e9;  // an exbibyte: no such memory

@@ -32,13 +32,13 @@ std::set<std::string> hosts_in(const std::vector<std::string>& lines) {
   return hosts;
 }
 
-using SourceLine = std::pair<std::string, int>;  // host, rank; "" and -1: nobody says
+using RankSource = std::pair<std::string, int>;  // host, rank; "" and -1: nobody says
 
 // The lines of each source in their order, without the labels.
-std::map<SourceLine, std::vector<Line>> by_source(const std::string& text) {
+std::map<RankSource, std::vector<Line>> by_source(const std::string& text) {
   const std::vector<std::string> lines = lines_of(text);
   const std::set<std::string> hosts = hosts_in(lines);
-  std::map<SourceLine, std::vector<Line>> sources;
+  std::map<RankSource, std::vector<Line>> sources;
   for (std::size_t number = 0; number < lines.size(); ++number) {
     std::string line = lines[number];
     const auto host =
@@ -47,7 +47,7 @@ std::map<SourceLine, std::vector<Line>> by_source(const std::string& text) {
     const std::optional<RankLabel> label = rank_label(line);
     if (label) line.erase(0, label->length);
     if (label && !line.empty() && line.front() == ' ') line.erase(0, 1);  // "[rank1]: Traceback"
-    const SourceLine source(host == hosts.end() ? "" : *host, label ? label->rank : -1);
+    const RankSource source(host == hosts.end() ? "" : *host, label ? label->rank : -1);
     sources[source].push_back({printable(line), number});
   }
   return sources;
