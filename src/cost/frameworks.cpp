@@ -31,6 +31,8 @@ FrameworkTraits krigtune_bench() {
       .fragmentation = 1.0,
       .log_stddev = 0.0,
       .step_overhead_s = 0.0,
+      .has_zero_knobs = true,
+      .always_takes_norm = false,
   };
 }
 
@@ -44,6 +46,9 @@ FrameworkTraits deepspeed() {
       .elementwise_factor = kEagerBytes,
       .loss_factor = kEagerLossBytes,
       .issue_s = kEagerIssueS,
+      .has_zero_knobs = true,
+      .grows_gradients = true,
+      .whole_packed_buckets = true,
       .even_stages = true,  // partition_method "type:transformer", as Megatron-DeepSpeed sets it
   };
 }
@@ -74,6 +79,7 @@ FrameworkTraits megatron() {
       .issue_s = 30e-6,  // 5 kernels at 5 microseconds and their call, of fused layers
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,
+      .most_zero_stage = 1,
       .even_stages = true,
       .usual = tensor_parallel_habits(),
   };
@@ -99,6 +105,7 @@ FrameworkTraits nanotron() {
       .pipelined_wait_s = 0.3,
       .reduced_bytes = 4.0,
       .bucket_bytes = 25e6,
+      .most_zero_stage = 1,
       .usual = tensor_parallel_habits(),
   };
 }

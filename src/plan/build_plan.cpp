@@ -22,8 +22,11 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   plan.tensors = table.tensors;
   plan.padded_parameter_elems = table.padded_elems;
 
+  const schedule::StageTensors tensors(schedule::unit_tensors(table), {workload.model.layers, true, true},
+                                       schedule::granule_elems(knobs.data_ranks, compute_type(workload.precision)));
+  const schedule::Setting setting{tensors, knobs, make_policy(workload, knobs)};
   PlanBuilder builder(plan);
-  ZeroSchedule zero(builder, table, workload, knobs, unit_uses(table, knobs), gradient_ready_order(table));
+  ZeroOperations zero(builder, setting, table);
   plan.parameters = zero.homes();
   plan.copies = zero.copies();
   plan.windows = zero.windows();
@@ -31,10 +34,13 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   plan.first_loss_scale = first_loss_scale(workload.precision);
   plan.gradient_clipping = workload.gradient_clipping;
   plan.loss = builder.persistent("loss", Term::kInputs, knobs.micro_steps);
-  TransformerStep step(builder, zero, table, workload, knobs, plan.loss);
-  for (std::int64_t m = 0; m < knobs.micro_steps; ++m) step.add_micro_step(m);
+  TransformerStep model(builder, zero, table, workload, knobs, plan.loss);
+  for (std::int64_t m = 0; m < knobs.micro_steps; ++m) {
+    model.begin_micro_step(m);
+    zero.micro_step(model);
+  }
   builder.at(Phase::kOptimizer, knobs.micro_steps - 1);
-  zero.optimizer_step();
+  zero.update();
   lay_out(plan);
   return plan;
 }

@@ -95,42 +95,6 @@ std::int64_t wire_bytes(const Operation& operation, const StepPlan& plan) {
 
 }  // namespace
 
-double flops_per_elem(OpKind kind) {
-  switch (kind) {
-    case OpKind::kLayerNormForward:
-      return 7.0;
-    case OpKind::kLayerNormBackward:
-      return 14.0;
-    case OpKind::kRmsNormForward:
-      return 4.0;
-    case OpKind::kRmsNormBackward:
-      return 11.0;
-    case OpKind::kRotaryForward:
-    case OpKind::kRotaryBackward:
-      return 3.0;
-    case OpKind::kGeluForward:
-      return 9.0;
-    case OpKind::kGeluBackward:
-      return 16.0;
-    case OpKind::kSwigluForward:
-      return 3.0;  // an element of gate_up: 6 an output
-    case OpKind::kSwigluBackward:
-      return 7.0;
-    case OpKind::kCrossEntropy:
-      return 5.0;
-    case OpKind::kVocabSumExp:
-      return 3.0;
-    case OpKind::kGradientNorm:
-      return 2.0;
-    case OpKind::kAdamW:
-      return 14.0;
-    case OpKind::kSgd:
-      return 5.0;
-    default:
-      return 1.0;
-  }
-}
-
 void add_costs(Operation& operation, const StepPlan& plan) {
   operation.flops = flops(operation);
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {

@@ -22,7 +22,7 @@
 #include "krigtune/core/hash.h"
 #include "krigtune/cost/memory_model.h"
 #include "krigtune/cost/step_cost.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
 #include "krigtune/space/encoder.h"
 #include "race.h"
 

@@ -1,4 +1,4 @@
-// What a prediction costs: by StepCostModel, and by the full plan.
+// What a prediction costs: by StepCostModel and MemoryModel, and by the full plan.
 //
 //   cmake --preset release && ninja -C build/release benchmarks
 //   build/release/bin/benchmark_cost
@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "krigtune/cost/memory_model.h"
 #include "krigtune/cost/step_cost.h"
 #include "krigtune/cost/virtual_clock.h"
 #include "krigtune/plan/build_plan.h"
@@ -76,6 +77,26 @@ void predict(benchmark::State& state, Dialect dialect) {
 }
 BENCHMARK_CAPTURE(predict, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 BENCHMARK_CAPTURE(predict, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+
+// Memory of krigtune-bench, to compare with the time of the same configurations.
+void estimate_memory(benchmark::State& state, Dialect dialect) {
+  ClusterSpec machines = cluster();
+  machines.nodes = 5;
+  const MemoryModel model(workload(dialect), machines, {});
+  std::mt19937_64 random(1);
+  std::vector<Configuration> configurations;
+  for (int i = 0; i < 2000; ++i) {
+    configurations.push_back(configuration(random));
+    const std::int64_t stage = state.range(0);
+    if (stage >= 0) configurations.back().set("zero_stage", stage);
+    benchmark::DoNotOptimize(model.estimate(configurations.back()));
+  }
+  std::size_t next = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(model.estimate(configurations[next++ % configurations.size()]));
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(estimate_memory, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+BENCHMARK_CAPTURE(estimate_memory, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 
 // A model of its own a time: with the templates of its blocks.
 void predict_first(benchmark::State& state) {

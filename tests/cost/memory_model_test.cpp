@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "krigtune/core/rng.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
 #include "plan/random_plans.h"
 
 namespace krigtune::memory_model_test {

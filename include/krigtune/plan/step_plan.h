@@ -4,32 +4,11 @@
 #include <vector>
 
 #include "krigtune/plan/operation.h"
-#include "krigtune/plan/parameter_tensor.h"
+#include "krigtune/schedule/parameters.h"
+#include "krigtune/schedule/storage.h"
 #include "krigtune/workload/workload.h"
 
 namespace krigtune {
-
-enum class DType : std::uint8_t { kFp32, kBf16, kFp16, kInt32, kUint8 };
-std::int64_t size_bytes(DType type);
-
-/// What a buffer is for: the terms in which memory is explained.
-enum class Term : std::uint8_t {
-  kParameters,          ///< whole, or this rank's shard (stage 3)
-  kGradients,           ///< kept over the step: whole (stages 0, 1) or this rank's shard
-  kOptimizerState,      ///< moments and fp32 master parameters: whole (stage 0) or this rank's shard
-  kGatheredParameters,  ///< stage 3: parameters while they are computed with
-  kReduceBuckets,       ///< gradients until their bucket has been reduced
-  kActivations,         ///< kept from forward to backward
-  kLogits,
-  kWorkspace,  ///< gradients of activations, what is computed again, and scratch
-  kInputs,     ///< tokens, loss, control
-};
-inline constexpr int kTermCount = 9;
-const char* to_string(Term term);
-
-/// Which memory a buffer lies in. On CPU ranks both are this machine's, but they are counted apart.
-enum class Place : std::uint8_t { kDevice, kHost };
-inline constexpr int kPlaceCount = 2;
 
 struct Buffer {
   std::string name;
@@ -42,7 +21,15 @@ struct Buffer {
 
   std::int64_t bytes() const { return elems * size_bytes(type); }
 };
-inline constexpr std::int64_t kAlignmentBytes = 64;
+
+/// A range that holds values of a tensor from step to step: its elements [first_elem, + range.elems), padding included.
+/// `first_elem` moves by range.elems from data rank to data rank where `sharded`.
+struct TensorHome {
+  int tensor = 0;
+  std::int64_t first_elem = 0;
+  bool sharded = false;
+  Range range;
+};
 
 /// What may be under way at once while the compute stream goes on; -1: any number.
 struct Windows {

@@ -39,65 +39,61 @@ void assume(ProfiledPart& part, double activations, double logits) {
   part.find_peak();
 }
 
-// Layers of the first and of the last stage; the one that keeps most micro-batches, and the one with the head.
-std::vector<StageShape> stages_of(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs) {
+// A pipeline stage, or the whole model.
+struct Stage {
+  schedule::StageParts parts;
+  std::int64_t in_flight = 1;  ///< micro-batches whose activations it keeps at once
+};
+
+// The first and the last stage: the one that keeps most micro-batches, and the one with the head.
+std::vector<Stage> stages_of(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs) {
   const std::int64_t layers = workload.model.layers;
   const std::int64_t stages = knobs.pipeline_ranks;
-  if (stages == 1) return {{layers, true, true, 1}};
+  if (stages == 1) return {{{layers, true, true}, 1}};
   const std::int64_t in_flight = std::min(stages, knobs.micro_steps);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
   if (workload.framework == Framework::kNanotron) {
     // Dealt out by parameters, the head as so many layers (PipelineBlock cost in nanotron/models/llama.py).
     std::int64_t layer_elems = 0;
-    for (const ProfiledTensor& tensor : profile.tensors) {
-      if (tensor.unit == ProfiledTensor::Unit::kBlock) layer_elems += tensor.elems;
+    for (const schedule::UnitTensor& tensor : profile.model.tensors) {
+      if (tensor.unit == schedule::Unit::kBlock) layer_elems += tensor.elems;
     }
-    const double head = static_cast<double>(profile.tensors.front().elems) / static_cast<double>(layer_elems);
+    const double head = static_cast<double>(profile.model.tensors.front().elems) / static_cast<double>(layer_elems);
     const double share = (static_cast<double>(layers) + head) / static_cast<double>(stages);
     first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
     last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
   }
-  return {{first, true, false, in_flight}, {last, false, true, 1}};
+  return {{{first, true, false}, in_flight}, {{last, false, true}, 1}};
 }
 
-struct Setting {
-  Workload workload;
-  Knobs knobs;
-  ReductionHabits habits;
-};
-
 // Whose schedule of gathering and reducing comes closest.
-Setting setting_of(const Workload& workload, const Knobs& knobs, const ModelTensors& model) {
-  Setting setting{in_framework_dialect(workload), knobs, {}};
-  switch (workload.framework) {
-    case Framework::kKrigtune:
-      break;
-    case Framework::kDeepSpeed:
-      setting.habits = {.gradients_grow = true, .whole_buckets = true};
-      break;
-    case Framework::kFsdp: {
-      std::int64_t layer = 0;
-      for (const int t : model.units[1]) layer += model[t].elems;
-      setting.knobs.overlap_comm = true;
-      setting.knobs.prefetch_elems = 0;
-      setting.knobs.persistence_elems = 0;
-      setting.knobs.max_live_elems = model.padded_elems;
-      setting.knobs.reduce_bucket_elems = layer;
-      break;
-    }
-    case Framework::kMegatron:
-    case Framework::kNanotron:
-      setting.knobs.zero_stage = std::min<std::int64_t>(knobs.zero_stage, 1);
-      break;
+schedule::Setting setting_of(const Workload& workload, const Knobs& knobs, const schedule::StageTensors& tensors) {
+  const FrameworkTraits& traits = traits_of(workload.framework);
+  schedule::Setting setting{tensors, knobs, {}};
+  setting.knobs.zero_stage = std::min(knobs.zero_stage, traits.most_zero_stage);
+  if (traits.whole_units) {
+    setting.knobs.overlap_comm = true;
+    setting.knobs.prefetch_elems = 0;
+    setting.knobs.persistence_elems = 0;
+    setting.knobs.max_live_elems = tensors.all_padded();
+    setting.knobs.reduce_bucket_elems = 0;
+    for (const int t : tensors.unit(1)) setting.knobs.reduce_bucket_elems += tensors.elems(t);
   }
+  setting.policy = make_policy(in_framework_dialect(workload), setting.knobs);
+  setting.policy.grows_gradients = traits.grows_gradients && !setting.policy.shards_gradients;
+  setting.policy.whole_packed_buckets = traits.whole_packed_buckets;
   return setting;
+}
+
+StateBytes states_as_krigtunes(const schedule::StageTensors& tensors, const Workload& workload, const Knobs& knobs) {
+  return state_bytes({tensors, knobs, make_policy(workload, knobs)});
 }
 
 double moment_bytes(const Workload& workload) { return workload.optimizer == OptimizerKind::kSgd ? 4.0 : 8.0; }
 
-MomentBytes deepspeed_states(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
-  StateBytes states = state_bytes(model, workload, knobs);
+MomentBytes deepspeed_states(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
+  StateBytes states = states_as_krigtunes(model, workload, knobs);
   // Below stage 2 gradients are counted as they grow; above, an accumulated and an averaged copy of the own part.
   if (knobs.zero_stage < 2) {
     states.device.add(Term::kGradients, -states.device[Term::kGradients]);
@@ -107,9 +103,9 @@ MomentBytes deepspeed_states(const ModelTensors& model, const Workload& workload
   return states.device;
 }
 
-MomentBytes sharded_states(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes sharded_states(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
   MomentBytes states;
-  const auto p = static_cast<double>(model.padded_elems);
+  const auto p = static_cast<double>(model.all_padded());
   const auto n = static_cast<double>(knobs.data_ranks);
   const double gathered = knobs.zero_stage >= 3 || workload.precision == Precision::kFp32 ? 0.0 : 2.0;
   states.add(Term::kParameters, rounded(4.0 * p / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
@@ -118,9 +114,9 @@ MomentBytes sharded_states(const ModelTensors& model, const Workload& workload, 
   return states;
 }
 
-MomentBytes fp32_gradient_states(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
   MomentBytes states;
-  const auto p = static_cast<double>(model.elems);
+  const auto p = static_cast<double>(model.all_elems());
   const double n = knobs.zero_stage >= 1 ? static_cast<double>(knobs.data_ranks) : 1.0;
   const bool fp32 = workload.precision == Precision::kFp32;
   states.add(Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p));
@@ -129,10 +125,10 @@ MomentBytes fp32_gradient_states(const ModelTensors& model, const Workload& work
   return states;
 }
 
-MomentBytes states_of(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes states_of(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
   switch (workload.framework) {
     case Framework::kKrigtune:
-      return state_bytes(model, workload, knobs).device;
+      return states_as_krigtunes(model, workload, knobs).device;
     case Framework::kDeepSpeed:
       return deepspeed_states(model, workload, knobs);
     case Framework::kFsdp:
@@ -145,10 +141,10 @@ MomentBytes states_of(const ModelTensors& model, const Workload& workload, const
 }
 
 // Of the step itself, beside the states: DeepSpeed's averaged gradients, flattened, and cast to fp32.
-std::int64_t step_bytes(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+std::int64_t step_bytes(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
   if (workload.framework != Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
   constexpr double kSubGroupElems = 1e9;  // sub_group_size of stage 3
-  const auto p = static_cast<double>(model.padded_elems);
+  const auto p = static_cast<double>(model.all_padded());
   const auto own = p / static_cast<double>(knobs.data_ranks);
   if (workload.precision == Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
   if (knobs.zero_stage == 0) return rounded((2.0 + 4.0) * p);
@@ -159,10 +155,9 @@ std::int64_t step_bytes(const ModelTensors& model, const Workload& workload, con
 std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const Workload& workload, bool has_head) {
   if (workload.framework != Framework::kMegatron) return 0;
   std::set<std::int64_t> sizes;
-  for (const ProfiledTensor& tensor : profile.tensors) {
+  for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const bool is_matrix = tensor.elems > 8 * workload.model.hidden;
-    const bool counts =
-        tensor.unit == ProfiledTensor::Unit::kBlock || (tensor.unit == ProfiledTensor::Unit::kHead && has_head);
+    const bool counts = tensor.unit == schedule::Unit::kBlock || (tensor.unit == schedule::Unit::kHead && has_head);
     if (is_matrix && counts) sizes.insert(tensor.elems);
   }
   std::int64_t elems = 0;
@@ -216,15 +211,14 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
 FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
                              const Knobs& knobs) {
   FrameworkPeak worst;
-  for (const StageShape& stage : stages_of(profile, workload, knobs)) {
-    const std::shared_ptr<const ModelTensors> tensors = cache.tensors_of(knobs, stage);
-    const ModelTensors& model = *tensors;
-    const Setting setting = setting_of(workload, knobs, model);
+  for (const Stage& stage : stages_of(profile, workload, knobs)) {
+    const std::shared_ptr<const schedule::StageTensors> tensors = cache.tensors_of(knobs, stage.parts);
+    const schedule::StageTensors& model = *tensors;
     const MomentBytes states = states_of(model, workload, knobs);
-    const StepPeak peak = step_peak(profile, model, stage, setting.workload, setting.knobs, setting.habits);
+    const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
     FrameworkPeak needed{states, {}};
     needed.bytes += peak.bytes;
-    needed.bytes.add(Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.has_head));
+    needed.bytes.add(Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.parts.head));
     const std::int64_t step = step_bytes(model, workload, knobs);
     MomentBytes of_step = states;
     of_step.add(Term::kGradients, step);
@@ -235,19 +229,19 @@ FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, 
     needed.moments = std::move(worst.moments);
     worst = std::move(needed);
     if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
-    if (knobs.pipeline_ranks > 1) worst.at += stage.has_head ? ", last stage" : ", first stage";
+    if (knobs.pipeline_ranks > 1) worst.at += stage.parts.head ? ", last stage" : ", first stage";
   }
   return worst;
 }
 
 std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs) {
   if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
-  const StageShape stage{(workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks, true, true, 1};
-  const std::shared_ptr<const ModelTensors> model = cache.tensors_of(knobs, stage);
-  const StateBytes states = state_bytes(*model, workload, knobs);
+  const std::int64_t layers = (workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks;
+  const std::shared_ptr<const schedule::StageTensors> model = cache.tensors_of(knobs, {layers, true, true});
+  const StateBytes states = states_as_krigtunes(*model, workload, knobs);
   if (workload.framework == Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
-  const auto own = static_cast<double>(model->padded_elems) / static_cast<double>(knobs.data_ranks);
+  const auto own = static_cast<double>(model->all_padded()) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
   if (knobs.offload_optimizer)
     bytes += own * (8.0 + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));

@@ -97,11 +97,11 @@ struct MemoryModel::Impl {
 
 MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
   const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
-  const StageShape stage{workload.model.layers, true, true, 1};
-  const std::shared_ptr<const ModelTensors> tensors = raw_profiles.tensors_of(knobs, stage);
-  const ModelTensors& model = *tensors;
-  const StateBytes states = state_bytes(model, workload, knobs);
-  const StepPeak peak = step_peak(*profile, model, stage, workload, knobs);
+  const std::shared_ptr<const schedule::StageTensors> tensors =
+      raw_profiles.tensors_of(knobs, {workload.model.layers, true, true});
+  const schedule::Setting setting{*tensors, knobs, make_policy(workload, knobs)};
+  const StateBytes states = state_bytes(setting);
+  const StepPeak peak = step_peak(*profile, setting);
   MemoryEstimate estimate;
   MomentBytes all = states.device;
   if (states.rounded_bytes > peak.bytes.total) {
@@ -140,7 +140,7 @@ Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs
 // By the distinct micro-steps, whose layout may be a little better or worse than that of all: more so where buffers are
 // in use from one to the next. Where that decides, by all.
 Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs, Bytes usable) const {
-  const std::int64_t distinct = distinct_micro_steps(workload, knobs);
+  const std::int64_t distinct = distinct_micro_steps(make_policy(workload, knobs), knobs);
   const Bytes short_plan = planned(configuration, knobs, distinct);
   if (distinct == knobs.micro_steps) return short_plan;
   const double most = knobs.overlap_comm && knobs.zero_stage >= 2 ? 1.3 : 1.03;

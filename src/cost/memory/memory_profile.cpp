@@ -8,16 +8,19 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "krigtune/plan/build_plan.h"
 
 namespace krigtune {
 namespace {
 
-enum class PartKind { kEmbedForward, kForward, kHeadForward, kHeadBackward, kRecompute, kBackward, kEmbedBackward };
+using schedule::Unit;
 
-struct Part {
-  PartKind kind{};
+// Of the plan, by their numbers.
+struct PlannedPart {
+  Unit unit{};
+  Phase phase{};
   std::int32_t layer = -1;
   std::vector<std::size_t> operations;
 };
@@ -28,114 +31,83 @@ bool counts(Term term) {
 
 class ProfileReader {
  public:
-  ProfileReader(const StepPlan& plan, bool groups) : plan_(plan), groups_(groups) {
-    number_tensors();
+  ProfileReader(const StepPlan& plan, schedule::UnitTensors model, bool groups)
+      : plan_(plan), model_(std::move(model)), groups_(groups) {
     find_parts();
     find_lifetimes();
   }
 
   MemoryProfile read() {
     MemoryProfile profile;
-    profile.tensors = tensors_;
+    profile.model = model_;
     const std::int32_t first = groups_ ? 2 : 1;  // of the second group
-    profile.embedding_kept = at_start(part(PartKind::kForward, 0));
-    profile.group_kept = at_start(part(PartKind::kForward, first));
+    profile.embedding_kept = at_start(part(Unit::kBlock, Phase::kForward, 0));
+    profile.group_kept = at_start(part(Unit::kBlock, Phase::kForward, first));
     profile.group_kept -= profile.embedding_kept;
     const MomentBytes& kept = profile.group_kept;
-    profile.embed_forward = profiled(part(PartKind::kEmbedForward), {});
-    profile.embed_backward = profiled(part(PartKind::kEmbedBackward), {});
+    profile.embed_forward = profiled(part(Unit::kEmbedding, Phase::kForward), {});
+    profile.embed_backward = profiled(part(Unit::kEmbedding, Phase::kBackward), {});
     MomentBytes base = profile.embedding_kept;
     base += kept;
-    profile.forward[0] = profiled(part(PartKind::kForward, first), base);
-    profile.backward[0] = profiled(part(PartKind::kBackward, first), base);
+    profile.forward[0] = profiled(part(Unit::kBlock, Phase::kForward, first), base);
+    profile.backward[0] = profiled(part(Unit::kBlock, Phase::kBackward, first), base);
     if (groups_) read_group(profile, base);
     base += kept;
-    profile.head_forward = profiled(part(PartKind::kHeadForward), base);
-    profile.head_backward = profiled(part(PartKind::kHeadBackward), base);
+    profile.head_forward = profiled(part(Unit::kHead, Phase::kForward), base);
+    profile.head_backward = profiled(part(Unit::kHead, Phase::kBackward), base);
     return profile;
   }
 
  private:
   void read_group(MemoryProfile& profile, MomentBytes base) {
-    profile.forward[1] = profiled(part(PartKind::kForward, 3), base);
-    profile.recompute[0] = profiled(part(PartKind::kRecompute, 2), base);
-    profile.layer_kept = at_start(part(PartKind::kRecompute, 3));
+    profile.forward[1] = profiled(part(Unit::kBlock, Phase::kForward, 3), base);
+    profile.recompute[0] = profiled(part(Unit::kBlock, Phase::kRecompute, 2), base);
+    profile.layer_kept = at_start(part(Unit::kBlock, Phase::kRecompute, 3));
     profile.layer_kept -= base;
     base += profile.layer_kept;
-    profile.recompute[1] = profiled(part(PartKind::kRecompute, 3), base);
-    profile.backward[1] = profiled(part(PartKind::kBackward, 3), base);
+    profile.recompute[1] = profiled(part(Unit::kBlock, Phase::kRecompute, 3), base);
+    profile.backward[1] = profiled(part(Unit::kBlock, Phase::kBackward, 3), base);
   }
 
   // Tensors of the plan in model order: embedding, layers one like the other, head.
-  void number_tensors() {
-    for (const ParameterTensor& tensor : plan_.tensors) {
-      const bool in_block = tensor.name.starts_with("block");
-      if (in_block && !tensor.name.starts_with("block0.")) {
-        profiled_.push_back(-1);
-        continue;
-      }
-      const auto unit = in_block ? ProfiledTensor::Unit::kBlock
-                        : tensor.name.starts_with("table") || tensor.name == "positions"
-                            ? ProfiledTensor::Unit::kEmbedding
-                            : ProfiledTensor::Unit::kHead;
-      profiled_.push_back(static_cast<int>(tensors_.size()));
-      tensors_.push_back({unit, tensor.elems, 0});
-    }
-    const auto block = std::count_if(tensors_.begin(), tensors_.end(),
-                                     [](const auto& t) { return t.unit == ProfiledTensor::Unit::kBlock; });
-    const auto begin = std::find_if(tensors_.begin(), tensors_.end(),
-                                    [](const auto& t) { return t.unit == ProfiledTensor::Unit::kBlock; });
-    const auto first = static_cast<int>(begin - tensors_.begin());
-    int place = 0;
-    for (int& number : profiled_) {
-      if (number < 0) number = first + (place - first) % static_cast<int>(block);
-      ++place;
-    }
-    set_turns();
+  int unit_tensor(std::size_t tensor) const {
+    const auto of = [this](Unit unit) {
+      return static_cast<int>(std::count_if(model_.tensors.begin(), model_.tensors.end(),
+                                            [unit](const schedule::UnitTensor& t) { return t.unit == unit; }));
+    };
+    const int embedding = of(Unit::kEmbedding);
+    const int block = of(Unit::kBlock);
+    const auto behind_blocks = static_cast<int>(plan_.tensors.size()) - of(Unit::kHead);
+    const auto at = static_cast<int>(tensor);
+    if (at < embedding) return at;
+    return at < behind_blocks ? embedding + (at - embedding) % block : embedding + block + at - behind_blocks;
   }
 
-  // As gradient_ready_order of the plan: modules from the last to the first, a module's tensors in model order; the
-  // positions before the table; a head before its norm.
-  void set_turns() {
-    std::map<ProfiledTensor::Unit, int> turn;
-    std::vector<std::vector<int>> modules;
-    std::string last;
-    for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
-      const std::string& name = plan_.tensors[t].name;
-      if (name.starts_with("block") && !name.starts_with("block0.")) continue;
-      const std::string module = name.substr(0, name.rfind('.'));
-      if (module != last || modules.empty()) modules.emplace_back();
-      modules.back().push_back(profiled_[t]);
-      last = module;
-    }
-    for (auto module = modules.rbegin(); module != modules.rend(); ++module) {
-      for (const int t : *module) {
-        ProfiledTensor& tensor = tensors_[static_cast<std::size_t>(t)];
-        tensor.turn = turn[tensor.unit]++;
-      }
-    }
+  // What selective checkpointing computes again is a part of the backward pass.
+  Phase phase_of(const Operation& operation) const {
+    return operation.phase == Phase::kRecompute && !groups_ ? Phase::kBackward : operation.phase;
   }
 
-  PartKind kind_of(const Operation& operation, bool blocks_seen) const {
-    if (operation.layer < 0) {
-      if (operation.phase == Phase::kForward) return blocks_seen ? PartKind::kHeadForward : PartKind::kEmbedForward;
-      return !backward_seen_ ? PartKind::kHeadBackward : PartKind::kEmbedBackward;
-    }
-    if (operation.phase == Phase::kForward) return PartKind::kForward;
-    return groups_ && operation.phase == Phase::kRecompute ? PartKind::kRecompute : PartKind::kBackward;
+  // Embedding and head belong to no layer: the embedding comes before all blocks, and behind them.
+  static Unit unit_of(const Operation& operation, bool blocks_seen, bool backward_seen) {
+    if (operation.layer >= 0) return Unit::kBlock;
+    const bool before_blocks = operation.phase == Phase::kForward && !blocks_seen;
+    return before_blocks || backward_seen ? Unit::kEmbedding : Unit::kHead;
   }
 
   void find_parts() {
     bool blocks_seen = false;
+    bool backward_seen = false;  // of a block
     for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
       const Operation& operation = plan_.operations[i];
       if (operation.stream != Stream::kCompute || operation.phase == Phase::kOptimizer) continue;
-      const PartKind kind = kind_of(operation, blocks_seen);
-      blocks_seen = blocks_seen || operation.layer >= 0;
-      backward_seen_ = backward_seen_ || (operation.layer >= 0 && operation.phase != Phase::kForward);
-      if (parts_.empty() || parts_.back().kind != kind || parts_.back().layer != operation.layer) {
-        parts_.push_back({kind, operation.layer, {}});
-      }
+      const Unit unit = unit_of(operation, blocks_seen, backward_seen);
+      const Phase phase = phase_of(operation);
+      blocks_seen = blocks_seen || unit == Unit::kBlock;
+      backward_seen = backward_seen || (unit == Unit::kBlock && phase != Phase::kForward);
+      const bool continues = !parts_.empty() && parts_.back().unit == unit && parts_.back().phase == phase &&
+                             parts_.back().layer == operation.layer;
+      if (!continues) parts_.push_back({unit, phase, operation.layer, {}});
       parts_.back().operations.push_back(i);
     }
   }
@@ -152,9 +124,9 @@ class ProfileReader {
     }
   }
 
-  const Part& part(PartKind kind, std::int32_t layer = -1) const {
+  const PlannedPart& part(Unit unit, Phase phase, std::int32_t layer = -1) const {
     return *std::find_if(parts_.begin(), parts_.end(),
-                         [&](const Part& p) { return p.kind == kind && p.layer == layer; });
+                         [&](const PlannedPart& p) { return p.unit == unit && p.phase == phase && p.layer == layer; });
   }
 
   // Of buffers that operation `from`, or one before it, touched first, and `to`, or one behind it, last.
@@ -171,9 +143,11 @@ class ProfileReader {
   }
 
   // What earlier parts have left.
-  MomentBytes at_start(const Part& part) const { return live_at(part.operations.front() - 1, part.operations.front()); }
+  MomentBytes at_start(const PlannedPart& part) const {
+    return live_at(part.operations.front() - 1, part.operations.front());
+  }
 
-  ProfiledPart profiled(const Part& part, const MomentBytes& base) const {
+  ProfiledPart profiled(const PlannedPart& part, const MomentBytes& base) const {
     ProfiledPart result;
     if (part.operations.front() > 0) {
       result.start = at_start(part);
@@ -187,7 +161,7 @@ class ProfileReader {
       result.carried.push_back(live_at(i, i + 1));
       result.carried.back() -= base;
       for (const Operand& operand : plan_.operations[i].operands)
-        note(operand, at, part.kind == PartKind::kEmbedBackward, result, last);
+        note(operand, at, part.unit == Unit::kEmbedding && part.phase == Phase::kBackward, result, last);
     }
     for (const auto& [of, at] : last) {
       result.events.push_back({at, of.first, of.second});
@@ -196,17 +170,11 @@ class ProfileReader {
     std::stable_sort(result.events.begin(), result.events.end(),
                      [](const TensorEvent& a, const TensorEvent& b) { return a.at < b.at; });
     result.find_peak();
-    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    for (std::size_t t = 0; t < model_.tensors.size(); ++t) {
       const bool is_read = last.contains({static_cast<int>(t), TensorEvent::Kind::kLastRead});
-      if (tensors_[t].unit == unit_of(part.kind) && !is_read) result.unread.push_back(static_cast<int>(t));
+      if (model_.tensors[t].unit == part.unit && !is_read) result.unread.push_back(static_cast<int>(t));
     }
     return result;
-  }
-
-  static ProfiledTensor::Unit unit_of(PartKind kind) {
-    using Unit = ProfiledTensor::Unit;
-    if (kind == PartKind::kEmbedForward || kind == PartKind::kEmbedBackward) return Unit::kEmbedding;
-    return kind == PartKind::kHeadForward || kind == PartKind::kHeadBackward ? Unit::kHead : Unit::kBlock;
   }
 
   void note(const Operand& operand, int at, bool in_embed_backward, ProfiledPart& to,
@@ -216,23 +184,21 @@ class ProfileReader {
     const auto behind =
         std::upper_bound(plan_.tensors.begin(), plan_.tensors.end(), operand.range.begin_elems,
                          [](std::int64_t begin, const ParameterTensor& tensor) { return begin < tensor.begin_elems; });
-    const int tensor = profiled_[static_cast<std::size_t>(behind - plan_.tensors.begin()) - 1];
+    const int tensor = unit_tensor(static_cast<std::size_t>(behind - plan_.tensors.begin()) - 1);
     using Kind = TensorEvent::Kind;
     if (term == Term::kGradients && !last.contains({tensor, Kind::kLastGradient})) {
       to.events.push_back({at, tensor, Kind::kFirstGradient});
     }
     if (term == Term::kGradients) last[{tensor, Kind::kLastGradient}] = at;
     // With sharded parameters backward of the embedding holds its unit too.
-    const bool is_embedding = tensors_[static_cast<std::size_t>(tensor)].unit == ProfiledTensor::Unit::kEmbedding;
+    const bool is_embedding = model_.tensors[static_cast<std::size_t>(tensor)].unit == Unit::kEmbedding;
     if (term == Term::kParameters || (is_embedding && in_embed_backward)) last[{tensor, Kind::kLastRead}] = at;
   }
 
   const StepPlan& plan_;
+  schedule::UnitTensors model_;
   bool groups_;
-  bool backward_seen_ = false;
-  std::vector<ProfiledTensor> tensors_;
-  std::vector<int> profiled_;  ///< by tensor of the plan
-  std::vector<Part> parts_;
+  std::vector<PlannedPart> parts_;
   std::vector<std::int64_t> first_, last_;  ///< operation that touches it, by buffer
 };
 
@@ -285,7 +251,7 @@ MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {
                                     {"sequence_parallel", knobs.sequence_parallel},
                                     {"activation_checkpointing", checkpointing},
                                     {"activation_checkpointing_layers", std::int64_t{2}}});
-  return ProfileReader(plan, groups).read();
+  return ProfileReader(plan, schedule::unit_tensors(workload, knobs), groups).read();
 }
 
 }  // namespace krigtune

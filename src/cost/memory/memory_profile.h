@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/tensors.h"
 
 namespace krigtune {
 
@@ -20,15 +20,7 @@ struct MomentBytes {
   friend MomentBytes operator*(MomentBytes bytes, std::int64_t times);
 };
 
-/// A tensor of one layer or of one of the two ends; every layer has the same ones.
-struct ProfiledTensor {
-  enum class Unit : std::uint8_t { kEmbedding, kBlock, kHead };
-  Unit unit{};
-  std::int64_t elems = 0;
-  int turn = 0;  ///< in the order in which backward is done with gradients, within its unit
-};
-
-/// What a part of a micro-step does with tensor `tensor` of the profile, at its operation `at`.
+/// What a part of a micro-step does with tensor `tensor` of UnitTensors, at its operation `at`.
 struct TensorEvent {
   enum class Kind : std::uint8_t { kLastRead, kFirstGradient, kLastGradient };
   int at = 0;
@@ -54,7 +46,7 @@ struct ProfiledPart {
 /// from layer to layer: read off a plan of few layers, so that the plan stays the only source. All bytes grow in
 /// proportion to the micro-batch.
 struct MemoryProfile {
-  std::vector<ProfiledTensor> tensors;  ///< in model order
+  schedule::UnitTensors model;
   ProfiledPart embed_forward, head_forward, head_backward, embed_backward;
   // [0]: of the first layer of a group that is computed again together, [1]: of the others.
   std::array<ProfiledPart, 2> forward, recompute, backward;

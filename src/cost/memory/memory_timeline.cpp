@@ -5,210 +5,192 @@
 #include "memory/memory_timeline.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "memory/zero_memory.h"
 
 namespace krigtune {
 namespace {
 
-struct PlacedPart {
-  const ProfiledPart* part;
-  Phase phase;
-  std::size_t unit;
-  std::int64_t groups_before;  ///< -1: nothing before it counts
-  std::int64_t layers_before;  ///< of its group, computed again
-  bool begins_use;
-  bool ends_use;
-  std::int64_t bytes_before = 0;
-};
+using schedule::Part;
+using schedule::Unit;
 
-class Timeline {
+class Timeline final : public schedule::PartSink {
  public:
-  Timeline(const MemoryProfile& profile, const ModelTensors& model, const StageShape& stage, const Workload& workload,
-           const Knobs& knobs, const ReductionHabits& habits)
+  Timeline(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight)
       : profile_(profile),
-        model_(model),
-        knobs_(knobs),
-        one_stream_(knobs.offload_optimizer && knobs.offload_parameters),
-        micro_steps_(distinct_micro_steps(workload, knobs)),
-        parts_(make_parts(stage)),
-        gathered_(model, workload, knobs, uses(), use_count()),
-        reduction_(model, workload, knobs, micro_steps_, habits) {
-    for (PlacedPart& part : parts_) {
-      if (part.groups_before >= 0) part.bytes_before = total_before(part);
-    }
-    in_flight_bytes_ = kept_of_micro_batch(stage) * (stage.in_flight - 1) * knobs.micro_batch;
+        setting_(setting),
+        idle_(!setting.policy.shards_parameters && ReductionMemory::is_idle(setting.policy)),
+        micro_steps_(idle_ ? 1 : distinct_micro_steps(setting.policy, setting.knobs)),
+        gathered_(setting),
+        reduction_(setting) {
+    const std::int64_t layers = setting.tensors.parts().layers;
+    const std::int64_t size = schedule::layers_of_group(setting.tensors.parts(), setting.knobs);
+    MomentBytes kept = profile.embedding_kept;
+    kept += profile.group_kept * ((layers + size - 1) / size);
+    in_flight_bytes_ = kept * (in_flight - 1) * setting.knobs.micro_batch;
   }
 
   StepPeak run() {
-    const bool repeats = gathered_.idle() && reduction_.idle();
-    for (micro_step_ = 0; micro_step_ < (repeats ? 1 : micro_steps_); ++micro_step_) {
-      const bool quiet = gathered_.idle() && !reduction_.acts();
-      for (const PlacedPart& part : parts_) {
-        if (quiet) {
-          note(part, part.part->highest(), reduction_.bytes());
-        } else {
-          walk(part);
-        }
-      }
-      const std::int64_t behind = reduction_.end_micro_step();
-      if (behind > 0) note(parts_.back(), nothing_, behind);
+    if (idle_) return run_quietly();
+    walk_.emplace(setting_, micro_steps_, gathered_, reduction_);
+    reduction_.start(walk_->reduction());
+    for (micro_step_ = 0; micro_step_ < micro_steps_; ++micro_step_) {
+      quiet_ = !walk_->gathering().active() && !acts();
+      walk_->micro_step(*this);
+      const std::int64_t behind = reduction_.most_while_copied();
+      if (behind > 0) note(walk_->parts().back(), nothing_, behind);
     }
     return result();
   }
 
- private:
-  std::vector<PlacedPart> make_parts(const StageShape& stage) const {
-    const std::int64_t layers = stage.layers;
-    const bool full = knobs_.checkpointing == Checkpointing::kFull;
-    const std::int64_t size = full ? std::clamp<std::int64_t>(layers, 1, knobs_.checkpoint_layers) : 1;
-    const auto unit = [](std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; };
-    const auto head = unit(layers);
-    std::vector<PlacedPart> parts;
-    parts.reserve(3 * static_cast<std::size_t>(layers) + 4);
-    if (stage.has_embedding) parts.push_back({&profile_.embed_forward, Phase::kForward, 0, -1, 0, true, true});
-    for (std::int64_t l = 0; l < layers; ++l) {
-      const ProfiledPart& part = profile_.forward[l % size == 0 ? 0 : 1];
-      parts.push_back({&part, Phase::kForward, unit(l), l / size, 0, true, true});
-    }
-    const std::int64_t groups = (layers + size - 1) / size;
-    if (stage.has_head) {
-      parts.push_back({&profile_.head_forward, Phase::kForward, head, groups, 0, true, true});
-      parts.push_back({&profile_.head_backward, Phase::kBackward, head, groups, 0, true, true});
-    }
-    for (std::int64_t g = groups - 1; g >= 0; --g) {
-      const std::int64_t begin = g * size;
-      const std::int64_t end = std::min(begin + size, layers);
-      for (std::int64_t l = begin; full && l < end; ++l) {
-        const ProfiledPart& part = profile_.recompute[l == begin ? 0 : 1];
-        parts.push_back({&part, Phase::kRecompute, unit(l), g, l - begin, true, l + 1 < end});
-      }
-      for (std::int64_t l = end - 1; l >= begin; --l) {
-        const ProfiledPart& part = profile_.backward[l == begin ? 0 : 1];
-        parts.push_back({&part, Phase::kBackward, unit(l), g, l - begin, !full || l + 1 < end, true});
-      }
-    }
-    if (stage.has_embedding) parts.push_back({&profile_.embed_backward, Phase::kBackward, 0, -1, 0, true, true});
-    return parts;
+  void begin(const Part& part) override {
+    if (part.begins_use) gathered_.before_use(reduction_.sent());
   }
 
-  MomentBytes kept_of_micro_batch(const StageShape& stage) const {
-    const std::int64_t size = knobs_.checkpointing == Checkpointing::kFull ? knobs_.checkpoint_layers : 1;
-    MomentBytes kept = profile_.embedding_kept;
-    kept += profile_.group_kept * ((stage.layers + size - 1) / size);
-    return kept;
-  }
-
-  std::size_t use_count() const {
-    return static_cast<std::size_t>(
-        std::count_if(parts_.begin(), parts_.end(), [](const PlacedPart& p) { return p.begins_use; }));
-  }
-
-  std::vector<std::size_t> uses() const {
-    std::vector<std::size_t> uses;
-    if (knobs_.zero_stage < 3) return uses;
-    for (std::int64_t m = 0; m < micro_steps_; ++m) {
-      for (const PlacedPart& part : parts_) {
-        if (part.begins_use) uses.push_back(part.unit);
+  void add(const Part& part) override {
+    if (quiet_) return note(part, profiled(part).highest(), reduction_.bytes());
+    if (part.begins_use && walk_->gathering().active()) note_gathered(part);
+    const ProfiledPart& operations = profiled(part);
+    for (const int t : operations.unread) {
+      if (part.ends_use) last_read(part, t, false);
+    }
+    auto begins = operations.events.begin();
+    auto ends = operations.events.begin();
+    std::int64_t reads_left = operations.reads;
+    for (int i = 0; i < static_cast<int>(operations.moments.size()); ++i) {
+      for (; begins != operations.events.end() && begins->at == i; ++begins) {
+        if (begins->kind == TensorEvent::Kind::kFirstGradient) begin_gradient(part, begins->tensor);
       }
-    }
-    return uses;
-  }
-
-  void walk(const PlacedPart& placed) {
-    const ProfiledPart& part = *placed.part;
-    if (placed.begins_use && !gathered_.idle()) {
-      reduction_.release(gathered_.begin_use(reduction_.sent()));
-      // What is gathered may be there before anybody has waited for the last reduction; the embedding's comes behind
-      // the batch.
-      const bool waited = one_stream_ || &part == &profile_.embed_forward;
-      note(placed, part.start, waited ? reduction_.bytes() : reduction_.bytes_before_wait());
-    }
-    for (const int t : part.unread) {
-      if (placed.ends_use) gathered_.last_read(model_.tensor_of(placed.unit, t), false);
-    }
-    auto begins = part.events.begin();
-    auto ends = part.events.begin();
-    std::int64_t reads_left = part.reads;
-    for (int i = 0; i < static_cast<int>(part.moments.size()); ++i) {
-      for (; begins != part.events.end() && begins->at == i; ++begins) {
-        if (begins->kind == TensorEvent::Kind::kFirstGradient) reduction_.first_gradient(tensor(placed, *begins));
-      }
-      note(placed, part.moments[static_cast<std::size_t>(i)], reduction_.bytes());
+      note(part, operations.moments[static_cast<std::size_t>(i)], reduction_.bytes());
       reduction_.next_operation();
-      for (; ends != part.events.end() && ends->at == i; ++ends) end_event(placed, *ends, reads_left);
+      for (; ends != operations.events.end() && ends->at == i; ++ends) end_event(part, *ends, reads_left);
     }
   }
 
-  void end_event(const PlacedPart& placed, const TensorEvent& event, std::int64_t& reads_left) {
-    const int t = tensor(placed, event);
+ private:
+  // Where nothing is gathered or on its way, every micro-step is like the first one.
+  StepPeak run_quietly() {
+    parts_ = schedule::parts_of(setting_.tensors.parts(), setting_.knobs);
+    for (const Part& part : parts_) note(part, profiled(part).highest(), 0);
+    return result();
+  }
+
+  // Whether any bytes come or go within this micro-step.
+  bool acts() const {
+    const ZeroPolicy& policy = setting_.policy;
+    const bool packs_now = policy.packs && !policy.reduces_behind_backward && walk_->reduction().reduces_now();
+    return policy.shards_gradients || policy.grows_gradients || packs_now;
+  }
+
+  // What is gathered may be there before anybody has waited for the last reduction; the embedding's comes behind the
+  // batch.
+  void note_gathered(const Part& part) {
+    reduction_.release(gathered_.reductions_over(walk_->gathering().current()));
+    const ZeroPolicy& policy = setting_.policy;
+    const bool one_stream = policy.optimizer_place == Place::kHost && policy.shard_place == Place::kHost;
+    const bool waited = one_stream || part.is(Unit::kEmbedding, Phase::kForward);
+    note(part, profiled(part).start, waited ? reduction_.bytes() : reduction_.bytes_before_wait());
+  }
+
+  void begin_gradient(const Part& part, int tensor) {
+    const int t = setting_.tensors.index(tensor, part.layer);
+    if (walk_->reduction().begin(t)) reduction_.first_gradient(t);
+  }
+
+  void last_read(const Part& part, int tensor, bool is_last) {
+    gathered_.last_read(walk_->gathering().current(), setting_.tensors.index(tensor, part.layer), is_last);
+  }
+
+  void end_event(const Part& part, const TensorEvent& event, std::int64_t& reads_left) {
     if (event.kind == TensorEvent::Kind::kLastRead) {
-      if (placed.ends_use) gathered_.last_read(t, --reads_left == 0);
+      if (part.ends_use) last_read(part, event.tensor, --reads_left == 0);
     } else if (event.kind == TensorEvent::Kind::kLastGradient) {
-      // The gradient of a tied table is complete with the embedding's.
-      if (model_.tied && t == 0 && placed.unit == model_.head()) return;
-      const std::int64_t while_copied = reduction_.gradient_done(t);
-      if (while_copied > 0) note(placed, placed.part->carried[static_cast<std::size_t>(event.at)], while_copied);
+      // The gradient of a tied table is complete with the embedding's, where that is in this stage.
+      const bool is_head_of_tied = part.unit == Unit::kHead && event.tensor == 0 && setting_.tensors.tied();
+      if (is_head_of_tied && !setting_.tensors.copies_table()) return;
+      walk_->reduction().done(setting_.tensors.index(event.tensor, part.layer));
+      const std::int64_t while_copied = reduction_.most_while_copied();
+      if (while_copied > 0) note(part, profiled(part).carried[static_cast<std::size_t>(event.at)], while_copied);
     }
   }
 
-  int tensor(const PlacedPart& part, const TensorEvent& event) const {
-    return model_.tensor_of(part.unit, event.tensor);
+  const ProfiledPart& profiled(const Part& part) const {
+    const bool forward = part.phase == Phase::kForward;
+    if (part.unit == Unit::kEmbedding) return forward ? profile_.embed_forward : profile_.embed_backward;
+    if (part.unit == Unit::kHead) return forward ? profile_.head_forward : profile_.head_backward;
+    const auto& of_block = forward                           ? profile_.forward
+                           : part.phase == Phase::kRecompute ? profile_.recompute
+                                                             : profile_.backward;
+    return of_block[part.in_group == 0 ? 0 : 1];
   }
 
-  void note(const PlacedPart& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
+  // What earlier parts keep: groups, and layers of the part's own group that were computed again.
+  std::int64_t groups_before(const Part& part) const {
+    if (part.unit != Unit::kHead) return part.group;
+    const std::int64_t size = schedule::layers_of_group(setting_.tensors.parts(), setting_.knobs);
+    return (setting_.tensors.parts().layers + size - 1) / size;
+  }
+  static std::int64_t layers_before(const Part& part) { return part.phase == Phase::kForward ? 0 : part.in_group; }
+
+  void note(const Part& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
+    if (&part != noted_) {
+      noted_ = &part;
+      bytes_before_ = part.unit == Unit::kEmbedding
+                          ? 0
+                          : profile_.embedding_kept.total + profile_.group_kept.total * groups_before(part) +
+                                profile_.layer_kept.total * layers_before(part);
+    }
     const std::int64_t bytes =
-        (part.bytes_before + beyond.total) * knobs_.micro_batch + gathered_.bytes() + reduction_bytes;
+        (bytes_before_ + beyond.total) * setting_.knobs.micro_batch + gathered_.bytes() + reduction_bytes;
     if (bytes <= peak_.bytes) return;
     peak_ = {bytes, &part, &beyond, gathered_.bytes(), reduction_bytes, reduction_.grown_bytes(), micro_step_};
   }
 
-  std::int64_t total_before(const PlacedPart& part) const {
-    return profile_.embedding_kept.total + profile_.group_kept.total * part.groups_before +
-           profile_.layer_kept.total * part.layers_before;
-  }
-
-  MomentBytes before(const PlacedPart& part) const {
-    MomentBytes bytes = profile_.embedding_kept;
-    bytes += profile_.group_kept * part.groups_before;
-    bytes += profile_.layer_kept * part.layers_before;
-    return bytes;
-  }
-
   StepPeak result() const {
     StepPeak peak;
-    const PlacedPart& part = *peak_.part;
-    if (part.groups_before >= 0) peak.bytes += before(part);
+    const Part& part = *peak_.part;
+    if (part.unit != Unit::kEmbedding) {
+      peak.bytes += profile_.embedding_kept;
+      peak.bytes += profile_.group_kept * groups_before(part);
+      peak.bytes += profile_.layer_kept * layers_before(part);
+    }
     peak.bytes += *peak_.beyond;
-    peak.bytes = peak.bytes * knobs_.micro_batch;
+    peak.bytes = peak.bytes * setting_.knobs.micro_batch;
     peak.bytes += in_flight_bytes_;
     peak.bytes.add(Term::kGatheredParameters, peak_.gathered_bytes);
     peak.bytes.add(Term::kReduceBuckets, peak_.reduction_bytes - peak_.grown_bytes);
     peak.bytes.add(Term::kGradients, peak_.grown_bytes);
     peak.phase = part.phase;
-    peak.at_head = part.unit == model_.head();
-    peak.layer = part.unit == 0 || peak.at_head ? -1 : static_cast<std::int64_t>(part.unit) - 1;
+    peak.at_head = part.unit == Unit::kHead;
+    peak.layer = part.layer;
     peak.micro_step = peak_.micro_step;
     return peak;
   }
 
   struct Peak {
     std::int64_t bytes = -1;
-    const PlacedPart* part = nullptr;
+    const Part* part = nullptr;
     const MomentBytes* beyond = nullptr;  ///< of the profile
     std::int64_t gathered_bytes = 0, reduction_bytes = 0, grown_bytes = 0;
     std::int64_t micro_step = 0;
   };
 
   const MemoryProfile& profile_;
-  const ModelTensors& model_;
-  const Knobs& knobs_;
+  const schedule::Setting& setting_;
   const MomentBytes nothing_;
-  bool one_stream_;  ///< parameters come from where gradients go to
+  bool idle_;  ///< nothing is gathered, nothing on its way in any micro-step
   std::int64_t micro_steps_;
-  std::vector<PlacedPart> parts_;
   GatheredMemory gathered_;
   ReductionMemory reduction_;
+  std::optional<schedule::Walk> walk_;
+  std::vector<Part> parts_;      ///< where there is no walk
+  bool quiet_ = false;           ///< likewise in this micro-step
   MomentBytes in_flight_bytes_;  ///< of other micro-batches than the one that is walked
   std::int64_t micro_step_ = 0;
+  const Part* noted_ = nullptr;    ///< the last one that was noted
+  std::int64_t bytes_before_ = 0;  ///< of it
   Peak peak_;
 };
 
@@ -216,14 +198,13 @@ class Timeline {
 
 // What a micro-step leaves under way is waited for in the next one, where DeepSpeed's stage 3 lets two reductions
 // travel, and each of them may be all of a micro-step's gradients, in the one after that.
-std::int64_t distinct_micro_steps(const Workload& workload, const Knobs& knobs) {
-  const bool two_travel = workload.dialect == Dialect::kDeepSpeed && knobs.zero_stage == 3 && knobs.overlap_comm;
+std::int64_t distinct_micro_steps(const ZeroPolicy& policy, const Knobs& knobs) {
+  const bool two_travel = policy.keeps_packed_buckets && policy.reductions_under_way == 2;
   return std::min<std::int64_t>(knobs.micro_steps, two_travel ? 3 : 2);
 }
 
-StepPeak step_peak(const MemoryProfile& profile, const ModelTensors& model, const StageShape& stage,
-                   const Workload& workload, const Knobs& knobs, const ReductionHabits& habits) {
-  return Timeline(profile, model, stage, workload, knobs, habits).run();
+StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight) {
+  return Timeline(profile, setting, in_flight).run();
 }
 
 }  // namespace krigtune

@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
-#include "memory/gathered_memory.h"
-#include "memory/reduction_memory.h"
+#include "krigtune/schedule/setting.h"
+#include "memory/memory_profile.h"
 
 namespace krigtune {
 
@@ -16,11 +16,10 @@ struct StepPeak {
 };
 
 /// Micro-steps after which a step repeats itself, and no more than it has.
-std::int64_t distinct_micro_steps(const Workload& workload, const Knobs& knobs);
+std::int64_t distinct_micro_steps(const ZeroPolicy& policy, const Knobs& knobs);
 
-/// Of krigtune-bench: activations, logits, workspace, gathered parameters, gradients on their way. Walks the parts of
-/// its distinct micro-steps.
-StepPeak step_peak(const MemoryProfile& profile, const ModelTensors& model, const StageShape& stage,
-                   const Workload& workload, const Knobs& knobs, const ReductionHabits& habits = {});
+/// Activations, logits, workspace, gathered parameters, gradients on their way: the schedule's distinct micro-steps
+/// walked, of a stage that keeps the activations of `in_flight` micro-batches at once.
+StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight = 1);
 
 }  // namespace krigtune

@@ -13,14 +13,15 @@ std::shared_ptr<const MemoryProfile> ProfileCache::of(const Knobs& knobs) {
   return profiles_.emplace(key, std::move(made)).first->second;
 }
 
-std::shared_ptr<const ModelTensors> ProfileCache::tensors_of(const Knobs& knobs, const StageShape& stage) {
-  const TensorsKey key{knobs.tensor_ranks, knobs.data_ranks, stage.layers, stage.has_embedding, stage.has_head};
+std::shared_ptr<const schedule::StageTensors> ProfileCache::tensors_of(const Knobs& knobs,
+                                                                       const schedule::StageParts& parts) {
+  const TensorsKey key{knobs.tensor_ranks, knobs.data_ranks, parts.layers, parts.embedding, parts.head};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = tensors_.find(key); found != tensors_.end()) return found->second;
   }
-  auto made = std::make_shared<const ModelTensors>(*of(knobs), stage, workload_.model.tied_embeddings, knobs.data_ranks,
-                                                   size_bytes(compute_type(workload_.precision)));
+  const std::int64_t granule = schedule::granule_elems(knobs.data_ranks, compute_type(workload_.precision));
+  auto made = std::make_shared<const schedule::StageTensors>(of(knobs)->model, parts, granule);
   const std::lock_guard lock(mutex_);
   return tensors_.emplace(key, std::move(made)).first->second;
 }

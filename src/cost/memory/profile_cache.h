@@ -5,7 +5,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "memory/model_tensors.h"
+#include "memory/memory_profile.h"
 
 namespace krigtune {
 
@@ -14,7 +14,7 @@ class ProfileCache {
  public:
   explicit ProfileCache(Workload workload) : workload_(std::move(workload)) {}
   std::shared_ptr<const MemoryProfile> of(const Knobs& knobs);
-  std::shared_ptr<const ModelTensors> tensors_of(const Knobs& knobs, const StageShape& stage);
+  std::shared_ptr<const schedule::StageTensors> tensors_of(const Knobs& knobs, const schedule::StageParts& parts);
 
  private:
   using Key = std::tuple<std::int64_t, bool, Checkpointing>;
@@ -22,7 +22,7 @@ class ProfileCache {
   std::mutex mutex_;  // of what is below
   std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;
   using TensorsKey = std::array<std::int64_t, 5>;  ///< tensor and data ranks, layers, embedding, head
-  std::map<TensorsKey, std::shared_ptr<const ModelTensors>> tensors_;
+  std::map<TensorsKey, std::shared_ptr<const schedule::StageTensors>> tensors_;
 };
 
 }  // namespace krigtune

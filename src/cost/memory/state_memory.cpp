@@ -1,11 +1,8 @@
-// Bytes a parameter with 16 bits and AdamW: 2 + 2 + 12 (Rajbhandari et al. 2020, section 3.1), each part divided by the
-// data ranks where its stage shards it; in fp32 the optimizer updates the parameters themselves, unless they live in
-// another memory than its state.
 #include "memory/state_memory.h"
 
 #include <algorithm>
 
-#include "krigtune/plan/op_kind.h"
+#include "krigtune/schedule/op_kind.h"
 
 namespace krigtune {
 namespace {
@@ -16,53 +13,47 @@ struct Homes {
   std::int64_t sharded_elems = 0;
 };
 
-Homes homes_of(const ModelTensors& model, const Knobs& knobs) {
+Homes homes_of(const schedule::Setting& setting) {
   Homes homes;
-  for (const ModelTensor& tensor : model.tensors) {
-    const bool whole = knobs.zero_stage < 3 || tensor.elems <= knobs.persistence_elems;
-    (whole ? homes.whole_elems : homes.sharded_elems) += tensor.padded_elems;
+  for (int t = 0; t < setting.tensors.count(); ++t) {
+    (setting.is_sharded(t) ? homes.sharded_elems : homes.whole_elems) += setting.tensors.padded(t);
   }
   return homes;
 }
 
 }  // namespace
 
-StateBytes state_bytes(const ModelTensors& model, const Workload& workload, const Knobs& knobs) {
+StateBytes state_bytes(const schedule::Setting& setting) {
+  const Knobs& knobs = setting.knobs;
+  const ZeroPolicy& policy = setting.policy;
+  const Homes homes = homes_of(setting);
   StateBytes states;
-  const std::int64_t type = size_bytes(compute_type(workload.precision));
-  const std::int64_t n = knobs.data_ranks;
-  const Homes homes = homes_of(model, knobs);
-  const auto at = [&](bool on_host) -> MomentBytes& { return on_host ? states.host : states.device; };
-  const bool offloads = knobs.offload_optimizer;
-
-  states.device.add(Term::kParameters, homes.whole_elems * type);
-  at(knobs.offload_parameters).add(Term::kParameters, homes.sharded_elems / n * type);
-  const std::int64_t updated = knobs.zero_stage >= 1 ? model.padded_elems / n : model.padded_elems;
-  const std::int64_t reduced = knobs.zero_stage >= 2 ? model.padded_elems / n : model.padded_elems;
-  if (!offloads || knobs.zero_stage < 2) states.device.add(Term::kGradients, reduced * type);
-  if (offloads) states.host.add(Term::kGradients, updated * type);
-
-  const std::int64_t parts = knobs.zero_stage >= 1 ? n : 1;
-  std::int64_t mastered = 0;
-  if (workload.precision != Precision::kFp32 || offloads) mastered += homes.whole_elems / parts;
-  if (workload.precision != Precision::kFp32 || offloads != knobs.offload_parameters) {
-    mastered += homes.sharded_elems / parts;
+  const auto add = [&](const schedule::Store& store) {
+    const std::int64_t elems = (store.of_whole ? homes.whole_elems : 0) + (store.of_sharded ? homes.sharded_elems : 0);
+    MomentBytes& at = store.place == Place::kHost ? states.host : states.device;
+    at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * size_bytes(store.type));
+  };
+  const schedule::Stores stores = schedule::stores_of(policy);
+  for (const schedule::Store* store :
+       {&stores.parameters, &stores.parameter_shards, &stores.gradients, &stores.host_gradients, &stores.masters}) {
+    add(*store);
   }
-  const std::int64_t moments = workload.optimizer == OptimizerKind::kSgd ? 1 : 2;
-  at(offloads).add(Term::kOptimizerState, 4 * (mastered + moments * updated));
-
-  const bool controls = workload.gradient_clipping > 0.0 || workload.precision == Precision::kFp16;
-  if (controls) states.device.add(Term::kInputs, std::int64_t{4} * kControlElementCount);
+  for (const schedule::Store& moments : stores.moments) add(moments);
+  if (policy.controls) states.device.add(Term::kInputs, std::int64_t{4} * kControlElementCount);
   states.device.add(Term::kInputs, 4 * knobs.micro_steps);
-  if (knobs.offload_parameters && !offloads && workload.precision != Precision::kFp32) {
-    states.rounded_bytes = homes.sharded_elems / n * type;
-  }
+
+  const bool rounds = policy.type != DType::kFp32;
+  const std::int64_t type = setting.type_bytes();
+  const std::int64_t n = knobs.data_ranks;
+  const bool offloads = policy.optimizer_place == Place::kHost;
+  if (policy.shard_place == Place::kHost && !offloads && rounds) states.rounded_bytes = homes.sharded_elems / n * type;
   if (offloads) {
     // Whoever is late on the host holds all that has come, or all that has been rounded and not yet been sent.
-    const bool accumulates = knobs.zero_stage >= 2 && knobs.micro_steps > 1;
-    const std::int64_t sent = (homes.whole_elems + (knobs.offload_parameters ? 0 : homes.sharded_elems)) / parts;
-    const std::int64_t rounded = workload.precision == Precision::kFp32 ? 0 : sent * type;
-    states.host_transient_bytes = std::max(accumulates ? updated * type : 0, rounded);
+    const bool accumulates = policy.shards_gradients && knobs.micro_steps > 1;
+    const std::int64_t all = homes.whole_elems + homes.sharded_elems;
+    const std::int64_t sent = homes.whole_elems + (policy.shard_place == Place::kHost ? 0 : homes.sharded_elems);
+    const std::int64_t rounded = rounds ? sent / (policy.shards_optimizer ? n : 1) * type : 0;
+    states.host_transient_bytes = std::max(accumulates ? setting.updated_elems(all) * type : 0, rounded);
   }
   return states;
 }

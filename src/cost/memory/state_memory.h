@@ -1,6 +1,6 @@
 #pragma once
-#include "krigtune/workload/workload.h"
-#include "memory/model_tensors.h"
+#include "krigtune/schedule/setting.h"
+#include "memory/memory_profile.h"
 
 namespace krigtune {
 
@@ -12,7 +12,7 @@ struct StateBytes {
   std::int64_t host_transient_bytes = 0;  ///< on their way to or from the device, at most
 };
 
-/// Of krigtune-bench: what the plan's ZeroState keeps, to the byte.
-StateBytes state_bytes(const ModelTensors& model, const Workload& workload, const Knobs& knobs);
+/// Of krigtune-bench: its schedule::Stores, to the byte.
+StateBytes state_bytes(const schedule::Setting& setting);
 
 }  // namespace krigtune

@@ -1,3 +1,5 @@
+// The schedule, walked with whole blocks in place of operations wherever nothing on other streams meets them.
+//
 // Micro-steps that communicate nothing over the data ranks are one segment, however many. The others are alike from the
 // second one on: with k of them few are executed, and the second one's time, measured between the ends of the first and
 // the second, counts for those that are left out.
@@ -6,10 +8,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "step/compressed_optimizer.h"
+#include "step/zero_time.h"
 
 namespace krigtune {
 namespace {
+
+using schedule::Part;
+using schedule::Unit;
 
 // On CPU ranks a collective of the tensor group leaves cores to others: it is no part of a segment.
 bool fuses_collectives(const StepSetting& setting) {
@@ -29,30 +34,58 @@ std::int64_t executed_micro_steps(const StepSetting& setting) {
   return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
 }
 
-class Step {
+class Step final : public schedule::PartSink {
  public:
-  Step(const StepSetting& setting, const StageTensors& tensors, std::vector<TimedOperation>& scratch)
+  Step(const StepSetting& setting, const schedule::StageTensors& tensors, std::vector<TimedOperation>& scratch)
       : rules_(clock_rules(setting.machine, setting.data_span, setting.tensor_span)),
+        model_(setting.model),
+        setting_{tensors, setting.knobs, setting.policy},
         recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
-        step_{setting.machine,     setting.model,         tensors,  setting.knobs, setting.policy, setting.data_span,
-              setting.tensor_span, setting.reduced_bytes, recorder_},
+        step_{setting.machine, setting_, setting.data_span, setting.tensor_span, setting.reduced_bytes, recorder_},
         quiet_(is_quiet(setting)),
         executed_(executed_micro_steps(setting)),
-        gradients_(step_, executed_),
-        parameters_(step_, executed_) {
+        gradients_(step_),
+        parameters_(step_),
+        walk_(setting_, executed_, parameters_, gradients_) {
     if (!fuses_collectives(setting)) recorder_.expect_others();
   }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
 
   CompressedTimes run() {
-    const std::int64_t k = step_.knobs.micro_steps;
+    const std::int64_t k = setting_.knobs.micro_steps;
     if (quiet_ && k > 1) add_quiet_micro_steps(k - 1);
     for (std::int64_t m = 0; m < executed_; ++m) {
       sums_at_marks_.push_back(sums());
       add_micro_step(quiet_ ? k - 1 : m);
     }
     sums_at_marks_.push_back(sums());
-    CompressedOptimizer(step_, gradients_, parameters_).add();
+    UpdateTime update(step_, gradients_);
+    schedule::walk_update(setting_, update);
+    recorder_.flush();
     return times();
+  }
+
+  // The batch is loaded before the embedding is gathered.
+  void begin(const Part& part) override {
+    appended_ = 0;
+    if (!walk_.gathering().active() || !part.is(Unit::kEmbedding, Phase::kForward)) return;
+    const std::vector<TemplateOperation>& operations = model_.pass(part.unit, PassKind::kForward).operations;
+    for (; appended_ < operations.size() && operations[appended_].reads.empty(); ++appended_) {
+      recorder_.append(operations[appended_].segment);
+    }
+  }
+
+  void add(const Part& part) override {
+    if (part.begins_use && walk_.gathering().active()) parameters_.use(walk_.gathering().current());
+    const Pass& pass = model_.pass(part.unit, kind_of(part));
+    const bool reduces = part.phase == Phase::kBackward && walk_.reduction().reduces_now();
+    const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
+    if (!walk_.gathering().active() && !reduces && !meets) return recorder_.append(pass.all);
+    for (std::size_t i = appended_; i < pass.operations.size(); ++i) {
+      add_operation(pass.operations[i], part.layer, reduces);
+    }
+    if (reduces) gradients_.end_unit();
   }
 
  private:
@@ -64,15 +97,20 @@ class Step {
   Sums sums() const { return {step_.cost, step_.data_comm_s, step_.data_wire_bytes}; }
 
   PassKind backward_kind(std::int64_t micro_step) const {
-    return micro_step > 0 && !step_.policy.shards_gradients ? PassKind::kBackwardAgain : PassKind::kBackward;
+    return micro_step > 0 && !setting_.policy.shards_gradients ? PassKind::kBackwardAgain : PassKind::kBackward;
+  }
+
+  PassKind kind_of(const Part& part) const {
+    if (part.phase == Phase::kForward) return PassKind::kForward;
+    return part.phase == Phase::kRecompute ? PassKind::kRecompute : backward_;
   }
 
   // Forward and backward of one, for its own sake.
   StepSegment quiet(PassKind backward) {
-    const StageParts& parts = step_.tensors.parts();
+    const schedule::StageParts& parts = setting_.tensors.parts();
     StepSegment all;
     const auto add = [&](Unit unit, PassKind kind, double times) {
-      const Pass& pass = step_.model.pass(unit, kind);
+      const Pass& pass = model_.pass(unit, kind);
       all.append(repeated(pass.all, times));
     };
     if (parts.embedding) add(Unit::kEmbedding, PassKind::kForward, 1.0);
@@ -80,12 +118,11 @@ class Step {
     if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
     if (parts.head) add(Unit::kHead, backward, 1.0);
     const auto add_groups = [&](std::int64_t layers, std::int64_t times) {
-      StepSegment group =
-          repeated(step_.model.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
-      group.append(repeated(step_.model.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
+      StepSegment group = repeated(model_.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
+      group.append(repeated(model_.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
       all.append(repeated(group, static_cast<double>(times)));
     };
-    const std::int64_t group = std::min(checkpoint_layers(step_.knobs), parts.layers);
+    const std::int64_t group = schedule::layers_of_group(parts, setting_.knobs);
     if (parts.layers % group > 0) add_groups(parts.layers % group, 1);
     add_groups(group, parts.layers / group);
     if (parts.embedding) add(Unit::kEmbedding, backward, 1.0);
@@ -93,12 +130,12 @@ class Step {
   }
 
   PassCost micro_step_cost(PassKind backward) const {
-    const StageParts& parts = step_.tensors.parts();
+    const schedule::StageParts& parts = setting_.tensors.parts();
     PassCost cost;
     for (const PassKind kind : {PassKind::kForward, PassKind::kRecompute, backward}) {
-      if (parts.embedding) cost.add(step_.model.pass(Unit::kEmbedding, kind).cost, 1.0);
-      cost.add(step_.model.pass(Unit::kBlock, kind).cost, static_cast<double>(parts.layers));
-      if (parts.head) cost.add(step_.model.pass(Unit::kHead, kind).cost, 1.0);
+      if (parts.embedding) cost.add(model_.pass(Unit::kEmbedding, kind).cost, 1.0);
+      cost.add(model_.pass(Unit::kBlock, kind).cost, static_cast<double>(parts.layers));
+      if (parts.head) cost.add(model_.pass(Unit::kHead, kind).cost, 1.0);
     }
     return cost;
   }
@@ -112,64 +149,19 @@ class Step {
   }
 
   void add_micro_step(std::int64_t m) {
-    const StageParts& parts = step_.tensors.parts();
-    const PassKind backward = backward_kind(m);
-    step_.cost.add(micro_step_cost(backward), 1.0);
-    if (parts.embedding) add_use(Unit::kEmbedding, PassKind::kForward, 0);
-    for (std::int64_t layer = 0; layer < parts.layers; ++layer) add_use(Unit::kBlock, PassKind::kForward, layer);
-    if (parts.head) add_use(Unit::kHead, PassKind::kForward, 0);
-    if (parts.head) add_use(Unit::kHead, backward, 0);
-    const std::int64_t group = std::min(checkpoint_layers(step_.knobs), parts.layers);
-    const bool again = step_.knobs.checkpointing == Checkpointing::kFull;
-    for (std::int64_t begin = (parts.layers - 1) / group * group; begin >= 0; begin -= group) {
-      const std::int64_t end = std::min(begin + group, parts.layers);
-      for (std::int64_t layer = begin; again && layer < end; ++layer) {
-        add_use(Unit::kBlock, PassKind::kRecompute, layer);
-      }
-      for (std::int64_t layer = end; layer > begin; --layer) {
-        // The last layer's parameters are still there from its second forward.
-        if (again && layer == end) {
-          add_pass(Unit::kBlock, backward, layer - 1);
-        } else {
-          add_use(Unit::kBlock, backward, layer - 1);
-        }
-      }
-    }
-    if (parts.embedding) add_use(Unit::kEmbedding, backward, 0);
-    gradients_.end_micro_step();
+    backward_ = backward_kind(m);
+    step_.cost.add(micro_step_cost(backward_), 1.0);
+    walk_.micro_step(*this);
     recorder_.mark();
   }
 
-  void add_use(Unit unit, PassKind kind, std::int64_t layer) {
-    const Pass& pass = step_.model.pass(unit, kind);
-    std::size_t first = 0;
-    if (parameters_.active()) {
-      // The batch is loaded before the embedding is used.
-      const bool loads = unit == Unit::kEmbedding && kind == PassKind::kForward;
-      for (; loads && first < pass.operations.size() && pass.operations[first].reads.empty(); ++first) {
-        recorder_.append(pass.operations[first].segment);
-      }
-      parameters_.begin_use();
-    }
-    add_pass(unit, kind, layer, first);
-  }
-
-  void add_pass(Unit unit, PassKind kind, std::int64_t layer, std::size_t first = 0) {
-    const Pass& pass = step_.model.pass(unit, kind);
-    const bool is_backward = kind == PassKind::kBackward || kind == PassKind::kBackwardAgain;
-    const bool reduces = is_backward && gradients_.reduces_now();
-    const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
-    if (!parameters_.active() && !reduces && !meets) return recorder_.append(pass.all);
-    for (; first < pass.operations.size(); ++first) add_operation(pass.operations[first], layer, reduces);
-    if (reduces) gradients_.end_unit();
-  }
-
   void add_operation(const TemplateOperation& operation, std::int64_t layer, bool reduces) {
-    if (parameters_.active()) {
-      for (const int t : operation.reads) parameters_.read(step_.tensors.index(t, layer));
+    const schedule::StageTensors& tensors = setting_.tensors;
+    if (walk_.gathering().active()) {
+      for (const int t : operation.reads) parameters_.read(tensors.index(t, layer));
     }
     if (reduces) {
-      for (const int t : operation.begins) gradients_.begin(step_.tensors.index(t, layer));
+      for (const int t : operation.begins) gradients_.begin(tensors.index(t, layer));
     }
     if (operation.collective) {
       recorder_.append_collective(operation.segment,
@@ -178,11 +170,16 @@ class Step {
       recorder_.append(operation.segment);
     }
     if (!reduces) return;
-    for (const int t : operation.ends) gradients_.done(step_.tensors.index(t, layer));
+    for (const int t : operation.ends) gradient_done(tensors.index(t, layer));
     // Where the embedding is in another stage, the head's gradient of a tied table is complete with it.
-    if (step_.tensors.copies_table() && operation.ends.empty()) {
-      for (const int t : operation.begins) gradients_.done(step_.tensors.index(t, layer));
+    if (tensors.copies_table() && operation.ends.empty()) {
+      for (const int t : operation.begins) gradient_done(tensors.index(t, layer));
     }
+  }
+
+  void gradient_done(int t) {
+    if (setting_.policy.reduces_behind_backward) gradients_.complete(t);
+    walk_.reduction().done(t);
   }
 
   CompressedTimes times() {
@@ -194,7 +191,7 @@ class Step {
     times.data_comm_s = step_.data_comm_s;
     times.data_wire_bytes = step_.data_wire_bytes;
     double fused_comm_s = recorder_.work().fused_comm_s;
-    const std::int64_t k = step_.knobs.micro_steps;
+    const std::int64_t k = setting_.knobs.micro_steps;
     if (!quiet_ && executed_ > 1) {
       const ClockTotals& from = reached[0];
       const ClockTotals& to = reached[1];
@@ -217,9 +214,9 @@ class Step {
   }
 
   double backward_share() const {
-    const StageParts& parts = step_.tensors.parts();
+    const schedule::StageParts& parts = setting_.tensors.parts();
     const auto work_s = [&](PassKind kind) {
-      const auto of = [&](Unit unit) { return step_.model.pass(unit, kind).all.work_s; };
+      const auto of = [&](Unit unit) { return model_.pass(unit, kind).all.work_s; };
       return static_cast<double>(parts.layers) * of(Unit::kBlock) + (parts.embedding ? of(Unit::kEmbedding) : 0.0) +
              (parts.head ? of(Unit::kHead) : 0.0);
     };
@@ -266,18 +263,23 @@ class Step {
   }
 
   ClockRules rules_;
+  const StepTemplate& model_;
+  schedule::Setting setting_;
   Recorder recorder_;
   CostContext step_;
   bool quiet_;  ///< all micro-steps but the last communicate nothing over the data ranks
   std::int64_t executed_;
-  CompressedGradients gradients_;
-  CompressedGathering parameters_;
+  ReductionTime gradients_;
+  GatheringTime parameters_;
+  schedule::Walk walk_;
+  PassKind backward_{};       ///< of the micro-step
+  std::size_t appended_ = 0;  ///< operations of the part that stand before its use
   std::vector<Sums> sums_at_marks_;
 };
 
 }  // namespace
 
-CompressedTimes time_step(const StepSetting& setting, const StageTensors& tensors,
+CompressedTimes time_step(const StepSetting& setting, const schedule::StageTensors& tensors,
                           std::vector<TimedOperation>& scratch) {
   return Step(setting, tensors, scratch).run();
 }

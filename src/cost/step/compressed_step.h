@@ -24,7 +24,7 @@ struct StepSetting {
   double reduced_bytes = 0.0;
 };
 /// `scratch`: memory to be used again.
-CompressedTimes time_step(const StepSetting& setting, const StageTensors& tensors,
+CompressedTimes time_step(const StepSetting& setting, const schedule::StageTensors& tensors,
                           std::vector<TimedOperation>& scratch);
 
 }  // namespace krigtune

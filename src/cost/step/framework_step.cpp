@@ -5,11 +5,6 @@
 namespace krigtune {
 namespace {
 
-// The others have no knob for it, or others' names.
-bool has_deepspeeds_knobs(Framework framework) {
-  return framework == Framework::kKrigtune || framework == Framework::kDeepSpeed;
-}
-
 void set_units(const Configuration& configuration, Knobs& knobs) {
   if (!configuration.has("stage3_param_persistence_threshold")) knobs.persistence_elems = 0;
   if (!configuration.has("stage3_prefetch_bucket_size")) knobs.prefetch_elems = 0;
@@ -28,7 +23,7 @@ FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& c
   Knobs& knobs = step.knobs;
   const auto type_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
   step.reduced_bytes = traits.reduced_bytes > 0.0 ? traits.reduced_bytes : type_bytes;
-  if (!has_deepspeeds_knobs(workload.framework) && !configuration.has("overlap_comm")) {
+  if (!traits.has_zero_knobs && !configuration.has("overlap_comm")) {
     knobs.overlap_comm = traits.overlaps;
   }
   if (traits.bucket_bytes > 0.0) {
@@ -38,9 +33,7 @@ FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& c
   }
   if (traits.whole_units) set_units(configuration, knobs);
   step.policy = make_policy(workload, knobs);
-  if (!traits.reduces_every_micro_step) step.policy.shards_gradients = false;
-  // They all take the norm of the whole gradient before anything is updated, whether they clip or not.
-  if (workload.framework != Framework::kKrigtune) step.policy.controls = true;
+  if (traits.always_takes_norm) step.policy.controls = true;
   return step;
 }
 

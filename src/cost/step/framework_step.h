@@ -1,6 +1,6 @@
 #pragma once
 #include "krigtune/cost/framework.h"
-#include "krigtune/plan/zero_policy.h"
+#include "krigtune/schedule/zero_policy.h"
 #include "krigtune/space/configuration.h"
 
 namespace krigtune {

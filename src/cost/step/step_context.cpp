@@ -10,7 +10,7 @@ std::int64_t sent(OpKind kind, std::int64_t bytes, std::int64_t ranks) {
 }  // namespace
 
 Recorder::Collective CostContext::data_collective(OpKind kind, std::int64_t bytes) {
-  const std::int64_t wire_bytes = sent(kind, bytes, knobs.data_ranks);
+  const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.data_ranks);
   const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
   data_comm_s += seconds;
   data_wire_bytes += static_cast<double>(wire_bytes);
@@ -23,24 +23,16 @@ double CostContext::more_issue_s() const {
   operation.kind = OpKind::kAllReduce;
   operation.stream = Stream::kReduce;
   operation.group = Group::kTensor;
-  return issue_time_s(machine, operation, knobs.tensor_ranks, knobs.pipeline_ranks) - machine.issue_s;
+  return issue_time_s(machine, operation, setting.knobs.tensor_ranks, setting.knobs.pipeline_ranks) - machine.issue_s;
 }
 
 Recorder::Collective CostContext::tensor_collective(OpKind kind, std::int64_t bytes) {
-  const std::int64_t wire_bytes = sent(kind, bytes, knobs.tensor_ranks);
+  const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.tensor_ranks);
   const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
   cost.tensor_comm_s += seconds;
   cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
   return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
           lane_of(machine, Group::kTensor), more_issue_s()};
-}
-
-void UnderWay::enter(Recorder::Behind operation) {
-  if (width_ == ZeroPolicy::kNoLimit) return;
-  entered_.push_back(operation);
-  if (width_ >= entered_.size()) return;
-  const Recorder::Behind& oldest = entered_[entered_.size() - 1 - width_];
-  recorder_.wait_for(oldest.stream, oldest.count);
 }
 
 }  // namespace krigtune

@@ -20,8 +20,8 @@ using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bo
 
 // Of distinct stages; the same stage is timed once.
 struct Stages {
-  std::vector<StageParts> parts;       ///< by stage
-  std::vector<CompressedTimes> times;  ///< likewise
+  std::vector<schedule::StageParts> parts;  ///< by stage
+  std::vector<CompressedTimes> times;       ///< likewise
 };
 
 void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepCost& cost) {
@@ -69,7 +69,7 @@ struct StepCostModel::Impl {
   Machine machine;
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
-  std::map<TensorsKey, std::unique_ptr<const StageTensors>> tensors;
+  std::map<TensorsKey, std::unique_ptr<const schedule::StageTensors>> tensors;
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<GroupSpan, GroupSpan>> spans;
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
@@ -95,14 +95,15 @@ struct StepCostModel::Impl {
     return *known;
   }
 
-  const StageTensors& tensors_of(const StepTemplate& model, const Knobs& knobs, const StageParts& parts) {
+  const schedule::StageTensors& tensors_of(const StepTemplate& model, const Knobs& knobs,
+                                           const schedule::StageParts& parts) {
     const TensorsKey key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.data_ranks,
                          parts.layers,       parts.embedding,         parts.head};
     const std::lock_guard lock(mutex);
     auto& known = tensors[key];
     if (!known) {
-      const std::int64_t granule = knobs.data_ranks * kAlignmentBytes / size_bytes(compute_type(workload.precision));
-      known = std::make_unique<const StageTensors>(model, parts, granule);
+      const std::int64_t granule = schedule::granule_elems(knobs.data_ranks, compute_type(workload.precision));
+      known = std::make_unique<const schedule::StageTensors>(model.model, parts, granule);
     }
     return *known;
   }
@@ -120,9 +121,9 @@ struct StepCostModel::Impl {
     return at->second;
   }
 
-  std::vector<StageParts> stages(const StepTemplate& model, const Knobs& knobs) const {
+  std::vector<schedule::StageParts> stages(const StepTemplate& model, const Knobs& knobs) const {
     const std::int64_t count = knobs.pipeline_ranks;
-    const auto work_s = [&](Unit unit) {
+    const auto work_s = [&](schedule::Unit unit) {
       double sum = 0.0;
       for (const PassKind kind : {PassKind::kForward, PassKind::kRecompute, PassKind::kBackward}) {
         sum += model.pass(unit, kind).all.work_s;
@@ -130,9 +131,9 @@ struct StepCostModel::Impl {
       return sum;
     };
     const bool even = traits_of(workload.framework).even_stages;
-    std::vector<StageParts> parts;
-    for (const std::int64_t layers :
-         stage_layers(workload.model.layers, count, even, work_s(Unit::kHead) / work_s(Unit::kBlock))) {
+    std::vector<schedule::StageParts> parts;
+    for (const std::int64_t layers : stage_layers(workload.model.layers, count, even,
+                                                  work_s(schedule::Unit::kHead) / work_s(schedule::Unit::kBlock))) {
       parts.push_back({layers, parts.empty(), static_cast<std::int64_t>(parts.size()) + 1 == count});
     }
     return parts;

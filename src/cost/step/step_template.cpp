@@ -53,28 +53,14 @@ class TemplateReader {
       : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
 
   StepTemplate read() {
-    add_tensors();
     for (const Operation& operation : plan_.operations) add(operation);
-    result_.tied = std::none_of(plan_.tensors.begin(), plan_.tensors.end(),
-                                [](const ParameterTensor& tensor) { return tensor.name == "head.weight"; });
     return std::move(result_);
   }
 
  private:
-  void add_tensors() {
-    Unit unit = Unit::kEmbedding;
-    for (const ParameterTensor& tensor : plan_.tensors) {
-      if (tensor.name.starts_with("block")) unit = Unit::kBlock;
-      if (tensor.name.starts_with("final_norm")) unit = Unit::kHead;
-      const bool is_split = tensor.split != Split::kNone;
-      result_.tensors.push_back({tensor.elems, unit, is_split, knobs_.sequence_parallel && !is_split});
-    }
-  }
-
   void add(const Operation& operation) {
-    if (operation.phase == Phase::kOptimizer) return read_order(operation);
-    if (operation.stream != Stream::kCompute) return;
-    const Unit unit = unit_of(operation);
+    if (operation.phase == Phase::kOptimizer || operation.stream != Stream::kCompute) return;
+    const schedule::Unit unit = unit_of(operation);
     Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
     if (is_not_needed(operation)) return;
@@ -94,12 +80,12 @@ class TemplateReader {
   }
 
   // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
-  Unit unit_of(const Operation& operation) {
+  schedule::Unit unit_of(const Operation& operation) {
     if (operation.layer >= 0) {
       forward_is_done_ = operation.phase == Phase::kForward;
-      return Unit::kBlock;
+      return schedule::Unit::kBlock;
     }
-    return forward_is_done_ ? Unit::kHead : Unit::kEmbedding;
+    return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
   }
 
   // Of a layer's second forward: nothing behind its activation is kept for the backward pass.
@@ -155,15 +141,6 @@ class TemplateReader {
     return static_cast<int>(at - plan_.tensors.begin());
   }
 
-  // The optimizer takes tensors as their gradients became ready.
-  void read_order(const Operation& operation) {
-    if (operation.kind != OpKind::kAdamW && operation.kind != OpKind::kSgd) return;
-    for (const Operand& operand : operation.operands) {
-      const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
-      if (buffer.term == Term::kGradients) result_.ready_order.push_back(tensor_at(operand.range));
-    }
-  }
-
   const StepPlan& plan_;
   const Machine& machine_;
   const Knobs& knobs_;
@@ -186,7 +163,9 @@ void PassCost::add(const PassCost& other, double times) {
 StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
   const StepPlan plan = plan_of_one_block(workload, knobs);
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
-  return TemplateReader(plan, machine, knobs, stops_early).read();
+  StepTemplate made = TemplateReader(plan, machine, knobs, stops_early).read();
+  made.model = schedule::unit_tensors(workload, knobs);
+  return made;
 }
 
 }  // namespace krigtune

@@ -4,22 +4,10 @@
 #include <vector>
 
 #include "krigtune/cost/machine.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/tensors.h"
 #include "step/segment.h"
 
 namespace krigtune {
-
-/// Units of a model: what is gathered together, and what a pipeline stage has.
-enum class Unit : std::uint8_t { kEmbedding, kBlock, kHead };
-inline constexpr int kUnitCount = 3;
-
-/// A tensor of a unit, by its place in StepTemplate::tensors.
-struct TemplateTensor {
-  std::int64_t elems = 0;
-  Unit unit{};
-  bool is_split = false;    ///< over the tensor ranks
-  bool is_partial = false;  ///< its gradient is summed over the tensor ranks first
-};
 
 /// An operation of the compute stream.
 struct TemplateOperation {
@@ -27,7 +15,7 @@ struct TemplateOperation {
   bool collective = false;  ///< of the tensor group
   double link_s = 0.0;      ///< of it
   double core_s = 0.0;      ///< likewise
-  std::vector<int> reads;   ///< parameters
+  std::vector<int> reads;   ///< parameters, numbered as in UnitTensors
   std::vector<int> begins;  ///< gradients that it is the first to write
   std::vector<int> ends;    ///< gradients that it completes, in order
 };
@@ -55,12 +43,10 @@ inline constexpr int kPassKindCount = 4;  ///< kBackwardAgain: of a later micro-
 /// What the blocks of a model have in common, for one way to cut and to checkpoint it: taken from the plan of one block
 /// on one data rank, so that build_plan is the only source of it.
 struct StepTemplate {
-  std::array<std::array<Pass, kPassKindCount>, kUnitCount> passes;
-  std::vector<TemplateTensor> tensors;  ///< embedding, block, head; in model order
-  std::vector<int> ready_order;         ///< in which backward completes gradients
-  bool tied = false;
+  std::array<std::array<Pass, kPassKindCount>, schedule::kUnitCount> passes;
+  schedule::UnitTensors model;
 
-  const Pass& pass(Unit unit, PassKind kind) const {
+  const Pass& pass(schedule::Unit unit, PassKind kind) const {
     return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
   }
 };

@@ -34,7 +34,7 @@ StepSizes sizes_of(const ModelSpec& model, const Knobs& knobs) {
 
 }  // namespace
 
-StepOperations::StepOperations(PlanBuilder& builder, ZeroSchedule& zero, const Workload& workload, const Knobs& knobs)
+StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const Workload& workload, const Knobs& knobs)
     : builder_(builder),
       zero_(zero),
       model_(workload.model),

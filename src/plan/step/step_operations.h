@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
+#include "krigtune/schedule/parameters.h"
 #include "plan_builder.h"
-#include "step/parameters.h"
-#include "zero/zero_schedule.h"
+#include "zero/zero_operations.h"
 
 namespace krigtune {
 
@@ -27,12 +27,12 @@ struct StepSizes {
 /// collectives the cuts need. "Own" tokens: see StepSizes.
 class StepOperations {
  public:
-  StepOperations(PlanBuilder& builder, ZeroSchedule& zero, const Workload& workload, const Knobs& knobs);
+  StepOperations(PlanBuilder& builder, ZeroOperations& zero, const Workload& workload, const Knobs& knobs);
 
   const StepSizes& sizes() const { return sizes_; }
   const ModelSpec& model() const { return model_; }
   const Knobs& knobs() const { return knobs_; }
-  ZeroSchedule& zero() { return zero_; }
+  ZeroOperations& zero() { return zero_; }
   DType type() const { return type_; }  ///< of activations
   std::int64_t micro_step() const { return micro_step_; }
 
@@ -87,7 +87,7 @@ class StepOperations {
   Operand stats_operand(BufferId stats, Access access) const;
 
   PlanBuilder& builder_;
-  ZeroSchedule& zero_;
+  ZeroOperations& zero_;
   ModelSpec model_;
   Knobs knobs_;
   DType type_;

@@ -3,64 +3,74 @@
 // so that all sums and masks are the same to the bit.
 #include "step/transformer_step.h"
 
+#include <cassert>
+
 namespace krigtune {
 
-TransformerStep::TransformerStep(PlanBuilder& builder, ZeroSchedule& zero, const ParameterTable& table,
+using schedule::Part;
+using schedule::Unit;
+
+TransformerStep::TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const ParameterTable& table,
                                  const Workload& workload, const Knobs& knobs, BufferId loss)
     : table_(table),
-      knobs_(knobs),
+      checkpointing_(knobs.checkpointing),
       operations_(builder, zero, workload, knobs),
       vocabulary_(operations_, table, loss),
-      groups_(layer_groups(workload.model.layers, knobs)),
       layers_(table.blocks.size()) {}
 
-void TransformerStep::add_micro_step(std::int64_t micro_step) {
-  operations_.begin_micro_step(micro_step);
-  operations_.at(Phase::kForward);
-  BufferId x = vocabulary_.embed();
-  for (const LayerGroup& group : groups_) {
-    for (std::int64_t layer = group.begin; layer < group.end; ++layer) {
-      operations_.at(Phase::kForward, layer);
-      x = forward(layer, x, forward_terms(group, layer));
-    }
-  }
-  const BufferId residual_gradient = operations_.own("residual gradient", Term::kWorkspace, operations_.sizes().hidden);
-  vocabulary_.head(x, residual_gradient);
-  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) backward(*group, residual_gradient);
-  operations_.at(Phase::kBackward);
-  vocabulary_.embed_backward(residual_gradient);
-  operations_.zero().end_micro_step();
-}
-
-LayerTerms TransformerStep::forward_terms(const LayerGroup& group, std::int64_t layer) const {
-  if (!checkpoints()) return kept_layer(knobs_.checkpointing, operations_.model().attention);
-  return passing_layer(layer + 1 == group.end ? Term::kActivations : Term::kWorkspace);
-}
-
-BufferId TransformerStep::forward(std::int64_t layer, BufferId input, const LayerTerms& terms) {
-  operations_.zero().begin_use();
-  LayerBuffers& buffers = layers_[static_cast<std::size_t>(layer)];
-  buffers = layer_forward(operations_, block(layer), input, terms);
-  return buffers.mlp.output;
-}
-
-void TransformerStep::backward(const LayerGroup& group, BufferId residual_gradient) {
-  if (checkpoints()) compute_again(group);
-  const LayerTerms terms = forward_terms(group, group.begin);
-  for (std::int64_t layer = group.end - 1; layer >= group.begin; --layer) {
-    operations_.at(Phase::kBackward, layer);
-    // The last layer's parameters are still there from its second forward.
-    if (!checkpoints() || layer + 1 < group.end) operations_.zero().begin_use();
-    layer_backward(operations_, block(layer), layers_[static_cast<std::size_t>(layer)], terms, residual_gradient);
+void TransformerStep::begin(const Part& part) {
+  operations_.at(part.phase, part.layer);
+  if (part.is(Unit::kEmbedding, Phase::kForward)) vocabulary_.load_batch();
+  if (part.is(Unit::kHead, Phase::kForward)) {
+    residual_gradient_ = operations_.own("residual gradient", Term::kWorkspace, operations_.sizes().hidden);
   }
 }
 
-void TransformerStep::compute_again(const LayerGroup& group) {
-  BufferId x = layers_[static_cast<std::size_t>(group.begin)].attention.input;
-  for (std::int64_t layer = group.begin; layer < group.end; ++layer) {
-    operations_.at(Phase::kRecompute, layer);
-    x = forward(layer, x, passing_layer(Term::kWorkspace));
+void TransformerStep::add(const Part& part) {
+  if (part.begins_use) operations_.zero().begin_use();
+  switch (part.unit) {
+    case Unit::kEmbedding:
+      return add_embedding(part);
+    case Unit::kBlock:
+      return add_block(part);
+    case Unit::kHead:
+      return add_head(part);
   }
+  assert(false);
+}
+
+void TransformerStep::add_embedding(const Part& part) {
+  if (part.phase == Phase::kForward) {
+    residual_ = vocabulary_.embed();
+  } else {
+    vocabulary_.embed_backward(residual_gradient_);
+  }
+}
+
+void TransformerStep::add_head(const Part& part) {
+  if (part.phase == Phase::kForward) {
+    vocabulary_.head(residual_);
+  } else {
+    vocabulary_.head_backward(residual_gradient_);
+  }
+}
+
+void TransformerStep::add_block(const Part& part) {
+  const BlockTensors& block = table_.blocks[static_cast<std::size_t>(part.layer)];
+  LayerBuffers& buffers = layers_[static_cast<std::size_t>(part.layer)];
+  if (part.phase == Phase::kBackward) {
+    return layer_backward(operations_, block, buffers, terms_of(part), residual_gradient_);
+  }
+  const bool starts_again = part.phase == Phase::kRecompute && part.in_group == 0;
+  if (starts_again) residual_ = buffers.attention.input;
+  buffers = layer_forward(operations_, block, residual_, terms_of(part));
+  residual_ = buffers.mlp.output;
+}
+
+LayerTerms TransformerStep::terms_of(const Part& part) const {
+  if (checkpointing_ != Checkpointing::kFull) return kept_layer(checkpointing_, operations_.model().attention);
+  const bool leaves_checkpoint = part.phase == Phase::kForward && part.closes_group;
+  return passing_layer(leaves_checkpoint ? Term::kActivations : Term::kWorkspace);
 }
 
 }  // namespace krigtune

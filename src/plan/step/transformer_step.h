@@ -1,34 +1,36 @@
 #pragma once
 #include <vector>
 
+#include "krigtune/schedule/walk.h"
 #include "step/transformer_layer.h"
-#include "step/unit_uses.h"
 #include "step/vocabulary_part.h"
 
 namespace krigtune {
 
-/// Adds forward and backward of one micro-step of a pre-norm decoder: GPT-2 style (Radford et al. 2019), Llama style
-/// (Touvron et al. 2023), or a mixture. Returns nothing: the schedule is in the plan.
-class TransformerStep {
+/// The operations of a pre-norm decoder: GPT-2 style (Radford et al. 2019), Llama style (Touvron et al. 2023), or a
+/// mixture. It is told the parts of a micro-step, and adds each part's operations to the plan.
+class TransformerStep final : public schedule::PartSink {
  public:
-  TransformerStep(PlanBuilder& builder, ZeroSchedule& zero, const ParameterTable& table, const Workload& workload,
+  TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const ParameterTable& table, const Workload& workload,
                   const Knobs& knobs, BufferId loss);
-  void add_micro_step(std::int64_t micro_step);
+  void begin_micro_step(std::int64_t micro_step) { operations_.begin_micro_step(micro_step); }
+
+  void begin(const schedule::Part& part) override;
+  void add(const schedule::Part& part) override;
 
  private:
-  BufferId forward(std::int64_t layer, BufferId input, const LayerTerms& terms);
-  void backward(const LayerGroup& group, BufferId residual_gradient);
-  void compute_again(const LayerGroup& group);
-  LayerTerms forward_terms(const LayerGroup& group, std::int64_t layer) const;
-  bool checkpoints() const { return knobs_.checkpointing == Checkpointing::kFull; }
-  const BlockTensors& block(std::int64_t layer) const { return table_.blocks[static_cast<std::size_t>(layer)]; }
+  void add_embedding(const schedule::Part& part);
+  void add_block(const schedule::Part& part);
+  void add_head(const schedule::Part& part);
+  LayerTerms terms_of(const schedule::Part& part) const;
 
   const ParameterTable& table_;
-  Knobs knobs_;
+  Checkpointing checkpointing_;
   StepOperations operations_;
   VocabularyPart vocabulary_;
-  std::vector<LayerGroup> groups_;
   std::vector<LayerBuffers> layers_;  ///< what backward finds
+  BufferId residual_ = -1;            ///< what the next part reads
+  BufferId residual_gradient_ = -1;
 };
 
 }  // namespace krigtune

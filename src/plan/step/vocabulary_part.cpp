@@ -29,8 +29,6 @@ void VocabularyPart::look_up(BufferId x) {
 }
 
 BufferId VocabularyPart::embed() {
-  load_batch();
-  to_.zero().begin_use();
   const StepSizes& n = to_.sizes();
   const BufferId x = to_.own("embedding", Term::kActivations, n.hidden);
   look_up(x);
@@ -42,33 +40,33 @@ BufferId VocabularyPart::embed() {
   return x;
 }
 
-void VocabularyPart::head(BufferId input, BufferId residual_gradient) {
+void VocabularyPart::head(BufferId input) {
   const StepSizes& n = to_.sizes();
-  to_.at(Phase::kForward);
-  to_.zero().begin_use();
   const BufferId normed = to_.own("final norm", Term::kActivations, n.hidden);
-  const BufferId stats = to_.norm_stats("final norm stats", Term::kActivations);
-  to_.norm_forward(input, table_.final_norm, normed, stats);
-  const BufferId logits = to_.all("logits", Term::kLogits, n.vocab);
+  head_input_ = input;
+  stats_ = to_.norm_stats("final norm stats", Term::kActivations);
+  to_.norm_forward(input, table_.final_norm, normed, stats_);
+  logits_ = to_.all("logits", Term::kLogits, n.vocab);
   // Backward comes next: what was gathered is used again.
-  const BufferId gathered = to_.column_forward(normed, {table_.head, kNoTensor}, logits, n.vocab);
-  loss(logits);
+  normed_ = to_.column_forward(normed, {table_.head, kNoTensor}, logits_, n.vocab);
+  loss(logits_);
+}
 
-  to_.at(Phase::kBackward);
-  to_.zero().begin_use();
+void VocabularyPart::head_backward(BufferId residual_gradient) {
+  const StepSizes& n = to_.sizes();
   const BufferId dnormed = to_.all("final norm gradient", Term::kWorkspace, n.hidden);
-  head_backward(logits, gathered, dnormed);
+  project_backward(dnormed);
   const Operand dx{{residual_gradient, 0, n.own_rows * n.hidden, 0}, Access::kWrite};
-  to_.norm_backward(to_.reduced(dnormed), input, table_.final_norm, stats, dx);
+  to_.norm_backward(to_.reduced(dnormed), head_input_, table_.final_norm, stats_, dx);
 }
 
 // A tied head's gradient is complete with the embedding's.
-void VocabularyPart::head_backward(BufferId logits, BufferId normed, BufferId dnormed) {
+void VocabularyPart::project_backward(BufferId dnormed) {
   const StepSizes& n = to_.sizes();
   const Shape shape{.rows = n.rows, .inner = n.hidden, .outer = n.vocab};
-  const Operand dlogits = reads(logits, n.rows * n.vocab);
+  const Operand dlogits = reads(logits_, n.rows * n.vocab);
   to_.add(OpKind::kLinearBackwardWeight, shape,
-          {dlogits, reads(normed, n.rows * n.hidden), to_.zero().gradient(table_.head)});
+          {dlogits, reads(normed_, n.rows * n.hidden), to_.zero().gradient(table_.head)});
   if (table_.head != table_.table) to_.zero().gradient_done(table_.head);
   to_.add(OpKind::kLinearBackwardInput, shape,
           {dlogits, to_.zero().parameter(table_.head), writes(dnormed, n.rows * n.hidden)});
@@ -112,7 +110,6 @@ void VocabularyPart::split_loss(BufferId logits, const Operand& mean) {
 }
 
 void VocabularyPart::embed_backward(BufferId residual_gradient) {
-  to_.zero().begin_use();
   const StepSizes& n = to_.sizes();
   // Held as every unit is held through its backward.
   const bool held = to_.zero().sharded_parameters();

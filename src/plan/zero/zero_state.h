@@ -1,62 +1,54 @@
 #pragma once
-#include <string>
 #include <vector>
 
-#include "zero/zero_setting.h"
+#include "krigtune/schedule/setting.h"
+#include "plan_builder.h"
 
 namespace krigtune {
 
-/// Values of tensors side by side in one persistent buffer: whole, or of each the part that this rank owns.
+/// The buffer of a schedule::Store, and where each tensor lies in it.
 class TensorStore {
  public:
-  struct Kind {
-    std::string name;
-    Term term{};
-    DType type = DType::kFp32;
-    Place place = Place::kDevice;
-    bool sharded = false;
-  };
-
-  TensorStore() = default;  ///< of no tensor
-  /// Of the tensors in `of`; without any there is no buffer.
-  TensorStore(PlanBuilder& builder, const ZeroSetting& setting, Kind kind, const std::vector<int>& of);
+  /// Without a tensor to hold there is no buffer.
+  TensorStore(PlanBuilder& builder, const schedule::Setting& setting, const schedule::Store& kind);
 
   bool empty() const { return buffer_ < 0; }
   bool has(int t) const { return !empty() && ranges_[static_cast<std::size_t>(t)].buffer >= 0; }
-  bool sharded() const { return kind_.sharded; }
+  bool sharded() const { return kind_.parts; }
   Place place() const { return kind_.place; }
   /// All that it holds of the tensor, padding included.
   const Range& all(int t) const { return ranges_[static_cast<std::size_t>(t)]; }
 
  private:
-  Kind kind_;
+  schedule::Store kind_;
   BufferId buffer_ = -1;
   std::vector<Range> ranges_;  ///< by tensor
 };
 
-/// Where parameters, gradients and the optimizer's state live from step to step.
+/// Where parameters, gradients and the optimizer's state live from step to step: schedule::Stores with their buffers.
 struct ZeroState {
-  ZeroState(PlanBuilder& builder, const ZeroSetting& setting);
+  ZeroState(PlanBuilder& builder, const schedule::Setting& setting);
 
-  const ZeroSetting& setting;
-  TensorStore parameters;        ///< whole: computed with as they are
-  TensorStore parameter_shards;  ///< the others: gathered for every use
-  TensorStore gradients;         ///< on the device: whole until they are reduced, or the reduced shards
-  TensorStore host_gradients;    ///< reduced, of an offloaded optimizer
-  TensorStore masters;           ///< fp32 values that the optimizer updates, where it cannot update the parameters
+  const schedule::Setting& setting;
+  TensorStore parameters, parameter_shards, gradients, host_gradients, masters;
   std::vector<TensorStore> moments;
-  BufferId control = -1;
+  BufferId control = -1;  ///< ControlElements; -1 where neither clipping nor loss scaling needs them
 
   const TensorStore& home(int t) const { return parameters.has(t) ? parameters : parameter_shards; }
   /// Reduced gradients, until the optimizer reads them.
   const TensorStore& reduced_gradients() const { return host_gradients.empty() ? gradients : host_gradients; }
-  /// Of a store's tensor: this rank's part, of 1/N.
+  /// This rank's part, of 1/N, of a whole tensor; and what its optimizer updates of it.
+  Range own_part(const Range& whole) const;
+  Range updated_part(const Range& whole) const;
+  /// Likewise of a store's tensor.
   Range own_part(const TensorStore& store, int t) const;
-  /// Likewise what this rank's optimizer updates.
   Range updated_part(const TensorStore& store, int t) const;
   /// Of the parameters, and of the masters.
   std::vector<TensorHome> homes() const;
   std::vector<TensorHome> copies() const;
+
+ private:
+  ZeroState(PlanBuilder& builder, const schedule::Setting& setting, const schedule::Stores& stores);
 };
 
 }  // namespace krigtune

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "krigtune/core/error.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
 #include "krigtune/tuner/goodput.h"
 #include "session/session_blocks.h"
 

@@ -9,7 +9,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
 #include "krigtune/cost/framework.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
 #include "session/session_blocks.h"
 
 namespace krigtune {

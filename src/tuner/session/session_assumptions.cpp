@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "krigtune/cost/framework.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "session/session_blocks.h"

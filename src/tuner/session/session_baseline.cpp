@@ -5,7 +5,7 @@
 
 #include "krigtune/core/text.h"
 #include "krigtune/plan/build_plan.h"
-#include "krigtune/plan/knobs.h"
+#include "krigtune/schedule/knobs.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/memory_filter.h"

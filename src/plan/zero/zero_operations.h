@@ -1,0 +1,144 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "krigtune/schedule/update.h"
+#include "krigtune/schedule/walk.h"
+#include "zero/zero_state.h"
+
+namespace krigtune {
+
+/// Lets at most so many operations be under way: one more makes the compute stream wait for the oldest.
+class Window {
+ public:
+  Window(PlanBuilder& builder, std::size_t width) : builder_(builder), width_(width) {}
+  void enter(OpId op);
+
+ private:
+  PlanBuilder& builder_;
+  std::size_t width_;
+  std::vector<OpId> entered_;
+};
+
+/// Gathered parameters: their buffers, and the all-gathers that fill them.
+class ParameterOperations final : public schedule::GatheringSink {
+ public:
+  ParameterOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table);
+
+  void gather(std::span<const schedule::GatheredItem* const> items) override;
+  void let_go(const schedule::GatheredItem& item) override;
+
+  /// The current use reads these.
+  void use(std::span<const schedule::GatheredItem> items);
+  /// Where tensor `t` is to be read, within the current use.
+  Operand parameter(int t) const;
+
+ private:
+  BufferId& buffer_of(const schedule::GatheredItem& item);
+
+  PlanBuilder& builder_;
+  const ZeroState& state_;
+  const ParameterTable& table_;
+  std::vector<BufferId> buffer_;  ///< by slot; -1: nothing is there
+  std::vector<Range> current_;    ///< by tensor: where it is in the current use
+  std::vector<int> used_;         ///< tensors of the current use
+  Window under_way_;
+};
+
+/// Gradients: where they are written, the copies into buckets, and the collectives that sum them.
+class GradientOperations final : public schedule::ReductionSink {
+ public:
+  GradientOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table);
+  void pack(const schedule::Reduction& by, int t, bool completes) override;
+  void reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) override;
+  void end_micro_step() override;
+
+  /// Where the gradient of `t` is to be written, or added to where it is not the first one.
+  Operand gradient(int t, bool is_first);
+
+ private:
+  struct Piece {
+    int tensor;
+    Range whole;  ///< its gradient, with padding
+  };
+
+  bool is_transient() const { return state_.setting.policy.shards_gradients; }
+  Range whole(int t) const;
+  void zero_padding(const Range& gradient, std::int64_t elems);
+  BufferId make_packed_bucket(std::int64_t elems);
+  void sum_over_tensor_ranks(const std::vector<Piece>& pieces);
+  OpId keep(const std::vector<Piece>& pieces, bool adds);
+
+  PlanBuilder& builder_;
+  const ZeroState& state_;
+  const ZeroPolicy& policy_;
+  const ParameterTable& table_;
+  Window under_way_;
+  std::vector<BufferId> buffer_;  ///< by tensor: of a transient gradient in this micro-step
+  std::vector<BufferId> packed_;  ///< buffers of packed buckets; -1: not yet
+  std::vector<Piece> open_;       ///< what is in the packed bucket that is being filled
+};
+
+/// The update of the parameters.
+class UpdateOperations final : public schedule::UpdateSink {
+ public:
+  UpdateOperations(PlanBuilder& builder, const ZeroState& state)
+      : builder_(builder), state_(state), policy_(state.setting.policy) {}
+
+  void control() override;
+  void update(std::span<const int> bucket) override;
+  void deliver(Place to, std::span<const int> mastered) override;
+  void gather(std::span<const int> whole) override;
+
+ private:
+  void add_norms(const Operand& sum, Stream stream);
+  BufferId scalar(Place place);
+  std::vector<Operand> round(std::vector<Operand> pairs);
+
+  PlanBuilder& builder_;
+  const ZeroState& state_;
+  const ZeroPolicy& policy_;
+  BufferId control_ = -1;  ///< where the optimizer reads it
+};
+
+/// ZeRO in a plan: the only part of it that knows where parameters, gradients and the optimizer's state live, and when
+/// they travel (schedule::Walk decides). The model asks where a tensor is.
+class ZeroOperations {
+ public:
+  ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting, const ParameterTable& table);
+  ZeroOperations(const ZeroOperations&) = delete;
+  ZeroOperations& operator=(const ZeroOperations&) = delete;
+
+  /// Forward, backward, and the reductions of a micro-step.
+  void micro_step(schedule::PartSink& model) { walk_.micro_step(model); }
+  /// Updates the parameters (and gathers them again where every rank holds them).
+  void update();
+
+  // For the operations of a part:
+  /// Its parameters are there.
+  void begin_use() { parameters_.use(walk_.gathering().current()); }
+  Operand parameter(int t) const { return parameters_.parameter(t); }
+  /// Where the gradient of `t` is to be written (kWrite), or added to if it was written before (kReadWrite).
+  Operand gradient(int t) { return gradients_.gradient(t, walk_.reduction().begin(t)); }
+  /// The gradient of `t` is complete in this micro-step: its bucket travels once it is full.
+  void gradient_done(int t) { walk_.reduction().done(t); }
+
+  /// The buffer of ControlElements, -1 where neither clipping nor loss scaling needs one.
+  BufferId control() const { return state_.control; }
+  /// Where the parameters live from step to step, and further ranges that start with their values.
+  std::vector<TensorHome> homes() const { return state_.homes(); }
+  std::vector<TensorHome> copies() const { return state_.copies(); }
+  /// What may be under way at once.
+  Windows windows() const;
+  bool sharded_parameters() const { return walk_.gathering().active(); }
+
+ private:
+  const schedule::Setting& setting_;
+  PlanBuilder& builder_;
+  ZeroState state_;
+  ParameterOperations parameters_;
+  GradientOperations gradients_;
+  schedule::Walk walk_;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,174 @@
+// Initial values as GPT-2's (Radford et al. 2019, as in OpenAI's and nanoGPT's code): weights Normal(0, 0.02), the two
+// projections into the residual stream scaled by 1 / sqrt(2 layers), biases 0, norm gains 1.
+//
+// Tensor parallelism (Shoeybi et al. 2019, "Megatron-LM"): what feeds heads and columns of the MLP is split over its
+// rows (each of q, k, v and of gate, up for itself), what leaves them over its columns, the token table and the head
+// over the vocabulary. Norms, positions and the biases that are added after a reduction are whole on every rank.
+#include "krigtune/schedule/parameters.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace krigtune {
+namespace {
+
+constexpr double kStddev = 0.02;
+
+class Adder {
+ public:
+  Adder(const Workload& workload, const Knobs& knobs)
+      : model_(workload.model),
+        tensor_ranks_(knobs.tensor_ranks),
+        sequence_parallel_(knobs.sequence_parallel),
+        granule_elems_(knobs.data_ranks * kAlignmentBytes / size_bytes(compute_type(workload.precision))),
+        residual_stddev_(kStddev / std::sqrt(2.0 * static_cast<double>(workload.model.layers))) {}
+
+  ParameterTable table() {
+    result_.table = vocabulary("table");
+    if (model_.positions == Positions::kLearned) {
+      result_.positions = whole("positions", model_.seq_len * model_.hidden, 0.0, kStddev);
+    }
+    for (std::int64_t i = 0; i < model_.layers; ++i) result_.blocks.push_back(block(fmt::format("block{}.", i)));
+    result_.final_norm = norm("final_norm");
+    result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
+    return std::move(result_);
+  }
+
+ private:
+  BlockTensors block(const std::string& name) {
+    const std::int64_t h = model_.hidden;
+    const std::int64_t f = model_.ffn_hidden;
+    const std::int64_t k = kv_width(model_);
+    BlockTensors tensors;
+    tensors.norm1 = norm(name + "norm1");
+    tensors.qkv = over_rows(name + "qkv", {h, k, k}, h);
+    tensors.out = over_columns(name + "out", h, h);
+    tensors.norm2 = norm(name + "norm2");
+    tensors.up = model_.gated_mlp ? over_rows(name + "gate_up", {f, f}, h) : over_rows(name + "up", {f}, h);
+    tensors.down = over_columns(name + "down", h, f);
+    return tensors;
+  }
+
+  NormTensors norm(const std::string& name) {
+    NormTensors tensors;
+    tensors.gain = whole(name + ".gain", model_.hidden, 1.0, 0.0);
+    if (model_.norm == Norm::kLayerNorm) tensors.bias = whole(name + ".bias", model_.hidden, 0.0, 0.0);
+    return tensors;
+  }
+
+  LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, std::int64_t columns) {
+    const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / tensor_ranks_;
+    LinearTensors tensors;
+    tensors.weight = add(name + ".weight", rows * columns, 0.0, kStddev, {Split::kRows, block_rows, columns});
+    if (has_biases(model_)) tensors.bias = add(name + ".bias", rows, 0.0, 0.0, {Split::kRows, block_rows, 1});
+    return tensors;
+  }
+
+  LinearTensors over_columns(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    LinearTensors tensors;
+    tensors.weight = add(name + ".weight", rows * columns / tensor_ranks_, 0.0, residual_stddev_,
+                         {Split::kColumns, {rows}, columns});
+    if (has_biases(model_)) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
+    return tensors;
+  }
+
+  int vocabulary(const std::string& name) {
+    return add(name, vocab_rows(model_, tensor_ranks_) * model_.hidden, 0.0, kStddev,
+               {Split::kRows, {model_.vocab}, model_.hidden});
+  }
+
+  // The same on all tensor ranks; under sequence parallelism each sees only its own tokens.
+  int whole(const std::string& name, std::int64_t elems, double mean, double stddev) {
+    const int index = add(name, elems, mean, stddev, {});
+    result_.partial_gradients.back() = sequence_parallel_;
+    return index;
+  }
+
+  struct Cut {
+    Split split = Split::kNone;
+    std::vector<std::int64_t> block_rows{};
+    std::int64_t row_elems = 0;
+  };
+
+  int add(const std::string& name, std::int64_t elems, double mean, double stddev, const Cut& cut) {
+    const std::int64_t padded = (elems + granule_elems_ - 1) / granule_elems_ * granule_elems_;
+    result_.tensors.push_back(
+        {name, elems, padded, result_.padded_elems, mean, stddev, cut.split, cut.block_rows, cut.row_elems});
+    result_.partial_gradients.push_back(false);
+    result_.padded_elems += padded;
+    return static_cast<int>(result_.tensors.size()) - 1;
+  }
+
+  const ModelSpec& model_;
+  std::int64_t tensor_ranks_;
+  bool sequence_parallel_;
+  std::int64_t granule_elems_;
+  double residual_stddev_;
+  ParameterTable result_;
+};
+
+void push(std::vector<int>& tensors, int tensor) {
+  if (tensor != kNoTensor) tensors.push_back(tensor);
+}
+
+template <class Pair>
+void push_both(std::vector<int>& tensors, const Pair& pair) {
+  const auto& [first, second] = pair;
+  push(tensors, first);
+  push(tensors, second);
+}
+
+}  // namespace
+
+ParameterTable make_parameters(const Workload& workload, const Knobs& knobs) { return Adder(workload, knobs).table(); }
+
+std::int64_t vocab_rows(const ModelSpec& model, std::int64_t tensor_ranks) {
+  return (model.vocab + tensor_ranks - 1) / tensor_ranks;
+}
+
+std::int64_t kv_width(const ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
+
+bool has_biases(const ModelSpec& model) { return model.norm == Norm::kLayerNorm; }
+
+std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks,
+                           std::int64_t elem) {
+  if (tensor.split == Split::kNone) return elem;
+  if (tensor.split == Split::kColumns) {
+    const std::int64_t width = tensor.row_elems / tensor_ranks;
+    return elem / width * tensor.row_elems + tensor_rank * width + elem % width;
+  }
+  std::int64_t local_row = elem / tensor.row_elems;
+  std::int64_t whole_row = 0;
+  for (const std::int64_t rows : tensor.block_rows) {
+    const std::int64_t share = (rows + tensor_ranks - 1) / tensor_ranks;
+    if (local_row < share) {
+      const std::int64_t row = tensor_rank * share + local_row;
+      return row < rows ? (whole_row + row) * tensor.row_elems + elem % tensor.row_elems : -1;
+    }
+    local_row -= share;
+    whole_row += rows;
+  }
+  return -1;
+}
+
+std::vector<int> gradient_ready_order(const ParameterTable& table) {
+  std::vector<int> order;
+  if (table.head != table.table) push(order, table.head);
+  push_both(order, table.final_norm);
+  for (auto b = table.blocks.rbegin(); b != table.blocks.rend(); ++b) {
+    push_both(order, b->down);
+    push_both(order, b->up);
+    push_both(order, b->norm2);
+    push_both(order, b->out);
+    push_both(order, b->qkv);
+    push_both(order, b->norm1);
+  }
+  push(order, table.positions);
+  push(order, table.table);
+  return order;
+}
+
+}  // namespace krigtune

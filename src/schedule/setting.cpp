@@ -1,0 +1,51 @@
+#include "krigtune/schedule/setting.h"
+
+namespace krigtune::schedule {
+
+Stores stores_of(const ZeroPolicy& policy) {
+  const Place optimizer = policy.optimizer_place;
+  const bool offloads = optimizer == Place::kHost;
+  const bool parts = policy.shards_optimizer;
+  Stores stores;
+  stores.parameters = {"parameters", Term::kParameters, policy.type, Place::kDevice, false, true, false};
+  stores.parameter_shards = {"parameter shards", Term::kParameters, policy.type, policy.shard_place, true, false, true};
+  const bool on_device = !offloads || !policy.shards_gradients;
+  stores.gradients = {"gradients", Term::kGradients, policy.type, Place::kDevice, policy.shards_gradients,
+                      on_device,   on_device};
+  stores.host_gradients = {"host gradients", Term::kGradients, policy.type, optimizer, parts, offloads, offloads};
+  stores.masters = {"master parameters",
+                    Term::kOptimizerState,
+                    DType::kFp32,
+                    optimizer,
+                    parts,
+                    Setting::needs_master(policy, Place::kDevice),
+                    Setting::needs_master(policy, policy.shard_place)};
+  const auto add_moments = [&](const char* name) {
+    stores.moments.push_back({name, Term::kOptimizerState, DType::kFp32, optimizer, parts, true, true});
+  };
+  if (policy.optimizer == OptimizerKind::kSgd) {
+    add_moments("momentum");
+  } else {
+    add_moments("first moments");
+    add_moments("second moments");
+  }
+  return stores;
+}
+
+std::vector<std::size_t> bucket_ends(const StageTensors& tensors, std::int64_t most_elems) {
+  std::vector<std::size_t> ends;
+  std::int64_t elems = 0;
+  const std::vector<int>& order = tensors.ready_order();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int64_t next = tensors.elems(order[i]);
+    if (i > 0 && elems + next > most_elems) {
+      ends.push_back(i);
+      elems = 0;
+    }
+    elems += next;
+  }
+  ends.push_back(order.size());
+  return ends;
+}
+
+}  // namespace krigtune::schedule

@@ -1,0 +1,99 @@
+#include "krigtune/schedule/tensors.h"
+
+#include <algorithm>
+
+namespace krigtune::schedule {
+
+UnitTensors unit_tensors(const ParameterTable& table) {
+  const int first_block = table.blocks.front().norm1.gain;
+  const int behind_first = table.blocks.size() > 1 ? table.blocks[1].norm1.gain : table.final_norm.gain;
+  const int behind_blocks = table.final_norm.gain;
+  UnitTensors model;
+  model.tied = table.head == table.table;
+  std::vector<int> number(table.tensors.size(), -1);
+  for (std::size_t t = 0; t < table.tensors.size(); ++t) {
+    const auto at = static_cast<int>(t);
+    if (at >= behind_first && at < behind_blocks) continue;
+    number[t] = static_cast<int>(model.tensors.size());
+    const Unit unit = at < first_block ? Unit::kEmbedding : at < behind_blocks ? Unit::kBlock : Unit::kHead;
+    const ParameterTensor& tensor = table.tensors[t];
+    model.tensors.push_back({tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t]});
+  }
+  for (const int t : gradient_ready_order(table)) {
+    if (number[static_cast<std::size_t>(t)] >= 0) model.ready_order.push_back(number[static_cast<std::size_t>(t)]);
+  }
+  return model;
+}
+
+UnitTensors unit_tensors(const Workload& workload, const Knobs& knobs) {
+  Workload one_block = workload;
+  one_block.model.layers = 1;
+  return unit_tensors(make_parameters(one_block, knobs));
+}
+
+StageTensors::StageTensors(const UnitTensors& model, const StageParts& parts, std::int64_t granule_elems)
+    : parts_(parts), tied_(model.tied), copies_table_(model.tied && parts.head && !parts.embedding) {
+  std::array<int, kUnitCount + 1> begin{};
+  for (const UnitTensor& tensor : model.tensors) {
+    unit_of_.push_back(tensor.unit);
+    for (std::size_t unit = static_cast<std::size_t>(tensor.unit) + 1; unit < begin.size(); ++unit) ++begin[unit];
+  }
+  for (std::size_t unit = 0; unit < kUnitCount; ++unit) unit_first_[unit] = begin[unit];
+  block_tensors_ = begin[2] - begin[1];
+  const auto add_range = [&](int from, int to) {
+    for (int t = from; t < to; ++t) add(model.tensors[static_cast<std::size_t>(t)], granule_elems);
+  };
+  if (parts.embedding) add_range(0, begin[1]);
+  first_[1] = count();
+  for (std::int64_t layer = 0; layer < parts.layers; ++layer) add_range(begin[1], begin[2]);
+  first_[2] = count();
+  if (parts.head) add_range(begin[2], begin[3]);
+  if (copies_table_) {
+    first_[0] = count();
+    add(model.tensors.front(), granule_elems);
+  }
+  set_units();
+  set_ready_order(model);
+}
+
+void StageTensors::add(const UnitTensor& tensor, std::int64_t granule_elems) {
+  const std::int64_t padded = (tensor.elems + granule_elems - 1) / granule_elems * granule_elems;
+  elems_.push_back(tensor.elems);
+  padded_.push_back(padded);
+  kind_.push_back(tensor);
+  all_elems_ += tensor.elems;
+  all_padded_ += padded;
+}
+
+void StageTensors::set_units() {
+  const auto end_unit = [this] { unit_ends_.push_back(in_units_.size()); };
+  for (int t = 0; parts_.embedding && t < first_[1]; ++t) in_units_.push_back(t);
+  end_unit();
+  int t = first_[1];
+  for (std::int64_t layer = 0; layer < parts_.layers; ++layer) {
+    for (int i = 0; i < block_tensors_; ++i) in_units_.push_back(t++);
+    end_unit();
+  }
+  const int behind_head = copies_table_ ? first_[0] : count();
+  for (; t < behind_head; ++t) in_units_.push_back(t);
+  if (tied_ && parts_.head) in_units_.push_back(first_[0]);
+  end_unit();
+}
+
+void StageTensors::set_ready_order(const UnitTensors& model) {
+  const auto add_unit = [&](Unit unit, std::int64_t layer) {
+    for (const int t : model.ready_order) {
+      if (model.tensors[static_cast<std::size_t>(t)].unit == unit) ready_order_.push_back(index(t, layer));
+    }
+  };
+  if (copies_table_) ready_order_.push_back(first_[0]);
+  if (parts_.head) add_unit(Unit::kHead, 0);
+  for (std::int64_t layer = parts_.layers; layer > 0; --layer) add_unit(Unit::kBlock, layer - 1);
+  if (parts_.embedding) add_unit(Unit::kEmbedding, 0);
+}
+
+std::int64_t granule_elems(std::int64_t data_ranks, DType type) {
+  return data_ranks * kAlignmentBytes / size_bytes(type);
+}
+
+}  // namespace krigtune::schedule

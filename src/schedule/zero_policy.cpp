@@ -1,0 +1,58 @@
+// The stages are those of Rajbhandari et al. 2020 ("ZeRO: Memory optimizations toward training trillion parameter
+// models"). The dialect deepspeed follows DeepSpeed 0.19: runtime/zero/stage_1_and_2.py reduces contiguous buckets with
+// all-reduce and lets one travel while the next is filled, engine.py reduces stage 0 behind backward,
+// runtime/zero/stage3.py and partitioned_param_coordinator.py allow two reductions and two fetches under way.
+#include "krigtune/schedule/zero_policy.h"
+
+namespace krigtune {
+namespace {
+
+void reduce_as_canonical(ZeroPolicy& policy, const Knobs& knobs) {
+  const bool overlap = knobs.overlap_comm;
+  policy.reduction = knobs.zero_stage == 0 ? OpKind::kAllReduce : OpKind::kReduceScatter;
+  // Gradients that stay where they are may all travel at once; others are freed behind their reduction.
+  policy.reductions_under_way = !overlap ? 0 : policy.shards_gradients ? 1 : ZeroPolicy::kNoLimit;
+  policy.prefetches = overlap;
+  policy.prefetches_one_at_least = overlap;
+  policy.gathers_under_way = overlap ? ZeroPolicy::kNoLimit : 0;
+  policy.gathers_updates_at_once = knobs.zero_stage == 3;
+}
+
+void reduce_as_deepspeed(ZeroPolicy& policy, const Knobs& knobs) {
+  const bool overlap = knobs.overlap_comm && knobs.zero_stage > 0;
+  policy.reduction = knobs.zero_stage == 3 ? OpKind::kReduceScatter : OpKind::kAllReduce;
+  policy.reduces_behind_backward = knobs.zero_stage == 0;
+  policy.packs = true;
+  policy.packing_stream = knobs.zero_stage == 3 ? Stream::kReduce : Stream::kCompute;
+  policy.keeps_packed_buckets = knobs.zero_stage == 3;
+  policy.packed_buckets = overlap && knobs.zero_stage < 3 ? 2 : 1;
+  policy.reductions_under_way = !overlap ? 0 : knobs.zero_stage == 3 ? 2 : 1;
+  policy.fetches_tensors = true;
+  policy.prefetches = true;
+  policy.gathers_under_way = overlap ? 2 : 0;
+  policy.gathers_updates_at_once = true;
+}
+
+}  // namespace
+
+double first_loss_scale(Precision precision) { return precision == Precision::kFp16 ? 0x1.0p16 : 1.0; }
+
+ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs) {
+  ZeroPolicy policy;
+  policy.type = compute_type(workload.precision);
+  policy.optimizer = workload.optimizer;
+  policy.controls = workload.gradient_clipping > 0.0 || workload.precision == Precision::kFp16;
+  policy.shards_optimizer = knobs.zero_stage >= 1;
+  policy.shards_gradients = knobs.zero_stage >= 2;
+  policy.shards_parameters = knobs.zero_stage >= 3;
+  policy.optimizer_place = knobs.offload_optimizer ? Place::kHost : Place::kDevice;
+  policy.shard_place = knobs.offload_parameters ? Place::kHost : Place::kDevice;
+  if (workload.dialect == Dialect::kDeepSpeed) {
+    reduce_as_deepspeed(policy, knobs);
+  } else {
+    reduce_as_canonical(policy, knobs);
+  }
+  return policy;
+}
+
+}  // namespace krigtune
