@@ -81,9 +81,9 @@ bool on_host(const Configuration& configuration, const char* name) {
 
 Checkpointing checkpointing(const Configuration& configuration) {
   const std::string name = word(configuration, kCheckpointing);
-  if (name == "none") return Checkpointing::kNone;
-  if (name == "selective") return Checkpointing::kSelective;
-  if (name == "full") return Checkpointing::kFull;
+  for (const Checkpointing known : {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull}) {
+    if (name == to_string(known)) return known;
+  }
   throw UserError(fmt::format("{} = {} is not known", kCheckpointing, name), "use none, selective or full");
 }
 
@@ -127,8 +127,8 @@ std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_mi
   return batch / sequences_per_micro_step;
 }
 
-// Beyond the first the plan's counts of bytes would leave 64 bits, beyond the second its list of operations (and the
-// time that lay_out takes, which grows with their square) would have no end.
+// Beyond the first the plan's counts of bytes would leave 64 bits, beyond the second its list of operations would have
+// no end.
 void check_extent(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs) {
   constexpr double kMostElems = 1e17;
   constexpr double kMostBlocks = 10'000;
@@ -151,6 +151,19 @@ void check_extent(const Workload& workload, const ClusterSpec& cluster, const Kn
 }
 
 }  // namespace
+
+const char* to_string(Checkpointing checkpointing) {
+  switch (checkpointing) {
+    case Checkpointing::kNone:
+      return "none";
+    case Checkpointing::kSelective:
+      return "selective";
+    case Checkpointing::kFull:
+      return "full";
+  }
+  assert(false);
+  return "";
+}
 
 DType compute_type(Precision precision) {
   switch (precision) {

@@ -6,6 +6,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/rng.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/schedule/knobs.h"
 
 namespace krigtune {
 

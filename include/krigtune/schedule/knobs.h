@@ -13,6 +13,7 @@ namespace krigtune {
 /// al. 2022), with flash attention the outputs of norms and of the MLP's activation. kFull: of every few layers only
 /// the input is kept (Chen et al. 2016).
 enum class Checkpointing { kNone, kSelective, kFull };
+const char* to_string(Checkpointing checkpointing);  ///< as activation_checkpointing has it
 
 /// The type of parameters, gradients and activations; statistics, masters and moments are fp32.
 DType compute_type(Precision precision);

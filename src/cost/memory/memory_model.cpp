@@ -9,6 +9,7 @@
 
 #include "krigtune/cost/memory_shape.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/schedule/knobs.h"
 #include "memory/autotuner_memory.h"
 #include "memory/framework_memory.h"
 #include "memory/memory_timeline.h"

@@ -243,13 +243,10 @@ MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {
   ClusterSpec cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
-  const std::string checkpointing = groups                                             ? std::string("full")
-                                    : knobs.checkpointing == Checkpointing::kSelective ? "selective"
-                                                                                       : "none";
   const StepPlan plan = build_plan(small, cluster,
                                    {{"tensor_parallel", knobs.tensor_ranks},
                                     {"sequence_parallel", knobs.sequence_parallel},
-                                    {"activation_checkpointing", checkpointing},
+                                    {"activation_checkpointing", std::string(to_string(knobs.checkpointing))},
                                     {"activation_checkpointing_layers", std::int64_t{2}}});
   return ProfileReader(plan, schedule::unit_tensors(workload, knobs), groups).read();
 }

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "krigtune/plan/build_plan.h"
+#include "krigtune/schedule/knobs.h"
 #include "step/compressed_step.h"
 #include "step/framework_step.h"
 #include "step/pipeline.h"

@@ -14,19 +14,6 @@ namespace {
 
 constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
 
-const char* word(Checkpointing checkpointing) {
-  switch (checkpointing) {
-    case Checkpointing::kNone:
-      return "none";
-    case Checkpointing::kSelective:
-      return "selective";
-    case Checkpointing::kFull:
-      return "full";
-  }
-  assert(false);
-  return "";
-}
-
 StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
   Workload small = workload;
   small.model.layers = 1;
@@ -41,7 +28,7 @@ StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
                      {"gradient_accumulation_steps", std::int64_t{2}},
                      {"tensor_parallel", knobs.tensor_ranks},
                      {"sequence_parallel", knobs.sequence_parallel},
-                     {"activation_checkpointing", std::string(word(knobs.checkpointing))},
+                     {"activation_checkpointing", std::string(to_string(knobs.checkpointing))},
                      {"activation_checkpointing_layers", std::int64_t{1}},
                      {"overlap_comm", false},
                      {"reduce_bucket_size", kLargeBucket}});

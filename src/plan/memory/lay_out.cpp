@@ -27,8 +27,14 @@ std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignmentBytes - 1)
 struct Chain {
   std::vector<std::size_t> buffers;
   std::int64_t bytes = 0;
+  // Of its first buffer, in operations:
   OpId first = 0;
-  OpId life = 0;  ///< of its first buffer, in operations
+  OpId last = 0;  ///< that touches it
+  OpId life = 0;
+  // Of all of them, counted from the first operation of their micro-step:
+  OpId from = 0;
+  OpId until = 0;            ///< behind this one each is released
+  bool in_one_step = false;  ///< each is released before its micro-step ends
 };
 
 struct Placement {
@@ -36,9 +42,87 @@ struct Placement {
   std::int64_t end_bytes = 0;
 };
 
+// Placed chains, neighbours in the order of their offsets. Most of a model's buffers are kept from forward to backward,
+// or for a moment only: of those a new chain meets all or none, which a block knows without looking at each.
+class Block {
+ public:
+  Block(const std::vector<Chain>& chains, const Placement& placement) : chains_(&chains), placement_(&placement) {}
+
+  const std::vector<std::size_t>& placed() const { return placed_; }
+  std::int64_t begin_bytes() const { return offset(placed_.front()); }
+  std::int64_t end_bytes() const { return end_bytes_; }  ///< aligned
+  std::int64_t largest_gap_bytes() const { return largest_gap_bytes_; }
+
+  // In the order of issue each of them is in use together with the first buffer of `chain`: neither can end before the
+  // other begins.
+  bool all_meet(const Chain& chain) const { return last_ >= chain.first && chain.last >= first_; }
+  // In every micro-step one is released before the other begins.
+  bool none_meets(const Chain& chain) const {
+    return in_one_step_ && chain.in_one_step && (chain.until <= from_ || until_ <= chain.from);
+  }
+
+  void insert(std::size_t chain) {
+    const auto behind = std::upper_bound(placed_.begin(), placed_.end(), offset(chain),
+                                         [this](std::int64_t o, std::size_t p) { return o < offset(p); });
+    placed_.insert(behind, chain);
+    summarize();
+  }
+
+  // The upper half of a block that has become too large.
+  Block split() {
+    Block upper(*chains_, *placement_);
+    const auto middle = placed_.begin() + static_cast<std::ptrdiff_t>(placed_.size() / 2);
+    upper.placed_.assign(middle, placed_.end());
+    placed_.erase(middle, placed_.end());
+    summarize();
+    upper.summarize();
+    return upper;
+  }
+
+ private:
+  std::int64_t offset(std::size_t chain) const { return placement_->offsets[chain]; }
+
+  void summarize() {
+    const Chain& any = (*chains_)[placed_.front()];
+    first_ = any.first;
+    last_ = any.last;
+    from_ = any.from;
+    until_ = any.until;
+    in_one_step_ = true;
+    end_bytes_ = begin_bytes();
+    largest_gap_bytes_ = 0;
+    for (const std::size_t p : placed_) {
+      const Chain& chain = (*chains_)[p];
+      first_ = std::max(first_, chain.first);
+      last_ = std::min(last_, chain.last);
+      from_ = std::min(from_, chain.from);
+      until_ = std::max(until_, chain.until);
+      in_one_step_ = in_one_step_ && chain.in_one_step;
+      largest_gap_bytes_ = std::max(largest_gap_bytes_, offset(p) - end_bytes_);
+      end_bytes_ = std::max(end_bytes_, align_up(offset(p) + chain.bytes));
+    }
+  }
+
+  const std::vector<Chain>* chains_;
+  const Placement* placement_;
+  std::vector<std::size_t> placed_;
+  OpId first_ = 0;  ///< the last of their first operations
+  OpId last_ = 0;   ///< the first of their last ones
+  OpId from_ = 0, until_ = 0;
+  bool in_one_step_ = true;
+  std::int64_t end_bytes_ = 0;
+  std::int64_t largest_gap_bytes_ = 0;
+};
+
 class Layout {
  public:
-  Layout(const StepPlan& plan, const Lifetimes& lives, Place place) : plan_(plan), lives_(lives.buffers) {
+  Layout(const StepPlan& plan, const Lifetimes& lives, Place place)
+      : plan_(plan), lives_(lives.buffers), streams_(lives.streams) {
+    for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+      const auto micro_step = static_cast<std::size_t>(plan.operations[i].micro_step);
+      while (step_begins_.size() <= micro_step) step_begins_.push_back(static_cast<OpId>(i));
+    }
+    step_begins_.push_back(static_cast<OpId>(plan.operations.size()));
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       const Buffer& buffer = plan.buffers[b];
       if (buffer.place != place || lives_[b].first < 0) continue;
@@ -108,7 +192,7 @@ class Layout {
     return better;
   }
 
-  // As many as cost little: a placement takes time with the square of the chains.
+  // As many as cost little, where a placement takes time with the square of the chains.
   static int repairs(std::size_t chains) {
     constexpr double kPairs = 1e6;
     constexpr double kMost = 40.0;
@@ -130,16 +214,39 @@ class Layout {
       last_micro_step = micro_step;
       const auto [at, is_new] = chain_of.try_emplace({buffer.name, buffer.term, buffer.bytes(), times}, chains.size());
       if (!is_new && share && lives_[chains[at->second].buffers.back()].ends_before(lives_[b])) {
-        chains[at->second].buffers.push_back(b);
+        add(chains[at->second], b);
         continue;
       }
       at->second = chains.size();
-      chains.push_back({{b}, buffer.bytes(), lives_[b].first, lives_[b].released - lives_[b].first});
+      chains.push_back(start_chain(b));
     }
     return chains;
   }
 
+  Chain start_chain(std::size_t b) const {
+    const Lifetime& life = lives_[b];
+    Chain chain{{}, plan_.buffers[b].bytes(), life.first, life.first, life.released - life.first};
+    for (std::size_t s = 0; s < streams_.size(); ++s) {
+      if (life.through[s] > 0)
+        chain.last = std::max(chain.last, streams_[s][static_cast<std::size_t>(life.through[s]) - 1]);
+    }
+    chain.from = static_cast<OpId>(plan_.operations.size());
+    chain.in_one_step = true;
+    add(chain, b);
+    return chain;
+  }
+
+  void add(Chain& chain, std::size_t b) const {
+    const Lifetime& life = lives_[b];
+    const auto micro_step = static_cast<std::size_t>(plan_.operations[static_cast<std::size_t>(life.first)].micro_step);
+    chain.buffers.push_back(b);
+    chain.from = std::min(chain.from, life.first - step_begins_[micro_step]);
+    chain.until = std::max(chain.until, life.released - step_begins_[micro_step]);
+    chain.in_one_step = chain.in_one_step && life.released <= step_begins_[micro_step + 1];
+  }
+
   bool meet(const Chain& a, const Chain& b) const {
+    if (a.in_one_step && b.in_one_step && (a.until <= b.from || b.until <= a.from)) return false;
     std::size_t i = 0;
     std::size_t j = 0;
     while (i < a.buffers.size() && j < b.buffers.size()) {
@@ -158,28 +265,51 @@ class Layout {
 
   Placement place_all(const std::vector<Chain>& chains, const std::vector<std::size_t>& sequence,
                       std::int64_t from_bytes) const {
+    constexpr std::size_t kMostInBlock = 16;
     Placement placement;
     placement.offsets.resize(chains.size());
-    std::vector<std::size_t> placed;  // by offset
+    std::vector<Block> blocks;  // by offset
     for (const std::size_t c : sequence) {
-      std::int64_t offset = from_bytes;
-      for (const std::size_t other : placed) {
-        const std::int64_t end = align_up(placement.offsets[other] + chains[other].bytes);
-        if (end <= offset || !meet(chains[c], chains[other])) continue;
-        if (offset + chains[c].bytes <= placement.offsets[other]) break;
-        offset = end;
-      }
+      const std::int64_t offset = lowest_offset(chains, placement, blocks, chains[c], from_bytes);
       placement.offsets[c] = offset;
       placement.end_bytes = std::max(placement.end_bytes, offset + chains[c].bytes);
-      const auto behind = std::upper_bound(placed.begin(), placed.end(), offset,
-                                           [&](std::int64_t o, std::size_t p) { return o < placement.offsets[p]; });
-      placed.insert(behind, c);
+      if (blocks.empty()) blocks.emplace_back(chains, placement);
+      auto at = std::upper_bound(blocks.begin() + 1, blocks.end(), offset,
+                                 [](std::int64_t o, const Block& block) { return o < block.begin_bytes(); }) -
+                1;
+      at->insert(c);
+      if (at->placed().size() <= kMostInBlock) continue;
+      Block upper = at->split();
+      blocks.insert(at + 1, std::move(upper));
     }
     return placement;
   }
 
+  // Where `chain` meets none that is placed.
+  std::int64_t lowest_offset(const std::vector<Chain>& chains, const Placement& placement,
+                             const std::vector<Block>& blocks, const Chain& chain, std::int64_t from_bytes) const {
+    std::int64_t offset = from_bytes;
+    for (const Block& block : blocks) {
+      if (block.end_bytes() <= offset || block.none_meets(chain)) continue;
+      if (block.all_meet(chain) && block.largest_gap_bytes() < chain.bytes) {
+        if (offset + chain.bytes <= block.begin_bytes()) return offset;
+        offset = block.end_bytes();
+        continue;
+      }
+      for (const std::size_t other : block.placed()) {
+        const std::int64_t end = align_up(placement.offsets[other] + chains[other].bytes);
+        if (end <= offset || !meet(chain, chains[other])) continue;
+        if (offset + chain.bytes <= placement.offsets[other]) return offset;
+        offset = end;
+      }
+    }
+    return offset;
+  }
+
   const StepPlan& plan_;
   const std::vector<Lifetime>& lives_;
+  const std::array<std::vector<OpId>, kStreamCount>& streams_;
+  std::vector<OpId> step_begins_;  ///< by micro-step: its first operation; and the end
   std::vector<std::size_t> kept_, transient_;
   std::int64_t bound_bytes_ = 0;
 };

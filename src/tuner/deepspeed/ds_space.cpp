@@ -7,7 +7,7 @@
 
 #include "ds_job.h"
 #include "krigtune/core/text.h"
-#include "krigtune/plan/build_plan.h"
+#include "krigtune/schedule/knobs.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 

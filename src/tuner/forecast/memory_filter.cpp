@@ -10,6 +10,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/schedule/knobs.h"
 #include "session/session_blocks.h"
 
 namespace krigtune {

@@ -11,7 +11,7 @@
 namespace krigtune::cuda {
 namespace {
 
-/// How a tensor is cut over the tensor ranks: whole_element in plan/step_plan.cpp.
+/// How a tensor is cut over the tensor ranks: whole_element in schedule/parameters.cpp.
 struct Cut {
   static constexpr std::size_t kMostBlocks = 3;
 
