@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
@@ -15,8 +16,6 @@
 
 namespace krigtune {
 namespace {
-
-// The names that read_knobs reads.
 
 const Value& default_of(const char* name) {
   const WellKnownParameter* known = find_well_known(name);
@@ -38,94 +37,147 @@ const std::vector<NeutralKnob>& neutral_knobs() {
   return kKnobs;
 }
 
-void check_names(const Configuration& configuration) {
-  std::vector<std::string> known = planned_parameters();
-  for (const NeutralKnob& knob : neutral_knobs()) known.emplace_back(knob.name);
-  for (const auto& [name, value] : configuration) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw UserError(fmt::format("the training step does not model the parameter '{}'", name),
-                      suggestion(name, known));
+// Reads one configuration; remembers the first thing in it that is not modelled.
+class KnobReader {
+ public:
+  KnobReader(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration)
+      : workload_(workload), cluster_(cluster), configuration_(configuration) {}
+
+  std::variant<Knobs, NotModelled> read() {
+    check_names();
+    knobs_.zero_stage = bounded(kZeroStage, 0, 3);
+    knobs_.micro_batch = bounded(kMicroBatch, 1, 1'000'000);
+    read_ranks();
+    if (!problem_) knobs_.micro_steps = micro_steps(knobs_.micro_batch * knobs_.data_ranks);
+    read_sizes();
+    if (problem_) return *problem_;
+    return knobs_;
+  }
+
+ private:
+  void refuse(std::string what, std::string hint) {
+    if (!problem_) problem_ = {std::move(what), std::move(hint)};
+  }
+
+  void check_names() {
+    std::vector<std::string> known = planned_parameters();
+    for (const NeutralKnob& knob : neutral_knobs()) known.emplace_back(knob.name);
+    for (const auto& [name, value] : configuration_) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      refuse(fmt::format("the training step does not model the parameter '{}'", name), suggestion(name, known));
+    }
+    for (const NeutralKnob& knob : neutral_knobs()) {
+      const Value* value = configuration_.find(knob.name);
+      if (value == nullptr || same_value(*value, knob.neutral)) continue;
+      refuse(fmt::format("the training step does not model {} = {}", knob.name, to_string(*value)),
+             fmt::format("only {} is", to_string(knob.neutral)));
     }
   }
-  for (const NeutralKnob& knob : neutral_knobs()) {
-    const Value* value = configuration.find(knob.name);
-    if (value != nullptr && !same_value(*value, knob.neutral)) {
-      throw UserError(fmt::format("the training step does not model {} = {}", knob.name, to_string(*value)),
-                      fmt::format("only {} is", to_string(knob.neutral)));
+
+  const Value& value_of(const char* name) const {
+    const Value* value = configuration_.find(name);
+    return value == nullptr ? default_of(name) : *value;
+  }
+
+  void refuse_kind(const char* name, const char* expected) {
+    refuse(fmt::format("'{}' is {}, where {} was expected", name, to_string(value_of(name)), expected),
+           "mend its value");
+  }
+
+  // `low` where the value is none.
+  std::int64_t bounded(const char* name, std::int64_t low, std::int64_t high) {
+    const std::optional<std::int64_t> value = integer_of(value_of(name));
+    if (!value) refuse_kind(name, "an integer");
+    if (value && *value >= low && *value <= high) return *value;
+    if (value) {
+      refuse(fmt::format("{} = {} is out of range", name, *value), fmt::format("use {} to {}", low, high));
+    }
+    return low;
+  }
+
+  bool boolean(const char* name) {
+    const bool* value = std::get_if<bool>(&value_of(name));
+    if (value == nullptr) refuse_kind(name, "true or false");
+    return value != nullptr && *value;
+  }
+
+  bool on_host(const char* name) {
+    const std::string device = to_string(value_of(name));
+    if (device != "cpu" && device != "none") {
+      refuse(fmt::format("the training step does not model {} = {}", name, device), "only none and cpu are");
+    }
+    return device == "cpu";
+  }
+
+  Checkpointing checkpointing() {
+    const std::string name = to_string(value_of(kCheckpointing));
+    for (const Checkpointing known : {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull}) {
+      if (name == to_string(known)) return known;
+    }
+    refuse(fmt::format("{} = {} is not known", kCheckpointing, name), "use none, selective or full");
+    return Checkpointing::kNone;
+  }
+
+  void check_divides(const char* name, std::int64_t parts, std::int64_t whole, const char* what) {
+    if (whole % parts == 0) return;
+    refuse(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size");
+  }
+
+  // Sets everything of the ranks, and what they must divide.
+  void read_ranks() {
+    const ModelSpec& model = workload_.model;
+    knobs_.tensor_ranks = bounded(kTensorParallel, 1, cluster_.ranks());
+    check_divides(kTensorParallel, knobs_.tensor_ranks, cluster_.ranks(), "ranks");
+    check_divides(kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
+    check_divides(kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
+    check_divides(kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
+    knobs_.pipeline_ranks = bounded(kPipelineParallel, 1, model.layers);
+    check_divides(kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
+                  "ranks beside tensor_parallel");
+    knobs_.data_ranks = cluster_.ranks() / (knobs_.tensor_ranks * knobs_.pipeline_ranks);
+    knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(kSequenceParallel);
+    if (knobs_.sequence_parallel) {
+      check_divides(kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
   }
-}
 
-std::int64_t bounded(const Configuration& configuration, const char* name, std::int64_t low, std::int64_t high) {
-  const std::int64_t value = configuration.integer(name, std::get<std::int64_t>(default_of(name)));
-  if (value < low || value > high) {
-    throw UserError(fmt::format("{} = {} is out of range", name, value), fmt::format("use {} to {}", low, high));
+  std::int64_t micro_steps(std::int64_t sequences_per_micro_step) {
+    constexpr std::int64_t kMost = 100'000;
+    const bool given = configuration_.has(kAccumulation);
+    const std::int64_t steps = bounded(kAccumulation, 1, kMost);
+    if (!workload_.train_batch_size) return steps;
+    const std::int64_t batch = *workload_.train_batch_size;
+    const bool fits = given ? batch == sequences_per_micro_step * steps : batch % sequences_per_micro_step == 0;
+    if (!fits) {
+      refuse(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
+                         "micro-step{})",
+                         batch, sequences_per_micro_step, given ? fmt::format(", {} micro-steps", steps) : ""),
+             "batch not divisible: choose another micro_batch");
+    }
+    return batch / sequences_per_micro_step;
   }
-  return value;
-}
 
-bool boolean(const Configuration& configuration, const char* name) {
-  return configuration.boolean(name, std::get<bool>(default_of(name)));
-}
-
-std::string word(const Configuration& configuration, const char* name) {
-  const Value* value = configuration.find(name);
-  return to_string(value == nullptr ? default_of(name) : *value);
-}
-
-bool on_host(const Configuration& configuration, const char* name) {
-  const std::string device = word(configuration, name);
-  if (device == "cpu" || device == "none") return device == "cpu";
-  throw UserError(fmt::format("the training step does not model {} = {}", name, device), "only none and cpu are");
-}
-
-Checkpointing checkpointing(const Configuration& configuration) {
-  const std::string name = word(configuration, kCheckpointing);
-  for (const Checkpointing known : {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull}) {
-    if (name == to_string(known)) return known;
+  void read_sizes() {
+    constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
+    knobs_.reduce_bucket_elems = bounded(kReduceBucket, 1, kMostElems);
+    knobs_.allgather_bucket_elems = bounded(kAllgatherBucket, 1, kMostElems);
+    knobs_.overlap_comm = boolean(kOverlap);
+    knobs_.checkpointing = checkpointing();
+    knobs_.checkpoint_layers = bounded(kCheckpointLayers, 1, kMostElems);
+    knobs_.offload_optimizer = on_host(kOffloadOptimizer);
+    knobs_.offload_parameters = on_host(kOffloadParam) && knobs_.zero_stage == 3;
+    knobs_.prefetch_elems = bounded(kPrefetch, 0, kMostElems);
+    knobs_.persistence_elems = bounded(kPersistence, 0, kMostElems);
+    knobs_.max_live_elems = bounded(kMaxLive, 0, kMostElems);
+    knobs_.max_reuse_elems = bounded(kMaxReuse, 0, kMostElems);
   }
-  throw UserError(fmt::format("{} = {} is not known", kCheckpointing, name), "use none, selective or full");
-}
 
-void check_divides(const char* name, std::int64_t parts, std::int64_t whole, const char* what) {
-  if (whole % parts == 0) return;
-  throw UserError(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size");
-}
-
-// Sets everything of the ranks, and what they must divide.
-void read_ranks(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration,
-                Knobs& knobs) {
-  const ModelSpec& model = workload.model;
-  knobs.tensor_ranks = bounded(configuration, kTensorParallel, 1, cluster.ranks());
-  check_divides(kTensorParallel, knobs.tensor_ranks, cluster.ranks(), "ranks");
-  check_divides(kTensorParallel, knobs.tensor_ranks, model.heads, "heads");
-  check_divides(kTensorParallel, knobs.tensor_ranks, model.kv_heads, "kv_heads");
-  check_divides(kTensorParallel, knobs.tensor_ranks, model.ffn_hidden, "columns of the MLP");
-  knobs.pipeline_ranks = bounded(configuration, kPipelineParallel, 1, workload.model.layers);
-  check_divides(kPipelineParallel, knobs.pipeline_ranks, cluster.ranks() / knobs.tensor_ranks,
-                "ranks beside tensor_parallel");
-  knobs.data_ranks = cluster.ranks() / (knobs.tensor_ranks * knobs.pipeline_ranks);
-  knobs.sequence_parallel = knobs.tensor_ranks > 1 && boolean(configuration, kSequenceParallel);
-  if (knobs.sequence_parallel)
-    check_divides(kTensorParallel, knobs.tensor_ranks, model.seq_len, "tokens of a sequence");
-}
-
-std::int64_t micro_steps(const Workload& workload, std::int64_t sequences_per_micro_step,
-                         const Configuration& configuration) {
-  constexpr std::int64_t kMost = 100'000;
-  const bool given = configuration.has(kAccumulation);
-  const std::int64_t steps = bounded(configuration, kAccumulation, 1, kMost);
-  if (!workload.train_batch_size) return steps;
-  const std::int64_t batch = *workload.train_batch_size;
-  const bool fits = given ? batch == sequences_per_micro_step * steps : batch % sequences_per_micro_step == 0;
-  if (!fits) {
-    throw UserError(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
-                                "micro-step{})",
-                                batch, sequences_per_micro_step, given ? fmt::format(", {} micro-steps", steps) : ""),
-                    "batch not divisible: choose another micro_batch");
-  }
-  return batch / sequences_per_micro_step;
-}
+  const Workload& workload_;
+  const ClusterSpec& cluster_;
+  const Configuration& configuration_;
+  Knobs knobs_;
+  std::optional<NotModelled> problem_;
+};
 
 // Beyond the first the plan's counts of bytes would leave 64 bits, beyond the second its list of operations would have
 // no end.
@@ -178,27 +230,16 @@ DType compute_type(Precision precision) {
   return DType::kFp32;
 }
 
-Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
-  constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
-  check_names(configuration);
-  Knobs knobs;
-  knobs.zero_stage = bounded(configuration, kZeroStage, 0, 3);
-  knobs.micro_batch = bounded(configuration, kMicroBatch, 1, 1'000'000);
-  read_ranks(workload, cluster, configuration, knobs);
-  knobs.micro_steps = micro_steps(workload, knobs.micro_batch * knobs.data_ranks, configuration);
-  knobs.reduce_bucket_elems = bounded(configuration, kReduceBucket, 1, kMostElems);
-  knobs.allgather_bucket_elems = bounded(configuration, kAllgatherBucket, 1, kMostElems);
-  knobs.overlap_comm = boolean(configuration, kOverlap);
-  knobs.checkpointing = checkpointing(configuration);
-  knobs.checkpoint_layers = bounded(configuration, kCheckpointLayers, 1, kMostElems);
-  knobs.offload_optimizer = on_host(configuration, kOffloadOptimizer);
-  knobs.offload_parameters = on_host(configuration, kOffloadParam) && knobs.zero_stage == 3;
-  knobs.prefetch_elems = bounded(configuration, kPrefetch, 0, kMostElems);
-  knobs.persistence_elems = bounded(configuration, kPersistence, 0, kMostElems);
-  knobs.max_live_elems = bounded(configuration, kMaxLive, 0, kMostElems);
-  knobs.max_reuse_elems = bounded(configuration, kMaxReuse, 0, kMostElems);
-  return knobs;
+std::variant<Knobs, NotModelled> knobs_of(const Workload& workload, const ClusterSpec& cluster,
+                                          const Configuration& configuration) {
+  return KnobReader(workload, cluster, configuration).read();
 }
+
+Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
+  return modelled(knobs_of(workload, cluster, configuration));
+}
+
+void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.hint); }
 
 void check_planned(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs) {
   if (knobs.pipeline_ranks > 1) {

@@ -40,6 +40,13 @@ Value number_value(double number) {
   return number;
 }
 
+std::optional<std::int64_t> integer_of(const Value& value) {
+  const double* number = std::get_if<double>(&value);
+  const Value whole = number == nullptr ? value : number_value(*number);
+  if (const auto* integer = std::get_if<std::int64_t>(&whole)) return *integer;
+  return std::nullopt;
+}
+
 bool is_number(const Value& value) {
   return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
 }
@@ -104,11 +111,7 @@ void Configuration::erase(const std::string& name) {
 std::int64_t Configuration::integer(const std::string& name, std::int64_t fallback) const {
   const Value* value = find(name);
   if (value == nullptr) return fallback;
-  if (const auto* integer = std::get_if<std::int64_t>(value)) return *integer;
-  if (const auto* number = std::get_if<double>(value)) {
-    const Value whole = number_value(*number);
-    if (const auto* integer = std::get_if<std::int64_t>(&whole)) return *integer;
-  }
+  if (const std::optional<std::int64_t> integer = integer_of(*value)) return *integer;
   refuse_kind(name, *value, "an integer");
 }
 

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <random>
 
+#include "krigtune/core/error.h"
+#include "krigtune/cost/memory_model.h"
 #include "krigtune/cost/virtual_clock.h"
 #include "krigtune/plan/build_plan.h"
 
@@ -234,6 +236,35 @@ TEST(StepCostModel, EqualsTheClockOnCpuRanksToo) {
     all.push_back(compare(one, cpu_ranks(random), 0.05));
   }
   expect_within(all, {1e-3, 0.03, 0.999});
+}
+
+// Offload to NVMe is not modelled: a value says so, to time and memory alike. Whoever asks for it by name is told why.
+TEST(StepCost, WhatIsNotModelledIsEmptyToWhomeverAsksWhetherItIs) {
+  Workload model;
+  model.model = model_preset("gpt2-124m");
+  model.framework = Framework::kDeepSpeed;
+  ClusterSpec machine;
+  machine.gpus_per_node = 8;
+  DeviceSpec device;
+  device.fp32_flops_per_s = 19.5e12;
+  device.memory_bytes_per_s = 2.0e12;
+  machine.device = device;
+  machine.network = NodeNetwork{{"nvlink3", Hop::kNvlink, 0.0, 240e9}, {"ib", Hop::kNetwork, 1e-6, 25e9}, 8};
+  const Configuration stage_2 = {{"zero_stage", std::int64_t{2}}};
+  const Configuration nvme = {{"zero_stage", std::int64_t{3}}, {"offload_optimizer", std::string("nvme")}};
+  const StepCostModel times(model, machine);
+  EXPECT_FALSE(times.if_modelled(nvme));
+  EXPECT_THROW(times(nvme), UserError);
+  ASSERT_TRUE(times.if_modelled(stage_2));
+  EXPECT_EQ(times.if_modelled(stage_2)->step_time_s, times(stage_2).step_time_s);
+  const MemoryModel memory(model, machine, {});
+  const Bytes usable{std::int64_t{80} << 30};
+  EXPECT_FALSE(memory.estimate_if_modelled(nvme));
+  EXPECT_FALSE(memory.verdict_if_modelled(nvme, usable, usable));
+  EXPECT_THROW(memory.estimate(nvme), UserError);
+  EXPECT_EQ(memory.estimate_if_modelled(stage_2)->expected.count, memory.estimate(stage_2).expected.count);
+  EXPECT_EQ(memory.verdict_if_modelled(stage_2, usable, usable)->predicted.count,
+            memory.verdict(stage_2, usable, usable).predicted.count);
 }
 
 }  // namespace krigtune::step_cost_test

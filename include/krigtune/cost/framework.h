@@ -36,17 +36,17 @@ struct FrameworkTraits {
   double overlap_slowdown = 1.1;   ///< of kernels beside collectives
   double step_overhead_s = 9e-3;   ///< once a step
   // Schedule, where the configuration does not say it.
-  double reduced_bytes = 0.0;            ///< of an element of the gradients that travel; 0: of the model's type
-  double bucket_bytes = 0.0;             ///< of gradients, as they travel; 0: what reduce_bucket_size says
-  bool whole_units = false;              ///< stage 3: parameters are sharded unit by unit, none stays whole
-  bool has_zero_knobs = false;           ///< its jobs say overlap_comm, others have no knob for it, or others' names
-  bool always_takes_norm = true;         ///< of the whole gradient before anything is updated, whether it clips or not
-  std::int64_t most_zero_stage = 3;      ///< whose memory comes closest
-  bool grows_gradients = false;          ///< below stage 2 they take memory only once backward has made them
-  bool whole_packed_buckets = false;     ///< made all at once, as large as the knob says, whatever the model's size
-  bool recompute_stops_early = false;    ///< of a layer, once all that was not kept is there again
-  bool even_stages = false;              ///< as many layers in each pipeline stage; else as even in time as can be
-  Configuration usual = {};              ///< what its jobs set as a rule: taken where nobody says otherwise
+  double reduced_bytes = 0.0;          ///< of an element of the gradients that travel; 0: of the model's type
+  double bucket_bytes = 0.0;           ///< of gradients, as they travel; 0: what reduce_bucket_size says
+  bool whole_units = false;            ///< stage 3: parameters are sharded unit by unit, none stays whole
+  bool has_zero_knobs = false;         ///< its jobs say overlap_comm, others have no knob for it, or others' names
+  bool always_takes_norm = true;       ///< of the whole gradient before anything is updated, whether it clips or not
+  std::int64_t most_zero_stage = 3;    ///< whose memory comes closest
+  bool grows_gradients = false;        ///< below stage 2 they take memory only once backward has made them
+  bool whole_packed_buckets = false;   ///< made all at once, as large as the knob says, whatever the model's size
+  bool recompute_stops_early = false;  ///< of a layer, once all that was not kept is there again
+  bool even_stages = false;            ///< as many layers in each pipeline stage; else as even in time as can be
+  Configuration usual = {};            ///< what its jobs set as a rule: taken where nobody says otherwise
 };
 const FrameworkTraits& traits_of(Framework framework);
 std::vector<std::string> framework_names();

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "krigtune/cost/framework.h"
 #include "krigtune/cost/machine.h"
@@ -45,6 +46,8 @@ class StepCostModel {
   ~StepCostModel();
   /// Throws UserError as read_knobs does.
   StepCost operator()(const Configuration& configuration) const;
+  /// Empty for a configuration that is not modelled (knobs_of).
+  std::optional<StepCost> if_modelled(const Configuration& configuration) const;
 
  private:
   struct Impl;

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "krigtune/schedule/storage.h"
@@ -41,9 +43,24 @@ struct Knobs {
   std::int64_t max_reuse_elems = 0;    ///< what is used again within this distance is kept (dialect deepspeed)
 };
 
-/// Throws UserError for values out of range, for knobs that the schedule does not model, where ranks do not divide what
-/// they share, and where the batch identity train_batch_size = micro_batch * data ranks * gradient_accumulation_steps
-/// does not hold.
+/// What of a configuration the schedule does not model, and what to write instead.
+struct NotModelled {
+  std::string what, hint;
+};
+[[noreturn]] void refuse(const NotModelled& problem);  ///< throws it as a UserError
+/// What is modelled; throws UserError where it is not.
+template <class T>
+T modelled(std::variant<T, NotModelled> known) {
+  if (const NotModelled* problem = std::get_if<NotModelled>(&known)) refuse(*problem);
+  return std::get<T>(std::move(known));
+}
+
+/// The knobs of a configuration, or the first thing in it that is not modelled: values out of range, knobs that the
+/// schedule does not know, ranks that do not divide what they share, and where the batch identity
+/// train_batch_size = micro_batch * data ranks * gradient_accumulation_steps does not hold.
+std::variant<Knobs, NotModelled> knobs_of(const Workload& workload, const ClusterSpec& cluster,
+                                          const Configuration& configuration);
+/// Likewise; throws UserError for what is not modelled.
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
 
 /// Throws UserError for what is modelled (cost/) and not planned operation by operation: pipeline parallelism, and

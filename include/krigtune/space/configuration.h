@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -24,6 +25,8 @@ nlohmann::ordered_json to_json(const Value& value);
 Value value_from_json(const nlohmann::ordered_json& json, const std::string& where);
 /// 4.0 becomes the integer 4, so that one value has one form in the journal, in tables and in names of directories.
 Value number_value(double number);
+/// Empty for what is no integer, nor a double that is one.
+std::optional<std::int64_t> integer_of(const Value& value);
 /// The value that a CSV field or a command line means: true/false, a number, else text.
 Value value_from_text(const std::string& text);
 

@@ -82,9 +82,10 @@ struct MemoryModel::Impl {
     return as_planned;
   }
 
-  Knobs knobs_of(const Configuration& configuration) const {
-    return read_knobs(workload, cluster, with_usual_settings(workload, configuration));
+  std::variant<Knobs, NotModelled> find_knobs(const Configuration& configuration) const {
+    return knobs_of(workload, cluster, with_usual_settings(workload, configuration));
   }
+  MemoryVerdict verdict(const Configuration& configuration, const Knobs& knobs, Bytes usable, Bytes host_usable) const;
   MemoryEstimate estimate(const Knobs& knobs) const;
   MemoryEstimate exact(const Knobs& knobs) const;
   Bytes planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const;
@@ -241,16 +242,12 @@ MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
   return needed;
 }
 
-MemoryEstimate MemoryModel::estimate(const Configuration& configuration) const {
-  return impl_->estimate(impl_->knobs_of(configuration));
-}
-
-MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const {
-  const Knobs knobs = impl_->knobs_of(configuration);
-  const MemoryEstimate needed = impl_->estimate(knobs);
-  if (impl_->memory.model == MemoryModelKind::kDeepSpeedAutotuner) return exact_verdict(needed.expected, usable);
-  if (impl_->traits.exact_memory) {
-    return impl_->exact_verdict_of(configuration, knobs, needed, usable, host_usable);
+MemoryVerdict MemoryModel::Impl::verdict(const Configuration& configuration, const Knobs& knobs, Bytes usable,
+                                         Bytes host_usable) const {
+  const MemoryEstimate needed = estimate(knobs);
+  if (memory.model == MemoryModelKind::kDeepSpeedAutotuner) return exact_verdict(needed.expected, usable);
+  if (traits.exact_memory) {
+    return exact_verdict_of(configuration, knobs, needed, usable, host_usable);
   }
   MemoryVerdict verdict;
   verdict.predicted = needed.expected;
@@ -265,6 +262,27 @@ MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usa
   if (verdict.verdict == Verdict::kTooLarge) verdict.probability_fits = 0.0;
   if (needed.host > host_usable) verdict = {Verdict::kTooLarge, 0.0, needed.expected};
   return verdict;
+}
+
+MemoryEstimate MemoryModel::estimate(const Configuration& configuration) const {
+  return impl_->estimate(modelled(impl_->find_knobs(configuration)));
+}
+
+MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const {
+  return impl_->verdict(configuration, modelled(impl_->find_knobs(configuration)), usable, host_usable);
+}
+
+std::optional<MemoryEstimate> MemoryModel::estimate_if_modelled(const Configuration& configuration) const {
+  const std::variant<Knobs, NotModelled> knobs = impl_->find_knobs(configuration);
+  if (std::holds_alternative<NotModelled>(knobs)) return std::nullopt;
+  return impl_->estimate(std::get<Knobs>(knobs));
+}
+
+std::optional<MemoryVerdict> MemoryModel::verdict_if_modelled(const Configuration& configuration, Bytes usable,
+                                                              Bytes host_usable) const {
+  const std::variant<Knobs, NotModelled> knobs = impl_->find_knobs(configuration);
+  if (std::holds_alternative<NotModelled>(knobs)) return std::nullopt;
+  return impl_->verdict(configuration, std::get<Knobs>(knobs), usable, host_usable);
 }
 
 }  // namespace krigtune

@@ -1,6 +1,7 @@
 #include "step/framework_step.h"
 
 #include <limits>
+#include <utility>
 
 namespace krigtune {
 namespace {
@@ -15,11 +16,13 @@ void set_units(const Configuration& configuration, Knobs& knobs) {
 
 }  // namespace
 
-FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& cluster,
-                                  const Configuration& configuration) {
+std::variant<FrameworkStep, NotModelled> framework_step_of(const Workload& workload, const ClusterSpec& cluster,
+                                                           const Configuration& configuration) {
+  std::variant<Knobs, NotModelled> known = knobs_of(workload, cluster, with_usual_settings(workload, configuration));
+  if (NotModelled* problem = std::get_if<NotModelled>(&known)) return std::move(*problem);
   const FrameworkTraits& traits = traits_of(workload.framework);
   FrameworkStep step;
-  step.knobs = read_knobs(workload, cluster, with_usual_settings(workload, configuration));
+  step.knobs = std::get<Knobs>(known);
   Knobs& knobs = step.knobs;
   const auto type_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
   step.reduced_bytes = traits.reduced_bytes > 0.0 ? traits.reduced_bytes : type_bytes;

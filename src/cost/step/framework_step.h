@@ -1,4 +1,6 @@
 #pragma once
+#include <variant>
+
 #include "krigtune/cost/framework.h"
 #include "krigtune/schedule/zero_policy.h"
 #include "krigtune/space/configuration.h"
@@ -11,8 +13,8 @@ struct FrameworkStep {
   ZeroPolicy policy;
   double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
 };
-/// `workload`: in its framework's dialect. Throws UserError as read_knobs does.
-FrameworkStep read_framework_step(const Workload& workload, const ClusterSpec& cluster,
-                                  const Configuration& configuration);
+/// `workload`: in its framework's dialect.
+std::variant<FrameworkStep, NotModelled> framework_step_of(const Workload& workload, const ClusterSpec& cluster,
+                                                           const Configuration& configuration);
 
 }  // namespace krigtune

@@ -163,6 +163,27 @@ struct StepCostModel::Impl {
     return send_s(knobs, OpKind::kAllReduce, elems * type_bytes());
   }
 
+  StepCost cost_of(const FrameworkStep& step) {
+    const StepTemplate& model = template_of(step.knobs);
+    const auto [data_span, tensor_span] = spans_of(step.knobs);
+    const StepSetting setting{machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
+    std::vector<TimedOperation> operations = take_scratch();
+    Stages distinct;
+    distinct.parts = stages(model, step.knobs);
+    for (std::size_t i = 0; i < distinct.parts.size(); ++i) {
+      if (i > 0 && distinct.parts[i] == distinct.parts[i - 1]) {
+        distinct.times.push_back(distinct.times.back());
+      } else {
+        distinct.times.push_back(time_step(setting, tensors_of(model, step.knobs, distinct.parts[i]), operations));
+      }
+    }
+    give_back(std::move(operations));
+    if (distinct.times.size() > 1) return of_stages(distinct, step.knobs);
+    StepCost cost;
+    set_micro_steps(distinct.times.front(), machine, cost);
+    return cost;
+  }
+
   StepCost of_stages(const Stages& stages, const Knobs& knobs) const {
     std::vector<StageTime> times;
     std::size_t slowest = 0;
@@ -201,25 +222,13 @@ StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluste
 StepCostModel::~StepCostModel() = default;
 
 StepCost StepCostModel::operator()(const Configuration& configuration) const {
-  const FrameworkStep step = read_framework_step(impl_->workload, impl_->cluster, configuration);
-  const StepTemplate& model = impl_->template_of(step.knobs);
-  const auto [data_span, tensor_span] = impl_->spans_of(step.knobs);
-  const StepSetting setting{impl_->machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
-  std::vector<TimedOperation> scratch = impl_->take_scratch();
-  Stages stages;
-  stages.parts = impl_->stages(model, step.knobs);
-  for (std::size_t i = 0; i < stages.parts.size(); ++i) {
-    if (i > 0 && stages.parts[i] == stages.parts[i - 1]) {
-      stages.times.push_back(stages.times.back());
-    } else {
-      stages.times.push_back(time_step(setting, impl_->tensors_of(model, step.knobs, stages.parts[i]), scratch));
-    }
-  }
-  impl_->give_back(std::move(scratch));
-  if (stages.times.size() > 1) return impl_->of_stages(stages, step.knobs);
-  StepCost cost;
-  set_micro_steps(stages.times.front(), impl_->machine, cost);
-  return cost;
+  return impl_->cost_of(modelled(framework_step_of(impl_->workload, impl_->cluster, configuration)));
+}
+
+std::optional<StepCost> StepCostModel::if_modelled(const Configuration& configuration) const {
+  const auto step = framework_step_of(impl_->workload, impl_->cluster, configuration);
+  if (std::holds_alternative<NotModelled>(step)) return std::nullopt;
+  return impl_->cost_of(std::get<FrameworkStep>(step));
 }
 
 }  // namespace krigtune

@@ -75,24 +75,17 @@ Forecast Forecaster::operator()(const Configuration& configuration) const {
   Forecast forecast;
   forecast.memory = impl_->memory_by_plan ? impl_->filter.planned(configuration) : impl_->filter.check(configuration);
   if (!impl_->model) return forecast;
-  try {
-    const Configuration modelled = modelled_part(configuration);
-    const std::int64_t sequences = sequences_per_step(impl_->session, modelled);
-    forecast.cost = (*impl_->model)(modelled);
-    forecast.samples_per_s = static_cast<double>(sequences) / forecast.cost->step_time_s;
-    forecast.value = impl_->value(*forecast.cost, sequences);
-  } catch (const UserError&) {
-    forecast.cost.reset();  // not modelled: offload to NVMe
-  }
+  const Configuration modelled = modelled_part(configuration);
+  forecast.cost = impl_->model->if_modelled(modelled);
+  if (!forecast.cost) return forecast;  // offload to NVMe, say
+  const std::int64_t sequences = sequences_per_step(impl_->session, modelled);
+  forecast.samples_per_s = static_cast<double>(sequences) / forecast.cost->step_time_s;
+  forecast.value = impl_->value(*forecast.cost, sequences);
   return forecast;
 }
 
 std::optional<StepCost> Forecaster::cost_on(const ClusterSpec& cluster, const Configuration& configuration) const {
-  try {
-    return StepCostModel(*impl_->session.workload, cluster)(modelled_part(configuration));
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
+  return StepCostModel(*impl_->session.workload, cluster).if_modelled(modelled_part(configuration));
 }
 
 double Forecaster::score(const Forecast& forecast) const {

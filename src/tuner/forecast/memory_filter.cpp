@@ -8,7 +8,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "krigtune/core/error.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/schedule/knobs.h"
 #include "session/session_blocks.h"
@@ -36,23 +35,27 @@ struct MemoryFilter::Impl {
       const std::lock_guard lock(mutex);
       if (const auto found = known.find(key); found != known.end()) return found->second;
     }
-    const MemoryVerdict verdict = compute(configuration);
+    MemoryVerdict computed = compute(configuration);
     const std::lock_guard lock(mutex);
-    known.emplace(key, verdict);
-    return verdict;
+    return known.emplace(key, std::move(computed)).first->second;
   }
 
-  // What `compute` says of the part that is modelled.
-  template <class Compute>
-  auto of(const Configuration& configuration, Compute compute) const
-      -> std::optional<decltype(compute(configuration))> {
+  // Of a configuration with parameters that the models do not know, the part that they do.
+  Configuration part_of(const Configuration& configuration) const {
+    return has_own_names && !strict ? modelled_part(configuration) : configuration;
+  }
+
+  // Every configuration of our own runners is modelled: theirs that is not is a mistake.
+  std::optional<MemoryVerdict> verdict(const Configuration& configuration) const {
     if (!model) return std::nullopt;
-    if (strict) return compute(configuration);
-    try {
-      return has_own_names ? compute(modelled_part(configuration)) : compute(configuration);
-    } catch (const UserError&) {
-      return std::nullopt;
+    std::optional<MemoryVerdict> known = strict
+                                             ? model->verdict(configuration, usable, host_usable)
+                                             : model->verdict_if_modelled(part_of(configuration), usable, host_usable);
+    if (known && may_be_otherwise && known->verdict == Verdict::kTooLarge && known->spread) {
+      known->verdict = Verdict::kUncertain;
+      known->probability_fits = 0.5 * std::erfc(-known->spread->margin / std::numbers::sqrt2);
     }
+    return known;
   }
 };
 
@@ -81,16 +84,10 @@ bool MemoryFilter::knows_memory() const { return impl_->model.has_value(); }
 bool MemoryFilter::is_exact() const { return impl_->exact; }
 
 std::optional<MemoryVerdict> MemoryFilter::check(const Configuration& configuration) const {
-  const auto verdict = [this](const Configuration& modelled) {
-    MemoryVerdict known = impl_->model->verdict(modelled, impl_->usable, impl_->host_usable);
-    if (impl_->may_be_otherwise && known.verdict == Verdict::kTooLarge && known.spread) {
-      known.verdict = Verdict::kUncertain;
-      known.probability_fits = 0.5 * std::erfc(-known.spread->margin / std::numbers::sqrt2);
-    }
-    return known;
-  };
   // Only where plans may be made it takes so long that it pays to remember.
-  return impl_->exact ? impl_->remembered(configuration, impl_->checked, verdict) : impl_->of(configuration, verdict);
+  if (!impl_->exact) return impl_->verdict(configuration);
+  return impl_->remembered(configuration, impl_->checked,
+                           [this](const Configuration& of) { return *impl_->verdict(of); });
 }
 
 std::optional<MemoryVerdict> MemoryFilter::planned(const Configuration& configuration) const {
@@ -101,7 +98,9 @@ std::optional<MemoryVerdict> MemoryFilter::planned(const Configuration& configur
 }
 
 std::optional<MemoryEstimate> MemoryFilter::estimate(const Configuration& configuration) const {
-  return impl_->of(configuration, [this](const Configuration& modelled) { return impl_->model->estimate(modelled); });
+  if (!impl_->model) return std::nullopt;
+  if (impl_->strict) return impl_->model->estimate(configuration);
+  return impl_->model->estimate_if_modelled(impl_->part_of(configuration));
 }
 
 bool MemoryFilter::may_fit(const Configuration& configuration) const {

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <thread>
 
-#include "krigtune/core/error.h"
 #include "krigtune/core/statistics.h"
 #include "krigtune/cost/step_cost.h"
 #include "krigtune/tuner/goodput.h"
@@ -74,15 +73,12 @@ class PhysicsPrior final : public Prior {
  private:
   std::optional<double> log_value(const Configuration& configuration) const {
     const Configuration modelled = modelled_part(configuration);
-    try {
-      const double step_s = model_(modelled).step_time_s;
-      const auto batch = static_cast<double>(sequences_per_step(session_, modelled));
-      const auto& noise = session_.objective.gradient_noise;
-      const double samples = is_latency_ ? 1.0 : batch;
-      return std::log(samples / step_s * (noise ? statistical_efficiency(*noise, batch) : 1.0));
-    } catch (const UserError&) {
-      return std::nullopt;  // not modelled: offload to NVMe
-    }
+    const std::optional<StepCost> cost = model_.if_modelled(modelled);
+    if (!cost) return std::nullopt;
+    const auto batch = static_cast<double>(sequences_per_step(session_, modelled));
+    const auto& noise = session_.objective.gradient_noise;
+    const double samples = is_latency_ ? 1.0 : batch;
+    return std::log(samples / cost->step_time_s * (noise ? statistical_efficiency(*noise, batch) : 1.0));
   }
 
   // The median of a sample; empty where nothing of it is predicted.

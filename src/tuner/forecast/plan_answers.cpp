@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "krigtune/core/error.h"
 #include "krigtune/plan/memory.h"
 #include "krigtune/space/parameter_names.h"
 
@@ -63,11 +62,7 @@ std::optional<Configuration> changed(const Session& session, Configuration confi
   const bool derived = session.workload->train_batch_size && session.space.find(kAccumulation) == nullptr;
   if (derived) configuration.erase(kAccumulation);
   configuration.set(name, value);
-  try {
-    if (session.space.complete(configuration) != Exclusion::kNone) return std::nullopt;
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
+  if (session.space.complete(configuration) != Exclusion::kNone) return std::nullopt;
   return configuration;
 }
 

@@ -1,0 +1,90 @@
+#include "krigtune/schedule/knobs.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "krigtune/core/error.h"
+
+namespace krigtune::schedule::knobs {
+namespace {
+
+Workload small_model() {
+  Workload workload;
+  workload.model = {.layers = 3, .hidden = 32, .heads = 4, .kv_heads = 4, .ffn_hidden = 128, .vocab = 50, .seq_len = 8};
+  return workload;
+}
+
+ClusterSpec four_ranks() {
+  ClusterSpec cluster;
+  cluster.gpus_per_node = 4;
+  return cluster;
+}
+
+struct Refused {
+  Configuration configuration;
+  std::string what, hint;
+};
+
+// What is not modelled is a value that says so. It used to be an exception, which forecasts caught together with
+// every real mistake.
+TEST(Knobs, WhatIsNotModelledIsAValueThatSaysWhatAndWhatToWrite) {
+  const std::vector<Refused> cases = {
+      {{{"offload_optimizer", std::string("nvme")}},
+       "the training step does not model offload_optimizer = nvme",
+       "only none and cpu are"},
+      {{{"zero_stage", std::int64_t{4}}}, "zero_stage = 4 is out of range", "use 0 to 3"},
+      {{{"overlap_comm", std::int64_t{1}}}, "'overlap_comm' is 1, where true or false was expected", "mend its value"},
+      {{{"micro_batch", 1.5}}, "'micro_batch' is 1.5, where an integer was expected", "mend its value"},
+      {{{"tensor_parallel", std::int64_t{3}}}, "tensor_parallel = 3 does not divide 4 ranks", "choose another size"},
+      {{{"pipeline_parallel", std::int64_t{3}}},
+       "pipeline_parallel = 3 does not divide 4 ranks beside tensor_parallel",
+       "choose another size"},
+      {{{"activation_checkpointing", std::string("some")}},
+       "activation_checkpointing = some is not known",
+       "use none, selective or full"},
+      {{{"contiguous_gradients", false}},
+       "the training step does not model contiguous_gradients = false",
+       "only true is"},
+  };
+  for (const Refused& refused : cases) {
+    const auto known = knobs_of(small_model(), four_ranks(), refused.configuration);
+    const NotModelled* problem = std::get_if<NotModelled>(&known);
+    ASSERT_NE(problem, nullptr) << refused.configuration.text();
+    EXPECT_EQ(problem->what, refused.what);
+    EXPECT_EQ(problem->hint, refused.hint);
+    try {
+      read_knobs(small_model(), four_ranks(), refused.configuration);
+      FAIL() << refused.configuration.text();
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(refused.what), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Knobs, OfSeveralProblemsTheFirstIsSaid) {
+  const auto known =
+      knobs_of(small_model(), four_ranks(), {{"zero_stage", std::int64_t{7}}, {"micro_batch", std::int64_t{0}}});
+  ASSERT_TRUE(std::holds_alternative<NotModelled>(known));
+  EXPECT_EQ(std::get<NotModelled>(known).what, "zero_stage = 7 is out of range");
+}
+
+TEST(Knobs, WhatIsModelledIsRead) {
+  Workload workload = small_model();
+  workload.train_batch_size = 16;
+  const auto known =
+      knobs_of(workload, four_ranks(),
+               {{"zero_stage", 2.0}, {"micro_batch", std::int64_t{2}}, {"tensor_parallel", std::int64_t{2}}});
+  ASSERT_TRUE(std::holds_alternative<Knobs>(known));
+  const Knobs& knobs = std::get<Knobs>(known);
+  EXPECT_EQ(knobs.zero_stage, 2);
+  EXPECT_EQ(knobs.data_ranks, 2);
+  EXPECT_EQ(knobs.micro_steps, 4);
+  workload.train_batch_size = 6;
+  EXPECT_TRUE(
+      std::holds_alternative<NotModelled>(knobs_of(workload, four_ranks(), {{"micro_batch", std::int64_t{4}}})));
+}
+
+}  // namespace
+}  // namespace krigtune::schedule::knobs
