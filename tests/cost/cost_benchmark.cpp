@@ -59,10 +59,9 @@ Configuration configuration(std::mt19937_64& random) {
           {"stage3_max_reuse_distance", elems()}};
 }
 
-void predict(benchmark::State& state, Dialect dialect) {
-  ClusterSpec machines = cluster();
-  machines.nodes = 5;  // GPT-2 1.5B has 25 heads: five tensor ranks
-  const StepCostModel model(workload(dialect), machines);
+// Times `model` on 2000 configurations in turn, of one ZeRO stage, or of all for -1.
+template <class Model>
+void ask_in_turn(benchmark::State& state, const Model& model) {
   std::mt19937_64 random(1);
   std::vector<Configuration> configurations;
   for (int i = 0; i < 2000; ++i) {
@@ -75,25 +74,23 @@ void predict(benchmark::State& state, Dialect dialect) {
   for (auto _ : state) benchmark::DoNotOptimize(model(configurations[next++ % configurations.size()]));
   state.SetItemsProcessed(state.iterations());
 }
+
+ClusterSpec forty_ranks() {  // GPT-2 1.5B has 25 heads: five tensor ranks
+  ClusterSpec machines = cluster();
+  machines.nodes = 5;
+  return machines;
+}
+
+void predict(benchmark::State& state, Dialect dialect) {
+  ask_in_turn(state, StepCostModel(workload(dialect), forty_ranks()));
+}
 BENCHMARK_CAPTURE(predict, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 BENCHMARK_CAPTURE(predict, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 
-// Memory of krigtune-bench, to compare with the time of the same configurations.
+// Memory of krigtune-bench.
 void estimate_memory(benchmark::State& state, Dialect dialect) {
-  ClusterSpec machines = cluster();
-  machines.nodes = 5;
-  const MemoryModel model(workload(dialect), machines, {});
-  std::mt19937_64 random(1);
-  std::vector<Configuration> configurations;
-  for (int i = 0; i < 2000; ++i) {
-    configurations.push_back(configuration(random));
-    const std::int64_t stage = state.range(0);
-    if (stage >= 0) configurations.back().set("zero_stage", stage);
-    benchmark::DoNotOptimize(model.estimate(configurations.back()));
-  }
-  std::size_t next = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(model.estimate(configurations[next++ % configurations.size()]));
-  state.SetItemsProcessed(state.iterations());
+  const MemoryModel model(workload(dialect), forty_ranks(), {});
+  ask_in_turn(state, [&](const Configuration& of) { return model.estimate(of); });
 }
 BENCHMARK_CAPTURE(estimate_memory, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 BENCHMARK_CAPTURE(estimate_memory, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
