@@ -2,32 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "krigtune/core/text.h"
+#include "krigtune/runner/metrics.h"
 
 namespace krigtune {
 namespace {
 
-struct Unit {
-  const char* metric;
-  double scale;
-  const char* text;
-};
-constexpr std::array<Unit, 4> kUnits{{{"throughput", 1.0, "samples/s"},
-                                      {"tokens_per_second", 1.0, "tokens/s"},
-                                      {"flops", 1e-12, "TFLOP/s"},
-                                      {"goodput", 1.0, "samples/s"}}};
-constexpr const char* kSeconds = "latency";
-
 // A replayed table's unit is its own.
 bool has_unit(const Session& session) {
-  const std::string& metric = session.objective.metric;
-  const bool known = metric == kSeconds ||
-                     std::any_of(kUnits.begin(), kUnits.end(), [&](const Unit& unit) { return unit.metric == metric; });
-  return known && session.runner.kind != RunnerKind::kReplay;
+  return find_metric(session.objective.metric) != nullptr && session.runner.kind != RunnerKind::kReplay;
 }
 
 // Four significant digits, never an exponent for numbers that people write out.
@@ -49,16 +34,15 @@ std::string emulated_note(const Session& session) {
 }
 
 bool is_speed(const Objective& objective) {
-  const char* const kSpeeds[] = {"throughput", "tokens_per_second", "flops", "latency"};
-  return std::find(std::begin(kSpeeds), std::end(kSpeeds), objective.metric) != std::end(kSpeeds);
+  const Metric* known = find_metric(objective.metric);
+  return known != nullptr && known->is_speed;
 }
 
 std::string value_text(const Session& session, double value) {
   if (!has_unit(session)) return digits(value);
-  if (session.objective.metric == kSeconds) return duration_text(value);
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
-                                 [&](const Unit& known) { return known.metric == session.objective.metric; });
-  return digits(value * unit->scale) + " " + unit->text;
+  const Metric& metric = *find_metric(session.objective.metric);
+  if (metric.unit.empty()) return duration_text(value);
+  return fmt::format("{} {}", digits(value * metric.units_a_value), metric.unit);
 }
 
 std::string value_or_named_text(const Session& session, double value) {

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "krigtune/runner/metrics.h"
 
 namespace krigtune {
 namespace {
@@ -18,9 +18,6 @@ using Result = nlohmann::json;
 
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostMetrics = 1000;  // each becomes a column of trials.csv
-
-// The objectives whose meaning is known: none of them can be zero or less.
-constexpr std::array kPositive = {"throughput", "tokens_per_second", "flops", "latency", "goodput"};
 
 // What the result says of itself: no columns.
 constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_bytes"};
@@ -65,7 +62,7 @@ std::string objective_complaint(const Result& result, const std::map<std::string
                                 const std::string& metric) {
   const auto found = metrics.find(metric);
   if (found != metrics.end()) {
-    if (found->second > 0.0 || !is_one_of(metric, kPositive)) return "";
+    if (found->second > 0.0 || find_metric(metric) == nullptr) return "";
     return fmt::format("has {} as '{}', which must be above 0", found->second, metric);
   }
   const auto there = result.find(metric);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "krigtune/core/error.h"
+#include "krigtune/runner/metrics.h"
 #include "krigtune/schedule/knobs.h"
 #include "krigtune/tuner/goodput.h"
 #include "session/session_blocks.h"
@@ -40,16 +41,21 @@ struct Forecaster::Impl {
   std::optional<double> value(const StepCost& cost, std::int64_t sequences) const {
     if (!has_our_units(session)) return std::nullopt;
     const ModelSpec& sizes = session.workload->model;
-    const std::string& metric = session.objective.metric;
+    const Metric* metric = find_metric(session.objective.metric);
+    if (metric == nullptr) return std::nullopt;
     const double samples_per_s = static_cast<double>(sequences) / cost.step_time_s;
-    if (metric == "throughput") return samples_per_s;
-    if (metric == "tokens_per_second") return samples_per_s * static_cast<double>(sizes.seq_len);
-    if (metric == "latency") return cost.step_time_s;
-    if (const auto& noise = session.objective.gradient_noise) {
-      return samples_per_s * statistical_efficiency(*noise, static_cast<double>(sequences));
-    }
-    if (metric == "flops") {
-      return model_flops(sizes, sequences) / cost.step_time_s / static_cast<double>(session.cluster.ranks());
+    switch (metric->kind) {
+      case MetricKind::kThroughput:
+        return samples_per_s;
+      case MetricKind::kTokensPerSecond:
+        return samples_per_s * static_cast<double>(sizes.seq_len);
+      case MetricKind::kLatency:
+        return cost.step_time_s;
+      case MetricKind::kFlops:
+        return model_flops(sizes, sequences) / cost.step_time_s / static_cast<double>(session.cluster.ranks());
+      case MetricKind::kGoodput:
+        return samples_per_s *
+               statistical_efficiency(*session.objective.gradient_noise, static_cast<double>(sequences));
     }
     return std::nullopt;
   }

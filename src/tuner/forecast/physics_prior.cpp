@@ -2,11 +2,11 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <string_view>
 #include <thread>
 
 #include "krigtune/core/statistics.h"
 #include "krigtune/cost/step_cost.h"
+#include "krigtune/runner/metrics.h"
 #include "krigtune/tuner/goodput.h"
 #include "krigtune/tuner/prior.h"
 
@@ -17,11 +17,6 @@ constexpr int kTypicalSamples = 100;
 constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much as ten of them
 // A clock that is wrong in scale (all of it by the same power) is rarer than one that is wrong here and there.
 constexpr Prior::Coefficient kPhysicsCoefficient{1.0, 0.2};
-
-bool is_predicted_by_time(const Objective& objective) {
-  constexpr std::array<std::string_view, 5> kOfTime{"throughput", "tokens_per_second", "latency", "flops", "goodput"};
-  return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
-}
 
 // Links that take so many times as long as is believed: congested, or fewer than was thought; or better ones. Networks
 // fall short of their data sheets by a factor of two every day (experiments/data/interconnects.csv), by four seldom.
@@ -36,7 +31,7 @@ class PhysicsPrior final : public Prior {
   PhysicsPrior(const Session& session, const TimeCalibration& calibration)
       : session_(session),
         model_(*session_.workload, session_.cluster, calibration),
-        is_latency_(session.objective.metric == "latency"),
+        is_latency_(find_metric(session.objective.metric)->kind == MetricKind::kLatency),
         typical_(typical()) {}
 
   bool knows_anything() const { return typical_.has_value(); }
@@ -101,7 +96,7 @@ class PhysicsPrior final : public Prior {
 }  // namespace
 
 std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
-  if (!is_predicted_by_time(session.objective)) return nullptr;
+  if (find_metric(session.objective.metric) == nullptr) return nullptr;
   if (Forecaster(session, filter).knows_time()) {
     auto prior = std::make_shared<const PhysicsPrior>(session, TimeCalibration{});
     if (prior->knows_anything()) return prior;

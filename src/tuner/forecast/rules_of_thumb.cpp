@@ -30,6 +30,7 @@
 #include <map>
 #include <string_view>
 
+#include "krigtune/runner/metrics.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/prior.h"
@@ -95,8 +96,8 @@ bool says_something(const Parameter& parameter) {
 }
 
 bool rules_speak_of(const Objective& objective) {
-  constexpr std::array<std::string_view, 4> kOfTime{"throughput", "tokens_per_second", "latency", "flops"};
-  return std::find(kOfTime.begin(), kOfTime.end(), objective.metric) != kOfTime.end();
+  const Metric* known = find_metric(objective.metric);
+  return known != nullptr && known->is_speed;
 }
 
 double largest_of(const Parameter& parameter) {

@@ -3,14 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
+#include "krigtune/runner/metrics.h"
 #include "krigtune/tuner/run_directory.h"
 #include "krigtune/tuner/run_effects.h"
 
@@ -82,19 +80,10 @@ EarlierRun of_file(const std::string& source) {
   return of_study(read_study(file, source.substr(colon + 1)));
 }
 
-// How fast it is, in one unit or another.
-bool is_metric_of_speed(const std::string& metric) {
-  constexpr std::array<std::string_view, 9> kSpeeds{"throughput",   "tokens_per_second", "latency",
-                                                    "flops",        "goodput",           "samples_per_s",
-                                                    "tokens_per_s", "step_time_s",       "flops_per_s"};
-  return std::find(kSpeeds.begin(), kSpeeds.end(), metric) != kSpeeds.end();
-}
-
 void check(const EarlierRun& run, const Session& session) {
   if (run.trials.empty()) throw UserError("it has no ok trial", "name a run that measured something");
   const std::string& ours = session.objective.metric;
-  const bool alike =
-      run.metric.empty() || run.metric == ours || (is_metric_of_speed(run.metric) && is_metric_of_speed(ours));
+  const bool alike = run.metric.empty() || run.metric == ours || (tells_speed(run.metric) && tells_speed(ours));
   if (!alike) {
     throw UserError(fmt::format("it measured '{}', this session '{}'", run.metric, ours),
                     "name a run with the same objective");

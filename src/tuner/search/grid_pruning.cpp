@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "krigtune/core/text.h"
+#include "krigtune/runner/metrics.h"
 #include "krigtune/space/parameter_names.h"
 #include "search/strategies.h"
 
@@ -79,11 +80,6 @@ double number_of(const Configuration& configuration, const char* name, double fa
 bool shares_gradients(const Configuration& configuration) { return number_of(configuration, kZeroStage, 0.0) >= 2.0; }
 bool accumulates(const Configuration& configuration) { return number_of(configuration, kAccumulation, 1.0) > 1.0; }
 
-bool grows_with_speed(const Objective& objective) {
-  constexpr std::array<std::string_view, 5> kSpeeds{"throughput", "tokens_per_second", "latency", "flops", "goodput"};
-  return std::find(kSpeeds.begin(), kSpeeds.end(), objective.metric) != kSpeeds.end();
-}
-
 }  // namespace
 
 GridPruning::GridPruning(const Space& space, const Objective& objective, const GridOptions& options,
@@ -95,7 +91,7 @@ GridPruning::GridPruning(const Space& space, const Objective& objective, const G
     if (std::holds_alternative<OutOfMemory>(*trial.outcome)) out_of_memory_.push_back(&trial.proposal.configuration);
     const bool has_run =
         std::holds_alternative<Measured>(*trial.outcome) || std::holds_alternative<Bounded>(*trial.outcome);
-    if (has_run && grows_with_speed(objective)) ran_.push_back(&trial.proposal.configuration);
+    if (has_run && find_metric(objective.metric) != nullptr) ran_.push_back(&trial.proposal.configuration);
   }
 }
 

@@ -1,11 +1,12 @@
 // The block "objective".
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "krigtune/core/text.h"
+#include "krigtune/runner/metrics.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/tuner/goodput.h"
 #include "session/session_blocks.h"
@@ -13,21 +14,8 @@
 namespace krigtune {
 namespace {
 
-constexpr const char* kGoodput = "goodput";
 constexpr const char* kHowToMeasure =
     "measure the mean squared norm of the gradient with two batch sizes: docs/goodput.md";
-
-struct KnownObjective {
-  const char* metric;
-  bool maximize;
-  const char* bench_field;
-};
-constexpr std::array<KnownObjective, 4> kKnownObjectives{{
-    {"throughput", true, "samples_per_s"},
-    {"tokens_per_second", true, "tokens_per_s"},
-    {"latency", false, "step_time_s"},
-    {"flops", true, "flops_per_s"},
-}};
 
 const char* direction_text(bool maximize) { return maximize ? "maximize" : "minimize"; }
 
@@ -46,12 +34,17 @@ void refuse_other_direction(JsonObject& block, const std::string& metric, bool m
              "leave the direction out");
 }
 
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const Metric& metric : known_metrics()) names.emplace_back(metric.name);
+  return names;
+}
+
 Objective own_objective(JsonObject& block, const std::string& metric, std::optional<bool> maximize) {
   if (metric.empty()) block.fail("metric", "is empty", "name a field of the runner's result");
   if (!maximize) {
     block.fail("direction", fmt::format("is missing for the metric '{}'", metric),
-               "write \"maximize\" or \"minimize\"; known without: throughput, tokens_per_second, latency, flops, "
-               "goodput");
+               fmt::format("write \"maximize\" or \"minimize\"; known without: {}", join(known_names(), ", ")));
   }
   return {metric, *maximize, metric};
 }
@@ -90,9 +83,15 @@ double read_noise_scale(JsonObject& block) {
 // Results have krigtune-bench's fields.
 bool reports_our_fields(RunnerKind runner) { return is_ours(runner) || runner == RunnerKind::kDeepSpeed; }
 
-Objective read_goodput(JsonObject& block, RunnerKind runner) {
-  Objective objective{kGoodput, true, kGoodput};
-  objective.throughput_field = reports_our_fields(runner) ? "samples_per_s" : "throughput";
+// What a runner calls the metric. A program of the user's reports it under its name; in a replayed table it is only a
+// label.
+std::string field_of(const Metric& metric, RunnerKind runner) {
+  return std::string(reports_our_fields(runner) ? metric.field : metric.name);
+}
+
+Objective read_goodput(JsonObject& block, const Metric& goodput, RunnerKind runner) {
+  Objective objective{std::string(goodput.name), goodput.maximize, std::string(goodput.field)};
+  objective.throughput_field = field_of(*find_metric("throughput"), runner);
   objective.gradient_noise = GradientNoise{read_noise_scale(block), 0.0};
   if (const auto batch = block.optional_number("base_batch")) {
     if (!(*batch > 0.0))
@@ -114,9 +113,10 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   JsonObject block(json == nullptr ? empty : *json, source, pointer);
   const std::string metric = block.text("metric", "throughput");
   const std::optional<bool> maximize = read_direction(block);
-  if (metric == kGoodput) {
-    refuse_other_direction(block, metric, true, maximize);
-    Objective objective = read_goodput(block, runner);
+  const Metric* known = find_metric(metric);
+  if (known != nullptr && known->kind == MetricKind::kGoodput) {
+    refuse_other_direction(block, metric, known->maximize, maximize);
+    Objective objective = read_goodput(block, *known, runner);
     block.finish();
     return objective;
   }
@@ -124,12 +124,9 @@ Objective read_objective(const Json* json, const std::string& source, const std:
     if (block.has(key)) block.fail(key, fmt::format("is of goodput, not of '{}'", metric), "leave it out");
   }
   block.finish();
-  const auto known = std::find_if(kKnownObjectives.begin(), kKnownObjectives.end(),
-                                  [&](const KnownObjective& candidate) { return candidate.metric == metric; });
-  if (known == kKnownObjectives.end()) return own_objective(block, metric, maximize);
+  if (known == nullptr) return own_objective(block, metric, maximize);
   refuse_other_direction(block, metric, known->maximize, maximize);
-  // A program of the user's reports the metric under its name; in a replayed table it is only a label.
-  return {metric, known->maximize, reports_our_fields(runner) ? known->bench_field : metric};
+  return {metric, known->maximize, field_of(*known, runner)};
 }
 
 void complete_goodput(Session& session, const JsonObject& root) {
