@@ -139,7 +139,11 @@ void print_space(const PlanText& text) {
     }
   }
   if (!text.session.usable_per_rank) return;
-  study.is_sample() ? print_shares(text) : print_counts(text);
+  if (study.is_sample()) {
+    print_shares(text);
+  } else {
+    print_counts(text);
+  }
 }
 
 void print_memory(const PlanText& text) {

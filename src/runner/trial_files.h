@@ -28,6 +28,8 @@ void write_exit(const TrialFiles& files, const ProcessResult& result);
 /// The last or the first `bytes` of the file; "" where it cannot be read.
 std::string read_head(const std::filesystem::path& file, std::size_t bytes);
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes);
+/// What is read at most of a file that a job writes: some hundred thousand lines.
+inline constexpr std::size_t kMostJobFileBytes = std::size_t{1} << 22;
 
 /// The last 20 lines, and no more than 8 KiB of them: one endless line must not fill the journal.
 std::string last_lines(std::string text);

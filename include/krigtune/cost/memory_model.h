@@ -37,7 +37,7 @@ class MemoryModel {
   MemoryEstimate estimate(const Configuration& configuration) const;
   /// krigtune-bench: to the byte, by the plan, where the estimate does not decide. `host_usable`: of a node.
   MemoryVerdict verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const;
-  /// Likewise; empty for a configuration that is not modelled (knobs_of).
+  /// As estimate and verdict, and empty for a configuration that is not modelled (knobs_of).
   std::optional<MemoryEstimate> estimate_if_modelled(const Configuration& configuration) const;
   std::optional<MemoryVerdict> verdict_if_modelled(const Configuration& configuration, Bytes usable,
                                                    Bytes host_usable) const;

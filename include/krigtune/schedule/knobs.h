@@ -60,7 +60,7 @@ T modelled(std::variant<T, NotModelled> known) {
 /// train_batch_size = micro_batch * data ranks * gradient_accumulation_steps does not hold.
 std::variant<Knobs, NotModelled> knobs_of(const Workload& workload, const ClusterSpec& cluster,
                                           const Configuration& configuration);
-/// Likewise; throws UserError for what is not modelled.
+/// The knobs of a configuration; throws UserError for what is not modelled.
 Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
 
 /// Throws UserError for what is modelled (cost/) and not planned operation by operation: pipeline parallelism, and

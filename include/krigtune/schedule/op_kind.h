@@ -55,8 +55,15 @@ enum class OpKind : std::uint8_t {
 };
 inline constexpr int kOpKindCount = 40;
 const char* to_string(OpKind kind);
-bool is_collective(OpKind kind);
-bool is_product(OpKind kind);        ///< matrix products and attention
+
+/// How its work is counted, and what it is timed by.
+enum class OpFamily : std::uint8_t { kElements, kProduct, kAttention, kCollective };
+OpFamily family_of(OpKind kind);
+inline bool is_collective(OpKind kind) { return family_of(kind) == OpFamily::kCollective; }
+/// Matrix products and attention.
+inline bool is_product(OpKind kind) {
+  return family_of(kind) == OpFamily::kProduct || family_of(kind) == OpFamily::kAttention;
+}
 double flops_per_elem(OpKind kind);  ///< of an operation on elements, as its kernel counts them
 
 /// The state of clipping and of dynamic loss scaling: elements of StepPlan::control.

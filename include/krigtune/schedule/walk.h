@@ -20,8 +20,8 @@ class PartSink {
 /// The schedule of ZeRO stages 0 to 3 (Rajbhandari et al. 2020), walked once and told to whoever plans it, times it or
 /// counts its bytes:
 ///
-///   stage 0: gradients are summed in the last micro-step.  1: likewise; updated parameters are gathered.
-///   stage 2: gradients are summed in every micro-step.     3: likewise; parameters are gathered for every use.
+///   stage 0: gradients are summed in the last micro-step.  1: that, and updated parameters are gathered.
+///   stage 2: gradients are summed in every micro-step.     3: that, and parameters are gathered for every use.
 ///
 ///   Walk walk(setting, micro_steps, gathered, reduced);
 ///   for (std::int64_t m = 0; m < micro_steps; ++m) walk.micro_step(computed);

@@ -58,13 +58,11 @@ struct DsSession {
 ///   together. Where neither does, they vary, and a remark says so.
 /// - Baseline: the user's own configuration, with "auto" as the flags or the Hugging Face Trainer would fill it in, and
 ///   the first value of a list.
-/// - Knobs without effect here (one data-parallel rank, stages that do not read them, allgather_bucket_size of a
-/// version
-///   in which it is dead) are left out, with a remark where the file opens them.
-/// - Workload: from the HF config, a local --model_name_or_path or the sizes among the flags; where these tell the
-/// tokens
-///   of a sequence and the number of parameters is known otherwise, a GPT of the usual shape of that size; none where
-///   they do not suffice. One remark on either.
+/// - Knobs without effect here (one data-parallel rank, stages that do not read them, allgather_bucket_size in a
+///   version that does not read it) are left out, with a remark where the file opens them.
+/// - Workload: from the HF config, a local --model_name_or_path or the sizes among the flags. Where these tell the
+///   tokens of a sequence and the number of parameters is known otherwise, a GPT of the usual shape of that size; none
+///   where they do not suffice. One remark on either.
 /// - Stages whose states, bucket and activations no rank could hold are left out, with a remark.
 /// Throws UserError for a file that contradicts itself or the number of ranks, or names no batch.
 DsSession deepspeed_session(const DsSessionInputs& inputs);

@@ -186,7 +186,7 @@ class Timeline final : public schedule::PartSink {
   ReductionMemory reduction_;
   std::optional<schedule::Walk> walk_;
   std::vector<Part> parts_;      ///< where there is no walk
-  bool quiet_ = false;           ///< likewise in this micro-step
+  bool quiet_ = false;           ///< nothing is gathered, and nothing comes or goes in this micro-step
   MomentBytes in_flight_bytes_;  ///< of other micro-batches than the one that is walked
   std::int64_t micro_step_ = 0;
   const Part* noted_ = nullptr;    ///< the last one that was noted

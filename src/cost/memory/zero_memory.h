@@ -55,7 +55,7 @@ class ReductionMemory final : public schedule::ReductionSink {
   void first_gradient(int t);
   std::int64_t bytes() const { return bytes_; }
   std::int64_t grown_bytes() const { return grown_bytes_; }  ///< of them: gradients that are there until the update
-  /// Likewise before the compute stream has waited for what the last operation sent.
+  /// The bytes before the compute stream has waited for what the last operation sent.
   std::int64_t bytes_before_wait() const { return bytes_ + just_released_bytes_; }
   void next_operation() { just_released_bytes_ = 0; }
   /// Most bytes while a gradient was copied into its bucket since this was asked last; 0: none was.

@@ -244,7 +244,11 @@ class Step final : public schedule::PartSink {
     const double backlog_s = std::max({0.0, busiest_s - times.micro_step_s, copies_s - times.micro_step_s});
     times.micro_step_s += backlog_s;
     times.totals.span_s += more * backlog_s;
-    (copies_s > busiest_s ? times.totals.exposed_copies_s : times.totals.exposed_comm_s) += more * backlog_s;
+    if (copies_s > busiest_s) {
+      times.totals.exposed_copies_s += more * backlog_s;
+    } else {
+      times.totals.exposed_comm_s += more * backlog_s;
+    }
   }
 
   static void add_difference(ClockTotals& totals, const ClockTotals& from, const ClockTotals& to, double times) {

@@ -21,7 +21,7 @@ using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bo
 // Of distinct stages; the same stage is timed once.
 struct Stages {
   std::vector<schedule::StageParts> parts;  ///< by stage
-  std::vector<CompressedTimes> times;       ///< likewise
+  std::vector<CompressedTimes> times;       ///< by stage
 };
 
 void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepCost& cost) {

@@ -36,7 +36,7 @@ class GatheringTime final : public schedule::GatheringSink {
  private:
   CostContext& step_;
   std::vector<std::int32_t> gathered_;  ///< by slot: count of gathers behind which it is there
-  std::int32_t current_ = 0;            ///< likewise whole units, the current one
+  std::int32_t current_ = 0;            ///< the same of the current unit, where whole units are gathered
   UnderWay under_way_;
 };
 

@@ -127,9 +127,14 @@ class Session {
     const Interval interval = times_.median_interval();
     const double half = (interval.high - interval.low) / 2.0;
     widths_.push_back({times_.size(), half});
-    if (half <= options_.target * times_.median()) return result_.stopped = Stopped::kPrecise, true;
-    if (no_longer_shrinks(half)) return result_.stopped = Stopped::kNoLongerShrinks, true;
+    if (half <= options_.target * times_.median()) return stop(Stopped::kPrecise);
+    if (no_longer_shrinks(half)) return stop(Stopped::kNoLongerShrinks);
     return false;
+  }
+
+  bool stop(Stopped why) {
+    result_.stopped = why;
+    return true;
   }
 
   bool no_longer_shrinks(double half) const {

@@ -40,7 +40,7 @@ struct ZeroState {
   /// This rank's part, of 1/N, of a whole tensor; and what its optimizer updates of it.
   Range own_part(const Range& whole) const;
   Range updated_part(const Range& whole) const;
-  /// Likewise of a store's tensor.
+  /// The same of a tensor in a store: all of it where the store holds parts.
   Range own_part(const TensorStore& store, int t) const;
   Range updated_part(const TensorStore& store, int t) const;
   /// Of the parameters, and of the masters.

@@ -27,8 +27,6 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kDeviceMemoryUsed = "device_memory_used_bytes";
-constexpr std::size_t kJobTailBytes = 1 << 22;  // of stdout and of stderr
-constexpr std::size_t kHeadBytes = 1 << 22;     // likewise: the first steps' losses
 
 // What is given to a trial.
 struct Prepared {
@@ -119,13 +117,13 @@ class DeepSpeedRunner final : public Runner {
     end.hung = process.hung;
     end.wall_s = process.wall_s;
     end.steps_due = job_.spec.steps.due();
-    end.standard_output = read_tail(spec.stdout_file, kJobTailBytes);
-    end.standard_error = read_tail(spec.stderr_file, kJobTailBytes);
+    end.standard_output = read_tail(spec.stdout_file, kMostJobFileBytes);
+    end.standard_error = read_tail(spec.stderr_file, kMostJobFileBytes);
     return end;
   }
 
   static bool says_memory(const ProcessSpec& spec) {
-    return peak_memory_in(read_tail(spec.stdout_file, kJobTailBytes)).has_value();
+    return peak_memory_in(read_tail(spec.stdout_file, kMostJobFileBytes)).has_value();
   }
 
   std::optional<double> bound_now(const TrialSteps& steps, const Rival& rival) const {
@@ -182,7 +180,7 @@ class DeepSpeedRunner final : public Runner {
     const TrialFiles plain(files.dir);
     DsLosses losses;
     for (const std::filesystem::path& output : {plain.standard_output(), plain.standard_error()}) {
-      if (losses.values.empty()) losses = losses_in(read_head(output, kHeadBytes), end.steps, end.steps_due);
+      if (losses.values.empty()) losses = losses_in(read_head(output, kMostJobFileBytes), end.steps, end.steps_due);
     }
     if (losses.values.empty()) losses = losses_in_monitor(files.engine_losses(), end.steps_due);
     return losses;

@@ -11,6 +11,7 @@
 #include "ds_knobs.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
+#include "krigtune/core/text.h"
 
 namespace krigtune {
 namespace {
@@ -38,9 +39,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames
     {{"/zero_optimization/cpu_offload", "offload_optimizer"},
      {"/zero_optimization/cpu_offload_param", "offload_param"}}};
 
-constexpr std::string_view kStageFields =
-    "stage3_prefetch_bucket_size stage3_param_persistence_threshold "
-    "stage3_max_live_parameters stage3_max_reuse_distance";
+// Keys that DeepSpeed takes without "stage3_" too.
+constexpr std::array kAliased = {"stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
+                                 "stage3_max_live_parameters", "stage3_max_reuse_distance"};
 
 [[noreturn]] void fail_at(const std::string& source, const std::string& pointer, const std::string& what,
                           const std::string& hint) {
@@ -251,7 +252,7 @@ std::vector<std::string> spellings_of(const WellKnownParameter& knob) {
   const std::string key = knob.deepspeed_key;
   if (key.empty()) return {};
   constexpr std::string_view kAlias = "stage3_";
-  if (kStageFields.find(knob.name) == std::string_view::npos) return {key};
+  if (!is_one_of(knob.name, kAliased)) return {key};
   const std::size_t alias = key.rfind(kAlias);
   return {key, key.substr(0, alias) + key.substr(alias + kAlias.size())};
 }

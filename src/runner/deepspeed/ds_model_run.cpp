@@ -18,8 +18,6 @@
 namespace krigtune {
 namespace {
 
-constexpr std::size_t kModelRunTailBytes = 1 << 22;
-
 std::filesystem::path answer_of(const DsTrialFiles& files) { return files.dir / "model_info.json"; }
 
 ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
@@ -62,8 +60,8 @@ DsVerdict verdict_of(const ProcessResult& process, const ProcessSpec& spec, cons
   end.timed_out = process.timed_out;
   end.hung = process.hung;
   end.wall_s = process.wall_s;
-  end.standard_output = read_tail(spec.stdout_file, kModelRunTailBytes);
-  end.standard_error = read_tail(spec.stderr_file, kModelRunTailBytes);
+  end.standard_output = read_tail(spec.stdout_file, kMostJobFileBytes);
+  end.standard_error = read_tail(spec.stderr_file, kMostJobFileBytes);
   end.oom_kills = kills;
   DsVerdict verdict = judge(end);
   if (verdict.what == DsClass::kTooShort) {

@@ -31,7 +31,6 @@ namespace {
 
 constexpr const char* kJob = "trial";
 constexpr double kMs = 1e-3;
-constexpr std::size_t kLargestStepFile = 1 << 22;  // a hundred thousand steps
 
 std::optional<double> finite_number_in(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
@@ -65,7 +64,7 @@ struct StepRow {
 std::vector<StepRow> read_rows(const std::filesystem::path& file) {
   std::vector<StepRow> rows;
   bool good = true;
-  for_each_line(read_tail(file, kLargestStepFile), false, [&](std::string_view line) {
+  for_each_line(read_tail(file, kMostJobFileBytes), false, [&](std::string_view line) {
     if (line.substr(0, 5) == "step," || line.empty() || line == "\r") return;
     const std::size_t comma = std::min(line.find(','), line.size());
     const double samples = finite_number_in(line.substr(0, comma)).value_or(-1.0);

@@ -40,11 +40,16 @@ bool speed_up(MeasuredMachine& machine) {
   return true;
 }
 
+bool speed_up(NetworkLevel& links) {
+  links.bytes_per_s *= kTwice;
+  return true;
+}
+
 constexpr MachineChange kMachineChanges[] = {
     {"network between nodes twice as fast",
-     [](ClusterSpec& c) { return c.network && c.nodes > 1 && (c.network->inter.bytes_per_s *= kTwice, true); }},
+     [](ClusterSpec& c) { return c.network && c.nodes > 1 && speed_up(c.network->inter); }},
     {"links within nodes twice as fast",
-     [](ClusterSpec& c) { return c.network && c.gpus_per_node > 1 && (c.network->intra.bytes_per_s *= kTwice, true); }},
+     [](ClusterSpec& c) { return c.network && c.gpus_per_node > 1 && speed_up(c.network->intra); }},
     {"matrix products twice as fast",
      [](ClusterSpec& c) {
        return speed_up(c.device, &DeviceSpec::fp32_flops_per_s) && speed_up(c.device, &DeviceSpec::fp16_flops_per_s) &&

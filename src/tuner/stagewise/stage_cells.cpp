@@ -61,7 +61,11 @@ StageCells::StageCells(const Session& session, const Candidates& candidates)
   }
   user_gas_ = integer_of(user_, kAccumulation, 1);
   if (session.baseline && session.baseline->has(kMicroBatch)) user_micro_batch_ = integer_of(user_, kMicroBatch, 1);
-  candidates.listed() ? add_listed() : add_drawn();
+  if (candidates.listed()) {
+    add_listed();
+  } else {
+    add_drawn();
+  }
 }
 
 std::vector<Layout> StageCells::layouts() const {

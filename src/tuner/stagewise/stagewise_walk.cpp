@@ -20,8 +20,7 @@
 // - the user's ZeRO settings are dropped, dead knobs are tuned: here the baseline's values stay, and a knob without
 //   effect has one value
 // - bf16 counts as fp32 and model ranks twice: here the session's memory model ("deepspeed-autotuner" to have theirs)
-// - a profile run tells parameters and activations: here the model in "workload" does; without it m is the largest
-// value
+// - a profile run tells parameters and activations: here the model in "workload" does; without it m is the largest one
 // - a stage in which all ran out of memory, and every stage with "fast": false, ends it in an exception: here neither
 // - tensor and pipeline ranks are given: here each layout is walked on its own, the fewest ranks per replica first
 // Kept: one measurement decides, micro-batches below half of the largest are not looked at, the probes around m.

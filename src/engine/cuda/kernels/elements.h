@@ -104,7 +104,11 @@ class Elements {
   }
   template <int kWidth, DType kType>
   __device__ void put(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
-    adds_ ? add(place, pack) : set(place, pack);
+    if (adds_) {
+      add(place, pack);
+    } else {
+      set(place, pack);
+    }
   }
   /// What is read again after `value` was set.
   __device__ float as_stored(float value) const {

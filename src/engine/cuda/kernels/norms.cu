@@ -87,7 +87,11 @@ void normalise(const DeviceCall& call, const Forward& f, const Walk& walk) {
     const unsigned threads = is_held(f.h, walk.width) ? row_threads(f.h, walk.width) : kBlockThreads;
     launch_norm_rows<Row>(call.queue, f.rows, threads, body);
   };
-  is_held(f.h, walk.width) ? with_held_row(f.h, walk, start) : with_read_row(walk, start);
+  if (is_held(f.h, walk.width)) {
+    with_held_row(f.h, walk, start);
+  } else {
+    with_read_row(walk, start);
+  }
 }
 
 bool overlap(const OperandView& a, const OperandView& b) {
