@@ -37,6 +37,15 @@ const std::vector<NeutralKnob>& neutral_knobs() {
   return kKnobs;
 }
 
+const std::vector<std::string>& known_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names = planned_parameters();
+    for (const NeutralKnob& knob : neutral_knobs()) names.emplace_back(knob.name);
+    return names;
+  }();
+  return kNames;
+}
+
 // Reads one configuration; remembers the first thing in it that is not modelled.
 class KnobReader {
  public:
@@ -60,8 +69,7 @@ class KnobReader {
   }
 
   void check_names() {
-    std::vector<std::string> known = planned_parameters();
-    for (const NeutralKnob& knob : neutral_knobs()) known.emplace_back(knob.name);
+    const std::vector<std::string>& known = known_names();
     for (const auto& [name, value] : configuration_) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       refuse(fmt::format("the training step does not model the parameter '{}'", name), suggestion(name, known));

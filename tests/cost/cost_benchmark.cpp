@@ -10,6 +10,7 @@
 #include "krigtune/cost/step_cost.h"
 #include "krigtune/cost/virtual_clock.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/memory.h"
 
 namespace krigtune {
 namespace {
@@ -114,6 +115,16 @@ void plan_gpt2_xl(benchmark::State& state) {
   }
 }
 BENCHMARK(plan_gpt2_xl)->Unit(benchmark::kMillisecond);
+
+// Two micro-steps of GPT-2 1.5B made deeper: ZeRO stage, layers.
+void lay_out_layers(benchmark::State& state) {
+  Workload deep = workload(Dialect::kCanonical);
+  deep.model.layers = state.range(1);
+  StepPlan plan =
+      build_plan(deep, cluster(), {{"zero_stage", state.range(0)}, {"gradient_accumulation_steps", std::int64_t{2}}});
+  for (auto _ : state) lay_out(plan);
+}
+BENCHMARK(lay_out_layers)->ArgsProduct({{0, 2, 3}, {48, 192, 768}})->Unit(benchmark::kMillisecond);
 
 void clock_gpt2_xl(benchmark::State& state) {
   const StepPlan plan = build_plan(workload(Dialect::kCanonical), cluster(), long_step());

@@ -63,7 +63,7 @@ TEST(StageTensors, TheLastStagesCopyOfATiedTableIsReadyFirst) {
   const StageTensors whole(model, {2, true, true}, 16);
   EXPECT_FALSE(whole.copies_table());
   EXPECT_EQ(whole.ready_order().back(), 0);
-  EXPECT_EQ(whole.unit(whole.head()).back(), 0);
+  EXPECT_EQ(whole.unit(whole.units() - 1).back(), 0);
 }
 
 TEST(Stores, TakeSixteenBytesAParameterWithAdamWInSixteenBits) {  // Rajbhandari et al. 2020, section 3.1

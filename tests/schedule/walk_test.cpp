@@ -205,7 +205,7 @@ TEST(Gathering, KeepsWhatIsUsedAgainWithinTheReuseDistance) {
     return counter.tensors;
   };
   std::int64_t head = 0;  // what is traversed between layer 1's forward and its backward
-  for (const int t : tensors.unit(tensors.head())) head += 2 * tensors.elems(t);
+  for (const int t : tensors.unit(tensors.units() - 1)) head += 2 * tensors.elems(t);
   EXPECT_EQ(gathers(0), 8U);         // up and down of two layers, forward and backward
   EXPECT_EQ(gathers(head), 8U);      // not within the distance
   EXPECT_EQ(gathers(head + 1), 6U);  // layer 1 stays

@@ -13,7 +13,7 @@ namespace krigtune::schedule {
 struct GatheredItem {
   std::span<const int> tensors;
   std::int64_t elems = 0;  ///< padded
-  std::size_t slot = 0;    ///< where it is kept while it is there, below Gathering::slots()
+  std::size_t slot = 0;    ///< where it is kept while it is there; fewer than tensors, or than parts
   bool stays = false;      ///< behind this use, because it is used again soon in the same micro-step
 };
 
@@ -48,7 +48,6 @@ class Gathering {
 
   /// Whether any parameter is sharded; nothing happens otherwise.
   bool active() const { return !items_.empty(); }
-  std::size_t slots() const { return there_.size(); }
   /// The next use in order begins.
   void begin_use();
   /// What is gathered of the current use's unit.

@@ -61,7 +61,6 @@ class StageTensors {
   const std::vector<int>& ready_order() const { return ready_order_; }
 
   std::size_t units() const { return unit_ends_.size(); }
-  std::size_t head() const { return units() - 1; }
   /// What a use of the unit reads; a tied table is in the first and in the last.
   std::span<const int> unit(std::size_t u) const {
     const std::size_t begin = u == 0 ? 0 : unit_ends_[u - 1];

@@ -208,12 +208,11 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
   return profile;
 }
 
-FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
+FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const Workload& workload,
                              const Knobs& knobs) {
   FrameworkPeak worst;
   for (const Stage& stage : stages_of(profile, workload, knobs)) {
-    const std::shared_ptr<const schedule::StageTensors> tensors = cache.tensors_of(knobs, stage.parts);
-    const schedule::StageTensors& model = *tensors;
+    const schedule::StageTensors& model = cache.of(knobs, stage.parts);
     const MomentBytes states = states_of(model, workload, knobs);
     const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
     FrameworkPeak needed{states, {}};
@@ -234,14 +233,14 @@ FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, 
   return worst;
 }
 
-std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs) {
+std::int64_t host_bytes_of_rank(TensorsCache& cache, const Workload& workload, const Knobs& knobs) {
   if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
   const std::int64_t layers = (workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks;
-  const std::shared_ptr<const schedule::StageTensors> model = cache.tensors_of(knobs, {layers, true, true});
-  const StateBytes states = states_as_krigtunes(*model, workload, knobs);
+  const schedule::StageTensors& model = cache.of(knobs, {layers, true, true});
+  const StateBytes states = states_as_krigtunes(model, workload, knobs);
   if (workload.framework == Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
-  const auto own = static_cast<double>(model->all_padded()) / static_cast<double>(knobs.data_ranks);
+  const auto own = static_cast<double>(model.all_padded()) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
   if (knobs.offload_optimizer)
     bytes += own * (8.0 + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));

@@ -4,6 +4,7 @@
 #include "krigtune/cost/framework.h"
 #include "krigtune/cost/memory_model.h"
 #include "memory/profile_cache.h"
+#include "tensors_cache.h"
 
 namespace krigtune {
 
@@ -29,7 +30,7 @@ struct FrameworkPeak {
   std::vector<MomentBytes> moments{};
 };
 /// Of the pipeline stage that needs most.
-FrameworkPeak framework_peak(ProfileCache& cache, const MemoryProfile& profile, const Workload& workload,
+FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const Workload& workload,
                              const Knobs& knobs);
 /// The moments by part, their overhead as assumed. `otherwise`: the same with tokens split the other way; may be null.
 std::vector<MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
@@ -37,7 +38,7 @@ std::vector<MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak
 /// Nothing that runs needs less: states, half the gradients (a type of half the width), and of the activations, split
 /// the better way, what frameworks keep at least.
 double least_bytes(const std::vector<MemoryParts>& moments);
-std::int64_t host_bytes_of_rank(ProfileCache& cache, const Workload& workload, const Knobs& knobs);
+std::int64_t host_bytes_of_rank(TensorsCache& cache, const Workload& workload, const Knobs& knobs);
 
 std::string peak_text(const struct StepPeak& peak, std::int64_t micro_steps);
 

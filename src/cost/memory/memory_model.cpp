@@ -43,7 +43,8 @@ struct MemoryModel::Impl {
         memory(by),
         calibration(calibrated),
         traits(traits_of(of.framework)),
-        raw_profiles(of) {}
+        raw_profiles(of),
+        tensors(of) {}
 
   Workload workload;
   ClusterSpec cluster;
@@ -51,6 +52,7 @@ struct MemoryModel::Impl {
   MemoryCalibration calibration;
   const FrameworkTraits& traits;
   mutable ProfileCache raw_profiles;
+  mutable TensorsCache tensors;
   mutable std::mutex mutex;  // of what is below
   mutable std::map<const MemoryProfile*, std::shared_ptr<const Profiles>> profiles;
   mutable std::unordered_map<std::string, std::int64_t> planned_bytes;
@@ -99,9 +101,8 @@ struct MemoryModel::Impl {
 
 MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
   const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
-  const std::shared_ptr<const schedule::StageTensors> tensors =
-      raw_profiles.tensors_of(knobs, {workload.model.layers, true, true});
-  const schedule::Setting setting{*tensors, knobs, make_policy(workload, knobs)};
+  const schedule::StageTensors& model = tensors.of(knobs, {workload.model.layers, true, true});
+  const schedule::Setting setting{model, knobs, make_policy(workload, knobs)};
   const StateBytes states = state_bytes(setting);
   const StepPeak peak = step_peak(*profile, setting);
   MemoryEstimate estimate;
@@ -174,10 +175,10 @@ MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
     const double all = assumed.context_bytes + assumed.fragmentation * static_cast<double>(bytes);
     return Bytes{static_cast<std::int64_t>(all)};
   };
-  const FrameworkPeak peak = framework_peak(raw_profiles, profiles_of(knobs)->expected, workload, knobs);
+  const FrameworkPeak peak = framework_peak(tensors, profiles_of(knobs)->expected, workload, knobs);
   std::optional<FrameworkPeak> otherwise;
   if (const std::optional<Knobs> other = with_other_split(workload, knobs)) {
-    otherwise = framework_peak(raw_profiles, profiles_of(*other)->expected, workload, *other);
+    otherwise = framework_peak(tensors, profiles_of(*other)->expected, workload, *other);
   }
   MemoryEstimate estimate;
   estimate.moments = parts_of(peak, otherwise ? &*otherwise : nullptr, expected);
@@ -186,7 +187,7 @@ MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
   estimate.overhead_bytes = estimate.expected.count - peak.bytes.total;
   estimate.peak_at = peak.at;
   estimate.optimistic = Bytes{static_cast<std::int64_t>(least_bytes(estimate.moments))};
-  const FrameworkPeak heavy = framework_peak(raw_profiles, profiles_of(knobs)->conservative, workload, knobs);
+  const FrameworkPeak heavy = framework_peak(tensors, profiles_of(knobs)->conservative, workload, knobs);
   estimate.conservative = needed(conservative, heavy.bytes.total);
   estimate.log_stddev = calibration.log_stddev > 0.0 ? calibration.log_stddev : traits.log_stddev;
   estimate.optimistic = std::min(estimate.optimistic, estimate.expected);
@@ -237,7 +238,7 @@ MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
     return deepspeed_autotuner_estimate(*raw_profiles.of(knobs), workload, knobs);
   }
   MemoryEstimate needed = traits.exact_memory && knobs.pipeline_ranks == 1 ? exact(knobs) : of_framework(knobs);
-  const std::int64_t host = host_bytes_of_rank(raw_profiles, workload, knobs);
+  const std::int64_t host = host_bytes_of_rank(tensors, workload, knobs);
   needed.host = {host * cluster.gpus_per_node};
   return needed;
 }

@@ -25,10 +25,10 @@ class Timeline final : public schedule::PartSink {
         micro_steps_(idle_ ? 1 : distinct_micro_steps(setting.policy, setting.knobs)),
         gathered_(setting),
         reduction_(setting) {
-    const std::int64_t layers = setting.tensors.parts().layers;
     const std::int64_t size = schedule::layers_of_group(setting.tensors.parts(), setting.knobs);
+    groups_ = (setting.tensors.parts().layers + size - 1) / size;
     MomentBytes kept = profile.embedding_kept;
-    kept += profile.group_kept * ((layers + size - 1) / size);
+    kept += profile.group_kept * groups_;
     in_flight_bytes_ = kept * (in_flight - 1) * setting.knobs.micro_batch;
   }
 
@@ -47,6 +47,10 @@ class Timeline final : public schedule::PartSink {
 
   void begin(const Part& part) override {
     if (part.begins_use) gathered_.before_use(reduction_.sent());
+    bytes_before_ = part.unit == Unit::kEmbedding
+                        ? 0
+                        : profile_.embedding_kept.total + profile_.group_kept.total * groups_before(part) +
+                              profile_.layer_kept.total * layers_before(part);
   }
 
   void add(const Part& part) override {
@@ -73,7 +77,10 @@ class Timeline final : public schedule::PartSink {
   // Where nothing is gathered or on its way, every micro-step is like the first one.
   StepPeak run_quietly() {
     parts_ = schedule::parts_of(setting_.tensors.parts(), setting_.knobs);
-    for (const Part& part : parts_) note(part, profiled(part).highest(), 0);
+    for (const Part& part : parts_) {
+      begin(part);
+      note(part, profiled(part).highest(), 0);
+    }
     return result();
   }
 
@@ -127,21 +134,11 @@ class Timeline final : public schedule::PartSink {
   }
 
   // What earlier parts keep: groups, and layers of the part's own group that were computed again.
-  std::int64_t groups_before(const Part& part) const {
-    if (part.unit != Unit::kHead) return part.group;
-    const std::int64_t size = schedule::layers_of_group(setting_.tensors.parts(), setting_.knobs);
-    return (setting_.tensors.parts().layers + size - 1) / size;
-  }
+  std::int64_t groups_before(const Part& part) const { return part.unit == Unit::kHead ? groups_ : part.group; }
   static std::int64_t layers_before(const Part& part) { return part.phase == Phase::kForward ? 0 : part.in_group; }
 
+  // Of the part that has begun last.
   void note(const Part& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
-    if (&part != noted_) {
-      noted_ = &part;
-      bytes_before_ = part.unit == Unit::kEmbedding
-                          ? 0
-                          : profile_.embedding_kept.total + profile_.group_kept.total * groups_before(part) +
-                                profile_.layer_kept.total * layers_before(part);
-    }
     const std::int64_t bytes =
         (bytes_before_ + beyond.total) * setting_.knobs.micro_batch + gathered_.bytes() + reduction_bytes;
     if (bytes <= peak_.bytes) return;
@@ -182,6 +179,7 @@ class Timeline final : public schedule::PartSink {
   const MomentBytes nothing_;
   bool idle_;  ///< nothing is gathered, nothing on its way in any micro-step
   std::int64_t micro_steps_;
+  std::int64_t groups_ = 0;  ///< of layers that are computed again together
   GatheredMemory gathered_;
   ReductionMemory reduction_;
   std::optional<schedule::Walk> walk_;
@@ -189,8 +187,7 @@ class Timeline final : public schedule::PartSink {
   bool quiet_ = false;           ///< nothing is gathered, and nothing comes or goes in this micro-step
   MomentBytes in_flight_bytes_;  ///< of other micro-batches than the one that is walked
   std::int64_t micro_step_ = 0;
-  const Part* noted_ = nullptr;    ///< the last one that was noted
-  std::int64_t bytes_before_ = 0;  ///< of it
+  std::int64_t bytes_before_ = 0;  ///< that earlier parts keep, of the part that has begun last
   Peak peak_;
 };
 

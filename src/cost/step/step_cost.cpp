@@ -5,18 +5,19 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 
 #include "krigtune/schedule/knobs.h"
 #include "step/compressed_step.h"
 #include "step/framework_step.h"
 #include "step/pipeline.h"
+#include "tensors_cache.h"
 
 namespace krigtune {
 namespace {
 
 using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing, bool>;
-using TensorsKey = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, bool, bool>;
 
 // Of distinct stages; the same stage is timed once.
 struct Stages {
@@ -69,7 +70,7 @@ struct StepCostModel::Impl {
   Machine machine;
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
-  std::map<TensorsKey, std::unique_ptr<const schedule::StageTensors>> tensors;
+  std::optional<TensorsCache> tensors;
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<GroupSpan, GroupSpan>> spans;
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
@@ -92,19 +93,6 @@ struct StepCostModel::Impl {
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
-    return *known;
-  }
-
-  const schedule::StageTensors& tensors_of(const StepTemplate& model, const Knobs& knobs,
-                                           const schedule::StageParts& parts) {
-    const TensorsKey key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.data_ranks,
-                         parts.layers,       parts.embedding,         parts.head};
-    const std::lock_guard lock(mutex);
-    auto& known = tensors[key];
-    if (!known) {
-      const std::int64_t granule = schedule::granule_elems(knobs.data_ranks, compute_type(workload.precision));
-      known = std::make_unique<const schedule::StageTensors>(model.model, parts, granule);
-    }
     return *known;
   }
 
@@ -174,7 +162,7 @@ struct StepCostModel::Impl {
       if (i > 0 && distinct.parts[i] == distinct.parts[i - 1]) {
         distinct.times.push_back(distinct.times.back());
       } else {
-        distinct.times.push_back(time_step(setting, tensors_of(model, step.knobs, distinct.parts[i]), operations));
+        distinct.times.push_back(time_step(setting, tensors->of(step.knobs, distinct.parts[i]), operations));
       }
     }
     give_back(std::move(operations));
@@ -212,6 +200,7 @@ StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluste
     : impl_(std::make_unique<Impl>()) {
   check_model(workload);
   impl_->workload = in_framework_dialect(workload);
+  impl_->tensors.emplace(impl_->workload);
   impl_->cluster = cluster;
   impl_->machine = machine;
 }

@@ -150,9 +150,7 @@ void PassCost::add(const PassCost& other, double times) {
 StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
   const StepPlan plan = plan_of_one_block(workload, knobs);
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
-  StepTemplate made = TemplateReader(plan, machine, knobs, stops_early).read();
-  made.model = schedule::unit_tensors(workload, knobs);
-  return made;
+  return TemplateReader(plan, machine, knobs, stops_early).read();
 }
 
 }  // namespace krigtune

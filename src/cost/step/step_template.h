@@ -44,7 +44,6 @@ inline constexpr int kPassKindCount = 4;  ///< kBackwardAgain: of a later micro-
 /// on one data rank, so that build_plan is the only source of it.
 struct StepTemplate {
   std::array<std::array<Pass, kPassKindCount>, schedule::kUnitCount> passes;
-  schedule::UnitTensors model;
 
   const Pass& pass(schedule::Unit unit, PassKind kind) const {
     return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];

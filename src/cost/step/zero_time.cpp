@@ -19,14 +19,6 @@ double moments(OptimizerKind optimizer) { return optimizer == OptimizerKind::kSg
 
 }  // namespace
 
-void UnderWay::enter(Recorder::Behind operation) {
-  if (width_ == ZeroPolicy::kNoLimit) return;
-  entered_.push_back(operation);
-  if (width_ >= entered_.size()) return;
-  const Recorder::Behind& oldest = entered_[entered_.size() - 1 - width_];
-  recorder_.wait_for(oldest.stream, oldest.count);
-}
-
 // --- parameters
 
 void GatheringTime::gather(std::span<const schedule::GatheredItem* const> items) {
@@ -48,7 +40,7 @@ void GatheringTime::gather(std::span<const schedule::GatheredItem* const> items)
     if (gathered_.size() <= item->slot) gathered_.resize(item->slot + 1);
     gathered_[item->slot] = gathered;
   }
-  under_way_.enter({Stream::kGather, gathered});
+  if (const auto oldest = under_way_.enter({Stream::kGather, gathered})) to.wait_for(oldest->stream, oldest->count);
 }
 
 void GatheringTime::use(std::span<const schedule::GatheredItem> items) {
@@ -67,7 +59,7 @@ ReductionTime::ReductionTime(CostContext& step)
     : step_(step),
       written_(static_cast<std::size_t>(step.setting.tensors.count())),
       reduced_(static_cast<std::size_t>(step.setting.tensors.count())),
-      under_way_(step.recorder, step.setting.policy.reductions_under_way) {}
+      under_way_(step.setting.policy.reductions_under_way) {}
 
 // Padding travels with its tensor: it is zeroed.
 void ReductionTime::begin(int t) {
@@ -157,7 +149,7 @@ void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> t
   const bool travels = setting.policy.optimizer_place == Place::kHost;
   const bool moves = travels || setting.policy.shards_gradients || packed;
   const Recorder::Behind kept = keep(by, tensors, padded_elems, moves, reduced);
-  under_way_.enter(kept);
+  if (const auto oldest = under_way_.enter(kept)) to.wait_for(oldest->stream, oldest->count);
   if (kept.stream == Stream::kCopy) packed_free_ = kept.count;
 }
 

@@ -3,27 +3,15 @@
 
 #include "krigtune/schedule/update.h"
 #include "krigtune/schedule/walk.h"
+#include "krigtune/schedule/window.h"
 #include "step/step_context.h"
 
 namespace krigtune {
 
-/// Lets at most so many operations be under way: one more makes the compute stream wait for the oldest.
-class UnderWay {
- public:
-  UnderWay(Recorder& recorder, std::size_t width) : recorder_(recorder), width_(width) {}
-  void enter(Recorder::Behind operation);
-
- private:
-  Recorder& recorder_;
-  std::size_t width_;
-  std::vector<Recorder::Behind> entered_;
-};
-
 /// The time that gathered parameters take: all-gathers beside the compute stream, and what waits for them.
 class GatheringTime final : public schedule::GatheringSink {
  public:
-  explicit GatheringTime(CostContext& step)
-      : step_(step), under_way_(step.recorder, step.setting.policy.gathers_under_way) {}
+  explicit GatheringTime(CostContext& step) : step_(step), under_way_(step.setting.policy.gathers_under_way) {}
 
   void gather(std::span<const schedule::GatheredItem* const> items) override;
   void let_go(const schedule::GatheredItem&) override {}
@@ -37,7 +25,7 @@ class GatheringTime final : public schedule::GatheringSink {
   CostContext& step_;
   std::vector<std::int32_t> gathered_;  ///< by slot: count of gathers behind which it is there
   std::int32_t current_ = 0;            ///< the same of the current unit, where whole units are gathered
-  UnderWay under_way_;
+  schedule::Window<Recorder::Behind> under_way_;
 };
 
 /// The time that gradients take: their copies into buckets, their sums over the ranks, and their way home. Several
@@ -77,7 +65,7 @@ class ReductionTime final : public schedule::ReductionSink {
     double last_at_s = 0.0;  ///< when that was, in seconds of the compute stream
   };
   Packs packs_;
-  UnderWay under_way_;
+  schedule::Window<Recorder::Behind> under_way_;
   std::int32_t ready_ = 0;         ///< compute operations behind which what travels next is complete
   bool open_is_complete_ = false;  ///< ready_ is known of the open bucket
   std::int32_t packed_free_ = 0;   ///< copies behind which the packed bucket may be filled again

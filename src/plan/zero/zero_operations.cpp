@@ -21,11 +21,6 @@ const std::string& name_of(const ParameterTable& table, int t) {
 
 }  // namespace
 
-void Window::enter(OpId op) {
-  entered_.push_back(op);
-  if (width_ < entered_.size()) builder_.hold_compute_for(entered_[entered_.size() - 1 - width_]);
-}
-
 // --- parameters
 
 ParameterOperations::ParameterOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table)
@@ -33,7 +28,7 @@ ParameterOperations::ParameterOperations(PlanBuilder& builder, const ZeroState& 
       state_(state),
       table_(table),
       current_(static_cast<std::size_t>(state.setting.tensors.count())),
-      under_way_(builder, state.setting.policy.gathers_under_way) {}
+      under_way_(state.setting.policy.gathers_under_way) {}
 
 BufferId& ParameterOperations::buffer_of(const schedule::GatheredItem& item) {
   if (buffer_.size() <= item.slot) buffer_.resize(item.slot + 1, -1);
@@ -63,7 +58,8 @@ void ParameterOperations::gather(std::span<const schedule::GatheredItem* const> 
     }
   }
   if (fetches_from_host) builder_.add(OpKind::kCopy, Stream::kCopy, {}, std::move(copies), 1.0, {before_use});
-  under_way_.enter(builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use}));
+  const OpId gathered = builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use});
+  builder_.hold_compute_for(under_way_.enter(gathered).value_or(-1));
 }
 
 void ParameterOperations::let_go(const schedule::GatheredItem& item) { buffer_of(item) = -1; }
@@ -97,7 +93,7 @@ GradientOperations::GradientOperations(PlanBuilder& builder, const ZeroState& st
       state_(state),
       policy_(state.setting.policy),
       table_(table),
-      under_way_(builder, policy_.reductions_under_way),
+      under_way_(policy_.reductions_under_way),
       buffer_(static_cast<std::size_t>(state.setting.tensors.count()), -1),
       packed_(policy_.packed_buckets, -1) {}
 
@@ -151,7 +147,7 @@ void GradientOperations::reduce(const schedule::Reduction& by, std::span<const i
   for (const Piece& piece : pieces) wholes.push_back({piece.whole, Access::kReadWrite});
   const OpId reduced = builder_.add(policy_.reduction, Stream::kReduce, {}, std::move(wholes));
   const OpId kept = keep(pieces, by.adds());
-  under_way_.enter(kept < 0 ? reduced : kept);
+  builder_.hold_compute_for(under_way_.enter(kept < 0 ? reduced : kept).value_or(-1));
 }
 
 void GradientOperations::end_micro_step() {

@@ -4,21 +4,10 @@
 
 #include "krigtune/schedule/update.h"
 #include "krigtune/schedule/walk.h"
+#include "krigtune/schedule/window.h"
 #include "zero/zero_state.h"
 
 namespace krigtune {
-
-/// Lets at most so many operations be under way: one more makes the compute stream wait for the oldest.
-class Window {
- public:
-  Window(PlanBuilder& builder, std::size_t width) : builder_(builder), width_(width) {}
-  void enter(OpId op);
-
- private:
-  PlanBuilder& builder_;
-  std::size_t width_;
-  std::vector<OpId> entered_;
-};
 
 /// Gathered parameters: their buffers, and the all-gathers that fill them.
 class ParameterOperations final : public schedule::GatheringSink {
@@ -42,7 +31,7 @@ class ParameterOperations final : public schedule::GatheringSink {
   std::vector<BufferId> buffer_;  ///< by slot; -1: nothing is there
   std::vector<Range> current_;    ///< by tensor: where it is in the current use
   std::vector<int> used_;         ///< tensors of the current use
-  Window under_way_;
+  schedule::Window<OpId> under_way_;
 };
 
 /// Gradients: where they are written, the copies into buckets, and the collectives that sum them.
@@ -73,7 +62,7 @@ class GradientOperations final : public schedule::ReductionSink {
   const ZeroState& state_;
   const ZeroPolicy& policy_;
   const ParameterTable& table_;
-  Window under_way_;
+  schedule::Window<OpId> under_way_;
   std::vector<BufferId> buffer_;  ///< by tensor: of a transient gradient in this micro-step
   std::vector<BufferId> packed_;  ///< buffers of packed buckets; -1: not yet
   std::vector<Piece> open_;       ///< what is in the packed bucket that is being filled

@@ -1,0 +1,26 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "krigtune/schedule/tensors.h"
+
+namespace krigtune {
+
+/// The tensors of a workload's pipeline stages, made once for each way to cut them. Thread-safe.
+class TensorsCache {
+ public:
+  explicit TensorsCache(Workload workload) : workload_(std::move(workload)) {}
+  /// Lives as long as the cache.
+  const schedule::StageTensors& of(const Knobs& knobs, const schedule::StageParts& parts);
+
+ private:
+  using Key = std::array<std::int64_t, 6>;  ///< tensor ranks, sequence parallel, data ranks, layers, embedding, head
+  Workload workload_;
+  std::mutex mutex_;  // of what is below
+  std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;
+};
+
+}  // namespace krigtune
