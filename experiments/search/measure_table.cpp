@@ -31,11 +31,11 @@ std::vector<std::string> row_of(const Session& session, const Configuration& con
 
 void measure(const std::filesystem::path& file) {
   const Session session = load_session(file);
-  if (session.runner.kind != RunnerKind::kSimulate) {
+  if (!is<SimulateSpec>(session.runner)) {
     throw UserError(fmt::format("{}: /runner/kind is not \"simulate\"", file.string()), "give a session that has it");
   }
   const auto runner = make_simulate_runner(
-      {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
+      {*session.workload, session.cluster, session.memory, session.space, std::get<SimulateSpec>(session.runner)});
   std::vector<std::string> header;
   for (const Parameter& parameter : session.space.parameters()) header.push_back(parameter.name);
   header.insert(header.end(), {"status", session.objective.metric, "peak_memory_bytes"});

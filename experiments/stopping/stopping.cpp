@@ -69,7 +69,7 @@ class Replayed {
     std::filesystem::remove_all(directory);
     Session session = session_;
     // A table whose rows take turns is not exact: the model is to know that values are noisy.
-    if (noise > 0.0) session.runner.replay.repeats = ReplaySpec::Repeats::kCycle;
+    if (noise > 0.0) std::get<ReplaySpec>(session.runner).repeats = ReplaySpec::Repeats::kCycle;
     RunOptions options;
     options.loop.seed = seed;
     Observer nobody;

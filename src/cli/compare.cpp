@@ -82,7 +82,7 @@ std::string command_again(const Context& context) {
 // Where each run has a directory it goes on there; otherwise runs take next to no time and begin anew.
 int say_interrupted(const Context& context, const Session& session, const Comparison& comparison) {
   const std::size_t cut = comparison.cut_short.size();
-  const bool goes_on = leaves_files(session.runner.kind);
+  const bool goes_on = traits_of(session.runner).runs_programs;
   context.log.progress(fmt::format("interrupted: {} of {} runs are whole; {}. {}: {}", comparison.runs.size(),
                                    comparison.runs.size() + cut,
                                    "comparison.csv has every closed trial, the other files are of the whole runs",
@@ -132,7 +132,8 @@ int conclude(const Context& context, const Session& session, const Comparison& c
 int jobs_of(const Arguments& arguments, const Session& session) {
   const auto asked = arguments.integer("jobs", 1, kMostJobs);
   if (asked) return static_cast<int>(*asked);
-  return leaves_files(session.runner.kind) ? 1 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return traits_of(session.runner).runs_programs ? 1
+                                                 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 CompareProgress shown_progress(Log& log) {
@@ -146,7 +147,7 @@ CompareProgress shown_progress(Log& log) {
 }
 
 void warn_of_jobs(const Context& context, const Session& session, const CompareOptions& options) {
-  if (options.jobs < 2 || !leaves_files(session.runner.kind)) return;
+  if (options.jobs < 2 || !traits_of(session.runner).runs_programs) return;
   context.log.warning(
       fmt::format("{} trials run at a time on one machine and slow each other down; without --jobs "
                   "they run one by one",

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kFiles[] = {"comparison.csv", "comparison_summary.csv", "comparison_pairs.csv", "comparison.svg"};
 
 // Only real trials take time that tells something.
-bool shows_time(const Session& session) { return leaves_files(session.runner.kind); }
+bool shows_time(const Session& session) { return traits_of(session.runner).runs_programs; }
 
 std::vector<Column> summary_columns(const Session& session, const CompareOptions& options) {
   std::vector<Column> columns = {{"strategy", "strategy"},

@@ -58,7 +58,7 @@ class Question {
 
  private:
   DsModelAnswer launch(const std::optional<std::int64_t>& micro_batch) const {
-    DsModelRun run{session_.runner.deepspeed, session_.cluster.ranks(), {}, directory_};
+    DsModelRun run{std::get<DeepSpeedSpec>(session_.runner), session_.cluster.ranks(), {}, directory_};
     run.configuration.set(kZeroStage, own_stage_);
     if (micro_batch) run.configuration.set(kMicroBatch, *micro_batch);
     run.dir /= micro_batch ? fmt::format("stage_{}_micro_batch_{}", own_stage_, *micro_batch)

@@ -30,7 +30,7 @@ Json try_it(const Context& context, const DsSessionInputs& inputs, const DsSessi
   const Session session = read_session(made.json, inputs.ds_config.string(), inputs.directory);
   make_writable_directory(trial_dir);
   DeepSpeedJob job;
-  job.spec = session.runner.deepspeed;
+  job.spec = std::get<DeepSpeedSpec>(session.runner);
   job.metric = session.objective.reported_field();
   job.ranks = session.cluster.ranks();
   const auto runner = make_deepspeed_runner(std::move(job), context.console.clock);

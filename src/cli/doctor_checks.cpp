@@ -12,7 +12,7 @@
 #include "krigtune/core/processor.h"
 #include "krigtune/core/units.h"
 #include "krigtune/engine/gpu_probe.h"
-#include "runners.h"
+#include "krigtune/runner/replay.h"
 
 namespace krigtune {
 namespace {
@@ -94,7 +94,7 @@ Finding cuda_engine(const Console& console) {
             "  cmake --build --preset release"};
   }
   std::error_code none;
-  const std::filesystem::path bench = std::filesystem::canonical(find_bench(console), none);
+  const std::filesystem::path bench = std::filesystem::canonical(find_bench(console.program), none);
   const std::filesystem::path program = bench.parent_path() / "krigtune-bench-cuda";
   const std::string failure = cuda_start_failure(program);
   if (failure.empty()) return {kName, Health::kOk, program.string(), ""};
@@ -102,7 +102,7 @@ Finding cuda_engine(const Console& console) {
 }
 
 Finding program(const std::string& name, const char* binary, const std::string& cost) {
-  const std::filesystem::path path = find_on_path(binary);
+  const std::filesystem::path path = find_program(binary, {}, program_search_path());
   if (path.empty()) return {name, Health::kSkip, fmt::format("no {} on PATH", binary), cost};
   return {name, Health::kOk, path.string(), ""};
 }
@@ -125,7 +125,7 @@ Finding slurm() {
 }
 
 Finding bench(const Console& console) {
-  const std::filesystem::path path = find_bench(console);
+  const std::filesystem::path path = find_bench(console.program);
   if (!path.empty()) return {"krigtune-bench", Health::kOk, path.string(), "", true};
   return {"krigtune-bench", Health::kFail, "neither beside krigtune nor on PATH",
           "no trial can run, only replays of tables; build it: ninja krigtune-bench", true};

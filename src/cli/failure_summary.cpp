@@ -48,7 +48,7 @@ std::string last_lines(const std::string& text) {
 // What the runner of DeepSpeed jobs made of it; an outcome without text has it only there.
 std::string sentence_of(const RunView& run, const Trial& trial) {
   const std::filesystem::path file = run.directory / "trials" / trial_folder(trial) / "result.json";
-  if (run.session.runner.kind != RunnerKind::kDeepSpeed || !has_text(file)) return "";
+  if (!is<DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
   const Json result = Json::parse(read_text(file), nullptr, false);
   const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
   return there ? result["sentence"].get<std::string>() : "";
@@ -91,12 +91,7 @@ std::string after_crash(const RunView& run, const Trial& trial) {
 }
 
 std::string after_bad_result(const Session& session) {
-  const std::string& key = session.objective.field;
-  if (session.runner.kind == RunnerKind::kDeepSpeed) {
-    return "let the script train longer, or lower /runner/measure_steps of the session";
-  }
-  if (session.runner.kind != RunnerKind::kCommand) return fmt::format("the result needs a number named '{}'", key);
-  return fmt::format(R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})", key);
+  return fmt::format(fmt::runtime(traits_of(session.runner).after_bad_result), session.objective.field);
 }
 
 std::string after_failure(const RunView& run, const Trial& trial, FailureReason reason) {
@@ -121,7 +116,7 @@ std::string after_failure(const RunView& run, const Trial& trial, FailureReason 
 
 // What to do about trials that ended as this one did.
 std::string advice(const RunView& run, const Trial& trial) {
-  if (run.session.runner.kind == RunnerKind::kReplay) return "widen \"space\" or \"where\" of the session";
+  if (is<ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
   if (const auto* failed = std::get_if<Failed>(&*trial.outcome)) return after_failure(run, trial, failed->reason);
   const bool limited = run.session.usable_per_rank.has_value();
   return less_memory(run.session) + (limited ? ", or raise the memory limit (/memory/limit_gib)" : "");

@@ -1,7 +1,7 @@
 #include "loaded_run.h"
 
 #include "krigtune/report/labels.h"
-#include "runners.h"
+#include "krigtune/runner/replay.h"
 
 namespace krigtune {
 
@@ -28,7 +28,7 @@ RunView LoadedRun::view(const Console& console) const {
           directory_name(directory),
           options,
           directory,
-          find_bench(console),
+          find_bench(console.program),
           recommend(session(), prepared.candidates, history, options.seed)};
 }
 

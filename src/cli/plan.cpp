@@ -16,7 +16,6 @@
 #include "loaded_run.h"
 #include "plan_json.h"
 #include "plan_text.h"
-#include "runners.h"
 #include "show_config.h"
 #include "this_machine.h"
 

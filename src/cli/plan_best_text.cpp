@@ -171,31 +171,23 @@ void print_expected_time(const PlanText& text) {
   const ExpectedTime& time = text.answers.time;
   const std::string trials = trials_text(time.trials);
   text.out << "\nTime of the session\n";
-  switch (session.runner.kind) {
-    case RunnerKind::kReplay:
-    case RunnerKind::kSimulate:
-      text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
-                              session.runner.kind == RunnerKind::kReplay ? "looked up" : "simulated");
-      return;
-    case RunnerKind::kNone:
-      text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
-      break;
-    case RunnerKind::kCommand:
-    case RunnerKind::kDeepSpeed:
-      text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
-                              duration_text(timeout_s(session.runner)), duration_text(*time.most_trials_s),
-                              hours_text(session, *time.most_trials_s));
-      break;
-    case RunnerKind::kBench: {
-      const BenchSpec& bench = session.runner.bench;
-      text.out << fmt::format("  about {}, {}: {} of at most {} each ({} warm-up, {} measurement){}\n",
-                              duration_text(*time.trials_s), hours_text(session, *time.trials_s), trials,
-                              duration_text(bench.warmup_s + bench.measure_s), duration_text(bench.warmup_s),
-                              duration_text(bench.measure_s), emulated_note(session));
-      break;
-    }
+  if (const auto* bench = std::get_if<BenchSpec>(&session.runner)) {
+    text.out << fmt::format("  about {}, {}: {} of at most {} each ({} warm-up, {} measurement){}\n",
+                            duration_text(*time.trials_s), hours_text(session, *time.trials_s), trials,
+                            duration_text(bench->warmup_s + bench->measure_s), duration_text(bench->warmup_s),
+                            duration_text(bench->measure_s), emulated_note(session));
+  } else if (traits_of(session.runner).runs_programs) {
+    text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
+                            duration_text(timeout_s(session.runner)), duration_text(*time.most_trials_s),
+                            hours_text(session, *time.most_trials_s));
+  } else if (is<NoRunner>(session.runner)) {
+    text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
+  } else {
+    text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
+                            is<ReplaySpec>(session.runner) ? "looked up" : "simulated");
+    return;
   }
-  if (session.runner.kind != RunnerKind::kBench) print_steps(text);
+  if (!is<BenchSpec>(session.runner)) print_steps(text);
   if (session.budget.hours) {
     text.out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));
   }

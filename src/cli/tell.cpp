@@ -14,11 +14,11 @@
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/runner/command.h"
+#include "krigtune/runner/replay.h"
 #include "krigtune/tuner/by_hand.h"
 #include "krigtune/tuner/goodput.h"
 #include "krigtune/tuner/run_effects.h"
 #include "loaded_run.h"
-#include "runners.h"
 #include "session_state.h"
 
 namespace krigtune {
@@ -179,7 +179,7 @@ int tell(const Context& context) {
 
   const History history = read_journal(journal_path(directory));
   const RunView start{session,        history,   directory_name(directory),
-                      record.options, directory, find_bench(context.console),
+                      record.options, directory, find_bench(context.console.program),
                       std::nullopt};
   ResultFileWriter writer(start, make_recommender(session, prepared.candidates, record.options.seed));
   writer.write(history);

@@ -7,8 +7,8 @@
 #include "krigtune/core/json.h"
 #include "krigtune/engine/gpu_probe.h"
 #include "krigtune/runner/local_machine.h"
+#include "krigtune/runner/replay.h"
 #include "krigtune/tuner/run_directory.h"
-#include "runners.h"
 
 namespace krigtune {
 namespace {
@@ -38,8 +38,7 @@ void know_gpus(const Context& context, const GpuProbe& probe, Session& session) 
 }  // namespace
 
 void know_this_machine(const Context& context, Session& session, const std::filesystem::path& run_directory) {
-  const bool is_wanted =
-      session.workload && session.runner.kind == RunnerKind::kBench && session.cluster.gpu == "local";
+  const bool is_wanted = session.workload && is<BenchSpec>(session.runner) && session.cluster.gpu == "local";
   if (!is_wanted || session.cluster.measured) return;
   if (const GpuProbe probe = probe_gpus(); runs_on_gpus(session.cluster, probe)) {
     return know_gpus(context, probe, session);
@@ -48,7 +47,7 @@ void know_this_machine(const Context& context, Session& session, const std::file
     session.cluster.measured = recorded_machine(run_directory);
     return;
   }
-  const std::filesystem::path bench = find_bench(context.console);
+  const std::filesystem::path bench = find_bench(context.console.program);
   if (bench.empty()) return;
   LocalMachineOptions options;
   options.bench = bench;

@@ -15,6 +15,7 @@
 #include "krigtune/report/labels.h"
 #include "krigtune/report/result_files.h"
 #include "krigtune/runner/deepspeed/ds_begun.h"
+#include "krigtune/runner/replay.h"
 #include "loaded_run.h"
 #include "progress.h"
 #include "runners.h"
@@ -132,19 +133,18 @@ std::vector<RunSetting> tune_settings(const RunOptions& options, const std::file
           {"out", directory.string()}};
 }
 
-// Each launch takes all ranks of the job, and the port that its ranks meet at.
 void refuse_side_by_side(const RunOptions& options, const Session& session) {
-  if (options.jobs == 1 || session.runner.kind != RunnerKind::kDeepSpeed) return;
+  if (options.jobs == 1 || !traits_of(session.runner).one_at_a_time) return;
   throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
 }
 
 // What the trials of a begun directory meant stays.
 void recall_begun_file(const Context& context, Session& session, const std::filesystem::path& directory) {
   if (recall_ds_config(session, directory)) return;
-  context.log.warning(
-      fmt::format("{} has changed since the session began: its trials go on with what it said then, {}; "
-                  "--fresh begins anew with what it says now",
-                  session.runner.deepspeed.ds_config.string(), begun_ds_config_path(directory).string()));
+  context.log.warning(fmt::format(
+      "{} has changed since the session began: its trials go on with what it said then, {}; "
+      "--fresh begins anew with what it says now",
+      std::get<DeepSpeedSpec>(session.runner).ds_config.string(), begun_ds_config_path(directory).string()));
 }
 
 void refuse_second_tune(const std::filesystem::path& directory) {
@@ -237,7 +237,7 @@ int tune(const Context& context) {
 
   const History none;
   const RunView start{prepared.session, none,      session_name(prepared.session),
-                      options.loop,     directory, find_bench(context.console),
+                      options.loop,     directory, find_bench(context.console.program),
                       std::nullopt};
   ResultFileWriter writer(start, make_recommender(start.session, prepared.candidates, start.options.seed));
   Both observer(writer, progress);

@@ -69,7 +69,7 @@ std::string best_lines(const RunView& run) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), value_text(session, next->value), note);
   }
-  if (session.runner.kind == RunnerKind::kDeepSpeed) {
+  if (is<DeepSpeedSpec>(session.runner)) {
     text += paragraph("changes", change_lines(session.objective, best.changes));
   }
   if (losses && !is_warning(*losses)) text += fmt::format("losses     {}\n", loss_check_sentence(*losses));

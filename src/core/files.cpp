@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +82,32 @@ std::filesystem::path cache_directory() {
   if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return std::filesystem::path(xdg) / "krigtune";
   const std::string home = variable("HOME");
   return home.empty() ? std::filesystem::path() : std::filesystem::path(home) / ".cache" / "krigtune";
+}
+
+namespace {
+
+bool is_program(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+std::filesystem::path find_program(const std::string& name, const std::filesystem::path& directory,
+                                   const std::string& search_path) {
+  if (name.find('/') != std::string::npos) return is_program(directory / name) ? directory / name : "";
+  for (std::size_t begin = 0; begin <= search_path.size();) {
+    const std::size_t end = std::min(search_path.find(':', begin), search_path.size());
+    std::filesystem::path candidate = directory / search_path.substr(begin, end - begin) / name;
+    if (is_program(candidate)) return candidate;
+    begin = end + 1;
+  }
+  return {};
+}
+
+std::string program_search_path() {
+  const char* path = std::getenv("PATH");
+  return path == nullptr ? "/bin:/usr/bin" : path;
 }
 
 }  // namespace krigtune

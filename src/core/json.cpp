@@ -190,7 +190,7 @@ JsonObject::JsonObject(const Json& value, std::string source, std::string pointe
 bool JsonObject::has(const std::string& key) const { return value_.contains(key) && !value_.at(key).is_null(); }
 
 const Json* JsonObject::find(const std::string& key) {
-  known_.push_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
   return has(key) ? &value_.at(key) : nullptr;
 }
 

@@ -41,7 +41,7 @@ std::optional<Advice> advice_of_job(const Session& session, const Configuration&
 std::optional<Advice> advice_of(const RunView& run) {
   if (!run.best) return std::nullopt;
   const bool by_noise = run.session.objective.gradient_noise.has_value();
-  if (run.session.runner.kind == RunnerKind::kDeepSpeed && !by_noise) {
+  if (is<DeepSpeedSpec>(run.session.runner) && !by_noise) {
     return advice_of_job(run.session, run.best->configuration);
   }
   const auto rules = learning_rate_advice(run.session, run.best->configuration);

@@ -116,12 +116,12 @@ class Diff {
 
 DsRemarks remarks_of(const RunView& run) {
   DsRemarks remarks;
-  if (has_changed_since(run.session.runner.deepspeed)) {
+  const auto& job = std::get<DeepSpeedSpec>(run.session.runner);
+  if (has_changed_since(job)) {
     remarks.warnings.push_back(
         fmt::format("{} has changed since the session began; all of this is about what it said "
                     "then, {}",
-                    run.session.runner.deepspeed.ds_config.filename().string(),
-                    begun_ds_config_path(run.directory).filename().string()));
+                    job.ds_config.filename().string(), begun_ds_config_path(run.directory).filename().string()));
   }
   if (const std::optional<LossCheck> check = loss_check(run)) {
     (is_warning(*check) ? remarks.warnings : remarks.notes).push_back(loss_check_sentence(*check));

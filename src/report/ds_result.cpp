@@ -7,9 +7,9 @@
 namespace krigtune {
 
 std::optional<DsUserJob> ds_user_job(const Session& session) {
-  if (session.runner.kind != RunnerKind::kDeepSpeed) return std::nullopt;
-  const DeepSpeedSpec& spec = session.runner.deepspeed;
-  return DsUserJob{begun_ds_config(spec), spec.ds_config.filename().string(), spec.argv, spec.arg_mappings,
+  const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  if (spec == nullptr) return std::nullopt;
+  return DsUserJob{begun_ds_config(*spec), spec->ds_config.filename().string(), spec->argv, spec->arg_mappings,
                    session.cluster.ranks()};
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 // A replayed table's unit is its own.
 bool has_unit(const Session& session) {
-  return find_metric(session.objective.metric) != nullptr && session.runner.kind != RunnerKind::kReplay;
+  return find_metric(session.objective.metric) != nullptr && traits_of(session.runner).has_our_units;
 }
 
 // Four significant digits, never an exponent for numbers that people write out.

@@ -18,8 +18,7 @@ std::filesystem::path in_directory(const RunView& run, const char* name) {
   return std::filesystem::absolute(run.directory / name).lexically_normal();
 }
 
-std::vector<std::string> bench_words(const RunView& run) {
-  const BenchSpec& bench = run.session.runner.bench;
+std::string command_of(const BenchSpec& bench, const RunView& run) {
   std::vector<std::string> words;
   if (bench.launcher == Launcher::kMpirun) words = {"mpirun", "-np", std::to_string(run.session.cluster.ranks())};
   words.insert(words.end(), {run.bench.string(), "--config", in_directory(run, kConfigFile).string(), "--json",
@@ -28,7 +27,7 @@ std::vector<std::string> bench_words(const RunView& run) {
     words.emplace_back("--memory-limit");
     words.push_back(number_text(*bench.memory_limit_gib));
   }
-  return words;
+  return shell_line(words);
 }
 
 // As a trial of `program`, a runner's spec, was started: its working directory, its environment, and these words.
@@ -41,8 +40,7 @@ std::string in_shell(const Program& program, const std::vector<std::string>& arg
   return fmt::format("{} && {}", shell_line({"cd", program.working_directory.string()}), shell_line(words));
 }
 
-std::string user_command(const RunView& run) {
-  const CommandSpec& command = run.session.runner.command;
+std::string command_of(const CommandSpec& command, const RunView& run) {
   const Placeholders values = {{"config", in_directory(run, kConfigFile).string()},
                                {"result", in_directory(run, kResultFile).string()},
                                {"dir", in_directory(run, "").parent_path().string()},
@@ -52,9 +50,8 @@ std::string user_command(const RunView& run) {
   return in_shell(command, words);
 }
 
-std::string deepspeed_command(const RunView& run) {
+std::string command_of(const DeepSpeedSpec& spec, const RunView& run) {
   const DsUserJob job = ds_user_job(run.session).value();
-  const DeepSpeedSpec& spec = run.session.runner.deepspeed;
   const std::string config = spec.config_as == DsConfigAs::kBase64
                                  ? ds_config_base64(ds_config_of(job, run.best->configuration))
                                  : in_directory(run, kDsConfigOptimal).string();
@@ -63,19 +60,15 @@ std::string deepspeed_command(const RunView& run) {
 
 // Empty: the runner has none.
 std::optional<std::string> command_line(const RunView& run) {
-  switch (run.session.runner.kind) {
-    case RunnerKind::kBench:
-      return shell_line(bench_words(run));
-    case RunnerKind::kCommand:
-      return user_command(run);
-    case RunnerKind::kDeepSpeed:
-      return deepspeed_command(run);
-    case RunnerKind::kSimulate:
-    case RunnerKind::kReplay:
-    case RunnerKind::kNone:
-      break;
-  }
-  return std::nullopt;
+  return std::visit(
+      [&](const auto& spec) -> std::optional<std::string> {
+        if constexpr (requires { command_of(spec, run); }) {
+          return command_of(spec, run);
+        } else {
+          return std::nullopt;
+        }
+      },
+      run.session.runner);
 }
 
 }  // namespace
@@ -83,10 +76,10 @@ std::optional<std::string> command_line(const RunView& run) {
 std::optional<std::string> config_optimal(const RunView& run) {
   const Session& session = run.session;
   // A DeepSpeed job's command reads ds_config_optimal.json.
-  const bool is_read = session.runner.kind != RunnerKind::kReplay && session.runner.kind != RunnerKind::kDeepSpeed;
+  const bool is_read = !is<ReplaySpec>(session.runner) && !is<DeepSpeedSpec>(session.runner);
   if (!run.best || !is_read) return std::nullopt;
   Json json = to_json(run.best->configuration);
-  if (session.runner.kind == RunnerKind::kBench) {
+  if (is<BenchSpec>(session.runner)) {
     json = {{"workload", to_json(*session.workload)},
             {"cluster", to_json(session.cluster)},
             {"memory", to_json(session.memory)},

@@ -6,19 +6,30 @@
 #include <algorithm>
 
 #include "bench_result.h"
+#include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
 #include "krigtune/runner/replay.h"
+#include "program.h"
 #include "registry.h"
 #include "trial_files.h"
 
 namespace krigtune {
 namespace {
 
-constexpr const char* kThreads = "threads";
-constexpr const char* kMpirun = "mpirun";
+constexpr EnumWords<Launcher, 2> kLauncherWords = {{{"threads", Launcher::kThreads}, {"mpirun", Launcher::kMpirun}}};
 constexpr double kSlack = 1.5;  // krigtune-bench is to notice first: it can say more
 constexpr std::size_t kHeartbeatBytes = 512;
+
+constexpr const char* kBenchProgram = "krigtune-bench";
+
+std::filesystem::path required_bench(const std::filesystem::path& krigtune) {
+  std::filesystem::path bench = find_bench(krigtune);
+  if (!bench.empty()) return bench;
+  throw EnvironmentError(
+      fmt::format("{} is neither in '{}' nor on PATH", kBenchProgram, krigtune.parent_path().string()),
+      "build it: ninja krigtune-bench");
+}
 
 class BenchRunner final : public Runner {
  public:
@@ -30,10 +41,10 @@ class BenchRunner final : public Runner {
     std::filesystem::remove(heartbeat(files));
     ProcessSpec spec = prepare(configuration, files);
     BenchEnd end;
-    end.limit_is_the_sessions = !job_.spec.bench.memory_limit_gib;
+    end.limit_is_the_sessions = !job_.spec.memory_limit_gib;
     ProgressLines progress(heartbeat(files));
     std::map<std::string, double> provisional;
-    if (rival && job_.spec.bench.early_end && rival->metric == job_.metric_field) {
+    if (rival && job_.spec.early_end && rival->metric == job_.metric_field) {
       spec.enough = [&] { return is_lost(*rival, progress, provisional, end); };
     }
     end.process = run_process(spec, clock_);
@@ -72,7 +83,7 @@ class BenchRunner final : public Runner {
                          {"cluster", to_json(job_.cluster)},
                          {"memory", to_json(job_.memory)},
                          {"configuration", to_json(configuration)}};
-    const BenchSpec& bench = job_.spec.bench;
+    const BenchSpec& bench = job_.spec;
     ProcessSpec spec;
     if (bench.launcher == Launcher::kMpirun) launch_by_mpirun(spec);
     spec.argv.insert(spec.argv.end(),
@@ -113,52 +124,55 @@ class BenchRunner final : public Runner {
   const Clock& clock_;
 };
 
-double positive(JsonObject& block, const char* key, double fallback) {
-  const double value = block.number(key, fallback);
-  if (!(value > 0.0)) block.fail(key, fmt::format("{} is not positive", value), "give seconds above 0");
-  return value;
-}
-
-void read_bench(JsonObject& block, const std::filesystem::path& /*base_dir*/, RunnerSpec& spec) {
-  spec.bench.warmup_s = block.number("warmup_s", spec.bench.warmup_s);
-  if (!(spec.bench.warmup_s >= 0.0)) {
-    block.fail("warmup_s", fmt::format("{} is negative", spec.bench.warmup_s), "give 0 or more seconds");
-  }
-  spec.bench.measure_s = positive(block, "measure_s", spec.bench.measure_s);
-  spec.bench.timeout_s = positive(block, "timeout_s", spec.bench.timeout_s);
-  if (spec.bench.timeout_s <= spec.bench.warmup_s + spec.bench.measure_s) {
-    block.fail("timeout_s",
-               fmt::format("{} s end before warm-up and measurement ({} s)", spec.bench.timeout_s,
-                           spec.bench.warmup_s + spec.bench.measure_s),
-               "raise it");
-  }
+// Long timeouts allow for long steps.
+double hang_s_of(const BenchSpec& bench) {
   constexpr double kLeastHangS = 60.0;
   constexpr double kStepsInATimeout = 5.0;
-  spec.bench.hang_s = std::max(kLeastHangS, spec.bench.timeout_s / kStepsInATimeout);
-  const std::string launcher = block.text("launcher", kThreads);
-  if (launcher != kThreads && launcher != kMpirun) {
-    block.fail("launcher", fmt::format("unknown value '{}'", launcher), suggestion(launcher, {kThreads, kMpirun}));
-  }
-  spec.bench.launcher = launcher == kMpirun ? Launcher::kMpirun : Launcher::kThreads;
-  spec.bench.early_end = block.boolean("early_end", spec.bench.early_end);
-  spec.bench.memory_limit_gib = block.optional_number("memory_limit_gib");
-  if (spec.bench.memory_limit_gib && !(*spec.bench.memory_limit_gib > 0.0)) {
-    block.fail("memory_limit_gib", "is not positive", "give GiB per rank, or leave it out");
-  }
+  return std::max(kLeastHangS, bench.timeout_s / kStepsInATimeout);
 }
 
-void write_bench(const RunnerSpec& spec, Json& block) {
-  block["warmup_s"] = json_number(spec.bench.warmup_s);
-  block["measure_s"] = json_number(spec.bench.measure_s);
-  block["timeout_s"] = json_number(spec.bench.timeout_s);
-  if (spec.bench.launcher == Launcher::kMpirun) block["launcher"] = kMpirun;
-  block["early_end"] = spec.bench.early_end;
-  block["memory_limit_gib"] = spec.bench.memory_limit_gib ? json_number(*spec.bench.memory_limit_gib) : Json(nullptr);
+Block<BenchSpec> bench_block() {
+  Block<BenchSpec> block("krigtune-bench, one process a trial");
+  block.key("warmup_s", &BenchSpec::warmup_s, number(at_least(0)), "seconds before the measurement");
+  block.key("measure_s", &BenchSpec::measure_s, number(above(0)), "seconds of measurement");
+  block.key("timeout_s", &BenchSpec::timeout_s, number(above(0)), "seconds after which a trial is ended");
+  block
+      .key("launcher", &BenchSpec::launcher, one_of(kLauncherWords),
+           "ranks as threads of one process, or as processes under mpirun")
+      .written_where_changed();
+  block.key("early_end", &BenchSpec::early_end, boolean(),
+            "end a trial once its steps so far show that it is surely worse than the best (status bounded)");
+  block.key("memory_limit_gib", &BenchSpec::memory_limit_gib, number(above(0)),
+            "GiB a rank that krigtune-bench allows itself (default: the session's limit)");
+  block.check([](JsonObject& object, BenchSpec& bench) {
+    const double measured_s = bench.warmup_s + bench.measure_s;
+    if (bench.timeout_s <= measured_s) {
+      object.fail("timeout_s",
+                  fmt::format("{} s end before warm-up and measurement ({} s)", bench.timeout_s, measured_s),
+                  "raise it");
+    }
+    bench.hang_s = hang_s_of(bench);
+  });
+  return block;
 }
 
 }  // namespace
 
-RunnerEntry bench_runner_entry() { return {RunnerKind::kBench, "bench", read_bench, write_bench}; }
+RunnerEntry<BenchSpec> BenchSpec::entry(const std::filesystem::path& /*base_dir*/) {
+  return {{.name = "bench", .runs_programs = true, .only_what_is_modelled = true, .has_our_fields = true},
+          bench_block(),
+          [](const BenchSpec& spec, const RunnerJob& job) {
+            return make_bench_runner(
+                {required_bench(job.program), job.workload.value(), job.cluster, job.memory, spec, job.field, job.stop},
+                job.clock);
+          }};
+}
+
+std::filesystem::path find_bench(const std::filesystem::path& krigtune) {
+  const std::filesystem::path directory = krigtune.parent_path();
+  std::filesystem::path beside = find_program(kBenchProgram, {}, directory.string());
+  return beside.empty() ? find_program(kBenchProgram, {}, program_search_path()) : beside;
+}
 
 std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock) {
   return std::make_unique<BenchRunner>(std::move(job), clock);

@@ -2,6 +2,7 @@
 // directory.
 #include "krigtune/runner/command.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "krigtune/runner/placeholders.h"
 #include "oom_text.h"
 #include "program.h"
+#include "registry.h"
 #include "trial_files.h"
 
 namespace krigtune {
@@ -112,6 +114,85 @@ class CommandRunner final : public Runner {
 };
 
 }  // namespace
+
+namespace {
+
+// libstdc++ compiles by recursion: a pattern of this length is no danger to the stack.
+constexpr std::size_t kLongestPattern = 500;
+
+std::string indexed(const std::string& key, std::size_t index) { return fmt::format("{}/{}", key, index); }
+
+void refuse_unknown_placeholders(const JsonObject& block, const CommandSpec& spec) {
+  for (std::size_t i = 0; i < spec.argv.size(); ++i) {
+    const std::vector<std::string> unknown = unknown_placeholders(spec.argv[i]);
+    if (unknown.empty()) continue;
+    block.fail(indexed("argv", i), fmt::format("'{{{}}}' is no placeholder", unknown.front()),
+               suggestion(unknown.front(), known_placeholders()) + " A brace of its own is written '{{'");
+  }
+}
+
+constexpr int kLargestExitCode = 255;
+
+void read_exit_codes(JsonObject& block, CommandSpec& spec) {
+  const Json* codes = block.find("oom_exit_codes");
+  if (codes == nullptr) return;
+  const auto is_code = [](const Json& code) {
+    return code.is_number_integer() && code.get<double>() >= 1 && code.get<double>() <= kLargestExitCode;
+  };
+  if (!codes->is_array() || !std::all_of(codes->begin(), codes->end(), is_code)) {
+    block.fail("oom_exit_codes", "a list of exit codes was expected", "write [3], each from 1 to 255");
+  }
+  for (const Json& code : *codes) spec.oom_exit_codes.push_back(code.get<int>());
+}
+
+void read_patterns(JsonObject& block, CommandSpec& spec) {
+  spec.oom_patterns = block.texts("oom_patterns");
+  for (std::size_t i = 0; i < spec.oom_patterns.size(); ++i) {
+    const std::string& pattern = spec.oom_patterns[i];
+    const std::string key = indexed("oom_patterns", i);
+    if (pattern.size() > kLongestPattern) block.fail(key, "is too long", "give 500 characters at most");
+    if (pattern.empty()) block.fail(key, "is empty and would match every line", "remove it");
+    try {
+      compile_pattern(pattern);
+    } catch (const std::regex_error&) {
+      block.fail(key, fmt::format("'{}' is no regular expression", pattern),
+                 "write one as in JavaScript, without back-references");
+    }
+  }
+}
+
+Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
+  Block<CommandSpec> block("A program of yours, one process a trial");
+  block
+      .key("argv", &CommandSpec::argv, command_words(R"(["python", "run.py", "{config}", "{result}"])"),
+           "program and arguments with {config}, {result}, {dir}, {trial}; no shell")
+      .required();
+  add_surroundings(block, base_dir);
+  block.key("timeout_s", &CommandSpec::timeout_s, time_limit(), "seconds after which a trial is ended");
+  block.key("grace_s", &CommandSpec::grace_s, grace(), "seconds between SIGTERM and SIGKILL");
+  block.key("no_progress_s", &CommandSpec::no_progress_s, time_limit(),
+            "seconds without output after which it counts as hung (default: never)");
+  block.custom("oom_exit_codes", schema::list(from_to(1, kLargestExitCode).applied_to(schema::integer())),
+               "exit codes that mean out of memory", read_exit_codes,
+               [](const CommandSpec& spec) { return Json(spec.oom_exit_codes); });
+  block.custom("oom_patterns", schema::list(schema::not_empty(schema::text())),
+               "regular expressions (ECMAScript) in its output that mean out of memory", read_patterns,
+               [](const CommandSpec& spec) { return Json(spec.oom_patterns); });
+  block.check([](JsonObject& object, const CommandSpec& spec) { refuse_unknown_placeholders(object, spec); });
+  return block;
+}
+
+}  // namespace
+
+RunnerEntry<CommandSpec> CommandSpec::entry(const std::filesystem::path& base_dir) {
+  return {{.name = "command",
+           .runs_programs = true,
+           .after_bad_result = R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})"},
+          command_block(base_dir),
+          [](const CommandSpec& spec, const RunnerJob& job) {
+            return make_command_runner({spec, job.field, job.stop}, job.clock);
+          }};
+}
 
 std::unique_ptr<Runner> make_command_runner(CommandJob job, const Clock& clock) {
   return std::make_unique<CommandRunner>(std::move(job), clock);

@@ -1,49 +1,25 @@
 #include "program.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 
 #include "command_result.h"
 #include "krigtune/core/error.h"
+#include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
 
 namespace krigtune {
-namespace {
-
-bool is_program(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-}
-
 std::string search_path(const Environment& added) {
   const auto path = std::find_if(added.rbegin(), added.rend(), [](const auto& pair) { return pair.first == "PATH"; });
   if (path != added.rend()) return path->second;
-  const char* ours = std::getenv("PATH");
-  return ours == nullptr ? "/bin:/usr/bin" : ours;  // what execvp takes then
-}
-
-}  // namespace
-
-std::filesystem::path find_program(const std::string& name, const std::filesystem::path& directory,
-                                   const Environment& environment) {
-  if (name.find('/') != std::string::npos) return is_program(directory / name) ? directory / name : "";
-  const std::string path = search_path(environment);
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    std::filesystem::path candidate = directory / path.substr(begin, end - begin) / name;
-    if (is_program(candidate)) return candidate;
-    begin = end + 1;
-  }
-  return {};
+  return program_search_path();
 }
 
 void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
                             const Environment& environment) {
-  if (!find_program(name, working_directory, environment).empty()) return;
+  if (!find_program(name, working_directory, search_path(environment)).empty()) return;
   const bool path = name.find('/') != std::string::npos;
   throw EnvironmentError(
       path ? fmt::format("the program '{}' is not there, seen from '{}'", name, working_directory.string())
@@ -64,14 +40,25 @@ void refuse_zero_byte(const JsonObject& block, const std::string& key, const std
   if (text.find('\0') != std::string::npos) block.fail(key, "holds a zero byte", "remove it");
 }
 
-double read_seconds(JsonObject& block, const char* key, double fallback, bool zero_too) {
-  const double value = block.number(key, fallback);
-  constexpr double kMost = 1e9;  // thirty years
-  if (!(zero_too ? value >= 0.0 : value > 0.0) || value > kMost) {
-    block.fail(key, fmt::format("{} is no time limit", number_text(value)),
-               zero_too ? "give 0 or more seconds" : "give seconds above 0");
-  }
-  return value;
+namespace {
+
+constexpr double kLongestLimitS = 1e9;  // thirty years
+
+}  // namespace
+
+Codec<double> time_limit() { return number(above_up_to(0, kLongestLimitS)); }
+Codec<double> grace() { return number(from_to(0, kLongestLimitS)); }
+
+Codec<std::vector<std::string>> command_words(const std::string& example) {
+  Codec<std::vector<std::string>> codec = texts();
+  codec.schema = schema::not_empty(codec.schema);
+  codec.read = [example](JsonObject& object, const std::string& key) {
+    const std::vector<std::string> words = object.texts(key);
+    if (words.empty() || words.front().empty()) object.fail(key, "names no program", "write " + example);
+    for (std::size_t i = 0; i < words.size(); ++i) refuse_zero_byte(object, fmt::format("{}/{}", key, i), words[i]);
+    return words;
+  };
+  return codec;
 }
 
 std::filesystem::path read_working_directory(JsonObject& block, const std::filesystem::path& base_dir) {

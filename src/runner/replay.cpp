@@ -1,9 +1,8 @@
 // A measured table in place of a machine. Several rows of one configuration are merged:
 //
 //   best     the row with the best value, with all that it has
-//   median   of the value and of each metric by itself; with three rows or more, s sqrt(pi / 2) / sqrt(n) as its
-//   standard
-//            error: the asymptotic one of the median of n normal values with the rows' standard deviation s (Cramer
+//   median   of the value and of each metric by itself; with three rows or more, its standard error is the asymptotic
+//            one of the median of n normal values with the rows' standard deviation s, s sqrt(pi / 2) / sqrt(n) (Cramer
 //            1946, Mathematical Methods of Statistics, 28.5)
 //   cycle    the n-th measurement takes the n-th row
 #include "krigtune/runner/replay.h"
@@ -17,6 +16,7 @@
 #include <stdexcept>
 
 #include "krigtune/core/error.h"
+#include "registry.h"
 #include "replay_keys.h"
 #include "replay_rows.h"
 
@@ -179,11 +179,11 @@ struct ReplayTable::Impl {
   }
 };
 
-ReplayTable::ReplayTable(const RunnerSpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
+ReplayTable::ReplayTable(const ReplaySpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
                          bool maximize)
-    : impl_(std::make_unique<Impl>(Impl{parameters, metric, spec.replay.repeats, maximize, ReplayKeys(spec, parameters),
+    : impl_(std::make_unique<Impl>(Impl{parameters, metric, spec.repeats, maximize, ReplayKeys(spec, parameters),
                                         read_replay_groups(spec, parameters, maximize)})) {
-  for (const auto& [name, column] : spec.replay.metrics) {
+  for (const auto& [name, column] : spec.metrics) {
     if (name != metric) continue;
     throw UserError(fmt::format("runner's 'metrics' names '{}', the objective, whose column is 'value'", name),
                     "remove it there");
@@ -232,5 +232,121 @@ std::optional<double> ReplayTable::optimum(const Space& space, const Worth& wort
 std::size_t ReplayTable::size() const { return impl_->groups.size(); }
 
 std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table) { return std::make_unique<ReplayRunner>(table); }
+
+namespace {
+
+constexpr EnumWords<ReplaySpec::Repeats, 3> kRepeatsWords = {{{"best", ReplaySpec::Repeats::kBest},
+                                                              {"median", ReplaySpec::Repeats::kMedian},
+                                                              {"cycle", ReplaySpec::Repeats::kCycle}}};
+
+Block<TableColumn> column_block() {
+  Codec<std::string> name = text();
+  name.schema = schema::not_empty(name.schema);
+  Block<TableColumn> block("a column whose numbers are in another unit");
+  block.key("column", &TableColumn::name, name, "the column's name").required();
+  block.key("times", &TableColumn::times, number(above(0)), "what makes our unit of its numbers");
+  return block;
+}
+
+Json column_schema() {
+  return schema::either({schema::not_empty(schema::text("the column's name")), column_block().schema()}, "the column");
+}
+
+TableColumn column_of(JsonObject& block, const std::string& key) {
+  const Json& json = block.require(key);
+  TableColumn column;
+  if (json.is_string()) {
+    column.name = json.get<std::string>();
+  } else if (json.is_object()) {
+    JsonObject object = block.object(key);
+    column_block().read(object, column);
+  } else {
+    block.fail(key, "a column was expected", R"(write "name", or {"column": "name", "times": 1e6})");
+  }
+  if (column.name.empty()) block.fail(key, "names no column", "write its name");
+  return column;
+}
+
+std::vector<std::pair<std::string, TableColumn>> columns_of(JsonObject& block, const char* key) {
+  std::vector<std::pair<std::string, TableColumn>> columns;
+  if (block.find(key) == nullptr) return columns;
+  JsonObject object = block.object(key);
+  for (const auto& item : object.value().items()) columns.emplace_back(item.key(), column_of(object, item.key()));
+  return columns;
+}
+
+std::vector<std::pair<std::string, std::string>> conditions_of(JsonObject& block) {
+  std::vector<std::pair<std::string, std::string>> conditions;
+  if (block.find("where") == nullptr) return conditions;
+  const JsonObject object = block.object("where");
+  for (const auto& [name, value] : object.value().items()) {
+    conditions.emplace_back(name, to_string(value_from_json(value, block.source() + ": " + object.pointer(name))));
+  }
+  return conditions;
+}
+
+Json column_json(const TableColumn& column) {
+  if (column.times == 1.0) return column.name;
+  return {{"column", column.name}, {"times", json_number(column.times)}};
+}
+
+Json columns_json(const std::vector<std::pair<std::string, TableColumn>>& columns) {
+  Json json = Json::object();
+  for (const auto& [name, column] : columns) json[name] = column_json(column);
+  return json;
+}
+
+std::filesystem::path table_of(JsonObject& block, const std::filesystem::path& base_dir) {
+  const std::filesystem::path table = block.text("table", "");
+  if (table.empty()) block.fail("table", "is empty", "name a CSV file");
+  return std::filesystem::absolute(base_dir / table).lexically_normal();
+}
+
+Json conditions_json(const std::vector<std::pair<std::string, std::string>>& conditions) {
+  Json json = Json::object();
+  for (const auto& [column, value] : conditions) json[column] = to_json(value_from_text(value));
+  return json;
+}
+
+Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
+  Block<ReplaySpec> block("A measured table answers");
+  block
+      .custom(
+          "table", schema::not_empty(schema::text()), "a CSV file, relative to the session",
+          [base_dir](JsonObject& object, ReplaySpec& spec) { spec.table = table_of(object, base_dir); },
+          [](const ReplaySpec& spec) { return Json(spec.table.string()); })
+      .required();
+  block.custom(
+      "where", schema::map(schema::scalar()), "picks rows: column, value",
+      [](JsonObject& object, ReplaySpec& spec) { spec.where = conditions_of(object); },
+      [](const ReplaySpec& spec) { return conditions_json(spec.where); });
+  block.custom(
+      "columns", schema::map(column_schema()), "parameters whose column has another name or unit",
+      [](JsonObject& object, ReplaySpec& spec) { spec.columns = columns_of(object, "columns"); },
+      [](const ReplaySpec& spec) { return columns_json(spec.columns); });
+  block
+      .custom(
+          "value", column_schema(), "the column of the objective",
+          [](JsonObject& object, ReplaySpec& spec) { spec.value = column_of(object, "value"); },
+          [](const ReplaySpec& spec) { return column_json(spec.value); })
+      .required();
+  block.custom(
+      "metrics", schema::map(column_schema()), "further results",
+      [](JsonObject& object, ReplaySpec& spec) { spec.metrics = columns_of(object, "metrics"); },
+      [](const ReplaySpec& spec) { return columns_json(spec.metrics); });
+  block.key("status", &ReplaySpec::status_column, text_or_null(),
+            "the column of the status (default: every row is ok)");
+  block.key("reason", &ReplaySpec::reason_column, text_or_null(), "the column of the reason of a failure");
+  block.key("repeats", &ReplaySpec::repeats, one_of(kRepeatsWords), "what several rows of one configuration mean");
+  return block;
+}
+
+}  // namespace
+
+RunnerEntry<ReplaySpec> ReplaySpec::entry(const std::filesystem::path& base_dir) {
+  return {{.name = "replay", .has_our_units = false},
+          replay_block(base_dir),
+          [](const ReplaySpec& /*spec*/, const RunnerJob& job) { return make_replay_runner(*job.table); }};
+}
 
 }  // namespace krigtune

@@ -34,10 +34,10 @@ double rounded(double number) { return std::strtod(fmt::format("{:.12g}", number
 
 std::string spelling_of_field(const std::string& field) { return spelling(value_of_field(field)); }
 
-ReplayKeys::ReplayKeys(const RunnerSpec& spec, const std::vector<std::string>& parameters) {
+ReplayKeys::ReplayKeys(const ReplaySpec& spec, const std::vector<std::string>& parameters) {
   for (const std::string& parameter : parameters) {
     parts_.push_back({parameter, 1.0});
-    for (const auto& [name, column] : spec.replay.columns) {
+    for (const auto& [name, column] : spec.columns) {
       if (name == parameter) parts_.back().times = column.times;
     }
   }

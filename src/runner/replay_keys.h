@@ -16,7 +16,7 @@ std::string spelling_of_field(const std::string& field);
 /// absent is an empty field. Where a column holds other units, values are compared in 12 digits.
 class ReplayKeys {
  public:
-  ReplayKeys(const RunnerSpec& spec, const std::vector<std::string>& parameters);
+  ReplayKeys(const ReplaySpec& spec, const std::vector<std::string>& parameters);
   std::string of(const Configuration& configuration) const;
   /// Of fields as the table has them; `fields` then holds what they mean in units of the space.
   std::string of(std::vector<std::string>& fields) const;

@@ -193,10 +193,10 @@ class RowReader {
   bool maximize_;
 };
 
-[[noreturn]] void fail_empty(const RunnerSpec& spec, const Source& source) {
+[[noreturn]] void fail_empty(const ReplaySpec& spec, const Source& source) {
   std::vector<std::string> conditions;
   std::vector<std::string> hints;
-  for (const auto& [column, value] : spec.replay.where) {
+  for (const auto& [column, value] : spec.where) {
     conditions.push_back(fmt::format("{} = {}", column, value));
     const std::size_t at = source.column(column, "runner's 'where'");
     std::set<std::string> present;
@@ -214,9 +214,9 @@ class RowReader {
 
 }  // namespace
 
-ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters, bool maximize) {
-  const Source source(spec.replay.table);
-  const Columns columns = find_columns(spec.replay, parameters, source);
+ReplayGroups read_replay_groups(const ReplaySpec& spec, const std::vector<std::string>& parameters, bool maximize) {
+  const Source source(spec.table);
+  const Columns columns = find_columns(spec, parameters, source);
   const RowReader reader(source, columns, maximize);
   const ReplayKeys keys(spec, parameters);
   ReplayGroups groups;

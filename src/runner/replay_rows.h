@@ -28,6 +28,6 @@ struct ReplayGroup {
 using ReplayGroups = std::unordered_map<std::string, ReplayGroup>;
 
 /// Reads the rows that `spec.where` picks. Throws UserError with file, line and column.
-ReplayGroups read_replay_groups(const RunnerSpec& spec, const std::vector<std::string>& parameters, bool maximize);
+ReplayGroups read_replay_groups(const ReplaySpec& spec, const std::vector<std::string>& parameters, bool maximize);
 
 }  // namespace krigtune

@@ -25,6 +25,7 @@
 #include "krigtune/schedule/knobs.h"
 #include "krigtune/space/encoder.h"
 #include "race.h"
+#include "registry.h"
 
 namespace krigtune {
 namespace {
@@ -222,7 +223,51 @@ class SimulateRunner final : public Runner {
   std::map<std::uint64_t, int> measurements_;
 };
 
+Block<SimulateSpec::Today> today_block() {
+  using Today = SimulateSpec::Today;
+  Block<Today> block("The machine while a command runs; the next one may find it otherwise, and begins a new run");
+  block.key("slowdown", &Today::slowdown, number(from_to(0.01, 100)), "so many times as long takes every step");
+  block.key("seed", &Today::seed, integer(at_least(0)), "of noise, stragglers and crashes (default: the seed of all)");
+  return block;
+}
+
+Block<SimulateSpec> simulate_block() {
+  const Codec<double> spread = number(from_to(0, 2));      // up to a factor of 7, one time in three
+  const Codec<double> fraction = number(from_to(0, 0.9));  // something must run
+  Block<SimulateSpec> stragglers("Slow ranks");
+  stragglers.key("probability", &SimulateSpec::straggler_probability, fraction, "of a trial");
+  stragglers.key("slowdown", &SimulateSpec::straggler_slowdown, number(from_to(1, 100)),
+                 "so many times as long takes a step");
+  Block<SimulateSpec> failures("What no formula foresees");
+  failures.key("unforeseen_fraction", &SimulateSpec::unforeseen_fraction, fraction,
+               "of the space: beyond a hidden plane all trials fail");
+  failures.key("crash_probability", &SimulateSpec::crash_probability, fraction, "of a trial, anywhere");
+
+  Block<SimulateSpec> block("Trials on the virtual clock, with hidden errors: takes no time, needs a named GPU");
+  block.key("noise", &SimulateSpec::noise, spread,
+            "standard deviation of the logarithm of a step time, trial by trial");
+  block.key("systematic_error", &SimulateSpec::systematic_error, spread,
+            "standard deviation of the logarithm of the hidden factor of each class of operations");
+  block.key("memory_error", &SimulateSpec::memory_error, spread,
+            "standard deviation of the logarithm of the hidden factor on activations");
+  block.group("stragglers", stragglers);
+  block.group("failures", failures);
+  block.key("seed", &SimulateSpec::seed, integer(at_least(0)), "of all that is hidden and of the noise");
+  block.key("early_end", &SimulateSpec::early_end, boolean(),
+            "end a trial that is surely worse than the best (status bounded)");
+  block.block("today", &SimulateSpec::today, today_block());
+  return block;
+}
+
 }  // namespace
+
+RunnerEntry<SimulateSpec> SimulateSpec::entry(const std::filesystem::path& /*base_dir*/) {
+  return {{.name = "simulate", .only_what_is_modelled = true, .has_our_fields = true},
+          simulate_block(),
+          [](const SimulateSpec& spec, const RunnerJob& job) {
+            return make_simulate_runner({job.workload.value(), job.cluster, job.memory, job.space, spec});
+          }};
+}
 
 std::unique_ptr<Runner> make_simulate_runner(SimulateJob job) {
   return std::make_unique<SimulateRunner>(std::move(job));

@@ -1,13 +1,19 @@
+// Parameters as sessions write them. The values of a range with steps are, for i = 0 ... n - 1 and t = i / (n - 1),
+//
+//   linear  min (1 - t) + max t
+//   log     exp(log(min) (1 - t) + log(max) t)
+//
+// rounded where they are integers; both ends are exact.
 #include "krigtune/space/parameter.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
-#include "parameter_range.h"
 
 namespace krigtune {
 namespace {
@@ -32,23 +38,211 @@ void read_list(const Json& list, const std::string& where, Parameter& parameter)
   parameter.categorical = std::holds_alternative<std::string>(parameter.values.front());
 }
 
+enum class WrittenScale { kLinear, kLog, kLog2 };
+constexpr EnumWords<WrittenScale, 3> kScaleWords = {
+    {{"linear", WrittenScale::kLinear}, {"log", WrittenScale::kLog}, {"log2", WrittenScale::kLog2}}};
+constexpr EnumWords<WrittenScale, 2> kListScaleWords = {
+    {{"linear", WrittenScale::kLinear}, {"log", WrittenScale::kLog}}};
+constexpr EnumWords<bool, 2> kTypeWords = {{{"integer", false}, {"real", true}}};
+
+Codec<Expression> condition() {
+  return {schema::not_empty(schema::text()),
+          [](JsonObject& object, const std::string& key) {
+            try {
+              return Expression::parse(object.text(key, ""));
+            } catch (const UserError& error) {
+              object.fail(key, error.what(), "");
+            }
+          },
+          [](const Expression& expression) { return Json(expression.text()); }};
+}
+
+constexpr const char* kWhenMeans = "a condition over other parameters and facts: it exists only where this holds";
+
 // {"values": [...], "scale": "log"}: with a scale a list of numbers in ascending order, on the axis of a range.
+struct WrittenList {
+  Json values;
+  std::optional<WrittenScale> scale;
+  std::optional<Expression> when;
+};
+
+Block<WrittenList> list_block() {
+  Block<WrittenList> block("a list with more to say about it");
+  const Codec<Json> list = {schema::not_empty(schema::list(Json::object())),
+                            [](JsonObject& object, const std::string& key) { return object.require(key); },
+                            [](const Json& values) { return values; }};
+  block.key("values", &WrittenList::values, list, "the values").required();
+  block.key("scale", &WrittenList::scale, one_of(kListScaleWords), "the axis on which they lie");
+  block.key("when", &WrittenList::when, condition(), kWhenMeans);
+  block.check([](JsonObject& object, const WrittenList& written) {
+    if (!written.values.is_array()) object.fail("values", "a list was expected", "write [1, 2, 4]");
+  });
+  return block;
+}
+
 void read_object_list(JsonObject& object, Parameter& parameter) {
-  const Json& list = object.require("values");
-  const bool has_scale = object.has("scale");
-  const std::string scale = read_scale(object, {"linear", "log"});
-  read_when(object, parameter);
-  object.finish();
-  if (!list.is_array()) object.fail("values", "a list was expected", "write [1, 2, 4]");
-  read_list(list, object.source() + ": " + object.pointer("values"), parameter);
-  if (!has_scale) return;
-  parameter.scale = scale == "log" ? Scale::kLog : Scale::kLinear;
+  WrittenList written;
+  list_block().read(object, written);
+  parameter.when = written.when;
+  read_list(written.values, object.source() + ": " + object.pointer("values"), parameter);
+  if (!written.scale) return;
+  const bool is_log = *written.scale == WrittenScale::kLog;
+  parameter.scale = is_log ? Scale::kLog : Scale::kLinear;
   const bool ascending = is_number(parameter.values.front()) &&
                          std::is_sorted(parameter.values.begin(), parameter.values.end(),
                                         [](const Value& a, const Value& b) { return as_number(a) < as_number(b); });
   if (!ascending) object.fail("values", "a scale needs numbers in ascending order", "sort them, or write a plain list");
-  if (scale == "log" && as_number(parameter.values.front()) <= 0.0) {
+  if (is_log && as_number(parameter.values.front()) <= 0.0) {
     object.fail("values/0", "a log scale starts above 0", "write \"scale\": \"linear\"");
+  }
+}
+
+// A longer list can neither be enumerated nor drawn from with any profit: a coarser grid says the same.
+constexpr std::int64_t kMaxValues = 1'000'000;
+
+struct WrittenRange {
+  bool real = false;
+  Value min;
+  Value max;
+  WrittenScale scale = WrittenScale::kLinear;
+  std::optional<std::int64_t> steps;
+  std::optional<Expression> when;
+};
+
+double between(const WrittenRange& range, double at) {
+  const double low = as_number(range.min);
+  const double high = as_number(range.max);
+  const double value = range.scale == WrittenScale::kLog ? std::exp(std::log(low) * (1.0 - at) + std::log(high) * at)
+                                                         : low * (1.0 - at) + high * at;
+  return std::clamp(value, low, high);
+}
+
+std::vector<Value> spaced(const WrittenRange& range) {
+  std::vector<Value> values;
+  const std::int64_t last = *range.steps - 1;
+  for (std::int64_t i = 0; i <= last; ++i) {
+    Value value = range.min;
+    if (i == last && last > 0) {
+      value = range.max;
+    } else if (i > 0) {
+      const double real = between(range, static_cast<double>(i) / static_cast<double>(last));
+      value = range.real ? number_value(real) : Value(std::int64_t{std::llround(real)});
+    }
+    if (values.empty() || !same_value(values.back(), value)) values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<Value> every_integer(const WrittenRange& range) {
+  std::vector<Value> values;
+  const std::int64_t min = std::get<std::int64_t>(range.min);
+  const std::int64_t max = std::get<std::int64_t>(range.max);
+  for (std::int64_t offset = 0; offset <= max - min; ++offset) values.emplace_back(min + offset);
+  return values;
+}
+
+std::vector<Value> powers_of_two(const WrittenRange& range) {
+  std::vector<Value> values;
+  const std::int64_t max = std::get<std::int64_t>(range.max);
+  for (std::int64_t power = 1; power <= max; power *= 2) {
+    if (power >= std::get<std::int64_t>(range.min)) values.emplace_back(power);
+    if (power > max / 2) break;
+  }
+  return values;
+}
+
+void check_whole(const JsonObject& object, const char* key, const Value& end) {
+  if (std::holds_alternative<std::int64_t>(end)) return;
+  object.fail(key, fmt::format("a whole number was expected, not {}", to_string(end)),
+              R"(write one without a fraction, or add "type": "real")");
+}
+
+void check_steps(const JsonObject& object, const WrittenRange& range) {
+  if (range.scale == WrittenScale::kLog && !range.steps && !range.real) {
+    object.fail("", "a log scale needs \"steps\"", "add for example \"steps\": 16");
+  }
+  if (range.scale == WrittenScale::kLog2 && range.steps) {
+    object.fail("steps", "a log2 scale takes every power of two", "leave it out");
+  }
+  const std::int64_t fewest = same_value(range.min, range.max) ? 1 : 2;
+  if (range.steps && *range.steps < fewest) {
+    object.fail("steps", fmt::format("{} steps cannot hold both ends", *range.steps), "write 2 or more");
+  }
+  if (range.scale == WrittenScale::kLog2 || (range.real && !range.steps)) return;
+  const double count =
+      range.steps ? static_cast<double>(*range.steps) : as_number(range.max) - as_number(range.min) + 1.0;
+  if (count > static_cast<double>(kMaxValues)) {
+    object.fail(range.steps ? "steps" : "", fmt::format("{:.0f} values are too many", count),
+                fmt::format("at most {}: choose fewer \"steps\"", kMaxValues));
+  }
+}
+
+void check_range(const JsonObject& object, const WrittenRange& range) {
+  if (range.real && range.scale == WrittenScale::kLog2) {
+    object.fail("scale", "a log2 scale lists powers of two, integers all", "write \"scale\": \"log\"");
+  }
+  if (!range.real) {
+    check_whole(object, "min", range.min);
+    check_whole(object, "max", range.max);
+  }
+  if (as_number(range.min) > as_number(range.max)) {
+    object.fail("min", fmt::format("min {} is above max {}", to_string(range.min), to_string(range.max)), "swap them");
+  }
+  if (range.scale != WrittenScale::kLinear && as_number(range.min) <= 0.0) {
+    object.fail(
+        "min",
+        fmt::format("a {} scale starts above 0, not at {}", word_of(range.scale, kScaleWords), to_string(range.min)),
+        "raise min, or drop \"scale\"");
+  }
+  check_steps(object, range);
+}
+
+Block<WrittenRange> range_block() {
+  // Whole numbers keep all their digits.
+  const Codec<Value> end = {schema::number(),
+                            [](JsonObject& object, const std::string& key) {
+                              const double number = object.number(key, 0.0);
+                              const bool is_integer = object.require(key).is_number_integer();
+                              return is_integer ? Value(object.integer(key, 0)) : number_value(number);
+                            },
+                            [](const Value& value) { return to_json(value); }};
+  Codec<bool> type = one_of(kTypeWords);
+  type.read = [read = type.read](JsonObject& object, const std::string& key) {
+    if (object.text(key, "") == "categorical") {
+      object.fail(key, "there is no type 'categorical'", "list the values: [\"none\", \"cpu\"]");
+    }
+    return read(object, key);
+  };
+  Block<WrittenRange> block("a range");
+  block.key("type", &WrittenRange::real, type, "of its numbers");
+  block.key("min", &WrittenRange::min, end, "the smallest value").required();
+  block.key("max", &WrittenRange::max, end, "the largest value").required();
+  block.key("scale", &WrittenRange::scale, one_of(kScaleWords),
+            "how the values are spaced: log needs \"steps\" unless real, log2 takes the powers of two");
+  block.key("steps", &WrittenRange::steps, integer(at_least(1)), "so many values, both ends included");
+  block.key("when", &WrittenRange::when, condition(), kWhenMeans);
+  block.check([](JsonObject& object, const WrittenRange& range) { check_range(object, range); });
+  return block;
+}
+
+void read_range(JsonObject& object, Parameter& parameter) {
+  WrittenRange range;
+  range_block().read(object, range);
+  parameter.when = range.when;
+  parameter.scale = range.scale == WrittenScale::kLinear ? Scale::kLinear : Scale::kLog;
+  const bool is_log2 = range.scale == WrittenScale::kLog2;
+  if (range.steps) {
+    parameter.values = spaced(range);
+  } else if (same_value(range.min, range.max)) {
+    parameter.values = is_log2 ? powers_of_two(range) : std::vector<Value>{range.min};
+  } else if (range.real) {
+    parameter.range = RealRange{as_number(range.min), as_number(range.max)};
+  } else {
+    parameter.values = is_log2 ? powers_of_two(range) : every_integer(range);
+  }
+  if (parameter.values.empty() && !parameter.range) {
+    object.fail("", fmt::format("no power of two lies between {} and {}", to_string(range.min), to_string(range.max)),
+                "widen the range");
   }
 }
 
@@ -112,6 +306,18 @@ Json to_json(const Parameter& parameter) {
   if (has_scale) json["scale"] = parameter.scale == Scale::kLog ? "log" : "linear";
   if (parameter.when) json["when"] = parameter.when->text();
   return json.size() == 1 ? json["values"] : json;
+}
+
+Json parameter_schema() {
+  const auto unique = [](Json list) {
+    list["uniqueItems"] = true;
+    return schema::not_empty(std::move(list));
+  };
+  return schema::either(
+      {unique(schema::list(schema::number(), "numbers")),
+       unique(schema::list(schema::text(), "texts: no order between them")),
+       unique(schema::list(schema::boolean(), "true and false")), range_block().schema(), list_block().schema()},
+      "A list of values, or a range");
 }
 
 }  // namespace krigtune

@@ -5,33 +5,21 @@
 #include <string_view>
 
 #include "hardware.h"
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "krigtune/workload/workload.h"
 #include "networks.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {
 
 constexpr const char* kLocal = "local";
-constexpr Words<MemoryModelKind, 2> kMemoryModelWords = {
+constexpr EnumWords<MemoryModelKind, 2> kMemoryModelWords = {
     {{"krigtune", MemoryModelKind::kKrigtune}, {"deepspeed-autotuner", MemoryModelKind::kDeepSpeedAutotuner}}};
 
 bool is_local(const ClusterSpec& cluster) { return cluster.gpu == kLocal; }
-
-void check_counts(JsonObject& object, const ClusterSpec& cluster) {
-  constexpr std::int64_t kMostRanks = 1'000'000;  // so that products with them fit into 64 bits
-  if (cluster.nodes < 1 || cluster.nodes > kMostRanks) {
-    object.fail("nodes", fmt::format("{} nodes cannot train", cluster.nodes), fmt::format("write 1 to {}", kMostRanks));
-  }
-  if (cluster.gpus_per_node < 1 || cluster.gpus_per_node > kMostRanks) {
-    object.fail("gpus_per_node", fmt::format("{} ranks cannot train", cluster.gpus_per_node),
-                fmt::format("write 1 to {}", kMostRanks));
-  }
-}
 
 void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
   for (const char* key : {"interconnect", "network"}) {
@@ -65,6 +53,7 @@ void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluste
     object.fail("network", fmt::format("is missing, and there are {} nodes", cluster.nodes),
                 "write for example \"ib-ndr-400\"");
   }
+  if (!object.has("gpus_per_node")) object.fail("gpus_per_node", "is missing", "write how many GPUs a node has");
   NodeNetwork links;
   links.intra = hardware.link(interconnect, where("interconnect")).level();
   links.inter = network.empty() ? links.intra : hardware.link(network, where("network")).level();
@@ -85,6 +74,65 @@ std::optional<Bytes> total_memory(std::string_view meminfo) {
   return Bytes{kib * 1024};
 }
 
+std::vector<std::string> gpu_words() {
+  std::vector<std::string> names = device_names();
+  names.insert(names.begin(), kLocal);
+  return names;
+}
+
+// Which keys go with which GPU is decided by read_local and read_gpus.
+Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
+  constexpr double kMostRanks = 1e6;  // so that products with them fit into 64 bits
+  Block<ClusterSpec> block("The machines");
+  block.key("nodes", &ClusterSpec::nodes, integer(from_to(1, kMostRanks)), "machines");
+  block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
+            "GPUs of one machine, a rank each; with gpu \"local\" and none: CPU ranks. To be written where a GPU is "
+            "named");
+  Codec<std::string> gpu = text();
+  gpu.read = [](JsonObject& object, const std::string& key) { return lower_case(object.text(key, "")); };
+  gpu.schema = schema::either(
+      {schema::word(gpu_words(), "\"local\": this machine; else a known GPU (upper and lower case are alike)"),
+       schema::text("one of \"hardware\"")});
+  block.key("gpu", &ClusterSpec::gpu, gpu, "the device");
+  block.noted("interconnect", schema::text(),
+              "links within a node, an id that \"emulate_network\" knows (default: what the GPU usually comes with); "
+              "not with gpu \"local\"");
+  block.noted("network", schema::text(),
+              "links between nodes, an id that \"emulate_network\" knows; needed with several nodes; not with gpu "
+              "\"local\"");
+  block.noted("emulate_network", network_schema(),
+              "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth; with "
+              "nodes, for what a ring over them takes");
+  block.noted(
+      "hardware", hardware_schema(),
+      "your own GPUs and links, and changes to those known: a JSON file, relative to this one, or its contents");
+  block.check([base_dir](JsonObject& object, ClusterSpec& cluster) {
+    const Hardware hardware =
+        read_hardware(object.find("hardware"), object.source(), object.pointer("hardware"), base_dir);
+    is_local(cluster) ? read_local(object, hardware, cluster) : read_gpus(object, hardware, cluster);
+  });
+  return block;
+}
+
+Block<MemorySpec> memory_block() {
+  constexpr double kMostGib = 1e6;  // a pebibyte a rank
+  Block<MemorySpec> block("How much memory a rank may use");
+  block.key("limit_gib", &MemorySpec::limit_gib, number(above_up_to(0, kMostGib)),
+            "GiB a rank (default: what the machine has)");
+  block.key("host_limit_gib", &MemorySpec::host_limit_gib, number(above_up_to(0, kMostGib)),
+            "GiB of host memory of a node, which offloading takes (default: no constraint)");
+  block.key("reserve_fraction", &MemorySpec::reserve_fraction, number(from_to_below(0, 1)),
+            "held back; not where the plan is exact, as with the runner bench");
+  block.key("model", &MemorySpec::model, one_of(kMemoryModelWords),
+            "how memory is predicted: krigtune's own way, or by the formula of DeepSpeed's autotuner, to compare with");
+  block
+      .key("peak_factor", &MemorySpec::peak_factor, number(from_to(0.1, 10)),
+           "measured over planned peak memory, as earlier runs have shown; not where the plan is exact, as with the "
+           "runner bench")
+      .written_where_changed();
+  return block;
+}
+
 }  // namespace
 
 ClusterSpec read_cluster(const Json& json, const std::string& source, const std::string& pointer,
@@ -94,23 +142,7 @@ ClusterSpec read_cluster(const Json& json, const std::string& source, const std:
     throw UserError(fmt::format("{}: {}: the cluster {} is not known", source, pointer, json.dump()),
                     "write \"local\" or an object like {\"gpus_per_node\": 2}");
   }
-  JsonObject object(json, source, pointer);
-  ClusterSpec cluster;
-  cluster.nodes = object.integer("nodes", cluster.nodes);
-  cluster.gpus_per_node = object.integer("gpus_per_node", cluster.gpus_per_node);
-  cluster.gpu = lower_case(object.text("gpu", cluster.gpu));
-  check_counts(object, cluster);
-  const Hardware hardware = read_hardware(object.find("hardware"), source, object.pointer("hardware"), base_dir);
-  if (is_local(cluster)) {
-    read_local(object, hardware, cluster);
-  } else {
-    read_gpus(object, hardware, cluster);
-  }
-  object.finish();
-  if (!is_local(cluster) && !object.has("gpus_per_node")) {
-    object.fail("gpus_per_node", "is missing", "write how many GPUs a node has");
-  }
-  return cluster;
+  return cluster_block(base_dir).value_of(&json, source, pointer);
 }
 
 Json to_json(const ClusterSpec& cluster) {
@@ -125,43 +157,18 @@ Json to_json(const ClusterSpec& cluster) {
   return json;
 }
 
-MemorySpec read_memory(const Json& json, const std::string& source, const std::string& pointer) {
-  JsonObject object(json, source, pointer);
-  MemorySpec memory;
-  memory.limit_gib = object.optional_number("limit_gib");
-  memory.reserve_fraction = object.number("reserve_fraction", memory.reserve_fraction);
-  memory.host_limit_gib = object.optional_number("host_limit_gib");
-  memory.model = read_word(object, "model", kMemoryModelWords, memory.model);
-  memory.peak_factor = object.number("peak_factor", memory.peak_factor);
-  object.finish();
-  constexpr double kLargestGib = 1e6;  // a pebibyte a rank
-  const auto check_limit = [&](const char* key, std::optional<double> limit, const char* hint) {
-    if (limit && !(*limit > 0.0 && *limit <= kLargestGib)) {
-      object.fail(key, fmt::format("{} GiB is no limit", *limit), hint);
-    }
-  };
-  check_limit("limit_gib", memory.limit_gib, "write a number above 0, or null for all that the device has");
-  check_limit("host_limit_gib", memory.host_limit_gib, "write a number above 0, or null where it is no constraint");
-  if (!(memory.reserve_fraction >= 0.0 && memory.reserve_fraction < 1.0)) {
-    object.fail("reserve_fraction", fmt::format("{} is no fraction", memory.reserve_fraction),
-                "write a number from 0 to below 1");
-  }
-  constexpr double kMostFactor = 10.0;
-  if (!(memory.peak_factor >= 1.0 / kMostFactor && memory.peak_factor <= kMostFactor)) {
-    object.fail("peak_factor", fmt::format("{} is no such factor", memory.peak_factor),
-                "write measured over planned peaks, from 0.1 to 10");
-  }
-  return memory;
+Json cluster_schema() {
+  Json schema = schema::either({schema::word({kLocal}, "this machine"), cluster_block({}).schema()},
+                               "Where it is trained: \"local\", or an object");
+  return schema::with_default(std::move(schema), kLocal);
 }
 
-Json to_json(const MemorySpec& memory) {
-  Json json{{"limit_gib", memory.limit_gib ? json_number(*memory.limit_gib) : Json(nullptr)},
-            {"host_limit_gib", memory.host_limit_gib ? json_number(*memory.host_limit_gib) : Json(nullptr)},
-            {"reserve_fraction", json_number(memory.reserve_fraction)},
-            {"model", word_of(memory.model, kMemoryModelWords)}};
-  if (memory.peak_factor != 1.0) json["peak_factor"] = json_number(memory.peak_factor);
-  return json;
+MemorySpec read_memory(const Json& json, const std::string& source, const std::string& pointer) {
+  return memory_block().value_of(&json, source, pointer);
 }
+
+Json to_json(const MemorySpec& memory) { return memory_block().written(memory); }
+Json memory_schema() { return memory_block().schema(); }
 
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster) {
   if (memory.limit_gib) return from_gib(*memory.limit_gib);

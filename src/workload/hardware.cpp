@@ -4,19 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "networks.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {
 
-constexpr Words<Hop, 3> kHopWords = {{{"nvlink", Hop::kNvlink}, {"pci", Hop::kPci}, {"network", Hop::kNetwork}}};
+constexpr EnumWords<Hop, 3> kHopWords = {{{"nvlink", Hop::kNvlink}, {"pci", Hop::kPci}, {"network", Hop::kNetwork}}};
 
 template <class Item>
 const Item* find(const std::vector<Item>& items, const std::string& id) {
@@ -49,26 +47,6 @@ void put(std::vector<Item>& items, const Item& item) {
   }
 }
 
-enum class Allowed { kPositive, kNotNegative, kFraction };
-
-void read(JsonObject& object, const char* key, Allowed allowed, double& value) {
-  const std::optional<double> given = object.optional_number(key);
-  if (!given) return;
-  const bool good = std::isfinite(*given) && *given >= 0.0 && (allowed == Allowed::kNotNegative || *given > 0.0) &&
-                    (allowed != Allowed::kFraction || *given <= 1.0);
-  const char* mend = allowed == Allowed::kFraction   ? "write a number above 0 and up to 1"
-                     : allowed == Allowed::kPositive ? "write a number above 0"
-                                                     : "write a number of 0 or more";
-  if (!good) object.fail(key, fmt::format("{} is out of range", number_text(*given)), mend);
-  value = *given;
-}
-
-void read_microseconds(JsonObject& object, const char* key, double& seconds) {
-  double value_us = microseconds(seconds);
-  read(object, key, Allowed::kNotNegative, value_us);
-  seconds = value_us / kMicroseconds;
-}
-
 // What the entry begins as; `known`: among these.
 template <class Item>
 Item beginning(JsonObject& object, const char* what, const std::string& id, const std::vector<Item>& known) {
@@ -83,47 +61,74 @@ Item beginning(JsonObject& object, const char* what, const std::string& id, cons
   return item;
 }
 
-void check_complete(const JsonObject& object, const DeviceSpec& device) {
-  const auto need = [&](const char* key, double value) {
-    if (!(value > 0.0)) object.fail(key, "is missing", "add it, or \"like\": an id that has it");
-  };
-  need("memory_gib", static_cast<double>(device.memory.count));
-  need("fp32_flops_per_s", device.fp32_flops_per_s);
-  need("memory_bytes_per_s", device.memory_bytes_per_s);
-  need("host_bytes_per_s", device.host_bytes_per_s);
+Codec<Bytes> gib(const NumberLimits& limits) {
+  Codec<double> codec = number(limits);
+  return {codec.schema,
+          [read = codec.read](JsonObject& object, const std::string& key) { return from_gib(read(object, key)); },
+          [](const Bytes& memory) { return json_number(to_gib(memory)); }};
+}
+
+constexpr const char* kLikeMeans = "an id to begin with (default: the known one of this name)";
+constexpr const char* kOrLike = "add it, or \"like\": an id that has it";
+
+// `item` begins as what it is like.
+Block<DeviceSpec> device_block() {
+  const Codec<double> rate = number(above(0));
+  const Codec<double> rate_if_any = number(at_least(0));
+  const Codec<double> fraction = number(above_up_to(0, 1));
+  Block<DeviceSpec> block("A GPU; what is left out is that of \"like\"");
+  block.noted("like", schema::text(), kLikeMeans);
+  block.key("memory_gib", &DeviceSpec::memory, gib(above_up_to(0, 1e6)), "GiB that a program sees").no_default();
+  block.key("fp32_flops_per_s", &DeviceSpec::fp32_flops_per_s, rate, "dense, at the most").no_default();
+  block.key("fp16_flops_per_s", &DeviceSpec::fp16_flops_per_s, rate_if_any, "dense, at the most; 0: not supported");
+  block.key("bf16_flops_per_s", &DeviceSpec::bf16_flops_per_s, rate_if_any, "dense, at the most; 0: not supported");
+  block.key("memory_bytes_per_s", &DeviceSpec::memory_bytes_per_s, rate, "of its memory").no_default();
+  block.key("gemm_fraction", &DeviceSpec::gemm_fraction, fraction, "of the peak that large matrix products reach");
+  block.key("gemm_half_flops", &DeviceSpec::gemm_half_flops, rate_if_any,
+            "a product of so many FLOPs reaches half of that");
+  block.key("attention_fraction", &DeviceSpec::attention_fraction, fraction,
+            "of the peak that flash attention reaches");
+  block.key("memory_fraction", &DeviceSpec::memory_fraction, fraction, "of the memory's rate that kernels reach");
+  block.key("launch_us", &DeviceSpec::launch_s, in_microseconds(at_least(0)), "of one kernel");
+  block.key("host_bytes_per_s", &DeviceSpec::host_bytes_per_s, rate, "between device and host memory, a direction")
+      .no_default();
+  Codec<std::string> link = text();
+  link.read = [](JsonObject& object, const std::string& key) { return lower_case(object.text(key, "")); };
+  block.key("interconnect", &DeviceSpec::interconnect, link, "the link within a node where the cluster names none")
+      .no_default();
+  block.check([](JsonObject& object, DeviceSpec& device) {
+    for (const auto& [key, value] : {std::pair("memory_gib", static_cast<double>(device.memory.count)),
+                                     std::pair("fp32_flops_per_s", device.fp32_flops_per_s),
+                                     std::pair("memory_bytes_per_s", device.memory_bytes_per_s),
+                                     std::pair("host_bytes_per_s", device.host_bytes_per_s)}) {
+      if (!(value > 0.0)) object.fail(key, "is missing", kOrLike);
+    }
+  });
+  return block;
+}
+
+Block<Link> link_block() {
+  Block<Link> block("A link; what is left out is that of \"like\"");
+  block.noted("like", schema::text(), kLikeMeans);
+  block.key("kind", &Link::hop, one_of(kHopWords), "what it is");
+  block.key("latency_us", &Link::latency_s, in_microseconds(at_least(0)), "of a collective's launch");
+  block.key("bytes_per_s", &Link::bytes_per_s, number(above(0)), "line rate, a direction and GPU").no_default();
+  block.key("reached", &Link::reached, number(above_up_to(0, 1)), "of the line rate, by collectives");
+  block.check([](JsonObject& object, Link& link) {
+    if (!(link.bytes_per_s > 0.0)) object.fail("bytes_per_s", "is missing", kOrLike);
+  });
+  return block;
 }
 
 DeviceSpec read_device(JsonObject& object, const std::string& id, const Hardware& known) {
   DeviceSpec device = beginning(object, "GPU", id, known.devices);
-  double memory_gib = to_gib(device.memory);
-  constexpr double kLargestGib = 1e6;
-  read(object, "memory_gib", Allowed::kPositive, memory_gib);
-  if (memory_gib > kLargestGib) object.fail("memory_gib", "is more than a million", "write GiB, not bytes");
-  device.memory = from_gib(memory_gib);
-  read(object, "fp32_flops_per_s", Allowed::kPositive, device.fp32_flops_per_s);
-  read(object, "fp16_flops_per_s", Allowed::kNotNegative, device.fp16_flops_per_s);
-  read(object, "bf16_flops_per_s", Allowed::kNotNegative, device.bf16_flops_per_s);
-  read(object, "memory_bytes_per_s", Allowed::kPositive, device.memory_bytes_per_s);
-  read(object, "gemm_fraction", Allowed::kFraction, device.gemm_fraction);
-  read(object, "gemm_half_flops", Allowed::kNotNegative, device.gemm_half_flops);
-  read(object, "attention_fraction", Allowed::kFraction, device.attention_fraction);
-  read(object, "memory_fraction", Allowed::kFraction, device.memory_fraction);
-  read_microseconds(object, "launch_us", device.launch_s);
-  read(object, "host_bytes_per_s", Allowed::kPositive, device.host_bytes_per_s);
-  device.interconnect = lower_case(object.text("interconnect", device.interconnect));
-  object.finish();
-  check_complete(object, device);
+  device_block().read(object, device);
   return device;
 }
 
 Link read_link(JsonObject& object, const std::string& id, const Hardware& known) {
   Link link = beginning(object, "link", id, known.links);
-  link.hop = read_word(object, "kind", kHopWords, link.hop);
-  read_microseconds(object, "latency_us", link.latency_s);
-  read(object, "bytes_per_s", Allowed::kPositive, link.bytes_per_s);
-  read(object, "reached", Allowed::kFraction, link.reached);
-  object.finish();
-  if (!(link.bytes_per_s > 0.0)) object.fail("bytes_per_s", "is missing", "add it, or \"like\": an id that has it");
+  link_block().read(object, link);
   return link;
 }
 
@@ -139,33 +144,20 @@ void for_each_entry(JsonObject& root, const char* key,
   }
 }
 
-Json to_json(const DeviceSpec& device) {
-  return {{"memory_gib", json_number(to_gib(device.memory))},
-          {"fp32_flops_per_s", json_number(device.fp32_flops_per_s)},
-          {"fp16_flops_per_s", json_number(device.fp16_flops_per_s)},
-          {"bf16_flops_per_s", json_number(device.bf16_flops_per_s)},
-          {"memory_bytes_per_s", json_number(device.memory_bytes_per_s)},
-          {"gemm_fraction", json_number(device.gemm_fraction)},
-          {"gemm_half_flops", json_number(device.gemm_half_flops)},
-          {"attention_fraction", json_number(device.attention_fraction)},
-          {"memory_fraction", json_number(device.memory_fraction)},
-          {"launch_us", json_number(microseconds(device.launch_s))},
-          {"host_bytes_per_s", json_number(device.host_bytes_per_s)},
-          {"interconnect", device.interconnect}};
-}
-
-void add_link(Json& links, const std::string& id, Hop hop, double latency_s, double bytes_per_s) {
-  links[id] = {{"kind", word_of(hop, kHopWords)},
-               {"latency_us", json_number(microseconds(latency_s))},
-               {"bytes_per_s", json_number(bytes_per_s)},
-               {"reached", 1}};
+// What collectives reach of it is counted already.
+Json link_json(Hop hop, double latency_s, double bytes_per_s) {
+  Link link;
+  link.hop = hop;
+  link.latency_s = latency_s;
+  link.bytes_per_s = bytes_per_s;
+  return link_block().written(link);
 }
 
 void add_if_own(Json& links, const NetworkLevel& level) {
   const std::vector<Link> known = known_links();
   const Link* link = find(known, level.name);
   if (link != nullptr && link->level() == level) return;
-  add_link(links, level.name, level.hop, level.latency_s, level.bytes_per_s);
+  links[level.name] = link_json(level.hop, level.latency_s, level.bytes_per_s);
 }
 
 void add_if_own(Json& links, const EmulatedNetwork& network) {
@@ -176,7 +168,7 @@ void add_if_own(Json& links, const EmulatedNetwork& network) {
     const std::vector<Link> known = known_links();
     const Link* link = find(known, network.name);
     if (link != nullptr && link->latency_s == network.latency_s && link->bytes_per_s == network.bytes_per_s) return;
-    add_link(links, network.name, Hop::kNetwork, network.latency_s, network.bytes_per_s);
+    links[network.name] = link_json(Hop::kNetwork, network.latency_s, network.bytes_per_s);
   }
 }
 
@@ -214,13 +206,21 @@ Hardware read_hardware(const Json* json, const std::string& source, const std::s
   return hardware;
 }
 
+Json hardware_schema() {
+  return schema::either({schema::text("the file"),
+                         schema::object("GPUs and links by their ids, which may be named wherever known ones may",
+                                        {{"gpus", schema::map(device_block().schema(), "by id")},
+                                         {"links", schema::map(link_block().schema(), "by id")}})});
+}
+
 Json own_hardware(const ClusterSpec& cluster) {
   Json gpus = Json::object();
   Json links = Json::object();
   if (cluster.device && cluster.gpu != "local") {
     const std::vector<DeviceSpec> known = known_devices();
     const DeviceSpec* device = find(known, cluster.device->id);
-    if (device == nullptr || !(*device == *cluster.device)) gpus[cluster.device->id] = to_json(*cluster.device);
+    if (device == nullptr || !(*device == *cluster.device))
+      gpus[cluster.device->id] = device_block().written(*cluster.device);
   }
   if (cluster.network) {
     add_if_own(links, cluster.network->intra);

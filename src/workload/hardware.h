@@ -39,6 +39,9 @@ std::vector<Link> known_links();
 Hardware read_hardware(const nlohmann::ordered_json* json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir);
 
+/// "hardware" as a JSON Schema.
+nlohmann::ordered_json hardware_schema();
+
 /// What the built-in tables do not say, of what the cluster uses; null if they say all.
 nlohmann::ordered_json own_hardware(const ClusterSpec& cluster);
 

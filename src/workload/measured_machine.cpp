@@ -8,12 +8,11 @@
 #include <cassert>
 #include <cmath>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
 #include "krigtune/core/processor.h"
 #include "precision_words.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {
@@ -77,28 +76,19 @@ void read_rates(JsonObject object, const std::array<const char*, N>& words, std:
   object.finish();
 }
 
-Json to_json(const MachineKey& key) {
-  return {{"host", key.host},
-          {"processor", key.processor},
-          {"vector_unit", key.vector_unit},
-          {"version", key.version},
-          {"cores", key.cores},
-          {"ranks", key.ranks},
-          {"precision", word_of(key.precision, kPrecisionWords)}};
-}
-
-MachineKey read_key(JsonObject object) {
-  MachineKey key;
-  key.host = object.text("host", "");
-  key.processor = object.text("processor", "");
-  key.vector_unit = object.text("vector_unit", "");
-  key.version = object.text("version", "");
-  key.cores = object.integer("cores", 0);
-  key.ranks = object.integer("ranks", 0);
-  key.precision = read_word(object, "precision", kPrecisionWords, key.precision);
-  object.finish();
-  if (key.cores < 1 || key.ranks < 1) object.fail("", "has no cores or no ranks", "measure anew");
-  return key;
+Block<MachineKey> key_block() {
+  Block<MachineKey> block("What the measurement depends on");
+  block.key("host", &MachineKey::host, text(), "its name");
+  block.key("processor", &MachineKey::processor, text(), "as the system names it");
+  block.key("vector_unit", &MachineKey::vector_unit, text(), "that the kernels use");
+  block.key("version", &MachineKey::version, text(), "of krigtune");
+  block.key("cores", &MachineKey::cores, integer(), "that may be used");
+  block.key("ranks", &MachineKey::ranks, integer(), "that ran side by side");
+  block.key("precision", &MachineKey::precision, one_of(kPrecisionWords), "of weights and activations");
+  block.check([](JsonObject& object, const MachineKey& key) {
+    if (key.cores < 1 || key.ranks < 1) object.fail("", "has no cores or no ranks", "measure anew");
+  });
+  return block;
 }
 
 }  // namespace
@@ -116,7 +106,7 @@ MachineKey machine_key(std::int64_t ranks, Precision precision) {
 }
 
 Json to_json(const MeasuredMachine& machine) {
-  return {{"key", to_json(machine.key)},
+  return {{"key", key_block().written(machine.key)},
           {"rates", to_json(machine.rates, kClassWords)},
           {"exchanges", to_json(machine.exchanges, kExchangeWords)},
           {"wake_s", machine.wake_s},
@@ -127,7 +117,8 @@ Json to_json(const MeasuredMachine& machine) {
 MeasuredMachine read_measured_machine(const Json& json, const std::string& source, const std::string& pointer) {
   JsonObject object(json, source, pointer);
   MeasuredMachine machine;
-  machine.key = read_key(object.object("key"));
+  JsonObject key = object.object("key");
+  key_block().read(key, machine.key);
   read_rates(object.object("rates"), kClassWords, machine.rates);
   read_rates(object.object("exchanges"), kExchangeWords, machine.exchanges);
   machine.wake_s = read_number(object, "wake_s", 0.0, 0.0);

@@ -10,17 +10,15 @@
 #include <fmt/format.h>
 
 #include "hf_config.h"
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
-#include "krigtune/core/text.h"
 #include "presets.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {
 
-constexpr Words<Positions, 2> kPositionWords = {{{"learned", Positions::kLearned}, {"rotary", Positions::kRotary}}};
-constexpr Words<Norm, 2> kNormWords = {{{"layernorm", Norm::kLayerNorm}, {"rmsnorm", Norm::kRmsNorm}}};
+constexpr EnumWords<Positions, 2> kPositionWords = {{{"learned", Positions::kLearned}, {"rotary", Positions::kRotary}}};
+constexpr EnumWords<Norm, 2> kNormWords = {{{"layernorm", Norm::kLayerNorm}, {"rmsnorm", Norm::kRmsNorm}}};
 
 std::int64_t kv_width(const ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
 
@@ -30,34 +28,7 @@ std::int64_t block_matrices(const ModelSpec& model) {
   return attention + (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
 }
 
-constexpr Words<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
-
-struct Size {
-  const char* key;
-  std::int64_t ModelSpec::*member;
-  std::int64_t largest;  ///< so that the count of parameters fits into 64 bits; far beyond any model
-};
-constexpr Size kSizes[] = {
-    {"layers", &ModelSpec::layers, 100'000},
-    {"hidden", &ModelSpec::hidden, 1'000'000},
-    {"heads", &ModelSpec::heads, 1'000'000},
-    {"kv_heads", &ModelSpec::kv_heads, 1'000'000},
-    {"ffn_hidden", &ModelSpec::ffn_hidden, 10'000'000},
-    {"vocab", &ModelSpec::vocab, 1'000'000'000},
-    {"seq_len", &ModelSpec::seq_len, 1'000'000'000},
-};
-
-void read_sizes(JsonObject& object, ModelSpec& model) {
-  for (const Size& size : kSizes) {
-    const std::optional<std::int64_t> value = object.optional_integer(size.key);
-    if (!value) continue;
-    if (*value < 1 || *value > size.largest) {
-      object.fail(size.key, fmt::format("{} is no size of a model", *value),
-                  fmt::format("write an integer from 1 to {}", size.largest));
-    }
-    model.*size.member = *value;
-  }
-}
+constexpr EnumWords<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
 
 ModelSpec hf_model(JsonObject& object, const Json& config, const std::filesystem::path& base_dir) {
   HfOverrides overrides;
@@ -78,9 +49,6 @@ ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_
 }
 
 void check_model(const JsonObject& object, const ModelSpec& model) {
-  for (const Size& size : kSizes) {
-    if (model.*size.member == 0) object.fail(size.key, "is missing", "add it, or name a \"preset\"");
-  }
   if (model.hidden % model.heads != 0) {
     object.fail("heads", fmt::format("hidden {} is no multiple of {} heads", model.hidden, model.heads),
                 "mend one of them");
@@ -89,6 +57,42 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
     object.fail("kv_heads", fmt::format("{} heads are no multiple of {} kv_heads", model.heads, model.kv_heads),
                 "mend one of them");
   }
+}
+
+// A size must be said, here or by a published model, or follow from another one.
+Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_t ModelSpec::*size, double largest,
+                           const char* meaning) {
+  return block.key(key, size, integer(from_to(1, largest)), meaning)
+      .no_default()
+      .check([key, size](JsonObject& object, const ModelSpec& model) {
+        if (model.*size == 0) object.fail(key, "is missing", "add it, or name a \"preset\"");
+      });
+}
+
+// Largest sizes are such that the count of parameters fits into 64 bits; they are far beyond any model.
+Block<ModelSpec> model_block() {
+  Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only what differs from it");
+  block.noted("preset", schema::word(model_preset_names()), "a published model");
+  block.check([](JsonObject&, ModelSpec& model) { resolve(model); });
+  add_size(block, "layers", &ModelSpec::layers, 1e5, "transformer blocks");
+  add_size(block, "hidden", &ModelSpec::hidden, 1e6, "width of the model, a multiple of heads");
+  add_size(block, "heads", &ModelSpec::heads, 1e6, "attention heads");
+  add_size(block, "kv_heads", &ModelSpec::kv_heads, 1e6, "key and value heads, a divisor of heads (default: heads)");
+  add_size(block, "ffn_hidden", &ModelSpec::ffn_hidden, 1e7, "width of the MLP (default: 4 hidden)");
+  add_size(block, "vocab", &ModelSpec::vocab, 1e9, "tokens of the vocabulary");
+  add_size(block, "seq_len", &ModelSpec::seq_len, 1e9, "tokens of a sequence");
+  block.key("gated_mlp", &ModelSpec::gated_mlp, boolean(), "an MLP with a gate, as Llama's");
+  block.key("tied_embeddings", &ModelSpec::tied_embeddings, boolean(), "the head is the token table");
+  block.key("positions", &ModelSpec::positions, one_of(kPositionWords), "position embeddings");
+  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation; rmsnorm goes without biases");
+  block.key("attention", &ModelSpec::attention, one_of(kAttentionWords),
+            "flash keeps the log-sum-exp of its scores, eager all probabilities");
+  block.key("dropout", &ModelSpec::dropout, number(from_to_below(0, 1)), "probability");
+  block.noted("hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
+              "config.json of a gpt2, llama or mistral model of Hugging Face transformers: the file, relative to this "
+              "one, or its contents");
+  block.check([](JsonObject& object, const ModelSpec& model) { check_model(object, model); });
+  return block;
 }
 
 }  // namespace
@@ -129,32 +133,11 @@ ModelSpec read_model(const Json& json, const std::string& source, const std::str
                      const std::filesystem::path& base_dir) {
   JsonObject object(json, source, pointer);
   ModelSpec model = published_model(object, base_dir);
-  read_sizes(object, model);
-  model.gated_mlp = object.boolean("gated_mlp", model.gated_mlp);
-  model.tied_embeddings = object.boolean("tied_embeddings", model.tied_embeddings);
-  model.positions = read_word(object, "positions", kPositionWords, model.positions);
-  model.norm = read_word(object, "norm", kNormWords, model.norm);
-  model.attention = read_word(object, "attention", kAttentionWords, model.attention);
-  model.dropout = object.number("dropout", model.dropout);
-  object.finish();
-  if (!(model.dropout >= 0.0 && model.dropout < 1.0)) {
-    object.fail("dropout", fmt::format("{} is no probability", model.dropout), "write a number from 0 to below 1");
-  }
-  resolve(model);
-  check_model(object, model);
+  model_block().read(object, model);
   return model;
 }
 
-Json to_json(const ModelSpec& model) {
-  Json json = Json::object();
-  for (const Size& size : kSizes) json[size.key] = model.*size.member;
-  json["gated_mlp"] = model.gated_mlp;
-  json["tied_embeddings"] = model.tied_embeddings;
-  json["positions"] = word_of(model.positions, kPositionWords);
-  json["norm"] = word_of(model.norm, kNormWords);
-  json["attention"] = word_of(model.attention, kAttentionWords);
-  json["dropout"] = json_number(model.dropout);
-  return json;
-}
+Json to_json(const ModelSpec& model) { return model_block().written(model); }
+Json model_schema() { return model_block().schema(); }
 
 }  // namespace krigtune

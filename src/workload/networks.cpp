@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 
 namespace krigtune {
@@ -46,14 +45,41 @@ constexpr std::array kNetworkLines = {
 
 EmulatedNetwork known_network(const Link& link) { return {link.id, link.latency_s, link.bytes_per_s}; }
 
-NetworkLevel level(JsonObject& object, const char* key, const Hardware& hardware) {
-  if (!object.has(key)) object.fail(key, "is missing", "write the ids of both, or one id alone");
-  return hardware.link(object.text(key, ""), object.source() + ": " + object.pointer(key)).level();
+// "emulate_network" by its numbers.
+struct NetworkNumbers {
+  double latency_s = 0.0;
+  double bytes_per_s = 0.0;
+};
+
+Block<NetworkNumbers> numbers_block() {
+  Block<NetworkNumbers> block("A network by its numbers");
+  block.key("latency_us", &NetworkNumbers::latency_s, in_microseconds(at_least(0)), "microseconds a collective")
+      .required();
+  block.key("bytes_per_s", &NetworkNumbers::bytes_per_s, number(above(0)), "bytes a second").required();
+  return block;
+}
+
+// "emulate_network" by the ids of its links.
+struct LinkIds {
+  std::string intra;
+  std::string inter;
+};
+
+Block<LinkIds> links_block() {
+  Codec<std::string> id = text();
+  id.schema = schema::either({schema::word(network_names(), "a known link"), schema::text("one of \"hardware\"")});
+  Block<LinkIds> block("Links within nodes and between them");
+  block.key("intra", &LinkIds::intra, id, "within a node").required();
+  block.key("inter", &LinkIds::inter, id, "between nodes").required();
+  return block;
 }
 
 EmulatedNetwork node_network(JsonObject& object, std::int64_t ranks_per_node, const Hardware& hardware) {
-  NodeNetwork nodes{level(object, "intra", hardware), level(object, "inter", hardware), ranks_per_node};
-  object.finish();
+  LinkIds ids;
+  links_block().read(object, ids);
+  const auto where = [&](const char* key) { return object.source() + ": " + object.pointer(key); };
+  NodeNetwork nodes{hardware.link(ids.intra, where("intra")).level(), hardware.link(ids.inter, where("inter")).level(),
+                    ranks_per_node};
   const NetworkLevel& slower = nodes.intra.bytes_per_s < nodes.inter.bytes_per_s ? nodes.intra : nodes.inter;
   const EmulatedNetwork network{nodes.intra.name + " + " + nodes.inter.name, slower.latency_s, slower.bytes_per_s};
   return {network.name, network.latency_s, network.bytes_per_s, std::move(nodes)};
@@ -69,6 +95,15 @@ double microseconds(double seconds) {
   const double raw = seconds * kMicroseconds;
   const double rounded = std::round(raw * kMicroseconds) / kMicroseconds;
   return rounded / kMicroseconds == seconds ? rounded : raw;
+}
+
+Codec<double> in_microseconds(const NumberLimits& limits_us) {
+  Codec<double> codec = number(limits_us);
+  codec.read = [read = codec.read](JsonObject& object, const std::string& key) {
+    return read(object, key) / kMicroseconds;
+  };
+  codec.write = [](const double& seconds) { return json_number(microseconds(seconds)); };
+  return codec;
 }
 
 std::vector<Link> known_links() {
@@ -90,17 +125,14 @@ EmulatedNetwork read_network(const Json& json, const std::string& source, const 
   if (json.is_string()) return known_network(hardware.link(json.get<std::string>(), source + ": " + pointer));
   JsonObject object(json, source, pointer);
   if (object.has("intra") || object.has("inter")) return node_network(object, ranks_per_node, hardware);
-  const std::optional<double> latency_us = object.optional_number("latency_us");
-  const std::optional<double> bytes_per_s = object.optional_number("bytes_per_s");
-  object.finish();
-  if (!latency_us || *latency_us < 0.0) {
-    object.fail("latency_us", "a latency of 0 or more is needed", "write for example 30");
-  }
-  if (!bytes_per_s || *bytes_per_s <= 0.0) {
-    object.fail("bytes_per_s", "a bandwidth above 0 is needed", "write for example 3e9");
-  }
-  const double latency_s = *latency_us / kMicroseconds;
-  return {stated_name(microseconds(latency_s), *bytes_per_s), latency_s, *bytes_per_s};
+  NetworkNumbers numbers;
+  numbers_block().read(object, numbers);
+  return {stated_name(microseconds(numbers.latency_s), numbers.bytes_per_s), numbers.latency_s, numbers.bytes_per_s};
+}
+
+Json network_schema() {
+  return schema::either({schema::word(network_names(), "a known network (upper and lower case are alike)"),
+                         numbers_block().schema(), links_block().schema(), schema::text("a link of \"hardware\"")});
 }
 
 bool is_stated(const EmulatedNetwork& network) {
@@ -110,8 +142,7 @@ bool is_stated(const EmulatedNetwork& network) {
 Json to_json(const EmulatedNetwork& network) {
   if (network.nodes) return {{"intra", network.nodes->intra.name}, {"inter", network.nodes->inter.name}};
   if (!is_stated(network)) return network.name;
-  return {{"latency_us", json_number(microseconds(network.latency_s))},
-          {"bytes_per_s", json_number(network.bytes_per_s)}};
+  return numbers_block().written({network.latency_s, network.bytes_per_s});
 }
 
 }  // namespace krigtune

@@ -1,59 +1,60 @@
 #include "krigtune/workload/workload.h"
 
-#include <fmt/format.h>
-
-#include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
+#include "krigtune/core/block.h"
 #include "precision_words.h"
-#include "words.h"
 
 namespace krigtune {
 namespace {
 
-constexpr Words<OptimizerKind, 2> kOptimizerWords = {{{"adamw", OptimizerKind::kAdamW}, {"sgd", OptimizerKind::kSgd}}};
+constexpr EnumWords<OptimizerKind, 2> kOptimizerWords = {
+    {{"adamw", OptimizerKind::kAdamW}, {"sgd", OptimizerKind::kSgd}}};
 
-constexpr Words<Dialect, 2> kDialectWords = {{{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
+constexpr EnumWords<Dialect, 2> kDialectWords = {
+    {{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
 
-constexpr Words<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kKrigtune},
-                                                  {"deepspeed", Framework::kDeepSpeed},
-                                                  {"fsdp", Framework::kFsdp},
-                                                  {"megatron", Framework::kMegatron},
-                                                  {"nanotron", Framework::kNanotron}}};
+constexpr EnumWords<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kKrigtune},
+                                                      {"deepspeed", Framework::kDeepSpeed},
+                                                      {"fsdp", Framework::kFsdp},
+                                                      {"megatron", Framework::kMegatron},
+                                                      {"nanotron", Framework::kNanotron}}};
+
+Block<Workload> workload_block(const std::filesystem::path& base_dir) {
+  Block<Workload> block("What is trained; without it krigtune is a plain optimiser of what its runner measures");
+  block
+      .custom(
+          "model", model_schema(), "",
+          [base_dir](JsonObject& object, Workload& workload) {
+            workload.model = read_model(object.require("model"), object.source(), object.pointer("model"), base_dir);
+          },
+          [](const Workload& workload) { return to_json(workload.model); })
+      .required();
+  block.key("precision", &Workload::precision, one_of(kPrecisionWords), "of weights and activations");
+  block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
+  block
+      .key("framework", &Workload::framework, one_of(kFrameworkWords),
+           "whose program trains: what it keeps in memory and how it issues work (default: krigtune, that is "
+           "krigtune-bench, with the runner bench; else deepspeed)")
+      .no_default();
+  block.key("dialect", &Workload::dialect, one_of(kDialectWords),
+            "whose schedule krigtune-bench runs: reduce-scatter as in the ZeRO paper, Megatron and FSDP, or what "
+            "DeepSpeed's code does");
+  block.key("gradient_clipping", &Workload::gradient_clipping, number(at_least(0)),
+            "largest norm of all gradients; 0: not clipped");
+  block
+      .key("train_batch_size", &Workload::train_batch_size, integer(at_least(1)),
+           "sequences a step, kept; leave it out to let it vary")
+      .written_where_changed();
+  return block;
+}
 
 }  // namespace
 
 Workload read_workload(const Json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir) {
-  JsonObject object(json, source, pointer);
-  Workload workload;
-  workload.model = read_model(object.require("model"), source, object.pointer("model"), base_dir);
-  workload.precision = read_word(object, "precision", kPrecisionWords, workload.precision);
-  workload.optimizer = read_word(object, "optimizer", kOptimizerWords, workload.optimizer);
-  workload.train_batch_size = object.optional_integer("train_batch_size");
-  if (workload.train_batch_size && *workload.train_batch_size < 1) {
-    object.fail("train_batch_size", fmt::format("{} sequences make no step", *workload.train_batch_size),
-                "write 1 or more, or leave it out to let it vary");
-  }
-  workload.framework = read_word(object, "framework", kFrameworkWords, workload.framework);
-  workload.dialect = read_word(object, "dialect", kDialectWords, workload.dialect);
-  workload.gradient_clipping = object.number("gradient_clipping", workload.gradient_clipping);
-  if (!(workload.gradient_clipping >= 0.0)) {
-    object.fail("gradient_clipping", fmt::format("{} is no norm", workload.gradient_clipping),
-                "write a norm above 0, or 0 for none");
-  }
-  object.finish();
-  return workload;
+  return workload_block(base_dir).value_of(&json, source, pointer);
 }
 
-Json to_json(const Workload& workload) {
-  Json json = {{"model", to_json(workload.model)},
-               {"precision", word_of(workload.precision, kPrecisionWords)},
-               {"optimizer", word_of(workload.optimizer, kOptimizerWords)}};
-  json["framework"] = word_of(workload.framework, kFrameworkWords);
-  json["dialect"] = word_of(workload.dialect, kDialectWords);
-  json["gradient_clipping"] = json_number(workload.gradient_clipping);
-  if (workload.train_batch_size) json["train_batch_size"] = *workload.train_batch_size;
-  return json;
-}
+Json to_json(const Workload& workload) { return workload_block({}).written(workload); }
+Json workload_schema() { return workload_block({}).schema(); }
 
 }  // namespace krigtune

@@ -57,8 +57,7 @@ TEST(Usage, MakesASessionOfADeepSpeedJob) {
                          "--trials", "9", "--deepspeed_config", file});
   EXPECT_EQ(made.code, 0) << made.err;
   const Session read = load_session(session);
-  EXPECT_EQ(read.runner.kind, RunnerKind::kDeepSpeed);
-  EXPECT_EQ(read.runner.deepspeed.argv.size(), 8U);  // the command's own --trials is its own
+  EXPECT_EQ(std::get<DeepSpeedSpec>(read.runner).argv.size(), 8U);  // the command's own --trials is its own
   expect_refused({"tune", session, "--jobs", "2"}, "--jobs: trials of a DeepSpeed job use the same ranks and port");
   EXPECT_EQ(read.cluster.ranks(), 2);
   EXPECT_EQ(read.baseline->integer("zero_stage", 0), 1);

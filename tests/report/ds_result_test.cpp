@@ -204,7 +204,7 @@ TEST_F(DsLossCheck, AnAgreementIsANoteAndItsAbsenceHasAReason) {
 }
 
 TEST_F(DsLossCheck, AFileThatHasChangedSinceIsNotWhatTheResultIsAbout) {
-  session_.runner.deepspeed.ds_config_text = job().config.dump();
+  std::get<DeepSpeedSpec>(session_.runner).ds_config_text = job().config.dump();
   EXPECT_EQ(file("ds_config_diff.md").find("Warning"), std::string::npos);
   const std::string before = file("ds_config_optimal.json");
   directory_.write("ds.json", R"({"train_batch_size": 2})");
@@ -214,7 +214,7 @@ TEST_F(DsLossCheck, AFileThatHasChangedSinceIsNotWhatTheResultIsAbout) {
 }
 
 TEST_F(DsLossCheck, TheCommandHoldsTheConfigurationWhereTrialsDid) {
-  session_.runner.deepspeed.config_as = DsConfigAs::kBase64;
+  std::get<DeepSpeedSpec>(session_.runner).config_as = DsConfigAs::kBase64;
   EXPECT_NE(file("cmd_optimal.txt")
                 .find("--deepspeed_config " + ds_config_base64(ds_config_of(job(), best_.configuration)) + "\n"),
             std::string::npos);

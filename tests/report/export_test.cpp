@@ -33,7 +33,7 @@ TEST(Export, OfDeepSpeedIsTheResultFile) {
 
 TEST(Export, OfASessionWithoutATrainingIsRefusedButItsTrialsAreATable) {
   Session session;
-  session.runner.kind = RunnerKind::kReplay;
+  session.runner = ReplaySpec();
   const History none;
   const RunView run = run_view(session, none, recommendation());
   EXPECT_NE(user_error_of([&] { exported("accelerate", run); }).find("no DeepSpeed configuration"), std::string::npos);

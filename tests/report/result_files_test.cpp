@@ -160,7 +160,7 @@ TEST(UserCommand, IsTheTrialsWithTheRecommendedConfiguration) {
 
 TEST(UserCommand, IsNoneWhereTrialsAreRunByHandButTheConfigurationIsThere) {
   Session session = command_session();
-  session.runner.kind = RunnerKind::kNone;
+  session.runner = NoRunner();
   const History none;
   const RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
   EXPECT_FALSE(text_of("cmd_optimal.txt", run));
@@ -211,7 +211,7 @@ TEST(ResultFiles, SayNothingOfABestBeforeATrialIsOk) {
 
 TEST(ResultFiles, OfASessionWithoutWorkloadHaveNoTrainingConfiguration) {
   Session session;
-  session.runner.kind = RunnerKind::kReplay;
+  session.runner = ReplaySpec();
   const TemporaryDirectory directory;
   const History none;
   RunView run = run_view(session, none, recommendation());

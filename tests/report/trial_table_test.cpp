@@ -67,7 +67,7 @@ TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {
   EXPECT_EQ(value_text(session, 0.0482), "48.2 ms");
   session.objective = {"flops", true, "flops_per_s"};
   EXPECT_EQ(value_text(session, 1.25e12), "1.25 TFLOP/s");
-  session.runner.kind = RunnerKind::kReplay;
+  session.runner = ReplaySpec();
   session.objective = {"latency", false, "latency"};
   EXPECT_EQ(value_text(session, 160.6027), "160.6");
 }

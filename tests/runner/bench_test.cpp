@@ -92,9 +92,9 @@ TEST_F(Bench, TheStandardErrorFollowsTheObjective) {
 }
 
 TEST_F(Bench, TheProgramIsToldWhatToDo) {
-  job_.spec.bench.warmup_s = 0.5;
-  job_.spec.bench.measure_s = 3;
-  job_.spec.bench.memory_limit_gib = 0.125;
+  job_.spec.warmup_s = 0.5;
+  job_.spec.measure_s = 3;
+  job_.spec.memory_limit_gib = 0.125;
   const std::string save_arguments = "printf '%s\\n' \"$@\" > " + (dir_ / "arguments").string() + "\n";
   run(save_arguments + "exit 77");
   const std::string config = (trial_dir() / "config.json").string();
@@ -135,7 +135,7 @@ TEST_F(Bench, OutOfMemoryTellsHowMuchWasAskedFor) {
   // Under a limit that the session knows nothing of, a plan that does not fit is news.
   for (const auto limit : {std::optional<double>(), std::optional(0.125)}) {
     for (const int code : {10, 11}) {
-      job_.spec.bench.memory_limit_gib = limit;
+      job_.spec.memory_limit_gib = limit;
       const Outcome outcome = run_printing(R"({"status": "oom", "planned_peak_bytes": 5000000000})", code);
       const OutOfMemory& oom = std::get<OutOfMemory>(outcome);
       EXPECT_EQ(oom.requested, Bytes{5000000000});
@@ -156,7 +156,7 @@ TEST_F(Bench, ATimeoutIsATimeoutWhateverTheProgramSays) {
 }
 
 TEST_F(Bench, WithoutHeartbeatsForLongItHangs) {
-  job_.spec.bench.timeout_s = 1e6;
+  job_.spec.timeout_s = 1e6;
   double now_s = 0.0;
   const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? now_s += 50.0 : 0.0; });
   const std::string heartbeat = (trial_dir() / "heartbeat.jsonl").string();
@@ -214,7 +214,7 @@ TEST_F(RacingBench, LetsATrialRunThatMayWinOrHasNoRivalOrIsNotToBeEnded) {
   EXPECT_TRUE(is_measured(Rival{"samples_per_s", true, 55.0, 2.0}));
   EXPECT_TRUE(is_measured(Rival{"of_another_kind", true, 100.0, 2.0}));
   EXPECT_TRUE(is_measured(std::nullopt));
-  job_.spec.bench.early_end = false;
+  job_.spec.early_end = false;
   EXPECT_TRUE(is_measured(better));
 }
 
@@ -227,7 +227,7 @@ TEST_F(RacingBench, MeasuresATrialThatComesToItsOwnEndMeanwhile) {
 
 TEST_F(Bench, MpirunStartsAProcessForEachRank) {
   job_.cluster.nodes = 2;
-  job_.spec.bench.launcher = Launcher::kMpirun;
+  job_.spec.launcher = Launcher::kMpirun;
   run("exit 77");
   EXPECT_EQ(text_of("cmd.txt").rfind("mpirun -np 4 " + job_.program.string() + " --config ", 0), 0U);
   EXPECT_NE(text_of("env.txt").find("OMPI_MCA_hwloc_base_binding_policy=none\n"), std::string::npos);

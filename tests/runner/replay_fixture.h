@@ -9,15 +9,14 @@ namespace krigtune {
 
 class Replay : public ::testing::Test {
  protected:
-  RunnerSpec table(const std::string& text) const {
-    RunnerSpec spec;
-    spec.kind = RunnerKind::kReplay;
-    spec.replay.table = dir_.write("t.csv", text);
-    spec.replay.value.name = "v";
+  ReplaySpec table(const std::string& text) const {
+    ReplaySpec spec;
+    spec.table = dir_.write("t.csv", text);
+    spec.value.name = "v";
     return spec;
   }
 
-  static ReplayTable open(const RunnerSpec& spec, bool maximize = true) {
+  static ReplayTable open(const ReplaySpec& spec, bool maximize = true) {
     return {spec, {"a", "b"}, "speed", maximize};
   }
 
@@ -30,11 +29,11 @@ class Replay : public ::testing::Test {
 
   static double value_of(const Outcome& outcome) { return std::get<Measured>(outcome).metrics.at("speed"); }
 
-  static std::string error_of(const RunnerSpec& spec) {
+  static std::string error_of(const ReplaySpec& spec) {
     return user_error_of([&] { open(spec); });
   }
 
-  static void expect_error(const RunnerSpec& spec, const std::vector<std::string>& parts) {
+  static void expect_error(const ReplaySpec& spec, const std::vector<std::string>& parts) {
     const std::string error = error_of(spec);
     for (const std::string& part : parts) EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
   }

@@ -5,9 +5,9 @@ namespace krigtune::replay_tables_test {
 using ReplayTables = Replay;  // of other people: their words, units and sizes
 
 TEST_F(ReplayTables, ColumnsMayHaveOtherUnits) {
-  RunnerSpec spec = table("bucket_mb,b,ms\n0.07,1,20\n500,1,10\n 47.6837158203125 ,1,40\n");
-  spec.replay.columns = {{"a", {"bucket_mb", 1e6}}};
-  spec.replay.value = {"ms", 1e-3};
+  ReplaySpec spec = table("bucket_mb,b,ms\n0.07,1,20\n500,1,10\n 47.6837158203125 ,1,40\n");
+  spec.columns = {{"a", {"bucket_mb", 1e6}}};
+  spec.value = {"ms", 1e-3};
   const ReplayTable t = open(spec, false);
   const auto at = [&](const Value& a) { return value_of(t.look_up({{"a", a}, {"b", std::int64_t{1}}}, 0)); };
   EXPECT_DOUBLE_EQ(at(std::int64_t{70000}), 0.02);
@@ -17,8 +17,8 @@ TEST_F(ReplayTables, ColumnsMayHaveOtherUnits) {
 }
 
 TEST_F(ReplayTables, FurtherColumnsAreMetrics) {
-  RunnerSpec spec = table("a,b,v,t,mem_gb,sem\n1,1,5,0.25,1.5,0.5\n2,1,6,nan,,\n");
-  spec.replay.metrics = {{"step_time_s", {"t"}}, {"peak_memory_bytes", {"mem_gb", 1e9}}, {"value_sem", {"sem"}}};
+  ReplaySpec spec = table("a,b,v,t,mem_gb,sem\n1,1,5,0.25,1.5,0.5\n2,1,6,nan,,\n");
+  spec.metrics = {{"step_time_s", {"t"}}, {"peak_memory_bytes", {"mem_gb", 1e9}}, {"value_sem", {"sem"}}};
   const ReplayTable t = open(spec);
   const Outcome one = t.look_up({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}, 0);
   EXPECT_EQ(std::get<Measured>(one).metrics, (std::map<std::string, double>{{"speed", 5.0}, {"step_time_s", 0.25}}));
@@ -30,22 +30,22 @@ TEST_F(ReplayTables, FurtherColumnsAreMetrics) {
 }
 
 TEST_F(ReplayTables, MetricsFollowTheRowThatIsPicked) {
-  RunnerSpec spec = table("a,b,v,t\n1,1,3,30\n1,1,9,90\n1,1,4,10\n");
-  spec.replay.metrics = {{"t", {"t"}}};
+  ReplaySpec spec = table("a,b,v,t\n1,1,3,30\n1,1,9,90\n1,1,4,10\n");
+  spec.metrics = {{"t", {"t"}}};
   const Configuration c = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};
-  const auto t_of = [&](const RunnerSpec& with, int n) {
+  const auto t_of = [&](const ReplaySpec& with, int n) {
     return std::get<Measured>(open(with).look_up(c, n)).metrics.at("t");
   };
   EXPECT_EQ(t_of(spec, 0), 90.0);
-  spec.replay.repeats = ReplaySpec::Repeats::kCycle;
+  spec.repeats = ReplaySpec::Repeats::kCycle;
   EXPECT_EQ(t_of(spec, 2), 10.0);
-  spec.replay.repeats = ReplaySpec::Repeats::kMedian;
+  spec.repeats = ReplaySpec::Repeats::kMedian;
   EXPECT_EQ(t_of(spec, 0), 30.0) << "of the metric by itself: not that of the row with the median value";
 }
 
 TEST_F(ReplayTables, TheMedianOfThreeOrMoreHasAStandardError) {
-  RunnerSpec spec = table("a,b,v\n1,1,1\n1,1,2\n1,1,3\n2,1,1\n2,1,3\n");
-  spec.replay.repeats = ReplaySpec::Repeats::kMedian;
+  ReplaySpec spec = table("a,b,v\n1,1,1\n1,1,2\n1,1,3\n2,1,1\n2,1,3\n");
+  spec.repeats = ReplaySpec::Repeats::kMedian;
   const ReplayTable t = open(spec);
   const Outcome three = t.look_up({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}, 0);
   // s = 1: 1.2533141373155 / sqrt(3).
@@ -64,8 +64,8 @@ TEST_F(ReplayTables, StatusWordsOfOthersAreUnderstood) {
   for (const auto* words : {&ok, &oom, &failed}) {
     for (const std::string& word : *words) text += std::to_string(a++) + ",1,5," + word + "\n";
   }
-  RunnerSpec spec = table(text);
-  spec.replay.status_column = "s";
+  ReplaySpec spec = table(text);
+  spec.status_column = "s";
   const ReplayTable t = open(spec);
   for (std::int64_t i = 0; i < 15; ++i) {
     EXPECT_STREQ(status_text(t.look_up({{"a", i}, {"b", std::int64_t{1}}}, 0)), i < 5    ? "ok"
@@ -76,11 +76,11 @@ TEST_F(ReplayTables, StatusWordsOfOthersAreUnderstood) {
 }
 
 TEST_F(ReplayTables, FailuresKeepTheirReason) {
-  RunnerSpec spec = table(
+  ReplaySpec spec = table(
       "a,b,v,s,r\n1,1,,failed,Timeout\n2,1,,failed,CUDA driver\n3,1,,oom,predicted\n4,1,,failed,interrupted\n"
       "5,1,,failed,environment\n6,1,,failed,\n");
-  spec.replay.status_column = "s";
-  spec.replay.reason_column = "r";
+  spec.status_column = "s";
+  spec.reason_column = "r";
   const ReplayTable t = open(spec);
   const auto at = [&](std::int64_t a) { return t.look_up({{"a", a}, {"b", std::int64_t{1}}}, 0); };
   const Outcome driver = at(2);
@@ -95,8 +95,8 @@ TEST_F(ReplayTables, FailuresKeepTheirReason) {
 }
 
 TEST_F(ReplayTables, BlanksAroundFieldsDoNotCount) {
-  RunnerSpec spec = table(" a , b,v , s\n 1 ,x , 7 , ok \r\n");
-  spec.replay.status_column = "s";
+  ReplaySpec spec = table(" a , b,v , s\n 1 ,x , 7 , ok \r\n");
+  spec.status_column = "s";
   EXPECT_EQ(value_of(open(spec).look_up({{"a", std::int64_t{1}}, {"b", std::string("x")}}, 0)), 7.0);
 }
 
@@ -130,15 +130,15 @@ TEST_F(ReplayTables, ALargeTableGivesEveryRowBack) {
 }
 
 TEST_F(ReplayTables, WrongMetricsAreRefusedWithTheirPlace) {
-  RunnerSpec spec = table("a,b,v,t\n1,1,1,soon\n");
-  spec.replay.metrics = {{"t", {"t"}}};
+  ReplaySpec spec = table("a,b,v,t\n1,1,1,soon\n");
+  spec.metrics = {{"t", {"t"}}};
   expect_error(spec, {"t.csv: line 2, column 't': 'soon' is no number", "empty"});
-  spec.replay.metrics = {{"t", {"u"}}};
+  spec.metrics = {{"t", {"u"}}};
   expect_error(spec, {"no column 'u'", "'metrics'"});
-  spec.replay.metrics = {{"speed", {"v"}}};
+  spec.metrics = {{"speed", {"v"}}};
   expect_error(spec, {"'metrics' names 'speed'"});
-  spec.replay.metrics.clear();
-  spec.replay.reason_column = "why";
+  spec.metrics.clear();
+  spec.reason_column = "why";
   expect_error(spec, {"no column 'why'", "'reason'"});
   expect_error(table("a,b,v\n1,1,\"1,024\"\n"), {"line 2, column 'v': '1,024' is no number"});
 }

@@ -32,22 +32,22 @@ TEST_F(Replay, NumbersAreComparedAsNumbersAndBooleansAsTheyAreWritten) {
 }
 
 TEST_F(Replay, WherePicksRowsAndComparesNumbersAsNumbers) {
-  RunnerSpec spec = table("model,n,a,b,v\n1B,8,1,1,1\n1B,8.0,2,1,2\n2B,8,3,1,3\n1B,16,4,1,4\n");
-  spec.replay.where = {{"model", "1B"}, {"n", "8"}};
+  ReplaySpec spec = table("model,n,a,b,v\n1B,8,1,1,1\n1B,8.0,2,1,2\n2B,8,3,1,3\n1B,16,4,1,4\n");
+  spec.where = {{"model", "1B"}, {"n", "8"}};
   const ReplayTable t = open(spec);
   EXPECT_EQ(t.size(), 2U);
   EXPECT_EQ(optimum(t), 2.0);
 }
 
 TEST_F(Replay, AParameterMayHaveAColumnOfAnotherName) {
-  RunnerSpec spec = table("tp,b,v\n1,1,7\n");
-  spec.replay.columns = {{"a", {"tp"}}};
+  ReplaySpec spec = table("tp,b,v\n1,1,7\n");
+  spec.columns = {{"a", {"tp"}}};
   EXPECT_EQ(value_of(open(spec).look_up({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}, 0)), 7.0);
 }
 
 TEST_F(Replay, AnyStatusButOkIsAFailure) {
-  RunnerSpec spec = table("a,b,v,s\n1,1,5,ok\n2,1,,oom\n3,1,,OOM\n4,1,,exploded\n5,1,,\n");
-  spec.replay.status_column = "s";
+  ReplaySpec spec = table("a,b,v,s\n1,1,5,ok\n2,1,,oom\n3,1,,OOM\n4,1,,exploded\n5,1,,\n");
+  spec.status_column = "s";
   const ReplayTable t = open(spec);
   const auto at = [&](std::int64_t a) { return t.look_up({{"a", a}, {"b", std::int64_t{1}}}, 0); };
   EXPECT_EQ(value_of(at(1)), 5.0);
@@ -59,10 +59,10 @@ TEST_F(Replay, AnyStatusButOkIsAFailure) {
 }
 
 TEST_F(Replay, AConfigurationIsOkIfAnyOfItsRowsIs) {
-  RunnerSpec spec = table("a,b,v,s\n1,1,,failed\n1,1,5,ok\n2,1,,failed\n2,1,,oom\n");
-  spec.replay.status_column = "s";
+  ReplaySpec spec = table("a,b,v,s\n1,1,,failed\n1,1,5,ok\n2,1,,failed\n2,1,,oom\n");
+  spec.status_column = "s";
   for (const auto repeats : {ReplaySpec::Repeats::kBest, ReplaySpec::Repeats::kMedian, ReplaySpec::Repeats::kCycle}) {
-    spec.replay.repeats = repeats;
+    spec.repeats = repeats;
     const ReplayTable t = open(spec);
     for (int n : {0, 1, 2}) EXPECT_EQ(value_of(t.look_up({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}, n)), 5.0);
     EXPECT_TRUE(std::holds_alternative<OutOfMemory>(t.look_up({{"a", std::int64_t{2}}, {"b", std::int64_t{1}}}, 0)));
@@ -70,42 +70,42 @@ TEST_F(Replay, AConfigurationIsOkIfAnyOfItsRowsIs) {
 }
 
 TEST_F(Replay, RepeatsAreTheBestTheMedianOrTakeTurns) {
-  RunnerSpec spec = table("a,b,v\n1,1,3\n1,1,9\n1,1,4\n1,1,6\n");
+  ReplaySpec spec = table("a,b,v\n1,1,3\n1,1,9\n1,1,4\n1,1,6\n");
   const Configuration c = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};
   EXPECT_EQ(value_of(open(spec, true).look_up(c, 0)), 9.0);
   EXPECT_EQ(value_of(open(spec, false).look_up(c, 2)), 3.0);
-  spec.replay.repeats = ReplaySpec::Repeats::kMedian;
+  spec.repeats = ReplaySpec::Repeats::kMedian;
   EXPECT_EQ(value_of(open(spec).look_up(c, 0)), 5.0);
-  spec.replay.repeats = ReplaySpec::Repeats::kCycle;
+  spec.repeats = ReplaySpec::Repeats::kCycle;
   const ReplayTable turns = open(spec);
   const std::vector<double> expected = {3.0, 9.0, 4.0, 6.0, 3.0};
   for (int n = 0; n < 5; ++n) EXPECT_EQ(value_of(turns.look_up(c, n)), expected[static_cast<std::size_t>(n)]);
 }
 
 TEST_F(Replay, TheOptimumIsTheBestThatALookUpCanGive) {
-  RunnerSpec spec = table("a,b,v,s\n1,1,3,ok\n1,1,9,ok\n1,1,4,ok\n2,1,5,ok\n3,1,100,failed\n");
-  spec.replay.status_column = "s";
+  ReplaySpec spec = table("a,b,v,s\n1,1,3,ok\n1,1,9,ok\n1,1,4,ok\n2,1,5,ok\n3,1,100,failed\n");
+  spec.status_column = "s";
   EXPECT_EQ(optimum(open(spec, true)), 9.0);
   EXPECT_EQ(optimum(open(spec, false)), 3.0);
-  spec.replay.repeats = ReplaySpec::Repeats::kMedian;
+  spec.repeats = ReplaySpec::Repeats::kMedian;
   EXPECT_EQ(optimum(open(spec, true)), 5.0);
   EXPECT_EQ(optimum(open(spec, false)), 4.0);
-  spec.replay.repeats = ReplaySpec::Repeats::kCycle;
+  spec.repeats = ReplaySpec::Repeats::kCycle;
   EXPECT_EQ(optimum(open(spec, true)), 5.0);
   EXPECT_EQ(optimum(open(spec, false), {std::int64_t{2}}), 5.0) << "rows outside the space do not count";
-  RunnerSpec failures = table("a,b,v,s\n1,1,3,failed\n");
-  failures.replay.status_column = "s";
+  ReplaySpec failures = table("a,b,v,s\n1,1,3,failed\n");
+  failures.status_column = "s";
   EXPECT_FALSE(optimum(open(failures)).has_value());
 }
 
 TEST_F(Replay, TheTrialsOfARunDirectoryAreATable) {
-  RunnerSpec spec = table(
+  ReplaySpec spec = table(
       "trial,status,reason,strategy,a,b,value,value_sem,peak_memory_bytes,started_at\n"
       "0,ok,,baseline,2,true,101.5,0.25,123456,2026-08-23T10:00:00.000000\n"
       "1,oom,predicted,bayes,64,false,,,,2026-08-23T10:00:01.000000\n"
       "2,bounded,,bayes,8,true,3.5,,,2026-08-23T10:00:02.000000\n");
-  spec.replay.value.name = "value";
-  spec.replay.status_column = "status";
+  spec.value.name = "value";
+  spec.status_column = "status";
   const ReplayTable t = open(spec);
   EXPECT_EQ(value_of(t.look_up({{"a", std::int64_t{2}}, {"b", true}}, 0)), 101.5);
   EXPECT_STREQ(status_text(t.look_up({{"a", std::int64_t{64}}, {"b", false}}, 0)), "oom");
@@ -120,24 +120,24 @@ TEST_F(Replay, WrongTablesAreRefusedWithTheirPlaceAndTheMend) {
   expect_error(table("a,b,v\n1,1,nan\n"), {"line 2, column 'v'"});
   expect_error(table("a,b,v\n1,1,1e999\n"), {"line 2, column 'v'"});
   expect_error(table("a,b,v\n"), {"t.csv", "no row"});
-  RunnerSpec spec = table("n,a,b,v\n8,1,1,1\n16,1,1,1\n");
-  spec.replay.where = {{"n", "4"}};
+  ReplaySpec spec = table("n,a,b,v\n8,1,1,1\n16,1,1,1\n");
+  spec.where = {{"n", "4"}};
   expect_error(spec, {"t.csv: no row has n = 4", "column 'n' has 16, 8"});
-  spec.replay.where = {{"m", "4"}};
+  spec.where = {{"m", "4"}};
   expect_error(spec, {"no column 'm'", "where"});
-  spec.replay.where.clear();
-  spec.replay.columns = {{"c", {"n"}}};
+  spec.where.clear();
+  spec.columns = {{"c", {"n"}}};
   expect_error(spec, {"maps 'c', which is no parameter"});
-  spec.replay.columns.clear();
-  spec.replay.status_column = "status";
+  spec.columns.clear();
+  spec.status_column = "status";
   expect_error(spec, {"no column 'status'"});
-  spec.replay.table = dir_ / "absent.csv";
+  spec.table = dir_ / "absent.csv";
   expect_error(spec, {"absent.csv"});
 }
 
 TEST_F(Replay, TheRunnerTakesTurnsAndRefusesWhatIsNotThere) {
-  RunnerSpec spec = table("a,b,v\n1,1,3\n1,1,9\n2,1,7\n");
-  spec.replay.repeats = ReplaySpec::Repeats::kCycle;
+  ReplaySpec spec = table("a,b,v\n1,1,3\n1,1,9\n2,1,7\n");
+  spec.repeats = ReplaySpec::Repeats::kCycle;
   const ReplayTable t = open(spec);
   const std::unique_ptr<Runner> runner = make_replay_runner(t);
   const Configuration one = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};

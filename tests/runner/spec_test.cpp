@@ -14,22 +14,27 @@ std::string error_of(const std::string& text) {
   return user_error_of([&] { read(text); });
 }
 
+template <class Spec>
+Spec read_as(const std::string& text) {
+  return std::get<Spec>(read(text));
+}
+
 TEST(RunnerSpec, BenchIsTheDefaultWithTheDocumentedTimes) {
-  const RunnerSpec spec = read("{}");
-  EXPECT_EQ(spec.kind, RunnerKind::kBench);
-  EXPECT_EQ(spec.bench.warmup_s, 2.0);
-  EXPECT_EQ(spec.bench.measure_s, 10.0);
-  EXPECT_EQ(spec.bench.timeout_s, 300.0);
-  EXPECT_FALSE(spec.bench.memory_limit_gib.has_value());
-  EXPECT_EQ(spec.bench.launcher, Launcher::kThreads);
-  EXPECT_EQ(spec.bench.hang_s, 60.0);
-  EXPECT_EQ(read(R"({"timeout_s": 3000})").bench.hang_s, 600.0);
+  ASSERT_TRUE(is<BenchSpec>(read("{}")));
+  const auto spec = read_as<BenchSpec>("{}");
+  EXPECT_EQ(spec.warmup_s, 2.0);
+  EXPECT_EQ(spec.measure_s, 10.0);
+  EXPECT_EQ(spec.timeout_s, 300.0);
+  EXPECT_FALSE(spec.memory_limit_gib.has_value());
+  EXPECT_EQ(spec.launcher, Launcher::kThreads);
+  EXPECT_EQ(spec.hang_s, 60.0);
+  EXPECT_EQ(read_as<BenchSpec>(R"({"timeout_s": 3000})").hang_s, 600.0);
   EXPECT_NE(error_of(R"({"launcher": "srun"})").find("/runner/launcher"), std::string::npos);
 }
 
 TEST(RunnerSpec, ATableIsRelativeToTheSession) {
-  EXPECT_EQ(read(R"({"kind": "replay", "table": "../t.csv", "value": "v"})").replay.table, "/t.csv");
-  EXPECT_EQ(read(R"({"kind": "replay", "table": "/data/t.csv", "value": "v"})").replay.table, "/data/t.csv");
+  EXPECT_EQ(read_as<ReplaySpec>(R"({"kind": "replay", "table": "../t.csv", "value": "v"})").table, "/t.csv");
+  EXPECT_EQ(read_as<ReplaySpec>(R"({"kind": "replay", "table": "/data/t.csv", "value": "v"})").table, "/data/t.csv");
 }
 
 TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
@@ -100,17 +105,18 @@ TEST(RunnerSpec, WrongInputNamesItsPlace) {
 }
 
 TEST(RunnerSpec, ACommandHasTheDocumentedDefaults) {
-  const CommandSpec spec = read(R"({"kind": "command", "argv": ["./run.sh"]})").command;
+  const CommandSpec spec = read_as<CommandSpec>(R"({"kind": "command", "argv": ["./run.sh"]})");
   EXPECT_EQ(spec.working_directory, "/tmp") << "the session's directory";
   EXPECT_EQ(spec.timeout_s, 3600.0);
   EXPECT_EQ(spec.grace_s, 10.0);
   EXPECT_FALSE(spec.no_progress_s.has_value());
   EXPECT_TRUE(spec.environment.empty() && spec.oom_exit_codes.empty() && spec.oom_patterns.empty());
-  EXPECT_EQ(read(R"({"kind": "command", "argv": ["x"], "cwd": "../usr"})").command.working_directory, "/usr");
-  EXPECT_EQ(read(R"({"kind": "command", "argv": ["x"], "env": {"N": 4}})").command.environment.at(0).second, "4");
+  EXPECT_EQ(read_as<CommandSpec>(R"({"kind": "command", "argv": ["x"], "cwd": "../usr"})").working_directory, "/usr");
+  EXPECT_EQ(read_as<CommandSpec>(R"({"kind": "command", "argv": ["x"], "env": {"N": 4}})").environment.at(0).second,
+            "4");
 }
 
-TEST(RunnerSpec, NobodyRunsTrialsWithNone) { EXPECT_EQ(read(R"({"kind": "none"})").kind, RunnerKind::kNone); }
+TEST(RunnerSpec, NobodyRunsTrialsWithNone) { EXPECT_TRUE(is<NoRunner>(read(R"({"kind": "none"})"))); }
 
 TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -121,10 +127,10 @@ TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
       {R"("argv": ["python", 3])", "/runner/argv: a list of strings was expected"},
       {R"("argv": ["x", "{confg}"])", "/runner/argv/1: '{confg}' is no placeholder; did you mean 'config'?"},
       {R"("argv": ["x", "a\u0000b"])", "/runner/argv/1: holds a zero byte"},
-      {R"("argv": ["x"], "timeout_s": 0)", "/runner/timeout_s: 0 is no time limit"},
+      {R"("argv": ["x"], "timeout_s": 0)", "/runner/timeout_s: 0 is out of range"},
       {R"("argv": ["x"], "timeout_s": 1e300)", "/runner/timeout_s"},
-      {R"("argv": ["x"], "grace_s": -1)", "/runner/grace_s: -1 is no time limit"},
-      {R"("argv": ["x"], "no_progress_s": 0)", "/runner/no_progress_s: 0 is no time limit"},
+      {R"("argv": ["x"], "grace_s": -1)", "/runner/grace_s: -1 is out of range"},
+      {R"("argv": ["x"], "no_progress_s": 0)", "/runner/no_progress_s: 0 is out of range"},
       {R"("argv": ["x"], "cwd": "absent-directory")", "/runner/cwd: '/tmp/absent-directory' is no directory"},
       {R"("argv": ["x"], "cwd": 3)", "/runner/cwd: a string was expected"},
       {R"("argv": ["x"], "env": ["A=b"])", "/runner/env"},
@@ -152,12 +158,12 @@ TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
 
 TEST(RunnerSpec, ADeepSpeedJobsFileIsWhatItsCommandNames) {
   const std::string job = R"({"kind": "deepspeed", "argv": ["deepspeed", "t.py", "--deepspeed", "conf/d.json"])";
-  EXPECT_EQ(read(job + "}").deepspeed.ds_config, "/tmp/conf/d.json");
-  EXPECT_EQ(read(job + R"(, "cwd": "/usr"})").deepspeed.ds_config, "/usr/conf/d.json");
-  EXPECT_EQ(read(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").deepspeed.ds_config, "/tmp/e.json");
-  EXPECT_EQ(read(job + "}").deepspeed.steps.due(), 15);
-  EXPECT_EQ(read(job + "}").deepspeed.config_as, DsConfigAs::kPath);
-  EXPECT_EQ(read(job + R"(, "config_as": "base64"})").deepspeed.config_as, DsConfigAs::kBase64);
+  EXPECT_EQ(read_as<DeepSpeedSpec>(job + "}").ds_config, "/tmp/conf/d.json");
+  EXPECT_EQ(read_as<DeepSpeedSpec>(job + R"(, "cwd": "/usr"})").ds_config, "/usr/conf/d.json");
+  EXPECT_EQ(read_as<DeepSpeedSpec>(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").ds_config, "/tmp/e.json");
+  EXPECT_EQ(read_as<DeepSpeedSpec>(job + "}").steps.due(), 15);
+  EXPECT_EQ(read_as<DeepSpeedSpec>(job + "}").config_as, DsConfigAs::kPath);
+  EXPECT_EQ(read_as<DeepSpeedSpec>(job + R"(, "config_as": "base64"})").config_as, DsConfigAs::kBase64);
   EXPECT_EQ(timeout_s(read(job + R"(, "timeout_s": 7})")), 7.0);
 }
 
@@ -168,11 +174,10 @@ TEST(RunnerSpec, AWrongDeepSpeedJobNamesItsPlaceAndTheMend) {
       {R"("argv": [])", "/runner/argv: names no program"},
       {R"("argv": ["python", "t.py"])", "/runner/argv: the command names no DeepSpeed configuration; add "},
       {R"("argv": ["python", "a\u0000b"])", "/runner/argv/1: holds a zero byte"},
-      {argv + R"("measure_steps": 2)", "/runner/measure_steps: 2 is no such number of steps; give 3 to 100000"},
-      {argv + R"("warmup_steps": 0)", "/runner/warmup_steps: 0 is no such number of steps"},
-      {argv + R"("no_progress_s": 0)", "/runner/no_progress_s: 0 is no time limit"},
-      {argv + R"("config_as": "hex")",
-       "/runner/config_as: 'hex' is no way to give a configuration; known: path, base64"},
+      {argv + R"("measure_steps": 2)", "/runner/measure_steps: 2 is out of range; write an integer from 3 to 100000"},
+      {argv + R"("warmup_steps": 0)", "/runner/warmup_steps: 0 is out of range"},
+      {argv + R"("no_progress_s": 0)", "/runner/no_progress_s: 0 is out of range"},
+      {argv + R"("config_as": "hex")", "/runner/config_as: unknown value 'hex'; known: path, base64"},
       {argv + R"("arg_mappings": {"a": 3})", "/runner/arg_mappings/a: a flag of the script was expected"},
       {argv + R"("arg_mapings": {})", "/runner/arg_mapings: unknown key; did you mean 'arg_mappings'?"},
   };

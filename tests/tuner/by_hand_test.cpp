@@ -16,7 +16,7 @@ namespace krigtune::by_hand_test {
 
 class ByHand : public Loop {
  protected:
-  ByHand() : session_(budgeted(30)) { session_.runner.kind = RunnerKind::kNone; }
+  ByHand() : session_(budgeted(30)) { session_.runner = NoRunner(); }
 
   std::vector<Trial> ask(int count, const Clock& clock) const {
     const Problem problem(session_);
@@ -168,7 +168,7 @@ TEST_F(ByHand, NeverAsksOneConfigurationTwiceFromSeveralProcesses) {
 }
 
 TEST_F(ByHand, AsksBesideARunningSession) {
-  session_.runner.kind = RunnerKind::kReplay;
+  session_.runner = ReplaySpec();
   // Each of its trials asks one by hand and tells every other one.
   FakeRunner runner([&](const Configuration& c) -> Outcome {
     const std::vector<Trial> mine = ask();
@@ -197,7 +197,7 @@ TEST_F(ByHand, AsksBesideARunningSession) {
 TEST_F(ByHand, DoesNotSpendTheBudgetBeforeItIsTold) {
   ask(3);
   session_.budget.trials = 5;
-  session_.runner.kind = RunnerKind::kReplay;
+  session_.runner = ReplaySpec();
   write_atomically(session_path(directory()), run_record(session_, options_.loop).dump());
   EXPECT_EQ(run(session_).trials_now, 5);
   session_.budget.trials = 7;
@@ -210,7 +210,7 @@ TEST_F(ByHand, DoesNotSpendTheBudgetOfHours) {
   ask();
   clock_.advance_s(10.0 * 3600.0);
   tell(0, measured(session_, 1.0));
-  session_.runner.kind = RunnerKind::kReplay;
+  session_.runner = ReplaySpec();
   session_.budget.trials = 4;
   write_atomically(session_path(directory()), run_record(session_, options_.loop).dump());
   EXPECT_EQ(run(session_).reason, EndReason::kTrials);

@@ -116,7 +116,7 @@ TEST_F(Compare, KeepsEveryClosedTrialWhenItIsStopped) {
 }
 
 TEST_F(Compare, GoesOnInItsRunDirectoriesWhereTrialsLeaveFiles) {
-  session_.runner.kind = RunnerKind::kCommand;
+  session_.runner = CommandSpec();
   const TemporaryDirectory directory;
   CompareOptions options;
   options.strategies = {StrategyKind::kRandom};

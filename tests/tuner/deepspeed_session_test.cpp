@@ -182,9 +182,9 @@ TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
   EXPECT_TRUE(says(session, "--strategy"));
   EXPECT_TRUE(says(session, "num_tuning_micro_batch_sizes"));
   const Session read_back = read(session);
-  EXPECT_EQ(read_back.runner.kind, RunnerKind::kDeepSpeed);
-  EXPECT_EQ(read_back.runner.deepspeed.argv.front(), "deepspeed");
-  EXPECT_EQ(read_back.runner.deepspeed.steps.due(), 12);
+  const auto& job = std::get<DeepSpeedSpec>(read_back.runner);
+  EXPECT_EQ(job.argv.front(), "deepspeed");
+  EXPECT_EQ(job.steps.due(), 12);
   EXPECT_FALSE(read_back.objective.maximize);
   EXPECT_EQ(read_back.budget.trials, 12);
   EXPECT_EQ(read_back.baseline->integer("micro_batch", 0),

@@ -23,7 +23,7 @@ inline Session plain_session(const std::string& space, bool maximize = true) {
   session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts);
   const std::string metric = maximize ? "speed" : "cost";
   session.objective = {metric, maximize, metric};
-  session.runner.kind = RunnerKind::kReplay;  // the runner without files
+  session.runner = ReplaySpec();  // the runner without files
   session.budget.regret = 0.0;
   session.budget.least_gain = 0.0;
   return session;

@@ -78,7 +78,7 @@ TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
 TEST_F(Loop, AllowsOtherTimeouts) {
   Session session = budgeted(3);
   run(session);
-  session.runner.bench.timeout_s = 7.0;
+  session.runner = BenchSpec{.timeout_s = 7.0};
   session.budget.trials = 4;
   EXPECT_EQ(run(session).trials_now, 1);
 }
@@ -160,7 +160,7 @@ TEST_F(Loop, MakesAFolderForEachTrialOfACommandAndNoneForAReplayedOne) {
   run(session);
   EXPECT_FALSE(std::filesystem::exists(directory() / "trials"));
   std::filesystem::remove_all(directory());
-  session.runner.kind = RunnerKind::kCommand;
+  session.runner = CommandSpec();
   run(session);
   EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000"));
 }

@@ -64,7 +64,7 @@ TEST(LargestDifference, HoldsAsOftenAsItSays) {
 class Outlooks : public testing::Test {
  protected:
   explicit Outlooks() : problem_(plain_session(R"({"x": {"min": 0, "max": 10}})")) {
-    problem_.session.runner.replay.repeats = ReplaySpec::Repeats::kBest;
+    std::get<ReplaySpec>(problem_.session.runner).repeats = ReplaySpec::Repeats::kBest;
   }
 
   void add(std::int64_t x, const Outcome& outcome) {

@@ -211,10 +211,10 @@ TEST(PlanAnswers, GpuHoursAreTheTrialsTimesTheRanks) {
   EXPECT_EQ(studied.answers.time.trials, 10);
   EXPECT_FALSE(studied.answers.time.trials_s);
   Session program = session_of(kSpace, R"(, "budget": {"trials": 10, "hours": 2})");
-  program.runner.kind = RunnerKind::kCommand;
-  program.runner.command.timeout_s = 600.0;
+  program.runner = CommandSpec();
+  std::get<CommandSpec>(program.runner).timeout_s = 600.0;
   EXPECT_EQ(*expected_time(program, studied.study).most_trials_s, 6000.0);
-  program.runner.command.timeout_s = 3600.0;
+  std::get<CommandSpec>(program.runner).timeout_s = 3600.0;
   EXPECT_EQ(*expected_time(program, studied.study).most_trials_s, 7200.0);
 }
 

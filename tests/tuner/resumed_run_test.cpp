@@ -18,7 +18,7 @@ class ResumedRun : public Loop {
 
   static Session timed(int trials) {
     Session session = budgeted(trials);
-    session.runner.kind = RunnerKind::kCommand;
+    session.runner = CommandSpec();
     return session;
   }
   RunResult run_at(double slowdown, const Session& session, int stop_after = 1'000'000) {
@@ -136,16 +136,16 @@ class SimulatedDays : public Loop {
  protected:
   static Session session_of(SimulateSpec::Today today, std::int64_t seed, double noise) {
     Session session = read_session(parse_json(kSimulated, "s"), "s", ".");
-    session.runner.simulate.today = today;
-    session.runner.simulate.seed = seed;
-    session.runner.simulate.noise = noise;
+    std::get<SimulateSpec>(session.runner).today = today;
+    std::get<SimulateSpec>(session.runner).seed = seed;
+    std::get<SimulateSpec>(session.runner).noise = noise;
     return session;
   }
   RunResult run_simulated(const Session& session, int stop_after = 1'000'000) {
     const Problem problem(session, Problem::WithPhysics{});
     const RunnerFactory make_runner = [&] {
       return make_simulate_runner(
-          {*session.workload, session.cluster, session.memory, session.space, session.runner.simulate});
+          {*session.workload, session.cluster, session.memory, session.space, std::get<SimulateSpec>(session.runner)});
     };
     StoppingObserver observer(stop_after);
     return run_session(problem.session, problem.candidates, make_runner, directory(), options_, clock_, observer,
@@ -157,7 +157,7 @@ class SimulatedDays : public Loop {
   }
   /// What it does on the undisturbed machine of the first day; 0: it fails.
   static double true_speed(const Session& session, const Configuration& configuration) {
-    SimulateSpec spec = session.runner.simulate;
+    auto spec = std::get<SimulateSpec>(session.runner);
     spec.noise = 0.0;
     spec.today = {};
     const auto runner = make_simulate_runner({*session.workload, session.cluster, session.memory, session.space, spec});

@@ -95,9 +95,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param_info) { return param_info.param.name; });
 
 TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
-  EXPECT_EQ(read(with_workload(R"({"micro_batch": [1, 2]})")).runner.kind, RunnerKind::kBench);
+  EXPECT_TRUE(is<BenchSpec>(read(with_workload(R"({"micro_batch": [1, 2]})")).runner));
   const Session none = read(plain(kSmall));
-  EXPECT_EQ(none.runner.kind, RunnerKind::kNone);
+  EXPECT_TRUE(is<NoRunner>(none.runner));
   EXPECT_EQ(resolved(none).at("runner"), parse_json(R"({"kind": "none"})", "t"));
   EXPECT_EQ(none.objective.field, "speed");
 }

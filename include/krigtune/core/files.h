@@ -22,4 +22,11 @@ void make_writable_directory(const std::filesystem::path& path);
 /// where the environment says nothing. Need not exist.
 std::filesystem::path cache_directory();
 
+/// The program of that name: a path, relative to `directory`, or a name in one of the folders of `search_path`, which
+/// is as PATH is. Empty: there is none that may be run.
+std::filesystem::path find_program(const std::string& name, const std::filesystem::path& directory,
+                                   const std::string& search_path);
+/// PATH, or what execvp takes without it.
+std::string program_search_path();
+
 }  // namespace krigtune

@@ -8,8 +8,13 @@
 
 namespace krigtune {
 
+template <class Spec>
+struct RunnerEntry;
+
 /// A program of the user's, one process a trial.
 struct CommandSpec {
+  static RunnerEntry<CommandSpec> entry(const std::filesystem::path& base_dir);
+
   std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
   std::filesystem::path working_directory;  ///< absolute
   std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
@@ -34,6 +39,8 @@ enum class DsConfigAs { kPath, kBase64 };
 
 /// A DeepSpeed job of the user's, one launch a trial (runner/deepspeed).
 struct DeepSpeedSpec {
+  static RunnerEntry<DeepSpeedSpec> entry(const std::filesystem::path& base_dir);
+
   std::vector<std::string> argv;                                 ///< the user's command, launcher first; never a shell
   std::filesystem::path ds_config;                               ///< absolute: the user's own ds_config.json
   std::string ds_config_text;                                    ///< what it said when the session began, if known

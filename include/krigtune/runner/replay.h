@@ -14,7 +14,7 @@ class ReplayTable {
  public:
   /// Reads the rows that `spec.where` picks. Only `parameters` are matched, compared as numbers where both are.
   /// `metric`: the name under which the value is reported. `maximize`: which repeat is the best. Throws UserError.
-  ReplayTable(const RunnerSpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
+  ReplayTable(const ReplaySpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
               bool maximize);
   ~ReplayTable();
 
@@ -45,10 +45,13 @@ struct BenchJob {
   Workload workload;
   ClusterSpec cluster;
   MemorySpec memory;
-  RunnerSpec spec;
+  BenchSpec spec;
   std::string metric_field;  ///< of the result, whose standard error is wanted: step_time_s, samples_per_s, ...
   const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
 };
+/// krigtune-bench beside `krigtune`, or on PATH; empty: neither.
+std::filesystem::path find_bench(const std::filesystem::path& krigtune);
+
 /// Starts krigtune-bench in a process group of its own per trial and reads its JSON. `clock` must outlive it.
 std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock);
 

@@ -1,9 +1,11 @@
 #pragma once
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "krigtune/core/clock.h"
 #include "krigtune/runner/outcome.h"
@@ -24,15 +26,17 @@ class Runner {
   Outcome run(const Configuration& c, const std::filesystem::path& dir) { return run(c, dir, std::nullopt); }
 };
 
-/// kNone: nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
-enum class RunnerKind { kBench, kSimulate, kReplay, kCommand, kDeepSpeed, kNone };
-bool leaves_files(RunnerKind kind);  ///< whether a trial leaves files in its directory
+/// What the registry knows of a runner with these settings (src/runner/registry.h): each is written beside its code.
+template <class Spec>
+struct RunnerEntry;
 
 /// How a trial's ranks are started: as threads of one krigtune-bench, or as processes by mpirun.
 enum class Launcher { kThreads, kMpirun };
 
 /// krigtune-bench.
 struct BenchSpec {
+  static RunnerEntry<BenchSpec> entry(const std::filesystem::path& base_dir);
+
   double warmup_s = 2.0;
   double measure_s = 10.0;
   double timeout_s = 300.0;
@@ -50,6 +54,8 @@ struct TableColumn {
 
 /// A measured table that answers trials.
 struct ReplaySpec {
+  static RunnerEntry<ReplaySpec> entry(const std::filesystem::path& base_dir);
+
   std::filesystem::path table;                               ///< absolute
   std::vector<std::pair<std::string, std::string>> where;    ///< column, value as text
   std::vector<std::pair<std::string, TableColumn>> columns;  ///< parameter, column
@@ -62,9 +68,12 @@ struct ReplaySpec {
 
 /// Trials on the virtual clock, which takes no time (runner/simulate.h).
 struct SimulateSpec {
-  double noise = 0.02;             ///< standard deviation of the logarithm of a step time, trial by trial
-  double systematic_error = 0.15;  ///< likewise of the hidden factor of each class of operations, drawn once
-  double memory_error = 0.05;      ///< likewise of the hidden factor on activations
+  static RunnerEntry<SimulateSpec> entry(const std::filesystem::path& base_dir);
+
+  // Standard deviations of logarithms.
+  double noise = 0.02;             ///< of a step time, trial by trial
+  double systematic_error = 0.15;  ///< of the hidden factor of each class of operations, drawn once
+  double memory_error = 0.05;      ///< of the hidden factor on activations
   double straggler_probability = 0.05;
   double straggler_slowdown = 1.3;    ///< so many times as long takes a step with a straggler among its ranks
   double unforeseen_fraction = 0.05;  ///< of the space: the part beyond a hidden plane, which always fails
@@ -79,15 +88,36 @@ struct SimulateSpec {
   } today;
 };
 
-/// The session's block "runner", resolved: the kind, and the part that it names.
-struct RunnerSpec {
-  RunnerKind kind = RunnerKind::kBench;
-  BenchSpec bench;
-  SimulateSpec simulate;
-  ReplaySpec replay;
-  CommandSpec command;
-  DeepSpeedSpec deepspeed;
+/// Nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
+struct NoRunner {
+  static RunnerEntry<NoRunner> entry(const std::filesystem::path& base_dir);
 };
+
+/// The session's block "runner", resolved: the settings of the runner that it names. A new runner is one more of these
+/// (docs/adding.md).
+using RunnerSpec = std::variant<BenchSpec, SimulateSpec, ReplaySpec, CommandSpec, DeepSpeedSpec, NoRunner>;
+
+template <class Spec>
+bool is(const RunnerSpec& spec) {
+  return std::holds_alternative<Spec>(spec);
+}
+
+/// What a runner means for the rest of krigtune. Who must know more of one asks for its settings.
+struct RunnerTraits {
+  const char* name = "";  ///< "kind" in the session
+  /// A trial is a program on this machine: it takes time, keeps to a limit, leaves files, and is as fast as the
+  /// machine.
+  bool runs_programs = false;
+  /// It trains by krigtune's own step, so that what the models do not know is refused; a program of the user's may know
+  /// more than they do.
+  bool only_what_is_modelled = false;
+  bool has_our_fields = false;  ///< its results name metrics as krigtune-bench's do; else as the session does
+  bool has_our_units = true;    ///< false: the unit of a value is known to its source alone
+  bool one_at_a_time = false;   ///< two trials side by side would be in each other's way
+  /// What to do about a trial whose result was bad; {} is the field that was wanted.
+  const char* after_bad_result = "the result needs a number named '{}'";
+};
+RunnerTraits traits_of(const RunnerSpec& spec);
 
 /// Seconds after which a trial is ended; 0: nothing runs that could be.
 double timeout_s(const RunnerSpec& spec);
@@ -96,5 +126,24 @@ double timeout_s(const RunnerSpec& spec);
 RunnerSpec read_runner(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir);
 nlohmann::ordered_json to_json(const RunnerSpec& spec);
+/// The block as a JSON Schema: one object for each kind.
+nlohmann::ordered_json runner_schema();
+
+class ReplayTable;
+
+/// What runners need besides their settings. What it points to must outlive the runner.
+struct RunnerJob {
+  const std::optional<Workload>& workload;
+  const ClusterSpec& cluster;
+  const MemorySpec& memory;
+  const Space& space;
+  std::shared_ptr<const ReplayTable> table;  ///< of the runner replay
+  std::string field;                         ///< of the result: the number that is wanted, with its standard error
+  std::filesystem::path program;             ///< krigtune itself; krigtune-bench is looked for beside it and on PATH
+  const std::atomic<bool>* stop = nullptr;   ///< once true, the running trial is ended as interrupted
+  const Clock& clock;
+};
+/// Throws UserError or EnvironmentError where no trial could run.
+std::unique_ptr<Runner> make_runner(const RunnerSpec& spec, const RunnerJob& job);
 
 }  // namespace krigtune

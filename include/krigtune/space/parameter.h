@@ -49,4 +49,7 @@ std::vector<Parameter> read_parameters(const nlohmann::ordered_json& space, cons
 /// {"type": "real", "min", "max"}.
 nlohmann::ordered_json to_json(const Parameter& parameter);
 
+/// What may stand behind the name of a parameter in a session, as a JSON Schema.
+nlohmann::ordered_json parameter_schema();
+
 }  // namespace krigtune

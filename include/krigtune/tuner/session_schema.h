@@ -4,7 +4,7 @@
 
 namespace krigtune {
 
-/// The session file as a JSON Schema (draft-07), for editors: docs/session.schema.json. It knows the structure: blocks,
+/// The session file as a JSON Schema (draft-07), for editors: `krigtune init --schema`. It knows the structure: blocks,
 /// keys, kinds of values, names. What needs arithmetic or other files (constraints, tables, memory) only the reader
 /// knows.
 nlohmann::ordered_json session_schema();

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,22 +53,48 @@ class Strategy {
   virtual std::string left_out(const History& /*history*/) const { return ""; }
 };
 
-enum class StrategyKind { kBayes, kRandom, kGrid, kStagewise };
-const char* to_string(StrategyKind kind);
-/// Throws UserError with the nearest name; `where` says where the word stood.
-StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
-std::vector<StrategyKind> all_strategies();
-
 struct StrategyOptions {
   std::uint64_t seed = 1;
   int trials = 30;      ///< the budget: `grid` chooses its sub-grid by it
   bool repeats = true;  ///< `bayes` measures configurations again where their order is within noise
 };
 
-/// `session` and `candidates` must outlive it.
+// One maker a strategy. `session` and `candidates` must outlive what it makes.
+std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates, const StrategyOptions&);
+std::unique_ptr<Strategy> make_random(const Session& session, const Candidates& candidates, const StrategyOptions&);
+std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates, const StrategyOptions&);
+std::unique_ptr<Strategy> make_stagewise(const Session& session, const Candidates& candidates, const StrategyOptions&);
+
+enum class StrategyKind { kBayes, kRandom, kGrid, kStagewise };
+
+/// The registry: a strategy is its maker, its enumerator and its row here. Sessions, the command line, `compare` and
+/// the journal know it by its name.
+struct RegisteredStrategy {
+  StrategyKind kind;
+  const char* name;
+  std::unique_ptr<Strategy> (*make)(const Session&, const Candidates&, const StrategyOptions&);
+  /// False when every seed asks the same: such a strategy is compared with one run.
+  bool (*depends_on_seed)(const Session&);
+};
+inline constexpr std::array kStrategies = {
+    RegisteredStrategy{StrategyKind::kBayes, "bayes", make_bayes, [](const Session&) { return true; }},
+    RegisteredStrategy{StrategyKind::kRandom, "random", make_random, [](const Session&) { return true; }},
+    RegisteredStrategy{StrategyKind::kGrid, "grid", make_grid,
+                       [](const Session& session) { return session.grid.order == GridOrder::kSeed; }},
+    RegisteredStrategy{StrategyKind::kStagewise, "stagewise", make_stagewise,
+                       [](const Session& session) {
+                         const StagewiseOptions& options = session.stagewise;
+                         return !options.fast && options.tuner != SpaceTuner::kGridSearch;
+                       }},
+};
+
+const char* to_string(StrategyKind kind);
+/// Throws UserError with the nearest name; `where` says where the word stood.
+StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
+std::vector<StrategyKind> all_strategies();
+
 std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Session& session, const Candidates& candidates,
                                         const StrategyOptions& options);
-/// False when every seed asks the same: such a strategy is compared with one run.
 bool depends_on_seed(StrategyKind kind, const Session& session);
 
 }  // namespace krigtune

@@ -52,5 +52,6 @@ std::vector<std::string> model_preset_names();
 ModelSpec read_model(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
                      const std::filesystem::path& base_dir = {});
 nlohmann::ordered_json to_json(const ModelSpec& model);
+nlohmann::ordered_json model_schema();  ///< the block as a JSON Schema
 
 }  // namespace krigtune

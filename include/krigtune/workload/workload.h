@@ -69,6 +69,11 @@ nlohmann::ordered_json to_json(const Workload& workload);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 nlohmann::ordered_json to_json(const MemorySpec& memory);
 
+/// The blocks as JSON Schemas.
+nlohmann::ordered_json workload_schema();
+nlohmann::ordered_json cluster_schema();
+nlohmann::ordered_json memory_schema();
+
 /// Bytes that one rank may use: the stated limit, else the machine's memory shared by its local ranks.
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster);
 

@@ -6,7 +6,7 @@
 namespace krigtune {
 namespace {
 
-using Words = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
 // "--num-gpus" and "--num_gpus" are one: transformers, torchrun and accelerate take both.
 std::string as_compared(std::string_view flag) {
@@ -112,7 +112,7 @@ std::string LauncherOptions::short_form(std::string_view name) const {
   return "";
 }
 
-std::vector<FlagAt> occurrences(const Words& words, std::size_t begin, std::size_t end, std::string_view flag) {
+std::vector<FlagAt> occurrences(const CommandWords& words, std::size_t begin, std::size_t end, std::string_view flag) {
   std::vector<FlagAt> found;
   const std::string wanted = as_compared(flag);
   for (std::size_t i = begin; i < std::min(end, words.size()); ++i) {
@@ -129,12 +129,12 @@ std::vector<FlagAt> occurrences(const Words& words, std::size_t begin, std::size
   return found;
 }
 
-std::string value_at(const Words& words, const FlagAt& at) {
+std::string value_at(const CommandWords& words, const FlagAt& at) {
   const std::string& word = words.at(at.value_word.value());
   return at.is_joined ? word.substr(word.find('=') + 1) : word;
 }
 
-RankCount ranks_of(DsLauncher launcher, const Words& words, std::size_t begin, std::size_t end) {
+RankCount ranks_of(DsLauncher launcher, const CommandWords& words, std::size_t begin, std::size_t end) {
   const LauncherOptions options{words, begin, std::min(end, words.size())};
   switch (launcher) {
     case DsLauncher::kDeepSpeed:

@@ -2,29 +2,21 @@
 #include <fmt/format.h>
 
 #include "krigtune/core/error.h"
+#include "krigtune/runner/deepspeed/deepspeed_runner.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
+#include "krigtune/runner/deepspeed/ds_probe.h"
 #include "program.h"
 #include "registry.h"
 
 namespace krigtune {
 namespace {
 
-void read_job_argv(JsonObject& block, DeepSpeedSpec& spec) {
-  block.require("argv");
-  spec.argv = block.texts("argv");
-  if (spec.argv.empty() || spec.argv.front().empty()) {
-    block.fail("argv", "names no program",
-               R"(write ["deepspeed", "train.py", "--deepspeed_config", "ds_config.json"])");
-  }
-  for (std::size_t i = 0; i < spec.argv.size(); ++i) {
-    refuse_zero_byte(block, fmt::format("argv/{}", i), spec.argv[i]);
-  }
-}
+constexpr EnumWords<DsConfigAs, 2> kConfigAsWords = {{{"path", DsConfigAs::kPath}, {"base64", DsConfigAs::kBase64}}};
 
 // The file that the command names, as it sees it, unless the session names another.
-std::filesystem::path read_config_path(JsonObject& block, const DeepSpeedSpec& spec,
-                                       const std::filesystem::path& base_dir) {
-  const std::string own = block.text("ds_config", "");
+std::filesystem::path config_path(const JsonObject& block, const DeepSpeedSpec& spec,
+                                  const std::filesystem::path& base_dir) {
+  const std::string own = spec.ds_config.string();
   refuse_zero_byte(block, "ds_config", own);
   try {
     const DsCommand command = read_ds_command(spec.argv);
@@ -34,26 +26,6 @@ std::filesystem::path read_config_path(JsonObject& block, const DeepSpeedSpec& s
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}: {}", block.source(), block.pointer("argv"), error.what()));
   }
-}
-
-constexpr const char* kPath = "path";
-constexpr const char* kBase64 = "base64";
-
-DsConfigAs read_config_as(JsonObject& block) {
-  const std::string word = block.text("config_as", kPath);
-  if (word == kPath) return DsConfigAs::kPath;
-  if (word == kBase64) return DsConfigAs::kBase64;
-  block.fail("config_as", fmt::format("'{}' is no way to give a configuration", word),
-             fmt::format("known: {}, {}", kPath, kBase64));
-}
-
-std::int64_t read_count(JsonObject& block, const char* key, std::int64_t fallback, std::int64_t least) {
-  constexpr std::int64_t kMost = 100'000;
-  const std::int64_t count = block.integer(key, fallback);
-  if (count < least || count > kMost) {
-    block.fail(key, fmt::format("{} is no such number of steps", count), fmt::format("give {} to {}", least, kMost));
-  }
-  return count;
 }
 
 void read_mappings(JsonObject& block, DeepSpeedSpec& spec) {
@@ -67,41 +39,61 @@ void read_mappings(JsonObject& block, DeepSpeedSpec& spec) {
   }
 }
 
-void read_deepspeed(JsonObject& block, const std::filesystem::path& base_dir, RunnerSpec& runner) {
-  constexpr std::int64_t kLeastMeasured = 3;  // a standard error of fewer is a guess
-  DeepSpeedSpec& spec = runner.deepspeed;
-  read_job_argv(block, spec);
-  spec.working_directory = read_working_directory(block, base_dir);
-  spec.environment = read_environment(block);
-  read_mappings(block, spec);
-  spec.ds_config = read_config_path(block, spec, base_dir);
-  spec.config_as = read_config_as(block);
-  spec.steps.warmup = read_count(block, "warmup_steps", spec.steps.warmup, 1);
-  spec.steps.measured = read_count(block, "measure_steps", spec.steps.measured, kLeastMeasured);
-  spec.timeout_s = read_seconds(block, "timeout_s", spec.timeout_s, false);
-  spec.grace_s = read_seconds(block, "grace_s", spec.grace_s, true);
-  spec.no_progress_s = read_seconds(block, "no_progress_s", spec.no_progress_s, false);
-  spec.early_end = block.boolean("early_end", spec.early_end);
-}
-
-void write_deepspeed(const RunnerSpec& runner, Json& block) {
-  const DeepSpeedSpec& spec = runner.deepspeed;
-  block["argv"] = spec.argv;
-  block["ds_config"] = spec.ds_config.string();
-  block["cwd"] = spec.working_directory.string();
-  block["env"] = environment_json(spec.environment);
-  block["config_as"] = spec.config_as == DsConfigAs::kBase64 ? kBase64 : kPath;
-  block["warmup_steps"] = spec.steps.warmup;
-  block["measure_steps"] = spec.steps.measured;
-  block["timeout_s"] = json_number(spec.timeout_s);
-  block["grace_s"] = json_number(spec.grace_s);
-  block["no_progress_s"] = json_number(spec.no_progress_s);
-  block["early_end"] = spec.early_end;
-  block["arg_mappings"] = environment_json(spec.arg_mappings);
+Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
+  constexpr double kMostSteps = 1e5;
+  constexpr double kLeastMeasured = 3.0;  // a standard error of fewer is a guess
+  Block<DeepSpeedSpec> block("A DeepSpeed job of yours, one launch a trial, with a ds_config.json of its own");
+  block
+      .key("argv", &DeepSpeedSpec::argv,
+           command_words(R"(["deepspeed", "train.py", "--deepspeed_config", "ds_config.json"])"),
+           "the command as you type it, with --deepspeed FILE or --deepspeed_config FILE; no shell")
+      .required();
+  block.custom(
+      "ds_config", schema::text(),
+      "your ds_config.json, relative to the session (default: the file that the command names)",
+      [](JsonObject& object, DeepSpeedSpec& spec) { spec.ds_config = object.text("ds_config", ""); },
+      [](const DeepSpeedSpec& spec) { return Json(spec.ds_config.string()); });
+  add_surroundings(block, base_dir);
+  block.key("config_as", &DeepSpeedSpec::config_as, one_of(kConfigAsWords),
+            "how the command gets a trial's configuration: the path of a file, or its text in base64, for several "
+            "nodes without a shared file system; no script that opens the file itself reads that");
+  block.key(
+      "warmup_steps", [](auto& spec) -> auto& { return spec.steps.warmup; }, integer(from_to(1, kMostSteps)),
+      "optimizer steps before the measurement");
+  block.key(
+      "measure_steps", [](auto& spec) -> auto& { return spec.steps.measured; },
+      integer(from_to(kLeastMeasured, kMostSteps)), "optimizer steps that are measured");
+  block.key("timeout_s", &DeepSpeedSpec::timeout_s, time_limit(), "seconds after which a trial is ended");
+  block.key("grace_s", &DeepSpeedSpec::grace_s, grace(), "seconds between SIGTERM and SIGKILL");
+  block.key("no_progress_s", &DeepSpeedSpec::no_progress_s, time_limit(),
+            "seconds without a sign of life after which it counts as hung");
+  block.key("early_end", &DeepSpeedSpec::early_end, boolean(),
+            "end a trial once its steps so far show that it is surely worse than the best (status bounded)");
+  block.custom("arg_mappings", schema::map(schema::text("the flag")),
+               "flags of the script that must say what the file says: key of ds_config.json, flag", read_mappings,
+               [](const DeepSpeedSpec& spec) { return environment_json(spec.arg_mappings); });
+  block.check(
+      [base_dir](JsonObject& object, DeepSpeedSpec& spec) { spec.ds_config = config_path(object, spec, base_dir); });
+  return block;
 }
 
 }  // namespace
 
-RunnerEntry deepspeed_runner_entry() { return {RunnerKind::kDeepSpeed, "deepspeed", read_deepspeed, write_deepspeed}; }
+RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry(const std::filesystem::path& base_dir) {
+  // Each launch takes all ranks of the job, and the port that its ranks meet at.
+  return {{.name = "deepspeed",
+           .runs_programs = true,
+           .has_our_fields = true,
+           .one_at_a_time = true,
+           .after_bad_result = "let the script train longer, or lower /runner/measure_steps of the session"},
+          deepspeed_block(base_dir),
+          [](const DeepSpeedSpec& spec, const RunnerJob& job) {
+            const DsCommand command = read_ds_command(spec.argv);
+            return make_deepspeed_runner(
+                {spec, job.field, job.cluster.ranks(), job.workload ? job.workload->model.seq_len : 0, job.stop,
+                 installed_version(command, spec.working_directory, job.clock)},
+                job.clock);
+          }};
+}
 
 }  // namespace krigtune

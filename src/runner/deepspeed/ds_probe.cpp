@@ -94,7 +94,7 @@ std::vector<std::string> interpreter_of(const DsCommand& command, const std::fil
   if (!environment) return {};
   const std::string& word = command.argv.at(command.stages.back().program);
   if (is_python(word)) return {word};
-  const std::filesystem::path program = find_program(word, directory, *environment);
+  const std::filesystem::path program = find_program(word, directory, search_path(*environment));
   return program.empty() ? std::vector<std::string>() : interpreter_in(head_of(program));
 }
 
@@ -104,7 +104,7 @@ std::optional<DsVersion> installed_version(const DsCommand& command, const std::
   spec.argv = interpreter_of(command, directory);
   if (spec.argv.empty()) return std::nullopt;
   spec.environment = environment_of(command).value();
-  if (find_program(spec.argv.front(), directory, spec.environment).empty()) return std::nullopt;
+  if (find_program(spec.argv.front(), directory, search_path(spec.environment)).empty()) return std::nullopt;
   spec.argv.insert(spec.argv.end(), {"-c", kQuestion});
   const ScratchDirectory scratch;
   spec.stdout_file = scratch / "stdout";

@@ -113,7 +113,7 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
   in_threads(std::max(options.jobs, 1), keys.size(), state.stop(), [&](std::size_t turn) {
     const std::size_t i = order[turn];
     const ComparedJob job{session, candidates, options, keys[i], make_runner, clock};
-    runs[i] = leaves_files(session.runner.kind) ? run_on_disk(job, hooks) : run_in_memory(job, hooks);
+    runs[i] = traits_of(session.runner).runs_programs ? run_on_disk(job, hooks) : run_in_memory(job, hooks);
     state.run_ended();
   });
   Comparison comparison = collect(std::move(runs), keys, session);

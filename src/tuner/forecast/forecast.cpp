@@ -14,17 +14,14 @@ namespace {
 // Why nobody can say how fast the session's machine is, or "".
 std::string unknown_speed(const Session& session) {
   if (!session.workload) return "no workload is given";
-  if (session.runner.kind == RunnerKind::kReplay && !unplanned_parameters(session.space).empty()) {
+  if (is<ReplaySpec>(session.runner) && !unplanned_parameters(session.space).empty()) {
     return "the table has parameters that the plan does not know";
   }
   const ClusterSpec& cluster = session.cluster;
   if (cluster.measured || (cluster.device && cluster.network)) return "";
-  return session.runner.kind == RunnerKind::kBench
-             ? "this machine was not measured; a named \"gpu\" needs no measurement"
-             : "name the cluster's \"gpu\"";
+  return is<BenchSpec>(session.runner) ? "this machine was not measured; a named \"gpu\" needs no measurement"
+                                       : "name the cluster's \"gpu\"";
 }
-
-bool has_our_units(const Session& session) { return session.runner.kind != RunnerKind::kReplay; }
 
 }  // namespace
 
@@ -39,7 +36,7 @@ struct Forecaster::Impl {
   std::string why_no_time;
 
   std::optional<double> value(const StepCost& cost, std::int64_t sequences) const {
-    if (!has_our_units(session)) return std::nullopt;
+    if (!traits_of(session.runner).has_our_units) return std::nullopt;
     const ModelSpec& sizes = session.workload->model;
     const Metric* metric = find_metric(session.objective.metric);
     if (metric == nullptr) return std::nullopt;

@@ -67,8 +67,8 @@ MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl
   impl_->usable = *session.usable_per_rank;
   if (session.memory.host_limit_gib) impl_->host_usable = from_gib(*session.memory.host_limit_gib);
   impl_->exact = traits_of(session.workload->framework).exact_memory &&
-                 session.memory.model == MemoryModelKind::kKrigtune && session.runner.kind == RunnerKind::kBench;
-  impl_->strict = is_ours(session.runner.kind);
+                 session.memory.model == MemoryModelKind::kKrigtune && is<BenchSpec>(session.runner);
+  impl_->strict = traits_of(session.runner).only_what_is_modelled;
   const std::vector<std::string>& planned = planned_parameters();
   for (const auto& [name, value] : session.space.facts().fixed) {
     if (std::find(planned.begin(), planned.end(), name) == planned.end()) impl_->has_own_names = true;

@@ -181,14 +181,10 @@ ExpectedTime expected_time(const Session& session, const PlanStudy& study) {
     time.trials = std::min(time.trials, study.looked_at() - study.counts.too_large + (session.baseline ? 1 : 0));
   }
   const auto trials = static_cast<double>(time.trials);
-  if (session.runner.kind == RunnerKind::kBench) {
-    const BenchSpec& bench = session.runner.bench;
-    time.trials_s = trials * (bench.warmup_s + bench.measure_s);
-    time.most_trials_s = trials * bench.timeout_s;
+  if (const auto* bench = std::get_if<BenchSpec>(&session.runner)) {
+    time.trials_s = trials * (bench->warmup_s + bench->measure_s);
   }
-  if (session.runner.kind == RunnerKind::kCommand || session.runner.kind == RunnerKind::kDeepSpeed) {
-    time.most_trials_s = trials * timeout_s(session.runner);
-  }
+  if (traits_of(session.runner).runs_programs) time.most_trials_s = trials * timeout_s(session.runner);
   const auto limit = [&](double seconds) {
     for (std::optional<double>* of : {&time.trials_s, &time.most_trials_s}) {
       if (*of) *of = std::min(**of, seconds);

@@ -68,7 +68,7 @@ MeasuredConfigurations measured_configurations(const Objective& objective, const
 }
 
 bool values_are_exact(const Session& session) {
-  return session.table != nullptr && session.runner.replay.repeats != ReplaySpec::Repeats::kCycle;
+  return session.table != nullptr && std::get<ReplaySpec>(session.runner).repeats != ReplaySpec::Repeats::kCycle;
 }
 
 }  // namespace krigtune

@@ -21,16 +21,11 @@ namespace {
 
 constexpr double kLongestPauseS = 600.0;
 
-bool is_timed_by_a_clock(RunnerKind kind) {
-  return kind == RunnerKind::kBench || kind == RunnerKind::kCommand || kind == RunnerKind::kDeepSpeed;
-}
-
 std::string machine_now(const Session& session, const RunOptions& options) {
-  const RunnerKind kind = session.runner.kind;
-  if (is_timed_by_a_clock(kind)) return options.machine;
-  if (kind != RunnerKind::kSimulate) return "";
-  const SimulateSpec& spec = session.runner.simulate;
-  return fmt::format("simulated: slowdown {}, seed {}", spec.today.slowdown, spec.today.seed.value_or(spec.seed));
+  if (traits_of(session.runner).runs_programs) return options.machine;
+  const auto* spec = std::get_if<SimulateSpec>(&session.runner);
+  if (spec == nullptr) return "";
+  return fmt::format("simulated: slowdown {}, seed {}", spec->today.slowdown, spec->today.seed.value_or(spec->seed));
 }
 
 const Trial* last_of_tune(const History& history) {
@@ -62,7 +57,7 @@ CurrentRun current_run(const Session& session, const History& history, const Run
   if (last == nullptr) return run;
   const std::string& before = last->proposal.machine;
   const bool is_elsewhere = !before.empty() && !run.machine.empty() && before != run.machine;
-  const bool is_later = is_timed_by_a_clock(session.runner.kind) && paused_for_long(*last, clock);
+  const bool is_later = traits_of(session.runner).runs_programs && paused_for_long(*last, clock);
   if (is_elsewhere || is_later) ++run.number;
   return run;
 }

@@ -144,7 +144,7 @@ class Run {
   }
 
   std::filesystem::path make_trial_directory(const Trial& trial) const {
-    if (!leaves_files(session_.runner.kind)) return directory_;
+    if (!traits_of(session_.runner).runs_programs) return directory_;
     std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
     make_writable_directory(path);
     return path;
@@ -211,7 +211,7 @@ std::string trial_folder(const Trial& trial) {
 RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
                       const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
                       Observer& observer, const std::atomic<bool>& stop) {
-  if (session.runner.kind == RunnerKind::kNone) {
+  if (is<NoRunner>(session.runner)) {
     const std::string source = session.file.empty() ? "the session" : session.file.string();
     throw UserError(source + ": /runner: nobody runs the trials",
                     "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");

@@ -122,22 +122,22 @@ RunRecord load_run(const std::filesystem::path& directory) {
 }
 
 bool recall_ds_config(Session& session, const std::filesystem::path& directory) {
-  if (session.runner.kind != RunnerKind::kDeepSpeed) return true;
-  DeepSpeedSpec& spec = session.runner.deepspeed;
+  auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  if (spec == nullptr) return true;
   const std::filesystem::path begun = begun_ds_config_path(directory);
   std::error_code error;
   const bool is_begun = !directory.empty() && std::filesystem::exists(begun, error);
-  const std::filesystem::path& source = is_begun ? begun : spec.ds_config;
+  const std::filesystem::path& source = is_begun ? begun : spec->ds_config;
   // Where there is neither, whoever needs it says so.
-  if (std::filesystem::exists(source, error)) spec.ds_config_text = read_text(source);
-  return !has_changed_since(spec);
+  if (std::filesystem::exists(source, error)) spec->ds_config_text = read_text(source);
+  return !has_changed_since(*spec);
 }
 
 void write_run_record(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
   const std::filesystem::path begun = begun_ds_config_path(directory);
-  if (session.runner.kind == RunnerKind::kDeepSpeed && !std::filesystem::exists(begun)) {
-    const DeepSpeedSpec& spec = session.runner.deepspeed;
-    write_atomically(begun, spec.ds_config_text.empty() ? read_text(spec.ds_config) : spec.ds_config_text);
+  const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  if (spec != nullptr && !std::filesystem::exists(begun)) {
+    write_atomically(begun, spec->ds_config_text.empty() ? read_text(spec->ds_config) : spec->ds_config_text);
   }
   write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
 }

@@ -3,14 +3,8 @@
 
 #include "krigtune/tuner/strategy.h"
 
-// One maker a strategy, and what they share. Private to this layer: a new strategy adds its line here, in strategy.cpp
-// (enum, name, registry) and in CMake.
+// What strategies share. Private to this layer.
 namespace krigtune {
-
-std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates, const StrategyOptions&);
-std::unique_ptr<Strategy> make_random(const Session& session, const Candidates& candidates, const StrategyOptions&);
-std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates, const StrategyOptions&);
-std::unique_ptr<Strategy> make_stagewise(const Session& session, const Candidates& candidates, const StrategyOptions&);
 
 /// One flag a candidate of the list: it may still be asked.
 std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "candidates/candidate_list.h"
 #include "krigtune/core/error.h"
@@ -13,21 +12,9 @@
 namespace krigtune {
 namespace {
 
-struct Registered {
-  StrategyKind kind;
-  const char* name;
-  std::unique_ptr<Strategy> (*make)(const Session&, const Candidates&, const StrategyOptions&);
-};
-constexpr std::array<Registered, 4> kRegistry{{
-    {StrategyKind::kBayes, "bayes", make_bayes},
-    {StrategyKind::kRandom, "random", make_random},
-    {StrategyKind::kGrid, "grid", make_grid},
-    {StrategyKind::kStagewise, "stagewise", make_stagewise},
-}};
-
-const Registered& registered(StrategyKind kind) {
-  return *std::find_if(kRegistry.begin(), kRegistry.end(),
-                       [kind](const Registered& entry) { return entry.kind == kind; });
+const RegisteredStrategy& registered(StrategyKind kind) {
+  return *std::find_if(kStrategies.begin(), kStrategies.end(),
+                       [kind](const RegisteredStrategy& entry) { return entry.kind == kind; });
 }
 
 bool has_failed_by(const Trial& trial, FailureReason reason) {
@@ -63,7 +50,7 @@ const char* to_string(StrategyKind kind) { return registered(kind).name; }
 
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where) {
   std::vector<std::string> names;
-  for (const Registered& entry : kRegistry) {
+  for (const RegisteredStrategy& entry : kStrategies) {
     if (word == entry.name) return entry.kind;
     names.emplace_back(entry.name);
   }
@@ -72,7 +59,7 @@ StrategyKind strategy_kind_from(const std::string& word, const std::string& wher
 
 std::vector<StrategyKind> all_strategies() {
   std::vector<StrategyKind> kinds;
-  for (const Registered& entry : kRegistry) kinds.push_back(entry.kind);
+  for (const RegisteredStrategy& entry : kStrategies) kinds.push_back(entry.kind);
   return kinds;
 }
 
@@ -81,11 +68,7 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Session& sessio
   return registered(kind).make(session, candidates, options);
 }
 
-bool depends_on_seed(StrategyKind kind, const Session& session) {
-  if (kind == StrategyKind::kGrid) return session.grid.order == GridOrder::kSeed;
-  if (kind != StrategyKind::kStagewise) return true;
-  return !session.stagewise.fast && session.stagewise.tuner != SpaceTuner::kGridSearch;
-}
+bool depends_on_seed(StrategyKind kind, const Session& session) { return registered(kind).depends_on_seed(session); }
 
 std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history) {
   std::vector<bool> open(list.size(), true);

@@ -28,9 +28,7 @@ void read_workload_side(Session& session, JsonObject& root, const std::filesyste
 // Without the block: krigtune-bench trains the workload; where there is none, the user runs the trials.
 RunnerSpec read_runner_or_default(const Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
   if (const Json* block = root.find("runner")) return read_runner(*block, root.source(), "/runner", base_dir);
-  RunnerSpec spec;
-  spec.kind = session.workload ? RunnerKind::kBench : RunnerKind::kNone;
-  return spec;
+  return session.workload ? RunnerSpec(BenchSpec()) : RunnerSpec(NoRunner());
 }
 
 // Left out in the file, whose program trains follows from the runner, and the schedule from the program.
@@ -38,7 +36,7 @@ void set_framework(Session& session, const JsonObject& root) {
   if (!session.workload) return;
   const JsonObject block(root.value().at("workload"), root.source(), "/workload");
   Workload& workload = *session.workload;
-  const bool is_bench = session.runner.kind == RunnerKind::kBench;
+  const bool is_bench = is<BenchSpec>(session.runner);
   if (!block.has("framework")) workload.framework = is_bench ? Framework::kKrigtune : Framework::kDeepSpeed;
   if (is_bench && workload.framework != Framework::kKrigtune) {
     block.fail("framework", "the runner bench trains with krigtune-bench",
@@ -50,8 +48,8 @@ void set_framework(Session& session, const JsonObject& root) {
 void set_table(Session& session) {
   std::vector<std::string> names;
   for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
-  session.table = std::make_shared<const ReplayTable>(session.runner, names, session.objective.reported_field(),
-                                                      session.objective.maximize);
+  session.table = std::make_shared<const ReplayTable>(std::get<ReplaySpec>(session.runner), names,
+                                                      session.objective.reported_field(), session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
 }
@@ -112,10 +110,10 @@ void prepare_replay(Session& session, const JsonObject& root) {
   refuse_empty_space(session.space, root);
   at_key(root, "runner/table", [&] { set_table(session); });
   if (session.space.is_empty()) {
-    root.fail(
-        "runner/table",
-        fmt::format("no row of {} is a configuration of the space", session.runner.replay.table.filename().string()),
-        "compare \"space\" and \"columns\" with the table's columns and values");
+    root.fail("runner/table",
+              fmt::format("no row of {} is a configuration of the space",
+                          std::get<ReplaySpec>(session.runner).table.filename().string()),
+              "compare \"space\" and \"columns\" with the table's columns and values");
   }
   const std::vector<std::string> unknown = unplanned_parameters(session.space);
   if (!session.workload) return;
@@ -160,18 +158,10 @@ void prepare_bench(Session& session, const JsonObject& root) {
 }
 
 void prepare(Session& session, const JsonObject& root) {
-  switch (session.runner.kind) {
-    case RunnerKind::kReplay:
-      return prepare_replay(session, root);
-    case RunnerKind::kBench:
-      return prepare_bench(session, root);
-    case RunnerKind::kSimulate:
-      return prepare_simulate(session, root);
-    case RunnerKind::kCommand:
-    case RunnerKind::kDeepSpeed:
-    case RunnerKind::kNone:
-      return prepare_program(session, root);
-  }
+  if (is<ReplaySpec>(session.runner)) return prepare_replay(session, root);
+  if (is<BenchSpec>(session.runner)) return prepare_bench(session, root);
+  if (is<SimulateSpec>(session.runner)) return prepare_simulate(session, root);
+  prepare_program(session, root);
 }
 
 void check_peak_factor(const Session& session, const JsonObject& root) {
@@ -199,7 +189,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   set_framework(session, root);
   check_fixed(session, root);
   session.assumptions = assumptions_of(session, root);
-  session.objective = read_objective(root.find("objective"), source, "/objective", session.runner.kind);
+  session.objective = read_objective(root.find("objective"), source, "/objective", traits_of(session.runner));
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid = read_grid(root.find("grid"), source, "/grid");
   session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
@@ -238,15 +228,7 @@ Json resolved(const Session& session) {
     json["objective"]["base_batch"] = json_number(noise->base_batch);
   }
   json["runner"] = to_json(session.runner);
-  const Budget& budget = session.budget;
-  json["budget"] = {{"trials", budget.trials},
-                    {"hours", budget.hours ? json_number(*budget.hours) : Json(nullptr)},
-                    {"gpu_hours", budget.gpu_hours ? json_number(*budget.gpu_hours) : Json(nullptr)},
-                    {"patience", budget.patience ? Json(*budget.patience) : Json(nullptr)},
-                    {"regret", json_number(budget.regret)},
-                    {"confidence", json_number(budget.confidence)},
-                    {"least_gain", json_number(budget.least_gain)},
-                    {"run_gpu_hours", budget.run_gpu_hours ? json_number(*budget.run_gpu_hours) : Json(nullptr)}};
+  json["budget"] = to_json(session.budget);
   json["grid"] = to_json(session.grid);
   json["stagewise"] = to_json(session.stagewise);
   json["memory"] = to_json(session.memory);
@@ -256,12 +238,12 @@ Json resolved(const Session& session) {
 Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv) {
   Session recorded = session;
   recorded.space = listed_space(session.space, trials_csv);
-  recorded.runner = RunnerSpec{};
-  recorded.runner.kind = RunnerKind::kReplay;
-  recorded.runner.replay.table = std::filesystem::absolute(trials_csv);
-  recorded.runner.replay.value.name = "value";
-  recorded.runner.replay.status_column = "status";
-  recorded.runner.replay.repeats = ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
+  ReplaySpec replay;
+  replay.table = std::filesystem::absolute(trials_csv);
+  replay.value.name = "value";
+  replay.status_column = "status";
+  replay.repeats = ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
+  recorded.runner = replay;
   recorded.objective.field = session.objective.metric;
   recorded.objective.throughput_field.clear();
   recorded.baseline.reset();

@@ -47,7 +47,7 @@ void check_fixed(const Session& session, const JsonObject& root) {
   workload.train_batch_size.reset();  // whether the batch can be kept is a question to the whole configuration
   for (const auto& [name, value] : fixed) {
     const WellKnownParameter* known = find_well_known(name);
-    if (known == nullptr && !is_ours(session.runner.kind)) continue;
+    if (known == nullptr && !traits_of(session.runner).only_what_is_modelled) continue;
     if (known != nullptr && !is_of_kind(value, known->default_value)) {
       block.fail(name, fmt::format("{} is no value of it", to_json(value).dump()),
                  fmt::format("write one as {}", to_json(known->default_value).dump()));

@@ -73,7 +73,7 @@ void check_derived(const Configuration& given, const Configuration& completed, c
 
 // krigtune-bench executes less than is predicted.
 void check_modelled(const Session& session, const Workload& workload, const Configuration& point) {
-  if (session.runner.kind == RunnerKind::kBench) return check_knobs(workload, session.cluster, point);
+  if (is<BenchSpec>(session.runner)) return check_knobs(workload, session.cluster, point);
   check_model(workload);
   read_knobs(workload, session.cluster, point);
 }
@@ -118,7 +118,8 @@ Configuration completed(const Session& session, const JsonObject& block, const C
   }
   follow_the_batch(session.space, given, point);
   check_derived(given, point, block);
-  if (is_ours(session.runner.kind)) at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
+  if (traits_of(session.runner).only_what_is_modelled)
+    at_key(block, "", [&] { check_modelled(session, *session.workload, point); });
   return point;
 }
 
@@ -132,7 +133,7 @@ void set_default_baseline(Session& session, const JsonObject& root) {
     reason = "a constraint does not hold";
   } else if (session.usable_per_rank) {
     const bool fits = at_key(root, "workload", [&] {
-      if (is_ours(session.runner.kind)) check_modelled(session, *session.workload, point);
+      if (traits_of(session.runner).only_what_is_modelled) check_modelled(session, *session.workload, point);
       return MemoryFilter(session).may_fit(point);
     });
     if (!fits) reason = "it does not fit in memory";
@@ -151,7 +152,7 @@ void read_baseline(Session& session, JsonObject& root) {
   const Json* json = root.find("baseline");
   const bool is_null = json == nullptr && root.value().contains("baseline");
   if (is_null) return;
-  if (session.runner.kind == RunnerKind::kReplay) {
+  if (is<ReplaySpec>(session.runner)) {
     if (json != nullptr)
       session.warnings.push_back("no baseline is run with the runner replay: \"baseline\" is ignored");
     return;
@@ -205,7 +206,7 @@ void check_sequence_parallel(const Session& session, const Workload& workload, c
 }
 
 void check_planned_parameters(const Session& session, const JsonObject& root) {
-  const char* const who = session.runner.kind == RunnerKind::kBench ? "krigtune-bench" : "the virtual clock";
+  const char* const who = is<BenchSpec>(session.runner) ? "krigtune-bench" : "the virtual clock";
   for (const std::string& name : unplanned_parameters(session.space)) {
     const bool well_known = find_well_known(name) != nullptr;
     root.fail("space/" + name, fmt::format("{} does not {} '{}'", who, well_known ? "execute" : "know", name),

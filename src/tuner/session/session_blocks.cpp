@@ -1,56 +1,88 @@
+// The blocks "budget", and of the strategies that bayes is compared with.
 #include "session/session_blocks.h"
 
-#include <fmt/format.h>
-
-#include "krigtune/core/text.h"
+#include "krigtune/core/block.h"
 
 namespace krigtune {
 
 namespace {
 
-// Of the rules that end a session before its budget is spent.
-void check_expectations(const Budget& budget, const JsonObject& block) {
-  for (const auto& [key, value] : {std::pair("regret", budget.regret), std::pair("least_gain", budget.least_gain)}) {
-    if (value >= 0.0 && value < 1.0) continue;
-    block.fail(key, fmt::format("{} is no fraction", value), "write 0.01 for 1 %, or 0 for no such rule");
-  }
-  if (!(budget.confidence >= 0.5 && budget.confidence < 1.0)) {
-    block.fail("confidence", fmt::format("{} is not within 0.5 and 1", budget.confidence), "write 0.95 for 95 %");
-  }
-  if (budget.run_gpu_hours && !(*budget.run_gpu_hours > 0.0)) {
-    block.fail("run_gpu_hours", "must be above 0", "write null for no such rule");
-  }
+Block<Budget> budget_block() {
+  constexpr double kMostTrials = 1e6;
+  Block<Budget> block("When it ends, whichever comes first");
+  block.key("trials", &Budget::trials, integer<int>(from_to(1, kMostTrials)), "closed trials in all");
+  block.key("hours", &Budget::hours, number(above(0)), "hours in trials and suggestions (default: no limit)");
+  block.key("gpu_hours", &Budget::gpu_hours, number(above(0)), "hours times ranks (default: no limit)");
+  block.key("patience", &Budget::patience, integer<int>(from_to(1, kMostTrials)),
+            "trials without an improvement of more than 1 % (default: no such rule)");
+  block.key("regret", &Budget::regret, number(from_to_below(0, 1)),
+            "end once nothing left is likely to be better by more than this fraction; 0: no such rule");
+  block.key("confidence", &Budget::confidence, number(from_to_below(0.5, 1)), "how sure that is to be");
+  block.key("least_gain", &Budget::least_gain, number(from_to_below(0, 1)),
+            "end once no trial is expected to gain this fraction: what one of typical length must promise; 0: no such "
+            "rule, the default where run_gpu_hours is given");
+  block.key("run_gpu_hours", &Budget::run_gpu_hours, number(above(0)),
+            "what you will train with the result, in hours times ranks: end once no trial is expected to save as much "
+            "of it as it costs (default: no such rule)");
+  // Who says what will be trained has said what a gain is worth: the default guesses it.
+  block.check([](JsonObject& object, Budget& budget) {
+    if (budget.run_gpu_hours && !object.has("least_gain")) budget.least_gain = 0.0;
+  });
+  return block;
+}
+
+constexpr EnumWords<GridOrder, 2> kOrderWords = {{{"seed", GridOrder::kSeed}, {"session", GridOrder::kSession}}};
+
+Block<GridOptions> grid_block() {
+  Block<GridOptions> block("How the strategy grid walks");
+  block.key("order", &GridOptions::order, one_of(kOrderWords),
+            "seed: the largest even sub-grid that fits the budget, in an order drawn from the seed; session: the full "
+            "factorial, in order");
+  block.key("prune", &GridOptions::prune, boolean(),
+            "leave out what needs more memory than something that ran out of it, and ZeRO stages 2 and 3 where a lower "
+            "one runs");
+  return block;
+}
+
+constexpr EnumWords<SpaceTuner, 3> kTunerWords = {{{"gridsearch", SpaceTuner::kGridSearch},
+                                                   {"random", SpaceTuner::kRandom},
+                                                   {"model_based", SpaceTuner::kModelBased}}};
+
+Block<StagewiseOptions> stagewise_block() {
+  const Codec<int> count = integer<int>(from_to(1, 1e6));
+  Block<StagewiseOptions> block("How the strategy stagewise, the algorithm of DeepSpeed's autotuner, walks");
+  block.key("plateau", &StagewiseOptions::plateau, number(from_to_below(0, 1)),
+            "the micro-batch grows no further, and shrinks no further, when it gains less than this fraction "
+            "(DeepSpeed: 0.05)");
+  block.key("fast", &StagewiseOptions::fast, boolean(), "ZeRO stages and micro-batches only (DeepSpeed: true)");
+  block.key("tuner", &StagewiseOptions::tuner, one_of(kTunerWords),
+            "how the other parameters are searched within a stage");
+  block.key("tuner_trials", &StagewiseOptions::tuner_trials, count, "of these at most so many trials a stage");
+  block.key("early_stopping", &StagewiseOptions::early_stopping, count,
+            "and no more than so many from the best one on");
+  block.key("micro_batches", &StagewiseOptions::micro_batches, count,
+            "micro-batches between half of the largest and the largest");
+  return block;
 }
 
 }  // namespace
 
 Budget read_budget(const Json* json, const std::string& source, const std::string& pointer) {
-  Budget budget;
-  if (json == nullptr) return budget;
-  JsonObject block(*json, source, pointer);
-  const std::int64_t trials = block.integer("trials", budget.trials);
-  budget.hours = block.optional_number("hours");
-  const std::optional<std::int64_t> patience = block.optional_integer("patience");
-  budget.gpu_hours = block.optional_number("gpu_hours");
-  budget.regret = block.number("regret", budget.regret);
-  budget.confidence = block.number("confidence", budget.confidence);
-  budget.run_gpu_hours = block.optional_number("run_gpu_hours");
-  // Who says what will be trained has said what a gain is worth: the default guesses it.
-  budget.least_gain = block.number("least_gain", budget.run_gpu_hours ? 0.0 : budget.least_gain);
-  block.finish();
-  check_expectations(budget, block);
-  constexpr std::int64_t kMost = 1'000'000;
-  if (trials < 1 || trials > kMost) block.fail("trials", "out of range", "write a number from 1 to 1000000");
-  if (budget.hours && !(*budget.hours > 0.0)) block.fail("hours", "must be above 0", "write null for no limit");
-  if (budget.gpu_hours && !(*budget.gpu_hours > 0.0)) {
-    block.fail("gpu_hours", "must be above 0", "write null for no limit");
-  }
-  if (patience && (*patience < 1 || *patience > kMost)) {
-    block.fail("patience", "must be at least 1 trial", "write null for no such rule");
-  }
-  budget.trials = static_cast<int>(trials);
-  if (patience) budget.patience = static_cast<int>(*patience);
-  return budget;
+  return budget_block().value_of(json, source, pointer);
 }
+GridOptions read_grid(const Json* json, const std::string& source, const std::string& pointer) {
+  return grid_block().value_of(json, source, pointer);
+}
+StagewiseOptions read_stagewise(const Json* json, const std::string& source, const std::string& pointer) {
+  return stagewise_block().value_of(json, source, pointer);
+}
+
+Json to_json(const Budget& budget) { return budget_block().written(budget); }
+Json to_json(const GridOptions& options) { return grid_block().written(options); }
+Json to_json(const StagewiseOptions& options) { return stagewise_block().written(options); }
+
+Json budget_schema() { return budget_block().schema(); }
+Json grid_schema() { return grid_block().schema(); }
+Json stagewise_schema() { return stagewise_block().schema(); }
 
 }  // namespace krigtune

@@ -6,18 +6,21 @@
 // The blocks of a session that belong to the tuner itself. Private to this layer.
 namespace krigtune {
 
-Objective read_objective(const Json* block, const std::string& source, const std::string& pointer, RunnerKind runner);
+Objective read_objective(const Json* block, const std::string& source, const std::string& pointer,
+                         const RunnerTraits& runner);
 /// What goodput takes from the rest of the session, which is read: the batch, and the base batch of its baseline.
 void complete_goodput(Session& session, const JsonObject& root);
 Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
 GridOptions read_grid(const Json* block, const std::string& source, const std::string& pointer);
 StagewiseOptions read_stagewise(const Json* block, const std::string& source, const std::string& pointer);
+Json to_json(const Budget& budget);
 Json to_json(const GridOptions& options);
 Json to_json(const StagewiseOptions& options);
-
-/// Whether trials are krigtune-bench's, or its virtual clock's: what is not modelled is refused there, while a program
-/// of the user's may know more than the models do; and results have krigtune-bench's fields.
-inline bool is_ours(RunnerKind kind) { return kind == RunnerKind::kBench || kind == RunnerKind::kSimulate; }
+/// The blocks as JSON Schemas.
+Json objective_schema();
+Json budget_schema();
+Json grid_schema();
+Json stagewise_schema();
 
 /// Sets session.space from the keys "space" and "constraints" of `root`, once workload and cluster are set.
 void read_space(Session& session, JsonObject& root);

@@ -1,10 +1,10 @@
 // The block "objective".
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/text.h"
 #include "krigtune/runner/metrics.h"
 #include "krigtune/space/parameter_names.h"
@@ -17,14 +17,23 @@ namespace {
 constexpr const char* kHowToMeasure =
     "measure the mean squared norm of the gradient with two batch sizes: docs/goodput.md";
 
-const char* direction_text(bool maximize) { return maximize ? "maximize" : "minimize"; }
+enum class Direction { kMaximize, kMinimize };
+constexpr EnumWords<Direction, 2> kDirectionWords = {
+    {{"maximize", Direction::kMaximize}, {"minimize", Direction::kMinimize}}};
 
-std::optional<bool> read_direction(JsonObject& block) {
-  const std::string word = block.text("direction", "");
-  if (word.empty()) return std::nullopt;
-  if (word == "maximize" || word == "minimize") return word == "maximize";
-  block.fail("direction", fmt::format("unknown direction '{}'", word), suggestion(word, {"maximize", "minimize"}));
-}
+// The block as it is written.
+struct WrittenObjective {
+  std::string metric = Objective().metric;
+  std::optional<Direction> direction;
+  std::optional<double> noise_scale;
+  std::optional<double> base_batch;
+
+  std::optional<bool> maximize() const {
+    return direction ? std::optional(*direction == Direction::kMaximize) : std::nullopt;
+  }
+};
+
+const char* direction_text(bool maximize) { return maximize ? "maximize" : "minimize"; }
 
 void refuse_other_direction(JsonObject& block, const std::string& metric, bool maximize,
                             std::optional<bool> direction) {
@@ -40,6 +49,8 @@ std::vector<std::string> known_names() {
   return names;
 }
 
+std::string metric_meaning() { return join(known_names(), ", ") + ", or a field of the runner's result"; }
+
 Objective own_objective(JsonObject& block, const std::string& metric, std::optional<bool> maximize) {
   if (metric.empty()) block.fail("metric", "is empty", "name a field of the runner's result");
   if (!maximize) {
@@ -49,85 +60,91 @@ Objective own_objective(JsonObject& block, const std::string& metric, std::optio
   return {metric, *maximize, metric};
 }
 
-GradientNorm read_norm(const Json& json, const std::string& source, const std::string& pointer) {
-  JsonObject block(json, source, pointer);
-  GradientNorm norm;
-  for (const auto& [key, number] : {std::pair{"batch", &norm.batch}, std::pair{"squared_norm", &norm.squared_norm}}) {
-    const std::optional<double> given = block.optional_number(key);
-    if (!given || !(*given > 0.0)) block.fail(key, "a number above 0 was expected", kHowToMeasure);
-    *number = *given;
-  }
-  block.finish();
-  return norm;
+Block<GradientNorm> norm_block() {
+  Block<GradientNorm> block("The gradient with one batch size");
+  block.key("batch", &GradientNorm::batch, number(above(0)), "sequences a step").required();
+  block.key("squared_norm", &GradientNorm::squared_norm, number(above(0)), "mean of the gradient's squared norm")
+      .required();
+  return block;
 }
 
 // A number, or two measurements that it follows from.
-double read_noise_scale(JsonObject& block) {
-  constexpr const char* kKey = "noise_scale";
-  const Json* json = block.find(kKey);
-  if (json == nullptr)
-    block.fail(kKey, "is missing: goodput needs the gradient noise scale, in sequences", kHowToMeasure);
-  if (json->is_number() && json->get<double>() > 0.0) return json->get<double>();
-  if (!json->is_array() || json->size() != 2) {
-    block.fail(kKey, "sequences above 0, or two measurements [{\"batch\", \"squared_norm\"}, ...] were expected",
+double read_noise_scale(JsonObject& block, const std::string& key) {
+  const Json& json = block.require(key);
+  if (json.is_number() && json.get<double>() > 0.0) return json.get<double>();
+  if (!json.is_array() || json.size() != 2) {
+    block.fail(key, "sequences above 0, or two measurements [{\"batch\", \"squared_norm\"}, ...] were expected",
                kHowToMeasure);
   }
-  const std::string pointer = block.pointer(kKey);
-  const auto scale = gradient_noise_scale(read_norm(json->at(0), block.source(), pointer + "/0"),
-                                          read_norm(json->at(1), block.source(), pointer + "/1"));
+  const std::string pointer = block.pointer(key);
+  const auto scale = gradient_noise_scale(norm_block().value_of(&json.at(0), block.source(), pointer + "/0"),
+                                          norm_block().value_of(&json.at(1), block.source(), pointer + "/1"));
   if (scale) return *scale;
-  block.fail(kKey, "these norms are not those of one gradient with noise: the larger batch must have the smaller one",
+  block.fail(key, "these norms are not those of one gradient with noise: the larger batch must have the smaller one",
              "average over more steps, or take batches that are further apart");
 }
 
-// Results have krigtune-bench's fields.
-bool reports_our_fields(RunnerKind runner) { return is_ours(runner) || runner == RunnerKind::kDeepSpeed; }
+Block<WrittenObjective> objective_block() {
+  Codec<std::string> metric = text();
+  metric.schema = schema::not_empty(metric.schema);
+  const Codec<double> noise_scale = {schema::either({above(0).applied_to(schema::number("sequences")),
+                                                     schema::list(norm_block().schema(), "two measurements")}),
+                                     read_noise_scale, [](const double& sequences) { return json_number(sequences); }};
+  Block<WrittenObjective> block("What is to be made large or small");
+  block.key("metric", &WrittenObjective::metric, metric, metric_meaning().c_str());
+  block.key("direction", &WrittenObjective::direction, one_of(kDirectionWords), "needed only for a metric of your own");
+  block.key("noise_scale", &WrittenObjective::noise_scale, noise_scale,
+            "goodput: the gradient noise scale in sequences, or two measurements that it follows from");
+  block.key("base_batch", &WrittenObjective::base_batch, number(above(0)),
+            "goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)");
+  return block;
+}
 
 // What a runner calls the metric. A program of the user's reports it under its name; in a replayed table it is only a
 // label.
-std::string field_of(const Metric& metric, RunnerKind runner) {
-  return std::string(reports_our_fields(runner) ? metric.field : metric.name);
+std::string field_of(const Metric& metric, const RunnerTraits& runner) {
+  return std::string(runner.has_our_fields ? metric.field : metric.name);
 }
 
-Objective read_goodput(JsonObject& block, const Metric& goodput, RunnerKind runner) {
+Objective read_goodput(const JsonObject& block, const WrittenObjective& written, const Metric& goodput,
+                       const RunnerTraits& runner) {
   Objective objective{std::string(goodput.name), goodput.maximize, std::string(goodput.field)};
   objective.throughput_field = field_of(*find_metric("throughput"), runner);
-  objective.gradient_noise = GradientNoise{read_noise_scale(block), 0.0};
-  if (const auto batch = block.optional_number("base_batch")) {
-    if (!(*batch > 0.0))
-      block.fail("base_batch", "must be above 0", "give the sequences of a step of today's training");
-    objective.gradient_noise->base_batch = *batch;
+  if (!written.noise_scale) {
+    block.fail("noise_scale", "is missing: goodput needs the gradient noise scale, in sequences", kHowToMeasure);
   }
+  objective.gradient_noise = GradientNoise{*written.noise_scale, written.base_batch.value_or(0.0)};
   return objective;
 }
 
 bool knows_its_batch(const Session& session) {
-  return is_ours(session.runner.kind) || session.workload->train_batch_size ||
+  return traits_of(session.runner).only_what_is_modelled || session.workload->train_batch_size ||
          session.space.find(kMicroBatch) != nullptr;
 }
 
 }  // namespace
 
-Objective read_objective(const Json* json, const std::string& source, const std::string& pointer, RunnerKind runner) {
+Objective read_objective(const Json* json, const std::string& source, const std::string& pointer,
+                         const RunnerTraits& runner) {
   const Json empty = Json::object();
   JsonObject block(json == nullptr ? empty : *json, source, pointer);
-  const std::string metric = block.text("metric", "throughput");
-  const std::optional<bool> maximize = read_direction(block);
+  WrittenObjective written;
+  objective_block().read(block, written);
+  const std::string& metric = written.metric;
   const Metric* known = find_metric(metric);
   if (known != nullptr && known->kind == MetricKind::kGoodput) {
-    refuse_other_direction(block, metric, known->maximize, maximize);
-    Objective objective = read_goodput(block, *known, runner);
-    block.finish();
-    return objective;
+    refuse_other_direction(block, metric, known->maximize, written.maximize());
+    return read_goodput(block, written, *known, runner);
   }
   for (const char* key : {"noise_scale", "base_batch"}) {
     if (block.has(key)) block.fail(key, fmt::format("is of goodput, not of '{}'", metric), "leave it out");
   }
-  block.finish();
-  if (known == nullptr) return own_objective(block, metric, maximize);
-  refuse_other_direction(block, metric, known->maximize, maximize);
+  if (known == nullptr) return own_objective(block, metric, written.maximize());
+  refuse_other_direction(block, metric, known->maximize, written.maximize());
   return {metric, known->maximize, field_of(*known, runner)};
 }
+
+Json objective_schema() { return objective_block().schema(); }
 
 void complete_goodput(Session& session, const JsonObject& root) {
   std::optional<GradientNoise>& noise = session.objective.gradient_noise;

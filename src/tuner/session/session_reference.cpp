@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/text.h"
 #include "krigtune/space/well_known.h"
 #include "krigtune/tuner/session_schema.h"
-#include "session/schema_blocks.h"
-#include "session/schema_words.h"
 
 namespace krigtune {
 namespace {
@@ -16,7 +15,8 @@ constexpr const char* kIntroduction = R"(# The session file
 
 A session says what is trained, where, what may vary, and how a trial is run. It is JSON; `//` comments and trailing commas
 are allowed. Only `space` must be there. `krigtune init` writes one for this machine, `krigtune plan SESSION` checks it, and
-[session.schema.json](session.schema.json) lets an editor complete it (`"$schema": "session.schema.json"`).
+`krigtune init --schema > session.schema.json` writes the JSON Schema by which an editor completes it
+(`"$schema": "session.schema.json"`).
 
 An unknown key, a wrong type, a range without values, constraints that nothing meets: whatever is wrong is said in one line
 with the file, the place as a JSON pointer and the mend, with exit code 2, before anything is written or started.
@@ -51,6 +51,9 @@ A division by zero, and a text compared with a number, hold not.
 |---|---|
 )";
 
+// Where the keys of a block within a block are told.
+enum class Nested { kHere, kElsewhere };
+
 std::string code(const std::string& text) { return "`" + text + "`"; }
 
 std::string escaped(const std::string& text) {
@@ -67,7 +70,18 @@ std::string names_text(const Json& names) {
   return join(words, ", ");
 }
 
-// "integer", "`a`, `b`", "`local`, or an object"
+// " above 0", " from 1 to 100"
+std::string limits_in_schema(const Json& schema) {
+  NumberLimits limits;
+  limits.low_included = !schema.contains("exclusiveMinimum");
+  limits.high_included = !schema.contains("exclusiveMaximum");
+  limits.low = schema.value(limits.low_included ? "minimum" : "exclusiveMinimum", limits.low);
+  limits.high = schema.value(limits.high_included ? "maximum" : "exclusiveMaximum", limits.high);
+  const std::string text = limits.text();
+  return text.empty() ? "" : " " + text;
+}
+
+// "integer from 1 to 8", "`a`, `b`", "`local`, or an object"
 std::string kind_in_schema(const Json& schema) {
   if (schema.contains("enum")) return names_text(schema["enum"]);
   if (schema.contains("const")) return code(schema["const"].get<std::string>());
@@ -81,23 +95,30 @@ std::string kind_in_schema(const Json& schema) {
   if (!schema.contains("type")) return "";
   const Json& type = schema["type"];
   const std::string name = type.is_array() ? type.front().get<std::string>() : type.get<std::string>();
+  if (name == "number" || name == "integer") return name + limits_in_schema(schema);
   return name == "null" ? "" : name == "array" ? "list" : name == "string" ? "text" : name;
 }
 
-std::string table_of(const Json& block) {
-  std::string text = "| key | is | default | means |\n|---|---|---|---|\n";
+// `prefix`: of the keys, where the block lies within another one: "stragglers/".
+std::string rows_of(const Json& block, const std::string& prefix, Nested nested) {
+  std::string text;
   for (const auto& [key, schema] : block["properties"].items()) {
     const bool required = block.contains("required") &&
                           std::find(block["required"].begin(), block["required"].end(), key) != block["required"].end();
     const std::string fallback = schema.contains("default") ? code(schema["default"].dump()) : required ? "needed" : "";
-    text += fmt::format("| `{}` | {} | {} | {} |\n", key, kind_in_schema(schema), fallback,
+    text += fmt::format("| `{}{}` | {} | {} | {} |\n", prefix, key, kind_in_schema(schema), fallback,
                         escaped(schema.value("description", "")));
+    if (nested == Nested::kHere && schema.contains("properties")) text += rows_of(schema, prefix + key + "/", nested);
   }
   return text;
 }
 
-std::string section(const std::string& title, const Json& block) {
-  return fmt::format("### {}\n\n{}.\n\n{}\n", title, block.value("description", ""), table_of(block));
+std::string table_of(const Json& block, Nested nested = Nested::kElsewhere) {
+  return "| key | is | default | means |\n|---|---|---|---|\n" + rows_of(block, "", nested);
+}
+
+std::string section(const std::string& title, const Json& block, Nested nested = Nested::kElsewhere) {
+  return fmt::format("### {}\n\n{}.\n\n{}\n", title, block.value("description", ""), table_of(block, nested));
 }
 
 std::string runner_sections(const Json& runner) {
@@ -107,7 +128,7 @@ std::string runner_sections(const Json& runner) {
     const Json& word = block["properties"]["kind"];
     const std::string name =
         word.contains("const") ? word["const"].get<std::string>() : word["enum"].front().get<std::string>();
-    text += section(fmt::format("`runner` of kind `{}`", name), block);
+    text += section(fmt::format("`runner` of kind `{}`", name), block, Nested::kHere);
   }
   return text;
 }
@@ -122,7 +143,7 @@ std::string facts() {
 
 std::string session_reference() {
   const Json blocks = session_schema()["properties"];
-  const Json parameter = schema::parameter_shapes();
+  const Json parameter = parameter_schema();
   const Json& cluster = blocks["cluster"]["anyOf"][1];
   std::string text = kIntroduction;
   text += "## Blocks\n\n" + table_of(session_schema()) + "\n";

@@ -1,14 +1,11 @@
-#include "session/schema_words.h"
+#include "krigtune/core/schema.h"
+
+#include "krigtune/core/json.h"
 
 namespace krigtune::schema {
 namespace {
 
-Json of_type(const char* type, const std::string& meaning) {
-  Json schema = Json::object();
-  if (!meaning.empty()) schema["description"] = meaning;
-  schema["type"] = type;
-  return schema;
-}
+Json of_type(const char* type, const std::string& meaning) { return with_meaning(meaning, Json{{"type", type}}); }
 
 Json with(Json schema, const char* key, const Json& value) {
   schema[key] = value;
@@ -33,32 +30,38 @@ Json number(const std::string& meaning) { return of_type("number", meaning); }
 Json integer(const std::string& meaning) { return of_type("integer", meaning); }
 Json boolean(const std::string& meaning) { return of_type("boolean", meaning); }
 
-Json word(const std::string& meaning, const std::vector<std::string>& names) {
-  return {{"description", meaning}, {"enum", names}};
+Json word(const std::vector<std::string>& names, const std::string& meaning) {
+  return with_meaning(meaning, {{"enum", names}});
 }
 
-Json list(const std::string& meaning, const Json& item) { return with(of_type("array", meaning), "items", item); }
+Json list(const Json& item, const std::string& meaning) { return with(of_type("array", meaning), "items", item); }
 
-Json map(const std::string& meaning, const Json& value) {
+Json map(const Json& value, const std::string& meaning) {
   return with(of_type("object", meaning), "additionalProperties", value);
 }
 
-Json either(const std::string& meaning, const std::vector<Json>& shapes) {
-  return {{"description", meaning}, {"anyOf", Json(shapes)}};
+Json either(const std::vector<Json>& shapes, const std::string& meaning) {
+  return with_meaning(meaning, {{"anyOf", Json(shapes)}});
+}
+
+Json scalar() { return {{"type", {"number", "string", "boolean"}}}; }
+
+Json with_meaning(const std::string& meaning, Json schema) {
+  if (meaning.empty()) return schema;
+  Json described = {{"description", meaning}};
+  schema.erase("description");
+  described.update(schema);
+  return described;
 }
 
 Json with_default(Json schema, const Json& value) { return with(std::move(schema), "default", value); }
-Json at_least(Json schema, const Json& smallest) { return with(std::move(schema), "minimum", smallest); }
-Json above(Json schema, const Json& bound) { return with(std::move(schema), "exclusiveMinimum", bound); }
-Json below(Json schema, const Json& bound) { return with(std::move(schema), "exclusiveMaximum", bound); }
-Json at_most(Json schema, const Json& largest) { return with(std::move(schema), "maximum", largest); }
 
 Json not_empty(Json schema) {
   const char* key = schema["type"] == "array" ? "minItems" : "minLength";
   return with(std::move(schema), key, 1);
 }
 
-Json block(const std::string& meaning, const std::vector<Key>& keys) {
+Json object(const std::string& meaning, const std::vector<Key>& keys) {
   Json schema = of_type("object", meaning);
   schema["additionalProperties"] = false;
   Json required = Json::array();

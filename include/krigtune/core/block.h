@@ -1,0 +1,244 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "krigtune/core/json.h"
+#include "krigtune/core/schema.h"
+#include "krigtune/core/words.h"
+
+/// A block of a JSON file, declared once: each key with the member that it sets, its kind, its limits and its meaning.
+/// Reader, writer, JSON Schema and documentation are all made from this one table.
+///
+///   Block<SimulateSpec> simulate_block() {
+///     Block<SimulateSpec> block("Trials on the virtual clock");
+///     block.key("noise", &SimulateSpec::noise, number(from_to(0, 2)), "standard deviation of log(step time)");
+///     block.key("seed", &SimulateSpec::seed, integer(at_least(0)), "of all that is hidden and of the noise");
+///     return block;
+///   }
+///
+/// The default of a key is what its member has in a T that nobody has touched.
+namespace krigtune {
+
+/// Which numbers a key takes.
+struct NumberLimits {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_included = true;
+  bool high_included = true;
+
+  bool hold(double value) const;
+  std::string text() const;  ///< "from 0 to 2", "above 0", "of 0 or more"; "": any number
+  nlohmann::ordered_json applied_to(nlohmann::ordered_json schema) const;
+};
+NumberLimits at_least(double low);
+NumberLimits above(double low);
+NumberLimits from_to(double low, double high);
+NumberLimits from_to_below(double low, double high);  ///< [low, high)
+NumberLimits above_up_to(double low, double high);    ///< (low, high]
+
+/// One kind of value. `read` is called where the key is there and not null, and throws UserError with its pointer.
+template <class Member>
+struct Codec {
+  Json schema;
+  std::function<Member(JsonObject& object, const std::string& key)> read;
+  std::function<Json(const Member& value)> write;
+};
+
+Codec<double> number(const NumberLimits& limits = {});
+Codec<bool> boolean();
+Codec<std::string> text();
+Codec<std::string> text_or_null();  ///< "" means not said, and is written as null
+Codec<std::vector<std::string>> texts();
+
+namespace detail {
+/// The integer at `key`, within the limits.
+std::int64_t limited_integer(JsonObject& object, const std::string& key, const NumberLimits& limits);
+[[noreturn]] void refuse_word(const JsonObject& object, const std::string& key, const std::string& word,
+                              const std::vector<std::string>& known);
+}  // namespace detail
+
+template <class Integer = std::int64_t>
+Codec<Integer> integer(const NumberLimits& limits = {}) {
+  return {limits.applied_to(schema::integer()),
+          [limits](JsonObject& object, const std::string& key) {
+            return static_cast<Integer>(detail::limited_integer(object, key, limits));
+          },
+          [](const Integer& value) { return Json(value); }};
+}
+
+/// The enumerators of `words`.
+template <class Enum, std::size_t N>
+Codec<Enum> one_of(const EnumWords<Enum, N>& words) {
+  std::vector<std::string> known;
+  for (const auto& entry : words) known.emplace_back(entry.first);
+  return {schema::word(known),
+          [words, known](JsonObject& object, const std::string& key) {
+            const std::string text = object.text(key, "");
+            for (const auto& [word, value] : words) {
+              if (word == text) return value;
+            }
+            detail::refuse_word(object, key, text, known);
+          },
+          [words](const Enum& value) { return Json(word_of(value, words)); }};
+}
+
+/// The keys of one object. Built by who reads or writes; cheap enough to be made anew each time.
+template <class T>
+class Block {
+ public:
+  using Check = std::function<void(JsonObject& object, T& value)>;
+  using Reader = std::function<void(JsonObject& object, T& value)>;
+  using Writer = std::function<Json(const T& value)>;
+
+  explicit Block(std::string meaning) : meaning_(std::move(meaning)) {}
+
+  /// `member`: a pointer to it, or a function that returns a reference to it. One that is optional is empty where the
+  /// key is left out or null.
+  template <class Place, class Member>
+  Block& key(const char* name, Place member, const Codec<Member>& codec, const char* meaning) {
+    return custom(
+        name, codec.schema, meaning,
+        [name, member, read = codec.read](JsonObject& object, T& value) {
+          if (object.find(name) != nullptr) std::invoke(member, value) = read(object, name);
+        },
+        [member, write = codec.write](const T& value) {
+          const auto& said = std::invoke(member, value);
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(said)>, std::optional<Member>>) {
+            return said ? write(*said) : Json(nullptr);
+          } else {
+            return write(said);
+          }
+        });
+  }
+
+  /// An object within this one, whose keys set members of the same T.
+  Block& group(const char* name, const Block& keys) {
+    return custom(
+               name, keys.schema(), keys.meaning_.c_str(),
+               [name, keys](JsonObject& object, T& value) {
+                 if (object.find(name) == nullptr) return;
+                 JsonObject within = object.object(name);
+                 keys.read(within, value);
+               },
+               [keys](const T& value) { return keys.written(value); })
+        .no_default();
+  }
+
+  /// An object within this one that fills a member.
+  template <class Member>
+  Block& block(const char* name, Member T::*member, const Block<Member>& keys) {
+    return custom(
+               name, keys.schema(), keys.meaning().c_str(),
+               [name, member, keys](JsonObject& object, T& value) {
+                 if (object.find(name) == nullptr) return;
+                 JsonObject within = object.object(name);
+                 keys.read(within, value.*member);
+               },
+               [member, keys](const T& value) { return keys.written(value.*member); })
+        .no_default();
+  }
+
+  /// A key that no codec reads. Without `write` it is not written.
+  Block& custom(const char* name, const Json& schema, const char* meaning, Reader read, Writer write = {}) {
+    fields_.push_back({name, schema::with_meaning(meaning, schema), std::move(read), std::move(write)});
+    return *this;
+  }
+
+  /// A key that whoever calls `read` looks at.
+  Block& noted(const char* name, const Json& schema, const char* meaning) {
+    return custom(name, schema, meaning, [name](JsonObject& object, T&) { object.find(name); });
+  }
+
+  // Of the key that was declared last.
+
+  Block& required() {
+    fields_.back().required = true;
+    return *this;
+  }
+  /// What holds without it stands in its meaning, or depends on the rest.
+  Block& no_default() {
+    fields_.back().has_default = false;
+    return *this;
+  }
+  /// It is written only where it is not the default.
+  Block& written_where_changed() {
+    fields_.back().always_written = false;
+    return *this;
+  }
+
+  /// What several keys must fulfil together, or what follows from them: called in this order once all are read and none
+  /// is unknown.
+  Block& check(Check check) {
+    checks_.push_back(std::move(check));
+    return *this;
+  }
+
+  /// Fills `value`, which holds the defaults. Throws UserError with the JSON pointer: a missing key, a wrong kind,
+  /// numbers beyond their limits, unknown keys.
+  void read(JsonObject& object, T& value) const {
+    for (const Field& field : fields_) {
+      if (field.required) object.require(field.name);
+      field.read(object, value);
+    }
+    object.finish();
+    for (const Check& check : checks_) check(object, value);
+  }
+  /// The same of `json`, where there is any.
+  T value_of(const Json* json, const std::string& source, const std::string& pointer) const {
+    T value{};
+    if (json == nullptr) return value;
+    JsonObject object(*json, source, pointer);
+    read(object, value);
+    return value;
+  }
+
+  Json written(const T& value) const {
+    Json json = Json::object();
+    write(value, json);
+    return json;
+  }
+  void write(const T& value, Json& json) const {
+    for (const Field& field : fields_) {
+      if (!field.write) continue;
+      Json written = field.write(value);
+      if (field.always_written || written != field.write(T{})) json[field.name] = std::move(written);
+    }
+  }
+
+  Json schema() const {
+    std::vector<schema::Key> keys;
+    for (const Field& field : fields_) {
+      const bool has_default = field.write && field.has_default && !field.required;
+      const Json otherwise = has_default ? field.write(T{}) : Json(nullptr);
+      const bool says_nothing = otherwise.empty() || otherwise == "";
+      keys.push_back(
+          {field.name, says_nothing ? field.schema : schema::with_default(field.schema, otherwise), field.required});
+    }
+    return schema::object(meaning_, keys);
+  }
+
+  const std::string& meaning() const { return meaning_; }
+
+ private:
+  struct Field {
+    std::string name;
+    Json schema;
+    Reader read;
+    Writer write;
+    bool required = false;
+    bool has_default = true;
+    bool always_written = true;
+  };
+
+  std::string meaning_;
+  std::vector<Field> fields_;
+  std::vector<Check> checks_;
+};
+
+}  // namespace krigtune
