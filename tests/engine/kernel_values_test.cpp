@@ -6,6 +6,7 @@
 #include "host/kernels/elementary.h"
 #include "host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune::kernel_values_test {
 

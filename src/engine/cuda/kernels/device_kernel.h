@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/queue.h"
 #include "host/kernels/kernel.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune::cuda {
 
@@ -27,7 +28,7 @@ class Gemm {
   virtual void multiply(const Product& product, Queue queue) = 0;
 };
 
-/// One operation bound to one device's memory, with the stream that it goes to. Operands as documented at OpKind.
+/// One operation bound to one device's memory, with the stream that it goes to. Operands in the order of OpTraits.
 struct DeviceCall {
   const Operation& operation;
   std::span<const OperandView> operands;
@@ -47,8 +48,7 @@ struct DeviceCall {
   }
 };
 
-/// Whether the operation is a matrix product, and which.
-bool is_matrix_product(OpKind kind);
+/// The product that an operation is, where is_matrix_product says that it is one.
 Product product_of(const DeviceCall& call);
 
 /// Fills device memory with random-looking numbers of a size near 1, whatever their type; the same ones every time.

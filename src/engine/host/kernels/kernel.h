@@ -30,7 +30,7 @@ struct OperandView {
   bool adds() const { return access == Access::kReadWrite; }
 };
 
-/// One operation bound to one rank's memory. Operands in the order documented at OpKind; none allocates.
+/// One operation bound to one rank's memory. Operands in the order of OpTraits; none allocates.
 struct KernelCall {
   const Operation& operation;
   std::span<const OperandView> operands;
