@@ -63,9 +63,6 @@ Kernel<T> kernel_for(OpKind kind, const KernelUnit& unit);
 /// Elements of scratch memory that the kernel needs; its contents mean nothing from call to call.
 std::int64_t scratch_elems(OpKind kind, const Shape& shape);
 
-/// The fewest operands with which an operation of this kind makes sense.
-std::size_t least_operands(OpKind kind);
-
 /// Throws std::runtime_error: "what number is not in where".
 [[noreturn]] void throw_not_in(const char* what, std::int32_t number, const char* where);
 
