@@ -4,7 +4,9 @@
 
 #include <map>
 #include <set>
+#include <stdexcept>
 
+#include "krigtune/plan/op_traits.h"
 #include "rates.h"
 
 namespace krigtune::cuda {
@@ -29,6 +31,17 @@ std::vector<StepPlan> plans_with_all_kernels(const Scale& scale) {
   return {plan_of(gpt, {.micro_batch = micro_batch}), plan_of(llama, {.micro_batch = micro_batch}),
           plan_of(clipped, {.micro_batch = micro_batch, .micro_steps = 2, .zero_stage = 2, .data_ranks = 2}),
           plan_of(split, {.micro_batch = micro_batch, .tensor_ranks = 2})};
+}
+
+// Whoever adds an operation adds a plan that has it, or finds here that none has.
+void expect_all_kernels(const std::set<OpKind>& timed) {
+  for (int k = 0; k < kOpKindCount; ++k) {
+    const auto kind = static_cast<OpKind>(k);
+    // Of these a step has one or none, of a few elements.
+    const bool is_small = kind == OpKind::kLoadBatch || kind == OpKind::kZero || kind == OpKind::kLossScale;
+    if (is_collective(kind) || is_product(kind) || is_small || timed.count(kind) > 0) continue;
+    throw std::logic_error(fmt::format("kernels.csv has no {}: no plan of kernel_rates.cpp has one", to_string(kind)));
+  }
 }
 
 std::int64_t bytes_of(const Operation& operation) { return operation.bytes_read + operation.bytes_written; }
@@ -102,6 +115,7 @@ void time_kernels(const std::filesystem::path& folder, const Scale& scale) {
       time_addition_with_norm(plan, timer, table);
     }
   }
+  if (scale.small) expect_all_kernels(seen);  // otherwise what moves little is left out
   table.write();
 }
 

@@ -10,6 +10,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/cost/framework.h"
+#include "krigtune/plan/op_traits.h"
 #include "local_machine.h"
 
 namespace krigtune {
@@ -123,10 +124,8 @@ double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& s
 
 double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
   if (wire_bytes == 0 || !machine.sleeping_network) return 0.0;
-  const ExchangeKind exchange = kind == OpKind::kAllGather       ? ExchangeKind::kAllGather
-                                : kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter
-                                                                 : ExchangeKind::kAllReduce;
-  return machine.exchanges[static_cast<std::size_t>(exchange)].seconds(0.0, static_cast<double>(wire_bytes));
+  const ClassRate& exchange = machine.exchanges[static_cast<std::size_t>(exchange_of(kind))];
+  return exchange.seconds(0.0, static_cast<double>(wire_bytes));
 }
 
 double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {

@@ -15,6 +15,8 @@
 #include <limits>
 #include <map>
 
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune {
 namespace {
 
@@ -44,7 +46,7 @@ double ring_bytes_per_s(const NodeNetwork& network, const GroupSpan& span) {
 }
 
 double ring_time_s(const NodeNetwork& network, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
-  const double passes = kind == OpKind::kAllReduce || kind == OpKind::kAllReduceMax ? 2.0 : 1.0;
+  const double passes = traits_of(kind).wire_passes;
   const double steps = passes * static_cast<double>(span.ranks - 1);
   const double crossings = passes * static_cast<double>(span.nodes - 1);
   const auto intra = static_cast<std::size_t>(network.intra.hop);

@@ -9,6 +9,8 @@
 #include <cassert>
 #include <vector>
 
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune {
 namespace {
 

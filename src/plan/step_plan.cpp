@@ -1,5 +1,7 @@
 #include "krigtune/plan/step_plan.h"
 
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune {
 
 double hardware_flops(const StepPlan& plan) {

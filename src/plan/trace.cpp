@@ -13,6 +13,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {

@@ -13,6 +13,7 @@
 #include "krigtune/cost/memory_model.h"
 #include "krigtune/cost/virtual_clock.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune::step_cost_test {
 

@@ -1,5 +1,9 @@
 #include "cuda_cases.h"
 
+#include <set>
+
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune::cuda {
 namespace {
 
@@ -55,69 +59,46 @@ void add_memory(Maker& m, const Sizes& z, std::vector<Case>& cases) {
        m.tokens(5, 9, Access::kWrite)});
   cases.back().operands[3].access = Access::kWrite;
   add("accumulate", OpKind::kAccumulate, {m.in(40), m.single(40, 0, 1, Access::kReadWrite), m.in(300), m.out(300)});
-  add("add", OpKind::kAdd, {m.in_place(300), m.in(300)});
 }
 
-void add_embedding(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  const std::int64_t table = z.outer * z.hidden;
-  const auto below = static_cast<std::uint64_t>(2 * z.outer);  // the other half is of rank 0
-  for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
-    const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-      cases.push_back({name, kind, shape(z, rows), std::move(operands), 1.0, context()});
-    };
-    add("embedding_forward", OpKind::kEmbeddingForward, {m.tokens(rows, below), m.in(table), m.out(rows * z.hidden)});
-    add("embedding_backward", OpKind::kEmbeddingBackward, {m.tokens(rows, below), m.in(rows * z.hidden), m.out(table)});
-    add("positions_forward", OpKind::kPositionsForward, {m.in_place(rows * z.hidden), m.in(z.seq * z.hidden)});
-    add("positions_backward", OpKind::kPositionsBackward, {m.in(rows * z.hidden), m.out(z.seq * z.hidden)});
+// An operand as the table of op_traits.cpp wants it. Numbers have the model's type, but for what is kept in fp32.
+Datum operand_of(Maker& m, const OperandTraits& operand, const Shape& s) {
+  constexpr std::int64_t kAnySize = 300;
+  const std::int64_t elems = operand.elems == nullptr ? kAnySize : operand.elems(s);
+  const bool is_read = operand.role == Role::kInput;
+  if (operand.name == "tokens") return m.tokens(elems, static_cast<std::uint64_t>(2 * s.outer));  // half are of rank 0
+  if (operand.name == "mask") return m.mask(elems, is_read ? Access::kRead : Access::kWrite);
+  if (operand.name == "stats") {
+    return is_read ? m.single(elems, 1.0, 0.1, Access::kRead) : m.single(elems, 0.0, 1.0, Access::kWrite);
   }
+  if (is_read) return m.in(elems);
+  const bool replaces = operand.role == Role::kInPlace || operand.role == Role::kAddedTo;
+  return replaces ? m.in_place(elems) : m.out(elems);
 }
 
-void add_norms(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  const std::int64_t all = z.rows() * z.hidden;
-  const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, shape(z), std::move(operands), 1.0, context()});
-  };
-  const auto stats = [&](std::int64_t elems) { return m.single(elems, 1.0, 0.1, Access::kRead); };
-  const auto new_stats = [&](std::int64_t elems) { return m.single(elems, 0.0, 1.0, Access::kWrite); };
-  add("layer_norm_forward", OpKind::kLayerNormForward,
-      {m.in(all), m.in(z.hidden), m.in(z.hidden), m.out(all), new_stats(2 * z.rows())});
-  add("layer_norm_backward", OpKind::kLayerNormBackward,
-      {m.in(all), m.in(all), m.in(z.hidden), stats(2 * z.rows()), m.out(all), m.out(z.hidden), m.out(z.hidden)});
-  add("rms_norm_forward", OpKind::kRmsNormForward, {m.in(all), m.in(z.hidden), m.out(all), new_stats(z.rows())});
-  add("rms_norm_backward", OpKind::kRmsNormBackward,
-      {m.in(all), m.in(all), m.in(z.hidden), stats(z.rows()), m.out(all), m.out(z.hidden)});
-}
-
-void add_linear(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  const std::int64_t x = z.rows() * z.hidden, y = z.rows() * z.outer, w = z.outer * z.hidden;
-  const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
-    cases.push_back({name, kind, shape(z), std::move(operands), 1.0, context()});
-  };
-  add("linear_forward", OpKind::kLinearForward, {m.in(x), m.in(w), m.out(y)});
-  add("linear_forward with bias", OpKind::kLinearForward, {m.in(x), m.in(w), m.out(y), m.in(z.outer)});
-  add("linear_backward_input", OpKind::kLinearBackwardInput, {m.in(y), m.in(w), m.out(x)});
-  add("linear_backward_weight", OpKind::kLinearBackwardWeight, {m.in(y), m.in(x), m.out(w), m.out(z.outer)});
-  add("add_bias", OpKind::kAddBias, {m.in_place(x), m.in(z.hidden)});
-  add("bias_backward", OpKind::kBiasBackward, {m.in(x), m.out(z.hidden)});
-}
-
-void add_activations(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  const std::int64_t all = z.rows() * z.hidden;
-  const auto add = [&](const char* name, OpKind kind, const Shape& s, std::vector<Datum> operands) {
-    cases.push_back({name, kind, s, std::move(operands), 1.0, context()});
-  };
-  add("gelu_forward", OpKind::kGeluForward, shape(z), {m.in(all), m.out(all)});
-  add("gelu_backward", OpKind::kGeluBackward, shape(z), {m.in(all), m.in_place(all)});
-  add("swiglu_forward", OpKind::kSwigluForward, shape(z), {m.in(2 * all), m.out(all)});
-  add("swiglu_backward", OpKind::kSwigluBackward, shape(z), {m.in(2 * all), m.in(all), m.out(2 * all)});
-  add("rotary_forward", OpKind::kRotaryForward, shape(z), {m.in_place(2 * all)});
-  add("rotary_backward", OpKind::kRotaryBackward, shape(z), {m.in_place(2 * all)});
-  for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
-    const Shape s = with_dropout(shape(z, rows));
-    add("dropout_forward", OpKind::kDropoutForward, s,
-        {m.in_place(rows * z.hidden), m.mask(rows * z.hidden, Access::kWrite)});
-    add("dropout_backward", OpKind::kDropoutBackward, s,
-        {m.in_place(rows * z.hidden), m.mask(rows * z.hidden, Access::kRead)});
+// Of all operations that nothing else is known of: as the table says, with what is optional and without, and where it
+// matters of a part of the batch. Attention is not here: its backward pass reads what its forward pass has computed.
+void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  std::set<OpKind> has_cases;
+  for (const Case& each : cases) has_cases.insert(each.kind);
+  for (int k = 0; k < kOpKindCount; ++k) {
+    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+    const bool is_known = has_cases.count(traits.kind) > 0 || traits.family == OpFamily::kAttention;
+    if (is_known || is_collective(traits.kind)) continue;
+    const std::size_t most = traits.operands.size() + traits.group.size();
+    for (std::size_t count = 1; count <= most; ++count) {
+      if (!traits.takes(count)) continue;
+      for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
+        if (rows != z.rows() && !traits.looks_up() && !traits.places_rows && !traits.draws) continue;
+        Shape s = shape(z, rows);
+        const OpTraits& forward = traits.backward_of ? traits_of(*traits.backward_of) : traits;
+        if (forward.draws) s = with_dropout(s);
+        Case added{traits.name, traits.kind, s, {}, 1.0, context()};
+        if (count < most) added.name += " of " + std::to_string(count) + " operands";
+        for (std::size_t i = 0; i < count; ++i) added.operands.push_back(operand_of(m, traits.operand(i, count), s));
+        cases.push_back(std::move(added));
+      }
+    }
   }
 }
 
@@ -199,12 +180,9 @@ std::vector<Case> kernel_cases(DType type, Access out, const Sizes& z) {
   Maker m(type, out);
   std::vector<Case> cases;
   add_memory(m, z, cases);
-  add_embedding(m, z, cases);
-  add_norms(m, z, cases);
-  add_linear(m, z, cases);
-  add_activations(m, z, cases);
   add_losses(m, z, cases);
   add_optimizers(m, z, cases);
+  add_from_table(m, z, cases);
   return cases;
 }
 

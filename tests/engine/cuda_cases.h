@@ -100,7 +100,8 @@ class Maker {
   Rng rng_{7, 1};
 };
 
-/// At least one case for every kind that is not a collective, attention's backward apart. Rank 1 of 2 in both groups.
+/// At least one case for every kind that is not a collective, attention apart: what has no case of its own gets one
+/// from the table of op_traits.cpp. Rank 1 of 2 in both groups.
 std::vector<Case> kernel_cases(DType type, Access out, const Sizes& sizes = {});
 /// Flash; eager; eager and flash with dropout; more keys than a tile.
 std::vector<Case> attention_cases(DType type, Access out);

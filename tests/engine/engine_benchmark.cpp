@@ -17,6 +17,7 @@
 #include "host/kernels/kernel_unit.h"
 #include "krigtune/core/clock.h"
 #include "krigtune/core/rng.h"
+#include "krigtune/plan/op_traits.h"
 #include "small_model.h"
 
 namespace krigtune {
@@ -69,11 +70,6 @@ double total_flops(const std::vector<Timed>& all) {
   return sum;
 }
 
-bool is_linear(OpKind kind) {
-  return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
-         kind == OpKind::kLinearBackwardWeight;
-}
-
 /// Forward and backward of one rank.
 class Model {
  public:
@@ -82,10 +78,8 @@ class Model {
     for (const BoundOperation& operation : bound_[index_of(Stream::kCompute)]) {
       const Phase phase = operation.operation->phase;
       if (operation.kernel == nullptr || phase == Phase::kOptimizer) continue;
-      const OpKind kind = operation.operation->kind;
-      const bool products = is_linear(kind) || kind == OpKind::kAttentionForward || kind == OpKind::kAttentionBackward;
       operations_.push_back(&operation);
-      times_.push_back({products ? operation.operation->flops : 0.0});
+      times_.push_back({is_product(operation.operation->kind) ? operation.operation->flops : 0.0});
       scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(call_scratch_elems(operation))));
     }
   }
@@ -129,7 +123,7 @@ class Products {
     std::size_t most = 0;
     for (const BoundOperation* bound : model.operations()) {
       const Operation& operation = *bound->operation;
-      if (!is_linear(operation.kind)) continue;
+      if (!is_matrix_product(operation.kind)) continue;
       operations_.push_back(&operation);
       times_.push_back({operation.flops});
       for (const OperandView& view : bound->operands) most = std::max(most, static_cast<std::size_t>(view.elems));

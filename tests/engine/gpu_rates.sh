@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpu_rates.sh PROGRAM: gpu_rates on small sizes writes its four tables, every time in them above 0, and has a row for each
-# kernel that is bound by memory.
+# gpu_rates.sh PROGRAM: gpu_rates on small sizes writes its four tables, every time in them above 0. That kernels.csv has a
+# row for each kernel that is bound by memory the program sees to itself (expect_all_kernels).
 export LC_ALL=C  # awk: numbers with a point
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,10 +11,4 @@ for table in kernels:4 attention:6 gemm:12 pacing:3; do
     NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "time_us" || $i == "held_us") time = i; fields = NF; next }
     NF != fields || !($time > 0) || /nan|inf/ { print FILENAME ": " $0; bad = 1 }
     END { exit bad || !time || NR - 1 < least }' "$file" || exit 1
-done
-for kernel in accumulate add add_bias adamw bias_backward copy cross_entropy dropout_backward dropout_forward \
-  embedding_backward embedding_forward gelu_backward gelu_forward gradient_norm layer_norm_backward layer_norm_forward \
-  positions_backward positions_forward rms_norm_backward rms_norm_forward rotary_backward rotary_forward sgd \
-  swiglu_backward swiglu_forward vocab_cross_entropy vocab_max vocab_sum_exp; do
-  grep -q "^$kernel," "$work/kernels.csv" || { echo "kernels.csv has no $kernel"; exit 1; }
 done

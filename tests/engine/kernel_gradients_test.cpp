@@ -1,196 +1,155 @@
 // Every backward kernel against central differences of its forward kernel, in double precision. The loss is the inner
 // product of the output with fixed random weights, which are therefore the output's gradient.
+#include <map>
+#include <set>
+#include <string_view>
+
 #include "kernel_harness.h"
 
 namespace krigtune::kernel_gradients_test {
 
 using Vector = std::vector<double>;
 
-void expect_linear_gradients(const Shape& s) {
-  Vector x = random_vector(s.rows * s.inner, 1);
-  Vector weight = random_vector(s.outer * s.inner, 2);
-  Vector bias = random_vector(s.outer, 3);
-  Vector dy = random_vector(s.rows * s.outer, 4);
-  Vector y(dy.size());
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kLinearForward, s, {reads(x), reads(weight), writes(y), reads(bias)});
-    return dot(y, dy);
-  };
-  Vector dx(x.size());
-  Vector dweight(weight.size());
-  Vector dbias(bias.size());
-  run_kernel<double>(OpKind::kLinearBackwardInput, s, {reads(dy), reads(weight), writes(dx)});
-  run_kernel<double>(OpKind::kLinearBackwardWeight, s, {reads(dy), reads(x), writes(dweight), writes(dbias)});
-  expect_gradient(loss, x, dx, "dx");
-  expect_gradient(loss, weight, dweight, "dweight");
-  expect_gradient(loss, bias, dbias, "dbias");
+/// One forward operation with the backward operations that the table of op_traits.cpp names for it.
+class Gradients {
+ public:
+  /// With the first `count` operands. `stddev` of the first one.
+  Gradients(OpKind forward, const Shape& shape, std::size_t count, double stddev = 1.0)
+      : traits_(traits_of(forward)), shape_(shape), before_(traits_, shape, count, stddev), after_(before_) {
+    for (int k = 0; k < kOpKindCount; ++k) {
+      const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+      if (traits.backward_of == forward) backwards_.push_back(&traits);
+    }
+    for (const OpTraits* backward : backwards_) {
+      for (const OperandTraits& operand : backward->operands) {
+        const bool is_read = operand.role == Role::kInput || operand.role == Role::kInPlace;
+        const ForwardOperand is = *find_forward(traits_, operand.name);
+        if (is_read && is.is_derivative) derivatives_.try_emplace(is.operand, random(is.operand));
+      }
+    }
+  }
+
+  /// Runs the forward operation and returns the loss.
+  double loss() {
+    after_ = before_;
+    run_kernel<double>(traits_.kind, shape_, after_.views());
+    double sum = 0.0;
+    for (const auto& [operand, derivative] : derivatives_) sum += dot(after_.numbers(operand), derivative);
+    return sum;
+  }
+
+  void expect_right() {
+    loss();
+    const KernelOperands kept = after_;
+    for (const OpTraits* backward : backwards_) expect_right(*backward, kept);
+  }
+
+  const Vector& result(std::size_t operand) { return after_.numbers(operand); }
+
+ private:
+  Vector random(std::size_t operand) { return random_vector(traits_.operands[operand].elems(shape_), 100 + operand); }
+
+  void expect_right(const OpTraits& backward, KernelOperands kept) {
+    // What the forward operation was not given, the backward one is not given either.
+    std::size_t count = 0;
+    while (count < backward.operands.size() && forward_operand(backward, count) < kept.size()) ++count;
+    KernelOperands operands(backward, shape_, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ForwardOperand is = *find_forward(traits_, backward.operands[i].name);
+      if (!is.is_derivative) {
+        operands.take(i, kept, is.operand);
+      } else if (const auto given = derivatives_.find(is.operand); given != derivatives_.end()) {
+        operands.numbers(i) = given->second;
+      }
+    }
+    run_kernel<double>(backward.kind, shape_, operands.views());
+    for (std::size_t i = 0; i < count; ++i) {
+      const OperandTraits& operand = backward.operands[i];
+      if (operand.role == Role::kInput || operand.role == Role::kHeld) continue;
+      const std::string_view name = operand.becomes.empty() ? operand.name : operand.becomes;
+      const std::size_t of = find_forward(traits_, name)->operand;
+      expect_gradient([this] { return loss(); }, before_.numbers(of), operands.numbers(i),
+                      std::string(backward.name) + ", " + std::string(name));
+    }
+  }
+
+  std::size_t forward_operand(const OpTraits& backward, std::size_t i) const {
+    return find_forward(traits_, backward.operands[i].name)->operand;
+  }
+
+  const OpTraits& traits_;
+  Shape shape_;
+  KernelOperands before_, after_;
+  std::vector<const OpTraits*> backwards_;
+  std::map<std::size_t, Vector> derivatives_;  ///< the loss's, by operand of the forward operation
+};
+
+/// Both with what is optional and without.
+void expect_gradients(OpKind forward, const Shape& shape, double stddev = 1.0) {
+  const OpTraits& traits = traits_of(forward);
+  std::size_t least = 0;
+  while (!traits.takes(least)) ++least;
+  for (const std::size_t count : std::set{least, traits.operands.size()}) {
+    SCOPED_TRACE(std::string(traits.name) + " with " + std::to_string(count) + " operands");
+    Gradients(forward, shape, count, stddev).expect_right();
+  }
 }
 
-TEST(LinearKernel, HasTheGradientsOfItsForward) { expect_linear_gradients({.rows = 6, .inner = 16, .outer = 12}); }
+// A new operation is here as soon as the table says what its backward operation is.
+TEST(Kernels, HaveTheGradientsOfTheirForward) {
+  const Shape sizes = {.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .rows = 6, .inner = 16, .outer = 12};
+  for (int k = 0; k < kOpKindCount; ++k) {
+    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+    if (!traits.backward_of) continue;
+    Shape shape = sizes;
+    if (traits_of(*traits.backward_of).draws) shape.dropout = 0.4;
+    for (const double stddev : {1.0, 2.0}) expect_gradients(*traits.backward_of, shape, stddev);
+  }
+}
+
 TEST(LinearKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
-  expect_linear_gradients({.rows = 3, .inner = 4, .outer = 5});
+  expect_gradients(OpKind::kLinearForward, {.rows = 3, .inner = 4, .outer = 5});
 }
 TEST(LinearKernel, HasTheGradientsOfItsForwardForOneRow) {
-  expect_linear_gradients({.rows = 1, .inner = 20, .outer = 9});
+  expect_gradients(OpKind::kLinearForward, {.rows = 1, .inner = 20, .outer = 9});
 }
-
-TEST(LayerNormKernel, HasTheGradientsOfItsForward) {
-  const Shape s{.rows = 5, .inner = 19};
-  Vector x = random_vector(s.rows * s.inner, 1, 2.0);
-  Vector gain = random_vector(s.inner, 2);
-  Vector bias = random_vector(s.inner, 3);
-  Vector dy = random_vector(s.rows * s.inner, 4);
-  Vector y(x.size());
-  Vector stats(static_cast<std::size_t>(2 * s.rows));
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kLayerNormForward, s, {reads(x), reads(gain), reads(bias), writes(y), writes(stats)});
-    return dot(y, dy);
-  };
-  loss();
-  Vector dx(x.size());
-  Vector dgain(gain.size());
-  Vector dbias(bias.size());
-  run_kernel<double>(OpKind::kLayerNormBackward, s,
-                     {reads(dy), reads(x), reads(gain), reads(stats), writes(dx), writes(dgain), writes(dbias)});
-  expect_gradient(loss, x, dx, "dx");
-  expect_gradient(loss, gain, dgain, "dgain");
-  expect_gradient(loss, bias, dbias, "dbias");
-}
-
-TEST(RmsNormKernel, HasTheGradientsOfItsForward) {
-  const Shape s{.rows = 5, .inner = 19};
-  Vector x = random_vector(s.rows * s.inner, 1, 2.0);
-  Vector gain = random_vector(s.inner, 2);
-  Vector dy = random_vector(s.rows * s.inner, 4);
-  Vector y(x.size());
-  Vector stats(static_cast<std::size_t>(s.rows));
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kRmsNormForward, s, {reads(x), reads(gain), writes(y), writes(stats)});
-    return dot(y, dy);
-  };
-  loss();
-  Vector dx(x.size());
-  Vector dgain(gain.size());
-  run_kernel<double>(OpKind::kRmsNormBackward, s,
-                     {reads(dy), reads(x), reads(gain), reads(stats), writes(dx), writes(dgain)});
-  expect_gradient(loss, x, dx, "dx");
-  expect_gradient(loss, gain, dgain, "dgain");
-}
-
-TEST(BiasKernels, HaveTheGradientsOfTheirForward) {
-  const Shape s{.rows = 5, .inner = 19};
-  Vector y = random_vector(s.rows * s.inner, 1);
-  Vector bias = random_vector(s.inner, 2);
-  Vector dy = random_vector(s.rows * s.inner, 3);
-  const auto loss = [&] {
-    Vector sum = y;
-    run_kernel<double>(OpKind::kAddBias, s, {updates(sum), reads(bias)});
-    return dot(sum, dy);
-  };
-  Vector dbias(bias.size(), 7.0);
-  run_kernel<double>(OpKind::kBiasBackward, s, {reads(dy), writes(dbias)});
-  expect_gradient(loss, bias, dbias, "dbias");
-}
-
-TEST(RotaryKernel, HasTheGradientOfItsForward) {
-  const Shape s{.batch = 2, .seq = 5, .heads = 4, .kv_heads = 2, .inner = 16};
-  Vector qkv = random_vector(s.batch * s.seq * 32, 1);
-  Vector dy = random_vector(s.batch * s.seq * 32, 2);
-  const auto loss = [&] {
-    Vector turned = qkv;
-    run_kernel<double>(OpKind::kRotaryForward, s, {updates(turned)});
-    return dot(turned, dy);
-  };
-  Vector dqkv = dy;
-  run_kernel<double>(OpKind::kRotaryBackward, s, {updates(dqkv)});
-  expect_gradient(loss, qkv, dqkv, "dqkv");
-}
-
-TEST(SwigluKernel, HasTheGradientOfItsForward) {
-  const Shape s{.rows = 3, .inner = 17};
-  Vector gate_up = random_vector(s.rows * 2 * s.inner, 1, 2.0);
-  Vector dy = random_vector(s.rows * s.inner, 2);
-  Vector y(dy.size());
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kSwigluForward, s, {reads(gate_up), writes(y)});
-    return dot(y, dy);
-  };
-  Vector dgate_up(gate_up.size());
-  run_kernel<double>(OpKind::kSwigluBackward, s, {reads(gate_up), reads(dy), writes(dgate_up)});
-  expect_gradient(loss, gate_up, dgate_up, "dgate_up");
-}
-
-TEST(DropoutKernel, HasTheGradientOfItsForward) {
-  const Shape s{.batch = 2, .seq = 3, .rows = 6, .inner = 7, .dropout = 0.4};
-  Vector x = random_vector(s.rows * s.inner, 1);
-  Vector dx = random_vector(s.rows * s.inner, 2);
-  const Vector dy = dx;
-  std::vector<std::uint8_t> mask(x.size());
-  const auto loss = [&] {
-    Vector y = x;
-    run_kernel<double>(OpKind::kDropoutForward, s, {updates(y), writes(mask)});
-    return dot(y, dy);
-  };
-  loss();
-  run_kernel<double>(OpKind::kDropoutBackward, s, {updates(dx), reads(mask)});
-  expect_gradient(loss, x, dx, "dx");
-}
-
-/// How much attention keeps: nothing, its probabilities, or these, the mask and what the mask left of them.
-enum class Keeps { kNothing, kProbabilities, kAll };
-
-Vector expect_attention_gradients(const Shape& s, Keeps keeps = Keeps::kNothing) {
-  const std::int64_t width = s.inner + 2 * s.kv_heads * (s.inner / s.heads);
-  Vector qkv = random_vector(s.batch * s.seq * width, 1);
-  Vector dout = random_vector(s.batch * s.seq * s.inner, 2);
-  Vector out(dout.size());
-  Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
-  Vector probabilities(static_cast<std::size_t>(s.batch * s.heads * s.seq * s.seq), 99.0);
-  Vector dropped = probabilities;
-  std::vector<std::uint8_t> mask(probabilities.size(), 99);
-  const auto with_kept = [&](std::vector<OperandView> operands, auto&& mode) {
-    if (keeps != Keeps::kNothing) operands.push_back(mode(probabilities));
-    if (keeps != Keeps::kAll) return operands;
-    operands.push_back(mode(mask));
-    operands.push_back(mode(dropped));
-    return operands;
-  };
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kAttentionForward, s,
-                       with_kept({reads(qkv), writes(out), writes(logsumexp)}, [](auto& v) { return writes(v); }));
-    return dot(out, dout);
-  };
-  loss();
-  Vector dqkv(qkv.size(), 7.0);
-  run_kernel<double>(OpKind::kAttentionBackward, s,
-                     with_kept({reads(dout), reads(qkv), reads(out), reads(logsumexp), writes(dqkv)},
-                               [](auto& v) { return reads(v); }));
-  expect_gradient(loss, qkv, dqkv, "dqkv");
-  return out;
+TEST(RowKernels, HaveTheGradientsOfTheirForwardWhereRowsAreOdd) {
+  for (const OpKind kind : {OpKind::kLayerNormForward, OpKind::kRmsNormForward, OpKind::kAddBias, OpKind::kGeluForward,
+                            OpKind::kSwigluForward}) {
+    expect_gradients(kind, {.rows = 5, .inner = 19}, 2.0);
+  }
 }
 
 TEST(AttentionKernel, HasTheGradientsOfItsForward) {
-  expect_attention_gradients({.batch = 2, .seq = 7, .heads = 2, .kv_heads = 2, .inner = 16});
+  expect_gradients(OpKind::kAttentionForward, {.batch = 2, .seq = 7, .heads = 2, .kv_heads = 2, .inner = 16});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
-  expect_attention_gradients({.batch = 1, .seq = 4, .heads = 3, .kv_heads = 3, .inner = 6});
+  expect_gradients(OpKind::kAttentionForward, {.batch = 1, .seq = 4, .heads = 3, .kv_heads = 3, .inner = 6});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardOverSeveralTiles) {
-  expect_attention_gradients({.batch = 1, .seq = 101, .heads = 1, .kv_heads = 1, .inner = 2});
+  expect_gradients(OpKind::kAttentionForward, {.batch = 1, .seq = 101, .heads = 1, .kv_heads = 1, .inner = 2});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereHeadsShareKeys) {
-  expect_attention_gradients({.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12});
+  expect_gradients(OpKind::kAttentionForward, {.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12});
 }
+
+// Nothing, its probabilities, or these, the mask and what the mask left of them.
 TEST(AttentionKernel, HasTheSameOutputAndGradientsWhateverItKeeps) {
+  const auto output = [](const Shape& shape, std::size_t operands) {
+    Gradients gradients(OpKind::kAttentionForward, shape, operands);
+    gradients.expect_right();
+    gradients.loss();
+    return gradients.result(1);
+  };
   const Shape plain{.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12};
-  const Vector out = expect_attention_gradients(plain);
-  EXPECT_EQ(expect_attention_gradients(plain, Keeps::kProbabilities), out);
+  const Vector out = output(plain, 3);
+  EXPECT_EQ(output(plain, 4), out);
   Shape drops = plain;
   drops.dropout = 0.3;
-  const Vector dropped = expect_attention_gradients(drops);
+  const Vector dropped = output(drops, 3);
   EXPECT_NE(dropped, out);
-  EXPECT_EQ(expect_attention_gradients(drops, Keeps::kProbabilities), dropped);
-  EXPECT_EQ(expect_attention_gradients(drops, Keeps::kAll), dropped);
+  EXPECT_EQ(output(drops, 4), dropped);
+  EXPECT_EQ(output(drops, 6), dropped);
 }
 
 TEST(AttentionKernel, EqualsItsDefinition) {
@@ -227,20 +186,6 @@ TEST(AttentionKernel, EqualsItsDefinition) {
   }
 }
 
-TEST(GeluKernel, HasTheGradientOfItsForward) {
-  const Shape s{.rows = 3, .inner = 17};
-  Vector x = random_vector(s.rows * s.inner, 1, 2.0);
-  Vector dy = random_vector(s.rows * s.inner, 2);
-  Vector y(x.size());
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kGeluForward, s, {reads(x), writes(y)});
-    return dot(y, dy);
-  };
-  Vector dx = dy;
-  run_kernel<double>(OpKind::kGeluBackward, s, {reads(x), updates(dx)});
-  expect_gradient(loss, x, dx, "dx");
-}
-
 TEST(CrossEntropyKernel, LeavesTheScaledGradientOfTheSumOfTheRows) {
   const Shape s{.rows = 4, .outer = 11};
   constexpr double kScale = 0.375;
@@ -256,26 +201,6 @@ TEST(CrossEntropyKernel, LeavesTheScaledGradientOfTheSumOfTheRows) {
   scaled_sum();
   const Vector gradient = work;
   expect_gradient(scaled_sum, logits, gradient, "dlogits");
-}
-
-TEST(EmbeddingKernels, HaveTheGradientsOfTheirForward) {
-  const Shape s{.batch = 2, .seq = 3, .rows = 6, .inner = 4, .outer = 5};
-  std::vector<std::int32_t> tokens = {1, 4, 1, 0, 1, 4};  // repeated ones add up
-  Vector table = random_vector(5 * s.inner, 1);
-  Vector positions = random_vector(s.seq * s.inner, 2);
-  Vector dx = random_vector(s.rows * s.inner, 3);
-  Vector x(dx.size());
-  const auto loss = [&] {
-    run_kernel<double>(OpKind::kEmbeddingForward, s, {reads(tokens), reads(table), writes(x)});
-    run_kernel<double>(OpKind::kPositionsForward, s, {updates(x), reads(positions)});
-    return dot(x, dx);
-  };
-  Vector dtable(table.size(), 7.0);
-  Vector dpositions(positions.size(), 7.0);
-  run_kernel<double>(OpKind::kEmbeddingBackward, s, {reads(tokens), reads(dx), writes(dtable)});
-  run_kernel<double>(OpKind::kPositionsBackward, s, {reads(dx), writes(dpositions)});
-  expect_gradient(loss, table, dtable, "dtable");
-  expect_gradient(loss, positions, dpositions, "dpositions");
 }
 
 }  // namespace krigtune::kernel_gradients_test

@@ -11,6 +11,7 @@
 
 #include "host/kernels/kernel.h"
 #include "krigtune/core/rng.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 
@@ -44,6 +45,65 @@ inline std::vector<double> random_vector(std::int64_t count, std::uint64_t strea
   for (double& value : values) value = stddev * rng.normal();
   return values;
 }
+
+/// Operands of one operation in double precision, as the table of op_traits.cpp wants them: numbers are drawn, and what
+/// is only written holds garbage. Tokens are below shape.outer; a mask is written by whoever drops.
+class KernelOperands {
+ public:
+  /// The first `count` operands; of a group, which may have any size, 48 elements each. `stddev` of operand 0.
+  KernelOperands(const OpTraits& traits, const Shape& shape, std::size_t count, double stddev = 1.0)
+      : traits_(&traits), values_(count) {
+    constexpr std::int64_t kAnySize = 48;
+    Rng rng(43, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const OperandTraits& operand = this->traits(i);
+      const std::int64_t elems = operand.elems == nullptr ? kAnySize : operand.elems(shape);
+      Values& values = values_[i];
+      if (operand.name == "tokens" || operand.name == "targets") {
+        for (std::int64_t e = 0; e < elems; ++e) {
+          values.tokens.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(shape.outer))));
+        }
+      } else if (operand.name == "mask") {
+        values.mask.assign(static_cast<std::size_t>(elems), 99);
+      } else if (operand.role == Role::kOutput || operand.role == Role::kSet) {
+        values.numbers.assign(static_cast<std::size_t>(elems), 99.0);
+      } else {
+        values.numbers = random_vector(elems, i + 1, i == 0 ? stddev : 1.0);
+      }
+    }
+  }
+
+  std::size_t size() const { return values_.size(); }
+  const OperandTraits& traits(std::size_t i) const { return traits_->operand(i, size()); }
+  std::vector<double>& numbers(std::size_t i) { return values_[i].numbers; }
+  /// Another operation's operand.
+  void take(std::size_t i, const KernelOperands& from, std::size_t at) { values_[i] = from.values_[at]; }
+
+  /// As long as these operands live. What may be written or added to is written.
+  std::vector<OperandView> views() {
+    std::vector<OperandView> all;
+    for (std::size_t i = 0; i < size(); ++i) {
+      Values& values = values_[i];
+      all.push_back(!values.tokens.empty() ? reads(values.tokens)
+                    : !values.mask.empty() ? reads(values.mask)
+                                           : reads(values.numbers));
+      for (const Access access : {Access::kRead, Access::kReadWrite, Access::kWrite}) {
+        if (allows(traits(i).role, access)) all.back().access = access;
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Values {
+    std::vector<double> numbers;
+    std::vector<std::int32_t> tokens;
+    std::vector<std::uint8_t> mask;
+  };
+
+  const OpTraits* traits_;
+  std::vector<Values> values_;
+};
 
 inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0.0;

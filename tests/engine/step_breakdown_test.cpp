@@ -14,6 +14,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/engine/trainer.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/op_traits.h"
 #include "krigtune/plan/trace.h"
 
 namespace krigtune::step_breakdown_test {

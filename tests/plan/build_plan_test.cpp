@@ -6,6 +6,7 @@
 #include <set>
 
 #include "krigtune/core/error.h"
+#include "krigtune/plan/op_traits.h"
 #include "krigtune/schedule/knobs.h"
 #include "krigtune/space/well_known.h"
 #include "plan/plan_fixtures.h"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "krigtune/plan/op_traits.h"
 #include "krigtune/plan/step_plan.h"
 
 namespace krigtune {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "krigtune/plan/op_traits.h"
 #include "krigtune/plan/step_plan.h"
 #include "plan/plan_fixtures.h"
 
@@ -153,31 +154,11 @@ class ReferenceRun {
     return result;
   }
 
-  // Kinds whose kReadWrite replaces what it finds; all others add to it.
-  static bool replaces(OpKind kind) {
-    switch (kind) {
-      case OpKind::kRotaryForward:
-      case OpKind::kRotaryBackward:
-      case OpKind::kGeluBackward:
-      case OpKind::kDropoutForward:
-      case OpKind::kDropoutBackward:
-      case OpKind::kCrossEntropy:
-      case OpKind::kVocabSumExp:
-      case OpKind::kVocabCrossEntropy:
-      case OpKind::kLossScale:
-      case OpKind::kAdamW:
-      case OpKind::kSgd:
-        return true;
-      default:
-        return false;
-    }
-  }
-
   void compute(const Operation& operation, std::int64_t r, int step) {
     const std::int64_t rank = rank_in(operation, r);
     const OpKind kind = operation.kind;
     if (kind == OpKind::kCopy || kind == OpKind::kAccumulate || kind == OpKind::kAdd) return pairs(operation, r, rank);
-    if (kind == OpKind::kAdamW || kind == OpKind::kSgd) return update(operation, r, rank);
+    if (is_update(kind)) return update(operation, r, rank);
     if (kind == OpKind::kGradientNorm) return add_norm(operation, r, rank);
     std::uint64_t name = scramble(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(operation.shape.rows));
     if (kind == OpKind::kLoadBatch) {
@@ -185,14 +166,15 @@ class ReferenceRun {
       name = scramble(name, static_cast<std::uint64_t>((step * 100 + operation.micro_step) * 100 + data_rank));
     }
     // A split table; each rank's tokens.
-    if (kind == OpKind::kEmbeddingForward || kind == OpKind::kEmbeddingBackward) {
+    if (traits_of(kind).looks_up()) {
       name = scramble(name, static_cast<std::uint64_t>(r % plan_.tensor_ranks));
     }
-    for (const Operand& operand : operation.operands) {
-      const bool is_input = operand.access == Access::kRead || (replaces(kind) && operand.access != Access::kWrite);
-      const bool is_held = (kind == OpKind::kEmbeddingBackward && &operand - operation.operands.data() == 3) ||
-                           (kind == OpKind::kPositionsBackward && &operand - operation.operands.data() == 2);
-      if (!is_input || is_held) continue;
+    // Where a kind does not replace what kReadWrite finds, it adds to it.
+    const auto role = [&](std::size_t k) { return traits_of(kind).operand(k, operation.operands.size()).role; };
+    for (std::size_t k = 0; k < operation.operands.size(); ++k) {
+      const Operand& operand = operation.operands[k];
+      const bool is_replaced = role(k) == Role::kInPlace && operand.access != Access::kWrite;
+      if ((operand.access != Access::kRead && !is_replaced) || role(k) == Role::kHeld) continue;
       for (const std::uint64_t value : load(r, operand.range, rank)) name = scramble(name, value);
     }
     for (std::size_t k = 0; k < operation.operands.size(); ++k) {
@@ -201,7 +183,7 @@ class ReferenceRun {
       Values values = load(r, operand.range, rank);
       for (std::size_t e = 0; e < values.size(); ++e) {
         const std::uint64_t result = kind == OpKind::kZero ? 0 : scramble(scramble(name, k), e);
-        const bool adds = operand.access == Access::kReadWrite && !replaces(kind);
+        const bool adds = operand.access == Access::kReadWrite && role(k) != Role::kInPlace;
         values[e] = adds ? values[e] + result : result;
       }
       store(r, operand.range, rank, values);
@@ -232,7 +214,7 @@ class ReferenceRun {
   }
 
   void update(const Operation& operation, std::int64_t r, std::int64_t rank) {
-    const std::size_t stride = operation.kind == OpKind::kAdamW ? 4 : 3;
+    const std::size_t stride = traits_of(operation.kind).group.size();
     std::uint64_t control = 0;
     if (operation.operands.size() % stride == 1) {
       for (const std::uint64_t value : load(r, operation.operands.back().range, rank))

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "krigtune/cost/virtual_clock.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {

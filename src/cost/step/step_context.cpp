@@ -1,10 +1,12 @@
 #include "step/step_context.h"
 
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune {
 namespace {
 
 std::int64_t sent(OpKind kind, std::int64_t bytes, std::int64_t ranks) {
-  return (kind == OpKind::kAllReduce ? 2 : 1) * bytes * (ranks - 1) / ranks;
+  return traits_of(kind).wire_passes * bytes * (ranks - 1) / ranks;
 }
 
 }  // namespace

@@ -8,9 +8,14 @@
 
 #include "krigtune/cost/framework.h"
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
+
+bool holds_parameter(OpKind kind) {
+  return std::ranges::any_of(traits_of(kind).operands, [](const OperandTraits& o) { return o.role == Role::kHeld; });
+}
 
 constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
 
@@ -114,8 +119,7 @@ class TemplateReader {
       const bool is_head_of_tied = tensor == 0 && operation.kind == OpKind::kLinearBackwardWeight;
       if (!is_head_of_tied) next.ends.push_back(tensor);
       // Held as every unit is held through its backward, where parameters are sharded.
-      const bool holds = operation.kind == OpKind::kEmbeddingBackward || operation.kind == OpKind::kPositionsBackward;
-      if (holds) next.reads.push_back(tensor);
+      if (holds_parameter(operation.kind)) next.reads.push_back(tensor);
     }
   }
 

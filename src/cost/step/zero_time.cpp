@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune {
 namespace {
 
@@ -213,7 +215,7 @@ void UpdateTime::wait_for_gradients(std::span<const int> bucket) {
 }
 
 void UpdateTime::add_norm(std::int64_t elems) {
-  const double flops = flops_per_elem(OpKind::kGradientNorm) * static_cast<double>(elems);
+  const double flops = traits_of(OpKind::kGradientNorm).flops_per_elem * static_cast<double>(elems);
   compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.setting.type_bytes()) + kScalarTrafficBytes);
 }
 
@@ -252,7 +254,7 @@ void UpdateTime::update(std::span<const int> bucket) {
   const auto elems = static_cast<double>(setting.updated_elems(padded_elems(setting, bucket)));
   const OpKind kind = setting.policy.optimizer == OptimizerKind::kSgd ? OpKind::kSgd : OpKind::kAdamW;
   const double state_bytes = 2.0 * kMasterBytes * (1.0 + moments(setting.policy.optimizer));
-  compute(OpClass::kOptimizer, flops_per_elem(kind) * elems,
+  compute(OpClass::kOptimizer, traits_of(kind).flops_per_elem * elems,
           elems * (state_bytes + static_cast<double>(setting.type_bytes())));
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "krigtune/core/bench_exit.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -16,8 +17,8 @@ void add_use(const Operation& operation, const StepPlan& plan, ActivityUse& use)
     return;
   }
   use.wire_bytes += operation.wire_bytes;
-  const bool pairs = operation.kind == OpKind::kAllGather;
-  for (std::size_t i = pairs ? 1 : 0; i < operation.operands.size(); i += pairs ? 2 : 1) {
+  const std::size_t stride = traits_of(operation.kind).group.size();
+  for (std::size_t i = stride - 1; i < operation.operands.size(); i += stride) {
     const Range& range = operation.operands[i].range;
     use.bytes += range.elems * size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
   }

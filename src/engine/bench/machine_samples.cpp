@@ -10,6 +10,7 @@
 #include "krigtune/engine/trainer.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/op_class.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -137,10 +138,7 @@ class ProbeRun {
 
   void add_exchange(const Operation& operation, double seconds) {
     if (operation.wire_bytes == 0 || operation.kind == OpKind::kAllReduceMax) return;
-    const ExchangeKind kind = operation.kind == OpKind::kAllReduce       ? ExchangeKind::kAllReduce
-                              : operation.kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter
-                                                                         : ExchangeKind::kAllGather;
-    samples_.exchanges[static_cast<std::size_t>(kind)].push_back(
+    samples_.exchanges[static_cast<std::size_t>(exchange_of(operation.kind))].push_back(
         {0.0, static_cast<double>(operation.wire_bytes), seconds * share_});
   }
 

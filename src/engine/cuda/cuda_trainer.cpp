@@ -14,6 +14,7 @@
 #include "krigtune/core/hash.h"
 #include "krigtune/plan/check_plan.h"
 #include "krigtune/plan/collective_time.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -15,7 +15,7 @@ namespace krigtune::cuda {
 class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
-  /// Operands as documented at OpKind: all-gather (shard, whole)*, the others (whole)*. Sums only, or maxima. What is
+  /// Operands in the order of OpTraits: all-gather (shard, whole)*, the others (whole)*. Sums only, or maxima. What is
   /// put on several streams happens in the order of these calls.
   virtual void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) = 0;
   /// Throws DeviceError where a rank or the network has failed meanwhile.

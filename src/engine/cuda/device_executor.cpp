@@ -9,6 +9,7 @@
 
 #include "cuda/blas_gemm.h"
 #include "cuda/check.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "host/call_kernel.h"
+#include "krigtune/plan/op_traits.h"
 #include "krigtune/plan/step_breakdown.h"
 
 namespace krigtune::cuda {

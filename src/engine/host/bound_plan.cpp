@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "krigtune/plan/op_traits.h"
+
 namespace krigtune {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "host/number_types.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -15,36 +16,11 @@ namespace {
 constexpr std::int64_t kBlockElems = 32768;
 constexpr std::size_t kMostOperands = 16;
 
-/// Operands in groups of which all ranges have the same length: `head` operands, then groups, then at most one more.
-struct ListForm {
-  std::size_t head = 0;
-  std::size_t group = 0;  ///< 0: no list
-};
-
-ListForm list_form(OpKind kind) {
-  switch (kind) {
-    case OpKind::kCopy:
-    case OpKind::kAccumulate:
-    case OpKind::kAdd:
-      return {0, 2};
-    case OpKind::kGradientNorm:
-      return {1, 1};
-    case OpKind::kSgd:
-      return {0, 3};
-    case OpKind::kAdamW:
-      return {0, 4};
-    default:
-      return {};
-  }
-}
-
-/// Of backward kernels that hold a parameter only so that it stays gathered.
-bool is_read(OpKind kind, std::size_t operand) {
-  return !(kind == OpKind::kEmbeddingBackward && operand >= 3) && !(kind == OpKind::kPositionsBackward && operand >= 2);
-}
-
+// What is only held is not looked at.
 bool has_shadow(OpKind kind, const OperandView& view, std::size_t operand) {
-  return is_16_bit(view.type) && is_read(kind, operand);
+  const OpTraits& traits = traits_of(kind);
+  const bool is_held = operand < traits.operands.size() && traits.operands[operand].role == Role::kHeld;
+  return is_16_bit(view.type) && !is_held;
 }
 
 bool has_shadows(const BoundOperation& bound) {
@@ -111,20 +87,22 @@ bool copied_as_bytes(OpKind kind, const OperandView& source, const OperandView& 
 }
 
 // The head, written with the first block, is added to with all later ones.
-void call_by_blocks(const BoundOperation& bound, const StepContext& context, float* scratch, const ListForm& form) {
+void call_by_blocks(const BoundOperation& bound, const StepContext& context, float* scratch, const OpTraits& traits) {
   const auto& operands = bound.operands;
-  const std::size_t tail = (operands.size() - form.head) % form.group;
+  const std::size_t head = traits.operands.size();
+  const std::size_t group = traits.group.size();
+  const std::size_t tail = (operands.size() - head) % group;
   bool first = true;
-  for (std::size_t at = form.head; at + form.group <= operands.size(); at += form.group) {
-    if (copied_as_bytes(bound.operation->kind, operands[at], operands[at + form.group - 1])) continue;
+  for (std::size_t at = head; at + group <= operands.size(); at += group) {
+    if (copied_as_bytes(traits.kind, operands[at], operands[at + group - 1])) continue;
     for (std::int64_t begin = 0; begin < operands[at].elems; begin += kBlockElems) {
       const std::int64_t elems = std::min(kBlockElems, operands[at].elems - begin);
       ShadowedCall call(bound, context, scratch);
-      for (std::size_t i = 0; i < form.head; ++i) {
+      for (std::size_t i = 0; i < head; ++i) {
         const OperandView& view = operands[i];
         call.add({view.data, view.elems, first ? view.access : Access::kReadWrite, view.type});
       }
-      for (std::size_t i = 0; i < form.group; ++i) call.add(part_of(operands[at + i], begin, elems));
+      for (std::size_t i = 0; i < group; ++i) call.add(part_of(operands[at + i], begin, elems));
       if (tail > 0) call.add(operands.back());
       call.run();
       first = false;
@@ -144,8 +122,8 @@ void call_kernel(const BoundOperation& bound, const StepContext& context, float*
   }
   if (!has_shadows(bound) && kind != OpKind::kCopy)
     return bound.kernel({*bound.operation, bound.operands, context, scratch});
-  const ListForm form = list_form(kind);
-  if (form.group > 0) return call_by_blocks(bound, context, scratch, form);
+  const OpTraits& traits = traits_of(kind);
+  if (traits.is_list()) return call_by_blocks(bound, context, scratch, traits);
   ShadowedCall call(bound, context, scratch);
   for (const OperandView& view : bound.operands) call.add(view);
   call.run();
@@ -155,8 +133,10 @@ std::int64_t call_scratch_elems(const BoundOperation& bound) {
   const OpKind kind = bound.operation->kind;
   std::int64_t elems = shadow_elems(scratch_elems(kind, bound.operation->shape));
   if (!has_shadows(bound)) return elems;
-  const ListForm form = list_form(kind);
-  if (form.group > 0) return elems + static_cast<std::int64_t>(form.head + form.group + 1) * kBlockElems;
+  const OpTraits& traits = traits_of(kind);
+  if (traits.is_list()) {
+    return elems + static_cast<std::int64_t>(traits.operands.size() + traits.group.size() + 1) * kBlockElems;
+  }
   if (bound.operands.size() > kMostOperands) throw std::logic_error("an operation has too many operands");
   for (std::size_t i = 0; i < bound.operands.size(); ++i) {
     if (has_shadow(kind, bound.operands[i], i)) elems += shadow_elems(bound.operands[i].elems);

@@ -8,6 +8,7 @@
 
 #include "host/abortable.h"
 #include "host/call_kernel.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "host/thread_communicator.h"
 #include "host/transport_communicator.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {

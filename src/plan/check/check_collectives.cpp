@@ -12,11 +12,10 @@
 #include <fmt/format.h>
 
 #include "check/checks.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
-
-bool is_all_reduce(OpKind kind) { return kind == OpKind::kAllReduce || kind == OpKind::kAllReduceMax; }
 
 class Collectives {
  public:
@@ -52,7 +51,7 @@ class Collectives {
       if (range.rank_stride_elems != 0) findings_.add(i, range.buffer, "has a whole that moves with the rank");
       if (gathers) check_shard(i, operation.operands[k - 1].range, range);
     }
-    const std::int64_t sent = (is_all_reduce(operation.kind) ? 2 : 1) * whole_bytes * (ranks - 1) / ranks;
+    const std::int64_t sent = traits_of(operation.kind).wire_passes * whole_bytes * (ranks - 1) / ranks;
     if (operation.wire_bytes != sent) {
       findings_.add(i, fmt::format("states {} bytes sent, its ranges say {}", operation.wire_bytes, sent));
     }

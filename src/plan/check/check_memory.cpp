@@ -11,6 +11,7 @@
 #include <array>
 
 #include "check/checks.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -61,10 +62,9 @@ class Memory {
 
   void find_optimizer() {
     for (const Operation& operation : plan_.operations) {
-      if (operation.kind == OpKind::kAdamW) moments_ = 2;
-      if (operation.kind == OpKind::kSgd) moments_ = 1;
-      const bool updates = operation.kind == OpKind::kAdamW || operation.kind == OpKind::kSgd;
-      if (updates && operation.stream == Stream::kHost) optimizer_ = Place::kHost;
+      if (!is_update(operation.kind)) continue;
+      moments_ = static_cast<std::int64_t>(traits_of(operation.kind).group.size()) - 2;
+      if (operation.stream == Stream::kHost) optimizer_ = Place::kHost;
     }
   }
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "check/checks.h"
-#include "check/operand_table.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -14,15 +14,15 @@ class Operands {
   void run() {
     for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
       const Operation& operation = plan_.operations[i];
-      const OperandRules& rules = operand_rules(operation.kind);
+      const OpTraits& traits = traits_of(operation.kind);
       const std::size_t count = operation.operands.size();
       for (std::size_t k = 0; k < count; ++k) {
         const Operand& operand = operation.operands[k];
-        const OperandRule& rule = rules.rule(k, count);
-        if (!allows(rule.role, operand.access)) {
+        const OperandTraits& expected = traits.operand(k, count);
+        if (!allows(expected.role, operand.access)) {
           findings_.add(i, operand.range.buffer, fmt::format("does not access operand {} like this", k));
         }
-        if (rule.elems != nullptr && rule.elems(operation.shape) != operand.range.elems) {
+        if (expected.elems != nullptr && expected.elems(operation.shape) != operand.range.elems) {
           findings_.add(i, operand.range.buffer, fmt::format("has another shape than operand {}", k));
         }
         check_place(i, operand.range.buffer);
@@ -35,13 +35,11 @@ class Operands {
   // Sums and copies element by element.
   void check_pairs(std::size_t i) {
     const Operation& operation = plan_.operations[i];
+    const OpTraits& traits = traits_of(operation.kind);
+    if (!traits.is_list() || is_collective(operation.kind)) return;
     const auto elems = [&](std::size_t k) { return operation.operands[k].range.elems; };
-    std::size_t stride = 0;
-    if (operation.kind == OpKind::kCopy || operation.kind == OpKind::kAccumulate || operation.kind == OpKind::kAdd)
-      stride = 2;
-    if (operation.kind == OpKind::kAdamW) stride = 4;
-    if (operation.kind == OpKind::kSgd) stride = 3;
-    for (std::size_t k = 0; stride > 0 && k + stride <= operation.operands.size(); k += stride) {
+    const std::size_t stride = traits.group.size();
+    for (std::size_t k = traits.operands.size(); k + stride <= operation.operands.size(); k += stride) {
       for (std::size_t other = k + 1; other < k + stride; ++other) {
         if (elems(other) != elems(k)) {
           findings_.add(i, operation.operands[other].range.buffer, "pairs ranges of different length");

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "check/checks.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {

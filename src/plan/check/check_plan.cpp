@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "check/checks.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "check/checks.h"
-#include "check/operand_table.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -56,9 +56,9 @@ class Structure {
         findings_.add(i, fmt::format("waits for operation {}, which is not before it", other));
       }
     }
-    const OperandRules& rules = operand_rules(operation.kind);
     const std::size_t count = operation.operands.size();
-    if (!rules.takes(count)) return findings_.add(i, fmt::format("does not take {} operands", count));
+    if (!traits_of(operation.kind).takes(count))
+      return findings_.add(i, fmt::format("does not take {} operands", count));
     for (std::size_t k = 0; k < count; ++k) {
       const Operand& operand = operation.operands[k];
       if (!exists(operand.range.buffer)) return findings_.add(i, "names a buffer that does not exist");

@@ -1,7 +1,10 @@
 #include "check/derivatives.h"
 
+#include <array>
 #include <bit>
 #include <set>
+
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -12,73 +15,41 @@ struct Source {
   std::size_t operand;     ///< whose value or derivative; kTarget: whose derivative is the result
   std::size_t target = 0;  ///< kInPlace: reads the derivative of `operand`, becomes that of `target`
 };
-constexpr auto kV = Source::kValue;
-constexpr auto kD = Source::kDerivative;
-constexpr auto kT = Source::kTarget;
-constexpr auto kI = Source::kInPlace;
 
 struct Backward {
   OpKind kind;
   std::vector<Source> operands;
 };
 
-std::vector<Backward> backward_of_attention(std::size_t operands) {
-  Backward backward{OpKind::kAttentionBackward, {{kD, 1}, {kV, 0}, {kV, 1}, {kV, 2}, {kT, 0}}};
-  for (std::size_t kept = 3; kept < operands; ++kept) backward.operands.push_back({kV, kept});
-  return {backward};
+Source source_of(const OpTraits& forward, const OperandTraits& operand) {
+  const ForwardOperand is = *find_forward(forward, operand.name);
+  if (operand.role == Role::kInput) return {is.is_derivative ? Source::kDerivative : Source::kValue, is.operand};
+  if (operand.role != Role::kInPlace) return {Source::kTarget, is.operand};
+  const std::string_view after = operand.becomes.empty() ? operand.name : operand.becomes;
+  return {Source::kInPlace, is.operand, find_forward(forward, after)->operand};
 }
 
-std::vector<Backward> linear_backward(std::size_t operands) {
-  Backward weight{OpKind::kLinearBackwardWeight, {{kD, 2}, {kV, 0}, {kT, 1}}};
-  if (operands > 3) weight.operands.push_back({kT, 3});
-  return {{OpKind::kLinearBackwardInput, {{kD, 2}, {kV, 1}, {kT, 0}}}, weight};
-}
+using Backwards = std::array<std::vector<Backward>, kOpKindCount>;  // by the forward operation's kind
 
-// Sums are not here: see passes_on.
-std::vector<Backward> backward_of(const Operation& forward) {
-  switch (forward.kind) {
-    case OpKind::kEmbeddingForward:
-      return {{OpKind::kEmbeddingBackward, {{kV, 0}, {kD, 2}, {kT, 1}}}};
-    case OpKind::kPositionsForward:
-      return {{OpKind::kPositionsBackward, {{kD, 0}, {kT, 1}}}};
-    case OpKind::kLayerNormForward:
-      return {{OpKind::kLayerNormBackward, {{kD, 3}, {kV, 0}, {kV, 1}, {kV, 4}, {kT, 0}, {kT, 1}, {kT, 2}}}};
-    case OpKind::kRmsNormForward:
-      return {{OpKind::kRmsNormBackward, {{kD, 2}, {kV, 0}, {kV, 1}, {kV, 3}, {kT, 0}, {kT, 1}}}};
-    case OpKind::kLinearForward:
-      return linear_backward(forward.operands.size());
-    case OpKind::kAddBias:
-      return {{OpKind::kBiasBackward, {{kD, 0}, {kT, 1}}}};
-    case OpKind::kRotaryForward:
-      return {{OpKind::kRotaryBackward, {{kI, 0, 0}}}};
-    case OpKind::kAttentionForward:
-      return backward_of_attention(forward.operands.size());
-    case OpKind::kGeluForward:
-      return {{OpKind::kGeluBackward, {{kV, 0}, {kI, 1, 0}}}};
-    case OpKind::kSwigluForward:
-      return {{OpKind::kSwigluBackward, {{kV, 0}, {kD, 1}, {kT, 0}}}};
-    case OpKind::kDropoutForward:
-      return {{OpKind::kDropoutBackward, {{kI, 0, 0}, {kV, 1}}}};
-    default:
-      return {};
+Backwards all_backwards() {
+  Backwards backwards;
+  for (std::size_t k = 0; k < backwards.size(); ++k) {
+    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+    if (!traits.backward_of) continue;
+    Backward backward{traits.kind, {}};
+    for (const OperandTraits& operand : traits.operands) {
+      if (operand.role != Role::kHeld) backward.operands.push_back(source_of(traits_of(*traits.backward_of), operand));
+    }
+    backwards[static_cast<std::size_t>(*traits.backward_of)].push_back(std::move(backward));
   }
+  return backwards;
 }
 
-// Operands whose derivative is that of operand 0 afterwards.
-std::vector<std::size_t> passes_on(OpKind kind) {
-  switch (kind) {
-    case OpKind::kPositionsForward:
-    case OpKind::kAddBias:
-    case OpKind::kVocabSumExp:
-      return {0};
-    case OpKind::kAdd:
-      return {0, 1};
-    default:
-      return {};
-  }
+// Sums are not here: see OpTraits::passes_on.
+const std::vector<Backward>& backward_of(OpKind forward) {
+  static const Backwards kBackwards = all_backwards();
+  return kBackwards[static_cast<std::size_t>(forward)];
 }
-
-bool is_loss(OpKind kind) { return kind == OpKind::kCrossEntropy || kind == OpKind::kVocabCrossEntropy; }
 
 std::uint64_t symbol_of(const Executed& rank) {
   std::uint64_t name = rank.place;
@@ -103,7 +74,15 @@ std::uint64_t SymbolicCall::result(const std::vector<std::uint64_t>& inputs, std
 bool Derivatives::records(const Operation& operation) {
   if (operation.phase != Phase::kForward) return false;
   if (is_collective(operation.kind)) return operation.group == Group::kTensor;
-  return is_loss(operation.kind) || !passes_on(operation.kind).empty() || !backward_of(operation).empty();
+  const OpTraits& traits = traits_of(operation.kind);
+  return traits.is_loss || traits.passes_on > 0 || !backward_of(operation.kind).empty();
+}
+
+bool Derivatives::depend_on_place(OpKind forward) {
+  return std::ranges::any_of(backward_of(forward), [](const Backward& backward) {
+    const OpTraits& traits = traits_of(backward.kind);
+    return traits.looks_up() || traits.places_rows;
+  });
 }
 
 void Derivatives::record(const Operation& operation, std::vector<Executed> ranks) {
@@ -135,23 +114,27 @@ void Derivatives::add(const Symbols& value, const Symbols& derivative) {
 
 void Derivatives::through(const Entry& entry, const Executed& rank) {
   const Operation& forward = *entry.operation;
-  if (is_loss(forward.kind)) return add(rank.before[0], rank.after[0]);
-  for (const Backward& backward : backward_of(forward)) {
+  const OpTraits& traits = traits_of(forward.kind);
+  if (traits.is_loss) return add(rank.before[0], rank.after[0]);
+  for (const Backward& backward : backward_of(forward.kind)) {
+    // What the forward operation was not given, its backward operations are not given either.
+    const auto is_there = [&](const Source& source) { return source.operand < forward.operands.size(); };
     std::vector<std::uint64_t> inputs;
     for (const Source& source : backward.operands) {
-      if (source.what == kT) continue;
+      if (source.what == Source::kTarget || !is_there(source)) continue;
       const Symbols& value = rank.after[source.operand];
-      inputs.push_back(source.what == kV ? value.hash() : of(value).hash());
+      inputs.push_back(source.what == Source::kValue ? value.hash() : of(value).hash());
     }
     const SymbolicCall call{backward.kind, forward.shape, 1.0, rank.place};
     for (std::size_t k = 0; k < backward.operands.size(); ++k) {
       const Source& source = backward.operands[k];
-      if (source.what != kT && source.what != kI) continue;
-      const Symbols& target = rank.before[source.what == kT ? source.operand : source.target];
+      const bool in_place = source.what == Source::kInPlace;
+      if ((source.what != Source::kTarget && !in_place) || !is_there(source)) continue;
+      const Symbols& target = rank.before[in_place ? source.target : source.operand];
       add(target, Symbols(target.elems(), call.result(inputs, k)));
     }
   }
-  for (const std::size_t operand : passes_on(forward.kind)) add(rank.before[operand], of(rank.after[0]));
+  for (std::size_t k = 0; k < traits.passes_on; ++k) add(rank.before[k], of(rank.after[0]));
 }
 
 // Of the sum of all ranks' parts, each part's derivative is the sum's.

@@ -25,7 +25,8 @@ struct Executed {
   std::uint64_t place = 0;  ///< which tokens it holds, where that matters to the derivative
 };
 
-/// Reverse-mode differentiation of the forward pass that a plan has executed, rule by rule of op_kind.h. Values are
+/// Reverse-mode differentiation of the forward pass that a plan has executed, by the backward operations
+/// that the table of op_traits.cpp names. Values are
 /// found by what they are, wherever they lie: so nothing is learnt from the plan's own backward pass.
 ///
 /// What all tensor-parallel ranks compute alike is one operation and counts once; where their inputs differ, they are
@@ -33,6 +34,8 @@ struct Executed {
 class Derivatives {
  public:
   static bool records(const Operation& operation);
+  /// Whether the derivative of such an operation depends on where it was executed (Executed::place).
+  static bool depend_on_place(OpKind forward);
   /// `ranks`: of one data-parallel rank, by tensor rank.
   void record(const Operation& operation, std::vector<Executed> ranks);
   /// To be called once, when the forward passes of all micro-steps are recorded.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "check/symbolic_run.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -30,23 +31,18 @@ void SymbolicRun::expect(std::size_t i, std::size_t operand, const Place& place,
 void SymbolicRun::check_batch(std::size_t i, const Place& place) {
   const Operation& operation = plan_.operations[i];
   const std::size_t last = operation.operands.size() - 1;
-  const bool is_loss = operation.kind == OpKind::kCrossEntropy || operation.kind == OpKind::kVocabCrossEntropy;
+  const OpTraits& traits = traits_of(operation.kind);
+  const bool is_loss = traits.is_loss;
   const bool is_scaled = is_loss && operation.operands[last].access == Access::kRead;
   if (is_scaled) expect(i, last, place, control_, "the step's control");
   if (is_loss && is_scaled != (plan_.control >= 0)) {
     complain(i, operation.operands[last].range.buffer, "does not scale the loss as the plan says");
   }
   const auto& [tokens, targets] = batch_[static_cast<std::size_t>(place.data)];
-  switch (operation.kind) {
-    case OpKind::kEmbeddingForward:
-    case OpKind::kEmbeddingBackward:
-      return expect(i, 0, place, tokens, "the micro-step's tokens");
-    case OpKind::kCrossEntropy:
-    case OpKind::kVocabSumExp:
-    case OpKind::kVocabCrossEntropy:
-      return expect(i, 1, place, targets, "the micro-step's targets");
-    default:
-      return;
+  for (std::size_t k = 0; k < traits.operands.size(); ++k) {
+    const std::string_view name = traits.operands[k].name;
+    if (name == "tokens") expect(i, k, place, tokens, "the micro-step's tokens");
+    if (name == "targets") expect(i, k, place, targets, "the micro-step's targets");
   }
 }
 

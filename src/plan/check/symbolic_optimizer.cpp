@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "check/symbolic_run.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -135,7 +136,7 @@ void SymbolicRun::check_control(std::size_t i, const Place& place, bool is_there
 void SymbolicRun::update(std::size_t i, const Place& place) {
   know_parameters();
   const Operation& operation = plan_.operations[i];
-  const std::size_t stride = operation.kind == OpKind::kAdamW ? 4 : 3;
+  const std::size_t stride = traits_of(operation.kind).group.size();
   check_control(i, place, operation.operands.size() % stride == 1);
   for (std::size_t k = 0; k + stride <= operation.operands.size(); k += stride) {
     const Symbols values = look(i, k, place);

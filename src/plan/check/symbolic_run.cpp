@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "check/operand_table.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -15,8 +15,10 @@ bool reads_operand(Role role, Access access) {
   return role == Role::kInput || role == Role::kInPlace || (role != Role::kHeld && access == Access::kReadWrite);
 }
 
-// Whether the derivative depends on the place, too.
-bool matters_backward(OpKind kind) { return kind == OpKind::kPositionsForward || kind == OpKind::kEmbeddingForward; }
+// Whether each tensor rank gets another result from the same inputs: of another part of a table, or of other tokens.
+bool depends_on_rank(const OpTraits& traits, const Shape& shape) {
+  return traits.looks_up() || (traits.places_rows && shape.rows < shape.batch * shape.seq);
+}
 
 }  // namespace
 
@@ -92,9 +94,9 @@ void SymbolicRun::start() {
 void SymbolicRun::execute(std::size_t i, const Place& place, Executed* executed) {
   const Operation& operation = plan_.operations[i];
   const std::size_t count = operation.operands.size();
-  if (executed != nullptr) *executed = {{}, {}, matters_backward(operation.kind) ? place_of(i, place) : 0};
+  if (executed != nullptr) *executed = {{}, {}, Derivatives::depend_on_place(operation.kind) ? place_of(i, place) : 0};
   for (std::size_t k = 0; k < count; ++k) {
-    const Role role = operand_rules(operation.kind).rule(k, count).role;
+    const Role role = traits_of(operation.kind).operand(k, count).role;
     if (role == Role::kHeld || reads_operand(role, operation.operands[k].access)) read(i, k, place);
     if (executed != nullptr) executed->before.push_back(look(i, k, place));
   }
@@ -162,6 +164,7 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
   const Operation& operation = plan_.operations[i];
   const std::size_t count = operation.operands.size();
   SymbolicCall call{operation.kind, operation.shape, operation.scale, place_of(i, place)};
+  if (is_update(operation.kind)) return update(i, place);
   switch (operation.kind) {
     case OpKind::kZero:
       for (std::size_t k = 0; k < count; ++k) write(i, k, place, Symbols(operation.operands[k].range.elems));
@@ -176,9 +179,6 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
       return add_norm(i, place);
     case OpKind::kLossScale:
       return scale_loss(i, place);
-    case OpKind::kAdamW:
-    case OpKind::kSgd:
-      return update(i, place);
     default:
       return compute_layer(i, place, call);
   }
@@ -191,14 +191,14 @@ void SymbolicRun::compute_layer(std::size_t i, const Place& place, const Symboli
   check_split_loss(i, place);
   std::vector<std::uint64_t> inputs;
   for (std::size_t k = 0; k < count; ++k) {
-    const Role role = operand_rules(operation.kind).rule(k, count).role;
+    const Role role = traits_of(operation.kind).operand(k, count).role;
     if (role == Role::kInput || role == Role::kInPlace) inputs.push_back(look(i, k, place).hash());
   }
   for (std::size_t k = 0; k < count; ++k) {
     const Operand& operand = operation.operands[k];
     if (operand.access == Access::kRead) continue;
     Symbols value(operand.range.elems, call.result(inputs, k));
-    const bool adds = operand_rules(operation.kind).rule(k, count).role != Role::kInPlace;
+    const bool adds = traits_of(operation.kind).operand(k, count).role != Role::kInPlace;
     if (operand.access == Access::kReadWrite && adds) value.add(look(i, k, place));
     write(i, k, place, value);
   }
@@ -231,16 +231,10 @@ void SymbolicRun::pairwise(std::size_t i, const Place& place) {
 // which of the batch's tokens this rank holds, look-ups on which of the table's.
 std::uint64_t SymbolicRun::place_of(std::size_t i, const Place& place) const {
   const Operation& operation = plan_.operations[i];
-  const Shape& shape = operation.shape;
-  const bool positions = operation.kind == OpKind::kPositionsForward || operation.kind == OpKind::kPositionsBackward;
-  const bool drops =
-      operation.kind == OpKind::kDropoutForward || (operation.kind == OpKind::kAttentionForward && shape.dropout > 0.0);
+  const OpTraits& traits = traits_of(operation.kind);
   std::uint64_t name = 0;
-  const bool holds_part =
-      shape.rows < shape.batch * shape.seq && (positions || operation.kind == OpKind::kDropoutForward);
-  const bool looks_up = operation.kind == OpKind::kEmbeddingForward || operation.kind == OpKind::kEmbeddingBackward;
-  if (looks_up || holds_part) name = mixed(name, unsigned_of(place.tensor));
-  if (!drops) return name;
+  if (depends_on_rank(traits, operation.shape)) name = mixed(name, unsigned_of(place.tensor));
+  if (!traits.draws || !(operation.shape.dropout > 0.0)) return name;
   const std::int64_t batch = (steps_ * plan_.micro_steps + operation.micro_step) * plan_.ranks + place.data;
   for (const std::int64_t part : {batch, static_cast<std::int64_t>(operation.layer)}) {
     name = mixed(mixed(name, kMaskSeed), unsigned_of(part));

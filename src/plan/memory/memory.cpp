@@ -4,6 +4,7 @@
 
 #include <cassert>
 
+#include "krigtune/plan/op_traits.h"
 #include "memory/lifetimes.h"
 
 namespace krigtune {

@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/queue.h"
 #include "host/kernels/kernel.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune::cuda {
 
@@ -27,7 +28,7 @@ class Gemm {
   virtual void multiply(const Product& product, Queue queue) = 0;
 };
 
-/// One operation bound to one device's memory, with the stream that it goes to. Operands as documented at OpKind.
+/// One operation bound to one device's memory, with the stream that it goes to. Operands in the order of OpTraits.
 struct DeviceCall {
   const Operation& operation;
   std::span<const OperandView> operands;
@@ -47,8 +48,7 @@ struct DeviceCall {
   }
 };
 
-/// Whether the operation is a matrix product, and which.
-bool is_matrix_product(OpKind kind);
+/// The product that an operation is, where is_matrix_product says that it is one.
 Product product_of(const DeviceCall& call);
 
 /// Fills device memory with random-looking numbers of a size near 1, whatever their type; the same ones every time.
@@ -68,58 +68,9 @@ std::int64_t scratch_floats(const Operation& operation);
 /// Enough for every operation of the plan that goes to this stream.
 std::int64_t scratch_bytes(const StepPlan& plan, Stream stream);
 
-// One file a family.
-void load_batch(const DeviceCall& call);
-void zero(const DeviceCall& call);
-void copy(const DeviceCall& call);
-void accumulate(const DeviceCall& call);
-void add(const DeviceCall& call);
-void embedding_forward(const DeviceCall& call);
-void embedding_backward(const DeviceCall& call);
-void positions_forward(const DeviceCall& call);
-void positions_backward(const DeviceCall& call);
-void layer_norm_forward(const DeviceCall& call);
-void layer_norm_backward(const DeviceCall& call);
-void rms_norm_forward(const DeviceCall& call);
-void rms_norm_backward(const DeviceCall& call);
-void linear_forward(const DeviceCall& call);
-void linear_backward_input(const DeviceCall& call);
-void linear_backward_weight(const DeviceCall& call);
-void add_bias(const DeviceCall& call);
-void bias_backward(const DeviceCall& call);
-void rotary_forward(const DeviceCall& call);
-void rotary_backward(const DeviceCall& call);
-void attention_forward(const DeviceCall& call);
-void attention_backward(const DeviceCall& call);
-void gelu_forward(const DeviceCall& call);
-void gelu_backward(const DeviceCall& call);
-void swiglu_forward(const DeviceCall& call);
-void swiglu_backward(const DeviceCall& call);
-void dropout_forward(const DeviceCall& call);
-void dropout_backward(const DeviceCall& call);
-void cross_entropy(const DeviceCall& call);
-void vocab_max(const DeviceCall& call);
-void vocab_sum_exp(const DeviceCall& call);
-void vocab_cross_entropy(const DeviceCall& call);
-void gradient_norm(const DeviceCall& call);
-void loss_scale(const DeviceCall& call);
-void adamw(const DeviceCall& call);
-void sgd(const DeviceCall& call);
-
 /// An addition directly followed by the normalisation of its sum, as one kernel; where add_norm_fits says that both are
 /// such a pair, on one stream.
 void add_norm_forward(const DeviceCall& add, const DeviceCall& norm);
 bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm);
-
-// Scratch of those that need some, as scratch_floats.
-std::int64_t cross_entropy_scratch(const Operation& operation);
-std::int64_t gradient_norm_scratch(const Operation& operation);
-std::int64_t linear_backward_weight_scratch(const Operation& operation);
-std::int64_t bias_backward_scratch(const Operation& operation);
-std::int64_t norm_backward_scratch(const Operation& operation);
-std::int64_t embedding_backward_scratch(const Operation& operation);
-std::int64_t attention_backward_scratch(const Operation& operation);
-std::int64_t optimizer_scratch(const Operation& operation);
-std::int64_t rotary_scratch(const Operation& operation);
 
 }  // namespace krigtune::cuda

@@ -1,4 +1,5 @@
-// The one table from operation to device kernel: a new kernel is one file and one line here.
+// The one table from operation to device kernel: a new kernel is one .cu file, its name in the list of functions and
+// its line in the table.
 #include <algorithm>
 #include <array>
 #include <stdexcept>
@@ -7,12 +8,27 @@
 #include "cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
+
+// What the .cu files of this folder define, one a family.
+using Function = void(const DeviceCall&);
+Function load_batch, zero, copy, accumulate, embedding_forward, embedding_backward, positions_forward,
+    positions_backward, layer_norm_forward, layer_norm_backward, rms_norm_forward, rms_norm_backward, linear_forward,
+    linear_backward_input, linear_backward_weight, add_bias, bias_backward, rotary_forward, rotary_backward,
+    attention_forward, attention_backward, gelu_forward, gelu_backward, swiglu_forward, swiglu_backward,
+    dropout_forward, dropout_backward, add, cross_entropy, vocab_max, vocab_sum_exp, vocab_cross_entropy, gradient_norm,
+    loss_scale, adamw, sgd;
+
+// Floats of scratch memory, of those that need some.
+using Scratch = std::int64_t(const Operation&);
+Scratch embedding_backward_scratch, norm_backward_scratch, linear_backward_weight_scratch, bias_backward_scratch,
+    rotary_scratch, attention_backward_scratch, cross_entropy_scratch, gradient_norm_scratch, optimizer_scratch;
+
 namespace {
 
 struct Entry {
   OpKind kind;
-  DeviceKernel kernel;
-  std::int64_t (*scratch)(const Operation&) = nullptr;  ///< null: it needs none
+  Function* kernel;
+  Scratch* scratch = nullptr;  ///< null: it needs none
 };
 
 constexpr std::array kTable = std::to_array<Entry>({

@@ -16,7 +16,7 @@ void reserve_link(Moment* free_from, Moment* until, Moment length_ns, Queue queu
 /// Holds the queue until that moment.
 void hold_until(const Moment* until, Queue queue);
 
-// What rank 0 of `ranks` would hold after the collective, if the others were like it; ranges as documented at OpKind.
+// What rank 0 of `ranks` would hold after the collective, if the others were like it; ranges in the order of OpTraits.
 
 /// Rank r's part of each whole = the shard, turned by r.
 void gather_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue);

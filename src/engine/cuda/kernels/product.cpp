@@ -3,11 +3,6 @@
 
 namespace krigtune::cuda {
 
-bool is_matrix_product(OpKind kind) {
-  return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
-         kind == OpKind::kLinearBackwardWeight;
-}
-
 Product product_of(const DeviceCall& call) {
   const Shape& s = call.shape();
   Product product{.a = call.operands[0], .b = call.operands[1], .d = call.operands[2], .bias = {}};

@@ -30,7 +30,7 @@ struct OperandView {
   bool adds() const { return access == Access::kReadWrite; }
 };
 
-/// One operation bound to one rank's memory. Operands in the order documented at OpKind; none allocates.
+/// One operation bound to one rank's memory. Operands in the order of OpTraits; none allocates.
 struct KernelCall {
   const Operation& operation;
   std::span<const OperandView> operands;
@@ -62,9 +62,6 @@ Kernel<T> kernel_for(OpKind kind, const KernelUnit& unit);
 
 /// Elements of scratch memory that the kernel needs; its contents mean nothing from call to call.
 std::int64_t scratch_elems(OpKind kind, const Shape& shape);
-
-/// The fewest operands with which an operation of this kind makes sense.
-std::size_t least_operands(OpKind kind);
 
 /// Throws std::runtime_error: "what number is not in where".
 [[noreturn]] void throw_not_in(const char* what, std::int32_t number, const char* where);

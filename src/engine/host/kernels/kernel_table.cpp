@@ -1,4 +1,5 @@
-// The one table from operation to kernel: a new kernel is one file and one line here.
+// The one table from operation to kernel: a new kernel is one .cpp file, its declaration and its line here. Collectives
+// have no kernel; a communicator executes them.
 #include <array>
 
 #include "host/kernels/kernel_functions.h"
@@ -8,50 +9,123 @@
 #define KRIGTUNE_TEXT(macro) KRIGTUNE_TEXT_OF(macro)
 
 namespace krigtune::KRIGTUNE_KERNELS {
+
+// What the files of this folder define, one a family.
+template <class T>
+void load_batch(const KernelCall& call);
+template <class T>
+void zero(const KernelCall& call);
+template <class T>
+void accumulate(const KernelCall& call);
+template <class T>
+void embedding_forward(const KernelCall& call);
+template <class T>
+void embedding_backward(const KernelCall& call);
+template <class T>
+void positions_forward(const KernelCall& call);
+template <class T>
+void positions_backward(const KernelCall& call);
+template <class T>
+void layer_norm_forward(const KernelCall& call);
+template <class T>
+void layer_norm_backward(const KernelCall& call);
+template <class T>
+void rms_norm_forward(const KernelCall& call);
+template <class T>
+void rms_norm_backward(const KernelCall& call);
+template <class T>
+void linear_forward(const KernelCall& call);
+template <class T>
+void linear_backward_input(const KernelCall& call);
+template <class T>
+void linear_backward_weight(const KernelCall& call);
+template <class T>
+void add_bias(const KernelCall& call);
+template <class T>
+void bias_backward(const KernelCall& call);
+template <class T>
+void rotary_forward(const KernelCall& call);
+template <class T>
+void rotary_backward(const KernelCall& call);
+template <class T>
+void attention_forward(const KernelCall& call);
+template <class T>
+void attention_backward(const KernelCall& call);
+template <class T>
+void gelu_forward(const KernelCall& call);
+template <class T>
+void gelu_backward(const KernelCall& call);
+template <class T>
+void swiglu_forward(const KernelCall& call);
+template <class T>
+void swiglu_backward(const KernelCall& call);
+template <class T>
+void dropout_forward(const KernelCall& call);
+template <class T>
+void dropout_backward(const KernelCall& call);
+template <class T>
+void add(const KernelCall& call);
+template <class T>
+void cross_entropy(const KernelCall& call);
+template <class T>
+void vocab_max(const KernelCall& call);
+template <class T>
+void vocab_sum_exp(const KernelCall& call);
+template <class T>
+void vocab_cross_entropy(const KernelCall& call);
+template <class T>
+void gradient_norm(const KernelCall& call);
+template <class T>
+void update_loss_scale(const KernelCall& call);
+template <class T>
+void adamw(const KernelCall& call);
+template <class T>
+void sgd(const KernelCall& call);
+
+// Elements of scratch memory, of those that need some.
+using ScratchElems = std::int64_t(const Shape&);
+ScratchElems linear_scratch, rotary_scratch, attention_scratch;
+
 namespace {
 
 template <class T>
 constexpr std::array kTable = std::to_array<KernelEntry<T>>({
-    {OpKind::kLoadBatch, load_batch<T>, 2},
-    {OpKind::kZero, zero<T>, 1},
-    {OpKind::kCopy, accumulate<T>, 2},
-    {OpKind::kAccumulate, accumulate<T>, 2},
-    {OpKind::kEmbeddingForward, embedding_forward<T>, 3},
-    {OpKind::kEmbeddingBackward, embedding_backward<T>, 3},
-    {OpKind::kPositionsForward, positions_forward<T>, 2},
-    {OpKind::kPositionsBackward, positions_backward<T>, 2},
-    {OpKind::kLayerNormForward, layer_norm_forward<T>, 5},
-    {OpKind::kLayerNormBackward, layer_norm_backward<T>, 7},
-    {OpKind::kRmsNormForward, rms_norm_forward<T>, 4},
-    {OpKind::kRmsNormBackward, rms_norm_backward<T>, 6},
-    {OpKind::kLinearForward, linear_forward<T>, 3, linear_scratch},
-    {OpKind::kLinearBackwardInput, linear_backward_input<T>, 3, linear_scratch},
-    {OpKind::kLinearBackwardWeight, linear_backward_weight<T>, 3, linear_scratch},
-    {OpKind::kAddBias, add_bias<T>, 2},
-    {OpKind::kBiasBackward, bias_backward<T>, 2},
-    {OpKind::kRotaryForward, rotary_forward<T>, 1, rotary_scratch},
-    {OpKind::kRotaryBackward, rotary_backward<T>, 1, rotary_scratch},
-    {OpKind::kAttentionForward, attention_forward<T>, 3, attention_scratch},
-    {OpKind::kAttentionBackward, attention_backward<T>, 5, attention_scratch},
-    {OpKind::kGeluForward, gelu_forward<T>, 2},
-    {OpKind::kGeluBackward, gelu_backward<T>, 2},
-    {OpKind::kSwigluForward, swiglu_forward<T>, 2},
-    {OpKind::kSwigluBackward, swiglu_backward<T>, 3},
-    {OpKind::kDropoutForward, dropout_forward<T>, 2},
-    {OpKind::kDropoutBackward, dropout_backward<T>, 2},
-    {OpKind::kAdd, add<T>, 2},
-    {OpKind::kCrossEntropy, cross_entropy<T>, 3},
-    {OpKind::kVocabMax, vocab_max<T>, 2},
-    {OpKind::kVocabSumExp, vocab_sum_exp<T>, 5},
-    {OpKind::kVocabCrossEntropy, vocab_cross_entropy<T>, 5},
-    {OpKind::kGradientNorm, gradient_norm<T>, 2},
-    {OpKind::kLossScale, update_loss_scale<T>, 2},
-    {OpKind::kAdamW, adamw<T>, 4},
-    {OpKind::kSgd, sgd<T>, 3},
-    {OpKind::kAllReduce, nullptr, 1},
-    {OpKind::kAllReduceMax, nullptr, 1},
-    {OpKind::kReduceScatter, nullptr, 1},
-    {OpKind::kAllGather, nullptr, 2},
+    {OpKind::kLoadBatch, load_batch<T>},
+    {OpKind::kZero, zero<T>},
+    {OpKind::kCopy, accumulate<T>},
+    {OpKind::kAccumulate, accumulate<T>},
+    {OpKind::kEmbeddingForward, embedding_forward<T>},
+    {OpKind::kEmbeddingBackward, embedding_backward<T>},
+    {OpKind::kPositionsForward, positions_forward<T>},
+    {OpKind::kPositionsBackward, positions_backward<T>},
+    {OpKind::kLayerNormForward, layer_norm_forward<T>},
+    {OpKind::kLayerNormBackward, layer_norm_backward<T>},
+    {OpKind::kRmsNormForward, rms_norm_forward<T>},
+    {OpKind::kRmsNormBackward, rms_norm_backward<T>},
+    {OpKind::kLinearForward, linear_forward<T>, linear_scratch},
+    {OpKind::kLinearBackwardInput, linear_backward_input<T>, linear_scratch},
+    {OpKind::kLinearBackwardWeight, linear_backward_weight<T>, linear_scratch},
+    {OpKind::kAddBias, add_bias<T>},
+    {OpKind::kBiasBackward, bias_backward<T>},
+    {OpKind::kRotaryForward, rotary_forward<T>, rotary_scratch},
+    {OpKind::kRotaryBackward, rotary_backward<T>, rotary_scratch},
+    {OpKind::kAttentionForward, attention_forward<T>, attention_scratch},
+    {OpKind::kAttentionBackward, attention_backward<T>, attention_scratch},
+    {OpKind::kGeluForward, gelu_forward<T>},
+    {OpKind::kGeluBackward, gelu_backward<T>},
+    {OpKind::kSwigluForward, swiglu_forward<T>},
+    {OpKind::kSwigluBackward, swiglu_backward<T>},
+    {OpKind::kDropoutForward, dropout_forward<T>},
+    {OpKind::kDropoutBackward, dropout_backward<T>},
+    {OpKind::kAdd, add<T>},
+    {OpKind::kCrossEntropy, cross_entropy<T>},
+    {OpKind::kVocabMax, vocab_max<T>},
+    {OpKind::kVocabSumExp, vocab_sum_exp<T>},
+    {OpKind::kVocabCrossEntropy, vocab_cross_entropy<T>},
+    {OpKind::kGradientNorm, gradient_norm<T>},
+    {OpKind::kLossScale, update_loss_scale<T>},
+    {OpKind::kAdamW, adamw<T>},
+    {OpKind::kSgd, sgd<T>},
 });
 
 }  // namespace

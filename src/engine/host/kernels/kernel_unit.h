@@ -10,8 +10,7 @@ namespace krigtune {
 template <class T>
 struct KernelEntry {
   OpKind kind;
-  Kernel<T> kernel;  ///< null: a collective, which the communicator executes
-  std::size_t least_operands;
+  Kernel<T> kernel;
   std::int64_t (*scratch_elems)(const Shape&) = nullptr;  ///< null: none
 };
 

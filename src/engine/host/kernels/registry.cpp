@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "host/kernels/kernel_unit.h"
+#include "krigtune/plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -18,24 +19,21 @@ const KernelEntry<T>& entry(const KernelUnit& unit, OpKind kind) {
   for (const KernelEntry<T>& candidate : entries) {
     if (candidate.kind == kind) return candidate;
   }
-  throw std::logic_error("no kernel is registered for operation kind " + std::to_string(static_cast<int>(kind)));
+  throw std::logic_error(std::string("no kernel is registered for ") + to_string(kind));
 }
 
 }  // namespace
 
 template <class T>
 Kernel<T> kernel_for(OpKind kind, const KernelUnit& unit) {
-  const Kernel<T> kernel = entry<T>(unit, kind).kernel;
-  if (kernel == nullptr) throw std::logic_error("a collective has no kernel");
-  return kernel;
+  if (is_collective(kind)) throw std::logic_error("a collective has no kernel");
+  return entry<T>(unit, kind).kernel;
 }
 
 template <class T>
 Kernel<T> kernel_for(OpKind kind) {
   return kernel_for<T>(kind, kernel_unit());
 }
-
-std::size_t least_operands(OpKind kind) { return entry<float>(kernel_unit(), kind).least_operands; }
 
 std::int64_t scratch_elems(OpKind kind, const Shape& shape) {
   const auto elems = entry<float>(kernel_unit(), kind).scratch_elems;

@@ -1,0 +1,478 @@
+// What each kind of operation is: one block a kind, which is all that krigtune is told of it beside its kernels.
+//
+// FLOPs of elementwise kernels: operations per element as the kernels count them; they are bound by memory, not by
+// these. A product: 2 m n k. Attention, causal and exact: row i meets i + 1 keys, so Q K^T and P V cost
+// 4 * batch * hidden * seq (seq + 1) / 2 forward, and with the recomputed Q K^T five products backward instead of two.
+//
+// Names follow the equations at the top of the host's kernels. Matrices are row-major.
+#include "krigtune/plan/op_traits.h"
+
+#include <algorithm>
+
+namespace krigtune {
+namespace {
+
+// --- how many elements an operand has
+using S = const Shape&;
+std::int64_t one(S) { return 1; }
+std::int64_t control_elems(S) { return kControlElementCount; }
+std::int64_t rows(S s) { return s.rows; }
+std::int64_t two_rows(S s) { return 2 * s.rows; }
+std::int64_t inner(S s) { return s.inner; }
+std::int64_t outer(S s) { return s.outer; }
+std::int64_t tokens(S s) { return s.batch * s.seq; }
+std::int64_t rows_inner(S s) { return s.rows * s.inner; }
+std::int64_t two_rows_inner(S s) { return 2 * s.rows * s.inner; }
+std::int64_t rows_outer(S s) { return s.rows * s.outer; }
+std::int64_t outer_inner(S s) { return s.outer * s.inner; }
+std::int64_t seq_inner(S s) { return s.seq * s.inner; }
+// A row of qkv: q (inner = heads d) | k (kv_heads d) | v.
+std::int64_t qkv(S s) { return s.batch * s.seq * (s.inner + 2 * s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0)); }
+std::int64_t head_outputs(S s) { return s.batch * s.seq * s.inner; }
+std::int64_t logsumexp(S s) { return s.batch * s.heads * s.seq; }
+std::int64_t probabilities(S s) { return s.batch * s.heads * s.seq * s.seq; }
+
+// --- what is done with it
+using Elems = std::int64_t (*)(S);
+constexpr OperandTraits in(std::string_view name, Elems elems = nullptr) { return {name, Role::kInput, elems}; }
+constexpr OperandTraits held(std::string_view name, Elems elems) { return {name, Role::kHeld, elems}; }
+constexpr OperandTraits out(std::string_view name, Elems elems = nullptr) { return {name, Role::kOutput, elems}; }
+constexpr OperandTraits set(std::string_view name, Elems elems = nullptr) { return {name, Role::kSet, elems}; }
+constexpr OperandTraits sum(std::string_view name, Elems elems = nullptr) { return {name, Role::kAddedTo, elems}; }
+constexpr OperandTraits in_place(std::string_view name, Elems elems = nullptr) { return {name, Role::kInPlace, elems}; }
+constexpr OperandTraits becomes(std::string_view after, std::string_view name, Elems elems) {
+  OperandTraits operand = in_place(name, elems);
+  operand.becomes = after;
+  return operand;
+}
+constexpr OperandTraits maybe(OperandTraits operand) {
+  operand.optional = true;
+  return operand;
+}
+constexpr OperandTraits look_up(OperandTraits operand) {
+  operand.looked_up = true;
+  return operand;
+}
+
+// --- FLOPs that are no count of the first operand's elements
+double of_rows_inner(const Operation& operation) {
+  return static_cast<double>(operation.shape.rows) * static_cast<double>(operation.shape.inner);
+}
+
+double of_product(const Operation& operation) {
+  const Shape& s = operation.shape;
+  return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.inner) * static_cast<double>(s.outer);
+}
+
+// Of one product of attention, causal: row i meets i + 1 keys.
+double attention_product(const Shape& shape) {
+  const auto seq = static_cast<double>(shape.seq);
+  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.inner) * seq * (seq + 1.0) / 2.0;
+}
+
+double of_attention(const Operation& operation) { return 2.0 * attention_product(operation.shape); }
+
+// Eager attention has kept its probabilities, which saves one of five products.
+double of_attention_backward(const Operation& operation) {
+  constexpr std::size_t kWithoutProbabilities = 5;
+  return (operation.operands.size() > kWithoutProbabilities ? 4.0 : 5.0) * attention_product(operation.shape);
+}
+
+constexpr auto kTable = std::to_array<OpTraits>({
+    {
+        // The tokens of a batch and what follows each; outer = vocabulary.
+        .kind = OpKind::kLoadBatch,
+        .name = "load_batch",
+        .operands = {set("tokens", tokens), set("targets", tokens)},
+    },
+    {
+        .kind = OpKind::kZero,
+        .name = "zero",
+        .group = {set("range")},
+    },
+    {
+        // Types and places may differ.
+        .kind = OpKind::kCopy,
+        .name = "copy",
+        .group = {in("source"), set("destination")},
+    },
+    {
+        // destination += source; where it is kWrite: destination = source.
+        .kind = OpKind::kAccumulate,
+        .name = "accumulate",
+        .group = {in("source"), out("destination")},
+        .flops_per_elem = 1,
+    },
+    {
+        // A table split over the tensor group holds tokens [rank * outer, ...); others give 0. outer = rows of the
+        // table.
+        .kind = OpKind::kEmbeddingForward,
+        .name = "embedding_forward",
+        .operands = {in("tokens", rows), look_up(in("table", outer_inner)), set("x", rows_inner)},
+        .flops = of_rows_inner,
+    },
+    {
+        .kind = OpKind::kEmbeddingBackward,
+        .name = "embedding_backward",
+        .operands = {in("tokens", rows), in("dx", rows_inner), look_up(out("dtable", outer_inner)),
+                     maybe(held("table", outer_inner))},
+        .flops = of_rows_inner,
+        .backward_of = OpKind::kEmbeddingForward,
+    },
+    {
+        // x += positions. Where rows < batch * seq, tensor rank r holds the tokens [r * rows, ...).
+        .kind = OpKind::kPositionsForward,
+        .name = "positions_forward",
+        .operands = {sum("x", rows_inner), in("positions", seq_inner)},
+        .flops_per_elem = 1,
+        .passes_on = 1,
+        .places_rows = true,
+    },
+    {
+        .kind = OpKind::kPositionsBackward,
+        .name = "positions_backward",
+        .operands = {in("dx", rows_inner), out("dpositions", seq_inner), maybe(held("positions", seq_inner))},
+        .flops_per_elem = 1,
+        .backward_of = OpKind::kPositionsForward,
+        .places_rows = true,
+    },
+    {
+        // stats: the means of the rows, then their 1 / stddev.
+        .kind = OpKind::kLayerNormForward,
+        .name = "layer_norm_forward",
+        .operands = {in("x", rows_inner), in("gain", inner), in("bias", inner), set("y", rows_inner),
+                     set("stats", two_rows)},
+        .flops_per_elem = 7,
+    },
+    {
+        .kind = OpKind::kLayerNormBackward,
+        .name = "layer_norm_backward",
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats", two_rows),
+                     out("dx", rows_inner), out("dgain", inner), out("dbias", inner)},
+        .flops_per_elem = 14,
+        .backward_of = OpKind::kLayerNormForward,
+    },
+    {
+        // stats: 1 / rms of the rows.
+        .kind = OpKind::kRmsNormForward,
+        .name = "rms_norm_forward",
+        .operands = {in("x", rows_inner), in("gain", inner), set("y", rows_inner), set("stats", rows)},
+        .flops_per_elem = 4,
+    },
+    {
+        .kind = OpKind::kRmsNormBackward,
+        .name = "rms_norm_backward",
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats", rows),
+                     out("dx", rows_inner), out("dgain", inner)},
+        .flops_per_elem = 11,
+        .backward_of = OpKind::kRmsNormForward,
+    },
+    {
+        // y = x weight^T + bias.
+        .kind = OpKind::kLinearForward,
+        .name = "linear_forward",
+        .family = OpFamily::kProduct,
+        .operands = {in("x", rows_inner), in("weight", outer_inner), out("y", rows_outer), maybe(in("bias", outer))},
+        .flops = of_product,
+    },
+    {
+        .kind = OpKind::kLinearBackwardInput,
+        .name = "linear_backward_input",
+        .family = OpFamily::kProduct,
+        .operands = {in("dy", rows_outer), in("weight", outer_inner), out("dx", rows_inner)},
+        .flops = of_product,
+        .backward_of = OpKind::kLinearForward,
+    },
+    {
+        .kind = OpKind::kLinearBackwardWeight,
+        .name = "linear_backward_weight",
+        .family = OpFamily::kProduct,
+        .operands = {in("dy", rows_outer), in("x", rows_inner), out("dweight", outer_inner),
+                     maybe(out("dbias", outer))},
+        .flops = of_product,
+        .backward_of = OpKind::kLinearForward,
+    },
+    {
+        // y += bias in every row.
+        .kind = OpKind::kAddBias,
+        .name = "add_bias",
+        .operands = {sum("y", rows_inner), in("bias", inner)},
+        .flops_per_elem = 1,
+        .passes_on = 1,
+    },
+    {
+        .kind = OpKind::kBiasBackward,
+        .name = "bias_backward",
+        .operands = {in("dy", rows_inner), out("dbias", inner)},
+        .flops_per_elem = 1,
+        .backward_of = OpKind::kAddBias,
+    },
+    {
+        // q and k are rotated, v stays.
+        .kind = OpKind::kRotaryForward,
+        .name = "rotary_forward",
+        .operands = {in_place("qkv", qkv)},
+        .flops_per_elem = 3,
+    },
+    {
+        // Rotated back.
+        .kind = OpKind::kRotaryBackward,
+        .name = "rotary_backward",
+        .operands = {in_place("dqkv", qkv)},
+        .flops_per_elem = 3,
+        .backward_of = OpKind::kRotaryForward,
+    },
+    {
+        // The last three are kept by eager attention: the probabilities, and with dropout what is kept and what is
+        // left.
+        .kind = OpKind::kAttentionForward,
+        .name = "attention_forward",
+        .family = OpFamily::kAttention,
+        .operands = {in("qkv", qkv), set("out", head_outputs), set("logsumexp", logsumexp),
+                     maybe(set("probabilities", probabilities)), maybe(set("mask", probabilities)),
+                     maybe(set("dropped", probabilities))},
+        .flops = of_attention,
+        .draws = true,
+    },
+    {
+        .kind = OpKind::kAttentionBackward,
+        .name = "attention_backward",
+        .family = OpFamily::kAttention,
+        .operands = {in("dout", head_outputs), in("qkv", qkv), in("out", head_outputs), in("logsumexp", logsumexp),
+                     out("dqkv", qkv), maybe(in("probabilities", probabilities)), maybe(in("mask", probabilities)),
+                     maybe(in("dropped", probabilities))},
+        .flops = of_attention_backward,
+        .backward_of = OpKind::kAttentionForward,
+    },
+    {
+        .kind = OpKind::kGeluForward,
+        .name = "gelu_forward",
+        .operands = {in("x", rows_inner), set("y", rows_inner)},
+        .flops_per_elem = 9,
+    },
+    {
+        .kind = OpKind::kGeluBackward,
+        .name = "gelu_backward",
+        .operands = {in("x", rows_inner), becomes("dx", "dy", rows_inner)},
+        .flops_per_elem = 16,
+        .backward_of = OpKind::kGeluForward,
+    },
+    {
+        // A row of gate_up: gate (inner) | up (inner). 6 FLOPs an element of y.
+        .kind = OpKind::kSwigluForward,
+        .name = "swiglu_forward",
+        .operands = {in("gate_up", two_rows_inner), set("y", rows_inner)},
+        .flops_per_elem = 3,
+    },
+    {
+        .kind = OpKind::kSwigluBackward,
+        .name = "swiglu_backward",
+        .operands = {in("gate_up", two_rows_inner), in("dy", rows_inner), out("dgate_up", two_rows_inner)},
+        .flops_per_elem = 7,
+        .backward_of = OpKind::kSwigluForward,
+    },
+    {
+        // Rows as in positions_forward; site tells the dropouts of a layer apart.
+        .kind = OpKind::kDropoutForward,
+        .name = "dropout_forward",
+        .operands = {in_place("x", rows_inner), set("mask", rows_inner)},
+        .flops_per_elem = 1,
+        .draws = true,
+        .places_rows = true,
+    },
+    {
+        .kind = OpKind::kDropoutBackward,
+        .name = "dropout_backward",
+        .operands = {in_place("dx", rows_inner), in("mask", rows_inner)},
+        .flops_per_elem = 1,
+        .backward_of = OpKind::kDropoutForward,
+    },
+    {
+        // y += x.
+        .kind = OpKind::kAdd,
+        .name = "add",
+        .group = {sum("y"), in("x")},
+        .one_group = true,
+        .flops_per_elem = 1,
+        .passes_on = 2,
+    },
+    {
+        // scale times the loss, the mean over rows. outer = vocabulary.
+        .kind = OpKind::kCrossEntropy,
+        .name = "cross_entropy",
+        .operands = {becomes("dlogits", "logits", rows_outer), in("targets", rows), set("loss", one)},
+        .control = true,
+        .flops_per_elem = 5,
+        .is_loss = true,
+    },
+    {
+        // The largest logit of each row. outer = columns of this rank, inner = whole vocabulary; columns behind its end
+        // fill up and count for nothing, here and in the next two.
+        .kind = OpKind::kVocabMax,
+        .name = "vocab_max",
+        .operands = {in("logits", rows_outer), set("top", rows)},
+        .flops_per_elem = 1,
+    },
+    {
+        // exponentials = exp(logits - top); at_target: logits - top, 0 where another rank holds the target.
+        .kind = OpKind::kVocabSumExp,
+        .name = "vocab_sum_exp",
+        .operands = {becomes("exponentials", "logits", rows_outer), in("targets", rows), in("top", rows),
+                     set("sums", rows), set("at_target", rows)},
+        .flops_per_elem = 3,
+        .passes_on = 1,
+    },
+    {
+        // As cross_entropy.
+        .kind = OpKind::kVocabCrossEntropy,
+        .name = "vocab_cross_entropy",
+        .operands = {becomes("dlogits", "exponentials", rows_outer), in("targets", rows), in("sums", rows),
+                     in("at_target", rows), set("loss", one)},
+        .control = true,
+        .flops_per_elem = 1,
+        .is_loss = true,
+    },
+    {
+        // sum += scale * squares of the ranges.
+        .kind = OpKind::kGradientNorm,
+        .name = "gradient_norm",
+        .operands = {out("sum", one)},
+        .group = {in("range")},
+        .flops_per_elem = 2,
+    },
+    {
+        // sum: the squared norm of the scaled gradients, by which it clips and adapts the loss scale.
+        .kind = OpKind::kLossScale,
+        .name = "loss_scale",
+        .operands = {in("sum", one), in_place("control", control_elems)},
+    },
+    {
+        // In fp32, whatever type the gradient has.
+        .kind = OpKind::kAdamW,
+        .name = "adamw",
+        .family = OpFamily::kUpdate,
+        .group = {in_place("parameter"), in("gradient"), in_place("first_moment"), in_place("second_moment")},
+        .control = true,
+        .flops_per_elem = 14,
+    },
+    {
+        // In fp32, whatever type the gradient has.
+        .kind = OpKind::kSgd,
+        .name = "sgd",
+        .family = OpFamily::kUpdate,
+        .group = {in_place("parameter"), in("gradient"), in_place("momentum")},
+        .control = true,
+        .flops_per_elem = 5,
+    },
+    {
+        // The sum of all ranks.
+        .kind = OpKind::kAllReduce,
+        .name = "all_reduce",
+        .family = OpFamily::kCollective,
+        .group = {in_place("whole")},
+        .flops_per_elem = 1,
+        .wire_passes = 2,
+    },
+    {
+        // The maximum of all ranks.
+        .kind = OpKind::kAllReduceMax,
+        .name = "all_reduce_max",
+        .family = OpFamily::kCollective,
+        .group = {in_place("whole")},
+        .flops_per_elem = 1,
+        .wire_passes = 2,
+    },
+    {
+        // Rank r's result is the r-th 1/N of each range.
+        .kind = OpKind::kReduceScatter,
+        .name = "reduce_scatter",
+        .family = OpFamily::kCollective,
+        .group = {in_place("whole")},
+        .flops_per_elem = 1,
+        .wire_passes = 1,
+    },
+    {
+        // Rank r's shard becomes the r-th 1/N of each whole range; it may lie there.
+        .kind = OpKind::kAllGather,
+        .name = "all_gather",
+        .family = OpFamily::kCollective,
+        .group = {in("shard"), set("whole")},
+        .wire_passes = 1,
+    },
+});
+
+constexpr const OpTraits& traits_at(OpKind kind) { return kTable[static_cast<std::size_t>(kind)]; }
+
+constexpr std::optional<std::size_t> position_of(const OpTraits& traits, std::string_view name) {
+  for (std::size_t i = 0; i < traits.operands.size(); ++i) {
+    if (traits.operands[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+constexpr std::optional<ForwardOperand> forward_operand(const OpTraits& forward, std::string_view name) {
+  if (const auto same = position_of(forward, name)) return ForwardOperand{*same, false};
+  if (!name.starts_with('d')) return std::nullopt;
+  if (const auto differentiated = position_of(forward, name.substr(1))) return ForwardOperand{*differentiated, true};
+  return std::nullopt;
+}
+
+constexpr bool names_its_forward(const OpTraits& backward) {
+  const OpTraits& forward = traits_at(*backward.backward_of);
+  return std::ranges::all_of(backward.operands, [&](const OperandTraits& operand) {
+    return forward_operand(forward, operand.name) &&
+           (operand.becomes.empty() || forward_operand(forward, operand.becomes));
+  });
+}
+
+static_assert(kTable.size() == kOpKindCount);
+static_assert(std::ranges::adjacent_find(kTable, std::ranges::greater_equal{}, &OpTraits::kind) == kTable.end(),
+              "in the order of OpKind");
+static_assert(std::ranges::all_of(kTable, [](const OpTraits& t) { return !t.backward_of || names_its_forward(t); }));
+
+}  // namespace
+
+bool allows(Role role, Access access) {
+  switch (role) {
+    case Role::kInput:
+    case Role::kHeld:
+      return access == Access::kRead;
+    case Role::kOutput:
+      return access != Access::kRead;
+    case Role::kSet:
+      return access == Access::kWrite;
+    case Role::kAddedTo:
+    case Role::kInPlace:
+      return access == Access::kReadWrite;
+  }
+  return false;
+}
+
+bool OpTraits::takes(std::size_t count) const {
+  if (!is_list()) {
+    const auto least = std::ranges::count_if(operands, [](const OperandTraits& operand) { return !operand.optional; });
+    return count >= static_cast<std::size_t>(least) && count <= operands.size() + (control ? 1 : 0);
+  }
+  if (count < operands.size() + group.size()) return false;
+  const std::size_t listed = count - operands.size();
+  if (one_group && listed >= 2 * group.size()) return false;
+  return listed % group.size() == 0 || (control && listed % group.size() == 1);
+}
+
+const OperandTraits& OpTraits::operand(std::size_t i, std::size_t count) const {
+  static constexpr OperandTraits kControl{"control", Role::kInput, control_elems};
+  if (i < operands.size()) return operands[i];
+  const bool is_last = i + 1 == count;
+  if (!is_list() || (control && is_last && (count - operands.size()) % group.size() == 1)) return kControl;
+  return group[(i - operands.size()) % group.size()];
+}
+
+bool OpTraits::looks_up() const { return std::ranges::any_of(operands, &OperandTraits::looked_up); }
+
+const OpTraits& traits_of(OpKind kind) { return traits_at(kind); }
+
+std::optional<ForwardOperand> find_forward(const OpTraits& forward, std::string_view name) {
+  return forward_operand(forward, name);
+}
+
+}  // namespace krigtune
