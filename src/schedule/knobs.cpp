@@ -11,6 +11,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/batch.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
@@ -57,7 +58,7 @@ class KnobReader {
     knobs_.zero_stage = bounded(kZeroStage, 0, 3);
     knobs_.micro_batch = bounded(kMicroBatch, 1, 1'000'000);
     read_ranks();
-    if (!problem_) knobs_.micro_steps = micro_steps(knobs_.micro_batch * knobs_.data_ranks);
+    if (!problem_) knobs_.micro_steps = micro_steps();
     read_sizes();
     if (problem_) return *problem_;
     return knobs_;
@@ -142,27 +143,29 @@ class KnobReader {
     knobs_.pipeline_ranks = bounded(kPipelineParallel, 1, model.layers);
     check_divides(kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
                   "ranks beside tensor_parallel");
-    knobs_.data_ranks = cluster_.ranks() / (knobs_.tensor_ranks * knobs_.pipeline_ranks);
+    knobs_.data_ranks =
+        data_parallel_ranks(cluster_.ranks(), knobs_.tensor_ranks, knobs_.pipeline_ranks).value_or(1);  // refused above
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(kSequenceParallel);
     if (knobs_.sequence_parallel) {
       check_divides(kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
   }
 
-  std::int64_t micro_steps(std::int64_t sequences_per_micro_step) {
+  std::int64_t micro_steps() {
     constexpr std::int64_t kMost = 100'000;
     const bool given = configuration_.has(kAccumulation);
     const std::int64_t steps = bounded(kAccumulation, 1, kMost);
     if (!workload_.train_batch_size) return steps;
     const std::int64_t batch = *workload_.train_batch_size;
-    const bool fits = given ? batch == sequences_per_micro_step * steps : batch % sequences_per_micro_step == 0;
-    if (!fits) {
+    const auto derived = accumulation_steps(batch, knobs_.micro_batch, knobs_.data_ranks);
+    if (!derived || (given && *derived != steps)) {
       refuse(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
                          "micro-step{})",
-                         batch, sequences_per_micro_step, given ? fmt::format(", {} micro-steps", steps) : ""),
+                         batch, knobs_.micro_batch * knobs_.data_ranks,
+                         given ? fmt::format(", {} micro-steps", steps) : ""),
              "batch not divisible: choose another micro_batch");
     }
-    return batch / sequences_per_micro_step;
+    return derived.value_or(1);
   }
 
   void read_sizes() {

@@ -9,6 +9,8 @@
 #include "canonical.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/json.h"
+#include "krigtune/space/batch.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "lattice.h"
 
@@ -48,25 +50,6 @@ void check_parameter(const Parameter& parameter, const JobFacts& facts) {
     throw UserError(fmt::format("'{}' cannot have \"when\": train_batch_size asks for it everywhere", parameter.name),
                     "drop \"when\"");
   }
-}
-
-// Nothing where `ranks` do not split into whole model replicas.
-std::optional<std::int64_t> data_parallel_ranks(const Configuration& configuration, std::int64_t ranks) {
-  for (const char* name : {"tensor_parallel", "pipeline_parallel"}) {
-    const std::int64_t ways = configuration.integer(name, 1);
-    if (ways < 1 || ranks % ways != 0) return std::nullopt;
-    ranks /= ways;
-  }
-  return ranks;
-}
-
-// train_batch_size / (micro_batch * dp) where that is an integer; divided in turn, so that nothing overflows.
-std::optional<std::int64_t> accumulation_steps(std::int64_t train_batch_size, std::int64_t micro_batch,
-                                               std::int64_t dp) {
-  if (micro_batch < 1 || train_batch_size % micro_batch != 0) return std::nullopt;
-  const std::int64_t micro_batches = train_batch_size / micro_batch;
-  if (micro_batches % dp != 0) return std::nullopt;
-  return micro_batches / dp;
 }
 
 // Each parameter after those that its existence and effect depend on, so that these are settled.
@@ -157,10 +140,11 @@ Exclusion Space::complete(Configuration& configuration) const {
   for (const auto& [name, value] : facts_.fixed) completed.set(name, value);
   drop_and_canonicalise(completed, with_fixed_, facts_, *lattice_);
   if (facts_.well_known) {
-    const std::optional<std::int64_t> dp = data_parallel_ranks(completed, facts_.ranks);
+    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, completed.integer(kTensorParallel, 1),
+                                                               completed.integer(kPipelineParallel, 1));
     if (!dp) return Exclusion::kRanksNotDivisible;
     if (facts_.train_batch_size) {
-      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer("micro_batch", 1), *dp);
+      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer(kMicroBatch, 1), *dp);
       const bool given = completed.has(kAccumulation);
       const bool derived = lattice_->vocabulary().derives_accumulation();
       if (!steps) return given && !derived ? Exclusion::kBatchMismatch : Exclusion::kBatchNotDivisible;

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "ds_knobs.h"
+#include "krigtune/space/batch.h"
 
 namespace krigtune {
 namespace {
@@ -73,7 +74,8 @@ class Writing {
       config_.erase("train_batch_size");
     } else {
       config_["train_batch_size"] =
-          configuration_.integer("micro_batch", 1) * configuration_.integer("gradient_accumulation_steps", 1) * ranks;
+          sequences_of_step(configuration_.integer("micro_batch", 1), ranks,
+                            configuration_.integer("gradient_accumulation_steps", 1));
     }
   }
 
