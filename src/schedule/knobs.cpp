@@ -24,26 +24,17 @@ const Value& default_of(const char* name) {
   return known->default_value;
 }
 
-// Knobs that are understood where they change nothing.
-struct NeutralKnob {
-  const char* name;
-  Value neutral;
-};
-
-const std::vector<NeutralKnob>& neutral_knobs() {
-  static const std::vector<NeutralKnob> kKnobs = {
-      {"contiguous_gradients", true},
-      {"round_robin_gradients", false},
-  };
-  return kKnobs;
+// Those of whose values the schedule makes at least so much.
+std::vector<std::string> parameters_from(Modelling least) {
+  std::vector<std::string> names;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    if (known.modelling >= least) names.emplace_back(known.name);
+  }
+  return names;
 }
 
 const std::vector<std::string>& known_names() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names = planned_parameters();
-    for (const NeutralKnob& knob : neutral_knobs()) names.emplace_back(knob.name);
-    return names;
-  }();
+  static const std::vector<std::string> kNames = parameters_from(Modelling::kDefaultOnly);
   return kNames;
 }
 
@@ -75,11 +66,11 @@ class KnobReader {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       refuse(fmt::format("the training step does not model the parameter '{}'", name), suggestion(name, known));
     }
-    for (const NeutralKnob& knob : neutral_knobs()) {
-      const Value* value = configuration_.find(knob.name);
-      if (value == nullptr || same_value(*value, knob.neutral)) continue;
+    for (const WellKnownParameter& knob : well_known_parameters()) {
+      const Value* value = knob.modelling == Modelling::kDefaultOnly ? configuration_.find(knob.name) : nullptr;
+      if (value == nullptr || same_value(*value, knob.default_value)) continue;
       refuse(fmt::format("the training step does not model {} = {}", knob.name, to_string(*value)),
-             fmt::format("only {} is", to_string(knob.neutral)));
+             fmt::format("only {} is", to_string(knob.default_value)));
     }
   }
 
@@ -278,10 +269,7 @@ void check_model(const Workload& workload) {
 }
 
 const std::vector<std::string>& planned_parameters() {
-  static const std::vector<std::string> kNames{
-      kZeroStage,      kMicroBatch,       kAccumulation,     kReduceBucket,  kAllgatherBucket,  kOverlap,
-      kTensorParallel, kPipelineParallel, kSequenceParallel, kCheckpointing, kCheckpointLayers, kOffloadOptimizer,
-      kOffloadParam,   kPrefetch,         kPersistence,      kMaxLive,       kMaxReuse};
+  static const std::vector<std::string> kNames = parameters_from(Modelling::kFull);
   return kNames;
 }
 

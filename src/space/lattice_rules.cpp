@@ -171,12 +171,8 @@ int Binder::existence(std::size_t i) {
 }
 
 int Binder::no_effect(std::size_t i) {
-  std::vector<int> conditions;
-  if (!facts_.well_known) return -1;
-  for (const Expression* where : conditions_of_no_effect(parameters_[i].name)) {
-    conditions.push_back(node(BoundOp::kHolds, condition(*where, parameters_[i].name, true)));
-  }
-  return conditions.empty() ? -1 : result_.expressions.node(BoundOp::kOr, conditions);
+  const Expression* where = facts_.well_known ? condition_of_no_effect(parameters_[i].name) : nullptr;
+  return where == nullptr ? -1 : node(BoundOp::kHolds, condition(*where, parameters_[i].name, true));
 }
 
 int Binder::stands_for(std::size_t i) {

@@ -8,7 +8,6 @@
 
 #include "canonical.h"
 #include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
 #include "krigtune/space/batch.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
@@ -17,25 +16,17 @@
 namespace krigtune {
 namespace {
 
-// The smallest value of a well-known parameter whose values are integers.
-std::int64_t smallest_value(const WellKnownParameter& known) {
-  if (std::string_view(known.unit) == "elements") return 0;
-  const Json space = {{known.name, parse_json(known.default_range, known.name)}};
-  return std::get<std::int64_t>(read_parameters(space, known.name, "").front().values.front());
-}
-
 // The names that decide what is possible must hold integers, or no rule could be applied to them.
 void check_well_known(const Parameter& parameter) {
   const WellKnownParameter* known = find_well_known(parameter.name);
   if (known == nullptr || !std::holds_alternative<std::int64_t>(known->default_value)) return;
-  const std::int64_t smallest = smallest_value(*known);
-  const std::string hint = fmt::format("its values are integers from {} on", smallest);
+  const std::string hint = fmt::format("its values are integers from {} on", known->smallest);
   if (parameter.continuous()) {
     throw UserError(fmt::format("the parameter '{}' is a range of real numbers", parameter.name), hint);
   }
   for (const Value& value : parameter.values) {
     const auto* integer = std::get_if<std::int64_t>(&value);
-    if (integer != nullptr && *integer >= smallest) continue;
+    if (integer != nullptr && *integer >= known->smallest) continue;
     throw UserError(fmt::format("the parameter '{}' has the value {}", parameter.name, to_string(value)), hint);
   }
 }
@@ -65,10 +56,8 @@ void drop_and_canonicalise(Configuration& configuration, const std::vector<Param
       continue;
     }
     if (!facts.well_known) continue;
-    const std::vector<const Expression*> conditions = conditions_of_no_effect(parameter.name);
-    const bool no_effect = std::any_of(conditions.begin(), conditions.end(), [&](const Expression* condition) {
-      return vocabulary.holds(*condition, configuration, true).value_or(false);
-    });
+    const Expression* condition = condition_of_no_effect(parameter.name);
+    const bool no_effect = condition != nullptr && vocabulary.holds(*condition, configuration, true).value_or(false);
     configuration.set(parameter.name, canonical_value(parameter, *value, no_effect, facts.parameter_count));
   }
 }
