@@ -34,15 +34,13 @@ void declare_init(boost::program_options::options_description& options) {
 }
 
 // What decides most on one machine. The accumulation follows from the batch, which is kept.
-constexpr std::array<std::string_view, 7> kVaried = {"zero_stage",         "micro_batch",
-                                                     "reduce_bucket_size", "allgather_bucket_size",
-                                                     "overlap_comm",       "activation_checkpointing",
-                                                     "offload_optimizer"};
+constexpr std::array<std::string_view, 7> kVaried = {kZeroStage, kMicroBatch,    kReduceBucket,    kAllgatherBucket,
+                                                     kOverlap,   kCheckpointing, kOffloadOptimizer};
 
 // The default range, or what of it krigtune-bench can run.
 Json range_of(const WellKnownParameter& parameter) {
   Json range = parse_json(parameter.default_range, parameter.name);
-  if (parameter.name != std::string_view("offload_optimizer")) return range;
+  if (parameter.name != std::string_view(kOffloadOptimizer)) return range;
   return Json::array({"none", "cpu"});
 }
 

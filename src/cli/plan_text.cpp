@@ -9,6 +9,7 @@
 #include "krigtune/cost/framework.h"
 #include "krigtune/report/labels.h"
 #include "krigtune/report/table.h"
+#include "krigtune/space/parameter_names.h"
 #include "plan_tables.h"
 
 namespace krigtune {
@@ -117,7 +118,7 @@ void print_assumptions(const PlanText& text) {
   if (assumptions.front().name == "attention") return;
   text.out << wrapped(fmt::format("  Jobs of {} usually do. If yours does not, write \"fixed\": {{\"{}\": {}}}.",
                                   traits_of(text.session.workload->framework).name, assumptions.front().name,
-                                  assumptions.front().name == "sequence_parallel" ? "false" : "0"),
+                                  assumptions.front().name == kSequenceParallel ? "false" : "0"),
                       2);
 }
 

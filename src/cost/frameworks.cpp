@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "krigtune/cost/framework.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -20,7 +21,7 @@ constexpr double kEagerLossBytes = 28.0 / 4.0;
 
 // What jobs of Megatron and of those after it set: --sequence-parallel wherever layers are split (Korthikanti et al.
 // 2022; tp_mode REDUCE_SCATTER in nanotron's examples) and --use-distributed-optimizer.
-Configuration tensor_parallel_habits() { return {{"sequence_parallel", true}, {"zero_stage", std::int64_t{1}}}; }
+Configuration tensor_parallel_habits() { return {{kSequenceParallel, true}, {kZeroStage, std::int64_t{1}}}; }
 
 FrameworkTraits krigtune_bench() {
   return {
@@ -65,8 +66,8 @@ FrameworkTraits fsdp() {
       .issue_s = kEagerIssueS,
       .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
       .whole_units = true,
-      .recompute_stops_early = true,               // torch.utils.checkpoint without re-entrance
-      .usual = {{"zero_stage", std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
+      .recompute_stops_early = true,             // torch.utils.checkpoint without re-entrance
+      .usual = {{kZeroStage, std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
   };
 }
 
@@ -135,8 +136,8 @@ Configuration with_usual_settings(const Workload& workload, const Configuration&
   Configuration completed = configuration;
   for (const auto& [name, value] : traits_of(workload.framework).usual) {
     if (configuration.has(name)) continue;
-    const std::int64_t ranks = configuration.integer("tensor_parallel", 1);
-    const bool splits_tokens = name == "sequence_parallel";
+    const std::int64_t ranks = configuration.integer(kTensorParallel, 1);
+    const bool splits_tokens = name == kSequenceParallel;
     if (!splits_tokens || (ranks > 0 && workload.model.seq_len % ranks == 0)) completed.set(name, value);
   }
   return completed;

@@ -94,7 +94,7 @@ class Diff {
       if (tunable.pointer == pointer) return said_of(tunable.name);
     }
     for (const WellKnownParameter& knob : well_known_parameters()) {
-      if (*knob.deepspeed_key != '\0' && is_within(knob.deepspeed_key, pointer)) return said_of(knob.name);
+      if (*knob.deepspeed.key != '\0' && is_within(knob.deepspeed.key, pointer)) return said_of(knob.name);
     }
     if (pointer == "/train_batch_size") return "what micro-batch, accumulation and ranks make";
     if (pointer == "/autotuning") return "it would end a training after its profile steps";

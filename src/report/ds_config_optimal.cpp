@@ -5,6 +5,7 @@
 
 #include "ds_result.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "writers.h"
 
@@ -13,9 +14,8 @@ namespace {
 
 // Written out also where they are not in the space, with the value that the plan trained with, because DeepSpeed's own
 // default may be another one (overlap_comm is on by default at stage 3).
-constexpr std::array<const char*, 7> kAlways = {
-    "zero_stage",   "micro_batch",         "gradient_accumulation_steps", "reduce_bucket_size", "allgather_bucket_size",
-    "overlap_comm", "contiguous_gradients"};
+constexpr std::array<const char*, 7> kAlways = {kZeroStage,       kMicroBatch, kAccumulation,       kReduceBucket,
+                                                kAllgatherBucket, kOverlap,    kContiguousGradients};
 
 Configuration completed(Configuration configuration) {
   for (const char* name : kAlways) {
@@ -42,7 +42,7 @@ std::optional<std::string> ds_config_optimal(const RunView& run) {
   const Workload& workload = *run.session.workload;
   const Configuration& configuration = run.best->configuration;
   const Json first_key = {{"train_batch_size", 1}};  // its value is set with the others
-  const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer("pipeline_parallel", 1);
+  const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer(kPipelineParallel, 1);
   Json json = with_values(first_key, completed(configuration), DsUse::kResult, ranks, "ds_config_optimal.json");
   json["zero_optimization"]["reduce_scatter"] = true;
   json["optimizer"] = optimizer(workload, configuration);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "exporters.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -121,7 +122,7 @@ std::string with_fsdp(const Json& config, const ClusterSpec& cluster, bool check
 std::vector<ExportedFile> export_accelerate(const RunView& run, const std::filesystem::path& directory) {
   const Json config = exported_ds_config(run);
   const ClusterSpec& cluster = run.session.cluster;
-  const Value* checkpointing = run.best->configuration.find("activation_checkpointing");
+  const Value* checkpointing = run.best->configuration.find(kCheckpointing);
   const bool checkpoints = checkpointing != nullptr && to_string(*checkpointing) != "none";
   std::vector<ExportedFile> files = export_deepspeed(run, directory);
   files.front().use = "accelerate_deepspeed.yaml names it";

@@ -25,6 +25,7 @@
 
 #include "ds_result.h"
 #include "krigtune/core/json.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/tuner/loop.h"
 
 namespace krigtune {
@@ -68,7 +69,7 @@ DsLosses losses_of(const RunView& run, const Trial& trial) {
 SameData same_data(const DsUserJob& job, const Configuration& a, const Configuration& b) {
   SameData same;
   same.batch = ds_batch_of(job, a) == ds_batch_of(job, b);
-  for (const char* name : {"micro_batch", "gradient_accumulation_steps", "tensor_parallel", "pipeline_parallel"}) {
+  for (const char* name : {kMicroBatch, kAccumulation, kTensorParallel, kPipelineParallel}) {
     const Value* one = a.find(name);
     const Value* other = b.find(name);
     const bool equal = one == nullptr ? other == nullptr : other != nullptr && same_value(*one, *other);

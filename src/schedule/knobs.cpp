@@ -11,6 +11,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/batch.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
@@ -23,26 +24,17 @@ const Value& default_of(const char* name) {
   return known->default_value;
 }
 
-// Knobs that are understood where they change nothing.
-struct NeutralKnob {
-  const char* name;
-  Value neutral;
-};
-
-const std::vector<NeutralKnob>& neutral_knobs() {
-  static const std::vector<NeutralKnob> kKnobs = {
-      {"contiguous_gradients", true},
-      {"round_robin_gradients", false},
-  };
-  return kKnobs;
+// Those of whose values the schedule makes at least so much.
+std::vector<std::string> parameters_from(Modelling least) {
+  std::vector<std::string> names;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    if (known.modelling >= least) names.emplace_back(known.name);
+  }
+  return names;
 }
 
 const std::vector<std::string>& known_names() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names = planned_parameters();
-    for (const NeutralKnob& knob : neutral_knobs()) names.emplace_back(knob.name);
-    return names;
-  }();
+  static const std::vector<std::string> kNames = parameters_from(Modelling::kDefaultOnly);
   return kNames;
 }
 
@@ -57,7 +49,7 @@ class KnobReader {
     knobs_.zero_stage = bounded(kZeroStage, 0, 3);
     knobs_.micro_batch = bounded(kMicroBatch, 1, 1'000'000);
     read_ranks();
-    if (!problem_) knobs_.micro_steps = micro_steps(knobs_.micro_batch * knobs_.data_ranks);
+    if (!problem_) knobs_.micro_steps = micro_steps();
     read_sizes();
     if (problem_) return *problem_;
     return knobs_;
@@ -74,11 +66,11 @@ class KnobReader {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       refuse(fmt::format("the training step does not model the parameter '{}'", name), suggestion(name, known));
     }
-    for (const NeutralKnob& knob : neutral_knobs()) {
-      const Value* value = configuration_.find(knob.name);
-      if (value == nullptr || same_value(*value, knob.neutral)) continue;
+    for (const WellKnownParameter& knob : well_known_parameters()) {
+      const Value* value = knob.modelling == Modelling::kDefaultOnly ? configuration_.find(knob.name) : nullptr;
+      if (value == nullptr || same_value(*value, knob.default_value)) continue;
       refuse(fmt::format("the training step does not model {} = {}", knob.name, to_string(*value)),
-             fmt::format("only {} is", to_string(knob.neutral)));
+             fmt::format("only {} is", to_string(knob.default_value)));
     }
   }
 
@@ -142,27 +134,29 @@ class KnobReader {
     knobs_.pipeline_ranks = bounded(kPipelineParallel, 1, model.layers);
     check_divides(kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
                   "ranks beside tensor_parallel");
-    knobs_.data_ranks = cluster_.ranks() / (knobs_.tensor_ranks * knobs_.pipeline_ranks);
+    knobs_.data_ranks =
+        data_parallel_ranks(cluster_.ranks(), knobs_.tensor_ranks, knobs_.pipeline_ranks).value_or(1);  // refused above
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(kSequenceParallel);
     if (knobs_.sequence_parallel) {
       check_divides(kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
   }
 
-  std::int64_t micro_steps(std::int64_t sequences_per_micro_step) {
+  std::int64_t micro_steps() {
     constexpr std::int64_t kMost = 100'000;
     const bool given = configuration_.has(kAccumulation);
     const std::int64_t steps = bounded(kAccumulation, 1, kMost);
     if (!workload_.train_batch_size) return steps;
     const std::int64_t batch = *workload_.train_batch_size;
-    const bool fits = given ? batch == sequences_per_micro_step * steps : batch % sequences_per_micro_step == 0;
-    if (!fits) {
+    const auto derived = accumulation_steps(batch, knobs_.micro_batch, knobs_.data_ranks);
+    if (!derived || (given && *derived != steps)) {
       refuse(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
                          "micro-step{})",
-                         batch, sequences_per_micro_step, given ? fmt::format(", {} micro-steps", steps) : ""),
+                         batch, knobs_.micro_batch * knobs_.data_ranks,
+                         given ? fmt::format(", {} micro-steps", steps) : ""),
              "batch not divisible: choose another micro_batch");
     }
-    return batch / sequences_per_micro_step;
+    return derived.value_or(1);
   }
 
   void read_sizes() {
@@ -275,10 +269,7 @@ void check_model(const Workload& workload) {
 }
 
 const std::vector<std::string>& planned_parameters() {
-  static const std::vector<std::string> kNames{
-      kZeroStage,      kMicroBatch,       kAccumulation,     kReduceBucket,  kAllgatherBucket,  kOverlap,
-      kTensorParallel, kPipelineParallel, kSequenceParallel, kCheckpointing, kCheckpointLayers, kOffloadOptimizer,
-      kOffloadParam,   kPrefetch,         kPersistence,      kMaxLive,       kMaxReuse};
+  static const std::vector<std::string> kNames = parameters_from(Modelling::kFull);
   return kNames;
 }
 

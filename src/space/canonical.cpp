@@ -1,43 +1,33 @@
-// Which knobs mean nothing where, as DeepSpeed reads them (docs/config-json, "ZeRO optimizations"; stages as in
-// Rajbhandari et al. 2020): a configuration that differs in such a knob only would be measured twice.
+// A configuration that differs from another one only in a knob that means nothing there would be measured twice. Where
+// a knob means nothing says its row in well_known.cpp.
 #include "canonical.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <string_view>
+
+#include "krigtune/space/well_known.h"
 
 namespace krigtune {
 namespace {
 
-struct NoEffect {
-  std::string_view knob;  ///< a name, or a prefix that ends in '*'
-  Expression where;
-};
+using Conditions = std::map<std::string_view, Expression>;
 
-const std::vector<NoEffect>& rules() {
-  constexpr const char* kAlone = "dp == 1";
-  static const std::vector<NoEffect> kRules = {
-      {"stage3_*", Expression::parse("zero_stage < 3")},
-      {"offload_param", Expression::parse("zero_stage < 3")},
-      {"sequence_parallel", Expression::parse("tensor_parallel == 1")},
-      {"activation_checkpointing_layers", Expression::parse("activation_checkpointing != 'full'")},
-      {"stage3_prefetch_bucket_size", Expression::parse(kAlone)},
-      // Stage 0 has nothing to gather, stage 3 gathers unit by unit.
-      {"allgather_bucket_size", Expression::parse("zero_stage == 0 || zero_stage == 3")},
-      {"allgather_bucket_size", Expression::parse(kAlone)},
-      {"reduce_bucket_size", Expression::parse(kAlone)},
-      {"overlap_comm", Expression::parse(kAlone)},
-  };
-  return kRules;
+const Conditions& conditions_by_name() {
+  static const Conditions kConditions = [] {
+    Conditions conditions;
+    for (const WellKnownParameter& known : well_known_parameters()) {
+      if (*known.no_effect_if != '\0') conditions.emplace(known.name, Expression::parse(known.no_effect_if));
+    }
+    return conditions;
+  }();
+  return kConditions;
 }
 
-// In elements: whatever holds all parameters makes one bucket.
-constexpr std::array<std::string_view, 2> kBuckets = {"reduce_bucket_size", "allgather_bucket_size"};
-
-bool names(std::string_view pattern, std::string_view name) {
-  if (pattern.back() != '*') return pattern == name;
-  pattern.remove_suffix(1);
-  return name.substr(0, pattern.size()) == pattern;
+// DeepSpeed has more knobs of stage 3 than the table has rows, and names them all alike.
+const Expression* condition_of_family(std::string_view knob) {
+  static const Expression kBelowStage3 = Expression::parse("zero_stage < 3");
+  return knob.rfind("stage3_", 0) == 0 ? &kBelowStage3 : nullptr;
 }
 
 // Never a smaller bucket than `value`.
@@ -49,15 +39,15 @@ Value held_value(const Parameter& bucket, double elems, const Value& value) {
 
 }  // namespace
 
-std::vector<const Expression*> conditions_of_no_effect(const std::string& knob) {
-  std::vector<const Expression*> conditions;
-  for (const NoEffect& rule : rules()) {
-    if (names(rule.knob, knob)) conditions.push_back(&rule.where);
-  }
-  return conditions;
+const Expression* condition_of_no_effect(const std::string& knob) {
+  const auto found = conditions_by_name().find(knob);
+  return found == conditions_by_name().end() ? condition_of_family(knob) : &found->second;
 }
 
-bool is_bucket(const std::string& knob) { return std::find(kBuckets.begin(), kBuckets.end(), knob) != kBuckets.end(); }
+bool is_bucket(const std::string& knob) {
+  const WellKnownParameter* known = find_well_known(knob);
+  return known != nullptr && known->is_bucket;
+}
 
 int smallest_that_holds(const Parameter& bucket, double elems) {
   int smallest = -1;

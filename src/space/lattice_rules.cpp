@@ -14,6 +14,7 @@
 #include "domains.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -170,12 +171,8 @@ int Binder::existence(std::size_t i) {
 }
 
 int Binder::no_effect(std::size_t i) {
-  std::vector<int> conditions;
-  if (!facts_.well_known) return -1;
-  for (const Expression* where : conditions_of_no_effect(parameters_[i].name)) {
-    conditions.push_back(node(BoundOp::kHolds, condition(*where, parameters_[i].name, true)));
-  }
-  return conditions.empty() ? -1 : result_.expressions.node(BoundOp::kOr, conditions);
+  const Expression* where = facts_.well_known ? condition_of_no_effect(parameters_[i].name) : nullptr;
+  return where == nullptr ? -1 : node(BoundOp::kHolds, condition(*where, parameters_[i].name, true));
 }
 
 int Binder::stands_for(std::size_t i) {
@@ -200,14 +197,15 @@ int Binder::otherwise(const char* name, double fallback) {
   return node(BoundOp::kOtherwise, reference(meaning.parameter), constant(fallback));
 }
 
+// The identities of krigtune/space/batch.h as expressions, whose bounds are known before all parameters are.
 int Binder::dp() {
-  const int ways = node(BoundOp::kProduct, otherwise("tensor_parallel", 1.0), otherwise("pipeline_parallel", 1.0));
+  const int ways = node(BoundOp::kProduct, otherwise(kTensorParallel, 1.0), otherwise(kPipelineParallel, 1.0));
   return node(BoundOp::kDivide, constant(static_cast<double>(facts_.ranks)), ways);
 }
 
 int Binder::accumulation_steps() {
   const int batch = constant(static_cast<double>(*facts_.train_batch_size));
-  return node(BoundOp::kDivide, node(BoundOp::kDivide, batch, otherwise("micro_batch", 1.0)), dp());
+  return node(BoundOp::kDivide, node(BoundOp::kDivide, batch, otherwise(kMicroBatch, 1.0)), dp());
 }
 
 void Binder::add_batch_rules() {
@@ -215,13 +213,13 @@ void Binder::add_batch_rules() {
     return node(BoundOp::kEqual, node(BoundOp::kModulo, number, divisor), constant(0.0));
   };
   const int ranks = constant(static_cast<double>(facts_.ranks));
-  const int tensor = otherwise("tensor_parallel", 1.0);
-  const int pipeline = otherwise("pipeline_parallel", 1.0);
+  const int tensor = otherwise(kTensorParallel, 1.0);
+  const int pipeline = otherwise(kPipelineParallel, 1.0);
   add_rule(node(BoundOp::kAnd, divides(tensor, ranks), divides(pipeline, node(BoundOp::kDivide, ranks, tensor))),
            Exclusion::kRanksNotDivisible, 0);
   if (!facts_.train_batch_size) return;
   const int batch = constant(static_cast<double>(*facts_.train_batch_size));
-  const int micro_batch = otherwise("micro_batch", 1.0);
+  const int micro_batch = otherwise(kMicroBatch, 1.0);
   const int whole =
       node(BoundOp::kAnd, divides(micro_batch, batch), divides(dp(), node(BoundOp::kDivide, batch, micro_batch)));
   const int steps = accumulation_steps();

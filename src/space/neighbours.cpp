@@ -2,6 +2,7 @@
 
 #include "axis.h"
 #include "canonical.h"
+#include "krigtune/space/parameter_names.h"
 #include "lattice.h"
 
 namespace krigtune {
@@ -86,7 +87,7 @@ std::optional<Configuration> Space::moved_to(const Configuration& configuration,
 
 Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name) const {
   // Where both factors are tuned, one step of one alone would always break the identity: the other one follows.
-  const std::string follower = moved_name == kAccumulation ? "micro_batch" : kAccumulation;
+  const std::string follower = moved_name == kAccumulation ? kMicroBatch : kAccumulation;
   const auto parameter =
       std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == follower; });
   if (parameter == parameters_.end()) return Exclusion::kBatchMismatch;

@@ -92,12 +92,14 @@ std::string parameter_reference() {
   page += "| name | is | unit | no effect | DeepSpeed key | default | default range |\n|---|---|---|---|---|---|---|\n";
   for (const WellKnownParameter& known : well_known_parameters()) {
     page += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", known.name, known.meaning, cell(known.unit),
-                        cell(known.no_effect), code(known.deepspeed_key), to_string(known.default_value),
+                        cell(known.no_effect), code(known.deepspeed.key), to_string(known.default_value),
                         code(known.default_range));
   }
   page += kAliases;
-  for (const KnownAlias& known : known_aliases()) {
-    page += fmt::format("| `{}` | `{}` | {} |\n", known.alias, known.name, known.where);
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    for (const OtherName& other : known.other_names) {
+      page += fmt::format("| `{}` | `{}` | {} |\n", other.name, known.name, other.where);
+    }
   }
   page += kFixed;
   page += kKinds;

@@ -8,32 +8,25 @@
 
 #include "canonical.h"
 #include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
+#include "krigtune/space/batch.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 #include "lattice.h"
 
 namespace krigtune {
 namespace {
 
-// The smallest value of a well-known parameter whose values are integers.
-std::int64_t smallest_value(const WellKnownParameter& known) {
-  if (std::string_view(known.unit) == "elements") return 0;
-  const Json space = {{known.name, parse_json(known.default_range, known.name)}};
-  return std::get<std::int64_t>(read_parameters(space, known.name, "").front().values.front());
-}
-
 // The names that decide what is possible must hold integers, or no rule could be applied to them.
 void check_well_known(const Parameter& parameter) {
   const WellKnownParameter* known = find_well_known(parameter.name);
   if (known == nullptr || !std::holds_alternative<std::int64_t>(known->default_value)) return;
-  const std::int64_t smallest = smallest_value(*known);
-  const std::string hint = fmt::format("its values are integers from {} on", smallest);
+  const std::string hint = fmt::format("its values are integers from {} on", known->smallest);
   if (parameter.continuous()) {
     throw UserError(fmt::format("the parameter '{}' is a range of real numbers", parameter.name), hint);
   }
   for (const Value& value : parameter.values) {
     const auto* integer = std::get_if<std::int64_t>(&value);
-    if (integer != nullptr && *integer >= smallest) continue;
+    if (integer != nullptr && *integer >= known->smallest) continue;
     throw UserError(fmt::format("the parameter '{}' has the value {}", parameter.name, to_string(value)), hint);
   }
 }
@@ -50,25 +43,6 @@ void check_parameter(const Parameter& parameter, const JobFacts& facts) {
   }
 }
 
-// Nothing where `ranks` do not split into whole model replicas.
-std::optional<std::int64_t> data_parallel_ranks(const Configuration& configuration, std::int64_t ranks) {
-  for (const char* name : {"tensor_parallel", "pipeline_parallel"}) {
-    const std::int64_t ways = configuration.integer(name, 1);
-    if (ways < 1 || ranks % ways != 0) return std::nullopt;
-    ranks /= ways;
-  }
-  return ranks;
-}
-
-// train_batch_size / (micro_batch * dp) where that is an integer; divided in turn, so that nothing overflows.
-std::optional<std::int64_t> accumulation_steps(std::int64_t train_batch_size, std::int64_t micro_batch,
-                                               std::int64_t dp) {
-  if (micro_batch < 1 || train_batch_size % micro_batch != 0) return std::nullopt;
-  const std::int64_t micro_batches = train_batch_size / micro_batch;
-  if (micro_batches % dp != 0) return std::nullopt;
-  return micro_batches / dp;
-}
-
 // Each parameter after those that its existence and effect depend on, so that these are settled.
 void drop_and_canonicalise(Configuration& configuration, const std::vector<Parameter>& parameters,
                            const JobFacts& facts, const Lattice& lattice) {
@@ -82,10 +56,8 @@ void drop_and_canonicalise(Configuration& configuration, const std::vector<Param
       continue;
     }
     if (!facts.well_known) continue;
-    const std::vector<const Expression*> conditions = conditions_of_no_effect(parameter.name);
-    const bool no_effect = std::any_of(conditions.begin(), conditions.end(), [&](const Expression* condition) {
-      return vocabulary.holds(*condition, configuration, true).value_or(false);
-    });
+    const Expression* condition = condition_of_no_effect(parameter.name);
+    const bool no_effect = condition != nullptr && vocabulary.holds(*condition, configuration, true).value_or(false);
     configuration.set(parameter.name, canonical_value(parameter, *value, no_effect, facts.parameter_count));
   }
 }
@@ -157,10 +129,11 @@ Exclusion Space::complete(Configuration& configuration) const {
   for (const auto& [name, value] : facts_.fixed) completed.set(name, value);
   drop_and_canonicalise(completed, with_fixed_, facts_, *lattice_);
   if (facts_.well_known) {
-    const std::optional<std::int64_t> dp = data_parallel_ranks(completed, facts_.ranks);
+    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, completed.integer(kTensorParallel, 1),
+                                                               completed.integer(kPipelineParallel, 1));
     if (!dp) return Exclusion::kRanksNotDivisible;
     if (facts_.train_batch_size) {
-      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer("micro_batch", 1), *dp);
+      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer(kMicroBatch, 1), *dp);
       const bool given = completed.has(kAccumulation);
       const bool derived = lattice_->vocabulary().derives_accumulation();
       if (!steps) return given && !derived ? Exclusion::kBatchMismatch : Exclusion::kBatchNotDivisible;

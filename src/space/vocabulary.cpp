@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
 namespace krigtune {
@@ -80,9 +81,9 @@ void Vocabulary::fail_unknown(const Expression::Node& name) const {
   fail_at(name.at, fmt::format("unknown name '{}'", name.text), suggestion(name.text, names()));
 }
 
+// The identities of krigtune/space/batch.h in real numbers: a condition may ask what does not divide.
 double Vocabulary::dp(const Configuration& configuration) const {
-  const double ways =
-      number_or(configuration, "tensor_parallel", 1.0) * number_or(configuration, "pipeline_parallel", 1.0);
+  const double ways = number_or(configuration, kTensorParallel, 1.0) * number_or(configuration, kPipelineParallel, 1.0);
   return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
 }
 
@@ -105,7 +106,7 @@ const Value* Vocabulary::look_up(std::string_view name, const Configuration& con
       break;
   }
   const double micro_batches = arithmetic(Operator::kDivide, static_cast<double>(*facts_.train_batch_size),
-                                          number_or(configuration, "micro_batch", 1.0));
+                                          number_or(configuration, kMicroBatch, 1.0));
   scratch = arithmetic(Operator::kDivide, micro_batches, dp(configuration));
   return &scratch;
 }

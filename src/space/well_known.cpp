@@ -1,92 +1,356 @@
-// Names and defaults of DeepSpeed 0.19: deepspeed/runtime/zero/config.py, runtime/zero/offload_config.py and
-// runtime/constants.py. Where krigtune-bench differs (overlap_comm is off at every stage, the micro-batch is 1 instead
-// of missing) the value is the bench's. Where a knob changes nothing is decided in canonical.cpp.
+// Names, keys and defaults are those of DeepSpeed 0.19: deepspeed/runtime/zero/config.py (a second key is the pydantic
+// field behind an alias, populate_by_name), runtime/zero/offload_config.py, runtime/constants.py, config_utils.py (old
+// keys). Where krigtune-bench differs (overlap_comm is off at every stage, the micro-batch is 1 instead of missing) the
+// value is the bench's. Flags are those of transformers' TrainingArguments; scripts of Accelerate and DeepSpeed-Chat
+// borrow the names.
+//
+// Where a knob changes nothing: docs/config-json, "ZeRO optimizations"; stages as in Rajbhandari et al. 2020.
+// The first stage that reads it: stage 0 reduces gradients in pieces of a fixed size (runtime/engine.py,
+// buffered_allreduce_fallback with MEMORY_OPT_ALLREDUCE_SIZE). Buckets, overlap and the ways of copying gradients are
+// arguments of the optimizers of stages 1 and 2 (runtime/zero/stage_1_and_2.py) and 3 (stage3.py).
 #include "krigtune/space/well_known.h"
 
 #include <algorithm>
+
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
 
 constexpr std::int64_t kDefaultBucketElems = 500'000'000;
+constexpr std::int64_t kMostCount = 1'000'000;  // a product of three is no overflow
 
-std::vector<WellKnownParameter> batch_parameters() {
+WellKnownParameter zero_stage() {
   return {
-      {"zero_stage", "",
-       "ZeRO stage: what is sharded over the data-parallel ranks (1 optimizer states, 2 and gradients, "
-       "3 and parameters)",
-       "", "/zero_optimization/stage", std::int64_t{0}, "[0, 1, 2, 3]"},
-      {"micro_batch", "sequences per rank and micro-step", "how many sequences a rank trains at once", "",
-       "/train_micro_batch_size_per_gpu", std::int64_t{1}, R"({"min": 1, "max": 64, "scale": "log2"})"},
-      {"gradient_accumulation_steps", "micro-steps per optimizer step",
-       "how many micro-steps are added up before the optimizer steps; derived where train_batch_size is given", "",
-       "/gradient_accumulation_steps", std::int64_t{1}, R"({"min": 1, "max": 64, "scale": "log2"})"},
-      {"activation_checkpointing", "", "which activations are computed again in the backward pass instead of kept", "",
-       "", "none", R"(["none", "selective", "full"])"},
-      {"tensor_parallel", "ranks", "over how many ranks each layer is split", "", "/tensor_parallel/autotp_size",
-       std::int64_t{1}, R"({"min": 1, "max": 8, "scale": "log2"})"},
-      {"activation_checkpointing_layers", "layers", "how many layers lie between two activations that are kept",
-       "unless activation_checkpointing is full", "", std::int64_t{1}, R"({"min": 1, "max": 16, "scale": "log2"})"},
-      {"sequence_parallel", "",
-       "whether norms, dropouts and residuals are split over the tensor-parallel ranks by tokens",
-       "on one tensor-parallel rank", "", false, "[true, false]"},
-      {"pipeline_parallel", "ranks",
-       "over how many ranks the layers are dealt out; modelled, not run by krigtune-bench", "", "", std::int64_t{1},
-       R"({"min": 1, "max": 8, "scale": "log2"})"},
+      .name = kZeroStage,
+      .meaning =
+          "ZeRO stage: what is sharded over the data-parallel ranks (1 optimizer states, 2 and gradients, "
+          "3 and parameters)",
+      .default_value = std::int64_t{0},
+      .default_range = "[0, 1, 2, 3]",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/stage", .largest = 3},
+      .other_names = {{"zero", "scripts"},
+                      {"zero_stages", "scripts"},
+                      {"zero_optimization_stage", "scripts"},
+                      {"sharding_strategy", "FSDP: FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0"},
+                      {"data_parallel_sharding_strategy",
+                       "Megatron-FSDP: optim is 1, optim_grads 2, optim_grads_params 3"}},
+      .rule = {.success_slope = 0.3},
   };
 }
 
-std::vector<WellKnownParameter> communication_parameters() {
+WellKnownParameter micro_batch() {
   return {
-      {"reduce_bucket_size", "elements", "gradients that are reduced in one call; a larger tensor goes alone",
-       "on one data-parallel rank; all sizes that hold every parameter are one",
-       "/zero_optimization/reduce_bucket_size", kDefaultBucketElems,
-       R"({"min": 1e6, "max": 1e9, "scale": "log", "steps": 16})"},
-      {"allgather_bucket_size", "elements", "updated parameters that are gathered in one call",
-       "at stages 0 and 3; on one data-parallel rank; all sizes that hold every parameter are one",
-       "/zero_optimization/allgather_bucket_size", kDefaultBucketElems,
-       R"({"min": 1e6, "max": 1e9, "scale": "log", "steps": 16})"},
-      {"overlap_comm", "", "whether gradients are reduced while the backward pass goes on", "on one data-parallel rank",
-       "/zero_optimization/overlap_comm", false, "[true, false]"},
-      {"contiguous_gradients", "", "whether gradients are copied into one buffer as they are made", "",
-       "/zero_optimization/contiguous_gradients", true, "[true, false]"},
-      {"round_robin_gradients", "", "whether ranks take turns in copying gradients to the host (with offload)", "",
-       "/zero_optimization/round_robin_gradients", false, "[true, false]"},
+      .name = kMicroBatch,
+      .unit = "sequences per rank and micro-step",
+      .meaning = "how many sequences a rank trains at once",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 64, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/train_micro_batch_size_per_gpu",
+                    .largest = kMostCount,
+                    .trainer_flag = "--per_device_train_batch_size"},
+      .other_names = {{"mbs", "scripts"},
+                      {"micro_batch_size", "Megatron-LM, NeMo, nanotron"},
+                      {"train_micro_batch_size_per_gpu", "DeepSpeed"},
+                      {"per_device_train_batch_size", "Hugging Face Trainer"},
+                      {"local_batch_size", "torchtitan"},
+                      {"device_batch_size", "scripts"}},
+      .rule = {.log_speed = 0.05, .success_slope = -1.0},
   };
 }
 
-std::vector<WellKnownParameter> stage3_parameters() {
-  constexpr const char* kBelow = "below stage 3";
+WellKnownParameter accumulation() {
   return {
-      {"stage3_prefetch_bucket_size", "elements", "parameters that are gathered ahead of their use",
-       "below stage 3; on one data-parallel rank", "/zero_optimization/stage3_prefetch_bucket_size",
-       std::int64_t{50'000'000}, R"({"min": 1e6, "max": 1e9, "scale": "log", "steps": 16})"},
-      {"stage3_param_persistence_threshold", "elements", "tensors up to this size stay whole on every rank", kBelow,
-       "/zero_optimization/stage3_param_persistence_threshold", std::int64_t{100'000},
-       R"({"min": 1e4, "max": 1e7, "scale": "log", "steps": 7})"},
-      {"stage3_max_live_parameters", "elements", "gathered parameters at most, before any is released", kBelow,
-       "/zero_optimization/stage3_max_live_parameters", std::int64_t{1'000'000'000},
-       R"({"min": 1e7, "max": 1e10, "scale": "log", "steps": 7})"},
-      {"stage3_max_reuse_distance", "elements", "a parameter that is used again within this distance is kept", kBelow,
-       "/zero_optimization/stage3_max_reuse_distance", std::int64_t{1'000'000'000},
-       R"({"min": 1e7, "max": 1e10, "scale": "log", "steps": 7})"},
-      {"offload_optimizer", "", "where the optimizer's states live and its step runs", "",
-       "/zero_optimization/offload_optimizer/device", "none", R"(["none", "cpu", "nvme"])"},
-      {"offload_param", "", "where the sharded parameters of stage 3 live", kBelow,
-       "/zero_optimization/offload_param/device", "none", R"(["none", "cpu", "nvme"])"},
+      .name = kAccumulation,
+      .unit = "micro-steps per optimizer step",
+      .meaning =
+          "how many micro-steps are added up before the optimizer steps; derived where train_batch_size is given",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 64, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/gradient_accumulation_steps",
+                    .largest = kMostCount,
+                    .trainer_flag = "--gradient_accumulation_steps"},
+      .other_names = {{"ga", "scripts"},
+                      {"grad_accum", "scripts"},
+                      {"accumulate_grad_batches", "Lightning"},
+                      {"batch_accumulation_per_replica", "nanotron"}},
+  };
+}
+
+WellKnownParameter checkpointing() {
+  return {
+      .name = kCheckpointing,
+      .meaning = "which activations are computed again in the backward pass instead of kept",
+      .default_value = "none",
+      .default_range = R"(["none", "selective", "full"])",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.trainer_flag = "--gradient_checkpointing"},
+      .other_names = {{"recompute_granularity", "Megatron-LM"},
+                      {"gradient_checkpointing", "Hugging Face Trainer: true is full, false is none"},
+                      {"recompute_layer", "nanotron: true is full, false is none"}},
+      .rule = {.words = {{"full", -0.288}, {"selective", -0.03}}},
+  };
+}
+
+WellKnownParameter tensor_parallel() {
+  return {
+      .name = kTensorParallel,
+      .unit = "ranks",
+      .meaning = "over how many ranks each layer is split",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/tensor_parallel/autotp_size", .largest = kMostCount, .off = std::int64_t{1}},
+      .other_names = {{"tp", "nanotron, scripts"},
+                      {"tensor_parallel_size", "vLLM, scripts"},
+                      {"tensor_model_parallel_size", "Megatron-LM, NeMo"},
+                      {"tensor_parallel_degree", "torchtitan"},
+                      {"tp_size", "scripts"},
+                      {"autotp_size", "DeepSpeed"}},
+      .rule = {.log_speed = -0.2, .success_slope = 1.0, .splits_model = true},
+  };
+}
+
+WellKnownParameter checkpoint_layers() {
+  return {
+      .name = kCheckpointLayers,
+      .unit = "layers",
+      .meaning = "how many layers lie between two activations that are kept",
+      .no_effect = "unless activation_checkpointing is full",
+      .no_effect_if = "activation_checkpointing != 'full'",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 16, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .other_names = {{"recompute_num_layers", "Megatron-LM"}},
+  };
+}
+
+WellKnownParameter sequence_parallel() {
+  return {
+      .name = kSequenceParallel,
+      .meaning = "whether norms, dropouts and residuals are split over the tensor-parallel ranks by tokens",
+      .no_effect = "on one tensor-parallel rank",
+      .no_effect_if = "tensor_parallel == 1",
+      .default_value = false,
+      .default_range = "[true, false]",
+      .modelling = Modelling::kFull,
+  };
+}
+
+WellKnownParameter pipeline_parallel() {
+  return {
+      .name = kPipelineParallel,
+      .unit = "ranks",
+      .meaning = "over how many ranks the layers are dealt out; modelled, not run by krigtune-bench",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .other_names = {{"pp", "nanotron, scripts"},
+                      {"pipeline_parallel_size", "scripts"},
+                      {"pipeline_model_parallel_size", "Megatron-LM, NeMo"},
+                      {"pipeline_parallel_degree", "torchtitan"},
+                      {"pp_size", "scripts"}},
+      .rule = {.log_speed = -0.2, .splits_model = true},
+  };
+}
+
+WellKnownParameter reduce_bucket() {
+  return {
+      .name = kReduceBucket,
+      .unit = "elements",
+      .meaning = "gradients that are reduced in one call; a larger tensor goes alone",
+      .no_effect = "on one data-parallel rank; all sizes that hold every parameter are one",
+      .no_effect_if = "dp == 1",
+      .is_bucket = true,
+      .default_value = kDefaultBucketElems,
+      .default_range = R"({"min": 1e6, "max": 1e9, "scale": "log", "steps": 16})",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/reduce_bucket_size", .first_stage = 1},
+      .other_names = {{"allreduce_bucket_size", "DeepSpeed, older"}},
+      .rule = {.log_speed = 0.03},
+  };
+}
+
+// Stage 0 has nothing to gather, stage 3 gathers unit by unit.
+WellKnownParameter allgather_bucket() {
+  return {
+      .name = kAllgatherBucket,
+      .unit = "elements",
+      .meaning = "updated parameters that are gathered in one call",
+      .no_effect = "at stages 0 and 3; on one data-parallel rank; all sizes that hold every parameter are one",
+      .no_effect_if = "zero_stage == 0 || zero_stage == 3 || dp == 1",
+      .is_bucket = true,
+      .default_value = kDefaultBucketElems,
+      .default_range = R"({"min": 1e6, "max": 1e9, "scale": "log", "steps": 16})",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/allgather_bucket_size", .first_stage = 1, .is_even = true},
+  };
+}
+
+WellKnownParameter overlap() {
+  return {
+      .name = kOverlap,
+      .meaning = "whether gradients are reduced while the backward pass goes on",
+      .no_effect = "on one data-parallel rank",
+      .no_effect_if = "dp == 1",
+      .default_value = false,
+      .default_range = "[true, false]",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/overlap_comm", .first_stage = 1},
+      .other_names = {{"overlap_grad_reduce", "Megatron-LM"}},
+  };
+}
+
+WellKnownParameter contiguous_gradients() {
+  return {
+      .name = kContiguousGradients,
+      .meaning = "whether gradients are copied into one buffer as they are made",
+      .default_value = true,
+      .default_range = "[true, false]",
+      .modelling = Modelling::kDefaultOnly,
+      .deepspeed = {.key = "/zero_optimization/contiguous_gradients", .first_stage = 1},
+  };
+}
+
+WellKnownParameter round_robin_gradients() {
+  return {
+      .name = "round_robin_gradients",
+      .meaning = "whether ranks take turns in copying gradients to the host (with offload)",
+      .default_value = false,
+      .default_range = "[true, false]",
+      .modelling = Modelling::kDefaultOnly,
+      .deepspeed = {.key = "/zero_optimization/round_robin_gradients", .first_stage = 1},
+  };
+}
+
+WellKnownParameter prefetch() {
+  return {
+      .name = kPrefetch,
+      .unit = "elements",
+      .meaning = "parameters that are gathered ahead of their use",
+      .no_effect = "below stage 3; on one data-parallel rank",
+      .no_effect_if = "zero_stage < 3 || dp == 1",
+      .default_value = std::int64_t{50'000'000},
+      .default_range = R"({"min": 1e6, "max": 1e9, "scale": "log", "steps": 16})",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/stage3_prefetch_bucket_size",
+                    .second_key = "/zero_optimization/prefetch_bucket_size",
+                    .first_stage = 3},
+  };
+}
+
+WellKnownParameter persistence() {
+  return {
+      .name = kPersistence,
+      .unit = "elements",
+      .meaning = "tensors up to this size stay whole on every rank",
+      .no_effect = "below stage 3",
+      .no_effect_if = "zero_stage < 3",
+      .default_value = std::int64_t{100'000},
+      .default_range = R"({"min": 1e4, "max": 1e7, "scale": "log", "steps": 7})",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/stage3_param_persistence_threshold",
+                    .second_key = "/zero_optimization/param_persistence_threshold",
+                    .first_stage = 3},
+  };
+}
+
+WellKnownParameter max_live() {
+  return {
+      .name = kMaxLive,
+      .unit = "elements",
+      .meaning = "gathered parameters at most, before any is released",
+      .no_effect = "below stage 3",
+      .no_effect_if = "zero_stage < 3",
+      .default_value = std::int64_t{1'000'000'000},
+      .default_range = R"({"min": 1e7, "max": 1e10, "scale": "log", "steps": 7})",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/stage3_max_live_parameters",
+                    .second_key = "/zero_optimization/max_live_parameters",
+                    .first_stage = 3},
+  };
+}
+
+WellKnownParameter max_reuse() {
+  return {
+      .name = kMaxReuse,
+      .unit = "elements",
+      .meaning = "a parameter that is used again within this distance is kept",
+      .no_effect = "below stage 3",
+      .no_effect_if = "zero_stage < 3",
+      .default_value = std::int64_t{1'000'000'000},
+      .default_range = R"({"min": 1e7, "max": 1e10, "scale": "log", "steps": 7})",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/stage3_max_reuse_distance",
+                    .second_key = "/zero_optimization/max_reuse_distance",
+                    .first_stage = 3},
+  };
+}
+
+WellKnownParameter offload_optimizer() {
+  return {
+      .name = kOffloadOptimizer,
+      .meaning = "where the optimizer's states live and its step runs",
+      .default_value = "none",
+      .default_range = R"(["none", "cpu", "nvme"])",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/offload_optimizer/device",
+                    .old_key = "/zero_optimization/cpu_offload",
+                    .first_stage = 1,
+                    .off = "none",
+                    .is_offload = true},
+      .rule = {.words = {{"cpu", -0.3}, {"nvme", -1.0}}},
+  };
+}
+
+WellKnownParameter offload_param() {
+  return {
+      .name = kOffloadParam,
+      .meaning = "where the sharded parameters of stage 3 live",
+      .no_effect = "below stage 3",
+      .no_effect_if = "zero_stage < 3",
+      .default_value = "none",
+      .default_range = R"(["none", "cpu", "nvme"])",
+      .modelling = Modelling::kFull,
+      .deepspeed = {.key = "/zero_optimization/offload_param/device",
+                    .old_key = "/zero_optimization/cpu_offload_param",
+                    .first_stage = 3,
+                    .off = "none",
+                    .is_offload = true},
+      .rule = {.words = {{"cpu", -0.5}, {"nvme", -1.5}}},
   };
 }
 
 }  // namespace
 
 const std::vector<WellKnownParameter>& well_known_parameters() {
-  static const std::vector<WellKnownParameter> kTable = [] {
-    std::vector<WellKnownParameter> table = batch_parameters();
-    for (const auto& block : {communication_parameters(), stage3_parameters()}) {
-      table.insert(table.end(), block.begin(), block.end());
-    }
-    return table;
-  }();
+  static const std::vector<WellKnownParameter> kTable = {zero_stage(),
+                                                         micro_batch(),
+                                                         accumulation(),
+                                                         checkpointing(),
+                                                         tensor_parallel(),
+                                                         checkpoint_layers(),
+                                                         sequence_parallel(),
+                                                         pipeline_parallel(),
+                                                         reduce_bucket(),
+                                                         allgather_bucket(),
+                                                         overlap(),
+                                                         contiguous_gradients(),
+                                                         round_robin_gradients(),
+                                                         prefetch(),
+                                                         persistence(),
+                                                         max_live(),
+                                                         max_reuse(),
+                                                         offload_optimizer(),
+                                                         offload_param()};
   return kTable;
 }
 
@@ -96,51 +360,21 @@ const WellKnownParameter* find_well_known(std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
-const std::vector<KnownAlias>& known_aliases() {
-  static const std::vector<KnownAlias> kAliases = {
-      {"zero", "zero_stage", "scripts"},
-      {"zero_stages", "zero_stage", "scripts"},
-      {"zero_optimization_stage", "zero_stage", "scripts"},
-      {"sharding_strategy", "zero_stage", "FSDP: FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0"},
-      {"data_parallel_sharding_strategy", "zero_stage",
-       "Megatron-FSDP: optim is 1, optim_grads 2, optim_grads_params 3"},
-      {"mbs", "micro_batch", "scripts"},
-      {"micro_batch_size", "micro_batch", "Megatron-LM, NeMo, nanotron"},
-      {"train_micro_batch_size_per_gpu", "micro_batch", "DeepSpeed"},
-      {"per_device_train_batch_size", "micro_batch", "Hugging Face Trainer"},
-      {"local_batch_size", "micro_batch", "torchtitan"},
-      {"device_batch_size", "micro_batch", "scripts"},
-      {"ga", "gradient_accumulation_steps", "scripts"},
-      {"grad_accum", "gradient_accumulation_steps", "scripts"},
-      {"accumulate_grad_batches", "gradient_accumulation_steps", "Lightning"},
-      {"batch_accumulation_per_replica", "gradient_accumulation_steps", "nanotron"},
-      {"recompute_granularity", "activation_checkpointing", "Megatron-LM"},
-      {"gradient_checkpointing", "activation_checkpointing", "Hugging Face Trainer: true is full, false is none"},
-      {"recompute_layer", "activation_checkpointing", "nanotron: true is full, false is none"},
-      {"recompute_num_layers", "activation_checkpointing_layers", "Megatron-LM"},
-      {"tp", "tensor_parallel", "nanotron, scripts"},
-      {"tensor_parallel_size", "tensor_parallel", "vLLM, scripts"},
-      {"tensor_model_parallel_size", "tensor_parallel", "Megatron-LM, NeMo"},
-      {"tensor_parallel_degree", "tensor_parallel", "torchtitan"},
-      {"tp_size", "tensor_parallel", "scripts"},
-      {"autotp_size", "tensor_parallel", "DeepSpeed"},
-      {"pp", "pipeline_parallel", "nanotron, scripts"},
-      {"pipeline_parallel_size", "pipeline_parallel", "scripts"},
-      {"pipeline_model_parallel_size", "pipeline_parallel", "Megatron-LM, NeMo"},
-      {"pipeline_parallel_degree", "pipeline_parallel", "torchtitan"},
-      {"pp_size", "pipeline_parallel", "scripts"},
-      {"allreduce_bucket_size", "reduce_bucket_size", "DeepSpeed, older"},
-      {"overlap_grad_reduce", "overlap_comm", "Megatron-LM"},
-  };
-  return kAliases;
-}
-
 std::string_view well_known_name(std::string_view name) {
   if (find_well_known(name) != nullptr) return name;
-  for (const KnownAlias& known : known_aliases()) {
-    if (name == known.alias) return known.name;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    for (const OtherName& other : known.other_names) {
+      if (name == other.name) return known.name;
+    }
   }
   return "";
+}
+
+bool needs_other_data_ranks(const WellKnownParameter& known) {
+  if (*known.no_effect_if == '\0') return false;
+  const Value alone = std::int64_t{1};
+  const auto only_dp = [&](std::string_view name) { return name == "dp" ? &alone : nullptr; };
+  return Expression::parse(known.no_effect_if).holds(only_dp).value_or(false);
 }
 
 const std::vector<KnownFact>& known_facts() {

@@ -175,7 +175,7 @@ TEST(DsValues, KeepOrderSpellingAndEverythingThatWasNotTuned) {
 
 TEST(DsValues, AreReadBackAsTheyWereWrittenForEveryKnob) {
   for (const WellKnownParameter& knob : well_known_parameters()) {
-    if (knob.deepspeed_key[0] == '\0') continue;
+    if (*knob.deepspeed.key == '\0') continue;
     Value value = knob.default_value;
     if (const auto* number = std::get_if<std::int64_t>(&value)) value = *number + 2;
     if (const auto* flag = std::get_if<bool>(&value)) value = !*flag;
@@ -252,6 +252,27 @@ TEST(DsValues, SayNothingThatTheStageDoesNotHave) {
   const Json offloaded = trial("{}", {{"zero_stage", 1_n}, {"offload_optimizer", "cpu"}});
   EXPECT_EQ(offloaded["zero_optimization"]["offload_optimizer"],
             parse_json(R"({"device": "cpu", "pin_memory": true})", "expected"));
+}
+
+// Stage 0 reduces gradients in pieces of its own size (runtime/engine.py) and reads none of these.
+TEST(DsValues, AddNoBucketsAtStage0AndReplaceThoseThatTheFileHas) {
+  const Configuration chosen = {{"zero_stage", 0_n},
+                                {"reduce_bucket_size", 2000_n},
+                                {"overlap_comm", true},
+                                {"contiguous_gradients", false},
+                                {"round_robin_gradients", true},
+                                {"allgather_bucket_size", 501_n}};
+  EXPECT_EQ(trial("{}", chosen), parse_json(R"({"zero_optimization": {"stage": 0}})", "expected"));
+  const std::string user = R"({"zero_optimization": {"reduce_bucket_size": 1000, "allgather_bucket_size": "auto",
+      "overlap_comm": [true, false], "stage": 0}})";
+  EXPECT_EQ(trial(user, chosen), parse_json(R"({"zero_optimization": {"reduce_bucket_size": 2000,
+      "allgather_bucket_size": 502, "overlap_comm": true, "stage": 0}})",
+                                            "expected"));
+  for (const std::int64_t stage : {1, 2, 3}) {
+    Configuration sharded = chosen;
+    sharded.set("zero_stage", stage);
+    EXPECT_EQ(trial("{}", sharded)["zero_optimization"].size(), chosen.size()) << stage;
+  }
 }
 
 // RFC 4648, section 10, with the quotes of JSON around, and Python: base64.urlsafe_b64encode(...).

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "krigtune/core/files.h"
+#include "krigtune/space/parameter_names.h"
 #include "space/spaces.h"
 
 namespace krigtune {
@@ -32,12 +33,13 @@ TEST(WellKnown, StandOnceAndAreFound) {
 }
 
 TEST(WellKnown, OtherNamesMeanOneOfThemEach) {
-  std::set<std::string> aliases;
-  for (const KnownAlias& known : known_aliases()) {
-    EXPECT_TRUE(aliases.insert(known.alias).second) << known.alias;
-    EXPECT_EQ(find_well_known(known.alias), nullptr) << known.alias;
-    EXPECT_NE(find_well_known(known.name), nullptr) << known.alias;
-    EXPECT_EQ(well_known_name(known.alias), known.name);
+  std::set<std::string> others;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    for (const OtherName& other : known.other_names) {
+      EXPECT_TRUE(others.insert(other.name).second) << other.name;
+      EXPECT_EQ(find_well_known(other.name), nullptr) << other.name;
+      EXPECT_EQ(well_known_name(other.name), known.name);
+    }
   }
   EXPECT_EQ(well_known_name("tensor_model_parallel_size"), "tensor_parallel");
   EXPECT_EQ(well_known_name("zero_stage"), "zero_stage");
@@ -88,6 +90,39 @@ TEST(WellKnown, KnobsOfTensorParallelismAndCheckpointingNeedThem) {
   EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{2}), 2);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("selective")), 1);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("full")), 5);
+}
+
+TEST(WellKnown, OfStage3MeanNothingBelowIt) {
+  int of_stage3 = 0;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    if (known.deepspeed.first_stage < 3) continue;
+    ++of_stage3;
+    const Space below({{kZeroStage, {std::int64_t{2}}}, parsed_range(known)}, {.ranks = 2});
+    EXPECT_EQ(below.count(), 1) << known.name;
+  }
+  EXPECT_EQ(of_stage3, 5);
+}
+
+TEST(WellKnown, NeedOtherDataParallelRanksWhereTheyCommunicateWithThem) {
+  std::set<std::string> names;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    if (needs_other_data_ranks(known)) names.insert(known.name);
+  }
+  EXPECT_EQ(names, std::set<std::string>({kReduceBucket, kAllgatherBucket, kOverlap, kPrefetch}));
+}
+
+// A knob that a file can leave out says so by a value of its own kind, and every text names a value of its range.
+TEST(WellKnown, RowsAgreeWithThemselves) {
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const Parameter range = parsed_range(known);
+    EXPECT_EQ(*known.no_effect == '\0', *known.no_effect_if == '\0') << known.name;
+    if (known.deepspeed.off) EXPECT_GE(range.index_of(*known.deepspeed.off), 0) << known.name;
+    if (known.deepspeed.is_offload) EXPECT_TRUE(known.deepspeed.off) << known.name;
+    for (const WordCost& cost : known.rule.words) EXPECT_GE(range.index_of(std::string(cost.word)), 0) << known.name;
+    for (const Value& value : range.values) {
+      if (const auto* integer = std::get_if<std::int64_t>(&value)) EXPECT_GE(*integer, known.smallest) << known.name;
+    }
+  }
 }
 
 TEST(WellKnown, NamesWithoutEffectAreAllInTheTable) {

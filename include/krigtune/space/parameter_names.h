@@ -10,6 +10,7 @@ inline constexpr const char* kAccumulation = "gradient_accumulation_steps";
 inline constexpr const char* kReduceBucket = "reduce_bucket_size";
 inline constexpr const char* kAllgatherBucket = "allgather_bucket_size";
 inline constexpr const char* kOverlap = "overlap_comm";
+inline constexpr const char* kContiguousGradients = "contiguous_gradients";
 inline constexpr const char* kTensorParallel = "tensor_parallel";
 inline constexpr const char* kPipelineParallel = "pipeline_parallel";
 inline constexpr const char* kSequenceParallel = "sequence_parallel";

@@ -1,39 +1,90 @@
 #pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "krigtune/space/parameter.h"
 
+// The parameters that krigtune knows by name. All that is known of one stands in its row of the one table
+// (src/space/well_known.cpp): documentation, schema, `init`, canonical values, the keys of DeepSpeed's file and the
+// flags of its scripts, predictions and rules of thumb read it there.
+//
+//   if (const WellKnownParameter* known = find_well_known("reduce_bucket_size")) use(known->deepspeed.key);
 namespace krigtune {
 
-/// A parameter that krigtune knows by name: the one table of them, from which documentation, schema, defaults, `init`
-/// and the names of DeepSpeed's keys are made.
-struct WellKnownParameter {
+/// Another name under which frameworks and launchers know a parameter.
+struct OtherName {
   const char* name;
-  const char* unit;           ///< "sequences per rank and micro-step", "elements", or "" for a plain choice
-  const char* meaning;        ///< one line for people
-  const char* no_effect;      ///< where it changes nothing, in words; "" : nowhere
-  const char* deepspeed_key;  ///< JSON pointer in ds_config.json: "/zero_optimization/stage"; "": none
-  Value default_value;        ///< DeepSpeed's own default, or krigtune-bench's
-  const char* default_range;  ///< as in a session: R"({"min": 1, "max": 64, "scale": "log2"})"
+  const char* where;  ///< who calls it so: "Megatron-LM"
+};
+
+/// What DeepSpeed and the scripts that start it need to know of a parameter.
+struct DeepSpeedKnob {
+  const char* key = "";          ///< JSON pointer in ds_config.json: "/zero_optimization/stage"; "": not in the file
+  const char* second_key = "";   ///< a second spelling that DeepSpeed takes in the key's place
+  const char* old_key = "";      ///< a switch of old that DeepSpeed refuses beside the key
+  std::int64_t first_stage = 0;  ///< the lowest ZeRO stage that reads it
+  std::int64_t largest = std::numeric_limits<std::int64_t>::max();  ///< integer that a file may have
+  std::optional<Value> off = std::nullopt;  ///< the value that asks for nothing, so that it need not be in the file
+  bool is_offload = false;                  ///< it says where something lives that can be moved off the GPU
+  bool is_even = false;                     ///< DeepSpeed asserts it
+  const char* trainer_flag = "";            ///< of a script of the Hugging Face Trainer: "--gradient_checkpointing"
+};
+
+/// What predictions make of a parameter.
+enum class Modelling {
+  kNone,         ///< nothing: forecasts leave it out, and krigtune-bench refuses it
+  kDefaultOnly,  ///< forecasts leave it out; krigtune-bench takes its default, at which it changes nothing
+  kFull,         ///< plan, predicted time and predicted memory follow its value
+};
+
+/// What a word of a parameter costs.
+struct WordCost {
+  const char* word;
+  double log_speed;  ///< of the job with that word
+};
+
+/// What a parameter does to a job whose times nobody predicts. The rules in which the numbers stand, and where these
+/// come from: src/tuner/forecast/rules_of_thumb.cpp.
+struct RuleOfThumb {
+  double log_speed = 0.0;            ///< of the job, for each doubling of the value
+  double success_slope = 0.0;        ///< of a trial's success in probits, from the smallest to the largest value
+  bool splits_model = false;         ///< the value is a number of ranks that share one copy of the model
+  std::vector<WordCost> words = {};  ///< values that are words; others cost nothing
+
+  bool speaks_of_numbers() const { return log_speed != 0.0 || success_slope != 0.0; }
+};
+
+/// A row of the table. A new parameter says what differs from the defaults here.
+struct WellKnownParameter {
+  const char* name = "";     ///< from parameter_names.h where code mentions it
+  const char* unit = "";     ///< "sequences per rank and micro-step", "elements", or "" for a plain choice
+  const char* meaning = "";  ///< one line for people
+  /// Where it changes nothing and so has one value, in words, and as a condition over parameters and facts ("": it has
+  /// an effect everywhere). The words may say more: what is_bucket does.
+  const char* no_effect = "";
+  const char* no_effect_if = "";
+  bool is_bucket = false;          ///< in elements: all sizes that hold every parameter of the model are one
+  Value default_value = false;     ///< DeepSpeed's own default, or krigtune-bench's; its kind is the parameter's
+  const char* default_range = "";  ///< as in a session: R"({"min": 1, "max": 64, "scale": "log2"})"
+  std::int64_t smallest = 0;       ///< integer that it may be
+  Modelling modelling = Modelling::kNone;
+  DeepSpeedKnob deepspeed = {};
+  std::vector<OtherName> other_names = {};
+  RuleOfThumb rule = {};
 };
 
 /// In the order of the documentation.
 const std::vector<WellKnownParameter>& well_known_parameters();
 /// nullptr: none of that name.
 const WellKnownParameter* find_well_known(std::string_view name);
-
-/// Another name under which frameworks and launchers know a parameter.
-struct KnownAlias {
-  const char* alias;
-  const char* name;   ///< of the well-known parameter
-  const char* where;  ///< who calls it so: "Megatron-LM"
-};
-/// Names of one parameter stand together, in the order of well_known_parameters().
-const std::vector<KnownAlias>& known_aliases();
-/// The well-known name that `name` means, itself one or an alias; "": none.
+/// The well-known name that `name` means, itself one or another name; "": none.
 std::string_view well_known_name(std::string_view name);
+/// Whether it changes nothing on one data-parallel rank, whatever the other parameters are.
+bool needs_other_data_ranks(const WellKnownParameter& known);
 
 /// Facts of the job that constraints may use beside the parameters: dp, ranks, nodes, ...
 struct KnownFact {

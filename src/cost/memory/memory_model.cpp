@@ -10,6 +10,7 @@
 #include "krigtune/cost/memory_shape.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/schedule/knobs.h"
+#include "krigtune/space/parameter_names.h"
 #include "memory/autotuner_memory.h"
 #include "memory/framework_memory.h"
 #include "memory/memory_timeline.h"
@@ -123,7 +124,7 @@ MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
 Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const {
   Configuration shorter = configuration;
   Workload shortened = workload;
-  shorter.set("gradient_accumulation_steps", steps);
+  shorter.set(kAccumulation, steps);
   shortened.train_batch_size.reset();
   const std::string key = shorter.text();
   const auto aligned = [](std::int64_t bytes) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "krigtune/plan/build_plan.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -244,10 +245,10 @@ MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
   const StepPlan plan = build_plan(small, cluster,
-                                   {{"tensor_parallel", knobs.tensor_ranks},
-                                    {"sequence_parallel", knobs.sequence_parallel},
-                                    {"activation_checkpointing", std::string(to_string(knobs.checkpointing))},
-                                    {"activation_checkpointing_layers", std::int64_t{2}}});
+                                   {{kTensorParallel, knobs.tensor_ranks},
+                                    {kSequenceParallel, knobs.sequence_parallel},
+                                    {kCheckpointing, std::string(to_string(knobs.checkpointing))},
+                                    {kCheckpointLayers, std::int64_t{2}}});
   return ProfileReader(plan, schedule::unit_tensors(workload, knobs), groups).read();
 }
 

@@ -3,13 +3,15 @@
 #include <limits>
 #include <utility>
 
+#include "krigtune/space/parameter_names.h"
+
 namespace krigtune {
 namespace {
 
 void set_units(const Configuration& configuration, Knobs& knobs) {
-  if (!configuration.has("stage3_param_persistence_threshold")) knobs.persistence_elems = 0;
-  if (!configuration.has("stage3_prefetch_bucket_size")) knobs.prefetch_elems = 0;
-  if (!configuration.has("stage3_max_live_parameters")) {
+  if (!configuration.has(kPersistence)) knobs.persistence_elems = 0;
+  if (!configuration.has(kPrefetch)) knobs.prefetch_elems = 0;
+  if (!configuration.has(kMaxLive)) {
     knobs.max_live_elems = std::numeric_limits<std::int64_t>::max() / 64;
   }
 }
@@ -26,13 +28,13 @@ std::variant<FrameworkStep, NotModelled> framework_step_of(const Workload& workl
   Knobs& knobs = step.knobs;
   const auto type_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
   step.reduced_bytes = traits.reduced_bytes > 0.0 ? traits.reduced_bytes : type_bytes;
-  if (!traits.has_zero_knobs && !configuration.has("overlap_comm")) {
+  if (!traits.has_zero_knobs && !configuration.has(kOverlap)) {
     knobs.overlap_comm = traits.overlaps;
   }
   if (traits.bucket_bytes > 0.0) {
     const auto elems = static_cast<std::int64_t>(traits.bucket_bytes / step.reduced_bytes);
-    if (!configuration.has("reduce_bucket_size")) knobs.reduce_bucket_elems = elems;
-    if (!configuration.has("allgather_bucket_size")) knobs.allgather_bucket_elems = elems;
+    if (!configuration.has(kReduceBucket)) knobs.reduce_bucket_elems = elems;
+    if (!configuration.has(kAllgatherBucket)) knobs.allgather_bucket_elems = elems;
   }
   if (traits.whole_units) set_units(configuration, knobs);
   step.policy = make_policy(workload, knobs);

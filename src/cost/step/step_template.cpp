@@ -9,6 +9,7 @@
 #include "krigtune/cost/framework.h"
 #include "krigtune/plan/build_plan.h"
 #include "krigtune/plan/op_traits.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -28,15 +29,15 @@ StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
   return build_plan(small, cluster,
-                    {{"zero_stage", std::int64_t{0}},
-                     {"micro_batch", knobs.micro_batch},
-                     {"gradient_accumulation_steps", std::int64_t{2}},
-                     {"tensor_parallel", knobs.tensor_ranks},
-                     {"sequence_parallel", knobs.sequence_parallel},
-                     {"activation_checkpointing", std::string(to_string(knobs.checkpointing))},
-                     {"activation_checkpointing_layers", std::int64_t{1}},
-                     {"overlap_comm", false},
-                     {"reduce_bucket_size", kLargeBucket}});
+                    {{kZeroStage, std::int64_t{0}},
+                     {kMicroBatch, knobs.micro_batch},
+                     {kAccumulation, std::int64_t{2}},
+                     {kTensorParallel, knobs.tensor_ranks},
+                     {kSequenceParallel, knobs.sequence_parallel},
+                     {kCheckpointing, std::string(to_string(knobs.checkpointing))},
+                     {kCheckpointLayers, std::int64_t{1}},
+                     {kOverlap, false},
+                     {kReduceBucket, kLargeBucket}});
 }
 
 class TemplateReader {

@@ -8,6 +8,7 @@
 
 #include "ds_knobs.h"
 #include "krigtune/core/error.h"
+#include "krigtune/space/batch.h"
 #include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
@@ -18,7 +19,8 @@ namespace {
 }
 
 std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::string& source) {
-  if (ranks_each >= 1 && ranks >= 1 && ranks % ranks_each == 0) return ranks / ranks_each;
+  const std::optional<std::int64_t> dp = data_parallel_ranks(ranks, ranks_each, 1);
+  if (dp && *dp >= 1) return *dp;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               source, ranks, ranks_each),
                   "choose a divisor of the ranks");
@@ -32,7 +34,7 @@ std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
 // The factor that is missing: batch = factor * known * groups.
 std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const std::string& known_as,
                    const std::string& source) {
-  if (known >= 1 && batch % (known * groups) == 0) return batch / (known * groups);
+  if (const std::optional<std::int64_t> factor = accumulation_steps(batch, known, groups)) return *factor;
   refuse(source, fmt::format("{} sequences a step cannot be made of {} on {} ranks", batch, known_as, groups),
          "choose numbers whose product it is");
 }
@@ -64,7 +66,7 @@ void check_identity(std::int64_t batch, const std::vector<DsTunable>& tunables, 
                     const std::string& source) {
   const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
   const std::optional<std::int64_t> accumulation = fixed(tunables, kAccumulation);
-  if (micro && accumulation && *micro * *accumulation * ranks != batch) {
+  if (micro && accumulation && sequences_of_step(*micro, ranks, *accumulation) != batch) {
     refuse(source,
            fmt::format("{} is not train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} ranks", batch,
                        *micro, *accumulation, ranks),
@@ -102,7 +104,7 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
   const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
   const bool is_open = find_tunable(tunables, kAccumulation) != nullptr && !fixed(tunables, kAccumulation);
   if (!micro || is_open) return std::nullopt;
-  return *micro * fixed(tunables, kAccumulation).value_or(1) * groups;
+  return sequences_of_step(*micro, groups, fixed(tunables, kAccumulation).value_or(1));
 }
 
 Configuration with_batch(const Json& user, const Configuration& configuration, std::int64_t ranks,
@@ -112,7 +114,7 @@ Configuration with_batch(const Json& user, const Configuration& configuration, s
   std::optional<std::int64_t> accumulation = chosen(configuration, kAccumulation);
   if (micro && accumulation) return configuration;
   const std::int64_t tensor = configuration.integer(kTensorParallel, tensor_ranks(tunables));
-  const std::int64_t groups = replicas(ranks, tensor * configuration.integer("pipeline_parallel", 1), source);
+  const std::int64_t groups = replicas(ranks, tensor * configuration.integer(kPipelineParallel, 1), source);
   std::optional<std::int64_t> batch = written_train_batch_size(user, source);
   if (batch) batch = counted_once(*batch, tensor_ranks(tunables), source);
 

@@ -1,5 +1,4 @@
-// Reads the user's ds_config.json. Names of keys are those of space/well_known.h; a second name that some of them have
-// is DeepSpeed's pydantic field behind the alias (0.19, deepspeed/runtime/zero/config.py, populate_by_name).
+// Reads the user's ds_config.json. Names of keys, and what stands under them, are those of space/well_known.h.
 #include "krigtune/runner/deepspeed/ds_config.h"
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -33,15 +33,6 @@ constexpr std::array kListsByNature = {"/optimizer",
                                        "/expert_parallel",
                                        "/tensor_parallel/partition_config",
                                        "/zero_optimization/leaf_module"};
-
-// Old names that DeepSpeed refuses beside the new ones (config_utils.py), which trials may set.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames = {
-    {{"/zero_optimization/cpu_offload", "offload_optimizer"},
-     {"/zero_optimization/cpu_offload_param", "offload_param"}}};
-
-// Keys that DeepSpeed takes without "stage3_" too.
-constexpr std::array kAliased = {"stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
-                                 "stage3_max_live_parameters", "stage3_max_reuse_distance"};
 
 [[noreturn]] void fail_at(const std::string& source, const std::string& pointer, const std::string& what,
                           const std::string& hint) {
@@ -89,30 +80,18 @@ std::string path_name(const std::string& parent, const std::string& key) {
 
 bool is_word(const Json& value, const char* word) { return value.is_string() && value.get<std::string>() == word; }
 
-struct Limits {
-  std::int64_t least;
-  std::int64_t most;
-};
-
-// A product of three counts is no overflow.
-Limits limits_of(const WellKnownParameter& knob) {
-  constexpr std::int64_t kMostCount = 1'000'000;
-  const std::string_view name = knob.name;
-  if (name == "zero_stage") return {0, 3};
-  if (name == "micro_batch" || name == "gradient_accumulation_steps") return {1, kMostCount};
-  return {0, name == "tensor_parallel" ? kMostCount : std::numeric_limits<std::int64_t>::max()};
-}
-
 Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
                    const std::string& pointer) {
-  const Limits limits = limits_of(knob);
+  // AutoTP takes 0 and 1 for "off".
+  const std::int64_t least = knob.name == std::string_view(kTensorParallel) ? 0 : knob.smallest;
+  const std::int64_t most = knob.deepspeed.largest;
   Value value = json.is_number() ? value_from_json(json, source) : Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
-  if (number != nullptr && *number >= limits.least && *number <= limits.most) return value;
-  const bool is_size = limits.most == std::numeric_limits<std::int64_t>::max();
-  fail_at(
-      source, pointer, fmt::format("a whole number was expected, not {}", shown(json)),
-      is_size ? "write one from 0 on, or \"auto\"" : fmt::format("write one from {} to {}", limits.least, limits.most));
+  if (number != nullptr && *number >= least && *number <= most) return value;
+  const bool is_size = most == std::numeric_limits<std::int64_t>::max();
+  fail_at(source, pointer, fmt::format("a whole number was expected, not {}", shown(json)),
+          is_size ? fmt::format("write one from {} on, or \"auto\"", least)
+                  : fmt::format("write one from {} to {}", least, most));
 }
 
 // One value of a knob, of the kind that its default has.
@@ -123,10 +102,17 @@ Value knob_value(const WellKnownParameter& knob, const Json& json, const std::st
     if (json.is_boolean()) return json.get<bool>();
     fail_at(source, pointer, fmt::format("true or false was expected, not {}", shown(json)), "write true or false");
   }
-  for (const char* device : {"none", "cpu", "nvme"}) {
-    if (is_word(json, device)) return std::string(device);
+  if (std::holds_alternative<double>(knob.default_value)) {
+    if (json.is_number()) return value_from_json(json, source);
+    fail_at(source, pointer, fmt::format("a number was expected, not {}", shown(json)), "write one, or \"auto\"");
   }
-  fail_at(source, pointer, fmt::format("{} is no place to offload to", shown(json)), "write none, cpu or nvme");
+  const Json words = parse_json(knob.default_range, knob.name);
+  if (std::find(words.begin(), words.end(), json) != words.end()) return json.get<std::string>();
+  if (knob.deepspeed.is_offload) {
+    fail_at(source, pointer, fmt::format("{} is no place to offload to", shown(json)), "write none, cpu or nvme");
+  }
+  fail_at(source, pointer, fmt::format("{} is none of its words", shown(json)),
+          fmt::format("write one of {}", knob.default_range));
 }
 
 // A value of a list under a key that krigtune does not know.
@@ -177,10 +163,10 @@ class Walk {
   }
 
   void refuse_old_name(const std::string& pointer, const Json& value) const {
-    for (const auto& [old_name, name] : kOldNames) {
-      if (pointer != old_name) continue;
+    for (const WellKnownParameter& knob : well_known_parameters()) {
+      if (pointer != knob.deepspeed.old_key) continue;
       fail_at(source_, pointer, "a name of old, which trials cannot stand beside",
-              value == true ? fmt::format(R"(write "{}": {{"device": "cpu"}})", name) : "remove it");
+              value == true ? fmt::format(R"(write "{}": {{"device": "cpu"}})", knob.name) : "remove it");
     }
   }
 
@@ -196,10 +182,10 @@ class Walk {
 
   void add_knob(const WellKnownParameter& known, const Json& value, const std::string& pointer) {
     if (find_tunable(tunables_, known.name) != nullptr) {
-      fail_at(source_, pointer, fmt::format("stands there a second time, as {}", known.deepspeed_key + 1),
+      fail_at(source_, pointer, fmt::format("stands there a second time, as {}", known.deepspeed.key + 1),
               "keep one of the two");
     }
-    const bool is_all = is_word(value, "all") && known.name == std::string_view("zero_stage");
+    const bool is_all = is_word(value, "all") && known.name == std::string_view(kZeroStage);
     if (is_all) {
       add_list(known.name, &known, Json::array({0, 1, 2, 3}), pointer);
     } else if (value.is_array()) {
@@ -213,7 +199,7 @@ class Walk {
 
   void add_unknown_list(const std::string& name, const Json& list, const std::string& pointer) {
     if (const WellKnownParameter* taken = find_well_known(name)) {
-      const std::string key = taken->deepspeed_key;
+      const std::string key = taken->deepspeed.key;
       fail_at(source_, pointer, "DeepSpeed knows no list of that name",
               key.empty() ? "remove it" : fmt::format("it reads {}", key));
     }
@@ -249,12 +235,11 @@ class Walk {
 }  // namespace
 
 std::vector<std::string> spellings_of(const WellKnownParameter& knob) {
-  const std::string key = knob.deepspeed_key;
-  if (key.empty()) return {};
-  constexpr std::string_view kAlias = "stage3_";
-  if (!is_one_of(knob.name, kAliased)) return {key};
-  const std::size_t alias = key.rfind(kAlias);
-  return {key, key.substr(0, alias) + key.substr(alias + kAlias.size())};
+  std::vector<std::string> spellings;
+  for (const char* key : {knob.deepspeed.key, knob.deepspeed.second_key}) {
+    if (*key != '\0') spellings.emplace_back(key);
+  }
+  return spellings;
 }
 
 const DsTunable* find_tunable(const std::vector<DsTunable>& tunables, const std::string& name) {

@@ -15,15 +15,6 @@
 namespace krigtune {
 namespace {
 
-struct BuiltIn {
-  const char* name;
-  const char* flag;
-};
-// transformers' TrainingArguments; scripts of Accelerate and DeepSpeed-Chat borrow the names.
-constexpr std::array kBuiltIn = {BuiltIn{"micro_batch", "--per_device_train_batch_size"},
-                                 BuiltIn{"gradient_accumulation_steps", "--gradient_accumulation_steps"},
-                                 BuiltIn{kCheckpointing, "--gradient_checkpointing"}};
-
 // What argparse's converters of booleans take for one (transformers, hf_argparser.string_to_bool).
 constexpr std::array<std::string_view, 5> kYes = {"true", "yes", "t", "y", "1"};
 constexpr std::array<std::string_view, 5> kNo = {"false", "no", "f", "n", "0"};
@@ -40,7 +31,7 @@ std::string parameter_of(const std::string& key) {
   const std::string path = dotted(key);
   std::vector<std::string> by_last_part;
   for (const WellKnownParameter& known : well_known_parameters()) {
-    const std::string known_path = dotted(known.deepspeed_key);
+    const std::string known_path = dotted(known.deepspeed.key);
     if (known_path.empty()) continue;
     if (known_path == path) return known.name;
     if (known_path.substr(known_path.rfind('.') + 1) == path) by_last_part.emplace_back(known.name);
@@ -145,8 +136,9 @@ std::vector<FlagMapping> flag_mappings(const DsCommand& command,
     }
     mappings.push_back(std::move(mapping));
   }
-  for (const BuiltIn& known : kBuiltIn) {
-    if (!is_mapped(known.name)) mappings.push_back({known.name, known.flag, command.takes_trainer_flags});
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const std::string flag = known.deepspeed.trainer_flag;
+    if (!flag.empty() && !is_mapped(known.name)) mappings.push_back({known.name, flag, command.takes_trainer_flags});
   }
   return mappings;
 }

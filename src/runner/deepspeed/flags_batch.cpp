@@ -46,7 +46,7 @@ std::optional<std::int64_t> batch_of(const Configuration& configuration, const D
   const std::optional<double> micro = count(kMicroBatch);
   if (!micro) return std::nullopt;
   const double model_ranks = static_cast<double>(configuration.integer(kTensorParallel, tensor_parallel_of(user)) *
-                                                 configuration.integer("pipeline_parallel", 1));
+                                                 configuration.integer(kPipelineParallel, 1));
   return std::llround(*micro * count(kAccumulation).value_or(1.0) * static_cast<double>(ranks) / model_ranks);
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "forecast/rules_of_thumb.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -52,7 +53,7 @@ void for_many(const Space& space, const std::function<void(const Configuration&)
 
 DerivedColumns::DerivedColumns(const Space& space) {
   std::vector<Product> wanted;
-  if (is_derived(space, "gradient_accumulation_steps")) wanted.push_back({{"gradient_accumulation_steps"}});
+  if (is_derived(space, kAccumulation)) wanted.push_back({{kAccumulation}});
   const std::vector<std::string> splits = model_splits(space);
   if (!space.facts().well_known && splits.size() > 1) wanted.push_back({splits});
   if (wanted.empty()) return;

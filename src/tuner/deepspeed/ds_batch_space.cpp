@@ -1,9 +1,6 @@
-// Micro-batch and accumulation of a DeepSpeed job at the sequences of a step that are kept:
-//
-//   batch = micro_batch * gradient_accumulation_steps * dp,   dp = ranks / tensor_parallel
-//
-// so a micro-batch is a divisor of batch / dp. Where the job has many, neighbours less than a factor apart are thinned
-// out: a step's time is smooth in them.
+// Micro-batch and accumulation of a DeepSpeed job at the sequences of a step that are kept: by the batch identity
+// (space/batch.h) a micro-batch is a divisor of batch / dp. Where the job has many, neighbours less than a factor apart
+// are thinned out: a step's time is smooth in them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +8,7 @@
 
 #include "ds_job.h"
 #include "krigtune/core/error.h"
+#include "krigtune/space/batch.h"
 #include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
@@ -25,7 +23,8 @@ Json list_of(const std::vector<Value>& values) {
 class BatchSpace {
  public:
   BatchSpace(DsJob& job, const std::vector<std::int64_t>& tensor) : job_(job) {
-    for (const std::int64_t ways : tensor) replicas_.insert(job.cluster.ranks() / ways);
+    for (const std::int64_t ways : tensor)
+      replicas_.insert(data_parallel_ranks(job.cluster.ranks(), ways, 1).value_or(1));
   }
 
   DsBatchSpace make() {
@@ -150,8 +149,8 @@ class BatchSpace {
     std::set<std::int64_t> values;
     for (const std::int64_t replicas : replicas_) {
       for (const Json& micro : space_.micro_batch) {
-        const std::int64_t step = micro.get<std::int64_t>() * replicas;
-        if (*job_.batch % step == 0) values.insert(*job_.batch / step);
+        const auto steps = accumulation_steps(*job_.batch, micro.get<std::int64_t>(), replicas);
+        if (steps) values.insert(*steps);
       }
     }
     return Json(values);

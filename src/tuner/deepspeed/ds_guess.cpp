@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "ds_job.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -46,7 +47,7 @@ const Published& nearest(double params) {
 // 2022, eq. 1 with flash attention; table 2), and with either up to 6 s vocab in the logits: between the two is
 // s (sqrt(34 * 2) h layers + 6 vocab).
 Recomputation recomputation_of(const DsJob& job) {
-  if (job.has_flag("activation_checkpointing")) return Recomputation::kByFlag;
+  if (job.has_flag(kCheckpointing)) return Recomputation::kByFlag;
   const std::optional<double>& slope = job.inputs.model.activation_slope_bytes;
   if (job.workload.is_null() || !slope) return Recomputation::kUnknown;
   const Workload workload = read_workload(job.workload, job.source, "/workload");

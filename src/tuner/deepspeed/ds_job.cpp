@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "krigtune/core/error.h"
+#include "krigtune/space/batch.h"
 #include "krigtune/space/parameter_names.h"
 #include "krigtune/space/well_known.h"
 
@@ -36,7 +37,7 @@ std::int64_t tensor_of(const DsJob& job) {
                                 job.source, own, tensor),
                     "remove it, or set tensor_parallel.autotp_size to the same");
   }
-  if (job.cluster.ranks() % tensor == 0) return tensor;
+  if (data_parallel_ranks(job.cluster.ranks(), tensor, 1)) return tensor;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               job.source, job.cluster.ranks(), tensor),
                   "choose a divisor of the ranks");
@@ -54,7 +55,7 @@ std::optional<std::int64_t> batch_of(const DsJob& job) {
   if (!micro) return std::nullopt;
   const bool is_open = job.find(kAccumulation) != nullptr && !job.own_count(kAccumulation);
   if (is_open) return std::nullopt;
-  return *micro * job.own_count(kAccumulation).value_or(1) * job.replicas();
+  return sequences_of_step(*micro, job.replicas(), job.own_count(kAccumulation).value_or(1));
 }
 
 void check_batch(const DsJob& job) {
@@ -77,9 +78,9 @@ std::optional<Value> trainers_auto(std::string_view name, const std::optional<st
   if (name == kMicroBatch) return kPerDeviceTrainBatchSize;
   if (name == kAccumulation) return std::int64_t{1};
   if (!hidden) return std::nullopt;
-  if (name == "reduce_bucket_size") return *hidden * *hidden;
-  if (name == "stage3_prefetch_bucket_size") return *hidden * *hidden * 9 / 10;
-  if (name == "stage3_param_persistence_threshold") return *hidden * 10;
+  if (name == kReduceBucket) return *hidden * *hidden;
+  if (name == kPrefetch) return *hidden * *hidden * 9 / 10;
+  if (name == kPersistence) return *hidden * 10;
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 
 #include "ds_job.h"
 #include "krigtune/core/error.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -122,10 +123,10 @@ Json workload_block(const DsJob& job) {
 
 // What the plan does not know would make its predictions those of another job.
 std::string not_modelled(const DsJob& job) {
-  if (!job.can_change("micro_batch") || !job.can_change("gradient_accumulation_steps")) {
+  if (!job.can_change(kMicroBatch) || !job.can_change(kAccumulation)) {
     return "the micro-batch is the script's own";
   }
-  for (const char* name : {"offload_optimizer", "offload_param"}) {
+  for (const char* name : {kOffloadOptimizer, kOffloadParam}) {
     const DsTunable* tunable = job.find(name);
     if (tunable == nullptr) continue;
     for (const Value& device : tunable->values) {
@@ -182,11 +183,11 @@ double least_bytes(const DsJob& job, std::int64_t stage) {
   constexpr double kLargestBucket = 5e8;  // DeepSpeed's default; the search goes down to a 64th of the model
   constexpr double kSpan = 64.0;
   const auto params = static_cast<double>(job.num_params.value_or(0));
-  const bool is_kept = job.is_kept("reduce_bucket_size");
+  const bool is_kept = job.is_kept(kReduceBucket);
   double bucket = std::min(params, kLargestBucket) / kSpan;
-  if (is_kept) bucket = static_cast<double>(job.own_count_or("reduce_bucket_size", 0));
-  const std::optional<Value> overlap = job.own("overlap_comm");
-  if (is_kept && job.is_kept("overlap_comm") && overlap == Value(true)) bucket *= 2.0;
+  if (is_kept) bucket = static_cast<double>(job.own_count_or(kReduceBucket, 0));
+  const std::optional<Value> overlap = job.own(kOverlap);
+  if (is_kept && job.is_kept(kOverlap) && overlap == Value(true)) bucket *= 2.0;
   const double element = precision_of(job) == "fp32" ? 4.0 : 2.0;
   const DsModelFacts& model = job.inputs.model;
   double activations = job.autotuning.model.activation_mem_per_gpu.value_or(0.0);

@@ -7,6 +7,7 @@
 
 #include "ds_job.h"
 #include "krigtune/core/text.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -24,9 +25,7 @@ Json sizes(double least, double most) {
 
 // Of use where communication runs beside computation: on streams, which CPU ranks do not have. A bucket smaller than
 // the model is sent more often and no sooner there.
-bool serves_overlap(const std::string& name) {
-  return name == "reduce_bucket_size" || name == "overlap_comm" || name == "stage3_prefetch_bucket_size";
-}
+bool serves_overlap(const std::string& name) { return name == kReduceBucket || name == kOverlap || name == kPrefetch; }
 
 bool only_hosts_hold(const DsJob& job) {
   const auto& memory = job.inputs.machine.rank_memory;
@@ -54,11 +53,11 @@ Json sensible_values(const DsJob& job, const std::string& name) {
   const double model = static_cast<double>(job.num_params.value_or(static_cast<std::int64_t>(kLargestBucket)));
   const double most = std::clamp(model, 1e3, kLargestBucket);
   if (job.inputs.machine.on_cpu && serves_overlap(name)) return {};
-  if (name == "reduce_bucket_size") return sizes(most / kSpan, most);
-  if (name == "stage3_prefetch_bucket_size") return sizes(most / kSpan, most / 4.0);
-  if (name == "stage3_param_persistence_threshold") return sizes(std::min(most / kSpan, 1e4), std::min(most, 1e6));
-  if (name == "overlap_comm") return Json::array({false, true});
-  const bool is_offload = name == "offload_optimizer" || (name == "offload_param" && only_hosts_hold(job));
+  if (name == kReduceBucket) return sizes(most / kSpan, most);
+  if (name == kPrefetch) return sizes(most / kSpan, most / 4.0);
+  if (name == kPersistence) return sizes(std::min(most / kSpan, 1e4), std::min(most, 1e6));
+  if (name == kOverlap) return Json::array({false, true});
+  const bool is_offload = name == kOffloadOptimizer || (name == kOffloadParam && only_hosts_hold(job));
   if (is_offload && (may_offload(job) || job.is_opened(name))) return Json::array({"none", "cpu"});
   return {};
 }

@@ -16,18 +16,6 @@ namespace {
 
 constexpr const char* kDeadPartitions = "zero_optimization.allgather_partitions";
 
-std::int64_t first_stage_of(std::string_view name) {
-  if (name.rfind("stage3_", 0) == 0 || name == "offload_param") return 3;
-  constexpr std::string_view kSharded[] = {"offload_optimizer", "reduce_bucket_size",   kAllgatherBucket,
-                                           "overlap_comm",      "contiguous_gradients", "round_robin_gradients"};
-  return std::find(std::begin(kSharded), std::end(kSharded), name) != std::end(kSharded) ? 1 : 0;
-}
-
-bool needs_other_ranks(std::string_view name) {
-  return name == "reduce_bucket_size" || name == kAllgatherBucket || name == "overlap_comm" ||
-         name == "stage3_prefetch_bucket_size";
-}
-
 class DsSpace {
  public:
   explicit DsSpace(DsJob& job) : job_(job) {}
@@ -124,7 +112,7 @@ class DsSpace {
   // Without offload and tensor parallelism, as neither is certain.
   bool may_hold(std::int64_t stage) {
     if (!job_.num_params || !job_.inputs.machine.rank_memory || may_offload(job_) || tensor_.size() > 1 ||
-        job_.find("offload_optimizer") != nullptr || job_.find("offload_param") != nullptr)
+        job_.find(kOffloadOptimizer) != nullptr || job_.find(kOffloadParam) != nullptr)
       return true;
     const double bytes = least_bytes(job_, stage);
     if (bytes <= static_cast<double>(job_.inputs.machine.rank_memory->count)) return true;
@@ -138,8 +126,8 @@ class DsSpace {
     space_[kZeroStage] = stages_;
     baseline_.set(kZeroStage, own_stage());
     const DsBatchSpace batch = ds_batch_space(job_, tensor_);
-    if (!batch.micro_batch.is_null()) space_["micro_batch"] = batch.micro_batch;
-    if (!batch.accumulation.is_null()) space_["gradient_accumulation_steps"] = batch.accumulation;
+    if (!batch.micro_batch.is_null()) space_[kMicroBatch] = batch.micro_batch;
+    if (!batch.accumulation.is_null()) space_[kAccumulation] = batch.accumulation;
     constraints_ = batch.constraints;
     for (const auto& [name, value] : batch.own) baseline_.set(name, value);
   }
@@ -154,31 +142,31 @@ class DsSpace {
   }
 
   // Why it changes nothing in this job; "": it does.
-  std::string no_effect(std::string_view name) const {
-    if (name == kAllgatherBucket && job_.has(DsFeature::kAllgatherBucketDead)) {
+  std::string no_effect(const WellKnownParameter& known) const {
+    if (known.name == std::string_view(kAllgatherBucket) && job_.has(DsFeature::kAllgatherBucketDead)) {
       return job_.inputs.machine.version
                  ? fmt::format("DeepSpeed {} does not read it", to_string(*job_.inputs.machine.version))
                  : "DeepSpeed does not read it from 0.12.4 on";
     }
-    const std::int64_t least = first_stage_of(name);
+    const std::int64_t least = known.deepspeed.first_stage;
     if (!any_from(least)) return fmt::format("it is read from stage {} on", least);
-    return needs_other_ranks(name) && !has_other_ranks() ? "there is one data-parallel rank" : "";
+    return needs_other_data_ranks(known) && !has_other_ranks() ? "there is one data-parallel rank" : "";
   }
 
   void add_knob(const WellKnownParameter& known) {
     const std::string name = known.name;
-    if (*known.deepspeed_key == '\0' || name == kTensorParallel || space_.contains(name) || name == "micro_batch" ||
-        name == "gradient_accumulation_steps")
+    if (*known.deepspeed.key == '\0' || name == kTensorParallel || space_.contains(name) || name == kMicroBatch ||
+        name == kAccumulation)
       return;
-    const std::string why = no_effect(name);
+    const std::string why = no_effect(known);
     if (!why.empty()) {
       if (job_.is_opened(name)) job_.remarks.push_back(fmt::format("{} is left out: {}", name, why));
       return;
     }
     Json values = values_of(known);
     if (values.is_null()) return;
-    add(name, std::move(values), first_stage_of(name));
-    if (own_stage() >= first_stage_of(name)) baseline_.set(name, own_value(known));
+    add(name, std::move(values), known.deepspeed.first_stage);
+    if (own_stage() >= known.deepspeed.first_stage) baseline_.set(name, own_value(known));
   }
 
   Json values_of(const WellKnownParameter& known) const {
@@ -211,7 +199,7 @@ class DsSpace {
   // overlap_comm: absent (or null), DeepSpeed turns it on at stage 3.
   Value own_value(const WellKnownParameter& known) const {
     if (const std::optional<Value> own = job_.own(known.name)) return *own;
-    return known.name == std::string_view("overlap_comm") ? Value(own_stage() == 3) : known.default_value;
+    return known.name == std::string_view(kOverlap) ? Value(own_stage() == 3) : known.default_value;
   }
 
   // A switch can say "full"; its absence says "none".
@@ -261,7 +249,7 @@ class DsSpace {
     std::vector<std::string> searched;
     std::vector<std::string> kept;
     for (const DsTunable& tunable : job_.tunables) {
-      const bool derived = tunable.name == "gradient_accumulation_steps" && is_searched("micro_batch");
+      const bool derived = tunable.name == kAccumulation && is_searched(kMicroBatch);
       if (tunable.setting != DsSetting::kFixed || (derived && job_.opens_nothing)) continue;
       (is_searched(tunable.name) ? searched : kept).push_back(tunable.name);
     }

@@ -17,6 +17,9 @@
 #include <cmath>
 #include <utility>
 
+#include "krigtune/space/batch.h"
+#include "krigtune/space/parameter_names.h"
+
 namespace krigtune {
 namespace {
 
@@ -66,10 +69,11 @@ std::optional<double> gradient_noise_scale(const GradientNorm& one, const Gradie
 
 std::int64_t global_batch(const Session& session, const Configuration& configuration) {
   if (session.workload->train_batch_size) return *session.workload->train_batch_size;
-  const std::int64_t model_ranks =
-      configuration.integer("tensor_parallel", 1) * configuration.integer("pipeline_parallel", 1);
-  return configuration.integer("micro_batch", 1) * configuration.integer("gradient_accumulation_steps", 1) *
-         (session.cluster.ranks() / model_ranks);
+  const std::optional<std::int64_t> dp = data_parallel_ranks(
+      session.cluster.ranks(), configuration.integer(kTensorParallel, 1), configuration.integer(kPipelineParallel, 1));
+  // Spaces hold no configuration without whole replicas.
+  return sequences_of_step(configuration.integer(kMicroBatch, 1), dp.value_or(1),
+                           configuration.integer(kAccumulation, 1));
 }
 
 Outcome with_goodput(const Session& session, const Configuration& configuration, Outcome outcome) {

@@ -212,8 +212,8 @@ PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const
   if (study.best.empty()) return answers;
   const Candidate& best = study.best.front();
   answers.what_ifs = what_ifs(session, forecaster, best);
-  answers.by_zero_stage = variants(session, forecaster, best.configuration, "zero_stage");
-  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, "tensor_parallel");
+  answers.by_zero_stage = variants(session, forecaster, best.configuration, kZeroStage);
+  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, kTensorParallel);
   answers.batch = batch_answer(session, forecaster, best.configuration);
   return answers;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "krigtune/cost/framework.h"
+#include "krigtune/space/parameter_names.h"
 
 namespace krigtune {
 namespace {
@@ -168,13 +169,13 @@ class Study {
     const bool is_fast = candidate.forecast.cost && memory.probability_fits >= kLikely;
     const double lowest = std::numeric_limits<double>::lowest();
     return {is_fast ? forecaster_.score(candidate.forecast) : lowest,
-            -static_cast<double>(candidate.configuration.integer("micro_batch", 1)),
+            -static_cast<double>(candidate.configuration.integer(kMicroBatch, 1)),
             -static_cast<double>(memory.predicted.count)};
   }
 
   std::int64_t stage_of(const Configuration& configuration) const {
     const auto& workload = session_.workload;
-    return (workload ? with_usual_settings(*workload, configuration) : configuration).integer("zero_stage", 0);
+    return (workload ? with_usual_settings(*workload, configuration) : configuration).integer(kZeroStage, 0);
   }
 
   void add_to_stage(const Candidate& candidate, const MemoryVerdict& memory) {

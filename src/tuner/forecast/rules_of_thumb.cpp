@@ -20,12 +20,12 @@
 // Success: a micro-batch needs memory (a probit less from one end of its values to the other), tensor parallelism and
 // ZeRO save it; pipelines save it as well and fail on their own where stages outnumber layers: no rule.
 //
-// The numbers are round ones; trials to the best on ultrascale_dev.csv and vtrain_single_node.csv change by less than
-// one where any of them is halved or doubled (docs/search.md).
+// The numbers stand in the parameters' rows (space/well_known.cpp). They are round ones; trials to the best on
+// ultrascale_dev.csv and vtrain_single_node.csv change by less than one where any of them is halved or doubled
+// (docs/search.md).
 #include "forecast/rules_of_thumb.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -40,31 +40,7 @@ namespace {
 
 constexpr Prior::Coefficient kRulesCoefficient{1.0, 0.5};
 
-struct Named {
-  std::string_view name;
-  RuleOfThumb rule;
-};
-constexpr std::array kRules = {
-    Named{"tensor_parallel", {-0.2, 1.0, true}},     Named{"pipeline_parallel", {-0.2, 0.0, true}},
-    Named{"micro_batch", {0.05, -1.0, false}},       Named{"zero_stage", {0.0, 0.3, false}},
-    Named{"reduce_bucket_size", {0.03, 0.0, false}},
-};
-
 constexpr double kLogSpeedOfTraffic = -0.1;  // for each doubling
-
-struct Costly {
-  std::string_view name;
-  std::string_view value;
-  double log_speed;
-};
-constexpr std::array kCostly = {
-    Costly{"activation_checkpointing", "full", -0.288},
-    Costly{"activation_checkpointing", "selective", -0.03},
-    Costly{"offload_optimizer", "cpu", -0.3},
-    Costly{"offload_optimizer", "nvme", -1.0},
-    Costly{"offload_param", "cpu", -0.5},
-    Costly{"offload_param", "nvme", -1.5},
-};
 
 double number_or(const Configuration& configuration, std::string_view name, double fallback) {
   const Value* value = configuration.find(std::string(name));
@@ -80,19 +56,24 @@ double traffic(const Configuration& configuration) {
   return stage >= 1.0 ? 3.0 : 2.0;
 }
 
-double log_speed_of_choice(std::string_view name, const Value& value) {
+// Under the parameter's own name alone: other names of it have words of their own ("true" for full).
+const std::vector<WordCost>& words_of(std::string_view name) {
+  static const std::vector<WordCost> kNone;
+  const WellKnownParameter* known = find_well_known(name);
+  return known == nullptr ? kNone : known->rule.words;
+}
+
+double log_speed_of_word(std::string_view name, const Value& value) {
   const std::string text = to_string(value);
-  for (const Costly& costly : kCostly) {
-    if (costly.name == name && costly.value == text) return costly.log_speed;
+  for (const WordCost& cost : words_of(name)) {
+    if (cost.word == text) return cost.log_speed;
   }
   return 0.0;
 }
 
 bool says_something(const Parameter& parameter) {
   const bool varies = parameter.continuous() || parameter.values.size() > 1;
-  return varies && (rule_of_thumb(parameter.name) ||
-                    std::any_of(kCostly.begin(), kCostly.end(),
-                                [&](const Costly& costly) { return costly.name == parameter.name; }));
+  return varies && (rule_of_thumb(parameter.name) != nullptr || !words_of(parameter.name).empty());
 }
 
 bool rules_speak_of(const Objective& objective) {
@@ -128,8 +109,8 @@ class RulesOfThumb final : public Prior {
 
  private:
   double log_speed_of(const std::string& name, const Value& value) const {
-    const std::optional<RuleOfThumb> rule = rule_of_thumb(name);
-    if (!rule || !is_number(value)) return log_speed_of_choice(name, value);
+    const RuleOfThumb* rule = rule_of_thumb(name);
+    if (rule == nullptr || !is_number(value)) return log_speed_of_word(name, value);
     const auto largest = largest_.find(name);
     if (largest == largest_.end() || !(as_number(value) > 0.0) || !(largest->second > 0.0)) return 0.0;
     return rule->log_speed * std::log2(as_number(value) / largest->second);
@@ -140,20 +121,17 @@ class RulesOfThumb final : public Prior {
 
 }  // namespace
 
-std::optional<RuleOfThumb> rule_of_thumb(const std::string& name) {
-  const std::string_view known_as = well_known_name(name);
-  for (const Named& known : kRules) {
-    if (known.name == known_as) return known.rule;
-  }
-  return std::nullopt;
+const RuleOfThumb* rule_of_thumb(const std::string& name) {
+  const WellKnownParameter* known = find_well_known(well_known_name(name));
+  return known != nullptr && known->rule.speaks_of_numbers() ? &known->rule : nullptr;
 }
 
 std::vector<std::string> model_splits(const Space& space) {
   std::vector<std::string> names;
   for (const Parameter& parameter : space.parameters()) {
-    const std::optional<RuleOfThumb> rule = rule_of_thumb(parameter.name);
+    const RuleOfThumb* rule = rule_of_thumb(parameter.name);
     const bool varies = parameter.continuous() || parameter.values.size() > 1;
-    if (rule && rule->splits_model && varies && !parameter.categorical) names.push_back(parameter.name);
+    if (rule != nullptr && rule->splits_model && varies && !parameter.categorical) names.push_back(parameter.name);
   }
   return names;
 }

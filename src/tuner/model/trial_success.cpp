@@ -55,8 +55,8 @@ SuccessOptions success_options() {
 Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
   Eigen::VectorXd slopes = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(names.size()));
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::optional<RuleOfThumb> rule = rule_of_thumb(names[i]);
-    if (rule) slopes(static_cast<Eigen::Index>(i)) = rule->success_slope;
+    const RuleOfThumb* rule = rule_of_thumb(names[i]);
+    if (rule != nullptr) slopes(static_cast<Eigen::Index>(i)) = rule->success_slope;
   }
   return slopes;
 }

@@ -8,6 +8,7 @@
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
 #include "krigtune/journal/claim.h"
+#include "krigtune/space/parameter_names.h"
 #include "krigtune/tuner/run_directory.h"
 #include "run/current_run.h"
 #include "run/rival.h"
@@ -200,8 +201,7 @@ const char* to_string(EndReason reason) {
 std::string trial_folder(const Trial& trial) {
   const Configuration& configuration = trial.proposal.configuration;
   std::string name = fmt::format("{:04}", trial.number);
-  const std::pair<const char*, const char*> kParts[] = {
-      {"zero_stage", "z"}, {"micro_batch", "mb"}, {"gradient_accumulation_steps", "gas"}};
+  const std::pair<const char*, const char*> kParts[] = {{kZeroStage, "z"}, {kMicroBatch, "mb"}, {kAccumulation, "gas"}};
   for (const auto& [parameter, prefix] : kParts) {
     if (const Value* value = configuration.find(parameter)) name += fmt::format("_{}{}", prefix, to_string(*value));
   }

@@ -32,14 +32,14 @@ namespace {
 enum class Demand { kEqual, kGrows, kStates, kActivations };
 
 constexpr std::array<std::pair<std::string_view, Demand>, 8> kDemands{{
-    {"micro_batch", Demand::kGrows},
+    {kMicroBatch, Demand::kGrows},
     {kZeroStage, Demand::kStates},
-    {"reduce_bucket_size", Demand::kGrows},
-    {"allgather_bucket_size", Demand::kGrows},
-    {"stage3_prefetch_bucket_size", Demand::kGrows},
-    {"stage3_param_persistence_threshold", Demand::kGrows},
-    {"stage3_max_live_parameters", Demand::kGrows},
-    {"activation_checkpointing", Demand::kActivations},
+    {kReduceBucket, Demand::kGrows},
+    {kAllgatherBucket, Demand::kGrows},
+    {kPrefetch, Demand::kGrows},
+    {kPersistence, Demand::kGrows},
+    {kMaxLive, Demand::kGrows},
+    {kCheckpointing, Demand::kActivations},
 }};
 
 Demand demand_of(const Parameter& parameter) {

@@ -66,8 +66,10 @@ enum class DsUse {
 /// - names are those of tunables_of(user) and of the well-known parameters; others are not the file's (they may be
 ///   flags of the command) and are passed over; what the configuration does not name stays as it is, "auto" too;
 /// - a list that the configuration does not name becomes its first value;
-/// - a knob without meaning at the configuration's stage (stage3_* below 3, an offload that is none, tensor parallelism
-///   over one rank) is not added, and offload that the stage does not have is turned off if the stage was chosen here;
+/// - a knob that DeepSpeed does not read at the configuration's stage (buckets and overlap_comm at 0, stage3_* below 3)
+///   or that asks for nothing (an offload that is none, tensor parallelism over one rank) is not added; where the file
+///   has it already it takes the chosen value, but for stage3_* below 3, which stay, and for offload that the stage
+///   does not have, which is turned off if the stage was chosen here;
 /// - allgather_bucket_size is even, as DeepSpeed asserts; a new offload block pins its memory;
 /// - micro-batch and accumulation as with_batch(); while one of them is "auto" train_batch_size stays as it is;
 ///   in a result "auto" stays too, and with tensor parallelism, which versions count differently, it is left out;
