@@ -58,8 +58,8 @@ TEST(BatchIdentity, IsThatOfSpacesAndOfTheirConditions) {
     ASSERT_TRUE(dp) << c.text();
     EXPECT_EQ(sequences_of_step(c.integer(kMicroBatch, 0), *dp, c.integer(kAccumulation, 0)), 48) << c.text();
   }
-  const Space asked = constrained(parameters, {"micro_batch * dp * gradient_accumulation_steps == train_batch_size"},
-                                  facts);
+  const Space asked =
+      constrained(parameters, {"micro_batch * dp * gradient_accumulation_steps == train_batch_size"}, facts);
   EXPECT_EQ(asked.count(), expected);
 }
 
