@@ -9,16 +9,21 @@
 namespace krigtune {
 namespace {
 
-// What to write instead; a key that may be left out says so in its own meaning.
-std::string mend_of_a_number(const char* kind, const NumberLimits& limits) {
+// "write a number above 0", and what else may be written.
+std::string mend_of_a_number(const char* kind, const NumberLimits& limits, const std::string& or_else) {
   const std::string text = limits.text();
-  return fmt::format("write {}{}{}", kind, text.empty() ? "" : " ", text);
+  return fmt::format("write {}{}{}{}", kind, text.empty() ? "" : " ", text, or_else);
 }
 
-void check(const JsonObject& object, const std::string& key, double value, const NumberLimits& limits,
-           const char* kind) {
-  if (limits.hold(value)) return;
-  object.fail(key, fmt::format("{} is out of range", number_text(value)), mend_of_a_number(kind, limits));
+Codec<double> limited_number(const NumberLimits& limits, const std::string& or_else) {
+  return {limits.applied_to(schema::number()),
+          [limits, or_else](JsonObject& object, const std::string& key) {
+            const double value = object.number(key, 0.0);
+            if (limits.hold(value)) return value;
+            object.fail(key, fmt::format("{} is out of range", number_text(value)),
+                        mend_of_a_number("a number", limits, or_else));
+          },
+          [](const double& value) { return json_number(value); }};
 }
 
 }  // namespace
@@ -27,16 +32,27 @@ bool NumberLimits::hold(double value) const {
   return (value > low || (low_included && value == low)) && (value < high || (high_included && value == high));
 }
 
+namespace {
+
+// "1e6" for a power of ten that nobody wants to count the noughts of.
+std::string limit_text(double limit) {
+  constexpr double kLongest = 1e6;
+  const double power = std::log10(limit);
+  return limit >= kLongest && power == std::round(power) ? fmt::format("1e{:.0f}", power) : number_text(limit);
+}
+
+}  // namespace
+
 std::string NumberLimits::text() const {
   const bool has_low = std::isfinite(low);
   const bool has_high = std::isfinite(high);
   if (has_low && has_high) {
-    const std::string begin = low_included ? fmt::format("from {}", number_text(low)) : "above " + number_text(low);
+    const std::string begin = low_included ? fmt::format("from {}", limit_text(low)) : "above " + limit_text(low);
     const char* end = high_included ? (low_included ? "to" : "and up to") : (low_included ? "to below" : "and below");
-    return fmt::format("{} {} {}", begin, end, number_text(high));
+    return fmt::format("{} {} {}", begin, end, limit_text(high));
   }
-  if (has_low) return low_included ? fmt::format("of {} or more", number_text(low)) : "above " + number_text(low);
-  if (has_high) return high_included ? fmt::format("of {} or less", number_text(high)) : "below " + number_text(high);
+  if (has_low) return low_included ? fmt::format("of {} or more", limit_text(low)) : "above " + limit_text(low);
+  if (has_high) return high_included ? fmt::format("of {} or less", limit_text(high)) : "below " + limit_text(high);
   return "";
 }
 
@@ -52,15 +68,11 @@ NumberLimits from_to(double low, double high) { return {.low = low, .high = high
 NumberLimits from_to_below(double low, double high) { return {.low = low, .high = high, .high_included = false}; }
 NumberLimits above_up_to(double low, double high) { return {.low = low, .high = high, .low_included = false}; }
 
-Codec<double> number(const NumberLimits& limits) {
-  return {limits.applied_to(schema::number()),
-          [limits](JsonObject& object, const std::string& key) {
-            const double value = object.number(key, 0.0);
-            check(object, key, value, limits, "a number");
-            return value;
-          },
-          [](const double& value) { return json_number(value); }};
+Codec<double> number(const NumberLimits& limits, const std::string& example) {
+  return limited_number(limits, example.empty() ? "" : ", as " + example);
 }
+
+Codec<double> number_or_null(const NumberLimits& limits) { return limited_number(limits, " or null"); }
 
 Codec<bool> boolean() {
   return {schema::boolean(), [](JsonObject& object, const std::string& key) { return object.boolean(key, false); },
@@ -83,10 +95,11 @@ Codec<std::vector<std::string>> texts() {
           [](const std::vector<std::string>& value) { return Json(value); }};
 }
 
-std::int64_t detail::limited_integer(JsonObject& object, const std::string& key, const NumberLimits& limits) {
+std::int64_t detail::limited_integer(JsonObject& object, const std::string& key, const NumberLimits& limits,
+                                     const std::string& or_else) {
   const std::int64_t value = object.integer(key, 0);
   if (limits.hold(static_cast<double>(value))) return value;
-  object.fail(key, fmt::format("{} is out of range", value), mend_of_a_number("an integer", limits));
+  object.fail(key, fmt::format("{} is out of range", value), mend_of_a_number("an integer", limits, or_else));
 }
 
 void detail::refuse_word(const JsonObject& object, const std::string& key, const std::string& word,

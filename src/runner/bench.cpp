@@ -142,7 +142,7 @@ Block<BenchSpec> bench_block() {
       .written_where_changed();
   block.key("early_end", &BenchSpec::early_end, boolean(),
             "end a trial once its steps so far show that it is surely worse than the best (status bounded)");
-  block.key("memory_limit_gib", &BenchSpec::memory_limit_gib, number(above(0)),
+  block.key("memory_limit_gib", &BenchSpec::memory_limit_gib, number_or_null(above(0)),
             "GiB a rank that krigtune-bench allows itself (default: the session's limit)");
   block.check([](JsonObject& object, BenchSpec& bench) {
     const double measured_s = bench.warmup_s + bench.measure_s;

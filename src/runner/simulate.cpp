@@ -227,7 +227,8 @@ Block<SimulateSpec::Today> today_block() {
   using Today = SimulateSpec::Today;
   Block<Today> block("The machine while a command runs; the next one may find it otherwise, and begins a new run");
   block.key("slowdown", &Today::slowdown, number(from_to(0.01, 100)), "so many times as long takes every step");
-  block.key("seed", &Today::seed, integer(at_least(0)), "of noise, stragglers and crashes (default: the seed of all)");
+  block.key("seed", &Today::seed, integer_or_null(at_least(0)),
+            "of noise, stragglers and crashes (default: the seed of all)");
   return block;
 }
 

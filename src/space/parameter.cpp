@@ -151,10 +151,14 @@ std::vector<Value> powers_of_two(const WrittenRange& range) {
   return values;
 }
 
-void check_whole(const JsonObject& object, const char* key, const Value& end) {
-  if (std::holds_alternative<std::int64_t>(end)) return;
-  object.fail(key, fmt::format("a whole number was expected, not {}", to_string(end)),
-              R"(write one without a fraction, or add "type": "real")");
+// An integer with all its digits; 4e18 is one, too.
+void make_whole(JsonObject& object, const char* key, Value& end) {
+  const double number = as_number(end);
+  if (number != std::trunc(number)) {
+    object.fail(key, fmt::format("a whole number was expected, not {}", to_string(end)),
+                R"(write one without a fraction, or add "type": "real")");
+  }
+  end = object.integer(key, 0);
 }
 
 void check_steps(const JsonObject& object, const WrittenRange& range) {
@@ -177,13 +181,13 @@ void check_steps(const JsonObject& object, const WrittenRange& range) {
   }
 }
 
-void check_range(const JsonObject& object, const WrittenRange& range) {
+void check_range(JsonObject& object, WrittenRange& range) {
   if (range.real && range.scale == WrittenScale::kLog2) {
     object.fail("scale", "a log2 scale lists powers of two, integers all", "write \"scale\": \"log\"");
   }
   if (!range.real) {
-    check_whole(object, "min", range.min);
-    check_whole(object, "max", range.max);
+    make_whole(object, "min", range.min);
+    make_whole(object, "max", range.max);
   }
   if (as_number(range.min) > as_number(range.max)) {
     object.fail("min", fmt::format("min {} is above max {}", to_string(range.min), to_string(range.max)), "swap them");
@@ -198,14 +202,10 @@ void check_range(const JsonObject& object, const WrittenRange& range) {
 }
 
 Block<WrittenRange> range_block() {
-  // Whole numbers keep all their digits.
-  const Codec<Value> end = {schema::number(),
-                            [](JsonObject& object, const std::string& key) {
-                              const double number = object.number(key, 0.0);
-                              const bool is_integer = object.require(key).is_number_integer();
-                              return is_integer ? Value(object.integer(key, 0)) : number_value(number);
-                            },
-                            [](const Value& value) { return to_json(value); }};
+  const Codec<Value> end = {
+      schema::number(),
+      [](JsonObject& object, const std::string& key) { return number_value(object.number(key, 0.0)); },
+      [](const Value& value) { return to_json(value); }};
   Codec<bool> type = one_of(kTypeWords);
   type.read = [read = type.read](JsonObject& object, const std::string& key) {
     if (object.text(key, "") == "categorical") {
@@ -219,9 +219,9 @@ Block<WrittenRange> range_block() {
   block.key("max", &WrittenRange::max, end, "the largest value").required();
   block.key("scale", &WrittenRange::scale, one_of(kScaleWords),
             "how the values are spaced: log needs \"steps\" unless real, log2 takes the powers of two");
-  block.key("steps", &WrittenRange::steps, integer(at_least(1)), "so many values, both ends included");
+  block.key("steps", &WrittenRange::steps, integer_or_null(at_least(1)), "so many values, both ends included");
   block.key("when", &WrittenRange::when, condition(), kWhenMeans);
-  block.check([](JsonObject& object, const WrittenRange& range) { check_range(object, range); });
+  block.check([](JsonObject& object, WrittenRange& range) { check_range(object, range); });
   return block;
 }
 

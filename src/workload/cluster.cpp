@@ -117,9 +117,9 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
 Block<MemorySpec> memory_block() {
   constexpr double kMostGib = 1e6;  // a pebibyte a rank
   Block<MemorySpec> block("How much memory a rank may use");
-  block.key("limit_gib", &MemorySpec::limit_gib, number(above_up_to(0, kMostGib)),
+  block.key("limit_gib", &MemorySpec::limit_gib, number_or_null(above_up_to(0, kMostGib)),
             "GiB a rank (default: what the machine has)");
-  block.key("host_limit_gib", &MemorySpec::host_limit_gib, number(above_up_to(0, kMostGib)),
+  block.key("host_limit_gib", &MemorySpec::host_limit_gib, number_or_null(above_up_to(0, kMostGib)),
             "GiB of host memory of a node, which offloading takes (default: no constraint)");
   block.key("reserve_fraction", &MemorySpec::reserve_fraction, number(from_to_below(0, 1)),
             "held back; not where the plan is exact, as with the runner bench");

@@ -41,7 +41,7 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
   block.key("gradient_clipping", &Workload::gradient_clipping, number(at_least(0)),
             "largest norm of all gradients; 0: not clipped");
   block
-      .key("train_batch_size", &Workload::train_batch_size, integer(at_least(1)),
+      .key("train_batch_size", &Workload::train_batch_size, integer_or_null(at_least(1)),
            "sequences a step, kept; leave it out to let it vary")
       .written_where_changed();
   return block;

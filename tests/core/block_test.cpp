@@ -32,8 +32,8 @@ Block<Car> car_block() {
   Block<Car> size("How large it is");
   size.key("length_m", &Car::length_m, number(above(0)), "metres");
   Block<Car> block("A car");
-  block.key("speed", &Car::speed, number(from_to_below(0, 2)), "of light");
-  block.key("range_km", &Car::range_km, number(above(0)), "on one charge");
+  block.key("speed", &Car::speed, number(from_to_below(0, 2), "0.5 for half of it"), "of light");
+  block.key("range_km", &Car::range_km, number_or_null(above(0)), "on one charge");
   block.key("doors", &Car::doors, integer<int>(at_least(1)), "of them").written_where_changed();
   block.key("open", &Car::open, boolean(), "whether it has no roof");
   block.key("name", &Car::name, text(), "for people").required();
@@ -99,10 +99,11 @@ TEST(Block, EveryMistakeNamesItsPlaceAndTheMend) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({})", "/car/name: is missing"},
       {R"({"nam": "a"})", "/car/nam: unknown key; did you mean 'name'?"},
-      {R"({"name": "a", "speed": 2})", "/car/speed: 2 is out of range; write a number from 0 to below 2"},
+      {R"({"name": "a", "speed": 2})",
+       "/car/speed: 2 is out of range; write a number from 0 to below 2, as 0.5 for half of it"},
       {R"({"name": "a", "speed": -0.5})", "/car/speed: -0.5 is out of range"},
       {R"({"name": "a", "speed": "fast"})", "/car/speed: a number was expected"},
-      {R"({"name": "a", "range_km": 0})", "/car/range_km: 0 is out of range; write a number above 0"},
+      {R"({"name": "a", "range_km": 0})", "/car/range_km: 0 is out of range; write a number above 0 or null"},
       {R"({"name": "a", "doors": 0})", "/car/doors: 0 is out of range; write an integer of 1 or more"},
       {R"({"name": "a", "doors": 1.5})", "/car/doors: a whole number was expected"},
       {R"({"name": "a", "colour": "blue"})", "/car/colour: unknown value 'blue'; known: red, green"},
@@ -143,7 +144,7 @@ TEST(NumberLimits, SayWhatHolds) {
   EXPECT_TRUE(from_to_below(0, 1).hold(0) && !from_to_below(0, 1).hold(1));
   EXPECT_TRUE(!above_up_to(0, 1).hold(0) && above_up_to(0, 1).hold(1));
   EXPECT_FALSE(from_to(0, 2).hold(nan) || NumberLimits().hold(nan));
-  EXPECT_EQ(from_to(1, 1e6).text(), "from 1 to 1000000");
+  EXPECT_EQ(from_to(1, 1e6).text(), "from 1 to 1e6");
   EXPECT_EQ(above_up_to(0, 1).text(), "above 0 and up to 1");
   EXPECT_EQ(from_to_below(0.5, 1).text(), "from 0.5 to below 1");
   EXPECT_EQ(at_least(3).text(), "of 3 or more");

@@ -193,7 +193,7 @@ TEST(RunnerSpec, AWrongColumnNamesItsPlace) {
       {R"("value": 3)", "/runner/value: a column was expected"},
       {R"("value": "")", "/runner/value: names no column"},
       {R"("value": {"times": 3})", "/runner/value/column"},
-      {R"("value": {"column": "v", "times": 0})", "/runner/value/times: 0 is no factor"},
+      {R"("value": {"column": "v", "times": 0})", "/runner/value/times: 0 is out of range"},
       {R"("value": {"column": "v", "time": 2})", "/runner/value/time: unknown key; did you mean 'times'?"},
       {R"("value": "v", "metrics": {"t": 1})", "/runner/metrics/t: a column was expected"},
       {R"("value": "v", "metrics": ["t"])", "/runner/metrics"},

@@ -116,11 +116,12 @@ TEST(WellKnown, RowsAgreeWithThemselves) {
   for (const WellKnownParameter& known : well_known_parameters()) {
     const Parameter range = parsed_range(known);
     EXPECT_EQ(*known.no_effect == '\0', *known.no_effect_if == '\0') << known.name;
-    if (known.deepspeed.off) EXPECT_GE(range.index_of(*known.deepspeed.off), 0) << known.name;
-    if (known.deepspeed.is_offload) EXPECT_TRUE(known.deepspeed.off) << known.name;
+    EXPECT_TRUE(!known.deepspeed.off || range.index_of(*known.deepspeed.off) >= 0) << known.name;
+    EXPECT_TRUE(!known.deepspeed.is_offload || known.deepspeed.off) << known.name;
     for (const WordCost& cost : known.rule.words) EXPECT_GE(range.index_of(std::string(cost.word)), 0) << known.name;
     for (const Value& value : range.values) {
-      if (const auto* integer = std::get_if<std::int64_t>(&value)) EXPECT_GE(*integer, known.smallest) << known.name;
+      const auto* integer = std::get_if<std::int64_t>(&value);
+      EXPECT_TRUE(integer == nullptr || *integer >= known.smallest) << known.name;
     }
   }
 }

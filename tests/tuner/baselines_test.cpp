@@ -126,9 +126,9 @@ TEST(Stagewise, IsSetInTheSession) {
     EXPECT_FALSE(either.grid.prune);
   }
   EXPECT_EQ(user_error_of([&] { read(R"("stagewise": {"tuner": "gridserch"})"); }),
-            "s: /stagewise/tuner: unknown tuner 'gridserch'; did you mean 'gridsearch'?");
+            "s: /stagewise/tuner: unknown value 'gridserch'; did you mean 'gridsearch'?");
   EXPECT_EQ(user_error_of([&] { read(R"("stagewise": {"plateau": 5})"); }),
-            "s: /stagewise/plateau: out of range; write a fraction, as 0.01 for 1 %");
+            "s: /stagewise/plateau: 5 is out of range; write a number from 0 to below 1, as 0.01 for 1 %");
 }
 
 TEST(RankTrees, OrderSamplesAsTheirLabelsDo) {

@@ -77,8 +77,11 @@ TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
 
 TEST_F(Loop, AllowsOtherTimeouts) {
   Session session = budgeted(3);
+  BenchSpec bench;
+  session.runner = bench;
   run(session);
-  session.runner = BenchSpec{.timeout_s = 7.0};
+  bench.timeout_s = 7.0;
+  session.runner = bench;
   session.budget.trials = 4;
   EXPECT_EQ(run(session).trials_now, 1);
 }

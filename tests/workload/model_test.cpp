@@ -125,7 +125,7 @@ TEST(Model, IsRefusedInOneClearLine) {
   EXPECT_EQ(error_of(R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 100})"),
             "s.json: /workload/model/seq_len: is missing; add it, or name a \"preset\"");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "layers": 0})"),
-            "s.json: /workload/model/layers: 0 is no size of a model; write an integer from 1 to 100000");
+            "s.json: /workload/model/layers: 0 is out of range; write an integer from 1 to 100000");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "heads": 7})"),
             "s.json: /workload/model/heads: hidden 768 is no multiple of 7 heads; mend one of them");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "kv_heads": 5})"),

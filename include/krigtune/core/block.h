@@ -50,7 +50,10 @@ struct Codec {
   std::function<Json(const Member& value)> write;
 };
 
-Codec<double> number(const NumberLimits& limits = {});
+/// `example` of what to write instead: "0.01 for 1 %".
+Codec<double> number(const NumberLimits& limits = {}, const std::string& example = "");
+/// Of a member that is optional: the same, with null in the mend.
+Codec<double> number_or_null(const NumberLimits& limits);
 Codec<bool> boolean();
 Codec<std::string> text();
 Codec<std::string> text_or_null();  ///< "" means not said, and is written as null
@@ -58,18 +61,24 @@ Codec<std::vector<std::string>> texts();
 
 namespace detail {
 /// The integer at `key`, within the limits.
-std::int64_t limited_integer(JsonObject& object, const std::string& key, const NumberLimits& limits);
+std::int64_t limited_integer(JsonObject& object, const std::string& key, const NumberLimits& limits,
+                             const std::string& or_else);
 [[noreturn]] void refuse_word(const JsonObject& object, const std::string& key, const std::string& word,
                               const std::vector<std::string>& known);
 }  // namespace detail
 
 template <class Integer = std::int64_t>
-Codec<Integer> integer(const NumberLimits& limits = {}) {
+Codec<Integer> integer(const NumberLimits& limits = {}, const std::string& or_else = "") {
   return {limits.applied_to(schema::integer()),
-          [limits](JsonObject& object, const std::string& key) {
-            return static_cast<Integer>(detail::limited_integer(object, key, limits));
+          [limits, or_else](JsonObject& object, const std::string& key) {
+            return static_cast<Integer>(detail::limited_integer(object, key, limits, or_else));
           },
           [](const Integer& value) { return Json(value); }};
+}
+/// Of a member that is optional: the same, with null in the mend.
+template <class Integer = std::int64_t>
+Codec<Integer> integer_or_null(const NumberLimits& limits) {
+  return integer<Integer>(limits, " or null");
 }
 
 /// The enumerators of `words`.
@@ -172,21 +181,21 @@ class Block {
     return *this;
   }
 
-  /// What several keys must fulfil together, or what follows from them: called in this order once all are read and none
-  /// is unknown.
+  /// What several keys must fulfil together, or what follows from them: called in this order once all are read.
   Block& check(Check check) {
     checks_.push_back(std::move(check));
     return *this;
   }
 
-  /// Fills `value`, which holds the defaults. Throws UserError with the JSON pointer: a missing key, a wrong kind,
-  /// numbers beyond their limits, unknown keys.
+  /// Fills `value`, which holds the defaults. Throws UserError with the JSON pointer: unknown keys, a missing key, a
+  /// wrong kind, numbers beyond their limits.
   void read(JsonObject& object, T& value) const {
+    for (const Field& field : fields_) object.find(field.name);
+    object.finish();  // a misspelt key is better news than the missing one that it was meant for
     for (const Field& field : fields_) {
       if (field.required) object.require(field.name);
       field.read(object, value);
     }
-    object.finish();
     for (const Check& check : checks_) check(object, value);
   }
   /// The same of `json`, where there is any.

@@ -11,17 +11,18 @@ Block<Budget> budget_block() {
   constexpr double kMostTrials = 1e6;
   Block<Budget> block("When it ends, whichever comes first");
   block.key("trials", &Budget::trials, integer<int>(from_to(1, kMostTrials)), "closed trials in all");
-  block.key("hours", &Budget::hours, number(above(0)), "hours in trials and suggestions (default: no limit)");
-  block.key("gpu_hours", &Budget::gpu_hours, number(above(0)), "hours times ranks (default: no limit)");
-  block.key("patience", &Budget::patience, integer<int>(from_to(1, kMostTrials)),
+  block.key("hours", &Budget::hours, number_or_null(above(0)), "hours in trials and suggestions (default: no limit)");
+  block.key("gpu_hours", &Budget::gpu_hours, number_or_null(above(0)), "hours times ranks (default: no limit)");
+  block.key("patience", &Budget::patience, integer_or_null<int>(from_to(1, kMostTrials)),
             "trials without an improvement of more than 1 % (default: no such rule)");
-  block.key("regret", &Budget::regret, number(from_to_below(0, 1)),
+  block.key("regret", &Budget::regret, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),
             "end once nothing left is likely to be better by more than this fraction; 0: no such rule");
-  block.key("confidence", &Budget::confidence, number(from_to_below(0.5, 1)), "how sure that is to be");
-  block.key("least_gain", &Budget::least_gain, number(from_to_below(0, 1)),
+  block.key("confidence", &Budget::confidence, number(from_to_below(0.5, 1), "0.95 for 95 %"),
+            "how sure that is to be");
+  block.key("least_gain", &Budget::least_gain, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),
             "end once no trial is expected to gain this fraction: what one of typical length must promise; 0: no such "
             "rule, the default where run_gpu_hours is given");
-  block.key("run_gpu_hours", &Budget::run_gpu_hours, number(above(0)),
+  block.key("run_gpu_hours", &Budget::run_gpu_hours, number_or_null(above(0)),
             "what you will train with the result, in hours times ranks: end once no trial is expected to save as much "
             "of it as it costs (default: no such rule)");
   // Who says what will be trained has said what a gain is worth: the default guesses it.
@@ -51,7 +52,7 @@ constexpr EnumWords<SpaceTuner, 3> kTunerWords = {{{"gridsearch", SpaceTuner::kG
 Block<StagewiseOptions> stagewise_block() {
   const Codec<int> count = integer<int>(from_to(1, 1e6));
   Block<StagewiseOptions> block("How the strategy stagewise, the algorithm of DeepSpeed's autotuner, walks");
-  block.key("plateau", &StagewiseOptions::plateau, number(from_to_below(0, 1)),
+  block.key("plateau", &StagewiseOptions::plateau, number(from_to_below(0, 1), "0.01 for 1 %"),
             "the micro-batch grows no further, and shrinks no further, when it gains less than this fraction "
             "(DeepSpeed: 0.05)");
   block.key("fast", &StagewiseOptions::fast, boolean(), "ZeRO stages and micro-batches only (DeepSpeed: true)");

@@ -95,7 +95,7 @@ Block<WrittenObjective> objective_block() {
   block.key("direction", &WrittenObjective::direction, one_of(kDirectionWords), "needed only for a metric of your own");
   block.key("noise_scale", &WrittenObjective::noise_scale, noise_scale,
             "goodput: the gradient noise scale in sequences, or two measurements that it follows from");
-  block.key("base_batch", &WrittenObjective::base_batch, number(above(0)),
+  block.key("base_batch", &WrittenObjective::base_batch, number_or_null(above(0)),
             "goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)");
   return block;
 }
