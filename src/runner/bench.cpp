@@ -131,7 +131,7 @@ double hang_s_of(const BenchSpec& bench) {
   return std::max(kLeastHangS, bench.timeout_s / kStepsInATimeout);
 }
 
-Block<BenchSpec> bench_block() {
+Block<BenchSpec> bench_block(const std::filesystem::path& /*base_dir*/) {
   Block<BenchSpec> block("krigtune-bench, one process a trial");
   block.key("warmup_s", &BenchSpec::warmup_s, number(at_least(0)), "seconds before the measurement");
   block.key("measure_s", &BenchSpec::measure_s, number(above(0)), "seconds of measurement");
@@ -158,9 +158,9 @@ Block<BenchSpec> bench_block() {
 
 }  // namespace
 
-RunnerEntry<BenchSpec> BenchSpec::entry(const std::filesystem::path& /*base_dir*/) {
+RunnerEntry<BenchSpec> BenchSpec::entry() {
   return {{.name = "bench", .runs_programs = true, .only_what_is_modelled = true, .has_our_fields = true},
-          bench_block(),
+          bench_block,
           [](const BenchSpec& spec, const RunnerJob& job) {
             return make_bench_runner(
                 {required_bench(job.program), job.workload.value(), job.cluster, job.memory, spec, job.field, job.stop},

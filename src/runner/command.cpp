@@ -184,11 +184,11 @@ Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
-RunnerEntry<CommandSpec> CommandSpec::entry(const std::filesystem::path& base_dir) {
+RunnerEntry<CommandSpec> CommandSpec::entry() {
   return {{.name = "command",
            .runs_programs = true,
            .after_bad_result = R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})"},
-          command_block(base_dir),
+          command_block,
           [](const CommandSpec& spec, const RunnerJob& job) {
             return make_command_runner({spec, job.field, job.stop}, job.clock);
           }};

@@ -1,5 +1,5 @@
 #pragma once
-#include <functional>
+#include <filesystem>
 #include <memory>
 
 #include "krigtune/core/block.h"
@@ -11,8 +11,9 @@ namespace krigtune {
 template <class Spec>
 struct RunnerEntry {
   RunnerTraits traits;
-  Block<Spec> block;  ///< its keys in the session's block "runner", but for "kind"
-  std::function<std::unique_ptr<Runner>(const Spec& spec, const RunnerJob& job)> make;
+  /// Its keys in the session's block "runner", but for "kind"; relative paths are relative to `base_dir`.
+  Block<Spec> (*block)(const std::filesystem::path& base_dir);
+  std::unique_ptr<Runner> (*make)(const Spec& spec, const RunnerJob& job);
 };
 
 }  // namespace krigtune

@@ -343,9 +343,9 @@ Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
-RunnerEntry<ReplaySpec> ReplaySpec::entry(const std::filesystem::path& base_dir) {
+RunnerEntry<ReplaySpec> ReplaySpec::entry() {
   return {{.name = "replay", .has_our_units = false},
-          replay_block(base_dir),
+          replay_block,
           [](const ReplaySpec& /*spec*/, const RunnerJob& job) { return make_replay_runner(*job.table); }};
 }
 

@@ -232,7 +232,7 @@ Block<SimulateSpec::Today> today_block() {
   return block;
 }
 
-Block<SimulateSpec> simulate_block() {
+Block<SimulateSpec> simulate_block(const std::filesystem::path& /*base_dir*/) {
   const Codec<double> spread = number(from_to(0, 2));      // up to a factor of 7, one time in three
   const Codec<double> fraction = number(from_to(0, 0.9));  // something must run
   Block<SimulateSpec> stragglers("Slow ranks");
@@ -262,9 +262,9 @@ Block<SimulateSpec> simulate_block() {
 
 }  // namespace
 
-RunnerEntry<SimulateSpec> SimulateSpec::entry(const std::filesystem::path& /*base_dir*/) {
+RunnerEntry<SimulateSpec> SimulateSpec::entry() {
   return {{.name = "simulate", .only_what_is_modelled = true, .has_our_fields = true},
-          simulate_block(),
+          simulate_block,
           [](const SimulateSpec& spec, const RunnerJob& job) {
             return make_simulate_runner({job.workload.value(), job.cluster, job.memory, job.space, spec});
           }};

@@ -29,7 +29,7 @@ template <class Spec>
 Json shape_of(const RunnerEntry<Spec>& entry, const std::vector<std::string>& known) {
   const bool is_default = std::is_same_v<Spec, std::variant_alternative_t<0, RunnerSpec>>;
   const char* name = entry.traits.name;
-  Json block = entry.block.schema();
+  Json block = entry.block({}).schema();
   Json keys = Json::object();
   keys["kind"] = is_default ? schema::word({name}, "who runs it: " + join(known, ", ")) : kind_is(name);
   if (is_default) keys["kind"]["enum"].push_back(nullptr);
@@ -48,15 +48,17 @@ Json shape_of(const RunnerEntry<Spec>& entry, const std::vector<std::string>& kn
 
 std::vector<std::string> runner_names() {
   std::vector<std::string> names;
-  for_each_runner([&]<class Spec>(const Spec&) { names.emplace_back(Spec::entry({}).traits.name); });
+  for_each_runner([&]<class Spec>(const Spec&) { names.emplace_back(Spec::entry().traits.name); });
   return names;
 }
 
 }  // namespace
 
-RunnerEntry<NoRunner> NoRunner::entry(const std::filesystem::path& /*base_dir*/) {
+RunnerEntry<NoRunner> NoRunner::entry() {
   return {{.name = "none"},
-          Block<NoRunner>("Nobody: trials are run by hand, with krigtune ask and tell"),
+          [](const std::filesystem::path& /*base_dir*/) {
+            return Block<NoRunner>("Nobody: trials are run by hand, with krigtune ask and tell");
+          },
           [](const NoRunner& /*spec*/, const RunnerJob& /*job*/) -> std::unique_ptr<Runner> {
             throw UserError("/runner/kind: with 'none' nobody runs trials but you",
                             "use krigtune ask and krigtune tell, or name a runner");
@@ -64,7 +66,7 @@ RunnerEntry<NoRunner> NoRunner::entry(const std::filesystem::path& /*base_dir*/)
 }
 
 RunnerTraits traits_of(const RunnerSpec& spec) {
-  return std::visit([]<class Spec>(const Spec&) { return Spec::entry({}).traits; }, spec);
+  return std::visit([]<class Spec>(const Spec&) { return Spec::entry().traits; }, spec);
 }
 
 double timeout_s(const RunnerSpec& spec) {
@@ -85,9 +87,9 @@ RunnerSpec read_runner(const Json& json, const std::string& source, const std::s
   const std::string kind = object.text("kind", runner_names().front());
   std::optional<RunnerSpec> read;
   for_each_runner([&]<class Spec>(Spec spec) {
-    const RunnerEntry<Spec> entry = Spec::entry(base_dir);
+    const RunnerEntry<Spec> entry = Spec::entry();
     if (kind != entry.traits.name) return;
-    entry.block.read(object, spec);
+    entry.block(base_dir).read(object, spec);
     read = std::move(spec);
   });
   if (!read) object.fail("kind", fmt::format("'{}' is no runner", kind), suggestion(kind, runner_names()));
@@ -97,9 +99,9 @@ RunnerSpec read_runner(const Json& json, const std::string& source, const std::s
 Json to_json(const RunnerSpec& spec) {
   return std::visit(
       []<class Spec>(const Spec& settings) {
-        const RunnerEntry<Spec> entry = Spec::entry({});
+        const RunnerEntry<Spec> entry = Spec::entry();
         Json json = {{"kind", entry.traits.name}};
-        entry.block.write(settings, json);
+        entry.block({}).write(settings, json);
         return json;
       },
       spec);
@@ -113,12 +115,12 @@ Json runner_schema() {
                  {"type", "object"},
                  {"properties", {{"kind", kind}}},
                  {"allOf", Json::array()}};
-  for_each_runner([&]<class Spec>(const Spec&) { schema["allOf"].push_back(shape_of(Spec::entry({}), names)); });
+  for_each_runner([&]<class Spec>(const Spec&) { schema["allOf"].push_back(shape_of(Spec::entry(), names)); });
   return schema;
 }
 
 std::unique_ptr<Runner> make_runner(const RunnerSpec& spec, const RunnerJob& job) {
-  return std::visit([&]<class Spec>(const Spec& settings) { return Spec::entry({}).make(settings, job); }, spec);
+  return std::visit([&]<class Spec>(const Spec& settings) { return Spec::entry().make(settings, job); }, spec);
 }
 
 }  // namespace krigtune

@@ -13,7 +13,7 @@ struct RunnerEntry;
 
 /// A program of the user's, one process a trial.
 struct CommandSpec {
-  static RunnerEntry<CommandSpec> entry(const std::filesystem::path& base_dir);
+  static RunnerEntry<CommandSpec> entry();
 
   std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
   std::filesystem::path working_directory;  ///< absolute
@@ -39,7 +39,7 @@ enum class DsConfigAs { kPath, kBase64 };
 
 /// A DeepSpeed job of the user's, one launch a trial (runner/deepspeed).
 struct DeepSpeedSpec {
-  static RunnerEntry<DeepSpeedSpec> entry(const std::filesystem::path& base_dir);
+  static RunnerEntry<DeepSpeedSpec> entry();
 
   std::vector<std::string> argv;                                 ///< the user's command, launcher first; never a shell
   std::filesystem::path ds_config;                               ///< absolute: the user's own ds_config.json

@@ -35,7 +35,7 @@ enum class Launcher { kThreads, kMpirun };
 
 /// krigtune-bench.
 struct BenchSpec {
-  static RunnerEntry<BenchSpec> entry(const std::filesystem::path& base_dir);
+  static RunnerEntry<BenchSpec> entry();
 
   double warmup_s = 2.0;
   double measure_s = 10.0;
@@ -54,7 +54,7 @@ struct TableColumn {
 
 /// A measured table that answers trials.
 struct ReplaySpec {
-  static RunnerEntry<ReplaySpec> entry(const std::filesystem::path& base_dir);
+  static RunnerEntry<ReplaySpec> entry();
 
   std::filesystem::path table;                               ///< absolute
   std::vector<std::pair<std::string, std::string>> where;    ///< column, value as text
@@ -68,7 +68,7 @@ struct ReplaySpec {
 
 /// Trials on the virtual clock, which takes no time (runner/simulate.h).
 struct SimulateSpec {
-  static RunnerEntry<SimulateSpec> entry(const std::filesystem::path& base_dir);
+  static RunnerEntry<SimulateSpec> entry();
 
   // Standard deviations of logarithms.
   double noise = 0.02;             ///< of a step time, trial by trial
@@ -90,7 +90,7 @@ struct SimulateSpec {
 
 /// Nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
 struct NoRunner {
-  static RunnerEntry<NoRunner> entry(const std::filesystem::path& base_dir);
+  static RunnerEntry<NoRunner> entry();
 };
 
 /// The session's block "runner", resolved: the settings of the runner that it names. A new runner is one more of these

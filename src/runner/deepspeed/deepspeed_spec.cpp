@@ -79,14 +79,14 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
-RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry(const std::filesystem::path& base_dir) {
+RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
   // Each launch takes all ranks of the job, and the port that its ranks meet at.
   return {{.name = "deepspeed",
            .runs_programs = true,
            .has_our_fields = true,
            .one_at_a_time = true,
            .after_bad_result = "let the script train longer, or lower /runner/measure_steps of the session"},
-          deepspeed_block(base_dir),
+          deepspeed_block,
           [](const DeepSpeedSpec& spec, const RunnerJob& job) {
             const DsCommand command = read_ds_command(spec.argv);
             return make_deepspeed_runner(

@@ -1,4 +1,4 @@
-#include "krigtune/core/block.h"
+#include "krigtune/core/codec.h"
 
 #include <fmt/format.h>
 
