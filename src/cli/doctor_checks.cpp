@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "krigtune/core/files.h"
 #include "krigtune/core/processor.h"
 #include "krigtune/core/units.h"
 #include "krigtune/engine/gpu_probe.h"

@@ -1,7 +1,5 @@
 #include "krigtune/core/schema.h"
 
-#include "krigtune/core/json.h"
-
 namespace krigtune::schema {
 namespace {
 

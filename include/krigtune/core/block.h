@@ -149,7 +149,7 @@ class Block {
     for (const Field& field : fields_) {
       const bool has_default = field.write && field.has_default && !field.required;
       const Json otherwise = has_default ? field.write(T{}) : Json(nullptr);
-      const bool says_nothing = otherwise.empty() || otherwise == "";
+      const bool says_nothing = otherwise.empty() || (otherwise.is_string() && otherwise.get<std::string>().empty());
       keys.push_back(
           {field.name, says_nothing ? field.schema : schema::with_default(field.schema, otherwise), field.required});
     }

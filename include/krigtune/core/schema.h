@@ -1,13 +1,12 @@
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "krigtune/core/json.h"
 
 /// The words from which JSON Schemas (draft-07) are put together. Blocks with named keys make theirs themselves
 /// (core/block.h); these are for what is no such block, and for the kinds of values in one.
 namespace krigtune::schema {
-
-using Json = nlohmann::ordered_json;
 
 Json text(const std::string& meaning = "");
 Json number(const std::string& meaning = "");

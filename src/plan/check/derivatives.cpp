@@ -1,5 +1,6 @@
 #include "check/derivatives.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <set>
