@@ -19,10 +19,10 @@ struct NamedMetric {
 
 // The first of each is what to_string says. The last two are DeepSpeed's README's names, which its own code, looking
 // for a key of metrics.json, dies of.
-constexpr std::array kMetrics = {NamedMetric{"throughput", DsMetric::kThroughput},
-                                 NamedMetric{"latency", DsMetric::kLatency},
-                                 NamedMetric{"FLOPS_per_gpu", DsMetric::kFlops}, NamedMetric{"flops", DsMetric::kFlops},
-                                 NamedMetric{"FLOPS", DsMetric::kFlops}};
+constexpr std::array kDsMetrics = {NamedMetric{"throughput", DsMetric::kThroughput},
+                                   NamedMetric{"latency", DsMetric::kLatency},
+                                   NamedMetric{"FLOPS_per_gpu", DsMetric::kFlops},
+                                   NamedMetric{"flops", DsMetric::kFlops}, NamedMetric{"FLOPS", DsMetric::kFlops}};
 
 // Metrics of DeepSpeed's that time a part of a step: the best of a part may be the worst of the whole.
 constexpr std::array<std::string_view, 5> kPartsOfAStep = {"forward", "backward", "fwd", "bwd", "step"};
@@ -70,7 +70,7 @@ std::optional<std::int64_t> optional_count(JsonObject& block, const char* key) {
 
 DsMetric read_metric(JsonObject& block) {
   const std::string word = block.text("metric", to_string(DsMetric::kThroughput));
-  for (const NamedMetric& known : kMetrics) {
+  for (const NamedMetric& known : kDsMetrics) {
     if (word == known.written) return known.metric;
   }
   if (std::find(kPartsOfAStep.begin(), kPartsOfAStep.end(), word) != kPartsOfAStep.end()) {
@@ -175,7 +175,8 @@ void refuse_renamed(const JsonObject& block) {
 }  // namespace
 
 const char* to_string(DsMetric metric) {
-  const auto* known = std::find_if(kMetrics.begin(), kMetrics.end(), [&](const auto& m) { return m.metric == metric; });
+  const auto* known =
+      std::find_if(kDsMetrics.begin(), kDsMetrics.end(), [&](const auto& m) { return m.metric == metric; });
   return known->written.data();
 }
 
