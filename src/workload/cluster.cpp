@@ -88,8 +88,7 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
             "GPUs of one machine, a rank each; with gpu \"local\" and none: CPU ranks. To be written where a GPU is "
             "named");
-  Codec<std::string> gpu = text();
-  gpu.read = [](JsonObject& object, const std::string& key) { return lower_case(object.text(key, "")); };
+  Codec<std::string> gpu = hardware_id();
   gpu.schema = schema::either(
       {schema::word(gpu_words(), "\"local\": this machine; else a known GPU (upper and lower case are alike)"),
        schema::text("one of \"hardware\"")});

@@ -92,9 +92,9 @@ Block<DeviceSpec> device_block() {
   block.key("launch_us", &DeviceSpec::launch_s, in_microseconds(at_least(0)), "of one kernel");
   block.key("host_bytes_per_s", &DeviceSpec::host_bytes_per_s, rate, "between device and host memory, a direction")
       .no_default();
-  Codec<std::string> link = text();
-  link.read = [](JsonObject& object, const std::string& key) { return lower_case(object.text(key, "")); };
-  block.key("interconnect", &DeviceSpec::interconnect, link, "the link within a node where the cluster names none")
+  block
+      .key("interconnect", &DeviceSpec::interconnect, hardware_id(),
+           "the link within a node where the cluster names none")
       .no_default();
   block.check([](JsonObject& object, DeviceSpec& device) {
     for (const auto& [key, value] : {std::pair("memory_gib", static_cast<double>(device.memory.count)),

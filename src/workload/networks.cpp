@@ -97,6 +97,12 @@ double microseconds(double seconds) {
   return rounded / kMicroseconds == seconds ? rounded : raw;
 }
 
+Codec<std::string> hardware_id() {
+  Codec<std::string> codec = text();
+  codec.read = [](JsonObject& object, const std::string& key) { return lower_case(object.text(key, "")); };
+  return codec;
+}
+
 Codec<double> in_microseconds(const NumberLimits& limits_us) {
   Codec<double> codec = number(limits_us);
   codec.read = [read = codec.read](JsonObject& object, const std::string& key) {

@@ -9,6 +9,8 @@ namespace krigtune {
 constexpr double kMicroseconds = 1e6;
 /// The microseconds whose millionth is exactly `seconds`: 30, not 30.000000000000004.
 double microseconds(double seconds);
+/// An id of a device or a link, in lower case whichever the user writes.
+Codec<std::string> hardware_id();
 /// Seconds that are written as microseconds.
 Codec<double> in_microseconds(const NumberLimits& limits_us);
 

@@ -50,32 +50,21 @@ class Block {
         });
   }
 
-  /// An object within this one, whose keys set members of the same T.
-  Block& group(const char* name, const Block& keys) {
-    return custom(
-               name, keys.schema(), keys.meaning_.c_str(),
-               [name, keys](JsonObject& object, T& value) {
-                 if (object.find(name) == nullptr) return;
-                 JsonObject within = object.object(name);
-                 keys.read(within, value);
-               },
-               [keys](const T& value) { return keys.written(value); })
-        .no_default();
-  }
-
-  /// An object within this one that fills a member.
-  template <class Member>
-  Block& block(const char* name, Member T::*member, const Block<Member>& keys) {
+  /// An object within this one that fills a member, which is named as `key` names it.
+  template <class Place, class Member>
+  Block& block(const char* name, Place member, const Block<Member>& keys) {
     return custom(
                name, keys.schema(), keys.meaning().c_str(),
                [name, member, keys](JsonObject& object, T& value) {
                  if (object.find(name) == nullptr) return;
                  JsonObject within = object.object(name);
-                 keys.read(within, value.*member);
+                 keys.read(within, std::invoke(member, value));
                },
-               [member, keys](const T& value) { return keys.written(value.*member); })
+               [member, keys](const T& value) { return keys.written(std::invoke(member, value)); })
         .no_default();
   }
+  /// An object within this one, whose keys set members of the same T.
+  Block& group(const char* name, const Block& keys) { return block(name, std::identity(), keys); }
 
   /// A key that no codec reads. Without `write` it is not written.
   Block& custom(const char* name, const Json& schema, const char* meaning, Reader read, Writer write = {}) {
