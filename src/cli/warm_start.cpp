@@ -3,6 +3,7 @@
 
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
+#include "krigtune/tuner/earlier_run.h"
 #include "loaded_run.h"
 
 namespace krigtune {

@@ -13,7 +13,6 @@
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_config.h"
 #include "krigtune/space/well_known.h"
-#include "writers.h"
 
 namespace krigtune {
 namespace {

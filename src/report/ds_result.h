@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,5 +44,8 @@ struct DsRemarks {
 /// job.
 std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
                            const DsRemarks& remarks);
+
+/// The same of a run directory; empty where it tunes no DeepSpeed job or has no best.
+std::optional<std::string> ds_config_difference(const RunView& run);
 
 }  // namespace krigtune

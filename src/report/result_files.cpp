@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ds_result.h"
 #include "krigtune/core/files.h"
 #include "krigtune/tuner/run_directory.h"
 #include "writers.h"

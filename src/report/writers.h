@@ -12,7 +12,6 @@ namespace krigtune {
 std::optional<std::string> trials_csv(const RunView& run);
 std::optional<std::string> best_json(const RunView& run);
 std::optional<std::string> ds_config_optimal(const RunView& run);
-std::optional<std::string> ds_config_difference(const RunView& run);
 std::optional<std::string> config_optimal(const RunView& run);
 std::optional<std::string> cmd_optimal(const RunView& run);
 

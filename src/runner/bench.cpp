@@ -1,17 +1,18 @@
 // A bench trial: krigtune-bench in processes of its own, everything it was given and said kept in the trial's
 // directory. It ends itself when no step comes (--hang-s); should even that fail, its heartbeats stop growing, and all
 // its processes are ended from here. So it is when its signs of life show that it is surely worse than the best so far.
+#include "krigtune/runner/bench.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "bench_result.h"
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
-#include "krigtune/runner/replay.h"
 #include "program.h"
-#include "registry.h"
 #include "trial_files.h"
 
 namespace krigtune {

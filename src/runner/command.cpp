@@ -8,12 +8,12 @@
 #include <algorithm>
 
 #include "command_result.h"
+#include "krigtune/core/block.h"
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "krigtune/runner/placeholders.h"
 #include "oom_text.h"
 #include "program.h"
-#include "registry.h"
 #include "trial_files.h"
 
 namespace krigtune {

@@ -110,14 +110,4 @@ Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std:
   return Ending(end, job, patterns).outcome();
 }
 
-std::optional<std::int64_t> oom_kills_in(const std::string& vmstat) {
-  std::istringstream words(vmstat);
-  std::string name;
-  std::int64_t count = 0;
-  while (words >> name >> count) {
-    if (name == "oom_kill") return count;
-  }
-  return std::nullopt;
-}
-
 }  // namespace krigtune

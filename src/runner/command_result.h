@@ -44,7 +44,4 @@ struct CommandEnd {
 /// `patterns`: those of the spec.
 Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns);
 
-/// "oom_kill 3" of /proc/vmstat (Linux 4.13 on).
-std::optional<std::int64_t> oom_kills_in(const std::string& vmstat);
-
 }  // namespace krigtune

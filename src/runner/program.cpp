@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
-#include "command_result.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/files.h"
 #include "krigtune/core/text.h"
@@ -25,6 +25,16 @@ void refuse_missing_program(const std::string& name, const std::filesystem::path
       path ? fmt::format("the program '{}' is not there, seen from '{}'", name, working_directory.string())
            : fmt::format("the program '{}' is not on PATH", name),
       path ? "mend 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
+}
+
+std::optional<std::int64_t> oom_kills_in(const std::string& vmstat) {
+  std::istringstream words(vmstat);
+  std::string name;
+  std::int64_t count = 0;
+  while (words >> name >> count) {
+    if (name == "oom_kill") return count;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::int64_t> oom_kills_now() {

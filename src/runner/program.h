@@ -21,7 +21,9 @@ std::string search_path(const Environment& added);
 void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
                             const Environment& environment);
 
-/// oom_kills_in (command_result.h) of this machine now.
+/// "oom_kill 3" of /proc/vmstat (Linux 4.13 on).
+std::optional<std::int64_t> oom_kills_in(const std::string& vmstat);
+/// oom_kills_in of this machine now.
 std::optional<std::int64_t> oom_kills_now();
 
 // Keys of a session's block that say how a program is run. They throw UserError with the JSON pointer.

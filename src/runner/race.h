@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "krigtune/runner/runner.h"
+#include "krigtune/runner/outcome.h"
 
 // Ending a trial that is surely worse than the best so far. Private to this layer.
 namespace krigtune {

@@ -15,8 +15,8 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
-#include "registry.h"
 #include "replay_keys.h"
 #include "replay_rows.h"
 

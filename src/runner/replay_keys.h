@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/runner/runner.h"
+#include "krigtune/runner/replay.h"
 
 namespace krigtune {
 

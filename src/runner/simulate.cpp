@@ -18,6 +18,7 @@
 #include <map>
 #include <numbers>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/hash.h"
 #include "krigtune/cost/memory_model.h"
@@ -25,7 +26,6 @@
 #include "krigtune/schedule/knobs.h"
 #include "krigtune/space/encoder.h"
 #include "race.h"
-#include "registry.h"
 
 namespace krigtune {
 namespace {

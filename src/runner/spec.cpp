@@ -4,9 +4,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
 #include "krigtune/core/text.h"
-#include "registry.h"
+#include "krigtune/runner/runner.h"
 
 namespace krigtune {
 namespace {

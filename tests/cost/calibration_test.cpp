@@ -1,6 +1,4 @@
 // Against a synthetic step whose parts and whose true factors are known.
-#include "krigtune/cost/calibration.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "krigtune/core/rng.h"
+#include "krigtune/cost/calibrate_time.h"
 
 namespace krigtune::calibration_test {
 

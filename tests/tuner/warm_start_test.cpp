@@ -1,11 +1,10 @@
-#include "krigtune/tuner/warm_start.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "krigtune/core/error.h"
+#include "krigtune/tuner/earlier_run.h"
 #include "loop_fixture.h"
 #include "user_error.h"
 

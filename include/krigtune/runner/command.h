@@ -1,10 +1,29 @@
 #pragma once
 #include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "krigtune/runner/runner.h"
+#include "krigtune/runner/entry.h"
 
 namespace krigtune {
+
+/// A program of the user's, one process a trial.
+struct CommandSpec {
+  static RunnerEntry<CommandSpec> entry();
+
+  std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
+  std::filesystem::path working_directory;  ///< absolute
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
+  double timeout_s = 3600.0;
+  double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
+  std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
+  std::vector<int> oom_exit_codes;        ///< beyond what the result says
+  std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
+};
 
 /// What a command trial needs besides the configuration. Copied.
 struct CommandJob {

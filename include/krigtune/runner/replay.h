@@ -1,13 +1,35 @@
 #pragma once
-#include <atomic>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "krigtune/runner/runner.h"
+#include "krigtune/runner/entry.h"
 
 namespace krigtune {
+
+/// A column of a measured table: its name, and what turns its numbers into ours.
+struct TableColumn {
+  std::string name;
+  double times = 1.0;  ///< "bucket_mb" holds reduce_bucket_size / 1e6: times 1e6
+};
+
+/// A measured table that answers trials.
+struct ReplaySpec {
+  static RunnerEntry<ReplaySpec> entry();
+
+  std::filesystem::path table;                               ///< absolute
+  std::vector<std::pair<std::string, std::string>> where;    ///< column, value as text
+  std::vector<std::pair<std::string, TableColumn>> columns;  ///< parameter, column
+  TableColumn value;
+  std::vector<std::pair<std::string, TableColumn>> metrics;  ///< further results: metric, column
+  std::string status_column;                                 ///< empty: every row is ok
+  std::string reason_column;                                 ///< of failures; empty: none
+  enum class Repeats { kBest, kMedian, kCycle } repeats = Repeats::kBest;
+};
 
 /// A measured table that answers trials: one configuration, one outcome (or several, in turn).
 class ReplayTable {
@@ -38,21 +60,5 @@ class ReplayTable {
 
 /// Looks trials up. `table` must outlive it.
 std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table);
-
-/// What a bench trial needs besides the configuration. Copied.
-struct BenchJob {
-  std::filesystem::path program;  ///< krigtune-bench
-  Workload workload;
-  ClusterSpec cluster;
-  MemorySpec memory;
-  BenchSpec spec;
-  std::string metric_field;  ///< of the result, whose standard error is wanted: step_time_s, samples_per_s, ...
-  const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
-};
-/// krigtune-bench beside `krigtune`, or on PATH; empty: neither.
-std::filesystem::path find_bench(const std::filesystem::path& krigtune);
-
-/// Starts krigtune-bench in a process group of its own per trial and reads its JSON. `clock` must outlive it.
-std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock);
 
 }  // namespace krigtune

@@ -2,8 +2,9 @@
 #include <optional>
 #include <vector>
 
+#include "krigtune/tuner/candidates.h"
 #include "krigtune/tuner/changes.h"
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/history.h"
 
 namespace krigtune {
 

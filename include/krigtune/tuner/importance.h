@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 
 namespace krigtune {
 

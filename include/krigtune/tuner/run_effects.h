@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/history.h"
 
 namespace krigtune {
 

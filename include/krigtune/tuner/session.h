@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/runner/replay.h"
+#include "krigtune/runner/runner.h"
 #include "krigtune/space/space.h"
 #include "krigtune/tuner/search_options.h"
 #include "krigtune/workload/workload.h"

@@ -1,36 +1,15 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "krigtune/journal/journal.h"
-#include "krigtune/runner/runner.h"
 #include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 
 namespace krigtune {
-
-/// Everything that was asked so far, in order: closed and pending trials. Trials that do not count are as if never
-/// asked.
-using History = std::vector<Trial>;
-
-/// Makes a runner of its own for each who runs trials at the same time. May be called from several threads.
-using RunnerFactory = std::function<std::unique_ptr<Runner>()>;
-
-/// Closed as `failed`, reason `interrupted`.
-bool is_interrupted(const Trial& trial);
-/// False for `failed` trials whose reason is not the configuration's: interrupted, environment. They taught nothing,
-/// count in no budget, and their configuration may be asked again. False too for what waits in Optuna's queue.
-bool counts(const Trial& trial);
-/// Trials that count, pending ones included: the number that random streams are drawn by.
-int counted_trials(const History& history);
-/// Of those the closed ones: what the budget of trials is of.
-int closed_trials(const History& history);
-/// The objective's value of an ok trial.
-std::optional<double> value_of(const Trial& trial, const Objective& objective);
 
 /// Why a strategy asks nothing.
 enum class Idle {

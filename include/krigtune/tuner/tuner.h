@@ -10,10 +10,6 @@
 
 namespace krigtune {
 
-inline constexpr const char* kBaselineStrategy = "baseline";  ///< Proposal::strategy of the session's baseline
-inline constexpr const char* kTryStrategy = "try";            ///< of the user's guesses
-inline constexpr const char* kAgainStrategy = "again";        ///< of the leader, measured again first in a new run
-
 /// Where and when the trials are run that are proposed now. See Proposal::run.
 struct CurrentRun {
   int number = 0;

@@ -1,5 +1,4 @@
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,18 +24,8 @@ struct EarlierRun {
 };
 using EarlierRuns = std::vector<EarlierRun>;
 
-/// Reads a run directory, or a study of a journal of Optuna's ("FILE", or "FILE:STUDY" where it holds several), for a
-/// warm start of `session`: the same job or another, on the same machine or another. A directory whose session cannot
-/// be read any more (its table is gone) is taken without physics. Throws UserError that begins with `where`: nothing
-/// there, no ok trial, no parameter that varies in both, or an objective that has nothing to do with this one.
-EarlierRun read_earlier_run(const std::string& source, const Session& session, const std::string& where);
-
 /// Names of the parameters that a warm start of `space` learns from: they are in it, and varied in the run.
 std::vector<std::string> shared_parameters(const Space& space, const EarlierRun& run);
-
-nlohmann::ordered_json to_json(const EarlierRuns& runs);
-EarlierRuns earlier_runs_from_json(const nlohmann::ordered_json& json, const std::string& source,
-                                   const std::string& pointer);
 
 /// The run as a weak prior: one of `count` of them. `physics`: the session's own, or nullptr. Empty where nothing is to
 /// be learned from it: its values contradict physics, or follow from none of the parameters.

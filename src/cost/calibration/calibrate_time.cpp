@@ -10,6 +10,8 @@
 // halved until the objective falls. The result is kept if it predicts held-out trials better than no calibration does:
 // r_i / (1 - h_i), h = diag(J (J' W J + P)^-1 J' W), is trial i's error where the others alone had been fitted (Cook
 // and Weisberg 1982). The gain has to exceed what n such errors differ by by chance, 1 / sqrt(n).
+#include "krigtune/cost/calibrate_time.h"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -18,7 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/cost/calibration.h"
 #include "krigtune/cost/step_cost.h"
 
 namespace krigtune {

@@ -1,12 +1,12 @@
 // The session's block of the runner "deepspeed".
 #include <fmt/format.h>
 
+#include "krigtune/core/block.h"
 #include "krigtune/core/error.h"
 #include "krigtune/runner/deepspeed/deepspeed_runner.h"
 #include "krigtune/runner/deepspeed/ds_command.h"
 #include "krigtune/runner/deepspeed/ds_probe.h"
 #include "program.h"
-#include "registry.h"
 
 namespace krigtune {
 namespace {

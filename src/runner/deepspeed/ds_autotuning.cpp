@@ -57,7 +57,7 @@ constexpr std::array kRenamed = {Renamed{"start_step", "start_profile_step"}, Re
                                  Renamed{"num_trials", "tuner_num_trials"},
                                  Renamed{"early_stopping", "tuner_early_stopping"}};
 
-std::int64_t at_least(JsonObject& block, const char* key, std::int64_t fallback, std::int64_t least) {
+std::int64_t integer_from(JsonObject& block, const char* key, std::int64_t fallback, std::int64_t least) {
   const std::int64_t value = block.integer(key, fallback);
   if (value < least) block.fail(key, fmt::format("{} is too small", value), fmt::format("give {} or more", least));
   return value;
@@ -65,7 +65,7 @@ std::int64_t at_least(JsonObject& block, const char* key, std::int64_t fallback,
 
 std::optional<std::int64_t> optional_count(JsonObject& block, const char* key) {
   if (block.find(key) == nullptr) return std::nullopt;
-  return at_least(block, key, 1, 1);
+  return integer_from(block, key, 1, 1);
 }
 
 DsMetric read_metric(JsonObject& block) {
@@ -90,8 +90,8 @@ DsTunerOptions read_tuner(JsonObject& block) {
   }
   tuner.type = known->type;
   tuner.says_trials = block.has("tuner_num_trials");
-  tuner.trials = at_least(block, "tuner_num_trials", tuner.trials, 1);
-  tuner.early_stopping = at_least(block, "tuner_early_stopping", tuner.early_stopping, 1);
+  tuner.trials = integer_from(block, "tuner_num_trials", tuner.trials, 1);
+  tuner.early_stopping = integer_from(block, "tuner_early_stopping", tuner.early_stopping, 1);
   tuner.fast = block.boolean("fast", tuner.fast);
   return tuner;
 }
@@ -99,9 +99,9 @@ DsTunerOptions read_tuner(JsonObject& block) {
 DsBatchLimits read_batch(JsonObject& block) {
   DsBatchLimits batch;
   batch.max_train_batch_size = optional_count(block, "max_train_batch_size");
-  batch.min_micro_batch = at_least(block, "min_train_micro_batch_size_per_gpu", batch.min_micro_batch, 1);
-  batch.max_micro_batch = at_least(block, "max_train_micro_batch_size_per_gpu", batch.max_micro_batch, 1);
-  batch.micro_batches = at_least(block, "num_tuning_micro_batch_sizes", batch.micro_batches, 1);
+  batch.min_micro_batch = integer_from(block, "min_train_micro_batch_size_per_gpu", batch.min_micro_batch, 1);
+  batch.max_micro_batch = integer_from(block, "max_train_micro_batch_size_per_gpu", batch.max_micro_batch, 1);
+  batch.micro_batches = integer_from(block, "num_tuning_micro_batch_sizes", batch.micro_batches, 1);
   if (batch.max_micro_batch < batch.min_micro_batch) {
     block.fail(
         "max_train_micro_batch_size_per_gpu",
@@ -114,8 +114,8 @@ DsBatchLimits read_batch(JsonObject& block) {
 DsProfileWindow read_window(JsonObject& block) {
   DsProfileWindow window;
   window.is_given = block.has("start_profile_step") || block.has("end_profile_step");
-  window.first = at_least(block, "start_profile_step", window.first, 0);
-  window.last = at_least(block, "end_profile_step", std::max(window.last, window.first), 0);
+  window.first = integer_from(block, "start_profile_step", window.first, 0);
+  window.last = integer_from(block, "end_profile_step", std::max(window.last, window.first), 0);
   if (window.last < window.first) {  // DeepSpeed's profiler dies of it: AttributeError 'flops'
     block.fail("end_profile_step", fmt::format("{} is before start_profile_step, {}", window.last, window.first),
                "profile at least one step");
@@ -197,7 +197,7 @@ DsAutotuning read_ds_autotuning(const Json& config, const std::string& source) {
   autotuning.batch = read_batch(block);
   autotuning.window = read_window(block);
   autotuning.model = read_model_info(block);
-  autotuning.mp_size = at_least(block, "mp_size", autotuning.mp_size, 1);
+  autotuning.mp_size = integer_from(block, "mp_size", autotuning.mp_size, 1);
   autotuning.arg_mappings = read_arg_mappings(block);
   autotuning.results_dir = block.text("results_dir", "");
   remark_idle(block, autotuning);

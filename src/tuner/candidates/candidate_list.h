@@ -4,7 +4,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 
 // How lists of candidates come about. Private to this layer.
 namespace krigtune {

@@ -7,7 +7,6 @@
 
 #include "krigtune/core/statistics.h"
 #include "krigtune/tuner/run_effects.h"
-#include "krigtune/tuner/tuner.h"
 #include "model/change_study.h"
 #include "model/trial_model.h"
 

@@ -1,5 +1,6 @@
 #pragma once
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 #include "model/objective_scale.h"
 
 namespace krigtune {

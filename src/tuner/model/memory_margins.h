@@ -4,7 +4,7 @@
 
 #include "krigtune/cost/memory_shape.h"
 #include "krigtune/tuner/candidates.h"
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/history.h"
 
 namespace krigtune {
 

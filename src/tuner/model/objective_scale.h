@@ -1,5 +1,5 @@
 #pragma once
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/history.h"
 
 namespace krigtune {
 

@@ -30,7 +30,6 @@
 #include <cmath>
 #include <vector>
 
-#include "krigtune/tuner/tuner.h"
 #include "model/objective_scale.h"
 #include "model/trial_noise.h"
 

@@ -5,7 +5,7 @@
 
 #include "krigtune/surrogate/success_model.h"
 #include "krigtune/tuner/candidates.h"
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/history.h"
 #include "model/memory_margins.h"
 
 namespace krigtune {

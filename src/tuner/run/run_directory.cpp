@@ -9,6 +9,7 @@
 #include "krigtune/core/json.h"
 #include "krigtune/core/text.h"
 #include "krigtune/runner/deepspeed/ds_begun.h"
+#include "krigtune/tuner/earlier_run.h"
 
 namespace krigtune {
 namespace {

@@ -1,7 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 
 // What a grid need not run. Private to this layer.
 namespace krigtune {

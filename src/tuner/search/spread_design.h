@@ -1,7 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 
 // The first trials of a search that nothing is known for. Private to this layer.
 namespace krigtune {

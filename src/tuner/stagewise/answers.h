@@ -4,7 +4,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "krigtune/tuner/strategy.h"
+#include "krigtune/tuner/candidates.h"
+#include "krigtune/tuner/history.h"
 
 // What a history knows of configurations. Private to this layer.
 namespace krigtune {

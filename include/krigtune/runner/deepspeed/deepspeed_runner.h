@@ -5,8 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "krigtune/runner/deepspeed/deepspeed_spec.h"
 #include "krigtune/runner/deepspeed/ds_versions.h"
-#include "krigtune/runner/runner.h"
+#include "krigtune/runner/entry.h"
 
 namespace krigtune {
 

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 
-#include "krigtune/runner/program_spec.h"
+#include "krigtune/runner/deepspeed/deepspeed_spec.h"
 
 // The user's ds_config.json as the session began with it: people go on editing the file, and a trial must mean the same
 // at the end of a session as at its beginning.

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "krigtune/core/clock.h"
+#include "krigtune/runner/deepspeed/deepspeed_spec.h"
 #include "krigtune/runner/deepspeed/ds_outcome.h"
-#include "krigtune/runner/program_spec.h"
 #include "krigtune/space/configuration.h"
 
 namespace krigtune {

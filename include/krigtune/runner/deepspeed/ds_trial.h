@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "krigtune/core/units.h"
+#include "krigtune/runner/deepspeed/deepspeed_spec.h"
 #include "krigtune/runner/deepspeed/ds_versions.h"
-#include "krigtune/runner/program_spec.h"
 
 // What one trial of a DeepSpeed job is given, and what it leaves behind. The engine measures itself: with a section
 // "autotuning" it times its steps and ends after end_profile_step + 1 of them, with "csv_monitor" it writes each time

@@ -1,5 +1,5 @@
 // Earlier runs: reading them, and keeping what was read with the new run.
-#include "krigtune/tuner/warm_start.h"
+#include "krigtune/tuner/earlier_run.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,20 +9,6 @@ namespace krigtune {
 
 template <class Spec>
 struct RunnerEntry;
-
-/// A program of the user's, one process a trial.
-struct CommandSpec {
-  static RunnerEntry<CommandSpec> entry();
-
-  std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
-  std::filesystem::path working_directory;  ///< absolute
-  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
-  double timeout_s = 3600.0;
-  double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
-  std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
-  std::vector<int> oom_exit_codes;        ///< beyond what the result says
-  std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
-};
 
 /// Steps of a trial of a DeepSpeed job: the first ones are left out (stage 3 records its order of parameters until the
 /// third, allocators fill).
@@ -37,7 +22,7 @@ struct DsSteps {
 /// nodes cannot read a file of this one without a shared file system.
 enum class DsConfigAs { kPath, kBase64 };
 
-/// A DeepSpeed job of the user's, one launch a trial (runner/deepspeed).
+/// A DeepSpeed job of the user's, one launch a trial.
 struct DeepSpeedSpec {
   static RunnerEntry<DeepSpeedSpec> entry();
 
