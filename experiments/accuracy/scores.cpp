@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "krigtune/core/json.h"
+#include "krigtune/cost/calibrate_time.h"
 #include "krigtune/core/rng.h"
 
 namespace krigtune::accuracy {
