@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "krigtune/core/json.h"
-#include "krigtune/cost/calibrate_time.h"
 #include "krigtune/core/rng.h"
+#include "krigtune/cost/calibrate_time.h"
 
 namespace krigtune::accuracy {
 namespace {

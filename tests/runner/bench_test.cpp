@@ -1,3 +1,5 @@
+#include "krigtune/runner/bench.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 
 #include "krigtune/core/files.h"
 #include "krigtune/core/json.h"
-#include "krigtune/runner/replay.h"
 #include "runner/event_clock.h"
 #include "runner/expect_failed.h"
 #include "runner/temporary_directory.h"

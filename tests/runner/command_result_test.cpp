@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "krigtune/core/rng.h"
+#include "runner/program.h"
 
 namespace krigtune::command_result_test {
 
