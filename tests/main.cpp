@@ -1,4 +1,4 @@
-// `test_tuner loop` runs the tests of tests/tuner/loop_test.cpp, `test_tuner` all of the layer's. GoogleTest's options
+// `test_tuner loop` runs the tests of tests/run/loop_test.cpp, `test_tuner` all of the layer's. GoogleTest's options
 // and GTEST_FILTER hold as ever: one that leaves tests out ("-Loop.Stops*") beside the word, one that chooses some
 // instead of it.
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 

@@ -9,9 +9,9 @@
 #include <map>
 #include <utility>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
 #include "scores.h"
 
 namespace krigtune::accuracy {

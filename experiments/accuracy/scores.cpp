@@ -7,9 +7,9 @@
 #include <memory>
 #include <numeric>
 
-#include "krigtune/core/json.h"
-#include "krigtune/core/rng.h"
-#include "krigtune/cost/calibrate_time.h"
+#include "core/json.h"
+#include "core/rng.h"
+#include "cost/time/calibrate_time.h"
 
 namespace krigtune::accuracy {
 namespace {

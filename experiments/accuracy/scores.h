@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/cost/step_cost.h"
+#include "cost/time/step_cost.h"
 #include "tables.h"
 
 namespace krigtune::accuracy {

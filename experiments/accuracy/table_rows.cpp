@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
+#include "core/files.h"
+#include "core/json.h"
 
 namespace krigtune::accuracy {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/space/configuration.h"
-#include "krigtune/workload/workload.h"
+#include "core/csv.h"
+#include "space/configuration.h"
+#include "workload/workload.h"
 
 namespace krigtune::accuracy {
 

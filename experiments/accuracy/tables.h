@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/space/configuration.h"
-#include "krigtune/workload/workload.h"
+#include "space/configuration.h"
+#include "workload/workload.h"
 
 namespace krigtune::accuracy {
 

@@ -15,13 +15,12 @@
 #include <set>
 #include <tuple>
 
-#include "cuda/check.h"
-#include "cuda/cuda_trainer.h"
-#include "krigtune/core/bench_exit.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "engine/cuda/cuda_trainer.h"
+#include "engine/cuda/runtime/check.h"
+#include "plan/op_traits.h"
 #include "rates.h"
 
 namespace krigtune::cuda {

@@ -6,7 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 #include "rates.h"
 
 namespace krigtune::cuda {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <functional>
 
-#include "cuda/blas_gemm.h"
-#include "cuda/check.h"
-#include "krigtune/core/statistics.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/statistics.h"
+#include "engine/cuda/blas_gemm.h"
+#include "engine/cuda/runtime/check.h"
+#include "plan/op_traits.h"
 
 namespace krigtune::cuda {
 namespace {

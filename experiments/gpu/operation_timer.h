@@ -2,8 +2,8 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/device_memory.h"
-#include "cuda/device_operation.h"
+#include "engine/cuda/device_executor.h"
+#include "engine/cuda/device_memory.h"
 
 namespace krigtune::cuda {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/files.h"
-#include "krigtune/plan/build_plan.h"
+#include "core/csv.h"
+#include "core/files.h"
+#include "plan/build_plan.h"
 
 namespace krigtune::cuda {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/plan/step_plan.h"
-#include "krigtune/workload/workload.h"
 #include "operation_timer.h"
+#include "plan/step_plan.h"
+#include "workload/workload.h"
 
 namespace krigtune::cuda {
 

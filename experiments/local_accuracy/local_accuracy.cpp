@@ -10,15 +10,15 @@
 #include <numeric>
 #include <vector>
 
-#include "bench/measure_machine.h"
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "krigtune/core/rng.h"
-#include "krigtune/cost/virtual_clock.h"
-#include "krigtune/engine/trainer.h"
-#include "krigtune/plan/build_plan.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/rng.h"
+#include "cost/time/virtual_clock.h"
+#include "engine/trainer.h"
+#include "plan/build_plan.h"
+#include "programs/bench/measure_machine.h"
 
 namespace krigtune {
 namespace {

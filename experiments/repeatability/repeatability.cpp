@@ -20,11 +20,11 @@
 #include <memory>
 #include <vector>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "krigtune/core/rng.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/rng.h"
 
 namespace {
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/clock.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/hash.h"
-#include "krigtune/tuner/best.h"
-#include "krigtune/tuner/tuner.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "run/tuner.h"
+#include "search/model/best.h"
 
 namespace {
 

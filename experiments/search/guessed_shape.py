@@ -4,7 +4,7 @@
 usage: guessed_shape.py KRIGTUNE OUT [SEEDS]      (10 seeds: 3 minutes of a core)
 
 `bayes` on the spaces of ultrascale_dev (spaces.py) with the exact model, with a GPT of the usual shape of as many
-parameters (src/tuner/deepspeed/ds_guess.cpp) at the right and at wrong sequence lengths, and without a workload.
+parameters (src/deepspeed/session/ds_job.cpp) at the right and at wrong sequence lengths, and without a workload.
 Prints the trials to 5 % and the failures among the first 20 trials: means over the spaces, each the mean of its seeds.
 """
 import csv

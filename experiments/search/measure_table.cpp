@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/runner/simulate.h"
-#include "krigtune/tuner/session.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "runner/simulate.h"
+#include "session/session.h"
 
 namespace krigtune {
 namespace {

@@ -8,11 +8,10 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/hash.h"
-#include "krigtune/core/rng.h"
-#include "krigtune/tuner/best.h"
-#include "krigtune/tuner/loop.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "run/loop.h"
+#include "search/model/best.h"
 
 namespace krigtune {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/rng.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/rng.h"
 #include "krigtune/surrogate/surrogate.h"
 
 namespace {

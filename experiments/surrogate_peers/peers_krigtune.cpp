@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
 #include "krigtune/surrogate/candidate_predictions.h"
 #include "krigtune/surrogate/maximize.h"
 

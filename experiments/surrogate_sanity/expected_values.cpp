@@ -3,9 +3,9 @@
 #include <optional>
 #include <sstream>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
 #include "problems.h"
 
 namespace krigtune::sanity {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "problems.h"
 
 namespace krigtune::sanity {

@@ -1,4 +1,4 @@
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>

@@ -1,10 +1,10 @@
-#include "krigtune/core/csv.h"
+#include "core/csv.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 namespace {

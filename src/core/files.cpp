@@ -1,4 +1,4 @@
-#include "krigtune/core/files.h"
+#include "core/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 namespace {

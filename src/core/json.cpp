@@ -1,4 +1,4 @@
-#include "krigtune/core/json.h"
+#include "core/json.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <set>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/text.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
 
 namespace krigtune {
 namespace {

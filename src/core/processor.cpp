@@ -1,4 +1,4 @@
-#include "krigtune/core/processor.h"
+#include "core/processor.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 namespace {

@@ -1,4 +1,4 @@
-#include "krigtune/core/text.h"
+#include "core/text.h"
 
 #include <fmt/format.h>
 

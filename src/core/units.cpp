@@ -1,4 +1,4 @@
-#include "krigtune/core/units.h"
+#include "core/units.h"
 
 #include <fmt/format.h>
 

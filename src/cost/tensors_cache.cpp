@@ -1,4 +1,4 @@
-#include "tensors_cache.h"
+#include "cost/tensors_cache.h"
 
 namespace krigtune {
 

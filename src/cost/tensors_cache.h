@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "krigtune/schedule/tensors.h"
+#include "schedule/tensors.h"
 
 namespace krigtune {
 

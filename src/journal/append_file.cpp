@@ -1,4 +1,4 @@
-#include "append_file.h"
+#include "journal/append_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
+#include "core/error.h"
+#include "core/files.h"
 
 namespace krigtune {
 namespace {

@@ -1,10 +1,10 @@
-#include "distributions.h"
+#include "journal/distributions.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "python_json.h"
+#include "journal/trial_record.h"
 
 namespace krigtune {
 namespace {

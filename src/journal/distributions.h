@@ -2,8 +2,8 @@
 #include <optional>
 #include <string>
 
-#include "krigtune/core/json.h"
-#include "krigtune/space/parameter.h"
+#include "core/json.h"
+#include "space/parameter.h"
 
 namespace krigtune {
 

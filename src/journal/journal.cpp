@@ -1,22 +1,26 @@
 // The writer. Every append happens under the lock, after what others have appended has been read, and what is appended
 // is then replayed like any other line: what trials() says is what a reader of the file would say.
-#include "krigtune/journal/journal.h"
+#include "journal/journal.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <stdexcept>
+#include <string_view>
 
-#include "append_file.h"
-#include "distributions.h"
-#include "file_lock.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/core/error.h"
-#include "lock.h"
-#include "replayed_study.h"
-#include "trial_record.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "journal/append_file.h"
+#include "journal/distributions.h"
+#include "journal/lock.h"
+#include "journal/replayed_study.h"
+#include "journal/trial_record.h"
 
 namespace krigtune {
 
@@ -186,6 +190,54 @@ bool Journal::end(int trial, const Outcome& outcome, double wall_s, std::int64_t
     return impl_->end_lines(trial, outcome, wall_s, ended_us);
   });
   return ended;
+}
+
+namespace {
+
+// Names by id, as ReplayedStudy counts them. A line that is none it will complain of.
+std::map<int, std::string> studies_in(std::string_view text) {
+  std::map<int, std::string> studies;
+  int next = 0;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
+    const Json log = parse_python_json(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (!log.is_object() || !log.contains("op_code")) continue;
+    if (log["op_code"] == static_cast<int>(JournalOperation::kDeleteStudy)) studies.erase(log.value("study_id", -1));
+    if (log["op_code"] != static_cast<int>(JournalOperation::kCreateStudy)) continue;
+    const auto name = log.value("study_name", std::string());
+    const bool is_known =
+        std::any_of(studies.begin(), studies.end(), [&](const auto& study) { return study.second == name; });
+    if (!is_known) studies[next++] = name;
+  }
+  return studies;
+}
+
+}  // namespace
+
+std::vector<Trial> read_journal(const std::filesystem::path& file) {
+  ReplayedStudy study(file.string());
+  study.apply(read_text(file));  // a torn last line is one that is being written
+  return study.trials();
+}
+
+JournalStudy read_study(const std::filesystem::path& file, const std::string& name) {
+  const std::string text = read_text(file);
+  const std::map<int, std::string> studies = studies_in(text);
+  std::vector<std::string> names;
+  for (const auto& [id, other] : studies) names.push_back(other);
+  if (names.empty()) throw UserError(file.string() + " holds no study", "name a journal of Optuna's");
+  if (name.empty() && names.size() > 1) {
+    throw UserError(fmt::format("{} holds the studies {}", file.string(), join(names, ", ")),
+                    fmt::format("name one: {}:{}", file.string(), names.front()));
+  }
+  for (const auto& [id, other] : studies) {
+    if (!name.empty() && other != name) continue;
+    ReplayedStudy study(file.string(), id);
+    study.apply(text);
+    return {other, study.metric(), study.direction() == kMaximize, study.trials()};
+  }
+  throw UserError(fmt::format("{} holds no study '{}'", file.string(), name), suggestion(name, names));
 }
 
 }  // namespace krigtune

@@ -1,5 +1,6 @@
-#include "lock.h"
+#include "journal/lock.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +10,50 @@
 #include <cstring>
 #include <fstream>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
+#include "journal/append_file.h"
 
 namespace krigtune {
+namespace {
+
+bool change(int file, int command, short type, LockedByte byte) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(byte);
+  lock.l_len = 1;
+  int result = -1;
+  do {
+    result = ::fcntl(file, command, &lock);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+}  // namespace
+
+LockAnswer try_to_lock(int file, LockedByte byte) {
+  if (change(file, F_OFD_SETLK, F_WRLCK, byte)) return LockAnswer::kTaken;
+  return errno == EAGAIN || errno == EACCES ? LockAnswer::kRefused : LockAnswer::kNotKnown;
+}
+
+void unlock(int file, LockedByte byte) { change(file, F_OFD_SETLK, F_UNLCK, byte); }
+
+bool is_locked(int file, LockedByte byte) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(byte);
+  lock.l_len = 1;
+  return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+ScopedByteLock::ScopedByteLock(int file, LockedByte byte)
+    : file_(file), byte_(byte), taken_(change(file, F_OFD_SETLKW, F_WRLCK, byte)) {}
+
+ScopedByteLock::~ScopedByteLock() {
+  if (taken_) unlock(file_, byte_);
+}
+
 namespace {
 
 constexpr double kFirstPauseS = 1e-3;
@@ -96,5 +138,26 @@ SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& cloc
 }
 
 SymlinkLock::~SymlinkLock() { release(link_); }
+
+TunerClaim::TunerClaim(const std::filesystem::path& journal) : file_(open_journal(journal)) {
+  if (try_to_lock(file_, LockedByte::kTunerClaim) != LockAnswer::kRefused) return;
+  ::close(file_);
+  const std::filesystem::path directory = journal.has_parent_path() ? journal.parent_path() : ".";
+  throw UserError(fmt::format("another krigtune tune is running on '{}'", directory.string()),
+                  "wait for its end, or choose another directory with --out");
+}
+
+TunerClaim::~TunerClaim() {
+  unlock(file_, LockedByte::kTunerClaim);
+  ::close(file_);
+}
+
+bool TunerClaim::is_held(const std::filesystem::path& journal) {
+  const int file = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool held = is_locked(file, LockedByte::kTunerClaim);
+  ::close(file);
+  return held;
+}
 
 }  // namespace krigtune

@@ -1,11 +1,10 @@
-#include "replayed_study.h"
+#include "journal/replayed_study.h"
 
 #include <fmt/format.h>
 
-#include "distributions.h"
-#include "krigtune/core/error.h"
-#include "python_json.h"
-#include "trial_record.h"
+#include "core/error.h"
+#include "journal/distributions.h"
+#include "journal/trial_record.h"
 
 namespace krigtune {
 namespace {

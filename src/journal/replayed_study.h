@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "krigtune/core/json.h"
-#include "krigtune/journal/journal.h"
-#include "operations.h"
+#include "core/json.h"
+#include "journal/journal.h"
+#include "journal/trial_record.h"
 
 namespace krigtune {
 

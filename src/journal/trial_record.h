@@ -1,12 +1,40 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "krigtune/core/json.h"
-#include "krigtune/journal/journal.h"
-#include "operations.h"
+#include "core/json.h"
+#include "journal/journal.h"
 
 namespace krigtune {
+
+/// Lines of Optuna's JournalStorage: their "op_code" (optuna/storages/journal/_storage.py).
+enum class JournalOperation {
+  kCreateStudy = 0,
+  kDeleteStudy = 1,
+  kSetStudyUserAttr = 2,
+  kSetStudySystemAttr = 3,
+  kCreateTrial = 4,
+  kSetTrialParam = 5,
+  kSetTrialStateValues = 6,
+  kSetTrialIntermediateValue = 7,
+  kSetTrialUserAttr = 8,
+  kSetTrialSystemAttr = 9,
+};
+
+/// Optuna's TrialState.
+enum class TrialState { kRunning = 0, kComplete = 1, kPruned = 2, kFail = 3, kWaiting = 4 };
+
+/// Optuna's StudyDirection.
+inline constexpr int kMinimize = 1;
+inline constexpr int kMaximize = 2;
+
+inline constexpr const char* kStudyName = "krigtune";
+inline constexpr const char* kMetricNames = "study:metric_names";
+
+/// JSON as Python's json.dumps writes it: NaN, Infinity and -Infinity, which are none, are read as null. Discarded
+/// (is_discarded()) where the text is no JSON for Python either.
+Json parse_python_json(std::string_view text);
 
 /// The user attribute that tells a trial of krigtune's from others.
 inline constexpr const char* kConfiguration = "configuration";

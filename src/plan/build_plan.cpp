@@ -1,7 +1,7 @@
-#include "krigtune/plan/build_plan.h"
+#include "plan/build_plan.h"
 
-#include "krigtune/plan/memory.h"
-#include "step/transformer_step.h"
+#include "plan/memory.h"
+#include "plan/transformer.h"
 
 namespace krigtune {
 

@@ -8,14 +8,14 @@
 //   own f = 1/2 (LL; at most a limit that falls with the nodes), 0.92 (LL128), 1 (Simple);   c = 2 for Simple, else 1
 //
 // With S = the whole range, w = (n - 1) / n S per pass, so that w / B is S / algbw with nccl-tests' busbw = B.
-#include "krigtune/plan/collective_time.h"
+#include "plan/collective_time.h"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
 
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {

@@ -1,10 +1,10 @@
-#include "plan_builder.h"
+#include "plan/plan_builder.h"
 
 #include <algorithm>
 #include <functional>
 #include <iterator>
 
-#include "operation_costs.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {

@@ -3,13 +3,13 @@
 // up, in this order: collectives that move data (in equal parts, if there are several), copies and the host likewise,
 // collectives that wait for other ranks, nothing. The gaps behind the last kernel count as well: nothing waits for an
 // all-gather at the end of a step but the step.
-#include "krigtune/plan/step_breakdown.h"
+#include "plan/step_breakdown.h"
 
 #include <algorithm>
 #include <cassert>
 #include <vector>
 
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {

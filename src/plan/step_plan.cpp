@@ -1,6 +1,6 @@
-#include "krigtune/plan/step_plan.h"
+#include "plan/step_plan.h"
 
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 

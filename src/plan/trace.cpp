@@ -1,6 +1,6 @@
 // Google's "Trace Event Format": {"traceEvents": [...]}, events "X" (complete: ts, dur in microseconds), "C"
 // (counters) and "M" (metadata: names of processes and threads). Loaded by chrome://tracing and ui.perfetto.dev.
-#include "krigtune/plan/trace.h"
+#include "plan/trace.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include <limits>
 #include <utility>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {

@@ -1,11 +1,11 @@
-#include "krigtune/report/change_text.h"
+#include "report/change_text.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "krigtune/core/json.h"
-#include "krigtune/report/labels.h"
+#include "core/json.h"
+#include "report/labels.h"
 
 namespace krigtune {
 namespace {

@@ -1,11 +1,12 @@
+#include "report/importance_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "krigtune/core/text.h"
-#include "krigtune/report/importance.h"
-#include "krigtune/report/labels.h"
+#include "core/text.h"
+#include "report/labels.h"
 
 namespace krigtune {
 namespace {

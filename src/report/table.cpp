@@ -1,11 +1,14 @@
-#include "krigtune/report/table.h"
+#include "report/table.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/text.h"
-#include "table_formats.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
 
 namespace krigtune {
 namespace {
@@ -73,6 +76,98 @@ void sort_rows(Table& table, const std::string& column, bool descending, const s
   const auto at = static_cast<std::size_t>(found - names.begin());
   std::stable_sort(table.rows.begin(), table.rows.end(),
                    [&](const auto& a, const auto& b) { return comes_before(a[at], b[at], descending); });
+}
+
+std::string render_csv(const Table& table) {
+  std::vector<std::string> names;
+  for (const Column& column : table.columns) names.push_back(column.name);
+  std::string text = csv_line(names);
+  for (const std::vector<Cell>& row : table.rows) {
+    std::vector<std::string> line;
+    for (const Cell& cell : row) line.push_back(cell.value ? to_string(*cell.value) : "");
+    text += csv_line(line);
+  }
+  return text;
+}
+
+Json rows_json(const Table& table) {
+  Json rows = Json::array();
+  for (const std::vector<Cell>& row : table.rows) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      object[table.columns[i].name] = row[i].value ? to_json(*row[i].value) : Json(nullptr);
+    }
+    rows.push_back(std::move(object));
+  }
+  return rows;
+}
+
+std::string render_json(const Table& table) {
+  Json json;
+  json["schema_version"] = 1;
+  if (!table.notes.empty()) json["notes"] = table.notes;
+  json[table.name] = rows_json(table);
+  return json.dump(2) + "\n";
+}
+
+namespace {
+
+// A bar would end the field.
+std::string escaped_cell(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+}  // namespace
+
+std::string render_markdown(const Table& table) {
+  std::string text = "|";
+  for (const Column& column : table.columns) text += fmt::format(" {} |", escaped_cell(column.title));
+  text += "\n|";
+  for (const Column& column : table.columns) text += column.right_aligned ? "---:|" : "---|";
+  text += "\n";
+  for (const std::vector<Cell>& row : table.rows) {
+    text += "|";
+    for (const Cell& cell : row) text += fmt::format(" {} |", escaped_cell(cell.text));
+    text += "\n";
+  }
+  for (const std::string& note : table.notes) text += fmt::format("\n{}\n", note);
+  return text;
+}
+
+// Columns padded to their widest field, two blanks apart: no frames, so that it greps and pastes well.
+namespace {
+
+std::size_t width_of(const Table& table, std::size_t column) {
+  std::size_t width = table.columns[column].title.size();
+  for (const std::vector<Cell>& row : table.rows) width = std::max(width, row[column].text.size());
+  return width;
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+  const std::string blanks(width - text.size(), ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+}  // namespace
+
+std::string render_text(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) widths.push_back(width_of(table, i));
+  const auto line = [&](const auto& text_at) {
+    std::string text;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (i > 0) text += "  ";
+      text += padded(text_at(i), widths[i], table.columns[i].right_aligned);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+  };
+  std::string text = line([&](std::size_t i) { return table.columns[i].title; });
+  for (const std::vector<Cell>& row : table.rows) text += line([&](std::size_t i) { return row[i].text; });
+  for (const std::string& note : table.notes) text += note + "\n";
+  return text;
 }
 
 }  // namespace krigtune

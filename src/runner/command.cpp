@@ -1,20 +1,24 @@
 // A command trial: the user's program in a process of its own, everything it was given and said kept in the trial's
 // directory.
-#include "krigtune/runner/command.h"
+#include "runner/command.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <sstream>
 
-#include "command_result.h"
-#include "krigtune/core/block.h"
-#include "krigtune/core/json.h"
-#include "krigtune/core/text.h"
-#include "krigtune/runner/placeholders.h"
-#include "oom_text.h"
-#include "program.h"
-#include "trial_files.h"
+#include "core/block.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "trial/failure_text.h"
+#include "trial/outcome.h"
+#include "trial/program.h"
+#include "trial/trial_files.h"
 
 namespace krigtune {
 namespace {
@@ -196,6 +200,229 @@ RunnerEntry<CommandSpec> CommandSpec::entry() {
 
 std::unique_ptr<Runner> make_command_runner(CommandJob job, const Clock& clock) {
   return std::make_unique<CommandRunner>(std::move(job), clock);
+}
+
+// The result file of a command trial. It comes from anybody's program: whatever is wrong with it is an outcome.
+namespace {
+
+// With sorted keys: in a file of a million bytes, nlohmann's ordered objects search for each key among all before it.
+using Result = nlohmann::json;
+
+constexpr int kDeepest = 16;
+constexpr std::size_t kMostMetrics = 1000;  // each becomes a column of trials.csv
+
+// What the result says of itself: no columns.
+constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_bytes"};
+
+Failed bad(const std::string& what) { return {FailureReason::kBadResult, 0, "the result " + what}; }
+
+// The library's message without its "[json.exception...] " prefix.
+std::string parse_error(const std::string& text, const nlohmann::json::exception& error) {
+  const std::string message = error.what();
+  const std::size_t begin = message.find("] ");
+  std::string what = "is no JSON: " + (begin == std::string::npos ? message : message.substr(begin + 2));
+  if (text.find("NaN") != std::string::npos || text.find("Infinity") != std::string::npos) {
+    what += "; JSON has no NaN and no Infinity, write null";
+  }
+  return what;
+}
+
+bool flatten_result(const Result& object, const std::string& prefix, int depth,
+                    std::map<std::string, double>& metrics) {
+  if (depth > kDeepest) return false;
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix.empty() ? key : prefix + "_" + key;
+    if (prefix.empty() && is_one_of(key, kReserved)) continue;
+    if (value.is_object() && !flatten_result(value, name, depth + 1, metrics)) return false;
+    if (value.is_number()) metrics[name] = value.get<double>();
+  }
+  return true;
+}
+
+// A number of 0 or more, absent, or a complaint.
+std::optional<double> not_negative(const Result& result, const char* name, std::string& complaint) {
+  const auto found = result.find(name);
+  if (found == result.end() || found->is_null()) return std::nullopt;
+  if (!found->is_number() || !(found->get<double>() >= 0.0)) {
+    complaint = fmt::format("has {} as '{}', where a number of 0 or more was expected", found->dump(), name);
+    return std::nullopt;
+  }
+  return found->get<double>();
+}
+
+std::string objective_complaint(const Result& result, const std::map<std::string, double>& metrics,
+                                const std::string& metric) {
+  const auto found = metrics.find(metric);
+  if (found != metrics.end()) {
+    if (found->second > 0.0 || find_metric(metric) == nullptr) return "";
+    return fmt::format("has {} as '{}', which must be above 0", found->second, metric);
+  }
+  const auto there = result.find(metric);
+  if (there != result.end()) {
+    constexpr std::size_t kShown = 60;
+    const std::string dump = there->dump(-1, ' ', false, Result::error_handler_t::replace).substr(0, kShown);
+    return fmt::format("has {} as '{}', where a number was expected", dump, metric);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  const std::string near = nearest_name(metric, names);
+  return fmt::format("has no number '{}'{}", metric, near.empty() ? "" : fmt::format(" (but '{}')", near));
+}
+
+Outcome read_measured(const Result& result, const std::string& metric) {
+  std::string complaint;
+  Measured measured;
+  if (!flatten_result(result, "", 0, measured.metrics)) return bad("is nested too deeply");
+  if (measured.metrics.size() > kMostMetrics) {
+    return bad(fmt::format("has {} numbers; at most {} become columns", measured.metrics.size(), kMostMetrics));
+  }
+  measured.value_sem = not_negative(result, "value_sem", complaint).value_or(0.0);
+  if (const auto bytes = not_negative(result, "peak_memory_bytes", complaint)) {
+    constexpr double kMost = 1e18;
+    if (*bytes > kMost) return bad(fmt::format("has {} as 'peak_memory_bytes'", *bytes));
+    measured.peak_memory = Bytes{std::llround(*bytes)};
+    if (metric == "peak_memory_bytes") measured.metrics[metric] = *bytes;
+  }
+  if (complaint.empty()) complaint = objective_complaint(result, measured.metrics, metric);
+  if (!complaint.empty()) return bad(complaint);
+  return measured;
+}
+
+// A program does not know what an interrupted trial means to us: it would be asked again for ever.
+Failed read_failed(const std::string& reason) {
+  const FailureReason word = failure_reason_from(reason);
+  const bool ours = reason == to_string(word) && word != FailureReason::kInterrupted;
+  return {ours ? word : FailureReason::kCrash, 0, ours ? "" : reason};
+}
+
+}  // namespace
+
+CommandResult interpret_result(const std::string& text, const std::string& metric) {
+  Result result;
+  try {
+    result = Result::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
+    return {bad(blank ? "is empty" : parse_error(text, error)), false};
+  }
+  if (!result.is_object()) return {bad("is no JSON object"), false};
+  for (const char* key : {"status", "reason"}) {
+    if (result.contains(key) && !result[key].is_string() && !result[key].is_null()) {
+      return {bad(fmt::format("has a '{}' that is no text", key)), false};
+    }
+  }
+  const auto word = [&](const char* key) {
+    return result.contains(key) && result[key].is_string() ? result[key].get<std::string>() : std::string();
+  };
+  const std::string status = result.contains("status") && result["status"].is_string() ? word("status") : "ok";
+  if (status == "ok") return {read_measured(result, metric), false};
+  if (status == "oom") return {OutOfMemory{}, true};
+  if (status == "failed") return {read_failed(word("reason")), true};
+  return {bad(fmt::format("has the status '{}'; known: ok, oom, failed", status)), false};
+}
+
+Outcome read_command_result(const std::string& text, const std::string& metric) {
+  return interpret_result(text, metric).outcome;
+}
+
+namespace {
+
+class Ending {
+ public:
+  Ending(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns)
+      : end_(end), process_(end.process), job_(job), patterns_(patterns) {}
+
+  Outcome outcome() const {
+    if (!process_.start_error.empty()) {
+      return failed(FailureReason::kEnvironment,
+                    fmt::format("'{}' does not start: {}", job_.spec.argv.front(), process_.start_error));
+    }
+    if (process_.stopped) return failed(FailureReason::kInterrupted, "");
+    const CommandResult result = read_result();
+    if (result.names_failure) return named(result.outcome);
+    if (process_.cut_short && end_.bound && process_.exit_code != 0) return Bounded{*end_.bound};
+    if (process_.hung || process_.timed_out) {
+      if (const auto complaint = memory_complaint()) return OutOfMemory{complaint->requested, false};
+      const char* why =
+          process_.hung ? "ended after {:.1f} s, because its output no longer grew" : "ended after {:.1f} s";
+      return failed(process_.hung ? FailureReason::kHang : FailureReason::kTimeout,
+                    fmt::format(fmt::runtime(why), process_.wall_s));
+    }
+    if (process_.exit_code == 0 && std::holds_alternative<Measured>(result.outcome)) return measured(result.outcome);
+    if (const std::optional<OutOfMemory> oom = out_of_memory()) return *oom;
+    if (process_.exit_code == 0) {
+      return failed(FailureReason::kBadResult, std::get<Failed>(result.outcome).last_lines);
+    }
+    return failed(FailureReason::kCrash, how_it_ended());
+  }
+
+ private:
+  CommandResult read_result() const {
+    if (end_.result) return interpret_result(*end_.result, job_.metric);
+    return {Failed{FailureReason::kBadResult, 0, end_.result_error}, false};
+  }
+
+  Failed failed(FailureReason reason, const std::string& what) const {
+    const std::string said = failure_text(end_.standard_output, end_.standard_error);
+    return {reason, process_.exit_code, what + (what.empty() || said.empty() ? "" : "\n") + said};
+  }
+
+  // What the program itself calls a failure.
+  Outcome named(const Outcome& outcome) const {
+    if (const auto* failure = std::get_if<Failed>(&outcome)) return failed(failure->reason, failure->last_lines);
+    const auto complaint = memory_complaint();
+    return OutOfMemory{complaint ? complaint->requested : std::nullopt, false};
+  }
+
+  Outcome measured(const Outcome& outcome) const {
+    Measured with_rss = std::get<Measured>(outcome);
+    with_rss.metrics.emplace("peak_rss_bytes", static_cast<double>(process_.peak_rss_bytes));
+    return with_rss;
+  }
+
+  std::optional<MemoryComplaint> memory_complaint() const {
+    auto complaint = find_memory_complaint(end_.standard_error, patterns_);
+    if (!complaint) complaint = find_memory_complaint(end_.standard_output, patterns_);
+    return complaint;
+  }
+
+  bool was_killed() const {
+    constexpr int kShellKilled = 128 + SIGKILL;
+    constexpr int kDeepSpeedKilled = 256 - SIGKILL;
+    return process_.exit_code == kShellKilled || process_.exit_code == kDeepSpeedKilled;
+  }
+
+  std::optional<OutOfMemory> out_of_memory() const {
+    const auto& codes = job_.spec.oom_exit_codes;
+    const bool by_code = std::find(codes.begin(), codes.end(), process_.exit_code) != codes.end();
+    const bool by_killer = was_killed() && end_.oom_kills.value_or(1) > 0;
+    const auto complaint = memory_complaint();
+    if (complaint) return OutOfMemory{complaint->requested, false};
+    if (by_code || by_killer) return OutOfMemory{};
+    return std::nullopt;
+  }
+
+  std::string how_it_ended() const {
+    if (was_killed()) {
+      return fmt::format("exit code {}: killed (SIGKILL), neither by krigtune nor by the kernel's OOM killer",
+                         process_.exit_code);
+    }
+    if (process_.signal != 0) {
+      return fmt::format("ended by signal {} ({})", process_.signal, ::strsignal(process_.signal));
+    }
+    return fmt::format("exit code {}", process_.exit_code);
+  }
+
+  const CommandEnd& end_;
+  const ProcessResult& process_;
+  const CommandJob& job_;
+  const std::vector<std::regex>& patterns_;
+};
+
+}  // namespace
+
+Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns) {
+  return Ending(end, job, patterns).outcome();
 }
 
 }  // namespace krigtune

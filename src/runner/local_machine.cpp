@@ -1,16 +1,16 @@
-#include "krigtune/runner/local_machine.h"
+#include "runner/local_machine.h"
 
 #include <fmt/format.h>
 
 #include <exception>
 #include <optional>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/hash.h"
-#include "krigtune/core/json.h"
-#include "process.h"
-#include "scratch_directory.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/rng.h"
+#include "trial/process.h"
+#include "trial/trial_files.h"
 
 namespace krigtune {
 namespace {

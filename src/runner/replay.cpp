@@ -5,20 +5,21 @@
 //            one of the median of n normal values with the rows' standard deviation s, s sqrt(pi / 2) / sqrt(n) (Cramer
 //            1946, Mathematical Methods of Statistics, 28.5)
 //   cycle    the n-th measurement takes the n-th row
-#include "krigtune/runner/replay.h"
+#include "runner/replay.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <numbers>
 #include <stdexcept>
 
-#include "krigtune/core/block.h"
-#include "krigtune/core/error.h"
-#include "replay_keys.h"
-#include "replay_rows.h"
+#include "core/block.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "runner/replay_rows.h"
 
 namespace krigtune {
 namespace {
@@ -347,6 +348,63 @@ RunnerEntry<ReplaySpec> ReplaySpec::entry() {
   return {{.name = "replay", .has_our_units = false},
           replay_block,
           [](const ReplaySpec& /*spec*/, const RunnerJob& job) { return make_replay_runner(*job.table); }};
+}
+
+namespace {
+
+constexpr char kSeparator = '\x1f';  // ASCII's unit separator
+
+std::string spelling(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? number_text(as_number(value)) : *text;
+}
+
+// A field as other programs write it: Python's True and False are booleans too.
+Value value_of_field(const std::string& field) {
+  const bool boolean = field.size() >= 4 && field.size() <= 5 && (field[0] == 'T' || field[0] == 'F');
+  const std::string word = boolean ? lower_case(field) : field;
+  return value_from_text(word == "true" || word == "false" ? word : field);
+}
+
+std::string key_part(const Value& value, bool other_units) {
+  return (other_units && is_number(value) ? number_text(rounded(as_number(value))) : spelling(value)) + kSeparator;
+}
+
+}  // namespace
+
+// Not stod, which throws where a number is subnormal.
+double rounded(double number) { return std::strtod(fmt::format("{:.12g}", number).c_str(), nullptr); }
+
+std::string spelling_of_field(const std::string& field) { return spelling(value_of_field(field)); }
+
+ReplayKeys::ReplayKeys(const ReplaySpec& spec, const std::vector<std::string>& parameters) {
+  for (const std::string& parameter : parameters) {
+    parts_.push_back({parameter, 1.0});
+    for (const auto& [name, column] : spec.columns) {
+      if (name == parameter) parts_.back().times = column.times;
+    }
+  }
+}
+
+std::string ReplayKeys::of(const Configuration& configuration) const {
+  std::string key;
+  for (const Part& part : parts_) {
+    const Value* value = configuration.find(part.parameter);
+    key += value == nullptr ? std::string(1, kSeparator) : key_part(*value, part.times != 1.0);
+  }
+  return key;
+}
+
+std::string ReplayKeys::of(std::vector<std::string>& fields) const {
+  std::string key;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Value value = value_of_field(fields[i]);
+    const bool other_units = parts_[i].times != 1.0;
+    if (other_units && is_number(value)) value = rounded(as_number(value) * parts_[i].times);
+    fields[i] = to_string(value);
+    key += key_part(value, other_units);
+  }
+  return key;
 }
 
 }  // namespace krigtune

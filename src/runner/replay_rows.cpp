@@ -1,4 +1,4 @@
-#include "replay_rows.h"
+#include "runner/replay_rows.h"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <cmath>
 #include <set>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/text.h"
-#include "replay_keys.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "runner/replay.h"
 
 namespace krigtune {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "krigtune/runner/replay.h"
+#include "runner/replay.h"
 
 namespace krigtune {
 

@@ -8,7 +8,7 @@
 //
 // r(x) = sqrt(2 / n) sum_i cos(w_i x + b_i + c_i(categories)) is a draw of a Gaussian process with a squared
 // exponential kernel (Rahimi & Recht 2007, random Fourier features), x the encoded configuration.
-#include "krigtune/runner/simulate.h"
+#include "runner/simulate.h"
 
 #include <fmt/format.h>
 
@@ -18,14 +18,14 @@
 #include <map>
 #include <numbers>
 
-#include "krigtune/core/block.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/hash.h"
-#include "krigtune/cost/memory_model.h"
-#include "krigtune/cost/step_cost.h"
-#include "krigtune/schedule/knobs.h"
-#include "krigtune/space/encoder.h"
-#include "race.h"
+#include "core/block.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "cost/memory/memory_model.h"
+#include "cost/time/step_cost.h"
+#include "schedule/knobs.h"
+#include "space/encoder.h"
+#include "trial/race.h"
 
 namespace krigtune {
 namespace {

@@ -1,4 +1,4 @@
-#include "krigtune/schedule/gathering.h"
+#include "schedule/gathering.h"
 
 #include <algorithm>
 #include <limits>

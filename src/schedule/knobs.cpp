@@ -1,21 +1,37 @@
-#include "krigtune/schedule/knobs.h"
+#include "schedule/knobs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/text.h"
-#include "krigtune/space/batch.h"
-#include "krigtune/space/parameter_names.h"
-#include "krigtune/space/well_known.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "schedule/op_kind.h"
+#include "space/well_known.h"
 
 namespace krigtune {
+namespace {
+
+// In the order of the enumerators.
+constexpr std::array<const char*, kTermCount> kTermNames = {
+    "parameters", "gradients", "optimizer_state", "gathered_parameters", "reduce_buckets", "activations",
+    "logits",     "workspace", "inputs"};
+constexpr std::array<const char*, kPhaseCount> kPhaseNames = {"forward", "recompute", "backward", "optimizer"};
+
+static_assert(kTermCount == static_cast<int>(Term::kInputs) + 1);
+static_assert(kPhaseCount == static_cast<int>(Phase::kOptimizer) + 1);
+
+}  // namespace
+
+const char* to_string(Term term) { return kTermNames[static_cast<std::size_t>(term)]; }
+const char* to_string(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+
 namespace {
 
 const Value& default_of(const char* name) {

@@ -4,7 +4,7 @@
 // Tensor parallelism (Shoeybi et al. 2019, "Megatron-LM"): what feeds heads and columns of the MLP is split over its
 // rows (each of q, k, v and of gate, up for itself), what leaves them over its columns, the token table and the head
 // over the vocabulary. Norms, positions and the biases that are added after a reduction are whole on every rank.
-#include "krigtune/schedule/parameters.h"
+#include "schedule/parameters.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "krigtune/schedule/setting.h"
+#include "schedule/setting.h"
 
 namespace krigtune::schedule {
 

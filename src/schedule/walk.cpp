@@ -1,4 +1,4 @@
-#include "krigtune/schedule/walk.h"
+#include "schedule/walk.h"
 
 namespace krigtune::schedule {
 

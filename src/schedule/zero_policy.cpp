@@ -2,7 +2,7 @@
 // models"). The dialect deepspeed follows DeepSpeed 0.19: runtime/zero/stage_1_and_2.py reduces contiguous buckets with
 // all-reduce and lets one travel while the next is filled, engine.py reduces stage 0 behind backward,
 // runtime/zero/stage3.py and partitioned_param_coordinator.py allow two reductions and two fetches under way.
-#include "krigtune/schedule/zero_policy.h"
+#include "schedule/zero_policy.h"
 
 namespace krigtune {
 namespace {

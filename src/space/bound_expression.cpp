@@ -1,15 +1,15 @@
 // Partial evaluation. The residue of an operation is that of its open operands, then what is known of the others (one
 // folded word for associative operations), then a mask of which is which: read from its end it can be taken apart
 // again, so two assignments have the same residue only if every later evaluation treats them alike.
-#include "bound_expression.h"
+#include "space/bound_expression.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <utility>
 
-#include "krigtune/core/error.h"
-#include "ranges.h"
+#include "core/error.h"
+#include "space/ranges.h"
 
 namespace krigtune {
 namespace {

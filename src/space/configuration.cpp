@@ -1,4 +1,4 @@
-#include "krigtune/space/configuration.h"
+#include "space/configuration.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
-#include "krigtune/core/text.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
 
 namespace krigtune {
 namespace {

@@ -12,7 +12,7 @@
 // Any constant would do: where it exists follows from other columns ("when"), so among the configurations without it
 // this column is constant and adds nothing to any distance between them, and between those with and those without it
 // the distance is at most half an axis, the least that a constant can promise.
-#include "krigtune/space/encoder.h"
+#include "space/encoder.h"
 
 #include <fmt/format.h>
 
@@ -20,9 +20,9 @@
 #include <cmath>
 #include <limits>
 
-#include "axis.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/rng.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "space/ranges.h"
 
 namespace krigtune {
 namespace {

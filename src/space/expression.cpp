@@ -1,7 +1,7 @@
 // Evaluation of expressions. Truth is Kleene's: unknown && false is false, unknown || true is true, all else that needs
 // an unknown value is unknown. What is undefined (a division by zero, a text among numbers) is NaN, and no comparison
 // with it holds.
-#include "krigtune/space/expression.h"
+#include "space/expression.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
-#include "expression_node.h"
-#include "krigtune/core/error.h"
+#include "core/error.h"
+#include "space/expression_syntax.h"
 
 namespace krigtune {
 namespace {

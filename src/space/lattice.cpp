@@ -1,10 +1,10 @@
-#include "lattice.h"
+#include "space/lattice.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "axis.h"
-#include "canonical.h"
+#include "space/ranges.h"
+#include "space/vocabulary.h"
 
 namespace krigtune {
 namespace {

@@ -3,9 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "lattice_count.h"
-#include "lattice_rules.h"
-#include "vocabulary.h"
+#include "space/lattice_count.h"
+#include "space/vocabulary.h"
 
 namespace krigtune {
 

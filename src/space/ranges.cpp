@@ -1,11 +1,10 @@
-#include "ranges.h"
+#include "space/ranges.h"
 
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-
 namespace krigtune {
 namespace {
 
@@ -185,6 +184,77 @@ BoundRange either(const BoundRange& a, const BoundRange& b) {
   result.undefined = a.undefined || b.undefined;
   result.absent = a.absent || b.absent;
   return result;
+}
+
+std::vector<Domain> domains_of(const std::vector<Parameter>& parameters, Words& words) {
+  std::vector<Domain> domains;
+  for (const Parameter& parameter : parameters) {
+    Domain domain;
+    domain.continuous = parameter.continuous();
+    for (const Value& value : parameter.values) domain.values.push_back(words.number_of(value));
+    if (domain.continuous) {
+      domain.low = parameter.range->min;
+      domain.high = parameter.range->max;
+    } else {
+      domain.low = *std::min_element(domain.values.begin(), domain.values.end());
+      domain.high = *std::max_element(domain.values.begin(), domain.values.end());
+    }
+    domains.push_back(std::move(domain));
+  }
+  return domains;
+}
+
+BoundOp bound_op(Operator op) {
+  switch (op) {
+    case Operator::kOr:
+      return BoundOp::kOr;
+    case Operator::kAnd:
+      return BoundOp::kAnd;
+    case Operator::kEqual:
+      return BoundOp::kEqual;
+    case Operator::kNotEqual:
+      return BoundOp::kNotEqual;
+    case Operator::kLess:
+    case Operator::kGreater:
+      return BoundOp::kLess;
+    case Operator::kLessEqual:
+    case Operator::kGreaterEqual:
+      return BoundOp::kLessEqual;
+    case Operator::kMultiply:
+      return BoundOp::kProduct;
+    case Operator::kDivide:
+      return BoundOp::kDivide;
+    case Operator::kModulo:
+      return BoundOp::kModulo;
+    case Operator::kNot:
+      return BoundOp::kNot;
+    case Operator::kNegate:
+      return BoundOp::kNegate;
+    case Operator::kMin:
+      return BoundOp::kMin;
+    case Operator::kMax:
+      return BoundOp::kMax;
+    default:
+      return BoundOp::kSum;
+  }
+}
+
+double axis_position(Scale scale, double low, double high, double value) {
+  if (scale == Scale::kLog) return std::log(value / low) / std::log(high / low);
+  // By halves, so that a range as wide as the numbers themselves does not overflow.
+  return (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+}
+
+double axis_value(Scale scale, double low, double high, double at) {
+  if (scale == Scale::kLog) return low * std::exp(at * std::log(high / low));
+  return low * (1.0 - at) + high * at;
+}
+
+double real_at(const Parameter& continuous, double at) {
+  const RealRange& range = *continuous.range;
+  if (at <= 0.0) return range.min;
+  if (at >= 1.0) return range.max;
+  return std::clamp(axis_value(continuous.scale, range.min, range.max, at), range.min, range.max);
 }
 
 }  // namespace krigtune

@@ -1,17 +1,17 @@
-#include "krigtune/space/space.h"
+#include "space/space.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <set>
 
-#include "canonical.h"
-#include "krigtune/core/error.h"
-#include "krigtune/space/batch.h"
-#include "krigtune/space/parameter_names.h"
-#include "krigtune/space/well_known.h"
-#include "lattice.h"
+#include "core/error.h"
+#include "space/lattice.h"
+#include "space/ranges.h"
+#include "space/vocabulary.h"
+#include "space/well_known.h"
 
 namespace krigtune {
 namespace {
@@ -154,6 +154,267 @@ bool Space::meets_constraints(const Configuration& configuration) const {
 bool Space::is_kept(const Configuration& configuration) const {
   return std::all_of(restrictions_.begin(), restrictions_.end(),
                      [&](const Predicate& keep) { return keep(configuration); });
+}
+
+// What a space answers about all of its configurations: count, list, exclude, sample.
+namespace {
+
+using Count = LatticeCount::Count;
+
+std::int64_t saturated(Count count) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return count >= static_cast<Count>(kMost) ? kMost : static_cast<std::int64_t>(count);
+}
+
+Count lattice_points(const std::vector<Parameter>& parameters) {
+  Count points = 1;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.continuous()) points *= static_cast<Count>(parameter.values.size());
+  }
+  return points;
+}
+
+// The configuration of one assignment after the other: only what differs is written anew.
+class Shown {
+ public:
+  Shown(const std::vector<Parameter>& parameters, const Lattice& lattice) : parameters_(parameters), lattice_(lattice) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters[i].when) conditional_.push_back(i);
+    }
+  }
+
+  const Configuration& of(const Assignment& assignment) {
+    const std::vector<bool> exists = existing(assignment);
+    if (digits_.empty() || exists != exists_) {
+      configuration_ = lattice_.configuration_of(assignment);
+      exists_ = exists;
+    } else {
+      for (std::size_t i = 0; i < digits_.size(); ++i) {
+        const auto digit = static_cast<std::size_t>(assignment.digits[i]);
+        const bool changed = assignment.digits[i] != digits_[i] && configuration_.has(parameters_[i].name);
+        if (changed) configuration_.set(parameters_[i].name, parameters_[i].values[digit]);
+      }
+      if (const auto steps = lattice_.accumulation_steps(assignment)) configuration_.set(kAccumulation, *steps);
+    }
+    digits_ = assignment.digits;
+    return configuration_;
+  }
+
+ private:
+  std::vector<bool> existing(const Assignment& assignment) const {
+    std::vector<bool> exists;
+    for (const std::size_t i : conditional_) exists.push_back(lattice_.exists(i, assignment));
+    return exists;
+  }
+
+  const std::vector<Parameter>& parameters_;
+  const Lattice& lattice_;
+  std::vector<std::size_t> conditional_;
+  std::vector<bool> exists_;  ///< of the conditional ones
+  std::vector<int> digits_;
+  Configuration configuration_;
+};
+
+void require_listable(const Space& space) {
+  for (const Parameter& parameter : space.parameters()) {
+    if (!parameter.continuous()) continue;
+    throw UserError(fmt::format("the space cannot be listed: '{}' is any real number of its range", parameter.name),
+                    "give it \"steps\"");
+  }
+}
+
+}  // namespace
+
+bool Space::listable() const {
+  return std::none_of(parameters_.begin(), parameters_.end(), [](const Parameter& p) { return p.continuous(); });
+}
+
+std::int64_t Space::lattice_count() const { return saturated(lattice_points(parameters_)); }
+
+void Space::for_each(const std::function<bool(const Configuration&)>& visit) const {
+  require_listable(*this);
+  Shown shown(with_fixed_, *lattice_);
+  walk(*lattice_, [&](const Assignment& assignment) {
+    const Configuration& configuration = shown.of(assignment);
+    return !is_kept(configuration) || visit(configuration);
+  });
+}
+
+std::int64_t Space::count() const {
+  require_listable(*this);
+  if (restrictions_.empty()) return saturated(lattice_->count().total());
+  std::int64_t count = 0;
+  for_each([&](const Configuration&) {
+    ++count;
+    return true;
+  });
+  return count;
+}
+
+bool Space::is_empty() const {
+  if (lattice_->count().total() == 0) return true;
+  if (listable() && restrictions_.empty()) return false;
+  Rng rng(0, 0);
+  return !draw(rng).has_value();
+}
+
+std::vector<ExclusionCount> Space::exclusions() const {
+  std::vector<ExclusionCount> counts;
+  for (const Exclusion reason :
+       {Exclusion::kNone, Exclusion::kRanksNotDivisible, Exclusion::kBatchNotDivisible, Exclusion::kBatchMismatch}) {
+    counts.push_back({reason, 0});
+  }
+  for (const Expression& constraint : constraints_) counts.push_back({Exclusion::kConstraint, 0, constraint.text()});
+  counts.push_back({Exclusion::kRestricted, 0});
+  const LatticeRules& rules = lattice_->all();
+  Count left = lattice_points(parameters_);
+  for (std::size_t i = 0; i < rules.rules.size() && left > 0; ++i) {
+    const Rule& rule = rules.rules[i];
+    const Count next = LatticeCount(rules, i + 1).total();
+    const auto first = static_cast<std::size_t>(rule.reason);
+    counts[rule.reason == Exclusion::kConstraint ? first + rule.constraint : first].count = saturated(left - next);
+    left = next;
+  }
+  if (!restrictions_.empty() && listable()) {
+    Count kept = 0;
+    Shown shown(with_fixed_, *lattice_);
+    walk(*lattice_, [&](const Assignment& assignment) {
+      if (is_kept(shown.of(assignment))) kept += lattice_->multiplicity(assignment);
+      return true;
+    });
+    counts.back().count = saturated(left - kept);
+    left = kept;
+  }
+  counts.front().count = saturated(left);
+  return counts;
+}
+
+Configuration Space::sample(Rng& rng) const {
+  if (std::optional<Configuration> drawn = draw(rng)) return *drawn;
+  if (!listable() && lattice_->count().total() > 0) {
+    throw UserError("no configuration of the space was found: its constraints leave next to nothing",
+                    "loosen the constraints on real ranges");
+  }
+  throw UserError("the space holds no configuration",
+                  "widen its lists or loosen the constraints and the batch size; `krigtune plan` counts the reasons");
+}
+
+std::optional<Configuration> Space::draw(Rng& rng) const {
+  // Rejection is uniform whatever it rejects; where little is left of a list, counting costs less than drawing on.
+  constexpr int kDraws = 1000;
+  constexpr int kDrawsOfReals = 100'000;
+  const LatticeCount& points = lattice_->count();
+  if (points.total() == 0) return std::nullopt;
+  const bool is_list = listable();
+  for (int tries = 0; tries < (is_list ? kDraws : kDrawsOfReals); ++tries) {
+    Assignment assignment = points.draw(rng);
+    lattice_->draw_reals(rng, assignment);
+    if (!is_list && !lattice_->meets_rules(assignment)) continue;
+    Configuration configuration = lattice_->configuration_of(assignment);
+    if (is_kept(configuration)) return configuration;
+  }
+  if (!is_list) return std::nullopt;
+  const std::int64_t total = count();
+  if (total == 0) return std::nullopt;
+  auto left = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(total)));
+  Configuration chosen;
+  for_each([&](const Configuration& configuration) {
+    if (left == 0) chosen = configuration;
+    return left-- > 0;
+  });
+  return chosen;
+}
+
+namespace {
+
+// What a parameter has when a step elsewhere makes it exist.
+Value entry_value(const Parameter& parameter) {
+  return parameter.continuous() ? number_value(real_at(parameter, 0.5)) : parameter.values.front();
+}
+
+// A tenth of the axis up or down, as far as the range goes.
+Value moved_real(const Parameter& parameter, const Value& value, int direction) {
+  constexpr double kStep = 0.1;
+  const RealRange& range = *parameter.range;
+  const double inside = is_number(value) ? std::clamp(as_number(value), range.min, range.max) : range.min;
+  return number_value(
+      real_at(parameter, axis_position(parameter.scale, range.min, range.max, inside) + direction * kStep));
+}
+
+// Drops what does not exist any more, adds what now does, and puts all in the order of the session.
+Configuration existing(const Configuration& moved, const std::vector<Parameter>& parameters, const Lattice& lattice) {
+  Configuration present = moved;
+  for (const std::size_t i : lattice.all().by_need) {
+    const Parameter& parameter = parameters[i];
+    if (!parameter.when) continue;
+    const bool exists = lattice.vocabulary().holds(*parameter.when, present, false).value_or(false);
+    if (!exists) present.erase(parameter.name);
+    if (exists && !present.has(parameter.name)) present.set(parameter.name, entry_value(parameter));
+  }
+  Configuration ordered;
+  for (const Parameter& parameter : parameters) {
+    if (const Value* value = present.find(parameter.name)) ordered.set(parameter.name, *value);
+  }
+  return ordered;
+}
+
+}  // namespace
+
+std::vector<Configuration> Space::neighbours(const Configuration& configuration) const {
+  std::vector<Configuration> found;
+  const auto try_value = [&](const Parameter& parameter, const Value& value) {
+    const std::optional<Configuration> moved = moved_to(configuration, parameter, value);
+    if (!moved || *moved == configuration) return false;
+    if (std::find(found.begin(), found.end(), *moved) == found.end()) found.push_back(*moved);
+    return true;
+  };
+  for (const Parameter& parameter : parameters_) {
+    const Value* value = configuration.find(parameter.name);
+    if (value == nullptr && parameter.when) continue;  // it does not exist here
+    if (parameter.continuous()) {
+      for (const int direction : {-1, 1}) {
+        try_value(parameter, value == nullptr ? entry_value(parameter) : moved_real(parameter, *value, direction));
+      }
+      continue;
+    }
+    const int index = value == nullptr ? -1 : parameter.index_of(*value);
+    const int count = static_cast<int>(parameter.values.size());
+    if (parameter.categorical || index < 0) {
+      for (const Value& other : parameter.values) try_value(parameter, other);
+      continue;
+    }
+    // One step is the way to the next value that makes another configuration: holes and dead values are leapt over.
+    for (const int direction : {-1, 1}) {
+      for (int i = index + direction; i >= 0 && i < count; i += direction) {
+        if (try_value(parameter, parameter.values[static_cast<std::size_t>(i)])) break;
+      }
+    }
+  }
+  return found;
+}
+
+std::optional<Configuration> Space::moved_to(const Configuration& configuration, const Parameter& parameter,
+                                             const Value& value) const {
+  Configuration moved = configuration;
+  moved.set(parameter.name, value);
+  moved = existing(moved, with_fixed_, *lattice_);
+  Exclusion reason = complete(moved);
+  if (reason == Exclusion::kBatchMismatch) reason = keep_batch(moved, parameter.name);
+  if (reason != Exclusion::kNone || !contains(moved)) return std::nullopt;
+  return moved;
+}
+
+Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name) const {
+  // Where both factors are tuned, one step of one alone would always break the identity: the other one follows.
+  const std::string follower = moved_name == kAccumulation ? kMicroBatch : kAccumulation;
+  const auto parameter =
+      std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == follower; });
+  if (parameter == parameters_.end()) return Exclusion::kBatchMismatch;
+  for (const Value& value : parameter->values) {
+    moved.set(follower, value);
+    if (complete(moved) == Exclusion::kNone) return Exclusion::kNone;
+  }
+  return Exclusion::kBatchMismatch;
 }
 
 }  // namespace krigtune

@@ -8,11 +8,11 @@
 // The first stage that reads it: stage 0 reduces gradients in pieces of a fixed size (runtime/engine.py,
 // buffered_allreduce_fallback with MEMORY_OPT_ALLREDUCE_SIZE). Buckets, overlap and the ways of copying gradients are
 // arguments of the optimizers of stages 1 and 2 (runtime/zero/stage_1_and_2.py) and 3 (stage3.py).
-#include "krigtune/space/well_known.h"
+#include "space/well_known.h"
 
 #include <algorithm>
 
-#include "krigtune/space/parameter_names.h"
+#include "space/well_known.h"
 
 namespace krigtune {
 namespace {

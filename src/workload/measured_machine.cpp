@@ -1,4 +1,4 @@
-#include "krigtune/workload/measured_machine.h"
+#include "workload/measured_machine.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include <cassert>
 #include <cmath>
 
-#include "krigtune/core/block.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/processor.h"
-#include "precision_words.h"
+#include "core/block.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/processor.h"
+#include "workload/workload.h"
 
 namespace krigtune {
 namespace {

@@ -5,14 +5,13 @@
 //   norm       = 2 h (gain, bias) with layer norm, h with RMS norm
 //   biases     = (h + 2 k) + h + (m - 1) f + h a block with layer norm, none with RMS norm
 //   embeddings = V h (+ s h learned positions) (+ V h where the head is not tied)
-#include "krigtune/workload/model.h"
+#include "workload/model.h"
 
 #include <fmt/format.h>
 
-#include "hf_config.h"
-#include "krigtune/core/block.h"
-#include "krigtune/core/error.h"
-#include "presets.h"
+#include "core/block.h"
+#include "core/error.h"
+#include "workload/model_presets.h"
 
 namespace krigtune {
 namespace {

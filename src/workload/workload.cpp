@@ -1,7 +1,16 @@
-#include "krigtune/workload/workload.h"
+#include "workload/workload.h"
 
-#include "krigtune/core/block.h"
-#include "precision_words.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "core/block.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "workload/hardware_tables.h"
 
 namespace krigtune {
 namespace {
@@ -56,5 +65,174 @@ Workload read_workload(const Json& json, const std::string& source, const std::s
 
 Json to_json(const Workload& workload) { return workload_block({}).written(workload); }
 Json workload_schema() { return workload_block({}).schema(); }
+
+namespace {
+
+constexpr const char* kLocal = "local";
+constexpr EnumWords<MemoryModelKind, 2> kMemoryModelWords = {
+    {{"krigtune", MemoryModelKind::kKrigtune}, {"deepspeed-autotuner", MemoryModelKind::kDeepSpeedAutotuner}}};
+
+bool is_local(const ClusterSpec& cluster) { return cluster.gpu == kLocal; }
+
+void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
+  for (const char* key : {"interconnect", "network"}) {
+    if (object.find(key) != nullptr) {
+      object.fail(key, "is not supported with gpu \"local\"", "\"emulate_network\" imitates a network");
+    }
+  }
+  if (const Json* network = object.find("emulate_network")) {
+    cluster.emulated_network =
+        read_network(*network, object.source(), object.pointer("emulate_network"), cluster.gpus_per_node, hardware);
+  }
+}
+
+// A node's links unless stated are those that its GPUs usually come with; between nodes none is usual.
+void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
+  const auto where = [&](const char* key) { return object.source() + ": " + object.pointer(key); };
+  std::vector<std::string> ids = hardware.device_ids();
+  if (std::find(ids.begin(), ids.end(), cluster.gpu) == ids.end()) {
+    ids.insert(ids.begin(), kLocal);
+    object.fail("gpu", fmt::format("the GPU '{}' is not known", cluster.gpu), suggestion(cluster.gpu, ids));
+  }
+  cluster.device = hardware.device(cluster.gpu, where("gpu"));
+  if (object.find("emulate_network") != nullptr) {
+    object.fail("emulate_network", "imitates a network between CPU ranks",
+                "name the real one as \"network\", or write \"gpu\": \"local\"");
+  }
+  const std::string interconnect = object.text("interconnect", cluster.device->interconnect);
+  if (interconnect.empty()) object.fail("interconnect", "is missing", "write for example \"pcie4\"");
+  const std::string network = object.text("network", "");
+  if (network.empty() && cluster.nodes > 1) {
+    object.fail("network", fmt::format("is missing, and there are {} nodes", cluster.nodes),
+                "write for example \"ib-ndr-400\"");
+  }
+  if (!object.has("gpus_per_node")) object.fail("gpus_per_node", "is missing", "write how many GPUs a node has");
+  NodeNetwork links;
+  links.intra = hardware.link(interconnect, where("interconnect")).level();
+  links.inter = network.empty() ? links.intra : hardware.link(network, where("network")).level();
+  links.ranks_per_node = cluster.gpus_per_node;
+  cluster.network = links;
+}
+
+// "MemTotal:       12345 kB": proc(5); the kernel's kB are 1024 bytes.
+std::optional<Bytes> total_memory(std::string_view meminfo) {
+  constexpr std::string_view kKey = "MemTotal:";
+  const std::size_t key = meminfo.find(kKey);
+  if (key == std::string_view::npos) return std::nullopt;
+  const std::size_t digits = meminfo.find_first_not_of(' ', key + kKey.size());
+  if (digits == std::string_view::npos) return std::nullopt;
+  std::int64_t kib = 0;
+  const auto [end, error] = std::from_chars(meminfo.data() + digits, meminfo.data() + meminfo.size(), kib);
+  if (error != std::errc()) return std::nullopt;
+  return Bytes{kib * 1024};
+}
+
+std::vector<std::string> gpu_words() {
+  std::vector<std::string> names = device_names();
+  names.insert(names.begin(), kLocal);
+  return names;
+}
+
+// Which keys go with which GPU is decided by read_local and read_gpus.
+Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
+  constexpr double kMostRanks = 1e6;  // so that products with them fit into 64 bits
+  Block<ClusterSpec> block("The machines");
+  block.key("nodes", &ClusterSpec::nodes, integer(from_to(1, kMostRanks)), "machines");
+  block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
+            "GPUs of one machine, a rank each; with gpu \"local\" and none: CPU ranks. To be written where a GPU is "
+            "named");
+  Codec<std::string> gpu = hardware_id();
+  gpu.schema = schema::either(
+      {schema::word(gpu_words(), "\"local\": this machine; else a known GPU (upper and lower case are alike)"),
+       schema::text("one of \"hardware\"")});
+  block.key("gpu", &ClusterSpec::gpu, gpu, "the device");
+  block.noted("interconnect", schema::text(),
+              "links within a node, an id that \"emulate_network\" knows (default: what the GPU usually comes with); "
+              "not with gpu \"local\"");
+  block.noted("network", schema::text(),
+              "links between nodes, an id that \"emulate_network\" knows; needed with several nodes; not with gpu "
+              "\"local\"");
+  block.noted("emulate_network", network_schema(),
+              "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth; with "
+              "nodes, for what a ring over them takes");
+  block.noted(
+      "hardware", hardware_schema(),
+      "your own GPUs and links, and changes to those known: a JSON file, relative to this one, or its contents");
+  block.check([base_dir](JsonObject& object, ClusterSpec& cluster) {
+    const Hardware hardware =
+        read_hardware(object.find("hardware"), object.source(), object.pointer("hardware"), base_dir);
+    is_local(cluster) ? read_local(object, hardware, cluster) : read_gpus(object, hardware, cluster);
+  });
+  return block;
+}
+
+Block<MemorySpec> memory_block() {
+  constexpr double kMostGib = 1e6;  // a pebibyte a rank
+  Block<MemorySpec> block("How much memory a rank may use");
+  block.key("limit_gib", &MemorySpec::limit_gib, number_or_null(above_up_to(0, kMostGib)),
+            "GiB a rank (default: what the machine has)");
+  block.key("host_limit_gib", &MemorySpec::host_limit_gib, number_or_null(above_up_to(0, kMostGib)),
+            "GiB of host memory of a node, which offloading takes (default: no constraint)");
+  block.key("reserve_fraction", &MemorySpec::reserve_fraction, number(from_to_below(0, 1)),
+            "held back; not where the plan is exact, as with the runner bench");
+  block.key("model", &MemorySpec::model, one_of(kMemoryModelWords),
+            "how memory is predicted: krigtune's own way, or by the formula of DeepSpeed's autotuner, to compare with");
+  block
+      .key("peak_factor", &MemorySpec::peak_factor, number(from_to(0.1, 10)),
+           "measured over planned peak memory, as earlier runs have shown; not where the plan is exact, as with the "
+           "runner bench")
+      .written_where_changed();
+  return block;
+}
+
+}  // namespace
+
+ClusterSpec read_cluster(const Json& json, const std::string& source, const std::string& pointer,
+                         const std::filesystem::path& base_dir) {
+  if (json.is_string()) {
+    if (json.get<std::string>() == kLocal) return {};
+    throw UserError(fmt::format("{}: {}: the cluster {} is not known", source, pointer, json.dump()),
+                    "write \"local\" or an object like {\"gpus_per_node\": 2}");
+  }
+  return cluster_block(base_dir).value_of(&json, source, pointer);
+}
+
+Json to_json(const ClusterSpec& cluster) {
+  Json json = {{"nodes", cluster.nodes}, {"gpus_per_node", cluster.gpus_per_node}, {"gpu", cluster.gpu}};
+  if (!is_local(cluster)) {
+    json["interconnect"] = cluster.network->intra.name;
+    const bool has_network = cluster.nodes > 1 || cluster.network->inter.name != cluster.network->intra.name;
+    if (has_network) json["network"] = cluster.network->inter.name;
+  }
+  if (cluster.emulated_network) json["emulate_network"] = to_json(*cluster.emulated_network);
+  if (Json hardware = own_hardware(cluster); !hardware.is_null()) json["hardware"] = std::move(hardware);
+  return json;
+}
+
+Json cluster_schema() {
+  Json schema = schema::either({schema::word({kLocal}, "this machine"), cluster_block({}).schema()},
+                               "Where it is trained: \"local\", or an object");
+  return schema::with_default(std::move(schema), kLocal);
+}
+
+MemorySpec read_memory(const Json& json, const std::string& source, const std::string& pointer) {
+  return memory_block().value_of(&json, source, pointer);
+}
+
+Json to_json(const MemorySpec& memory) { return memory_block().written(memory); }
+Json memory_schema() { return memory_block().schema(); }
+
+Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster) {
+  if (memory.limit_gib) return from_gib(*memory.limit_gib);
+  if (!is_local(cluster) && cluster.device) return cluster.device->memory;
+  constexpr const char* kMeminfo = "/proc/meminfo";
+  const std::optional<Bytes> total = total_memory(read_text(kMeminfo));
+  if (!total) {
+    throw EnvironmentError(fmt::format("{} does not say how much memory there is", kMeminfo),
+                           "set \"limit_gib\" in the session's block \"memory\"");
+  }
+  // Emulated nodes are all on this machine.
+  return {total->count / (cluster.emulated_network ? cluster.ranks() : cluster.gpus_per_node)};
+}
 
 }  // namespace krigtune

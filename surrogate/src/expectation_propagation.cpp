@@ -26,7 +26,7 @@
 #include <utility>
 
 #include "krigtune/surrogate/acquisition.h"
-#include "normal_tails.h"
+#include "vector_unit/normal_tails.h"
 
 namespace krigtune {
 namespace {

@@ -17,8 +17,8 @@
 #include "cholesky.h"
 #include "fantasy_draws.h"
 #include "krigtune/surrogate/success_model.h"
-#include "normal_tails.h"
-#include "search/quasi_random.h"
+#include "quasi_random.h"
+#include "vector_unit/normal_tails.h"
 
 namespace krigtune {
 namespace {

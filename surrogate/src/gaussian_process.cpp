@@ -20,9 +20,9 @@
 #include <utility>
 
 #include "cholesky.h"
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "merged_observations.h"
-#include "normal_tails.h"
+#include "vector_unit/normal_tails.h"
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune {

@@ -2,13 +2,20 @@
 // function, or little noise and a rough one): one start finds the wrong one in about a tenth of the cases.
 #include "krigtune/surrogate/hyperparameters.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <limits>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "hyperparameter_posterior.h"
-#include "krigtune/core/error.h"
+#include "cholesky.h"
+#include "core/error.h"
+#include "hyperparameters.h"
 #include "nlopt_minimizer.h"
+#include "vector_unit/normal_tails.h"
 
 namespace krigtune {
 namespace {
@@ -122,6 +129,211 @@ FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const 
   const HyperparameterPosterior posterior(structure, observations);
   check_start(posterior, start);
   return fit_from(posterior, {start});
+}
+
+// What the maximum-a-posteriori fit maximises, and its gradient.
+//
+//   log p(y | X, theta) = -1/2 |w|^2 - sum_i log L_ii - n/2 log 2 pi + log_spread,   w = L^-1 (y - H b)
+//   d / d theta_p       = sum_ij W_ij dC_ij / d theta_p,   W = (alpha alpha^T - C_y^-1) / 2,   alpha = L^-T w
+//
+// with C_y = K + H B H^T + diag(noise) = L L^T of the merged observations (Rasmussen & Williams 2006, eq. 2.30
+// and 5.9). Priors: normal in log l, log s, log noise stddev and in loadings, as densities of these (no Jacobian of
+// exp).
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+// The box: with the signal's stddev at most 1e2 and the noise's at least 1e-4 of the outputs' stddev, the condition
+// number of C_y stays below 1e12 n, which double precision factorises (rarely with help of the jitter). A lengthscale
+// below 0.01 makes points on any grid of the unit cube independent, one above 100 makes a dimension irrelevant.
+struct Interval {
+  double lower;
+  double upper;
+};
+constexpr Interval kLengthscale{1e-2, 1e2};
+constexpr Interval kSignalStddev{1e-2, 1e2};
+constexpr Interval kNoiseStddev{1e-4, 1e1};
+constexpr Interval kLoading{-10.0, 10.0};
+
+}  // namespace
+
+HyperparameterPosterior::HyperparameterPosterior(const GpStructure& structure, const Observations& observations)
+    : structure_(structure),
+      observations_(observations),
+      roles_(
+          structure.kernel->hyperparameters(observations.points.ordered.cols(), observations.points.categories.cols())),
+      basis_(structure.mean.basis(observations_.points())) {
+  if (basis_.cols() > 0)
+    mean_covariance_ = basis_ * structure.mean.stddev().cwiseAbs2().asDiagonal() * basis_.transpose();
+}
+
+double HyperparameterPosterior::log_density(const VectorXd& theta, VectorXd* gradient) const {
+  const double likelihood = log_marginal_likelihood(theta, gradient);
+  return likelihood + log_prior(theta, gradient);
+}
+
+double HyperparameterPosterior::log_marginal_likelihood(const VectorXd& theta, VectorXd* gradient) const {
+  assert(theta.size() == size());
+  const Index n = observations_.size();
+  const Index last = theta.size() - 1;
+  const double noise_variance = std::exp(2.0 * theta[last]);
+  const MergedObservations::Values values = observations_.at(noise_variance);
+  if (gradient != nullptr) *gradient = VectorXd::Zero(theta.size());
+  MatrixXd covariance = structure_.kernel->gram(observations_.points(), observations_.points(), theta.head(last));
+  if (mean_covariance_.size() > 0) covariance += mean_covariance_;
+  const double unit = covariance.diagonal().mean();  // the process's own: what has a density can be conditioned
+  covariance.diagonal() += values.variance;
+  auto factor = cholesky_with_jitter(std::move(covariance), unit);
+  if (!factor) return std::numeric_limits<double>::quiet_NaN();
+  const auto lower = std::as_const(factor->lower).triangularView<Eigen::Lower>();
+  const VectorXd whitened = lower.solve(values.mean - basis_ * structure_.mean.centre());
+  const double log_likelihood = -0.5 * whitened.squaredNorm() - factor->lower.diagonal().array().log().sum() -
+                                0.5 * static_cast<double>(n) * kLogTwoPi + values.log_spread;
+  if (gradient != nullptr) {
+    const VectorXd alpha = lower.transpose().solve(whitened);
+    MatrixXd weights = inverse_of_product(std::move(factor->lower));
+    for (Index j = 0; j < n; ++j) weights.col(j) = (0.5 * alpha[j]) * alpha - 0.5 * weights.col(j);
+    gradient->head(last) = structure_.kernel->weighted_gradient(observations_.points(), theta.head(last), weights);
+    const double by_noise_variance =
+        weights.diagonal().dot(values.variance_slope) - alpha.dot(values.mean_slope) + values.log_spread_slope;
+    (*gradient)[last] = 2.0 * noise_variance * by_noise_variance;
+  }
+  return log_likelihood;
+}
+
+/// The prior is that of log s, theta holds log s^2.
+HyperparameterPosterior::Entry HyperparameterPosterior::entry(Index i) const {
+  const HyperparameterPriors& priors = structure_.priors;
+  const auto of = [](const LogNormalPrior& prior, const Interval& interval, double power) {
+    return Entry{power * prior.log_median, power * prior.log_stddev, power * std::log(interval.lower),
+                 power * std::log(interval.upper)};
+  };
+  if (i == size() - 1) return of(priors.noise_stddev, kNoiseStddev, 1.0);
+  const Hyperparameter& parameter = roles_[static_cast<std::size_t>(i)];
+  switch (parameter.role) {
+    case Hyperparameter::Role::kLengthscale:
+      return of(priors.lengthscale, kLengthscale, 1.0);
+    case Hyperparameter::Role::kSignalVariance:
+      return of(priors.signal_stddev, kSignalStddev, 2.0);
+    case Hyperparameter::Role::kLoading:
+      break;
+  }
+  return {parameter.centre, priors.loading_stddev, kLoading.lower, kLoading.upper};
+}
+
+double HyperparameterPosterior::log_prior(const VectorXd& theta, VectorXd* gradient) const {
+  double sum = 0.0;
+  for (Index i = 0; i < size(); ++i) {
+    const Entry prior = entry(i);
+    const double z = (theta[i] - prior.mean) / prior.stddev;
+    if (gradient != nullptr) (*gradient)[i] -= z / prior.stddev;
+    sum -= 0.5 * z * z + std::log(prior.stddev) + 0.5 * kLogTwoPi;
+  }
+  return sum;
+}
+
+VectorXd HyperparameterPosterior::lower_bound() const {
+  return VectorXd::NullaryExpr(size(), [this](Index i) { return entry(i).lower; });
+}
+
+VectorXd HyperparameterPosterior::upper_bound() const {
+  return VectorXd::NullaryExpr(size(), [this](Index i) { return entry(i).upper; });
+}
+
+VectorXd HyperparameterPosterior::prior_mode() const {
+  const VectorXd mode = VectorXd::NullaryExpr(size(), [this](Index i) { return entry(i).mean; });
+  return mode.cwiseMax(lower_bound()).cwiseMin(upper_bound());
+}
+
+VectorXd HyperparameterPosterior::draw(Rng& rng) const {
+  VectorXd drawn(size());
+  for (Index i = 0; i < size(); ++i) drawn[i] = entry(i).mean + entry(i).stddev * rng.normal();
+  return drawn.cwiseMax(lower_bound()).cwiseMin(upper_bound());
+}
+
+// Draws from the posterior of the hyperparameters, one coordinate at a time (Neal 2003, "Slice sampling", figures 3 and
+// 5): a level uniformly under the density at the present point, an interval of the prior's width around it stepped out
+// until both ends lie below the level, then shrunk towards the point until a draw lies above.
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+constexpr int kBurnInSweeps = 10;  // from the mode, which is inside the posterior's bulk already
+constexpr int kSweepsPerDraw = 3;
+constexpr int kMostSteps = 8;
+
+class SliceSampler {
+ public:
+  SliceSampler(const HyperparameterPosterior& posterior, const VectorXd& start, Rng& rng)
+      : posterior_(posterior),
+        lower_(posterior.lower_bound()),
+        upper_(posterior.upper_bound()),
+        theta_(start.cwiseMax(lower_).cwiseMin(upper_)),
+        density_(posterior.log_density(theta_, nullptr)),
+        rng_(rng) {
+    if (!std::isfinite(density_)) throw std::domain_error("no likelihood where the sampling is to start");
+  }
+
+  void sweep() {
+    for (Index i = 0; i < theta_.size(); ++i) update(i);
+  }
+  const VectorXd& theta() const { return theta_; }
+
+ private:
+  // Outside the box and where the covariance cannot be factorised, nothing has any density.
+  double density_at(Index i, double value) {
+    if (value < lower_[i] || value > upper_[i]) return -HUGE_VAL;
+    VectorXd moved = theta_;
+    moved[i] = value;
+    const double density = posterior_.log_density(moved, nullptr);
+    return std::isfinite(density) ? density : -HUGE_VAL;
+  }
+
+  void update(Index i) {
+    constexpr double kWidth = 1.0;  // about a stddev of the default priors
+    const double level = density_ + std::log(1.0 - rng_.uniform());
+    double left = theta_[i] - kWidth * rng_.uniform();
+    double right = left + kWidth;
+    const int steps_left = static_cast<int>(rng_.below(kMostSteps));
+    for (int step = 0; step < steps_left && density_at(i, left) > level; ++step) left -= kWidth;
+    for (int step = 0; step < kMostSteps - 1 - steps_left && density_at(i, right) > level; ++step) right += kWidth;
+    constexpr int kMostShrinks = 100;  // rounding may leave no draw above the level: then nothing moves
+    for (int shrink = 0; shrink < kMostShrinks; ++shrink) {
+      const double drawn = left + (right - left) * rng_.uniform();
+      const double density = density_at(i, drawn);
+      if (density >= level) {
+        theta_[i] = drawn;
+        density_ = density;
+        return;
+      }
+      (drawn < theta_[i] ? left : right) = drawn;
+    }
+  }
+
+  const HyperparameterPosterior& posterior_;
+  VectorXd lower_;
+  VectorXd upper_;
+  VectorXd theta_;
+  double density_;
+  Rng& rng_;
+};
+
+}  // namespace
+
+std::vector<VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
+                                             const VectorXd& start, int count, Rng& rng) {
+  const HyperparameterPosterior posterior(structure, observations);
+  SliceSampler sampler(posterior, start, rng);
+  for (int sweep = 0; sweep < kBurnInSweeps; ++sweep) sampler.sweep();
+  std::vector<VectorXd> draws;
+  for (int draw = 0; draw < count; ++draw) {
+    for (int sweep = 0; sweep < kSweepsPerDraw; ++sweep) sampler.sweep();
+    draws.push_back(sampler.theta());
+  }
+  return draws;
 }
 
 }  // namespace krigtune

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 

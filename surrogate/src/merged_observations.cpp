@@ -11,7 +11,7 @@
 #include <cmath>
 #include <map>
 
-#include "normal_tails.h"
+#include "vector_unit/normal_tails.h"
 
 namespace krigtune {
 namespace {

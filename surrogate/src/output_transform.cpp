@@ -19,9 +19,9 @@
 #include <cstddef>
 #include <iterator>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "krigtune/surrogate/success_model.h"
-#include "normal_tails.h"
+#include "vector_unit/normal_tails.h"
 
 namespace krigtune {
 namespace {

@@ -1,6 +1,6 @@
 #include "krigtune/surrogate/points.h"
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 namespace {

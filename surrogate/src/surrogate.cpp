@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 namespace {

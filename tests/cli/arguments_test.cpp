@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/json.h"
+#include "core/json.h"
 
 namespace krigtune::arguments_test {
 

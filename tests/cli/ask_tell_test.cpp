@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/csv.h"
-#include "krigtune/core/json.h"
-#include "krigtune/journal/journal.h"
+#include "core/csv.h"
+#include "core/json.h"
+#include "journal/journal.h"
 
 namespace krigtune::ask_tell_test {
 

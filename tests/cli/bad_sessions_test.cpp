@@ -6,7 +6,7 @@
 #include <map>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune {
 namespace {

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/csv.h"
-#include "krigtune/core/json.h"
+#include "core/csv.h"
+#include "core/json.h"
 
 namespace krigtune::bench_session_test {
 

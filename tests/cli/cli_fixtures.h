@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/cli/command_line.h"
-#include "krigtune/core/files.h"
-#include "runner/temporary_directory.h"
+#include "core/files.h"
+#include "programs/krigtune/command_line.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune {
 

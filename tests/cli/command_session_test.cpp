@@ -2,10 +2,10 @@
 #include <unistd.h>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/csv.h"
-#include "krigtune/core/json.h"
-#include "krigtune/journal/claim.h"
-#include "krigtune/tuner/run_directory.h"
+#include "core/csv.h"
+#include "core/json.h"
+#include "journal/lock.h"
+#include "run/run_directory.h"
 
 namespace krigtune::command_session_test {
 

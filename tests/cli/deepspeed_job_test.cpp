@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/json.h"
-#include "krigtune/engine/gpu_probe.h"
+#include "core/json.h"
+#include "engine/gpu_probe.h"
 
 namespace krigtune {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/json.h"
+#include "core/json.h"
 
 namespace krigtune::deepspeed_tune_test {
 

@@ -1,4 +1,4 @@
-#include "cli/interrupt.h"
+#include "programs/krigtune/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

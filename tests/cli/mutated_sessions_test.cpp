@@ -7,9 +7,9 @@
 #include <iostream>
 
 #include "cli/example_sessions.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
-#include "krigtune/core/rng.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/rng.h"
 
 namespace krigtune::mutated_sessions_test {
 

@@ -3,10 +3,10 @@
 #include <set>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/csv.h"
-#include "krigtune/core/json.h"
-#include "krigtune/plan/memory.h"
-#include "krigtune/tuner/session.h"
+#include "core/csv.h"
+#include "core/json.h"
+#include "plan/memory.h"
+#include "session/session.h"
 
 namespace krigtune::plan_test {
 

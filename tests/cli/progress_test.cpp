@@ -1,4 +1,4 @@
-#include "cli/progress.h"
+#include "programs/krigtune/progress.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "cli/session_state.h"
-#include "report/report_fixtures.h"
+#include "programs/krigtune/session_state.h"
+#include "result/report_fixtures.h"
 
 namespace krigtune::progress_test {
 

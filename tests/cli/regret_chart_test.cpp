@@ -1,4 +1,4 @@
-#include "cli/regret_chart.h"
+#include "programs/krigtune/regret_chart.h"
 
 #include <gtest/gtest.h>
 

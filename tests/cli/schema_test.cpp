@@ -7,10 +7,10 @@
 
 #include "cli/cli_fixtures.h"
 #include "cli/example_sessions.h"
-#include "krigtune/core/json.h"
-#include "krigtune/tuner/session.h"
-#include "krigtune/tuner/session_schema.h"
-#include "runner/process.h"
+#include "core/json.h"
+#include "session/session.h"
+#include "session/session_schema.h"
+#include "trial/process.h"
 #include "user_error.h"
 
 namespace krigtune {

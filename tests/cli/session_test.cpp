@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/csv.h"
-#include "krigtune/core/json.h"
-#include "krigtune/report/labels.h"
-#include "runner/event_clock.h"
+#include "core/csv.h"
+#include "core/json.h"
+#include "report/labels.h"
+#include "trial/event_clock.h"
 
 namespace krigtune::session_test {
 

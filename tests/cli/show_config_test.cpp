@@ -3,8 +3,8 @@
 #include <set>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/json.h"
-#include "krigtune/tuner/session.h"
+#include "core/json.h"
+#include "session/session.h"
 
 namespace krigtune::show_config_test {
 

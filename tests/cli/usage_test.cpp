@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/engine/gpu_probe.h"
-#include "krigtune/tuner/session.h"
+#include "engine/gpu_probe.h"
+#include "session/session.h"
 
 namespace krigtune::usage_test {
 

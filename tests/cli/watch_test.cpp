@@ -3,9 +3,9 @@
 #include <functional>
 
 #include "cli/cli_fixtures.h"
-#include "krigtune/core/json.h"
-#include "krigtune/journal/claim.h"
-#include "krigtune/tuner/run_directory.h"
+#include "core/json.h"
+#include "journal/lock.h"
+#include "run/run_directory.h"
 
 namespace krigtune::watch_test {
 

@@ -1,4 +1,4 @@
-#include "krigtune/core/block.h"
+#include "core/block.h"
 
 #include <gtest/gtest.h>
 

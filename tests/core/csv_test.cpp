@@ -1,4 +1,4 @@
-#include "krigtune/core/csv.h"
+#include "core/csv.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

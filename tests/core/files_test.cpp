@@ -1,4 +1,4 @@
-#include "krigtune/core/files.h"
+#include "core/files.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune::files_test {
 

@@ -1,8 +1,8 @@
-#include "krigtune/core/hash.h"
-
 #include <gtest/gtest.h>
 
 #include <string_view>
+
+#include "core/rng.h"
 
 namespace krigtune::hash_test {
 

@@ -1,8 +1,8 @@
-#include "krigtune/core/json.h"
+#include "core/json.h"
 
 #include <gtest/gtest.h>
 
-#include "krigtune/core/files.h"
+#include "core/files.h"
 #include "user_error.h"
 
 namespace krigtune::json_test {

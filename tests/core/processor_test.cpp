@@ -1,11 +1,11 @@
-#include "krigtune/core/processor.h"
+#include "core/processor.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <functional>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune::processor_test {
 

@@ -1,4 +1,4 @@
-#include "krigtune/core/text.h"
+#include "core/text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "krigtune/core/rng.h"
-#include "krigtune/cost/calibrate_time.h"
+#include "core/rng.h"
+#include "cost/time/calibrate_time.h"
 
 namespace krigtune::calibration_test {
 

@@ -6,11 +6,11 @@
 
 #include <random>
 
-#include "krigtune/cost/memory_model.h"
-#include "krigtune/cost/step_cost.h"
-#include "krigtune/cost/virtual_clock.h"
-#include "krigtune/plan/build_plan.h"
-#include "krigtune/plan/memory.h"
+#include "cost/memory/memory_model.h"
+#include "cost/time/step_cost.h"
+#include "cost/time/virtual_clock.h"
+#include "plan/build_plan.h"
+#include "plan/memory.h"
 
 namespace krigtune {
 namespace {

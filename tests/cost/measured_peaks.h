@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/files.h"
-#include "krigtune/cost/memory_model.h"
+#include "core/csv.h"
+#include "core/files.h"
+#include "cost/memory/memory_model.h"
 
 namespace krigtune {
 

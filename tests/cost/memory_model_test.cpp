@@ -1,4 +1,4 @@
-#include "krigtune/cost/memory_model.h"
+#include "cost/memory/memory_model.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "krigtune/core/rng.h"
-#include "krigtune/schedule/knobs.h"
+#include "core/rng.h"
 #include "plan/random_plans.h"
+#include "schedule/knobs.h"
 
 namespace krigtune::memory_model_test {
 

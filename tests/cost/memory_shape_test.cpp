@@ -1,4 +1,4 @@
-#include "krigtune/cost/memory_shape.h"
+#include "cost/memory/memory_shape.h"
 
 #include <gtest/gtest.h>
 

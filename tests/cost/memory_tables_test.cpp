@@ -12,8 +12,8 @@
 #include <numeric>
 #include <optional>
 
-#include "krigtune/core/error.h"
-#include "krigtune/cost/memory_shape.h"
+#include "core/error.h"
+#include "cost/memory/memory_shape.h"
 #include "measured_peaks.h"
 
 namespace krigtune::memory_tables_test {

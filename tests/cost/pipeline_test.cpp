@@ -1,5 +1,5 @@
 // Pipeline stages, and what frameworks send.
-#include "step/pipeline.h"
+#include "cost/time/pipeline.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <tuple>
 
-#include "krigtune/cost/step_cost.h"
+#include "cost/time/step_cost.h"
 
 namespace krigtune::pipeline_test {
 

@@ -1,5 +1,5 @@
 // The compressed plan against the clock on the full plan.
-#include "krigtune/cost/step_cost.h"
+#include "cost/time/step_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <numeric>
 #include <random>
 
-#include "krigtune/core/error.h"
-#include "krigtune/cost/memory_model.h"
-#include "krigtune/cost/virtual_clock.h"
-#include "krigtune/plan/build_plan.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/error.h"
+#include "cost/memory/memory_model.h"
+#include "cost/time/virtual_clock.h"
+#include "plan/build_plan.h"
+#include "plan/op_traits.h"
 
 namespace krigtune::step_cost_test {
 

@@ -1,13 +1,13 @@
-#include "krigtune/cost/virtual_clock.h"
+#include "cost/time/virtual_clock.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "krigtune/core/json.h"
-#include "krigtune/plan/build_plan.h"
-#include "step/segment.h"
+#include "core/json.h"
+#include "cost/time/recorder.h"
+#include "plan/build_plan.h"
 
 namespace krigtune::virtual_clock_test {
 

@@ -1,5 +1,5 @@
 // Choices of algorithms, kept from run to run.
-#include "cuda/algorithm_cache.h"
+#include "engine/cuda/algorithm_cache.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Planned memory against observed memory.
-#include "host/arena.h"
+#include "engine/host/arena.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "host/buffer_lifetimes.h"
-#include "host/poison.h"
-#include "krigtune/engine/trainer.h"
+#include "engine/host/arena.h"
+#include "engine/trainer.h"
 #include "plan/random_plans.h"
 #include "small_model.h"
 

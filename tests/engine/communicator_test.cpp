@@ -1,3 +1,5 @@
+#include "engine/host/communicator.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,10 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "host/emulated_link.h"
-#include "host/number_types.h"
-#include "host/thread_communicator.h"
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
+#include "engine/host/number_types.h"
+#include "engine/host/thread_communicator.h"
 
 namespace krigtune::communicator_test {
 

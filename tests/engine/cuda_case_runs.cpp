@@ -3,10 +3,10 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include "cuda/blas_gemm.h"
-#include "cuda/check.h"
-#include "cuda/cuda_trainer.h"
-#include "host/call_kernel.h"
+#include "engine/cuda/blas_gemm.h"
+#include "engine/cuda/cuda_trainer.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/host/bound_plan.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
 
-#include "cuda/kernels/device_kernel.h"
 #include "cuda_cases.h"
+#include "engine/cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
 

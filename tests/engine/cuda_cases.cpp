@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "host/kernels/kernel.h"
-#include "host/number_types.h"
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
+#include "engine/host/kernels/kernel.h"
+#include "engine/host/number_types.h"
 
 namespace krigtune::cuda {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "cuda/kernels/device.h"
+#include "engine/cuda/kernels/device.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/flash_attention.h"
 #include "cuda_case_runs.h"
+#include "engine/cuda/kernels/flash_attention.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <set>
 
-#include "cuda/check.h"
-#include "cuda/cuda_trainer.h"
+#include "core/clock.h"
 #include "cuda_case_runs.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/plan/op_traits.h"
+#include "engine/cuda/cuda_trainer.h"
+#include "engine/cuda/runtime/check.h"
+#include "plan/op_traits.h"
 #include "small_llama.h"
 #include "small_model.h"
 

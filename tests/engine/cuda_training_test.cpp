@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/cuda_trainer.h"
-#include "cuda/kernels/emulated_collective.h"
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
+#include "engine/cuda/cuda_trainer.h"
+#include "engine/cuda/kernels/emulated_collective.h"
 #include "small_llama.h"
 #include "small_model.h"
 #include "thread_processes.h"

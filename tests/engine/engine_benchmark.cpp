@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "host/call_kernel.h"
-#include "host/kernels/kernel_unit.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/core/rng.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "engine/host/bound_plan.h"
+#include "engine/host/kernels/kernel_unit.h"
+#include "plan/op_traits.h"
 #include "small_model.h"
 
 namespace krigtune {

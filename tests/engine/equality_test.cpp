@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/engine/trainer.h"
+#include "engine/trainer.h"
 #include "small_model.h"
 
 namespace krigtune::equality_test {

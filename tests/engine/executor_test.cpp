@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/shared_clock.h"
-#include "krigtune/engine/trainer.h"
+#include "engine/trainer.h"
 
 namespace krigtune::executor_test {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "host/kernels/kernel.h"
-#include "krigtune/core/rng.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/rng.h"
+#include "engine/host/kernels/kernel.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 

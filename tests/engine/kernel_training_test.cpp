@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "host/kernels/kernel_unit.h"
+#include "engine/host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
 
 namespace krigtune::kernel_training_test {

@@ -3,10 +3,10 @@
 #include <numbers>
 #include <set>
 
-#include "host/kernels/elementary.h"
-#include "host/kernels/kernel_unit.h"
+#include "engine/host/kernels/elementary.h"
+#include "engine/host/kernels/kernel_unit.h"
 #include "kernel_harness.h"
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 
 namespace krigtune::kernel_values_test {
 

@@ -1,6 +1,6 @@
 // 16-bit numbers against their definition: value = (-1)^s 2^(e - bias) (1 + f / 2^bits), subnormals without the 1, and
 // rounding = the nearest value found by search, of two the one with an even last bit.
-#include "host/number_types.h"
+#include "engine/host/number_types.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "host/call_kernel.h"
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
+#include "engine/host/bound_plan.h"
 
 namespace krigtune::number_types_test {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
 
 namespace krigtune {
 

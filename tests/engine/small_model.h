@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "krigtune/plan/build_plan.h"
+#include "plan/build_plan.h"
 
 namespace krigtune {
 

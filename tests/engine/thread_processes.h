@@ -3,9 +3,8 @@
 #include <thread>
 #include <vector>
 
-#include "host/socket_processes.h"
-#include "host/sockets.h"
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
+#include "engine/host/sockets.h"
 
 namespace krigtune {
 

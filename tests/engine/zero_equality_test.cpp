@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/engine/trainer.h"
+#include "engine/trainer.h"
 #include "small_model.h"
 
 namespace krigtune::zero_equality_test {

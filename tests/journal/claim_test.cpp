@@ -1,5 +1,3 @@
-#include "krigtune/journal/claim.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +7,8 @@
 #include <optional>
 
 #include "journal/example_trials.h"
-#include "runner/temporary_directory.h"
+#include "journal/lock.h"
+#include "trial/temporary_directory.h"
 #include "user_error.h"
 
 namespace krigtune::claim_test {

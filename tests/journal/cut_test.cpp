@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "core/files.h"
 #include "journal/example_trials.h"
 #include "journal/place_in_memory.h"
-#include "krigtune/core/files.h"
-#include "runner/temporary_directory.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::cut_test {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/journal/journal.h"
+#include "journal/journal.h"
 
 namespace krigtune {
 

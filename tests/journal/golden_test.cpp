@@ -1,9 +1,9 @@
 // Journals of earlier versions, written by them from example_trials(), load as they were meant.
 #include <gtest/gtest.h>
 
+#include "core/files.h"
 #include "journal/example_trials.h"
-#include "krigtune/core/files.h"
-#include "runner/temporary_directory.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::golden_test {
 

@@ -1,14 +1,14 @@
-#include "krigtune/journal/journal.h"
+#include "journal/journal.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/json.h"
 #include "journal/example_trials.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "runner/temporary_directory.h"
+#include "trial/temporary_directory.h"
 #include "user_error.h"
 
 namespace krigtune::journal_test {

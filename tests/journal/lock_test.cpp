@@ -8,9 +8,9 @@
 #include <fstream>
 #include <memory>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "runner/temporary_directory.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::lock_test {
 

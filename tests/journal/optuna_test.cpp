@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <future>
 
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/json.h"
 #include "journal/example_trials.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "runner/process.h"
-#include "runner/temporary_directory.h"
+#include "trial/process.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::optuna_test {
 

@@ -4,10 +4,10 @@
 
 #include <fstream>
 
+#include "core/files.h"
 #include "journal/example_trials.h"
-#include "journal/python_json.h"
-#include "krigtune/core/files.h"
-#include "runner/temporary_directory.h"
+#include "journal/trial_record.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::other_programs_test {
 

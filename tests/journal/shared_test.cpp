@@ -9,13 +9,12 @@
 #include <csignal>
 #include <fstream>
 
+#include "core/error.h"
+#include "core/files.h"
 #include "journal/example_trials.h"
-#include "journal/file_lock.h"
 #include "journal/lock.h"
 #include "journal/place_in_memory.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "runner/temporary_directory.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::shared_test {
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/files.h"
+#include "core/csv.h"
+#include "core/files.h"
 #include "plan/plan_fixtures.h"
 
 namespace krigtune::activations_test {

@@ -1,15 +1,15 @@
-#include "krigtune/plan/build_plan.h"
+#include "plan/build_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "krigtune/core/error.h"
-#include "krigtune/plan/op_traits.h"
-#include "krigtune/schedule/knobs.h"
-#include "krigtune/space/well_known.h"
+#include "core/error.h"
+#include "plan/op_traits.h"
 #include "plan/plan_fixtures.h"
+#include "schedule/knobs.h"
+#include "space/well_known.h"
 
 namespace krigtune::build_plan_test {
 

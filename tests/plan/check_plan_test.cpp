@@ -1,8 +1,8 @@
-#include "krigtune/plan/check_plan.h"
+#include "plan/check/check_plan.h"
 
 #include <gtest/gtest.h>
 
-#include "krigtune/plan/memory.h"
+#include "plan/memory.h"
 #include "plan/mutants.h"
 #include "plan/random_plans.h"
 #include "plan/reference_run.h"

@@ -1,4 +1,4 @@
-#include "krigtune/plan/collective_time.h"
+#include "plan/collective_time.h"
 
 #include <gtest/gtest.h>
 

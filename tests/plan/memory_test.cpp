@@ -1,4 +1,4 @@
-#include "krigtune/plan/memory.h"
+#include "plan/memory.h"
 
 #include <gtest/gtest.h>
 

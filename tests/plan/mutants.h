@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/plan/op_traits.h"
-#include "krigtune/plan/step_plan.h"
+#include "plan/op_traits.h"
+#include "plan/step_plan.h"
 
 namespace krigtune {
 

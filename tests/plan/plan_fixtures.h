@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "krigtune/plan/build_plan.h"
-#include "krigtune/plan/memory.h"
+#include "plan/build_plan.h"
+#include "plan/memory.h"
 
 namespace krigtune {
 

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/rng.h"
-#include "krigtune/plan/build_plan.h"
-#include "krigtune/schedule/knobs.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "plan/build_plan.h"
+#include "schedule/knobs.h"
 
 namespace krigtune {
 

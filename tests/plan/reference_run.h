@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/plan/op_traits.h"
-#include "krigtune/plan/step_plan.h"
+#include "plan/op_traits.h"
 #include "plan/plan_fixtures.h"
+#include "plan/step_plan.h"
 
 namespace krigtune {
 

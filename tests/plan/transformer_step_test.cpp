@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "krigtune/plan/build_plan.h"
+#include "plan/build_plan.h"
 #include "plan/plan_fixtures.h"
 
 namespace krigtune::transformer_step_test {

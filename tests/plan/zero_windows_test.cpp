@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/plan/op_traits.h"
+#include "plan/op_traits.h"
 #include "plan/zero_fixtures.h"
 
 namespace krigtune::zero_windows_test {

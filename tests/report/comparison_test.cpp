@@ -1,12 +1,12 @@
-#include "krigtune/report/comparison.h"
+#include "report/comparison.h"
 
 #include <gtest/gtest.h>
 
 #include <cctype>
 #include <cmath>
 
-#include "krigtune/report/importance.h"
-#include "krigtune/report/plot.h"
+#include "report/importance_text.h"
+#include "report/plot.h"
 
 namespace krigtune::comparison_test {
 

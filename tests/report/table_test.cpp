@@ -1,10 +1,10 @@
-#include "krigtune/report/table.h"
+#include "report/table.h"
 
 #include <gtest/gtest.h>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/json.h"
 
 namespace krigtune::table_test {
 

@@ -1,4 +1,4 @@
-#include "krigtune/report/tables_csv.h"
+#include "report/tables_csv.h"
 
 #include <gtest/gtest.h>
 

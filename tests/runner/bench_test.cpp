@@ -1,4 +1,4 @@
-#include "krigtune/runner/bench.h"
+#include "runner/bench.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "runner/event_clock.h"
-#include "runner/expect_failed.h"
-#include "runner/temporary_directory.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "trial/event_clock.h"
+#include "trial/expect_failed.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::bench_test {
 

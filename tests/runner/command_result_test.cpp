@@ -1,11 +1,10 @@
-#include "runner/command_result.h"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-#include "krigtune/core/rng.h"
-#include "runner/program.h"
+#include "core/rng.h"
+#include "runner/command.h"
+#include "trial/program.h"
 
 namespace krigtune::command_result_test {
 

@@ -1,16 +1,16 @@
-#include "krigtune/runner/command.h"
+#include "runner/command.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "runner/event_clock.h"
-#include "runner/expect_failed.h"
-#include "runner/temporary_directory.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "trial/event_clock.h"
+#include "trial/expect_failed.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::command_test {
 

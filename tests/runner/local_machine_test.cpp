@@ -1,11 +1,11 @@
-#include "krigtune/runner/local_machine.h"
+#include "runner/local_machine.h"
 
 #include <gtest/gtest.h>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "runner/temporary_directory.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::local_machine_test {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "krigtune/runner/replay.h"
-#include "runner/temporary_directory.h"
+#include "runner/replay.h"
+#include "trial/temporary_directory.h"
 #include "user_error.h"
 
 namespace krigtune {

@@ -1,12 +1,12 @@
-#include "krigtune/runner/simulate.h"
+#include "runner/simulate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "krigtune/core/json.h"
-#include "krigtune/cost/step_cost.h"
+#include "core/json.h"
+#include "cost/time/step_cost.h"
 
 namespace krigtune::simulate_test {
 

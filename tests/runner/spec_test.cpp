@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "krigtune/core/json.h"
-#include "krigtune/runner/runner.h"
+#include "core/json.h"
+#include "runner/runner.h"
 #include "user_error.h"
 
 namespace krigtune::spec_test {

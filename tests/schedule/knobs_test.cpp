@@ -1,11 +1,11 @@
-#include "krigtune/schedule/knobs.h"
+#include "schedule/knobs.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune::schedule::knobs {
 namespace {

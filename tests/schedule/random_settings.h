@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "krigtune/core/rng.h"
-#include "krigtune/schedule/setting.h"
+#include "core/rng.h"
+#include "schedule/setting.h"
 
 namespace krigtune::schedule {
 

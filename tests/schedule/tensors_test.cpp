@@ -1,4 +1,4 @@
-#include "krigtune/schedule/tensors.h"
+#include "schedule/tensors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What every sink may rely on, over random settings.
-#include "krigtune/schedule/walk.h"
+#include "schedule/walk.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "krigtune/schedule/update.h"
 #include "schedule/random_settings.h"
+#include "schedule/reduction.h"
 
 namespace krigtune::schedule::walk {
 namespace {

@@ -1,11 +1,9 @@
-#include "krigtune/space/batch.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "krigtune/space/parameter_names.h"
 #include "space/spaces.h"
+#include "space/well_known.h"
 
 namespace krigtune::batch_test {
 

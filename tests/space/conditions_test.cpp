@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "krigtune/space/encoder.h"
+#include "space/encoder.h"
 #include "space/spaces.h"
 #include "user_error.h"
 

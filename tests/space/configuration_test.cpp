@@ -1,10 +1,10 @@
-#include "krigtune/space/configuration.h"
+#include "space/configuration.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "krigtune/core/json.h"
+#include "core/json.h"
 #include "user_error.h"
 
 namespace krigtune::configuration_test {

@@ -1,11 +1,11 @@
-#include "krigtune/space/encoder.h"
+#include "space/encoder.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "space/spaces.h"
 
 namespace krigtune::encoder_test {

@@ -1,4 +1,4 @@
-#include "krigtune/space/expression.h"
+#include "space/expression.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "space/spaces.h"
 
 namespace krigtune::neighbours_test {

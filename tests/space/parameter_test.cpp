@@ -1,11 +1,11 @@
-#include "krigtune/space/parameter.h"
+#include "space/parameter.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
+#include "core/error.h"
+#include "core/json.h"
 
 namespace krigtune::parameter_test {
 

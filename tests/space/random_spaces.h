@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/rng.h"
+#include "core/error.h"
+#include "core/rng.h"
 #include "space/spaces.h"
 
 namespace krigtune {

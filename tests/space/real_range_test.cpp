@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "krigtune/space/encoder.h"
+#include "space/encoder.h"
 #include "space/spaces.h"
 #include "user_error.h"
 

@@ -1,4 +1,4 @@
-#include "krigtune/space/space.h"
+#include "space/space.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "space/spaces.h"
 
 namespace krigtune::space_test {

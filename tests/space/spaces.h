@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/json.h"
-#include "krigtune/space/space.h"
+#include "core/json.h"
+#include "space/space.h"
 
 namespace krigtune {
 

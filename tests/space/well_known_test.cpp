@@ -1,12 +1,12 @@
-#include "krigtune/space/well_known.h"
+#include "space/well_known.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "krigtune/core/files.h"
-#include "krigtune/space/parameter_names.h"
+#include "core/files.h"
 #include "space/spaces.h"
+#include "space/well_known.h"
 
 namespace krigtune {
 namespace {

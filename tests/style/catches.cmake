@@ -11,11 +11,14 @@ function(run_check result output)
 endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
-file(WRITE ${SCRATCH}/include/krigtune/core/units.h
+file(WRITE ${SCRATCH}/src/core/units.h
      "#pragma once\nnamespace krigtune {\nstruct Bytes {\n}\n}  // namespace krigtune\n")
-file(WRITE ${SCRATCH}/include/krigtune/tuner/loop.h "#pragma once\n#include \"krigtune/core/units.h\"\n")
-file(WRITE ${SCRATCH}/src/tuner/detail/private.h "#pragma once\n")
-file(WRITE ${SCRATCH}/src/tuner/loop.cpp "#include \"krigtune/tuner/loop.h\"\n\n#include \"detail/private.h\"\n")
+file(WRITE ${SCRATCH}/src/run/loop.h "#pragma once\n#include \"core/units.h\"\n")
+file(WRITE ${SCRATCH}/src/engine/trainer.h "#pragma once\n")
+file(WRITE ${SCRATCH}/src/space/space.h "#pragma once\n")
+file(WRITE ${SCRATCH}/src/cost/time/step_cost.h "#pragma once\n")
+file(WRITE ${SCRATCH}/surrogate/include/krigtune/surrogate/kernel.h "#pragma once\n")
+file(WRITE ${SCRATCH}/src/run/loop.cpp "#include \"run/loop.h\"\n\n#include \"core/units.h\"\n")
 run_check(code text)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "the tree without a violation was refused:\n${text}")

@@ -2,7 +2,7 @@
 // One process for all tests of values beside bounds.
 #include <cmath>
 
-#include "krigtune/surrogate/censored.h"
+#include "krigtune/surrogate/success_model.h"
 
 namespace krigtune::reference {
 

@@ -1,10 +1,9 @@
-#include "krigtune/surrogate/censored.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
+#include "krigtune/surrogate/success_model.h"
 #include "surrogate/bounds.h"
 #include "surrogate/gaussian_integrals.h"
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "krigtune/surrogate/censored.h"
+#include "krigtune/surrogate/success_model.h"
 #include "surrogate/bounds.h"
 #include "surrogate/gaussian_integrals.h"
 

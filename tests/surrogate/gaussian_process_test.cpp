@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "surrogate/reference_kriging.h"
 
 namespace krigtune::gaussian_process_test {

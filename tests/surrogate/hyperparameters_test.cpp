@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "hyperparameter_posterior.h"
-#include "krigtune/core/error.h"
+#include "core/error.h"
+#include "hyperparameters.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 

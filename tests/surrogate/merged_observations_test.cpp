@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "hyperparameter_posterior.h"
+#include "hyperparameters.h"
 #include "krigtune/surrogate/gaussian_process.h"
 #include "surrogate/reference_kriging.h"
 

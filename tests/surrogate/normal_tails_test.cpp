@@ -1,4 +1,4 @@
-#include "normal_tails.h"
+#include "vector_unit/normal_tails.h"
 
 #include <gtest/gtest.h>
 

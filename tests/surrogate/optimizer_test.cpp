@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 
 namespace krigtune::optimizer_test {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/rng.h"
+#include "core/error.h"
+#include "core/rng.h"
 
 namespace krigtune::output_transform_test {
 

@@ -1,4 +1,4 @@
-#include "search/quasi_random.h"
+#include "quasi_random.h"
 
 #include <gtest/gtest.h>
 

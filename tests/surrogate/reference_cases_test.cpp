@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "krigtune/core/json.h"
+#include "core/json.h"
 #include "krigtune/surrogate/gaussian_process.h"
 
 namespace krigtune::reference_cases_test {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
 #include "krigtune/surrogate/points.h"
 
 namespace krigtune::reference {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "hyperparameter_posterior.h"
+#include "hyperparameters.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 

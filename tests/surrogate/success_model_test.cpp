@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "surrogate/gaussian_integrals.h"
 
 namespace krigtune::success_model_test {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "surrogate/reference_gp.h"
 
 namespace krigtune::surrogate_test {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "krigtune/core/error.h"
+#include "core/error.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "krigtune/core/processor.h"
-#include "krigtune/core/rng.h"
+#include "core/processor.h"
+#include "core/rng.h"
 
 namespace krigtune::vector_unit_test {
 

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <limits>
 
-#include "krigtune/core/csv.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
-#include "krigtune/workload/workload.h"
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
 #include "user_error.h"
+#include "workload/workload.h"
 
 namespace krigtune::hardware_test {
 

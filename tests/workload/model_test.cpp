@@ -1,4 +1,4 @@
-#include "krigtune/workload/model.h"
+#include "workload/model.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "krigtune/core/json.h"
+#include "core/json.h"
 #include "user_error.h"
 
 namespace krigtune::model_test {

@@ -1,9 +1,9 @@
-#include "krigtune/workload/workload.h"
+#include "workload/workload.h"
 
 #include <gtest/gtest.h>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/json.h"
+#include "core/error.h"
+#include "core/json.h"
 
 namespace krigtune::workload_test {
 

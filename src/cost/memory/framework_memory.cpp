@@ -8,7 +8,7 @@
 // activation is there. FSDP: fp32 shards, gradients and moments 16 P / N, two units gathered in 16 bits. Megatron:
 // 16-bit parameters, fp32 gradients for good, 18 P or 6 P + 12 P / N; Transformer Engine's fused weight gradients keep
 // a 16-bit buffer for each distinct shape of a linear layer. Nanotron: 6 P + 12 P / N.
-#include "memory/framework_memory.h"
+#include "cost/memory/framework_memory.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@
 #include <cmath>
 #include <set>
 
-#include "memory/memory_timeline.h"
-#include "memory/state_memory.h"
+#include "cost/memory/memory_profile.h"
+#include "cost/memory/memory_timeline.h"
 
 namespace krigtune {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 #include <string>
 
-#include "krigtune/cost/framework.h"
-#include "krigtune/cost/memory_model.h"
-#include "memory/profile_cache.h"
-#include "tensors_cache.h"
+#include "cost/framework.h"
+#include "cost/memory/memory_model.h"
+#include "cost/memory/memory_profile.h"
+#include "cost/tensors_cache.h"
 
 namespace krigtune {
 

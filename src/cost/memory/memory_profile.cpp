@@ -4,16 +4,70 @@
 //   embedding_kept + (groups before) group_kept + (layers of its group computed again before) layer_kept + moments[i]
 //
 // A buffer is in use from its first to its last operation; all of them are of the compute stream.
-#include "memory/memory_profile.h"
+#include "cost/memory/memory_profile.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "krigtune/plan/build_plan.h"
-#include "krigtune/space/parameter_names.h"
+#include "plan/build_plan.h"
+#include "schedule/op_kind.h"
+#include "space/well_known.h"
 
 namespace krigtune {
+namespace {
+
+// Padded elements of the tensors that stay whole, and of those of which each rank has a part.
+struct Homes {
+  std::int64_t whole_elems = 0;
+  std::int64_t sharded_elems = 0;
+};
+
+Homes homes_of(const schedule::Setting& setting) {
+  Homes homes;
+  for (int t = 0; t < setting.tensors.count(); ++t) {
+    (setting.is_sharded(t) ? homes.sharded_elems : homes.whole_elems) += setting.tensors.padded(t);
+  }
+  return homes;
+}
+
+}  // namespace
+
+StateBytes state_bytes(const schedule::Setting& setting) {
+  const Knobs& knobs = setting.knobs;
+  const ZeroPolicy& policy = setting.policy;
+  const Homes homes = homes_of(setting);
+  StateBytes states;
+  const auto add = [&](const schedule::Store& store) {
+    const std::int64_t elems = (store.of_whole ? homes.whole_elems : 0) + (store.of_sharded ? homes.sharded_elems : 0);
+    MomentBytes& at = store.place == Place::kHost ? states.host : states.device;
+    at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * size_bytes(store.type));
+  };
+  const schedule::Stores stores = schedule::stores_of(policy);
+  for (const schedule::Store* store :
+       {&stores.parameters, &stores.parameter_shards, &stores.gradients, &stores.host_gradients, &stores.masters}) {
+    add(*store);
+  }
+  for (const schedule::Store& moments : stores.moments) add(moments);
+  if (policy.controls) states.device.add(Term::kInputs, std::int64_t{4} * kControlElementCount);
+  states.device.add(Term::kInputs, 4 * knobs.micro_steps);
+
+  const bool rounds = policy.type != DType::kFp32;
+  const std::int64_t type = setting.type_bytes();
+  const std::int64_t n = knobs.data_ranks;
+  const bool offloads = policy.optimizer_place == Place::kHost;
+  if (policy.shard_place == Place::kHost && !offloads && rounds) states.rounded_bytes = homes.sharded_elems / n * type;
+  if (offloads) {
+    // Whoever is late on the host holds all that has come, or all that has been rounded and not yet been sent.
+    const bool accumulates = policy.shards_gradients && knobs.micro_steps > 1;
+    const std::int64_t all = homes.whole_elems + homes.sharded_elems;
+    const std::int64_t sent = homes.whole_elems + (policy.shard_place == Place::kHost ? 0 : homes.sharded_elems);
+    const std::int64_t rounded = rounds ? sent / (policy.shards_optimizer ? n : 1) * type : 0;
+    states.host_transient_bytes = std::max(accumulates ? setting.updated_elems(all) * type : 0, rounded);
+  }
+  return states;
+}
+
 namespace {
 
 using schedule::Unit;
@@ -250,6 +304,17 @@ MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {
                                     {kCheckpointing, std::string(to_string(knobs.checkpointing))},
                                     {kCheckpointLayers, std::int64_t{2}}});
   return ProfileReader(plan, schedule::unit_tensors(workload, knobs), groups).read();
+}
+
+std::shared_ptr<const MemoryProfile> ProfileCache::of(const Knobs& knobs) {
+  const Key key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = profiles_.find(key); found != profiles_.end()) return found->second;
+  }
+  auto made = std::make_shared<const MemoryProfile>(profile_memory(workload_, knobs));
+  const std::lock_guard lock(mutex_);
+  return profiles_.emplace(key, std::move(made)).first->second;
 }
 
 }  // namespace krigtune

@@ -1,9 +1,14 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
-#include "krigtune/schedule/tensors.h"
+#include "schedule/setting.h"
+#include "schedule/tensors.h"
 
 namespace krigtune {
 
@@ -57,5 +62,29 @@ struct MemoryProfile {
 
 /// With the knobs' tensor ranks, sequence parallelism and checkpointing.
 MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs);
+
+/// What is in memory all the time, of one rank.
+struct StateBytes {
+  MomentBytes device;
+  MomentBytes host;
+  std::int64_t rounded_bytes = 0;         ///< on the device at the end of the step: parameters on their way to the host
+  std::int64_t host_transient_bytes = 0;  ///< on their way to or from the device, at most
+};
+
+/// Of krigtune-bench: its schedule::Stores, to the byte.
+StateBytes state_bytes(const schedule::Setting& setting);
+
+/// Memory profiles of one workload, each made once. Thread-safe.
+class ProfileCache {
+ public:
+  explicit ProfileCache(Workload workload) : workload_(std::move(workload)) {}
+  std::shared_ptr<const MemoryProfile> of(const Knobs& knobs);
+
+ private:
+  using Key = std::tuple<std::int64_t, bool, Checkpointing>;
+  Workload workload_;
+  std::mutex mutex_;  // of what is below
+  std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;
+};
 
 }  // namespace krigtune

@@ -1,12 +1,12 @@
-#include "cuda/algorithm_cache.h"
+#include "engine/cuda/algorithm_cache.h"
 
 #include <fmt/format.h>
 
 #include <cctype>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/files.h"
-#include "krigtune/core/json.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so that
 // the library's first matrix is our b, and its rows are our columns. Its heuristic's first choice is not always the
 // fastest: the first few are tried once for each shape, and the fastest is kept.
-#include "cuda/blas_gemm.h"
+#include "engine/cuda/blas_gemm.h"
 
 #include <cublasLt.h>
 #include <fmt/format.h>
@@ -9,17 +9,88 @@
 #include <algorithm>
 #include <bit>
 #include <compare>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
-#include "cuda/algorithm_cache.h"
-#include "cuda/blas_handles.h"
-#include "cuda/check.h"
-#include "cuda/handles.h"
+#include "engine/cuda/algorithm_cache.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/handles.h"
+#include "plan/step_plan.h"
 
 namespace krigtune::cuda {
+
+// Owners of what cuBLASLt hands out. All functions throw DeviceError.
+
+struct DestroyBlas {
+  void operator()(cublasLtContext* handle) const { cublasLtDestroy(handle); }
+  void operator()(cublasLtMatmulDescOpaque_t* description) const { cublasLtMatmulDescDestroy(description); }
+  void operator()(cublasLtMatrixLayoutOpaque_t* layout) const { cublasLtMatrixLayoutDestroy(layout); }
+  void operator()(cublasLtMatmulPreferenceOpaque_t* preference) const { cublasLtMatmulPreferenceDestroy(preference); }
+};
+using BlasHandle = std::unique_ptr<cublasLtContext, DestroyBlas>;
+using MatmulDescription = std::unique_ptr<cublasLtMatmulDescOpaque_t, DestroyBlas>;
+using MatrixLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DestroyBlas>;
+using MatmulPreference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyBlas>;
+
+BlasHandle make_blas_handle();
+/// Of a product with sums in fp32.
+MatmulDescription make_matmul_description();
+/// Column-major and dense. `type`: fp32, bf16 or fp16.
+MatrixLayout make_layout(DType type, std::int64_t rows, std::int64_t cols);
+MatmulPreference make_preference();
+cudaDataType_t blas_type(DType type);
+
+template <class T>
+void set_attribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t which, const T& value) {
+  KRIGTUNE_CHECK_BLAS(cublasLtMatmulDescSetAttribute(description, which, &value, sizeof(value)));
+}
+template <class T>
+void set_attribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t which, const T& value) {
+  KRIGTUNE_CHECK_BLAS(cublasLtMatmulPreferenceSetAttribute(preference, which, &value, sizeof(value)));
+}
+
+BlasHandle make_blas_handle() {
+  cublasLtHandle_t handle = nullptr;
+  KRIGTUNE_CHECK_BLAS(cublasLtCreate(&handle));
+  return BlasHandle(handle);
+}
+
+MatmulDescription make_matmul_description() {
+  cublasLtMatmulDesc_t description = nullptr;
+  KRIGTUNE_CHECK_BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  return MatmulDescription(description);
+}
+
+MatrixLayout make_layout(DType type, std::int64_t rows, std::int64_t cols) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  KRIGTUNE_CHECK_BLAS(cublasLtMatrixLayoutCreate(&layout, blas_type(type), static_cast<std::uint64_t>(rows),
+                                                 static_cast<std::uint64_t>(cols), rows));
+  return MatrixLayout(layout);
+}
+
+MatmulPreference make_preference() {
+  cublasLtMatmulPreference_t preference = nullptr;
+  KRIGTUNE_CHECK_BLAS(cublasLtMatmulPreferenceCreate(&preference));
+  return MatmulPreference(preference);
+}
+
+cudaDataType_t blas_type(DType type) {
+  switch (type) {
+    case DType::kFp32:
+      return CUDA_R_32F;
+    case DType::kBf16:
+      return CUDA_R_16BF;
+    case DType::kFp16:
+      return CUDA_R_16F;
+    default:
+      throw std::logic_error("only numbers can be multiplied");
+  }
+}
+
 namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for Hopper

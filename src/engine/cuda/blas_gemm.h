@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "cuda/kernels/device_kernel.h"
+#include "engine/cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
 

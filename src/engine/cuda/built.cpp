@@ -1,5 +1,5 @@
 // Linked where krigtune-bench-cuda is built, too.
-#include "krigtune/engine/gpu_probe.h"
+#include "engine/gpu_probe.h"
 
 namespace krigtune {
 

@@ -1,20 +1,19 @@
-#include "cuda/cuda_trainer.h"
+#include "engine/cuda/cuda_trainer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "cuda/check.h"
-#include "cuda/kernels/initial_values.h"
-#include "host/agree.h"
-#include "host/fault.h"
-#include "krigtune/core/bench_exit.h"
-#include "krigtune/core/error.h"
-#include "krigtune/core/hash.h"
-#include "krigtune/plan/check_plan.h"
-#include "krigtune/plan/collective_time.h"
-#include "krigtune/plan/op_traits.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "engine/cuda/kernels/initial_values.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/host/fault.h"
+#include "engine/host/processes.h"
+#include "plan/check/check_plan.h"
+#include "plan/collective_time.h"
+#include "plan/op_traits.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device_communicator.h"
-#include "cuda/device_executor.h"
-#include "cuda/device_memory.h"
-#include "host/processes.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/engine/trainer.h"
+#include "core/clock.h"
+#include "engine/cuda/device_communicator.h"
+#include "engine/cuda/device_executor.h"
+#include "engine/cuda/device_memory.h"
+#include "engine/host/processes.h"
+#include "engine/trainer.h"
 
 namespace krigtune::cuda {
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <span>
 
-#include "cuda/handles.h"
-#include "cuda/kernels/queue.h"
-#include "host/kernels/kernel.h"
-#include "krigtune/plan/collective_time.h"
+#include "engine/cuda/kernels/device_kernel.h"
+#include "engine/cuda/runtime/handles.h"
+#include "engine/host/kernels/kernel.h"
+#include "plan/collective_time.h"
 
 namespace krigtune::cuda {
 

@@ -1,11 +1,11 @@
-#include "cuda/device_memory.h"
+#include "engine/cuda/device_memory.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "cuda/check.h"
-#include "cuda/kernels/device_kernel.h"
-#include "host/number_types.h"
+#include "engine/cuda/kernels/device_kernel.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/host/number_types.h"
 
 namespace krigtune::cuda {
 namespace {

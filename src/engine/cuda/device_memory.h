@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "cuda/handles.h"
-#include "krigtune/plan/step_plan.h"
+#include "engine/cuda/runtime/handles.h"
+#include "plan/step_plan.h"
 
 namespace krigtune::cuda {
 

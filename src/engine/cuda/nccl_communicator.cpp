@@ -7,8 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cuda/check.h"
-#include "cuda/device_communicator.h"
+#include "engine/cuda/device_communicator.h"
+#include "engine/cuda/runtime/check.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // Linked in place of built.cpp where there is no krigtune-bench-cuda; the reason comes from the configuration.
-#include "krigtune/engine/gpu_probe.h"
+#include "engine/gpu_probe.h"
 
 namespace krigtune {
 

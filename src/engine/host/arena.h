@@ -1,11 +1,37 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
-#include "krigtune/plan/step_plan.h"
+#include "plan/step_plan.h"
+
+// AddressSanitizer's view of the arena. Without it both do nothing.
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace krigtune {
+
+/// From now on an access to these bytes is an error that AddressSanitizer reports.
+inline void poison(const std::byte* begin, std::int64_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_POISON_MEMORY_REGION(begin, static_cast<std::size_t>(bytes));
+#else
+  static_cast<void>(begin);
+  static_cast<void>(bytes);
+#endif
+}
+
+inline void unpoison(const std::byte* begin, std::int64_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_UNPOISON_MEMORY_REGION(begin, static_cast<std::size_t>(bytes));
+#else
+  static_cast<void>(begin);
+  static_cast<void>(bytes);
+#endif
+}
 
 /// The memory of one rank: the planned bytes, page-aligned, and a guard region behind them. With `observe` all of it is
 /// filled with a pattern first, so that what was ever written can be seen without asking the plan.
@@ -45,6 +71,25 @@ struct RankMemory {
 
   Arena device;
   Arena host;
+};
+
+/// In the AddressSanitizer build, opens the bytes of a buffer while the step uses it, and nothing else: from its first
+/// use to the end of its last one; persistent buffers always. Gaps and the guard stay closed. Otherwise it does
+/// nothing.
+class BufferLifetimes {
+ public:
+  /// Both must outlive it.
+  BufferLifetimes(const StepPlan& plan, const RankMemory& memory);
+
+  void begin_step();
+  void begin_use(const std::vector<BufferId>& buffers);
+  void end_use(const std::vector<BufferId>& buffers);
+
+ private:
+  const StepPlan& plan_;
+  const RankMemory& memory_;
+  std::vector<int> uses_;                            ///< by buffer, in one step
+  std::unique_ptr<std::atomic<int>[]> still_to_go_;  ///< by buffer
 };
 
 }  // namespace krigtune

@@ -2,10 +2,10 @@
 #include <array>
 #include <vector>
 
-#include "host/arena.h"
-#include "host/communicator.h"
-#include "host/kernels/kernel.h"
-#include "krigtune/plan/step_plan.h"
+#include "engine/host/arena.h"
+#include "engine/host/communicator.h"
+#include "engine/host/kernels/kernel.h"
+#include "plan/step_plan.h"
 
 namespace krigtune {
 
@@ -33,5 +33,13 @@ using GroupRanks = std::array<std::int64_t, kGroupCount>;
 
 /// For a plan in which check_structure finds nothing.
 BoundPlan bind_plan(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks);
+
+/// Calls the kernel of an operation that is not a collective. Kernels compute in float: an operand of 16 bits is seen
+/// through a float shadow, widened before the call where it is read and rounded after it where it is written. Allocates
+/// nothing; `scratch`: as many elements as call_scratch_elems says.
+void call_kernel(const BoundOperation& bound, const StepContext& context, float* scratch);
+
+/// Throws std::logic_error for more operands than shadows can be kept of.
+std::int64_t call_scratch_elems(const BoundOperation& bound);
 
 }  // namespace krigtune

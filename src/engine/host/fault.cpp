@@ -1,13 +1,13 @@
 // Failures on purpose: the only way to see that a job survives none of them and is reported as what it was.
-#include "host/fault.h"
+#include "engine/host/fault.h"
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <new>
 
-#include "krigtune/core/error.h"
-#include "krigtune/core/text.h"
+#include "core/error.h"
+#include "core/text.h"
 
 namespace krigtune {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "krigtune/engine/trainer.h"
+#include "engine/trainer.h"
 
 namespace krigtune {
 

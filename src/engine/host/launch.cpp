@@ -1,12 +1,12 @@
-#include "host/launch.h"
+#include "engine/host/launch.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "host/sockets.h"
-#include "krigtune/core/error.h"
-#include "mpi/mpi_processes.h"
+#include "core/error.h"
+#include "engine/host/mpi_processes.h"
+#include "engine/host/sockets.h"
 
 namespace krigtune {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "host/processes.h"
-#include "host/socket_processes.h"
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
+#include "engine/host/processes.h"
+#include "engine/host/sockets.h"
 
 namespace krigtune {
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "krigtune/plan/step_plan.h"
+#include "plan/step_plan.h"
 
 namespace krigtune {
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/trainer.h"
+
 namespace krigtune {
 
 /// Another process of the job is gone.
@@ -27,7 +29,7 @@ class Transport {
 };
 
 /// The processes of a job, each of which hosts one rank: process r is world rank r. Two are made: by MPI
-/// (mpi/mpi_processes.h) and by sockets (host/socket_processes.h).
+/// (engine/host/mpi_processes.h) and by sockets (engine/host/sockets.h).
 class Processes {
  public:
   virtual ~Processes() = default;
@@ -59,5 +61,10 @@ std::vector<T> all_say(Transport& transport, const T& mine) {
   said[static_cast<std::size_t>(transport.rank())] = mine;
   return said;
 }
+
+/// Makes the result of a step the same in all processes, so that they decide alike (whether to go on measuring): times
+/// are the largest, the loss is the sum of their parts. Returns what all take for now: the clock of process 0. With no
+/// processes it changes nothing and asks the clock.
+double agree(StepResult& result, Processes* processes, const Clock& clock);
 
 }  // namespace krigtune

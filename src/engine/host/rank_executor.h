@@ -1,15 +1,46 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
 #include <vector>
 
-#include "host/bound_plan.h"
-#include "host/buffer_lifetimes.h"
-#include "host/null_communicator.h"
-#include "krigtune/core/clock.h"
-#include "krigtune/plan/step_breakdown.h"
+#include "core/clock.h"
+#include "engine/host/arena.h"
+#include "engine/host/bound_plan.h"
+#include "engine/host/communicator.h"
+#include "plan/step_breakdown.h"
 
 namespace krigtune {
+
+/// One thread per job, each of which runs its job once a round.
+class Workers {
+ public:
+  /// `on_failure` is called from the thread of the first job that throws, to free the others.
+  Workers(std::vector<std::function<void()>> jobs, std::function<void()> on_failure);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// Runs every job once and returns when all have ended. Throws what the first failing job threw.
+  void run_round();
+
+ private:
+  void work(const std::function<void()>& job);
+  void record_failure();
+
+  std::function<void()> on_failure_;
+  std::atomic<std::int32_t> round_{0};
+  std::atomic<std::int32_t> busy_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+  std::vector<std::function<void()>> jobs_;
+  std::vector<std::thread> threads_;
+};
 
 /// The communicator of each stream and group, null where there is none.
 using StreamCommunicators = std::array<std::array<Communicator*, kGroupCount>, kStreamCount>;

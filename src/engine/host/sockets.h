@@ -1,9 +1,13 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
+#include "engine/host/processes.h"
 
 namespace krigtune {
 
@@ -42,5 +46,26 @@ Socket listen_at(const std::string& host, int port);
 Socket connect_to(const std::string& host, int port, double deadline_s, const Clock& clock);
 /// Throws EnvironmentError at the deadline.
 Socket accept_from(const Socket& listener, double deadline_s, const Clock& clock);
+
+[[noreturn]] void throw_peer_lost(int rank);
+
+/// A transport over connected sockets, one to each other member (our own is null), which must outlive it. A message is
+/// preceded by its length. A negative length is an exit code: whoever sends it is about to end the job. `rank`: among
+/// the members. Once `interrupted`, a connection that ends is taken for our own doing.
+std::unique_ptr<Transport> make_socket_transport(std::vector<int> members, int rank, std::vector<const Socket*> sockets,
+                                                 const std::atomic<bool>& interrupted);
+
+/// Where the processes of a job find one another: rank 0 listens at host:port.
+struct Rendezvous {
+  int rank = 0;
+  int size = 1;
+  std::string host;
+  int port = 0;
+  double patience_s = 60.0;  ///< for the last to come
+};
+
+/// Processes joined by TCP: each transport is a full mesh of connections of its own, so that several can be used at
+/// once. Throws EnvironmentError where they do not find one another. `clock` must outlive it.
+std::unique_ptr<Processes> connect_by_sockets(const Rendezvous& rendezvous, const Clock& clock);
 
 }  // namespace krigtune

@@ -1,12 +1,38 @@
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "host/abortable.h"
-#include "host/communicator.h"
+#include "engine/host/communicator.h"
 
 namespace krigtune {
+
+enum class Reduction { kSum, kMax };
+
+/// out = addends[0] + addends[1] + ... (or their maximum) element by element, in fp32 in this order, rounded once.
+/// `out` may be one of the addends.
+void reduce_in_order(Reduction reduction, DType type, std::span<const std::byte* const> addends, std::int64_t elems,
+                     std::byte* out);
+
+/// The elements of a range that belong to one rank.
+struct Part {
+  std::int64_t begin, elems;
+};
+
+/// Exact parts where the ranks divide the range; anything else is cut as evenly as possible.
+inline Part part_of(const Segment& segment, int ranks, int rank) {
+  const std::int64_t begin = segment.elems * rank / ranks;
+  return {begin, segment.elems * (rank + 1) / ranks - begin};
+}
+
+inline std::byte* at(const Segment& segment, std::int64_t elem) {
+  return static_cast<std::byte*>(segment.whole) + elem * size_bytes(segment.type);
+}
+inline std::size_t bytes_of(const Segment& segment, const Part& part) {
+  return static_cast<std::size_t>(part.elems * size_bytes(segment.type));
+}
 
 /// The ranks of a communicator as threads of one process. Sums run in the order of the ranks, starting from rank 0's
 /// data, so that all-reduce equals reduce-scatter followed by all-gather bit by bit. With one rank, collectives in

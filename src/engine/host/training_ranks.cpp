@@ -1,16 +1,91 @@
-#include "host/training_ranks.h"
+#include "engine/host/training_ranks.h"
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
-#include "host/agree.h"
-#include "host/fault.h"
-#include "host/rank_values.h"
-#include "krigtune/plan/check_plan.h"
+#include "core/rng.h"
+#include "engine/host/fault.h"
+#include "engine/host/processes.h"
+#include "engine/host/rank_values.h"
+#include "engine/host/thread_communicator.h"
+#include "engine/host/transport_communicator.h"
+#include "engine/trainer.h"
+#include "plan/check/check_plan.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
+namespace {
+
+bool communicates(const StepPlan& plan, Stream stream, Group group) {
+  for (const Operation& operation : plan.operations) {
+    if (is_collective(operation.kind) && operation.stream == stream && operation.group == group) return true;
+  }
+  return false;
+}
+
+class ThreadWiring final : public Wiring {
+ public:
+  ThreadWiring(const StepPlan& plan, const Clock& clock) : plan_(plan), clock_(clock) {}
+
+  std::unique_ptr<Communicator> connect(Stream stream, Group group, std::int64_t world_rank) override {
+    if (!communicates(plan_, stream, group)) return nullptr;
+    const auto all = members(plan_, group, world_rank);
+    auto& mine = groups_[{stream, group, all.front()}];
+    if (!mine) mine = std::make_unique<ThreadGroup>(static_cast<int>(all.size()), clock_);
+    return mine->member(static_cast<int>(group_ranks(plan_, world_rank)[static_cast<std::size_t>(group)]));
+  }
+
+  void abort() override {
+    for (const auto& [key, group] : groups_) group->abort();
+  }
+
+ private:
+  const StepPlan& plan_;
+  const Clock& clock_;
+  std::map<std::tuple<Stream, Group, int>, std::unique_ptr<ThreadGroup>> groups_;  ///< by the first member
+};
+
+class ProcessWiring final : public Wiring {
+ public:
+  ProcessWiring(const StepPlan& plan, Processes& processes, const Clock& clock)
+      : plan_(plan), processes_(processes), clock_(clock) {}
+
+  std::unique_ptr<Communicator> connect(Stream stream, Group group, std::int64_t world_rank) override {
+    if (!communicates(plan_, stream, group)) return nullptr;
+    return make_transport_communicator(processes_.open(members(plan_, group, world_rank)), clock_);
+  }
+
+  void abort() override { processes_.interrupt(); }
+
+ private:
+  const StepPlan& plan_;
+  Processes& processes_;
+  const Clock& clock_;
+};
+
+}  // namespace
+
+std::unique_ptr<Wiring> wire_threads(const StepPlan& plan, const Clock& clock) {
+  return std::make_unique<ThreadWiring>(plan, clock);
+}
+
+std::unique_ptr<Wiring> wire_processes(const StepPlan& plan, Processes& processes, const Clock& clock) {
+  return std::make_unique<ProcessWiring>(plan, processes, clock);
+}
+
+std::vector<int> members(const StepPlan& plan, Group group, std::int64_t world_rank) {
+  const auto [data_rank, tensor_rank] = group_ranks(plan, world_rank);
+  std::vector<int> all;
+  for (std::int64_t r = 0; r < plan.group_ranks(group); ++r) {
+    const std::int64_t world =
+        group == Group::kData ? r * plan.tensor_ranks + tensor_rank : data_rank * plan.tensor_ranks + r;
+    all.push_back(static_cast<int>(world));
+  }
+  return all;
+}
 
 TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
                              const TrainingOptions& options, Processes* processes)
@@ -187,5 +262,42 @@ std::int64_t TrainingRanks::arena_peak_bytes(Place place) const {
   const auto all = all_say(processes_->control(), peak);
   return *std::max_element(all.begin(), all.end());
 }
+
+struct Trainer::Impl {
+  Impl(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock, const TrainingOptions& options,
+       Processes* processes)
+      : ranks(std::move(plan), network, clock, options, processes) {}
+
+  TrainingRanks ranks;
+};
+
+Trainer::Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
+                 TrainingOptions options, Processes* processes)
+    : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options, processes)) {}
+
+Trainer::~Trainer() = default;
+
+StepResult Trainer::step() { return impl_->ranks.step(); }
+
+double Trainer::now_s() const { return impl_->ranks.now_s(); }
+
+std::vector<float> Trainer::parameters(std::int64_t tensor_rank) const { return impl_->ranks.parameters(tensor_rank); }
+
+std::string Trainer::parameters_fnv1a64() const {
+  const std::vector<float> all = parameters();
+  Fnv1a64 hash;
+  hash.add(all.data(), all.size() * sizeof(float));
+  return hash.hex();
+}
+
+std::vector<OperationTime> Trainer::operation_times(std::int64_t world_rank) const {
+  return impl_->ranks.operation_times(world_rank);
+}
+
+const StepPlan& Trainer::plan() const { return impl_->ranks.plan(); }
+
+void Trainer::silence(bool silent) { impl_->ranks.silence(silent); }
+
+std::int64_t Trainer::arena_peak_bytes(Place place) const { return impl_->ranks.arena_peak_bytes(place); }
 
 }  // namespace krigtune

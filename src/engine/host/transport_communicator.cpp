@@ -4,13 +4,13 @@
 //
 // The parts of one rank in all segments, one behind the other, are a stream of bytes; it travels in chunks, so that
 // little memory is needed besides the arena.
-#include "host/transport_communicator.h"
+#include "engine/host/transport_communicator.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "host/reduction.h"
+#include "engine/host/thread_communicator.h"
 
 namespace krigtune {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 #include <memory>
 
-#include "host/communicator.h"
-#include "host/processes.h"
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
+#include "engine/host/communicator.h"
+#include "engine/host/processes.h"
 
 namespace krigtune {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "krigtune/plan/check_plan.h"
+#include "plan/check/check_plan.h"
 
 namespace krigtune {
 

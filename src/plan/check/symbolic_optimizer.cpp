@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "check/symbolic_run.h"
-#include "krigtune/plan/op_traits.h"
+#include "plan/check/symbolic_run.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {

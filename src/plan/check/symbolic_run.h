@@ -5,9 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "check/checks.h"
-#include "check/derivatives.h"
-#include "check/symbols.h"
+#include "plan/check/checks.h"
+#include "plan/check/symbols.h"
 
 namespace krigtune {
 

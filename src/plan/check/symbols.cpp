@@ -1,8 +1,12 @@
-#include "check/symbols.h"
+#include "plan/check/symbols.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
+#include <set>
+
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {
@@ -132,6 +136,159 @@ std::uint64_t Symbols::hash() const {
     result = mixed(mixed(result, piece.a), piece.b);
   }
   return result;
+}
+
+namespace {
+
+/// An operand of a backward operation, in terms of the forward operation's operands.
+struct Source {
+  enum What : std::uint8_t { kValue, kDerivative, kTarget, kInPlace } what;
+  std::size_t operand;     ///< whose value or derivative; kTarget: whose derivative is the result
+  std::size_t target = 0;  ///< kInPlace: reads the derivative of `operand`, becomes that of `target`
+};
+
+struct Backward {
+  OpKind kind;
+  std::vector<Source> operands;
+};
+
+Source source_of(const OpTraits& forward, const OperandTraits& operand) {
+  const ForwardOperand is = *find_forward(forward, operand.name);
+  if (operand.role == Role::kInput) return {is.is_derivative ? Source::kDerivative : Source::kValue, is.operand};
+  if (operand.role != Role::kInPlace) return {Source::kTarget, is.operand};
+  const std::string_view after = operand.becomes.empty() ? operand.name : operand.becomes;
+  return {Source::kInPlace, is.operand, find_forward(forward, after)->operand};
+}
+
+using Backwards = std::array<std::vector<Backward>, kOpKindCount>;  // by the forward operation's kind
+
+Backwards all_backwards() {
+  Backwards backwards;
+  for (std::size_t k = 0; k < backwards.size(); ++k) {
+    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+    if (!traits.backward_of) continue;
+    Backward backward{traits.kind, {}};
+    for (const OperandTraits& operand : traits.operands) {
+      if (operand.role != Role::kHeld) backward.operands.push_back(source_of(traits_of(*traits.backward_of), operand));
+    }
+    backwards[static_cast<std::size_t>(*traits.backward_of)].push_back(std::move(backward));
+  }
+  return backwards;
+}
+
+// Sums are not here: see OpTraits::passes_on.
+const std::vector<Backward>& backward_of(OpKind forward) {
+  static const Backwards kBackwards = all_backwards();
+  return kBackwards[static_cast<std::size_t>(forward)];
+}
+
+std::uint64_t symbol_of(const Executed& rank) {
+  std::uint64_t name = rank.place;
+  for (const Symbols& value : rank.before) name = mixed(name, value.hash());
+  for (const Symbols& value : rank.after) name = mixed(name, value.hash());
+  return name;
+}
+
+}  // namespace
+
+std::uint64_t SymbolicCall::result(const std::vector<std::uint64_t>& inputs, std::size_t operand) const {
+  std::uint64_t name = mixed(static_cast<std::uint64_t>(kind), place);
+  for (const std::int64_t size : {shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.rows, shape.inner,
+                                  shape.outer, static_cast<std::int64_t>(shape.site)}) {
+    name = mixed(name, static_cast<std::uint64_t>(size));
+  }
+  name = mixed(mixed(name, std::bit_cast<std::uint64_t>(shape.dropout)), std::bit_cast<std::uint64_t>(scale));
+  for (const std::uint64_t input : inputs) name = mixed(name, input);
+  return mixed(name, operand);
+}
+
+bool Derivatives::records(const Operation& operation) {
+  if (operation.phase != Phase::kForward) return false;
+  if (is_collective(operation.kind)) return operation.group == Group::kTensor;
+  const OpTraits& traits = traits_of(operation.kind);
+  return traits.is_loss || traits.passes_on > 0 || !backward_of(operation.kind).empty();
+}
+
+bool Derivatives::depend_on_place(OpKind forward) {
+  return std::ranges::any_of(backward_of(forward), [](const Backward& backward) {
+    const OpTraits& traits = traits_of(backward.kind);
+    return traits.looks_up() || traits.places_rows;
+  });
+}
+
+void Derivatives::record(const Operation& operation, std::vector<Executed> ranks) {
+  tape_.push_back({&operation, std::move(ranks)});
+}
+
+void Derivatives::differentiate() {
+  for (auto entry = tape_.rbegin(); entry != tape_.rend(); ++entry) {
+    if (is_collective(entry->operation->kind)) {
+      through_collective(*entry);
+      continue;
+    }
+    std::set<std::uint64_t> seen;
+    for (const Executed& rank : entry->ranks) {
+      if (seen.insert(symbol_of(rank)).second) through(*entry, rank);
+    }
+  }
+  tape_.clear();
+}
+
+Symbols Derivatives::of(const Symbols& value) const {
+  const auto found = of_.find(value.hash());
+  return found == of_.end() ? Symbols(value.elems()) : found->second;
+}
+
+void Derivatives::add(const Symbols& value, const Symbols& derivative) {
+  of_.try_emplace(value.hash(), value.elems()).first->second.add(derivative);
+}
+
+void Derivatives::through(const Entry& entry, const Executed& rank) {
+  const Operation& forward = *entry.operation;
+  const OpTraits& traits = traits_of(forward.kind);
+  if (traits.is_loss) return add(rank.before[0], rank.after[0]);
+  for (const Backward& backward : backward_of(forward.kind)) {
+    // What the forward operation was not given, its backward operations are not given either.
+    const auto is_there = [&](const Source& source) { return source.operand < forward.operands.size(); };
+    std::vector<std::uint64_t> inputs;
+    for (const Source& source : backward.operands) {
+      if (source.what == Source::kTarget || !is_there(source)) continue;
+      const Symbols& value = rank.after[source.operand];
+      inputs.push_back(source.what == Source::kValue ? value.hash() : of(value).hash());
+    }
+    const SymbolicCall call{backward.kind, forward.shape, 1.0, rank.place};
+    for (std::size_t k = 0; k < backward.operands.size(); ++k) {
+      const Source& source = backward.operands[k];
+      const bool in_place = source.what == Source::kInPlace;
+      if ((source.what != Source::kTarget && !in_place) || !is_there(source)) continue;
+      const Symbols& target = rank.before[in_place ? source.target : source.operand];
+      add(target, Symbols(target.elems(), call.result(inputs, k)));
+    }
+  }
+  for (std::size_t k = 0; k < traits.passes_on; ++k) add(rank.before[k], of(rank.after[0]));
+}
+
+// Of the sum of all ranks' parts, each part's derivative is the sum's.
+void Derivatives::through_collective(const Entry& entry) {
+  const std::vector<Executed>& ranks = entry.ranks;
+  const OpKind kind = entry.operation->kind;
+  const auto parts = static_cast<std::int64_t>(ranks.size());
+  const std::size_t stride = kind == OpKind::kAllGather ? 2 : 1;
+  for (std::size_t k = 0; k < ranks.front().before.size(); k += stride) {
+    Symbols joined;
+    for (std::int64_t r = 0; r < parts; ++r) {
+      const Symbols& after = ranks[static_cast<std::size_t>(r)].after[k];
+      const std::int64_t part = after.elems() / parts;
+      if (kind == OpKind::kReduceScatter) joined.append(of(after.part(r * part, part)));
+    }
+    for (std::int64_t r = 0; r < parts; ++r) {
+      const Executed& rank = ranks[static_cast<std::size_t>(r)];
+      const std::int64_t elems = rank.before[k].elems();
+      if (kind == OpKind::kAllReduce) add(rank.before[k], of(rank.after[k]));
+      if (kind == OpKind::kReduceScatter) add(rank.before[k], joined);
+      if (kind == OpKind::kAllGather) add(rank.before[k], of(rank.after[k + 1]).part(r * elems, elems));
+    }
+  }
 }
 
 }  // namespace krigtune

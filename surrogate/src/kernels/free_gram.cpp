@@ -18,8 +18,8 @@
 #include <cmath>
 #include <string>
 
+#include "core/error.h"
 #include "kernels/kernel_families.h"
-#include "krigtune/core/error.h"
 
 namespace krigtune {
 namespace {

@@ -3,13 +3,207 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
-#include "krigtune/core/error.h"
-#include "search/local_search.h"
+#include "core/error.h"
+#include "nlopt_minimizer.h"
+#include "search/maximize.h"
 #include "search/mixed_space.h"
 
 namespace krigtune {
+
+// Alternating ascent in a mixed space (as in Optuna's GPSampler and BoTorch's optimize_acqf_mixed_alternating):
+// gradient ascent on the continuous columns, then the best of all points that differ in one other column; where no
+// single column helps, the best of those that differ in two, where not all is allowed: that may tie columns to each
+// other.
+
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+// Less is no reason for another round: scores are logarithms, or of the size of the values.
+constexpr double kStepTolerance = 1e-8;
+// Columns of at most so many values are tried at every one.
+constexpr Index kFewValues = 16;
+constexpr std::size_t kMostPairs = 512;
+// Neighbours of the best point from which the continuous columns are climbed once more.
+constexpr std::size_t kPolished = 8;
+// Random steps: success widens them, failure narrows them, until they are too small to matter.
+constexpr double kFirstStep = 0.1;
+constexpr double kLastStep = 1e-5;
+constexpr double kWiden = 1.5;
+constexpr double kNarrow = 0.6;
+
+bool is_gain(double after, double before) {
+  if (!std::isfinite(before)) return after > before;
+  return after - before > kStepTolerance * (1.0 + std::abs(before));
+}
+
+}  // namespace
+
+LocalSearch::LocalSearch(const ScoreFunction& score, const MixedSpace& space, const MaximizeOptions& options, Rng& rng)
+    : score_(score), space_(space), options_(options), rng_(rng) {
+  for (std::size_t j = 0; j < space.ordered.size(); ++j)
+    if (space.ordered[j].values.empty()) continuous_.push_back(static_cast<Index>(j));
+}
+
+VectorXd LocalSearch::scores(const Points& points) const {
+  if (points.size() == 0) return {};
+  return score_.values(points).unaryExpr([](double value) { return std::isnan(value) ? kNothing : value; });
+}
+
+Maximum LocalSearch::climb(Maximum start) {
+  Maximum place = std::move(start);
+  for (int round = 0; round < options_.rounds; ++round) {
+    ascend(place);
+    if (!move(place)) break;
+  }
+  return place;
+}
+
+Maximum LocalSearch::polish(Maximum best) {
+  if (continuous_.empty()) return best;
+  for (int round = 0; round < options_.rounds; ++round) {
+    const Points near = finished(space_, moved(best.point, singly(near_moves_from(best.point))));
+    const VectorXd values = scores(near);
+    std::vector<Index> order(static_cast<std::size_t>(near.size()));
+    std::iota(order.begin(), order.end(), Index{0});
+    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return values[a] > values[b]; });
+    const double before = best.score;
+    for (std::size_t i = 0; i < std::min(order.size(), kPolished); ++i) {
+      Maximum place{near.slice(order[i], 1), values[order[i]]};
+      ascend(place);
+      if (place.score > best.score) best = std::move(place);
+    }
+    if (!is_gain(best.score, before)) break;
+    best = climb(std::move(best));
+  }
+  return best;
+}
+
+/// Goes to the best of the proposed points if it is better, and says whether that is a gain.
+bool LocalSearch::take_best(const Points& proposed, Maximum& place) const {
+  const Points points = finished(space_, proposed);
+  const VectorXd values = scores(points);
+  const Index best = best_candidate(values);
+  if (best < 0 || !(values[best] > place.score)) return false;
+  const bool gain = is_gain(values[best], place.score);
+  place = {points.slice(best, 1), values[best]};
+  return gain;
+}
+
+void LocalSearch::ascend(Maximum& place) {
+  if (continuous_.empty()) return;
+  if (space_.add_features || !ascend_by_gradient(place)) ascend_by_random_steps(place);
+}
+
+/// False where more is to be done without gradients: it could not start, or met what is not allowed.
+bool LocalSearch::ascend_by_gradient(Maximum& place) const {
+  if (!std::isfinite(place.score)) return false;
+  const auto count = static_cast<Index>(continuous_.size());
+  bool all_allowed = true;
+  Points point = place.point;
+  const VectorXd start = point.ordered(0, continuous_).transpose();
+  const DifferentiableFunction negative = [&](const VectorXd& x, VectorXd& gradient) {
+    point.ordered(0, continuous_) = x.transpose();
+    VectorXd by_column;
+    const double value = score_.value_with_gradient(point, by_column);
+    gradient = -by_column(continuous_);
+    if (space_.allowed && !space_.allowed(point, 0)) {
+      all_allowed = false;
+    } else if (value > place.score) {
+      place = {point, value};
+    }
+    return -value;
+  };
+  MinimizeLimits limits;
+  limits.evaluations = options_.evaluations;
+  minimize_in_box(negative, start, VectorXd::Zero(count), VectorXd::Ones(count), limits);
+  return all_allowed;
+}
+
+void LocalSearch::ascend_by_random_steps(Maximum& place) {
+  const auto dims = static_cast<Index>(continuous_.size());
+  const Index batch = 8 + 4 * dims;
+  double step = kFirstStep;
+  for (Index spent = 0; step >= kLastStep && spent < Index{10} * options_.evaluations; spent += batch) {
+    Points proposed = place.point.rows(std::vector<Index>(static_cast<std::size_t>(batch), 0));
+    for (Index i = 0; i < batch; ++i) {
+      // Every other one along a single axis: for narrow ridges that follow the axes, and for sides of the cube.
+      const Index only = i % 2 == 0 ? -1 : static_cast<Index>(rng_.below(static_cast<std::uint64_t>(dims)));
+      for (Index k = 0; k < dims; ++k)
+        if (only < 0 || only == k)
+          proposed.ordered(i, continuous_[static_cast<std::size_t>(k)]) += step * rng_.normal();
+    }
+    const double before = place.score;
+    take_best(snapped(space_, std::move(proposed)), place);
+    step = place.score > before ? std::min(kWiden * step, kFirstStep) : kNarrow * step;
+  }
+}
+
+std::vector<LocalSearch::Move> LocalSearch::moves_from(const Points& point) const {
+  std::vector<Move> moves;
+  for (Index j = 0; j < point.ordered.cols(); ++j) {
+    const OrderedDimension& dimension = space_.ordered[static_cast<std::size_t>(j)];
+    const auto count = static_cast<Index>(dimension.values.size());
+    if (count == 0) continue;
+    const Index here = position_of(dimension, point.ordered(0, j));
+    const auto add = [&](Index to, bool near) {
+      if (to >= 0 && to < count) moves.push_back({false, j, dimension.values[static_cast<std::size_t>(to)], near});
+    };
+    // Steps of 1, 2, 4, ...: a column of thousands of values is crossed in a few rounds.
+    for (Index step = 1; step < count; step = count <= kFewValues ? step + 1 : 2 * step) {
+      add(here - step, step == 1);
+      add(here + step, step == 1);
+    }
+  }
+  for (Index j = 0; j < point.categories.cols(); ++j)
+    for (int index = 0; index < space_.categories[static_cast<std::size_t>(j)]; ++index)
+      if (index != point.categories(0, j)) moves.push_back({true, j, static_cast<double>(index), true});
+  return moves;
+}
+
+std::vector<std::vector<LocalSearch::Move>> LocalSearch::singly(const std::vector<Move>& moves) {
+  std::vector<std::vector<Move>> each;
+  for (const Move& one : moves) each.push_back({one});
+  return each;
+}
+
+Points LocalSearch::moved(const Points& point, const std::vector<std::vector<Move>>& moves) const {
+  Points points = point.rows(std::vector<Index>(moves.size(), 0));
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    for (const Move& one : moves[i]) {
+      if (one.category)
+        points.categories(static_cast<Index>(i), one.column) = static_cast<int>(one.value);
+      else
+        points.ordered(static_cast<Index>(i), one.column) = one.value;
+    }
+  }
+  return points;
+}
+
+std::vector<LocalSearch::Move> LocalSearch::near_moves_from(const Points& point) const {
+  std::vector<Move> moves = moves_from(point);
+  std::erase_if(moves, [](const Move& one) { return !one.near; });
+  return moves;
+}
+
+bool LocalSearch::move(Maximum& place) {
+  if (take_best(moved(place.point, singly(moves_from(place.point))), place)) return true;
+  if (!space_.allowed) return false;
+  std::vector<Move> moves = near_moves_from(place.point);
+  rng_.shuffle(moves);  // where there are too many pairs, a sample of them
+  std::vector<std::vector<Move>> pairs;
+  for (std::size_t i = 0; i < moves.size(); ++i)
+    for (std::size_t k = 0; k < i && pairs.size() < kMostPairs; ++k)
+      if (moves[i].category != moves[k].category || moves[i].column != moves[k].column)
+        pairs.push_back({moves[i], moves[k]});
+  return take_best(moved(place.point, pairs), place);
+}
+
 namespace {
 
 using Eigen::Index;

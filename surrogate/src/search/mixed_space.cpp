@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "krigtune/core/error.h"
-#include "search/quasi_random.h"
+#include "core/error.h"
+#include "quasi_random.h"
 
 namespace krigtune {
 namespace {

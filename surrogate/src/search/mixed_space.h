@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
 #include "krigtune/surrogate/maximize.h"
 
 namespace krigtune {

@@ -54,7 +54,7 @@ struct VectorUnit {
   void (*log_normal_cdf)(Index n, const double* z, double* result);
 };
 
-/// The one that this process computes with (krigtune/core/processor.h, chosen_vector_unit).
+/// The one that this process computes with (core/processor.h, chosen_vector_unit).
 const VectorUnit& vector_unit();
 /// All that this processor has, the plain one first, whichever is chosen.
 std::vector<const VectorUnit*> available_vector_units();

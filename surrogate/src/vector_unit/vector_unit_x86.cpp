@@ -1,5 +1,5 @@
 // Processors of the x86-64 family: the functions compiled for each of their vector units.
-#include "krigtune/core/processor.h"
+#include "core/processor.h"
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune {

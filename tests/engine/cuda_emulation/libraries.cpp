@@ -6,12 +6,12 @@
 #include <mutex>
 #include <vector>
 
-#include "cuda/blas_gemm.h"
-#include "cuda/device_communicator.h"
-#include "cuda/handles.h"
-#include "host/number_types.h"
-#include "host/thread_communicator.h"
-#include "krigtune/core/clock.h"
+#include "core/clock.h"
+#include "engine/cuda/blas_gemm.h"
+#include "engine/cuda/device_communicator.h"
+#include "engine/cuda/runtime/handles.h"
+#include "engine/host/number_types.h"
+#include "engine/host/thread_communicator.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -5,7 +5,7 @@
 //
 // The fast exponential and division are off by 2 units in the last place, and by |x| / 2 more at exp(x) (CUDA
 // programming guide, "Intrinsic functions"): where that is much, s is nearly 0 or 1.
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 namespace {

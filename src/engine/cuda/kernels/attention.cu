@@ -5,8 +5,8 @@
 //
 // m: dropout's mask over the keep probability, all 1 without. One block a query, keys in tiles; the softmax's top and
 // sum are carried from tile to tile (Milakov and Gimelshein 2018). Eager attention then keeps P, m and P m.
-#include "cuda/kernels/attention_views.h"
-#include "cuda/kernels/flash_attention.h"
+#include "engine/cuda/kernels/attention_views.h"
+#include "engine/cuda/kernels/flash_attention.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -85,6 +85,119 @@ void attention_forward(const DeviceCall& call) {
   const AttentionSizes z(call.shape());
   launch_rows(call.queue, z.batch * z.heads * z.seq,
               QueryForward{z, {{call, 0}, z}, {call, 1}, call.data<float>(2), {call, 3, z}});
+}
+
+// Gradients of causal attention (attention.cu), with D_i = sum_c dO_ic O_ic:
+//
+//   dA_ij = dO_i . V_j;  dS = P (dA m - D) / sqrt(d);  dQ = dS K;  dK = dS^T Q;  dV = (P m)^T dO
+//
+// Flash attention (Dao et al. 2022, algorithm 4) computes P = exp(S - L) again, eager attention reads the P that it has
+// kept. One block a query gives dQ, one block a key dK and dV, adding up the queries of all heads that share the key,
+// in order: no atomics, the same bits always.
+namespace {
+
+constexpr int kTile = 512;
+static_assert(2 * kTile + 2 * kMostHeadSize <= kSharedFloats);
+
+struct AttentionGradient {
+  AttentionSizes z;
+  Elements dout;
+  QkvRows qkv;
+  Elements out;
+  const float* logsumexp;
+  QkvRows dqkv;
+  KeptProbabilities kept;
+
+  __device__ std::int64_t row_of(const AttentionRow& at) const { return (at.b * z.heads + at.head) * z.seq + at.i; }
+
+  __device__ float probability(const AttentionRow& at, std::int64_t j) const {
+    if (kept.there()) return kept.probability(row_of(at), j);
+    const Elements key = qkv.key(at.b, at.head / z.queries_per_key, j);
+    return expf(z.scale * dot(qkv.query(at.b, at.head, at.i), key, z.d) - logsumexp[row_of(at)]);
+  }
+  // dS_ij, from P_ij and m_ij.
+  __device__ float score_gradient(const AttentionRow& at, std::int64_t j, float p, float m) const {
+    const Elements g = dout.from(at.output(z));
+    const float da = dot(g, qkv.value(at.b, at.head / z.queries_per_key, j), z.d);
+    return p * (da * m - dot(g, out.from(at.output(z)), z.d)) * z.scale;
+  }
+};
+
+struct QueryGradient : AttentionGradient {
+  __device__ void operator()(const Block& block, std::int64_t row) const {
+    const QueryGradient& self = *this;
+    const AttentionRow at(row, z.heads, z.seq);
+    float* sums = block.shared();
+    float* tile = sums + kMostHeadSize;
+    block.for_each(z.d, [=](std::int64_t c) { sums[c] = 0.0F; });
+    for (std::int64_t begin = 0; begin <= at.i; begin += kTile) {
+      const std::int64_t count = at.i + 1 - begin < kTile ? at.i + 1 - begin : kTile;
+      block.for_each(count, [&](std::int64_t j) {
+        const float p = self.probability(at, begin + j);
+        tile[j] = self.score_gradient(at, begin + j, p, self.kept.kept_factor(at, row, begin + j));
+      });
+      block.for_each(z.d, [&](std::int64_t c) {
+        for (std::int64_t j = 0; j < count; ++j) {
+          sums[c] += tile[j] * self.qkv.key(at.b, at.head / self.z.queries_per_key, begin + j)(c);
+        }
+      });
+    }
+    block.for_each(z.d, [&](std::int64_t c) { self.dqkv.query(at.b, at.head, at.i).put(c, sums[c]); });
+  }
+};
+
+struct KeyGradient : AttentionGradient {
+  __device__ void add_head(const Block& block, const AttentionRow& key, std::int64_t head) const {
+    const KeyGradient& self = *this;
+    float* dk = block.shared();
+    float* dv = dk + kMostHeadSize;
+    float* ds = dv + kMostHeadSize;
+    float* weights = ds + kTile;
+    for (std::int64_t begin = key.i; begin < z.seq; begin += kTile) {
+      const std::int64_t count = z.seq - begin < kTile ? z.seq - begin : kTile;
+      const AttentionRow first((key.b * z.heads + head) * z.seq + begin, z.heads, z.seq);
+      const std::int64_t output = first.output(z);
+      block.for_each(count, [&](std::int64_t i) {
+        AttentionRow query = first;
+        query.i += i;
+        const float p = self.probability(query, key.i);
+        const float m = self.kept.kept_factor(query, self.row_of(query), key.i);
+        ds[i] = self.score_gradient(query, key.i, p, m);
+        weights[i] = p * m;
+      });
+      block.for_each(z.d, [&](std::int64_t c) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          dk[c] += ds[i] * self.qkv.query(key.b, head, begin + i)(c);
+        }
+      });
+      block.for_each(z.d, [&](std::int64_t c) {
+        for (std::int64_t i = 0; i < count; ++i) dv[c] += weights[i] * self.dout(output + i * self.z.out_width + c);
+      });
+    }
+  }
+
+  __device__ void operator()(const Block& block, std::int64_t row) const {
+    const KeyGradient& self = *this;
+    const AttentionRow key(row, z.kv_heads, z.seq);
+    float* sums = block.shared();
+    block.for_each(2 * kMostHeadSize, [=](std::int64_t c) { sums[c] = 0.0F; });
+    for (std::int64_t q = 0; q < z.queries_per_key; ++q) add_head(block, key, key.head * z.queries_per_key + q);
+    block.for_each(z.d, [&](std::int64_t c) {
+      self.dqkv.key(key.b, key.head, key.i).put(c, sums[c]);
+      self.dqkv.value(key.b, key.head, key.i).put(c, sums[kMostHeadSize + c]);
+    });
+  }
+};
+
+}  // namespace
+
+void attention_backward(const DeviceCall& call) {
+  if (flash_fits(call)) return flash_attention_backward(call);
+  const AttentionSizes z(call.shape());
+  const AttentionGradient gradient{
+      z, {call, 0}, {{call, 1}, z}, {call, 2}, call.data<const float>(3), {{call, 4}, z}, {call, 5, z}};
+  launch_rows(call.queue, z.batch * z.heads * z.seq, QueryGradient{gradient});
+  launch_rows(call.queue, z.batch * z.kv_heads * z.seq, KeyGradient{gradient});
 }
 
 }  // namespace krigtune::cuda

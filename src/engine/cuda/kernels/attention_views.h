@@ -2,7 +2,7 @@
 // What attention's forward and backward share: where the parts of a row lie, and what is kept of the probabilities.
 #include <stdexcept>
 
-#include "cuda/kernels/dropout_draws.h"
+#include "engine/cuda/kernels/philox.h"
 
 namespace krigtune::cuda {
 

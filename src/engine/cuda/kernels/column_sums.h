@@ -2,7 +2,7 @@
 // Sums over the rows of a matrix, deterministic and without atomics: the rows are cut in slabs of a size that follows
 // from the shape alone; a block sums 32 packs of columns of one slab into scratch memory, each warp every eighth row;
 // then blocks of 32 warps sum the slabs' rows. Where one slab is enough, the first kernel puts the result.
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 

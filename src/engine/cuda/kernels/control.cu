@@ -8,7 +8,7 @@
 // always. One kernel takes up to 64 ranges.
 #include <algorithm>
 
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -16,7 +16,7 @@
 // nothing.
 #include <limits>
 
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 namespace {

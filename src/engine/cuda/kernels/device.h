@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "cuda/check.h"
-#include "cuda/kernels/ptx.h"
-#include "cuda/kernels/queue.h"
+#include "engine/cuda/kernels/device_kernel.h"
+#include "engine/cuda/kernels/ptx.h"
+#include "engine/cuda/runtime/check.h"
 
 namespace krigtune::cuda {
 

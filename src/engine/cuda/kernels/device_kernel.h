@@ -2,11 +2,15 @@
 #include <cstdint>
 #include <span>
 
-#include "cuda/kernels/queue.h"
-#include "host/kernels/kernel.h"
-#include "krigtune/plan/op_traits.h"
+#include "engine/host/kernels/kernel.h"
+#include "plan/op_traits.h"
+
+struct CUstream_st;
 
 namespace krigtune::cuda {
+
+/// A CUDA stream, spelled so that files which see no CUDA header may pass it on.
+using Queue = CUstream_st*;
 
 /// D = A B, or D += A B: all row-major, one of the operands possibly read transposed; then D += bias in every row.
 struct Product {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cuda/kernels/device_kernel.h"
+#include "engine/cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
 

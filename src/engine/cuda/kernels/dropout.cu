@@ -1,7 +1,7 @@
 // Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), m = 0 with probability p, else 1; which elements, says
 // the host's counter-based generator. Under sequence parallelism this rank holds a part of the rows.
-#include "cuda/kernels/dropout_draws.h"
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
+#include "engine/cuda/kernels/philox.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -4,8 +4,8 @@
 // not imitated: other ranks that are late.
 #include <cmath>
 
-#include "cuda/kernels/elements.h"
-#include "cuda/kernels/emulated_collective.h"
+#include "engine/cuda/kernels/elements.h"
+#include "engine/cuda/kernels/emulated_collective.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "cuda/kernels/queue.h"
-#include "host/kernels/kernel.h"
+#include "engine/cuda/kernels/device_kernel.h"
+#include "engine/host/kernels/kernel.h"
 
 namespace krigtune::cuda {
 

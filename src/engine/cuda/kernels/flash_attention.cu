@@ -8,8 +8,8 @@
 // exp2(c (m_before - m)); at last O = sums / l, L = m / sqrt(d) + ln l. Only tiles on the diagonal are masked.
 //
 // A warp and tile of d = 128: 256 mma, 80 ldmatrix (each 4 cycles of shared memory), 64 ex2 a lane: mma limits it.
-#include "cuda/kernels/flash_attention.h"
-#include "cuda/kernels/flash_attention_tiles.h"
+#include "engine/cuda/kernels/flash_attention.h"
+#include "engine/cuda/kernels/flash_attention_tiles.h"
 
 namespace krigtune::cuda {
 namespace {

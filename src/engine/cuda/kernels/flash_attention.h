@@ -1,5 +1,5 @@
 #pragma once
-#include "cuda/kernels/device_kernel.h"
+#include "engine/cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
 

@@ -1,4 +1,4 @@
-// Gradients of causal attention on tensor cores (Dao 2023, "FlashAttention-2", algorithm 2; attention_backward.cu has
+// Gradients of causal attention on tensor cores (Dao 2023, "FlashAttention-2", algorithm 2; attention.cu has
 // the equations). First D_i = sum_c dO_ic O_ic. Then a block has 128 keys and goes through their queries, with scores
 // transposed,
 //
@@ -9,8 +9,8 @@
 // sums without atomics, which have the same bits in every run.
 //
 // A warp of the queries' kernel, d = 128: 192 mma and 80 ldmatrix for 32 queries and 32 keys: mma limits it.
-#include "cuda/kernels/flash_attention.h"
-#include "cuda/kernels/flash_attention_backward.h"
+#include "engine/cuda/kernels/flash_attention.h"
+#include "engine/cuda/kernels/flash_attention_backward.h"
 
 namespace krigtune::cuda {
 namespace {

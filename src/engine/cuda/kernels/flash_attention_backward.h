@@ -1,6 +1,6 @@
 #pragma once
 // The two kernels of flash attention's backward (flash_attention_backward.cu has the equations).
-#include "cuda/kernels/flash_attention_tiles.h"
+#include "engine/cuda/kernels/flash_attention_tiles.h"
 
 namespace krigtune::cuda {
 

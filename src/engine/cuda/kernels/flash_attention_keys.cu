@@ -3,7 +3,7 @@
 //
 // A warp, d = 128: 256 mma and 144 ldmatrix for 64 queries and 16 keys. Shared memory limits it: 8 warps read 4600
 // cycles for what mma does in about 3200.
-#include "cuda/kernels/flash_attention_backward.h"
+#include "engine/cuda/kernels/flash_attention_backward.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -6,7 +6,7 @@
 // which takes the same chunk of 8 rows, and copies, which take 8 chunks of a row, then touch every bank once.
 // Sums are held as mma gives them, kM x kN parts of 16 x 8: a lane has elements (g, c), (g, c + 1), (g + 8, c),
 // (g + 8, c + 1) of each part, g = lane / 4, c = 2 (lane % 4).
-#include "cuda/kernels/attention_views.h"
+#include "engine/cuda/kernels/attention_views.h"
 
 namespace krigtune::cuda {
 

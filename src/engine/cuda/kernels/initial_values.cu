@@ -1,12 +1,12 @@
-// Initial values by the host's rule (host/initial_values.cpp), one thread an element: elements 4 i ... 4 i + 3 of
+// Initial values by the host's rule (engine/host/rank_values.cpp), one thread an element: elements 4 i ... 4 i + 3 of
 // tensor t are the two pairs of Box and Muller from the Philox block with counter (i, t). In fp64, so that they are the
 // host's but for the last digit of log, sin and cos. The host would take minutes for a billion parameters.
 #include <algorithm>
 #include <stdexcept>
 
-#include "cuda/kernels/elements.h"
-#include "cuda/kernels/initial_values.h"
-#include "cuda/kernels/philox.h"
+#include "engine/cuda/kernels/elements.h"
+#include "engine/cuda/kernels/initial_values.h"
+#include "engine/cuda/kernels/philox.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // y = x W^T + b with x: rows x inner, W: outer x inner, y: rows x outer.
 // dx = dy W;  dW = dy^T x;  db = sum over rows of dy.
-#include "cuda/kernels/column_sums.h"
+#include "engine/cuda/kernels/column_sums.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Rows of h elements that a block normalises: held in registers, so that memory is read once, up to 4 packs a thread
 // (h = 8192 of 16 bits); longer rows are read again each time they are needed.
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 

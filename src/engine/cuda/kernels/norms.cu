@@ -7,7 +7,7 @@
 // One block a row. The mean is known before squares of what is left are added, so that nothing cancels. Where x is the
 // sum of a residual connection, x <- x + branch, both in one kernel: x is read once and written once, rounded before it
 // is normalised as if it had been read again.
-#include "cuda/kernels/norm_rows.h"
+#include "engine/cuda/kernels/norm_rows.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -9,8 +9,8 @@
 // not hold: one kernel for dx, which reads them twice, and one for each parameter.
 #include <algorithm>
 
-#include "cuda/kernels/column_sums.h"
-#include "cuda/kernels/norm_rows.h"
+#include "engine/cuda/kernels/column_sums.h"
+#include "engine/cuda/kernels/norm_rows.h"
 
 namespace krigtune::cuda {
 namespace {

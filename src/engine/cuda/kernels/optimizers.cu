@@ -6,7 +6,7 @@
 //
 // With a control, t counts the updates that were done, g is multiplied by its factor, and a factor of 0 updates
 // nothing. What all elements share is computed first, by one thread, into scratch memory.
-#include "cuda/kernels/packs.h"
+#include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // y = x W^T + b;  dx = dy W;  dW = dy^T x.
-#include "cuda/kernels/device_kernel.h"
+#include "engine/cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
 

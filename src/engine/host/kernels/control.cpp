@@ -5,12 +5,12 @@
 //   not finite: factor = 0, S <- max(1, S / 2), no update;  after 2000 finite steps in a row: S <- 2 S
 //
 // Only where S started above 1 (fp16) does it grow.
-#include "host/kernels/control.h"
+#include "engine/host/kernels/control.h"
 
 #include <cmath>
 
-#include "host/kernels/elementary.h"
-#include "host/kernels/kernel_functions.h"
+#include "engine/host/kernels/elementary.h"
+#include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 namespace {

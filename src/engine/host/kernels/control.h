@@ -1,5 +1,5 @@
 #pragma once
-#include "host/kernels/kernel.h"
+#include "engine/host/kernels/kernel.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 

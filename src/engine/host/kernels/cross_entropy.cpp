@@ -4,10 +4,11 @@
 //
 // `scale` carries whatever the loss is averaged over (rows, micro-steps, ranks); a control's loss scale multiplies it.
 #include <cmath>
+#include <limits>
 
-#include "host/kernels/control.h"
-#include "host/kernels/elementary.h"
-#include "host/kernels/kernel_functions.h"
+#include "engine/host/kernels/control.h"
+#include "engine/host/kernels/elementary.h"
+#include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 namespace {
@@ -45,5 +46,86 @@ void cross_entropy(const KernelCall& call) {
 
 template void cross_entropy<float>(const KernelCall&);
 template void cross_entropy<double>(const KernelCall&);
+
+// Softmax cross-entropy where each tensor-parallel rank holds some columns of the logits (Shoeybi et al. 2019,
+// "Megatron-LM", section 3), in three parts between which the ranks exchange one number a row:
+//
+//   top = max_j l_j                                 (all-reduced: maximum)
+//   l_j <- exp(l_j - top);  sums = sum_j l_j;  at_target = l_target - top, 0 where another rank holds it   (sum)
+//   loss = mean over rows of (log sums - at_target);  l_j <- scale (l_j / sums - [j = target])
+//
+// Columns behind the vocabulary's end are no tokens: they count for nothing and become 0.
+namespace {
+
+std::int64_t first_token(const KernelCall& call) { return call.context.tensor_rank * call.shape().outer; }
+
+// How many columns of this rank are tokens.
+std::int64_t columns(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const std::int64_t left = s.inner - first_token(call);
+  return left < 0 ? 0 : (left < s.outer ? left : s.outer);
+}
+
+// The column of a row's target, -1 if another rank holds it.
+std::int64_t target_column(const KernelCall& call, std::int64_t row) {
+  const std::int32_t target = call.integers(1)[row];
+  if (target < 0 || target >= call.shape().inner) {
+    throw_not_in("target", target, "the vocabulary");
+  }
+  const std::int64_t column = target - first_token(call);
+  return column >= 0 && column < call.shape().outer ? column : -1;
+}
+
+}  // namespace
+
+template <class T>
+void vocab_max(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const std::int64_t count = columns(call);
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    const T* logits = call.data<const T>(0) + row * s.outer;
+    call.data<T>(1)[row] = largest(logits, count, std::numeric_limits<T>::lowest());
+  }
+}
+
+template <class T>
+void vocab_sum_exp(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const std::int64_t count = columns(call);
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    T* logits = call.data<T>(0) + row * s.outer;
+    const T top = call.data<const T>(2)[row];
+    const std::int64_t column = target_column(call, row);
+    call.data<T>(4)[row] = column < 0 ? T(0) : logits[column] - top;
+    for (std::int64_t j = 0; j < count; ++j) logits[j] = exponential(logits[j] - top);
+    clear(logits + count, s.outer - count);
+    call.data<T>(3)[row] = ordered_sum<T>(count, [&](std::int64_t j) { return logits[j]; });
+  }
+}
+
+template <class T>
+void vocab_cross_entropy(const KernelCall& call) {
+  const Shape& s = call.shape();
+  const T scale = static_cast<T>(call.operation.scale * loss_scale<T>(call, 5));
+  double loss = 0.0;
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    T* logits = call.data<T>(0) + row * s.outer;
+    const T sum = call.data<const T>(2)[row];
+    loss += static_cast<double>(std::log(sum) - call.data<const T>(3)[row]);
+    const T factor = scale / sum;
+    for (std::int64_t j = 0; j < s.outer; ++j) logits[j] *= factor;
+    const std::int64_t column = target_column(call, row);
+    if (column >= 0) logits[column] -= scale;
+  }
+  put(call.data<T>(4), 1, call.adds(4),
+      [&](std::int64_t) { return static_cast<T>(loss / static_cast<double>(s.rows)); });
+}
+
+template void vocab_max<float>(const KernelCall&);
+template void vocab_max<double>(const KernelCall&);
+template void vocab_sum_exp<float>(const KernelCall&);
+template void vocab_sum_exp<double>(const KernelCall&);
+template void vocab_cross_entropy<float>(const KernelCall&);
+template void vocab_cross_entropy<double>(const KernelCall&);
 
 }  // namespace krigtune::KRIGTUNE_KERNELS

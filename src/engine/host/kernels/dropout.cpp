@@ -1,7 +1,7 @@
 // Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), m = 0 with probability p, else 1. Row r of a batch of
 // which this rank holds all rows, or the r-th of its tensor group's parts (sequence parallelism).
-#include "host/kernels/dropout_mask.h"
-#include "host/kernels/kernel_functions.h"
+#include "engine/host/kernels/dropout_mask.h"
+#include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 namespace {

@@ -2,8 +2,8 @@
 #include <array>
 #include <cstdint>
 
-#include "host/kernels/kernel.h"
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
+#include "engine/host/kernels/kernel.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 

@@ -2,11 +2,11 @@
 // of b that stays in the second cache and a part of a are packed into panels as wide as a tile of c, and the tile is
 // summed in registers over one depth of the panels. Panels are filled up with zeros, so every element of c goes the
 // same way: its sum is cut every kGemmDepth products, and within a part it runs from the first product to the last.
-#include "host/kernels/gemm.h"
+#include "engine/host/kernels/gemm.h"
 
 #include <algorithm>
 
-#include "host/kernels/kernel_functions.h"
+#include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 namespace {

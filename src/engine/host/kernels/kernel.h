@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <span>
 
-#include "krigtune/engine/trainer.h"
-#include "krigtune/plan/step_plan.h"
+#include "engine/trainer.h"
+#include "plan/step_plan.h"
 
 namespace krigtune {
 

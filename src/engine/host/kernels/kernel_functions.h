@@ -2,8 +2,8 @@
 // The functions of one KernelUnit: what their files define once for every kind of vector unit, each time under another
 // namespace (CMakeLists.txt). An inline function that was compiled for AVX-512 must not be what the linker keeps for
 // the whole program.
-#include "host/kernels/gemm.h"
-#include "host/kernels/kernel.h"
+#include "engine/host/kernels/gemm.h"
+#include "engine/host/kernels/kernel.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 

@@ -2,8 +2,8 @@
 // have no kernel; a communicator executes them.
 #include <array>
 
-#include "host/kernels/kernel_functions.h"
-#include "host/kernels/kernel_unit.h"
+#include "engine/host/kernels/kernel_functions.h"
+#include "engine/host/kernels/kernel_unit.h"
 
 #define KRIGTUNE_TEXT_OF(token) #token
 #define KRIGTUNE_TEXT(macro) KRIGTUNE_TEXT_OF(macro)

@@ -2,8 +2,8 @@
 #include <span>
 #include <vector>
 
-#include "host/kernels/gemm.h"
-#include "host/kernels/kernel.h"
+#include "engine/host/kernels/gemm.h"
+#include "engine/host/kernels/kernel.h"
 
 namespace krigtune {
 
@@ -23,7 +23,7 @@ struct KernelUnit {
   Multiply<double> multiply_doubles;
 };
 
-/// The one that this process computes with (krigtune/core/processor.h, chosen_vector_unit).
+/// The one that this process computes with (core/processor.h, chosen_vector_unit).
 const KernelUnit& kernel_unit();
 /// All that this processor has, the plain one first, whichever is chosen.
 std::vector<const KernelUnit*> available_kernel_units();

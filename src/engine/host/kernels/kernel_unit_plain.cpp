@@ -1,5 +1,5 @@
 // Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
-#include "host/kernels/kernel_unit.h"
+#include "engine/host/kernels/kernel_unit.h"
 
 namespace krigtune {
 

@@ -1,6 +1,6 @@
 // Processors of the x86-64 family: the kernels compiled for each of their vector units.
-#include "host/kernels/kernel_unit.h"
-#include "krigtune/core/processor.h"
+#include "core/processor.h"
+#include "engine/host/kernels/kernel_unit.h"
 
 namespace krigtune {
 

@@ -1,7 +1,7 @@
 // y = x W^T + b with x: rows x inner, W: outer x inner, y: rows x outer.
 // dx = dy W;  dW = dy^T x;  db = sum over rows of dy, in the order of the rows.
-#include "host/kernels/elementary.h"
-#include "host/kernels/kernel_functions.h"
+#include "engine/host/kernels/elementary.h"
+#include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 

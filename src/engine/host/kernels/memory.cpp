@@ -1,6 +1,9 @@
 // Operations that only move or add elements.
-#include "host/kernels/elementary.h"
-#include "host/kernels/kernel_functions.h"
+#include <algorithm>
+
+#include "core/rng.h"
+#include "engine/host/kernels/elementary.h"
+#include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::KRIGTUNE_KERNELS {
 
@@ -32,5 +35,47 @@ template void add<float>(const KernelCall&);
 template void add<double>(const KernelCall&);
 template void accumulate<float>(const KernelCall&);
 template void accumulate<double>(const KernelCall&);
+
+// A synthetic corpus that can be learned: x_{t+1} = (5 x_t + 3) mod K with probability 9/10, else uniform, K =
+// min(vocabulary, 64). With K a power of two the rule visits all K tokens (Hull and Dobell 1962); its entropy is about
+// 0.1 ln K + 0.33 nats against ln(vocabulary) before training. Sequence g of the whole job (counted over steps,
+// micro-steps, ranks and the batch) is a function of (seed, g) alone: the same global batch holds the same sequences
+// however it is cut into micro-batches.
+namespace {
+
+constexpr std::int64_t kMostTokens = 64;
+constexpr std::uint32_t kNoiseOf256 = 26;
+constexpr std::uint64_t kCorpusKey = 0x636f72707573ULL;  // keeps the corpus apart from the initial values
+
+void fill_sequence(std::uint64_t seed, std::uint64_t sequence, std::int64_t vocabulary, std::int64_t seq_len,
+                   std::int32_t* tokens, std::int32_t* targets) {
+  Rng rng(seed ^ kCorpusKey, sequence);
+  const auto distinct = static_cast<std::uint32_t>(std::min(vocabulary, kMostTokens));
+  std::uint32_t current = rng() % distinct;
+  for (std::int64_t t = 0; t < seq_len; ++t) {
+    const std::uint32_t draw = rng();
+    const bool noise = (draw & 0xFFU) < kNoiseOf256;
+    const std::uint32_t next = noise ? (draw >> 8U) % distinct : (5 * current + 3) % distinct;
+    tokens[t] = static_cast<std::int32_t>(current);
+    targets[t] = static_cast<std::int32_t>(next);
+    current = next;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void load_batch(const KernelCall& call) {
+  const Shape& shape = call.shape();
+  const StepContext& at = call.context;
+  const std::int64_t micro_batches = (at.step * at.micro_steps + call.operation.micro_step) * at.ranks + at.rank;
+  for (std::int64_t b = 0; b < shape.batch; ++b) {
+    fill_sequence(at.options.seed, static_cast<std::uint64_t>(micro_batches * shape.batch + b), shape.outer, shape.seq,
+                  call.integers(0) + b * shape.seq, call.integers(1) + b * shape.seq);
+  }
+}
+
+template void load_batch<float>(const KernelCall&);
+template void load_batch<double>(const KernelCall&);
 
 }  // namespace krigtune::KRIGTUNE_KERNELS

@@ -2,8 +2,8 @@
 #include <string>
 #include <type_traits>
 
-#include "host/kernels/kernel_unit.h"
-#include "krigtune/plan/op_traits.h"
+#include "engine/host/kernels/kernel_unit.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 namespace {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "krigtune/core/rng.h"
+#include "core/rng.h"
 #include "krigtune/surrogate/acquisition.h"
 
 namespace krigtune {

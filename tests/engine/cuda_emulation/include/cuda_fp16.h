@@ -1,5 +1,5 @@
 #pragma once
-#include "host/number_types.h"
+#include "engine/host/number_types.h"
 
 struct __half {
   std::uint16_t bits;

@@ -1,6 +1,0 @@
-#include "krigtune/cli/command_line.h"
-
-int main(int argc, char** argv) {
-  const krigtune::SystemClock clock;
-  return krigtune::run_command_line({argv + 1, argv + argc}, krigtune::process_console(clock, argv[0]));
-}

@@ -1,0 +1,134 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compare/paired_test.h"
+#include "core/clock.h"
+#include "run/loop.h"
+#include "runner/runner.h"
+#include "search/strategies/strategy.h"
+
+namespace krigtune {
+
+struct CompareOptions {
+  std::vector<StrategyKind> strategies = all_strategies();
+  int seeds = 20;
+  std::uint64_t seed = 1;  ///< seeds seed ... seed + seeds - 1
+  int trials = 40;
+  int jobs = 1;  ///< runs at a time, each in a thread of its own
+  /// Where trials leave files each run is a run directory below this one; the same comparison again goes on there.
+  std::filesystem::path directory = {};
+};
+
+/// A row of comparison.csv.
+struct ComparedTrial {
+  StrategyKind strategy{};
+  std::uint64_t seed = 0;
+  int trial = 0;       ///< from 0; interrupted trials do not count
+  std::string status;  ///< ok, oom, failed, bounded
+  std::optional<double> value;
+  std::optional<double> best_so_far;  ///< worth of the configuration that the run so far holds to be the best
+  double regret = 1.0;             ///< 1 - best / optimum (minimised: 1 - optimum / best); 1 before the first ok trial
+  double wall_s = 0.0;             ///< from the question to its result: the suggestion too
+  std::string configuration = {};  ///< its key; empty: one of its own
+  std::optional<double> worth = std::nullopt;  ///< what the configuration achieves without the luck of one measurement
+};
+
+struct SeedStatistics {
+  double median = 0.0, mean = 0.0, q25 = 0.0, q75 = 0.0;  ///< quartiles interpolated linearly
+};
+inline constexpr std::array<int, 4> kComparedAt{5, 10, 20, 40};
+inline constexpr std::array<double, 2> kComparedWithin{0.05, 0.01};  ///< regrets that runs are to reach
+
+/// One run in numbers. Trials from 1; never within the budget: budget + 1, and the time of the whole run.
+struct ComparedRun {
+  StrategyKind strategy{};
+  std::uint64_t seed = 0;
+  std::array<double, kComparedWithin.size()> trials_to{};
+  std::array<double, kComparedWithin.size()> seconds_to{};
+  double seconds = 0.0;  ///< of the whole run
+  double failed_first_20 = 0.0;
+  std::array<double, kComparedAt.size()> best_over_optimum{};
+};
+
+/// A row of comparison_summary.csv, over the runs that are whole.
+struct StrategySummary {
+  StrategyKind strategy{};
+  int seeds = 0;
+  SeedStatistics trials_to_5pct;
+  SeedStatistics trials_to_1pct;
+  double failed_first_20_mean = 0.0;
+  /// Mean of 1 - regret after kComparedAt trials (a run that ended earlier keeps its last); empty beyond the budget.
+  std::array<std::optional<double>, kComparedAt.size()> best_over_optimum_at;
+  SeedStatistics seconds_to_5pct;
+  SeedStatistics seconds;
+};
+
+struct Comparison {
+  std::vector<ComparedTrial> trials;  ///< by strategy, seed, trial
+  std::vector<ComparedRun> runs;      ///< those that are whole, likewise
+  std::vector<StrategySummary> summary;
+  std::vector<PairedComparison> pairs;  ///< the first strategy with each other one, for each of kComparedWithin
+  std::optional<double> optimum;        ///< empty: no trial of any run was ok
+  bool optimum_is_known = false;        ///< of the table; else the best of all runs here
+  std::vector<std::pair<StrategyKind, std::uint64_t>> cut_short = {};  ///< runs that were not finished
+};
+
+/// Heard after every trial, one call at a time.
+struct CompareState {
+  int runs_done = 0, runs = 0, trials_done = 0;
+};
+using CompareProgress = std::function<void(const CompareState&)>;
+
+/// The same budget for each strategy and seed; no stop rule but the budget and an exhausted space. The baseline, if
+/// any, is trial 0 of every run. Once `stop` is true it begins no trial and returns what there is. EnvironmentError
+/// where nothing can run. But for times the same whatever the number of jobs.
+Comparison compare(const Session& session, const Candidates& candidates, const CompareOptions& options,
+                   const RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress = {},
+                   const std::atomic<bool>* stop = nullptr);
+
+/// The statistics alone, from rows with status, value and configuration: fills best_so_far, regret and the rest.
+void summarise(Comparison& comparison, const Objective& objective, int budget);
+
+/// Median and quartiles of the regret over a strategy's whole runs after each of `trials` trials. A run that ended
+/// earlier keeps its last.
+std::vector<SeedStatistics> regret_curve(const Comparison& comparison, StrategyKind strategy, int trials);
+
+// One run of a comparison: a strategy, a seed, the budget.
+
+/// What a run is made of; all of it must outlive the run.
+struct ComparedJob {
+  const Session& session;
+  const Candidates& candidates;
+  const CompareOptions& options;
+  LoopOptions key;
+  const RunnerFactory& make_runner;
+  const Clock& clock;
+};
+
+struct RunHooks {
+  const std::atomic<bool>& stop;  ///< once true no trial begins
+  std::function<void()> look;     ///< called a few times a second
+  std::function<void()> trial_ended;
+};
+
+struct RunRows {
+  std::vector<ComparedTrial> rows;
+  bool whole = false;  ///< it ended at the budget or with the space
+};
+
+/// A table's value in the objective's unit.
+double in_objective(const Session& session, const Configuration& configuration, double value);
+
+/// For trials that take no time and leave no files.
+RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks);
+
+/// In a run directory of its own, `bayes-1` for strategy bayes and seed 1, where it goes on if it was cut short. Throws
+/// EnvironmentError where nothing can run.
+RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks);
+
+}  // namespace krigtune

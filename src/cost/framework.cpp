@@ -1,0 +1,153 @@
+// Numbers without a source of their own are experiments/data/README.md's.
+#include "cost/framework.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cassert>
+
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+// PyTorch without compilation: kernels are not fused, and an operation of the plan is several of them, each called from
+// Python. Fitted on llmfoundry_mpt_fsdp.csv and on vtrain_single_node.csv.
+constexpr double kEagerBytes = 2.8;
+constexpr double kEagerIssueS = 80e-6;
+
+// A logit of 2 bytes is copied to fp32 (2 + 4 bytes), its log-softmax taken (4 + 4), differentiated (4 + 4) and rounded
+// (4 + 2), where the plan's kernel reads and writes it once (2 + 2).
+constexpr double kEagerLossBytes = 28.0 / 4.0;
+
+// What jobs of Megatron and of those after it set: --sequence-parallel wherever layers are split (Korthikanti et al.
+// 2022; tp_mode REDUCE_SCATTER in nanotron's examples) and --use-distributed-optimizer.
+Configuration tensor_parallel_habits() { return {{kSequenceParallel, true}, {kZeroStage, std::int64_t{1}}}; }
+
+FrameworkTraits krigtune_bench() {
+  return {
+      .framework = Framework::kKrigtune,
+      .name = "krigtune",
+      .exact_memory = true,
+      .context_bytes = 0.0,
+      .fragmentation = 1.0,
+      .log_stddev = 0.0,
+      .step_overhead_s = 0.0,
+      .has_zero_knobs = true,
+      .always_takes_norm = false,
+  };
+}
+
+FrameworkTraits deepspeed() {
+  return {
+      .framework = Framework::kDeepSpeed,
+      .name = "deepspeed",
+      .dialect = Dialect::kDeepSpeed,
+      .logits_bytes = 12.0,
+      .log_stddev = 0.12,
+      .elementwise_factor = kEagerBytes,
+      .loss_factor = kEagerLossBytes,
+      .issue_s = kEagerIssueS,
+      .has_zero_knobs = true,
+      .grows_gradients = true,
+      .whole_packed_buckets = true,
+      .even_stages = true,  // partition_method "type:transformer", as Megatron-DeepSpeed sets it
+  };
+}
+
+FrameworkTraits fsdp() {
+  return {
+      .framework = Framework::kFsdp,
+      .name = "fsdp",
+      .elementwise_factor = kEagerBytes,
+      .optimizer_factor = kEagerBytes,
+      .loss_factor = kEagerLossBytes,
+      // llm-foundry's kernels are FlashAttention's first version (Dao 2023: 1.7 to 3 times slower than the second).
+      .attention_factor = 0.55,
+      .issue_s = kEagerIssueS,
+      .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
+      .whole_units = true,
+      .recompute_stops_early = true,             // torch.utils.checkpoint without re-entrance
+      .usual = {{kZeroStage, std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
+  };
+}
+
+FrameworkTraits megatron() {
+  return {
+      .framework = Framework::kMegatron,
+      .name = "megatron",
+      .logits_bytes = 2.0,
+      .gradient_bytes = 4.0,
+      .issue_s = 30e-6,  // 5 kernels at 5 microseconds and their call, of fused layers
+      .reduced_bytes = 4.0,
+      .bucket_bytes = 1.6e8,
+      .most_zero_stage = 1,
+      .even_stages = true,
+      .usual = tensor_parallel_habits(),
+  };
+}
+
+FrameworkTraits nanotron() {
+  return {
+      .framework = Framework::kNanotron,
+      .name = "nanotron",
+      .activation_factor = 1.6,  // unfused layers; this, the logits and the spread are fitted on ultrascale_dev.csv
+      .logits_bytes = 9.0,
+      .gradient_bytes = 4.0,
+      .context_bytes = 1e9,
+      .log_stddev = 0.15,
+      .elementwise_factor = kEagerBytes,
+      .optimizer_factor = kEagerBytes,
+      .loss_factor = kEagerLossBytes,
+      .issue_s = kEagerIssueS,
+      // Fitted on ultrascale_dev.csv, with an all-gather and a reduce-scatter in the place of an all-reduce (sequence
+      // parallelism).
+      .internode_issue_s = 1e-3,
+      .pipelined_issue_s = 0.3e-3,
+      .pipelined_wait_s = 0.3,
+      .reduced_bytes = 4.0,
+      .bucket_bytes = 25e6,
+      .most_zero_stage = 1,
+      .usual = tensor_parallel_habits(),
+  };
+}
+
+const std::array<FrameworkTraits, 5>& registry() {
+  static const std::array kTraits = {krigtune_bench(), deepspeed(), fsdp(), megatron(), nanotron()};
+  return kTraits;
+}
+
+}  // namespace
+
+const FrameworkTraits& traits_of(Framework framework) {
+  for (const FrameworkTraits& traits : registry()) {
+    if (traits.framework == framework) return traits;
+  }
+  assert(false);
+  return registry().front();
+}
+
+std::vector<std::string> framework_names() {
+  std::vector<std::string> names;
+  for (const FrameworkTraits& traits : registry()) names.emplace_back(traits.name);
+  return names;
+}
+
+Configuration with_usual_settings(const Workload& workload, const Configuration& configuration) {
+  Configuration completed = configuration;
+  for (const auto& [name, value] : traits_of(workload.framework).usual) {
+    if (configuration.has(name)) continue;
+    const std::int64_t ranks = configuration.integer(kTensorParallel, 1);
+    const bool splits_tokens = name == kSequenceParallel;
+    if (!splits_tokens || (ranks > 0 && workload.model.seq_len % ranks == 0)) completed.set(name, value);
+  }
+  return completed;
+}
+
+Workload in_framework_dialect(const Workload& workload) {
+  Workload translated = workload;
+  if (workload.framework != Framework::kKrigtune) translated.dialect = traits_of(workload.framework).dialect;
+  return translated;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,223 @@
+// A step of the model is the step of each of its pipeline stages (one: all of it), and 1F1B between them. What depends
+// on few knobs (the template of a block, the tensors of a stage) is made once.
+#include "cost/time/step_cost.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include "cost/tensors_cache.h"
+#include "cost/time/compressed_step.h"
+#include "cost/time/framework_step.h"
+#include "cost/time/pipeline.h"
+#include "schedule/knobs.h"
+
+namespace krigtune {
+namespace {
+
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing, bool>;
+
+// Of distinct stages; the same stage is timed once.
+struct Stages {
+  std::vector<schedule::StageParts> parts;  ///< by stage
+  std::vector<CompressedTimes> times;       ///< by stage
+};
+
+void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepCost& cost) {
+  const double alone_s = times.cost.products_s + times.cost.memory_bound_s + times.optimizer_s;
+  // Kernels are slower beside collectives.
+  const double stretch = alone_s > 0.0 ? times.totals.kernels_s / alone_s : 1.0;
+  cost.products_s = stretch * times.cost.products_s;
+  cost.memory_bound_s = stretch * times.cost.memory_bound_s;
+  cost.optimizer_s = stretch * times.optimizer_s;
+  cost.exposed_comm_s = times.totals.exposed_comm_s;
+  cost.offload_s = times.totals.exposed_copies_s;
+  cost.idle_s = times.totals.idle_s + machine.step_overhead_s;
+  cost.recompute_s = times.cost.recompute_s;
+  cost.tensor_comm_s = times.cost.tensor_comm_s;
+  cost.data_comm_s = times.data_comm_s;
+  cost.tensor_wire_bytes = times.cost.tensor_wire_bytes;
+  cost.data_wire_bytes = times.data_wire_bytes;
+  cost.step_time_s = times.totals.span_s + machine.step_overhead_s;
+}
+
+}  // namespace
+
+const char* to_string(Bottleneck bottleneck) {
+  switch (bottleneck) {
+    case Bottleneck::kCompute:
+      return "compute";
+    case Bottleneck::kCommunication:
+      return "communication";
+    case Bottleneck::kMemory:
+      return "memory";
+  }
+  return "";
+}
+
+Bottleneck StepCost::bottleneck() const {
+  const double communication_s = exposed_comm_s + offload_s;
+  const double memory_s = memory_bound_s + optimizer_s;
+  if (communication_s >= std::max(products_s, memory_s)) return Bottleneck::kCommunication;
+  return memory_s > products_s ? Bottleneck::kMemory : Bottleneck::kCompute;
+}
+
+struct StepCostModel::Impl {
+  Workload workload;
+  ClusterSpec cluster;
+  Machine machine;
+  std::mutex mutex;
+  std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
+  std::optional<TensorsCache> tensors;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<GroupSpan, GroupSpan>> spans;
+  std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
+
+  std::vector<TimedOperation> take_scratch() {
+    const std::lock_guard lock(mutex);
+    if (scratch.empty()) return {};
+    std::vector<TimedOperation> taken = std::move(scratch.back());
+    scratch.pop_back();
+    return taken;
+  }
+
+  void give_back(std::vector<TimedOperation> taken) {
+    const std::lock_guard lock(mutex);
+    scratch.push_back(std::move(taken));
+  }
+
+  const StepTemplate& template_of(const Knobs& knobs) {
+    const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,  knobs.pipeline_ranks > 1,
+                          knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
+    const std::lock_guard lock(mutex);
+    auto& known = templates[key];
+    if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
+    return *known;
+  }
+
+  std::pair<GroupSpan, GroupSpan> spans_of(const Knobs& knobs) {
+    const std::lock_guard lock(mutex);
+    const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks});
+    if (is_new) {
+      StepPlan groups;
+      groups.ranks = knobs.data_ranks;
+      groups.tensor_ranks = knobs.tensor_ranks;
+      at->second = {group_span(groups, Group::kData, 0, machine.ranks_per_node),
+                    group_span(groups, Group::kTensor, 0, machine.ranks_per_node)};
+    }
+    return at->second;
+  }
+
+  std::vector<schedule::StageParts> stages(const StepTemplate& model, const Knobs& knobs) const {
+    const std::int64_t count = knobs.pipeline_ranks;
+    const auto work_s = [&](schedule::Unit unit) {
+      double sum = 0.0;
+      for (const PassKind kind : {PassKind::kForward, PassKind::kRecompute, PassKind::kBackward}) {
+        sum += model.pass(unit, kind).all.work_s;
+      }
+      return sum;
+    };
+    const bool even = traits_of(workload.framework).even_stages;
+    std::vector<schedule::StageParts> parts;
+    for (const std::int64_t layers : stage_layers(workload.model.layers, count, even,
+                                                  work_s(schedule::Unit::kHead) / work_s(schedule::Unit::kBlock))) {
+      parts.push_back({layers, parts.empty(), static_cast<std::int64_t>(parts.size()) + 1 == count});
+    }
+    return parts;
+  }
+
+  std::int64_t type_bytes() const { return size_bytes(compute_type(workload.precision)); }
+
+  // From one stage to another.
+  double send_s(const Knobs& knobs, OpKind kind, std::int64_t bytes) const {
+    const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
+    const GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
+    return collective_time_s(machine, kind, pair, bytes);
+  }
+
+  // Activations to the next stage, gradients back.
+  double send_activations_s(const Knobs& knobs) const {
+    const std::int64_t elems = knobs.micro_batch * workload.model.seq_len * workload.model.hidden /
+                               (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
+    return send_s(knobs, OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
+  }
+
+  // First and last stage each hold a tied token table, whose gradient is the sum of theirs (Megatron-LM, "embedding
+  // group").
+  double sum_tied_table_s(const Knobs& knobs) const {
+    if (!workload.model.tied_embeddings) return 0.0;
+    const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;
+    return send_s(knobs, OpKind::kAllReduce, elems * type_bytes());
+  }
+
+  StepCost cost_of(const FrameworkStep& step) {
+    const StepTemplate& model = template_of(step.knobs);
+    const auto [data_span, tensor_span] = spans_of(step.knobs);
+    const StepSetting setting{machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
+    std::vector<TimedOperation> operations = take_scratch();
+    Stages distinct;
+    distinct.parts = stages(model, step.knobs);
+    for (std::size_t i = 0; i < distinct.parts.size(); ++i) {
+      if (i > 0 && distinct.parts[i] == distinct.parts[i - 1]) {
+        distinct.times.push_back(distinct.times.back());
+      } else {
+        distinct.times.push_back(time_step(setting, tensors->of(step.knobs, distinct.parts[i]), operations));
+      }
+    }
+    give_back(std::move(operations));
+    if (distinct.times.size() > 1) return of_stages(distinct, step.knobs);
+    StepCost cost;
+    set_micro_steps(distinct.times.front(), machine, cost);
+    return cost;
+  }
+
+  StepCost of_stages(const Stages& stages, const Knobs& knobs) const {
+    std::vector<StageTime> times;
+    std::size_t slowest = 0;
+    const auto k = static_cast<double>(knobs.micro_steps);
+    for (std::size_t i = 0; i < stages.times.size(); ++i) {
+      const CompressedTimes& stage = stages.times[i];
+      times.push_back({stage.micro_step_s - stage.backward_s, stage.backward_s,
+                       std::max(0.0, stage.totals.span_s - k * stage.micro_step_s)});
+      if (stage.micro_step_s > stages.times[slowest].micro_step_s) slowest = i;
+    }
+    const double send = send_activations_s(knobs);
+    const double tie_s = sum_tied_table_s(knobs);
+    StepCost cost;
+    set_micro_steps(stages.times[slowest], machine, cost);
+    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send + tie_s;
+    cost.exposed_comm_s += cost.pipeline_comm_s;
+    const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
+    const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + tie_s + machine.step_overhead_s;
+    cost.step_time_s = std::max(alone_s, all_s);
+    cost.bubble_s = cost.step_time_s - alone_s;
+    return cost;
+  }
+};
+
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine)
+    : impl_(std::make_unique<Impl>()) {
+  check_model(workload);
+  impl_->workload = in_framework_dialect(workload);
+  impl_->tensors.emplace(impl_->workload);
+  impl_->cluster = cluster;
+  impl_->machine = machine;
+}
+
+StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+    : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration)) {}
+
+StepCostModel::~StepCostModel() = default;
+
+StepCost StepCostModel::operator()(const Configuration& configuration) const {
+  return impl_->cost_of(modelled(framework_step_of(impl_->workload, impl_->cluster, configuration)));
+}
+
+std::optional<StepCost> StepCostModel::if_modelled(const Configuration& configuration) const {
+  const auto step = framework_step_of(impl_->workload, impl_->cluster, configuration);
+  if (std::holds_alternative<NotModelled>(step)) return std::nullopt;
+  return impl_->cost_of(std::get<FrameworkStep>(step));
+}
+
+}  // namespace krigtune

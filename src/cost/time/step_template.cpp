@@ -1,0 +1,195 @@
+// One block stands for all: a plan of one layer, two micro-steps (the second one's backward adds to gradients, which
+// reads more) and one data rank at ZeRO stage 0 holds every kernel and every collective of the tensor group that a step
+// of any depth and any stage has. What the stages add is ZeRO's own.
+#include "cost/time/step_template.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "cost/framework.h"
+#include "plan/build_plan.h"
+#include "plan/op_traits.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+std::int64_t sent(OpKind kind, std::int64_t bytes, std::int64_t ranks) {
+  return traits_of(kind).wire_passes * bytes * (ranks - 1) / ranks;
+}
+
+}  // namespace
+
+Recorder::Collective CostContext::data_collective(OpKind kind, std::int64_t bytes) {
+  const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.data_ranks);
+  const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
+  data_comm_s += seconds;
+  data_wire_bytes += static_cast<double>(wire_bytes);
+  return {link_time_s(machine, kind, data_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, Group::kData)};
+}
+
+double CostContext::more_issue_s() const {
+  Operation operation;
+  operation.kind = OpKind::kAllReduce;
+  operation.stream = Stream::kReduce;
+  operation.group = Group::kTensor;
+  return issue_time_s(machine, operation, setting.knobs.tensor_ranks, setting.knobs.pipeline_ranks) - machine.issue_s;
+}
+
+Recorder::Collective CostContext::tensor_collective(OpKind kind, std::int64_t bytes) {
+  const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.tensor_ranks);
+  const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
+  cost.tensor_comm_s += seconds;
+  cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
+  return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, Group::kTensor), more_issue_s()};
+}
+
+namespace {
+
+bool holds_parameter(OpKind kind) {
+  return std::ranges::any_of(traits_of(kind).operands, [](const OperandTraits& o) { return o.role == Role::kHeld; });
+}
+
+constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
+
+StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
+  Workload small = workload;
+  small.model.layers = 1;
+  small.train_batch_size.reset();
+  small.dialect = Dialect::kCanonical;
+  ClusterSpec cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = knobs.tensor_ranks;
+  return build_plan(small, cluster,
+                    {{kZeroStage, std::int64_t{0}},
+                     {kMicroBatch, knobs.micro_batch},
+                     {kAccumulation, std::int64_t{2}},
+                     {kTensorParallel, knobs.tensor_ranks},
+                     {kSequenceParallel, knobs.sequence_parallel},
+                     {kCheckpointing, std::string(to_string(knobs.checkpointing))},
+                     {kCheckpointLayers, std::int64_t{1}},
+                     {kOverlap, false},
+                     {kReduceBucket, kLargeBucket}});
+}
+
+class TemplateReader {
+ public:
+  TemplateReader(const StepPlan& plan, const Machine& machine, const Knobs& knobs, bool stops_early)
+      : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
+
+  StepTemplate read() {
+    for (const Operation& operation : plan_.operations) add(operation);
+    return std::move(result_);
+  }
+
+ private:
+  void add(const Operation& operation) {
+    if (operation.phase == Phase::kOptimizer || operation.stream != Stream::kCompute) return;
+    const schedule::Unit unit = unit_of(operation);
+    Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
+    if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
+    if (is_not_needed(operation)) return;
+    const double seconds = operation_time_s(machine_, plan_, operation);
+    TemplateOperation& next = pass.operations.emplace_back();
+    next.collective = is_collective(operation.kind);
+    if (next.collective) {
+      const GroupSpan span = group_span(plan_, operation.group, 0, machine_.ranks_per_node);
+      next.link_s = link_time_s(machine_, operation.kind, span, operation.wire_bytes);
+      next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
+    }
+    next.segment =
+        single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
+    pass.all.append(next.segment);
+    add_cost(operation, seconds, pass.cost);
+    add_operands(operation, next);
+  }
+
+  // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
+  schedule::Unit unit_of(const Operation& operation) {
+    if (operation.layer >= 0) {
+      forward_is_done_ = operation.phase == Phase::kForward;
+      return schedule::Unit::kBlock;
+    }
+    return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
+  }
+
+  // Of a layer's second forward: nothing behind its activation is kept for the backward pass.
+  bool is_not_needed(const Operation& operation) {
+    if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
+    if (is_activated_again_) return true;
+    is_activated_again_ = operation.kind == OpKind::kGeluForward || operation.kind == OpKind::kSwigluForward;
+    return false;
+  }
+
+  // What selective checkpointing computes again is a part of the backward pass.
+  PassKind kind_of(const Operation& operation) const {
+    if (operation.phase == Phase::kForward) return PassKind::kForward;
+    if (operation.phase == Phase::kRecompute && knobs_.checkpointing == Checkpointing::kFull) {
+      return PassKind::kRecompute;
+    }
+    return operation.micro_step == 0 ? PassKind::kBackward : PassKind::kBackwardAgain;
+  }
+
+  void add_cost(const Operation& operation, double seconds, PassCost& cost) const {
+    if (is_collective(operation.kind)) {
+      cost.tensor_comm_s += seconds;
+      cost.tensor_wire_bytes += static_cast<double>(operation.wire_bytes);
+      return;
+    }
+    (is_product(operation.kind) ? cost.products_s : cost.memory_bound_s) += seconds;
+    if (operation.phase == Phase::kRecompute) cost.recompute_s += seconds;
+  }
+
+  void add_operands(const Operation& operation, TemplateOperation& next) const {
+    for (const Operand& operand : operation.operands) {
+      const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
+      if (!buffer.persistent) continue;
+      if (buffer.term == Term::kParameters) next.reads.push_back(tensor_at(operand.range));
+      if (buffer.term != Term::kGradients) continue;
+      const int tensor = tensor_at(operand.range);
+      if (operand.access == Access::kWrite) next.begins.push_back(tensor);
+      // A tied table's gradient is complete with the embedding's.
+      const bool is_head_of_tied = tensor == 0 && operation.kind == OpKind::kLinearBackwardWeight;
+      if (!is_head_of_tied) next.ends.push_back(tensor);
+      // Held as every unit is held through its backward, where parameters are sharded.
+      if (holds_parameter(operation.kind)) next.reads.push_back(tensor);
+    }
+  }
+
+  // Stores of whole tensors lie in model order.
+  int tensor_at(const Range& range) const {
+    const auto at = std::find_if(plan_.tensors.begin(), plan_.tensors.end(), [&](const ParameterTensor& tensor) {
+      return tensor.begin_elems == range.begin_elems;
+    });
+    assert(at != plan_.tensors.end());
+    return static_cast<int>(at - plan_.tensors.begin());
+  }
+
+  const StepPlan& plan_;
+  const Machine& machine_;
+  const Knobs& knobs_;
+  bool stops_early_;
+  StepTemplate result_;
+  bool forward_is_done_ = false;
+  bool is_activated_again_ = false;
+};
+
+}  // namespace
+
+void PassCost::add(const PassCost& other, double times) {
+  products_s += times * other.products_s;
+  memory_bound_s += times * other.memory_bound_s;
+  recompute_s += times * other.recompute_s;
+  tensor_comm_s += times * other.tensor_comm_s;
+  tensor_wire_bytes += times * other.tensor_wire_bytes;
+}
+
+StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
+  const StepPlan plan = plan_of_one_block(workload, knobs);
+  const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
+  return TemplateReader(plan, machine, knobs, stops_early).read();
+}
+
+}  // namespace krigtune

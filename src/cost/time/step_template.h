@@ -1,0 +1,75 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "cost/machine.h"
+#include "cost/time/recorder.h"
+#include "schedule/setting.h"
+#include "schedule/tensors.h"
+
+namespace krigtune {
+
+/// An operation of the compute stream.
+struct TemplateOperation {
+  StepSegment segment;
+  bool collective = false;  ///< of the tensor group
+  double link_s = 0.0;      ///< of it
+  double core_s = 0.0;      ///< likewise
+  std::vector<int> reads;   ///< parameters, numbered as in UnitTensors
+  std::vector<int> begins;  ///< gradients that it is the first to write
+  std::vector<int> ends;    ///< gradients that it completes, in order
+};
+
+/// Seconds of the operations of a pass.
+struct PassCost {
+  double products_s = 0.0;
+  double memory_bound_s = 0.0;
+  double recompute_s = 0.0;
+  double tensor_comm_s = 0.0;
+  double tensor_wire_bytes = 0.0;
+
+  void add(const PassCost& other, double times);
+};
+
+/// One unit's forward, its second forward, or its backward.
+struct Pass {
+  std::vector<TemplateOperation> operations;
+  StepSegment all;
+  PassCost cost;
+};
+enum class PassKind : std::uint8_t { kForward, kRecompute, kBackward, kBackwardAgain };
+inline constexpr int kPassKindCount = 4;  ///< kBackwardAgain: of a later micro-step, adding to gradients
+
+/// What the blocks of a model have in common, for one way to cut and to checkpoint it: taken from the plan of one block
+/// on one data rank, so that build_plan is the only source of it.
+struct StepTemplate {
+  std::array<std::array<Pass, kPassKindCount>, schedule::kUnitCount> passes;
+
+  const Pass& pass(schedule::Unit unit, PassKind kind) const {
+    return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
+  }
+};
+StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs);
+
+/// What all parts of one step's time share.
+struct CostContext {
+  const Machine& machine;
+  const schedule::Setting& setting;
+  GroupSpan data_span, tensor_span;
+  double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
+  Recorder& recorder;
+  // Sums of what was recorded.
+  PassCost cost{};  ///< of the compute stream's micro-steps
+  double optimizer_s = 0.0;
+  double data_comm_s = 0.0;
+  double data_wire_bytes = 0.0;
+
+  /// A collective of the data group over `bytes` in whole; it is counted.
+  Recorder::Collective data_collective(OpKind kind, std::int64_t bytes);
+  Recorder::Collective tensor_collective(OpKind kind, std::int64_t bytes);
+  /// Of the issuing thread, for a collective of the tensor group.
+  double more_issue_s() const;
+};
+
+}  // namespace krigtune

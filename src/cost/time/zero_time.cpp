@@ -1,0 +1,291 @@
+#include "cost/time/zero_time.h"
+
+#include <algorithm>
+
+#include "plan/op_traits.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMasterBytes = 4;
+constexpr std::int64_t kScalarBytes = 4;
+constexpr double kScalarTrafficBytes = 8.0;  // read and written
+
+std::int64_t padded_elems(const schedule::Setting& setting, std::span<const int> tensors) {
+  std::int64_t elems = 0;
+  for (const int t : tensors) elems += setting.tensors.padded(t);
+  return elems;
+}
+
+double moments(OptimizerKind optimizer) { return optimizer == OptimizerKind::kSgd ? 1.0 : 2.0; }
+
+}  // namespace
+
+// --- parameters
+
+void GatheringTime::gather(std::span<const schedule::GatheredItem* const> items) {
+  const schedule::Setting& setting = step_.setting;
+  std::int64_t elems = 0;
+  for (const schedule::GatheredItem* item : items) elems += item->elems;
+  Recorder& to = step_.recorder;
+  const Recorder::Behind before_use{Stream::kCompute, to.flush()};
+  Recorder::Behind landed = before_use;
+  if (setting.policy.shard_place == Place::kHost) {
+    const std::int64_t own_bytes = elems / setting.knobs.data_ranks * setting.type_bytes();
+    const auto bytes = static_cast<double>(2 * own_bytes);  // read and written
+    landed = {Stream::kCopy,
+              to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {before_use})};
+  }
+  const Recorder::Collective collective = step_.data_collective(OpKind::kAllGather, elems * setting.type_bytes());
+  const std::int32_t gathered = to.add(Stream::kGather, collective, {before_use, landed});
+  for (const schedule::GatheredItem* item : items) {
+    if (gathered_.size() <= item->slot) gathered_.resize(item->slot + 1);
+    gathered_[item->slot] = gathered;
+  }
+  if (const auto oldest = under_way_.enter({Stream::kGather, gathered})) to.wait_for(oldest->stream, oldest->count);
+}
+
+void GatheringTime::use(std::span<const schedule::GatheredItem> items) {
+  if (!step_.setting.policy.fetches_tensors && !items.empty()) current_ = gathered_[items.front().slot];
+}
+
+void GatheringTime::read(int t) {
+  if (!step_.setting.is_sharded(t)) return;
+  const bool fetches = step_.setting.policy.fetches_tensors;
+  step_.recorder.wait_for(Stream::kGather, fetches ? gathered_[static_cast<std::size_t>(t)] : current_);
+}
+
+// --- gradients
+
+ReductionTime::ReductionTime(CostContext& step)
+    : step_(step),
+      written_(static_cast<std::size_t>(step.setting.tensors.count())),
+      reduced_(static_cast<std::size_t>(step.setting.tensors.count())),
+      under_way_(step.setting.policy.reductions_under_way) {}
+
+// Padding travels with its tensor: it is zeroed.
+void ReductionTime::begin(int t) {
+  if (!step_.setting.policy.shards_gradients) return;
+  const std::int64_t padding = step_.setting.tensors.padded(t) - step_.setting.tensors.elems(t);
+  if (padding == 0) return;
+  const auto bytes = static_cast<double>(padding * step_.setting.type_bytes());
+  const double seconds = kernel_time_s(step_.machine, OpClass::kMemory, 0.0, bytes);
+  step_.cost.memory_bound_s += seconds;
+  step_.recorder.append_kernel(seconds);
+}
+
+// What is reduced behind backward, where it is, can be on its way before the copies of others are done.
+void ReductionTime::complete(int t) {
+  if (!step_.setting.goes_alone(t)) return;
+  written_[static_cast<std::size_t>(t)] = step_.recorder.flush();
+  step_.recorder.expect_others();
+}
+
+void ReductionTime::pack(const schedule::Reduction&, int t, bool completes) {
+  const schedule::Setting& setting = step_.setting;
+  const auto bytes = static_cast<double>(2 * setting.tensors.padded(t) * setting.type_bytes());
+  const double seconds = kernel_time_s(step_.machine, OpClass::kMemory, 0.0, bytes);
+  if (setting.policy.packing_stream == Stream::kCompute) {
+    step_.cost.memory_bound_s += seconds;
+    step_.recorder.append_kernel(seconds);
+  } else {
+    pack_beside(seconds);
+  }
+  open_is_complete_ = completes;
+  if (!completes) return;
+  flush_packs();
+  ready_ = step_.recorder.flush();
+}
+
+void ReductionTime::pack_beside(double seconds) {
+  const double now_s = step_.recorder.compute_s();
+  packs_.behind_s = std::max(0.0, packs_.behind_s - (now_s - packs_.last_at_s)) + seconds;
+  packs_.last_at_s = now_s;
+  packs_.work_s += seconds;
+  ++packs_.count;
+}
+
+// As two: what can be done before the last gradient is complete, and the rest.
+void ReductionTime::flush_packs() {
+  if (packs_.count == 0) return;
+  Recorder& to = step_.recorder;
+  const std::int32_t written = to.flush();
+  const Recorder::Behind free{Stream::kCopy, packed_free_};
+  const Stream stream = step_.setting.policy.packing_stream;
+  if (packs_.count > 1) to.add_row(stream, packs_.work_s - packs_.behind_s, packs_.count - 1, {free});
+  to.add(stream, packs_.behind_s, {{Stream::kCompute, written}, free});
+  packs_ = {};
+}
+
+void ReductionTime::set_ready(std::span<const int> tensors, bool packed) {
+  if (!step_.setting.policy.packs) {
+    ready_ = step_.recorder.flush();
+    return;
+  }
+  flush_packs();
+  if (packed) {
+    if (!open_is_complete_) ready_ = step_.recorder.flush();
+    return;
+  }
+  ready_ = step_.setting.policy.reduces_behind_backward ? written_[static_cast<std::size_t>(tensors.front())]
+                                                        : step_.recorder.flush();
+}
+
+void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) {
+  const schedule::Setting& setting = step_.setting;
+  set_ready(tensors, packed);
+  std::int64_t padded_elems = 0;
+  std::int64_t partial_elems = 0;
+  for (const int t : tensors) {
+    padded_elems += setting.tensors.padded(t);
+    if (setting.tensors.is_partial(t)) partial_elems += setting.tensors.padded(t);
+  }
+  Recorder& to = step_.recorder;
+  if (partial_elems > 0) {
+    to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, partial_elems * setting.type_bytes()),
+           {{Stream::kCompute, ready_}});
+  }
+  const auto bytes = static_cast<std::int64_t>(static_cast<double>(padded_elems) * step_.reduced_bytes);
+  const std::int32_t reduced =
+      to.add(Stream::kReduce, step_.data_collective(setting.policy.reduction, bytes), {{Stream::kCompute, ready_}});
+  const bool travels = setting.policy.optimizer_place == Place::kHost;
+  const bool moves = travels || setting.policy.shards_gradients || packed;
+  const Recorder::Behind kept = keep(by, tensors, padded_elems, moves, reduced);
+  if (const auto oldest = under_way_.enter(kept)) to.wait_for(oldest->stream, oldest->count);
+  if (kept.stream == Stream::kCopy) packed_free_ = kept.count;
+}
+
+// Takes what this rank's optimizer needs to where it stays until the update: what the next one waits for.
+Recorder::Behind ReductionTime::keep(const schedule::Reduction& by, std::span<const int> tensors,
+                                     std::int64_t padded_elems, bool moves, std::int32_t reduced) {
+  const schedule::Setting& setting = step_.setting;
+  Recorder& to = step_.recorder;
+  Recorder::Behind kept{Stream::kReduce, reduced};
+  Recorder::Behind last = kept;
+  if (moves) {
+    const std::int64_t elems = setting.updated_elems(padded_elems);
+    const auto flops = static_cast<double>(elems);
+    const auto bytes = static_cast<double>((by.adds() ? 3 : 2) * elems * setting.type_bytes());
+    if (setting.policy.optimizer_place != Place::kHost) {
+      kept.count = to.add(Stream::kReduce, kernel_time_s(step_.machine, OpClass::kMemory, flops, bytes),
+                          {{Stream::kReduce, reduced}});
+      last = kept;
+    } else {
+      const auto moved = static_cast<double>(2 * elems * setting.type_bytes());
+      kept = {Stream::kCopy, to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, moved),
+                                    {{Stream::kReduce, reduced}})};
+      last = kept;
+      if (by.adds()) {
+        last = {Stream::kHost,
+                to.add(Stream::kHost, kernel_time_s(step_.machine, OpClass::kHost, flops, bytes), {kept})};
+      }
+    }
+  }
+  for (const int t : tensors) reduced_[static_cast<std::size_t>(t)] = last.count;
+  return kept;
+}
+
+Recorder::Behind ReductionTime::reduced(int t) const {
+  const ZeroPolicy& policy = step_.setting.policy;
+  const bool travels = policy.optimizer_place == Place::kHost;
+  const bool adds = policy.shards_gradients && step_.setting.knobs.micro_steps > 1;
+  const Stream stream = !travels ? Stream::kReduce : adds ? Stream::kHost : Stream::kCopy;
+  return {stream, reduced_[static_cast<std::size_t>(t)]};
+}
+
+// --- update
+
+// What the stream that updates computes next.
+void UpdateTime::compute(OpClass on_device, double flops, double bytes) {
+  const double seconds = kernel_time_s(step_.machine, on_host() ? OpClass::kHost : on_device, flops, bytes);
+  if (on_host()) {
+    step_.recorder.add(Stream::kHost, seconds, {gradients_ready_, {Stream::kCopy, control_copied_}});
+    return;
+  }
+  if (gradients_ready_.stream != Stream::kCompute) {
+    step_.recorder.wait_for(gradients_ready_.stream, gradients_ready_.count);
+  }
+  step_.optimizer_s += seconds;
+  step_.recorder.append_kernel(seconds);
+}
+
+void UpdateTime::wait_for_gradients(std::span<const int> bucket) {
+  gradients_ready_ = gradients_.reduced(bucket.front());
+  for (const int t : bucket) gradients_ready_.count = std::max(gradients_ready_.count, gradients_.reduced(t).count);
+}
+
+void UpdateTime::add_norm(std::int64_t elems) {
+  const double flops = traits_of(OpKind::kGradientNorm).flops_per_elem * static_cast<double>(elems);
+  compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.setting.type_bytes()) + kScalarTrafficBytes);
+}
+
+void UpdateTime::control() {
+  const schedule::Setting& setting = step_.setting;
+  const std::vector<int>& all = setting.tensors.ready_order();
+  std::int64_t split = 0;
+  std::int64_t shared = 0;
+  for (const int t : all) {
+    const bool counts_once = setting.knobs.tensor_ranks == 1 || setting.tensors.is_split(t);
+    (counts_once ? split : shared) += setting.tensors.padded(t);
+  }
+  wait_for_gradients(all);
+  if (split > 0) add_norm(split / setting.knobs.data_ranks);
+  if (shared > 0) add_norm(shared / setting.knobs.data_ranks);
+  Recorder& to = step_.recorder;
+  Recorder::Behind summed = done();
+  const double copy_s = kernel_time_s(step_.machine, OpClass::kCopy, 0.0, kScalarTrafficBytes);
+  if (on_host()) summed = {Stream::kCopy, to.add(Stream::kCopy, copy_s, {summed})};
+  std::int32_t reduced = to.add(Stream::kReduce, step_.data_collective(OpKind::kAllReduce, kScalarBytes), {summed});
+  if (setting.knobs.tensor_ranks > 1) {
+    reduced = to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, kScalarBytes), {});
+  }
+  to.wait_for(Stream::kReduce, reduced);
+  const double scale_s = kernel_time_s(step_.machine, OpClass::kOptimizer, 0.0, kScalarTrafficBytes);
+  step_.optimizer_s += scale_s;
+  to.append_kernel(scale_s);
+  if (!on_host()) return;
+  const std::int32_t scaled = to.flush();
+  control_copied_ = to.add(Stream::kCopy, copy_s, {{Stream::kCompute, scaled}});
+}
+
+void UpdateTime::update(std::span<const int> bucket) {
+  wait_for_gradients(bucket);
+  const schedule::Setting& setting = step_.setting;
+  const auto elems = static_cast<double>(setting.updated_elems(padded_elems(setting, bucket)));
+  const OpKind kind = setting.policy.optimizer == OptimizerKind::kSgd ? OpKind::kSgd : OpKind::kAdamW;
+  const double state_bytes = 2.0 * kMasterBytes * (1.0 + moments(setting.policy.optimizer));
+  compute(OpClass::kOptimizer, traits_of(kind).flops_per_elem * elems,
+          elems * (state_bytes + static_cast<double>(setting.type_bytes())));
+}
+
+// Behind which what was updated is there.
+Recorder::Behind UpdateTime::done() const {
+  if (on_host()) return {Stream::kHost, step_.recorder.count(Stream::kHost)};
+  return {Stream::kCompute, step_.recorder.flush()};
+}
+
+// What travels is rounded first.
+void UpdateTime::deliver(Place to, std::span<const int> mastered) {
+  const schedule::Setting& setting = step_.setting;
+  const auto count = static_cast<double>(setting.updated_elems(padded_elems(setting, mastered)));
+  const auto type_bytes = static_cast<double>(setting.type_bytes());
+  gradients_ready_.count = 0;
+  if (setting.policy.optimizer_place == to) {
+    return compute(OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
+  }
+  const bool rounds = setting.policy.type != DType::kFp32;
+  if (rounds) compute(OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
+  const double bytes = count * ((rounds ? type_bytes : kMasterBytes) + type_bytes);
+  delivered_ = step_.recorder.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {done()});
+}
+
+void UpdateTime::gather(std::span<const int> whole) {
+  const std::int64_t elems = padded_elems(step_.setting, whole);
+  Recorder& to = step_.recorder;
+  const Recorder::Collective collective = step_.data_collective(OpKind::kAllGather, elems * step_.setting.type_bytes());
+  const Recorder::Behind updated = on_host() ? Recorder::Behind{Stream::kCopy, delivered_} : done();
+  const std::int32_t gathered = to.add(Stream::kGather, collective, {updated});
+  if (!step_.setting.knobs.overlap_comm) to.wait_for(Stream::kGather, gathered);
+}
+
+}  // namespace krigtune

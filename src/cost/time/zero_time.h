@@ -1,0 +1,98 @@
+#pragma once
+#include <vector>
+
+#include "cost/time/step_template.h"
+#include "schedule/gathering.h"
+#include "schedule/reduction.h"
+#include "schedule/walk.h"
+
+namespace krigtune {
+
+/// The time that gathered parameters take: all-gathers beside the compute stream, and what waits for them.
+class GatheringTime final : public schedule::GatheringSink {
+ public:
+  explicit GatheringTime(CostContext& step) : step_(step), under_way_(step.setting.policy.gathers_under_way) {}
+
+  void gather(std::span<const schedule::GatheredItem* const> items) override;
+  void let_go(const schedule::GatheredItem&) override {}
+
+  /// The current use reads these.
+  void use(std::span<const schedule::GatheredItem> items);
+  /// What is appended next reads tensor `t` of the current use's unit.
+  void read(int t);
+
+ private:
+  CostContext& step_;
+  std::vector<std::int32_t> gathered_;  ///< by slot: count of gathers behind which it is there
+  std::int32_t current_ = 0;            ///< the same of the current unit, where whole units are gathered
+  schedule::Window<Recorder::Behind> under_way_;
+};
+
+/// The time that gradients take: their copies into buckets, their sums over the ranks, and their way home. Several
+/// copies beside the compute stream are recorded as two.
+class ReductionTime final : public schedule::ReductionSink {
+ public:
+  explicit ReductionTime(CostContext& step);
+
+  void pack(const schedule::Reduction& by, int t, bool completes) override;
+  void reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) override;
+  void end_micro_step() override {}
+
+  /// The next operation is the first to write the gradient in this micro-step.
+  void begin(int t);
+  /// It is complete, and is reduced behind the backward pass of this micro-step.
+  void complete(int t);
+  /// A unit's backward ends.
+  void end_unit() { flush_packs(); }
+  /// Behind which the optimizer finds the reduced gradient.
+  Recorder::Behind reduced(int t) const;
+
+ private:
+  void pack_beside(double seconds);
+  void flush_packs();
+  void set_ready(std::span<const int> tensors, bool packed);
+  Recorder::Behind keep(const schedule::Reduction& by, std::span<const int> tensors, std::int64_t padded_elems,
+                        bool moves, std::int32_t reduced);
+
+  CostContext& step_;
+  std::vector<std::int32_t> written_;  ///< by tensor: compute operations behind which it was complete
+  std::vector<std::int32_t> reduced_;  ///< by tensor
+  /// Copies into the packed bucket beside the compute stream that are not recorded yet.
+  struct Packs {
+    int count = 0;
+    double work_s = 0.0;
+    double behind_s = 0.0;  ///< what is left of them when the last gradient is complete, where nothing else delays them
+    double last_at_s = 0.0;  ///< when that was, in seconds of the compute stream
+  };
+  Packs packs_;
+  schedule::Window<Recorder::Behind> under_way_;
+  std::int32_t ready_ = 0;         ///< compute operations behind which what travels next is complete
+  bool open_is_complete_ = false;  ///< ready_ is known of the open bucket
+  std::int32_t packed_free_ = 0;   ///< copies behind which the packed bucket may be filled again
+};
+
+/// The time of the end of a step: clipping and loss scaling, the update, and updated parameters on their way.
+class UpdateTime final : public schedule::UpdateSink {
+ public:
+  UpdateTime(CostContext& step, const ReductionTime& gradients) : step_(step), gradients_(gradients) {}
+
+  void control() override;
+  void update(std::span<const int> bucket) override;
+  void deliver(Place to, std::span<const int> mastered) override;
+  void gather(std::span<const int> whole) override;
+
+ private:
+  void wait_for_gradients(std::span<const int> bucket);
+  void add_norm(std::int64_t elems);
+  void compute(OpClass on_device, double flops, double bytes);
+  bool on_host() const { return step_.setting.policy.optimizer_place == Place::kHost; }
+  Recorder::Behind done() const;
+
+  CostContext& step_;
+  const ReductionTime& gradients_;
+  Recorder::Behind gradients_ready_{Stream::kCompute, 0};  ///< of the current bucket
+  std::int32_t control_copied_ = 0;
+  std::int32_t delivered_ = 0;  ///< by copies
+};
+
+}  // namespace krigtune

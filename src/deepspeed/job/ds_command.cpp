@@ -1,0 +1,440 @@
+// Reads the user's command. Options are those of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run,
+// accelerate launch, srun and Open MPI's mpirun; whatever is not needed is neither read nor judged.
+#include "deepspeed/job/ds_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "deepspeed/job/command_words.h"
+#include "deepspeed/job/ds_config.h"
+#include "deepspeed/job/ds_trial.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+struct NamedLauncher {
+  std::string_view word;
+  DsLauncher launcher;
+};
+
+// The first of each is what to_string says.
+constexpr std::array kPrograms = {NamedLauncher{"deepspeed", DsLauncher::kDeepSpeed},
+                                  NamedLauncher{"torchrun", DsLauncher::kTorchrun},
+                                  NamedLauncher{"accelerate", DsLauncher::kAccelerate},
+                                  NamedLauncher{"srun", DsLauncher::kSrun},
+                                  NamedLauncher{"mpirun", DsLauncher::kMpirun},
+                                  NamedLauncher{"python", DsLauncher::kPython},
+                                  NamedLauncher{"accelerate-launch", DsLauncher::kAccelerate},
+                                  NamedLauncher{"mpiexec", DsLauncher::kMpirun},
+                                  NamedLauncher{"orterun", DsLauncher::kMpirun},
+                                  NamedLauncher{"mpiexec.hydra", DsLauncher::kMpirun}};
+
+// Behind "python -m".
+constexpr std::array kModules = {NamedLauncher{"torch.distributed.run", DsLauncher::kTorchrun},
+                                 NamedLauncher{"torch.distributed.launch", DsLauncher::kTorchrun},
+                                 NamedLauncher{"deepspeed.launcher.runner", DsLauncher::kDeepSpeed},
+                                 NamedLauncher{"accelerate.commands.launch", DsLauncher::kAccelerate}};
+
+// Flags that transformers' TrainingArguments have and few others do; with `--deepspeed FILE`, which DeepSpeed's own
+// arguments do not have, they tell a script of the Trainer.
+constexpr std::array<std::string_view, 5> kTrainerFlags = {
+    "--per_device_train_batch_size", "--per_device_eval_batch_size", "--gradient_accumulation_steps", "--do_train",
+    "--output_dir"};
+
+template <std::size_t N>
+std::optional<DsLauncher> known_in(const std::array<NamedLauncher, N>& table, std::string_view word) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& known) { return known.word == word; });
+  return found == table.end() ? std::nullopt : std::optional(found->launcher);
+}
+
+bool is_interpreter(std::string_view program) {
+  constexpr std::string_view kPython = "python";
+  return program.rfind(kPython, 0) == 0 &&
+         program.find_first_not_of("0123456789.", kPython.size()) == std::string_view::npos;
+}
+
+std::optional<DsLauncher> launcher_of(const std::string& word) {
+  const std::string program = std::filesystem::path(word).filename().string();
+  if (is_interpreter(program)) return DsLauncher::kPython;
+  return known_in(kPrograms, program);
+}
+
+bool is_script(std::string_view word) {
+  return word.size() > 3 && word.substr(word.size() - 3) == ".py" && word.front() != '-';
+}
+
+struct Layout {
+  std::vector<DsStage> stages;
+  std::size_t script = 0;
+};
+
+// Follows "python -m X" and "--module X": a launcher's module goes on, any other is the script.
+class LayoutReader {
+ public:
+  explicit LayoutReader(const std::vector<std::string>& argv) : argv_(argv) {}
+
+  Layout read() {
+    for (std::size_t i = 0; i < argv_.size() && !found_; ++i) see(i);
+    if (!found_) layout_.script = layout_.stages.empty() ? 0 : layout_.stages.back().begin;
+    for (std::size_t k = 0; k < layout_.stages.size(); ++k) {
+      const bool is_last = k + 1 == layout_.stages.size();
+      layout_.stages[k].end = !is_last ? layout_.stages[k + 1].begin : found_ ? layout_.script : argv_.size();
+    }
+    return layout_;
+  }
+
+ private:
+  void see(std::size_t i) {
+    const std::string& word = argv_[i];
+    const bool is_module = (word == "-m" || word == "--module") && takes_modules() && i + 1 < argv_.size();
+    if (is_module && argv_[i + 1].rfind('-', 0) != 0) {
+      see_module(i + 1);
+    } else if (is_script(word)) {
+      found(i);
+    } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
+      layout_.stages.push_back({*launcher, i, argv_.size(), i});
+    }
+  }
+
+  // srun's -m deals out tasks.
+  bool takes_modules() const {
+    if (layout_.stages.empty()) return false;
+    const DsLauncher last = layout_.stages.back().launcher;
+    return last != DsLauncher::kSrun && last != DsLauncher::kMpirun;
+  }
+
+  // "conda run -n deepspeed python ...".
+  bool is_environment_name(std::size_t i) const { return i > 0 && (argv_[i - 1] == "-n" || argv_[i - 1] == "--name"); }
+
+  void see_module(std::size_t i) {
+    const std::optional<DsLauncher> launcher = known_in(kModules, argv_[i]);
+    if (!launcher) return found(i);
+    layout_.stages.back() = {*launcher, i, argv_.size(), layout_.stages.back().program};
+  }
+
+  void found(std::size_t i) {
+    layout_.script = i;
+    found_ = true;
+  }
+
+  const std::vector<std::string>& argv_;
+  Layout layout_;
+  bool found_ = false;
+};
+
+// A word that names a configuration.
+struct Named {
+  std::size_t word;
+  std::string value;
+};
+
+bool looks_like_text(const std::string& value) {
+  // '{"', "{ " and "{\n" in base64 begin so.
+  const bool is_base64 = value.find_first_of("./") == std::string::npos && value.size() > 40 &&
+                         (value.rfind("eyJ", 0) == 0 || value.rfind("eyA", 0) == 0 || value.rfind("ewog", 0) == 0);
+  return is_base64 || value.find('{') != std::string::npos;
+}
+
+std::vector<Named> values_of(const std::vector<std::string>& argv, std::size_t begin, std::size_t end,
+                             std::string_view flag) {
+  std::vector<Named> named;
+  for (const FlagAt& at : occurrences(argv, begin, end, flag)) {
+    if (at.value_word) named.push_back({*at.value_word, value_at(argv, at)});
+  }
+  return named;
+}
+
+void append(std::vector<Named>& all, const std::vector<Named>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+void find_config(const Layout& layout, DsCommand& command) {
+  const std::vector<std::string>& argv = command.argv;
+  std::vector<Named> named = values_of(argv, layout.script + 1, argv.size(), "--deepspeed_config");
+  std::vector<Named> short_form = values_of(argv, layout.script + 1, argv.size(), "--deepspeed");
+  if (!named.empty()) {  // beside it `--deepspeed` is a switch, and the word behind it the script's own
+    std::erase_if(short_form, [](const Named& n) { return std::filesystem::path(n.value).extension() != ".json"; });
+  }
+  const bool is_short = named.empty() && !short_form.empty();
+  append(named, short_form);
+  append(named, values_of(argv, 0, layout.script, "--deepspeed_config_file"));
+  if (named.empty()) {
+    throw UserError("the command names no DeepSpeed configuration",
+                    "add --deepspeed_config FILE or --deepspeed FILE to the script's words, or "
+                    "--deepspeed_config_file FILE to accelerate launch");
+  }
+  command.config = named.front().value;
+  for (const Named& one : named) {
+    if (one.value != command.config) {
+      throw UserError(fmt::format("the command names two DeepSpeed configurations: {} and {}", command.config,
+                                  one.value.substr(0, 60)),
+                      "keep one");
+    }
+    command.config_words.push_back(one.word);
+  }
+  if (command.config.empty() || looks_like_text(command.config)) {
+    throw UserError("the command holds the DeepSpeed configuration itself, not the name of its file",
+                    "write it to a file and name that");
+  }
+  command.takes_trainer_flags = is_short && std::any_of(kTrainerFlags.begin(), kTrainerFlags.end(), [&](auto flag) {
+                                  return !occurrences(argv, layout.script + 1, argv.size(), flag).empty();
+                                });
+}
+
+void refuse_stock_tuner(const std::vector<std::string>& argv, const Layout& layout) {
+  if (occurrences(argv, 0, layout.script, "--autotuning").empty()) return;
+  throw UserError("the command starts DeepSpeed's own autotuner (--autotuning)", "remove that option");
+}
+
+}  // namespace
+
+const char* to_string(DsLauncher launcher) {
+  const auto* known =
+      std::find_if(kPrograms.begin(), kPrograms.end(), [&](const auto& p) { return p.launcher == launcher; });
+  return known->word.data();
+}
+
+// Under srun, torchrun counts for all nodes; an interpreter starts one rank and is passed over.
+const DsStage* rank_stage(const DsCommand& command) {
+  const auto& stages = command.stages;
+  const bool is_alone = stages.size() == 1;
+  const auto found = std::find_if(stages.rbegin(), stages.rend(), [&](const DsStage& stage) {
+    return is_alone || stage.launcher != DsLauncher::kPython;
+  });
+  return found == stages.rend() ? nullptr : &*found;
+}
+
+DsCommand read_ds_command(const std::vector<std::string>& argv) {
+  if (argv.empty() || argv.front().empty()) {
+    throw UserError("there is no command", "write it behind --: -- deepspeed train.py --deepspeed_config FILE");
+  }
+  const Layout layout = LayoutReader(argv).read();
+  refuse_stock_tuner(argv, layout);
+  DsCommand command;
+  command.argv = argv;
+  command.script = layout.script;
+  find_config(layout, command);
+  command.stages = layout.stages;
+  const DsStage* stage = rank_stage(command);
+  if (stage == nullptr) return command;
+  const RankCount count = ranks_of(stage->launcher, argv, stage->begin + 1, stage->end);
+  command.ranks = count.ranks;
+  command.nodes = count.nodes;
+  return command;
+}
+
+// Flags of the training script that must say what ds_config.json says. The Hugging Face Trainer refuses a run whose
+// TrainingArguments and configuration differ (transformers, integrations/deepspeed.py, trainer_config_process).
+namespace {
+
+// What argparse's converters of booleans take for one (transformers, hf_argparser.string_to_bool).
+constexpr std::array<std::string_view, 5> kYes = {"true", "yes", "t", "y", "1"};
+constexpr std::array<std::string_view, 5> kNo = {"false", "no", "f", "n", "0"};
+
+// "/zero_optimization/stage" and "zero_optimization.stage" as one.
+std::string dotted(std::string key) {
+  std::replace(key.begin(), key.end(), '/', '.');
+  return key.rfind('.', 0) == 0 ? key.substr(1) : key;
+}
+
+// The parameter that a key of arg_mappings means: a name, a path, or the last part of one where it is the only such.
+std::string parameter_of(const std::string& key) {
+  if (find_well_known(key) != nullptr) return key;
+  const std::string path = dotted(key);
+  std::vector<std::string> by_last_part;
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const std::string known_path = dotted(known.deepspeed.key);
+    if (known_path.empty()) continue;
+    if (known_path == path) return known.name;
+    if (known_path.substr(known_path.rfind('.') + 1) == path) by_last_part.emplace_back(known.name);
+  }
+  return by_last_part.size() == 1 ? by_last_part.front() : path;
+}
+
+// Under its name, or, for a key that krigtune does not know, under a path that ends in it.
+const Value* find_value(const Configuration& values, const std::string& name) {
+  if (const Value* exact = values.find(name)) return exact;
+  const std::string ending = "." + name;
+  for (const auto& [path, value] : values) {
+    if (path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0) {
+      return &value;
+    }
+  }
+  return nullptr;
+}
+
+// As Python writes it: argparse's own bool("false") would be true, and transformers takes these two.
+std::string as_word(const Value& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
+  return to_string(value);
+}
+
+bool wants_switch(const Value& value, const FlagMapping& mapping) {
+  const std::string word = to_string(value);
+  if (word == "none" || word == "full") return word == "full";
+  throw UserError(
+      fmt::format("{} '{}' cannot be said by the flag {}, which says yes or no", mapping.name, word, mapping.flag),
+      "let the parameter be none or full");
+}
+
+class Rewriting {
+ public:
+  explicit Rewriting(const DsCommand& command) : words_(command.argv), begin_(command.script + 1) {}
+
+  void set_config(const DsCommand& command, const std::string& config) {
+    for (const std::size_t word : command.config_words) {
+      const bool is_joined = words_[word] != command.config;
+      words_[word] = is_joined ? words_[word].substr(0, words_[word].find('=') + 1) + config : config;
+    }
+  }
+
+  void set_flag(const FlagMapping& mapping, const std::string& value) {
+    const std::vector<FlagAt> places = occurrences(words_, begin_, words_.size(), mapping.flag);
+    for (const FlagAt& at : places) {
+      if (!at.value_word) refuse_bare(mapping.flag);
+      std::string& word = words_[*at.value_word];
+      word = at.is_joined ? word.substr(0, word.find('=') + 1) + value : value;
+    }
+    if (places.empty() && mapping.appended) words_.insert(words_.end(), {mapping.flag, value});
+  }
+
+  void set_switch(const FlagMapping& mapping, bool on) {
+    std::vector<FlagAt> places = occurrences(words_, begin_, words_.size(), mapping.flag);
+    if (on && places.empty() && mapping.appended) words_.push_back(mapping.flag);
+    std::reverse(places.begin(), places.end());  // what is taken away moves only what lies behind it
+    for (const FlagAt& at : places) {
+      const std::string value = at.value_word ? value_at(words_, at) : "";
+      const bool has_value = is_one_of(lower_case(value), kYes) || is_one_of(lower_case(value), kNo);
+      if (!on) {
+        take_away(at.word, has_value && !at.is_joined ? 2 : 1);
+      } else if (is_one_of(lower_case(value), kNo)) {
+        std::string& word = words_[*at.value_word];
+        word = at.is_joined ? word.substr(0, word.find('=') + 1) + "True" : "True";
+      }
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(words_); }
+
+  [[noreturn]] static void refuse_bare(const std::string& flag) {
+    throw UserError(fmt::format("the command's flag {} has no value", flag), "write one behind it");
+  }
+
+ private:
+  void take_away(std::size_t word, std::ptrdiff_t count) {
+    const auto first = words_.begin() + static_cast<std::ptrdiff_t>(word);
+    words_.erase(first, first + count);
+  }
+
+  std::vector<std::string> words_;
+  std::size_t begin_;
+};
+
+}  // namespace
+
+std::vector<FlagMapping> flag_mappings(const DsCommand& command,
+                                       const std::vector<std::pair<std::string, std::string>>& arg_mappings) {
+  std::vector<FlagMapping> mappings;
+  const auto is_mapped = [&](const std::string& name) {
+    return std::any_of(mappings.begin(), mappings.end(), [&](const FlagMapping& m) { return m.name == name; });
+  };
+  for (const auto& [key, flag] : arg_mappings) {
+    FlagMapping mapping{parameter_of(trimmed(key)), trimmed(flag), true};
+    if (mapping.flag.rfind('-', 0) != 0) {
+      throw UserError(fmt::format("arg_mappings: {}: '{}' is no flag", trimmed(key), mapping.flag), "begin it with --");
+    }
+    if (is_mapped(mapping.name)) {
+      throw UserError(fmt::format("arg_mappings: '{}' is mapped twice", mapping.name), "keep one of them");
+    }
+    mappings.push_back(std::move(mapping));
+  }
+  for (const WellKnownParameter& known : well_known_parameters()) {
+    const std::string flag = known.deepspeed.trainer_flag;
+    if (!flag.empty() && !is_mapped(known.name)) mappings.push_back({known.name, flag, command.takes_trainer_flags});
+  }
+  return mappings;
+}
+
+Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMapping>& mappings) {
+  Configuration values;
+  for (const FlagMapping& mapping : mappings) {
+    const auto places = occurrences(command.argv, command.script + 1, command.argv.size(), mapping.flag);
+    if (mapping.name == kCheckpointing) {
+      if (places.empty() && !mapping.appended) continue;
+      const bool on = !places.empty() &&
+                      !(places.back().value_word && is_one_of(lower_case(value_at(command.argv, places.back())), kNo));
+      values.set(mapping.name, std::string(on ? "full" : "none"));
+    } else if (!places.empty()) {
+      if (!places.back().value_word) Rewriting::refuse_bare(mapping.flag);
+      values.set(mapping.name, value_from_text(value_at(command.argv, places.back())));
+    }
+  }
+  return values;
+}
+
+std::vector<std::string> rewritten(const DsCommand& command, const std::string& config, const Configuration& values,
+                                   const std::vector<FlagMapping>& mappings) {
+  Rewriting rewriting(command);
+  rewriting.set_config(command, config);
+  for (const FlagMapping& mapping : mappings) {
+    const Value* value = find_value(values, mapping.name);
+    if (value == nullptr) continue;
+    if (mapping.name == kCheckpointing) {
+      rewriting.set_switch(mapping, wants_switch(*value, mapping));
+    } else {
+      rewriting.set_flag(mapping, as_word(*value));
+    }
+  }
+  return rewriting.take();
+}
+
+// The batch of a job whose ds_config.json leaves it to the script's flags, as that of the Hugging Face Trainer does.
+
+Configuration at_the_flags_batch(Configuration configuration, const DsCommand& command,
+                                 const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
+                                 const std::string& source) {
+  const Configuration said = values_of_flags(command, mappings);
+  const bool one = configuration.has(kMicroBatch) != configuration.has(kAccumulation);
+  if (!one || !said.has(kMicroBatch) || train_batch_size_of(user, ranks, source)) return configuration;
+  const char* given = configuration.has(kMicroBatch) ? kMicroBatch : kAccumulation;
+  const char* other = given == kMicroBatch ? kAccumulation : kMicroBatch;
+  const Value* steps = said.find(kAccumulation);
+  const double batch = as_number(*said.find(kMicroBatch)) * (steps == nullptr ? 1.0 : as_number(*steps));
+  const double rest = batch / as_number(*configuration.find(given));
+  if (rest != std::trunc(rest)) {
+    throw UserError(fmt::format("the flags' batch of {} a rank is no multiple of {} {}", batch, given,
+                                to_string(*configuration.find(given))),
+                    "leave that value out of the space");
+  }
+  configuration.set(other, number_value(rest));
+  return configuration;
+}
+
+std::optional<std::int64_t> batch_of(const Configuration& configuration, const DsCommand& command,
+                                     const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
+                                     const std::string& source) {
+  const Configuration chosen = at_the_flags_batch(configuration, command, mappings, user, ranks, source);
+  const Configuration complete = with_batch(user, chosen, ranks, source);
+  const Configuration said = values_of_flags(command, mappings);
+  const auto count = [&](const char* name) -> std::optional<double> {
+    const Value* value = complete.find(name);
+    if (value == nullptr) value = said.find(name);
+    return value == nullptr ? std::nullopt : std::optional(as_number(*value));
+  };
+  const std::optional<double> micro = count(kMicroBatch);
+  if (!micro) return std::nullopt;
+  const double model_ranks = static_cast<double>(configuration.integer(kTensorParallel, tensor_parallel_of(user)) *
+                                                 configuration.integer(kPipelineParallel, 1));
+  return std::llround(*micro * count(kAccumulation).value_or(1.0) * static_cast<double>(ranks) / model_ranks);
+}
+
+}  // namespace krigtune

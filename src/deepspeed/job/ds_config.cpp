@@ -1,0 +1,541 @@
+// Reads the user's ds_config.json. Names of keys, and what stands under them, are those of space/well_known.h.
+#include "deepspeed/job/ds_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+using Pointer = Json::json_pointer;
+
+// Sections whose lists say something else than "try these". The stock autotuner, which exempts the first alone, takes
+// the others apart too.
+constexpr std::array kListsByNature = {"/optimizer",
+                                       "/scheduler",
+                                       "/autotuning",
+                                       "/elasticity",
+                                       "/curriculum_learning",
+                                       "/data_efficiency",
+                                       "/compression_training",
+                                       "/sparse_attention",
+                                       "/comms_logger",
+                                       "/torch_autocast",
+                                       "/expert_parallel",
+                                       "/tensor_parallel/partition_config",
+                                       "/zero_optimization/leaf_module"};
+
+[[noreturn]] void fail_at(const std::string& source, const std::string& pointer, const std::string& what,
+                          const std::string& hint) {
+  throw UserError(fmt::format("{}: {}: {}", source, pointer, what), hint);
+}
+
+// As JSON, cut where it is long: it is quoted in one line.
+std::string shown(const Json& value) {
+  constexpr std::size_t kLongest = 60;
+  const std::string text = value.dump();
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
+// Where the first comment of hjson begins, outside of strings; npos: there is none.
+std::size_t first_comment(std::string_view text) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view two = text.substr(i, 2);
+    if (quoted && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && (text[i] == '#' || two == "//" || two == "/*"))
+      return i;
+  }
+  return std::string_view::npos;
+}
+
+void refuse_hjson(std::string_view text, const std::string& source) {
+  if (Json::accept(text)) return;
+  const std::size_t at = first_comment(text);
+  if (at != std::string_view::npos) {
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+    throw UserError(fmt::format("{}: line {}: a comment, which the readers of Hugging Face do not take", source, line),
+                    "remove it: the file goes to your script as JSON");
+  }
+  parse_json(text, source);  // says what is wrong, unless that is a trailing comma
+  throw UserError(fmt::format("{}: a comma before a closing bracket, which is no JSON", source), "remove it");
+}
+
+// One object under one name: the path from the root, for people and for expressions.
+std::string path_name(const std::string& parent, const std::string& key) {
+  return parent.empty() ? key : parent + "." + key;
+}
+
+bool is_word(const Json& value, const char* word) { return value.is_string() && value.get<std::string>() == word; }
+
+Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
+                   const std::string& pointer) {
+  // AutoTP takes 0 and 1 for "off".
+  const std::int64_t least = knob.name == std::string_view(kTensorParallel) ? 0 : knob.smallest;
+  const std::int64_t most = knob.deepspeed.largest;
+  Value value = json.is_number() ? value_from_json(json, source) : Value(false);
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number >= least && *number <= most) return value;
+  const bool is_size = most == std::numeric_limits<std::int64_t>::max();
+  fail_at(source, pointer, fmt::format("a whole number was expected, not {}", shown(json)),
+          is_size ? fmt::format("write one from {} on, or \"auto\"", least)
+                  : fmt::format("write one from {} to {}", least, most));
+}
+
+// One value of a knob, of the kind that its default has.
+Value knob_value(const WellKnownParameter& knob, const Json& json, const std::string& source,
+                 const std::string& pointer) {
+  if (std::holds_alternative<std::int64_t>(knob.default_value)) return whole_number(knob, json, source, pointer);
+  if (std::holds_alternative<bool>(knob.default_value)) {
+    if (json.is_boolean()) return json.get<bool>();
+    fail_at(source, pointer, fmt::format("true or false was expected, not {}", shown(json)), "write true or false");
+  }
+  if (std::holds_alternative<double>(knob.default_value)) {
+    if (json.is_number()) return value_from_json(json, source);
+    fail_at(source, pointer, fmt::format("a number was expected, not {}", shown(json)), "write one, or \"auto\"");
+  }
+  const Json words = parse_json(knob.default_range, knob.name);
+  if (std::find(words.begin(), words.end(), json) != words.end()) return json.get<std::string>();
+  if (knob.deepspeed.is_offload) {
+    fail_at(source, pointer, fmt::format("{} is no place to offload to", shown(json)), "write none, cpu or nvme");
+  }
+  fail_at(source, pointer, fmt::format("{} is none of its words", shown(json)),
+          fmt::format("write one of {}", knob.default_range));
+}
+
+// A value of a list under a key that krigtune does not know.
+Value plain_value(const Json& json, const std::string& source, const std::string& pointer) {
+  if (is_word(json, "auto")) fail_at(source, pointer, "\"auto\" within a list", "write values, or \"auto\" alone");
+  return value_from_json(json, fmt::format("{}: {}", source, pointer));
+}
+
+class Walk {
+ public:
+  explicit Walk(const std::string& source) : source_(source) {
+    for (const WellKnownParameter& knob : well_known_parameters()) {
+      for (std::string& spelling : spellings_of(knob)) keys_.emplace_back(std::move(spelling), &knob);
+    }
+  }
+
+  void object(const Json& json, const Pointer& at, const std::string& path) {
+    for (const auto& [key, value] : json.items()) {
+      const Pointer here = at / key;
+      const std::string pointer = here.to_string();
+      if (value.is_null() || std::find(kListsByNature.begin(), kListsByNature.end(), pointer) != kListsByNature.end())
+        continue;
+      refuse_old_name(pointer, value);
+      if (const WellKnownParameter* known = knob_at(pointer)) {
+        add_knob(*known, value, pointer);
+      } else if (value.is_object()) {
+        object(value, here, path_name(path, key));
+      } else if (holds_knobs(pointer)) {
+        fail_at(source_, pointer, fmt::format("an object was expected, not {}", shown(value)), mend_of(pointer));
+      } else if (value.is_array()) {
+        if (pointer == "/train_batch_size") return refuse_batch_list();
+        add_unknown_list(path_name(path, key), value, pointer);
+      }
+    }
+  }
+
+  std::vector<DsTunable> take() { return std::move(tunables_); }
+
+ private:
+  const WellKnownParameter* knob_at(const std::string& pointer) const {
+    const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const auto& key) { return key.first == pointer; });
+    return found == keys_.end() ? nullptr : found->second;
+  }
+
+  bool holds_knobs(const std::string& pointer) const {
+    return std::any_of(keys_.begin(), keys_.end(),
+                       [&](const auto& key) { return key.first.rfind(pointer + "/", 0) == 0; });
+  }
+
+  void refuse_old_name(const std::string& pointer, const Json& value) const {
+    for (const WellKnownParameter& knob : well_known_parameters()) {
+      if (pointer != knob.deepspeed.old_key) continue;
+      fail_at(source_, pointer, "a name of old, which trials cannot stand beside",
+              value == true ? fmt::format(R"(write "{}": {{"device": "cpu"}})", knob.name) : "remove it");
+    }
+  }
+
+  static std::string mend_of(const std::string& pointer) {
+    if (pointer == "/zero_optimization") return R"(write {"stage": "all"} for every stage, {"stage": 2} for one)";
+    return pointer.find("offload") == std::string::npos ? "write { ... }" : R"(write {"device": ["none", "cpu"]})";
+  }
+
+  [[noreturn]] void refuse_batch_list() const {
+    fail_at(source_, "/train_batch_size", "the batch of a step is no tunable: it decides what the model learns",
+            "write one number; micro-batch and accumulation are searched below it");
+  }
+
+  void add_knob(const WellKnownParameter& known, const Json& value, const std::string& pointer) {
+    if (find_tunable(tunables_, known.name) != nullptr) {
+      fail_at(source_, pointer, fmt::format("stands there a second time, as {}", known.deepspeed.key + 1),
+              "keep one of the two");
+    }
+    const bool is_all = is_word(value, "all") && known.name == std::string_view(kZeroStage);
+    if (is_all) {
+      add_list(known.name, &known, Json::array({0, 1, 2, 3}), pointer);
+    } else if (value.is_array()) {
+      add_list(known.name, &known, value, pointer);
+    } else if (is_word(value, "auto")) {
+      tunables_.push_back({known.name, pointer, DsSetting::kAuto, {}});
+    } else {
+      tunables_.push_back({known.name, pointer, DsSetting::kFixed, {knob_value(known, value, source_, pointer)}});
+    }
+  }
+
+  void add_unknown_list(const std::string& name, const Json& list, const std::string& pointer) {
+    if (const WellKnownParameter* taken = find_well_known(name)) {
+      const std::string key = taken->deepspeed.key;
+      fail_at(source_, pointer, "DeepSpeed knows no list of that name",
+              key.empty() ? "remove it" : fmt::format("it reads {}", key));
+    }
+    add_list(name, nullptr, list, pointer);
+  }
+
+  void add_list(const std::string& name, const WellKnownParameter* known, const Json& list,
+                const std::string& pointer) {
+    if (list.empty()) fail_at(source_, pointer, "an empty list leaves nothing to try", "write values, or remove it");
+    DsTunable tunable{name, pointer, DsSetting::kList, {}};
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string at = fmt::format("{}/{}", pointer, i);
+      Value value = known != nullptr ? knob_value(*known, list[i], source_, at) : plain_value(list[i], source_, at);
+      const auto same = [&](const Value& other) { return same_value(value, other); };
+      if (std::none_of(tunable.values.begin(), tunable.values.end(), same)) tunable.values.push_back(std::move(value));
+    }
+    const auto kind = [](const Value& value) { return is_number(value) ? std::size_t{1} : value.index(); };
+    const auto other = std::find_if(tunable.values.begin(), tunable.values.end(),
+                                    [&](const Value& v) { return kind(v) != kind(tunable.values.front()); });
+    if (other != tunable.values.end()) {
+      fail_at(source_, pointer,
+              fmt::format("'{}' is of another kind than '{}'", to_string(*other), to_string(tunable.values.front())),
+              "list numbers, texts, or true and false");
+    }
+    tunables_.push_back(std::move(tunable));
+  }
+
+  const std::string& source_;
+  std::vector<std::pair<std::string, const WellKnownParameter*>> keys_;
+  std::vector<DsTunable> tunables_;
+};
+
+}  // namespace
+
+std::vector<std::string> spellings_of(const WellKnownParameter& knob) {
+  std::vector<std::string> spellings;
+  for (const char* key : {knob.deepspeed.key, knob.deepspeed.second_key}) {
+    if (*key != '\0') spellings.emplace_back(key);
+  }
+  return spellings;
+}
+
+const DsTunable* find_tunable(const std::vector<DsTunable>& tunables, const std::string& name) {
+  const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const auto& t) { return t.name == name; });
+  return found == tunables.end() ? nullptr : &*found;
+}
+
+Json read_ds_config(std::string_view text, const std::string& source) {
+  refuse_hjson(text, source);
+  Json config = parse_json(text, source);
+  const JsonObject root(config, source, "");  // refuses what is none
+  tunables_of(config, source);                // refuses sections and values of the wrong kind
+  return config;
+}
+
+Json load_ds_config(const std::filesystem::path& file) { return read_ds_config(read_text(file), file.string()); }
+
+std::vector<DsTunable> tunables_of(const Json& config, const std::string& source) {
+  Walk walk(source);
+  walk.object(config, Pointer(), "");
+  return walk.take();
+}
+
+std::string ds_config_text(const Json& config) { return config.dump(2) + "\n"; }
+
+// Writes a configuration into the user's ds_config.json. Which stage reads a knob, and what DeepSpeed asserts of its
+// value, stands in the knob's row (space/well_known.cpp).
+namespace {
+
+using Pointer = Json::json_pointer;
+
+// The lowest stage that shards parameters: what is read there alone means nothing elsewhere.
+constexpr std::int64_t kParameterStage = 3;
+
+const DeepSpeedKnob& deepspeed_knob(const DsTunable& tunable) {
+  static const DeepSpeedKnob kUnknown;  // read at every stage
+  const WellKnownParameter* known = find_well_known(tunable.name);
+  return known == nullptr ? kUnknown : known->deepspeed;
+}
+
+Value as_deepspeed_takes_it(const DeepSpeedKnob& knob, const Value& value) {
+  const auto* elems = std::get_if<std::int64_t>(&value);
+  const bool is_odd = knob.is_even && elems != nullptr && *elems % 2 != 0;
+  return is_odd ? Value(*elems + 1) : value;
+}
+
+class Writing {
+ public:
+  Writing(const Json& user, const Configuration& configuration, const std::string& source)
+      : config_(user),
+        configuration_(configuration),
+        tunables_(tunables_of(user, source)),
+        stage_(configuration.integer(kZeroStage, number_in_file(tunables_, kZeroStage).value_or(0))) {
+    config_.erase("autotuning");
+  }
+
+  void change_what_is_there() {
+    for (const DsTunable& tunable : tunables_) {
+      const Value* chosen = configuration_.find(tunable.name);
+      const DeepSpeedKnob& knob = deepspeed_knob(tunable);
+      const bool is_list = tunable.setting == DsSetting::kList;
+      Json& place = config_[Pointer(tunable.pointer)];
+      if (!is_read(knob) && knob.off && (is_list || configuration_.has(kZeroStage))) {
+        place = to_json(*knob.off);
+      } else if (chosen != nullptr && (is_list || takes_the_chosen(knob))) {
+        place = to_json(as_deepspeed_takes_it(knob, *chosen));
+      } else if (is_list) {
+        place = to_json(tunable.values.front());
+      }
+    }
+  }
+
+  // Keys of the file itself before those of its sections.
+  void add_what_is_new() {
+    for (const bool in_section : {false, true}) {
+      for (const WellKnownParameter& knob : well_known_parameters()) {
+        const std::string_view key = knob.deepspeed.key;
+        if (!key.empty() && (key.rfind('/') > 0) == in_section) add(knob);
+      }
+    }
+  }
+
+  void set_train_batch_size(DsUse use, std::int64_t ranks) {
+    const bool is_known = configuration_.has(kMicroBatch) && configuration_.has(kAccumulation);
+    const bool is_auto = config_.contains("train_batch_size") && config_["train_batch_size"] == "auto";
+    if (!is_known || (is_auto && use == DsUse::kResult)) return;
+    if (use == DsUse::kTrial || tensor_parallel() > 1) {
+      config_.erase("train_batch_size");
+    } else {
+      config_["train_batch_size"] =
+          sequences_of_step(configuration_.integer(kMicroBatch, 1), ranks, configuration_.integer(kAccumulation, 1));
+    }
+  }
+
+  Json take() { return std::move(config_); }
+
+ private:
+  bool is_read(const DeepSpeedKnob& knob) const { return stage_ >= knob.first_stage; }
+
+  // What stands in the file is what was chosen, at stage 0 too, where DeepSpeed reads none of the buckets. A value of
+  // stage 3 stays the user's below it: a knob without effect has a canonical value that nobody chose.
+  bool takes_the_chosen(const DeepSpeedKnob& knob) const {
+    return is_read(knob) || (!knob.off && knob.first_stage < kParameterStage);
+  }
+
+  std::int64_t tensor_parallel() const {
+    return configuration_.integer(kTensorParallel, number_in_file(tunables_, kTensorParallel).value_or(1));
+  }
+
+  void add(const WellKnownParameter& knob) {
+    const Value* chosen = configuration_.find(knob.name);
+    if (chosen == nullptr || find_tunable(tunables_, knob.name) != nullptr) return;
+    if (!is_read(knob.deepspeed) || (knob.deepspeed.off && same_value(*chosen, *knob.deepspeed.off))) return;
+    const Pointer key(knob.deepspeed.key);
+    // Copies between pinned memory and the GPU run beside the computation; from 0.19.5 on it is DeepSpeed's default.
+    const bool is_new_offload = knob.deepspeed.is_offload && !config_.contains(key.parent_pointer());
+    config_[key] = to_json(as_deepspeed_takes_it(knob.deepspeed, *chosen));
+    if (is_new_offload) config_[key.parent_pointer() / "pin_memory"] = true;
+  }
+
+  Json config_;
+  const Configuration& configuration_;
+  std::vector<DsTunable> tunables_;
+  std::int64_t stage_;
+};
+
+}  // namespace
+
+Json with_values(const Json& user, const Configuration& configuration, DsUse use, std::int64_t ranks,
+                 const std::string& source) {
+  const Configuration complete = with_batch(user, configuration, ranks, source);
+  Writing writing(user, complete, source);
+  writing.change_what_is_there();
+  writing.add_what_is_new();
+  writing.set_train_batch_size(use, ranks);
+  return writing.take();
+}
+
+// The batch of a DeepSpeed job. DeepSpeed's rule (runtime/config.py, _set_batch_related_parameters):
+//
+//   train_batch_size = micro_batch * gradient_accumulation_steps * ranks
+//
+// with all ranks of the job where the script passes no mpu, though the ranks of one tensor-parallel group must be given
+// the same sequences. The sequences that a step really learns from are those of ranks / tensor_parallel replicas.
+namespace {
+
+[[noreturn]] void refuse(const std::string& source, const std::string& what, const std::string& hint) {
+  throw UserError(fmt::format("{}: /train_batch_size: {}", source, what), hint);
+}
+
+std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::string& source) {
+  const std::optional<std::int64_t> dp = data_parallel_ranks(ranks, ranks_each, 1);
+  if (dp && *dp >= 1) return *dp;
+  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
+                              source, ranks, ranks_each),
+                  "choose a divisor of the ranks");
+}
+
+// AutoTP takes 0 and 1 for "off".
+std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
+  return std::max<std::int64_t>(1, number_in_file(tunables, kTensorParallel).value_or(1));
+}
+
+// The factor that is missing: batch = factor * known * groups.
+std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const std::string& known_as,
+                   const std::string& source) {
+  if (const std::optional<std::int64_t> factor = accumulation_steps(batch, known, groups)) return *factor;
+  refuse(source, fmt::format("{} sequences a step cannot be made of {} on {} ranks", batch, known_as, groups),
+         "choose numbers whose product it is");
+}
+
+std::string micro_batches(std::int64_t of) { return fmt::format("micro-batches of {}", of); }
+std::string micro_steps(std::int64_t count) { return fmt::format("{} micro-steps", count); }
+
+// Sequences that the replicas of `tensor` ranks each learn from together, of what DeepSpeed counts for all ranks.
+std::int64_t counted_once(std::int64_t batch, std::int64_t tensor, const std::string& source) {
+  return share(batch, 1, tensor, "equal parts for tensor parallelism", source);
+}
+
+std::optional<std::int64_t> chosen(const Configuration& configuration, const char* name) {
+  return configuration.has(name) ? std::optional(configuration.integer(name, 1)) : std::nullopt;
+}
+
+bool is_auto(const std::vector<DsTunable>& tunables, const char* name) {
+  const DsTunable* tunable = find_tunable(tunables, name);
+  return tunable != nullptr && tunable->setting == DsSetting::kAuto;
+}
+
+// The number that stands, no list and no "auto".
+std::optional<std::int64_t> fixed(const std::vector<DsTunable>& tunables, const char* name) {
+  const DsTunable* tunable = find_tunable(tunables, name);
+  return tunable != nullptr && tunable->setting == DsSetting::kFixed ? number_in_file(tunables, name) : std::nullopt;
+}
+
+void check_identity(std::int64_t batch, const std::vector<DsTunable>& tunables, std::int64_t ranks,
+                    const std::string& source) {
+  const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
+  const std::optional<std::int64_t> accumulation = fixed(tunables, kAccumulation);
+  if (micro && accumulation && sequences_of_step(*micro, ranks, *accumulation) != batch) {
+    refuse(source,
+           fmt::format("{} is not train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} ranks", batch,
+                       *micro, *accumulation, ranks),
+           "mend one of them, or start it on another number of ranks");
+  }
+  if (micro) share(batch, *micro, ranks, micro_batches(*micro), source);
+  if (accumulation) share(batch, *accumulation, ranks, micro_steps(*accumulation), source);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> number_in_file(const std::vector<DsTunable>& tunables, const std::string& name) {
+  const DsTunable* tunable = find_tunable(tunables, name);
+  if (tunable == nullptr || tunable->values.empty()) return std::nullopt;
+  return std::get<std::int64_t>(tunable->values.front());
+}
+
+std::optional<std::int64_t> written_train_batch_size(const Json& config, const std::string& source) {
+  const auto found = config.find("train_batch_size");
+  if (found == config.end() || found->is_null() || *found == "auto") return std::nullopt;
+  const Value value = found->is_number() ? value_from_json(*found, source) : Value(false);
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number >= 1) return *number;
+  refuse(source, fmt::format("a whole number was expected, not {}", found->dump()), "write one from 1 on");
+}
+
+std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t ranks, const std::string& source) {
+  const std::vector<DsTunable> tunables = tunables_of(config, source);
+  const std::int64_t tensor = tensor_ranks(tunables);
+  const std::int64_t groups = replicas(ranks, tensor, source);
+  if (const std::optional<std::int64_t> batch = written_train_batch_size(config, source)) {
+    check_identity(*batch, tunables, ranks, source);
+    return counted_once(*batch, tensor, source);
+  }
+  const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
+  const bool is_open = find_tunable(tunables, kAccumulation) != nullptr && !fixed(tunables, kAccumulation);
+  if (!micro || is_open) return std::nullopt;
+  return sequences_of_step(*micro, groups, fixed(tunables, kAccumulation).value_or(1));
+}
+
+Configuration with_batch(const Json& user, const Configuration& configuration, std::int64_t ranks,
+                         const std::string& source) {
+  const std::vector<DsTunable> tunables = tunables_of(user, source);
+  std::optional<std::int64_t> micro = chosen(configuration, kMicroBatch);
+  std::optional<std::int64_t> accumulation = chosen(configuration, kAccumulation);
+  if (micro && accumulation) return configuration;
+  const std::int64_t tensor = configuration.integer(kTensorParallel, tensor_ranks(tunables));
+  const std::int64_t groups = replicas(ranks, tensor * configuration.integer(kPipelineParallel, 1), source);
+  std::optional<std::int64_t> batch = written_train_batch_size(user, source);
+  if (batch) batch = counted_once(*batch, tensor_ranks(tunables), source);
+
+  const std::optional<std::int64_t> file_accumulation = number_in_file(tunables, kAccumulation);
+  if (!micro && !is_auto(tunables, kMicroBatch)) {
+    const std::optional<std::int64_t> in_file = number_in_file(tunables, kMicroBatch);
+    const bool follows = batch && (accumulation || !in_file);
+    const std::int64_t steps = accumulation.value_or(file_accumulation.value_or(1));
+    micro = follows ? std::optional(share(*batch, steps, groups, micro_steps(steps), source)) : in_file;
+  }
+  if (!accumulation && !is_auto(tunables, kAccumulation)) {
+    accumulation = batch && micro ? std::optional(share(*batch, *micro, groups, micro_batches(*micro), source))
+                   : micro        ? std::optional(file_accumulation.value_or(1))
+                                  : file_accumulation;
+  }
+  Configuration complete = configuration;
+  if (micro) complete.set(kMicroBatch, *micro);
+  if (accumulation) complete.set(kAccumulation, *accumulation);
+  return complete;
+}
+
+// Base64 with the URL and file name safe alphabet (RFC 4648, section 5), padded, as Python's base64.urlsafe_b64decode
+// reads it, by which DeepSpeed reads a configuration that is no path (deepspeed/runtime/config.py).
+namespace {
+
+std::string base64url(const std::string& text) {
+  constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  constexpr std::size_t kBytes = 3, kDigits = 4;
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size(); begin += kBytes) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      const auto byte = begin + i < text.size() ? static_cast<unsigned char>(text[begin + i]) : 0U;
+      bits = bits << 8 | byte;
+    }
+    for (std::size_t digit = 0; digit < kDigits; ++digit) {
+      const bool is_there = digit == 0 || begin + digit - 1 < text.size();
+      result += is_there ? kAlphabet[bits >> 6 * (kDigits - 1 - digit) & 63U] : '=';
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string ds_config_base64(const Json& config) {
+  return base64url(config.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace krigtune

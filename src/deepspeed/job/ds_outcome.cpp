@@ -1,0 +1,476 @@
+// What became of a trial of a DeepSpeed job. Exit codes do not tell it: launchers turn every exception into 1, a killed
+// rank is 247 by `deepspeed`, 1 by torchrun and 137 by a shell, and a rank that aborts after its last step spoils the
+// exit code of a good measurement. So what was timed counts most, then the exception that ended the first failing rank,
+// then single lines. All of it is pinned to outputs recorded from real jobs: tests/runner/deepspeed_outputs.
+#include "deepspeed/job/ds_outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/text.h"
+#include "trial/failure_text.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::string_view kTrace = "Traceback (most recent call last)";
+constexpr std::size_t kMostFollowing = 4;
+
+struct Line {
+  std::string text;
+  std::size_t number;
+};
+
+// pdsh writes "worker-0: " before each line: what stands so before a trace.
+std::set<std::string> hosts_in(const std::vector<std::string>& lines) {
+  std::set<std::string> hosts;
+  for (const std::string& line : lines) {
+    const std::size_t trace = line.find(kTrace);
+    const std::size_t colon = line.find(": ");
+    if (trace == std::string::npos || colon == std::string::npos || colon >= trace || rank_label(line)) continue;
+    if (line.find_first_of(" [") >= colon) hosts.insert(line.substr(0, colon + 2));
+  }
+  return hosts;
+}
+
+using RankSource = std::pair<std::string, int>;  // host, rank; "" and -1: nobody says
+
+// The lines of each source in their order, without the labels.
+std::map<RankSource, std::vector<Line>> by_source(const std::string& text) {
+  const std::vector<std::string> lines = lines_of(text);
+  const std::set<std::string> hosts = hosts_in(lines);
+  std::map<RankSource, std::vector<Line>> sources;
+  for (std::size_t number = 0; number < lines.size(); ++number) {
+    std::string line = lines[number];
+    const auto host =
+        std::find_if(hosts.begin(), hosts.end(), [&](const auto& one) { return line.rfind(one, 0) == 0; });
+    if (host != hosts.end()) line.erase(0, host->size());
+    const std::optional<RankLabel> label = rank_label(line);
+    if (label) line.erase(0, label->length);
+    if (label && !line.empty() && line.front() == ' ') line.erase(0, 1);  // "[rank1]: Traceback"
+    const RankSource source(host == hosts.end() ? "" : *host, label ? label->rank : -1);
+    sources[source].push_back({printable(line), number});
+  }
+  return sources;
+}
+
+bool is_chained(const std::string& line) {
+  return line.rfind("During handling of the above exception", 0) == 0 ||
+         line.rfind("The above exception was the direct cause", 0) == 0;
+}
+
+// "torch.OutOfMemoryError: CUDA out of memory." or "KeyboardInterrupt"; not a line of somebody else in between.
+bool set_type(const std::string& line, PythonException& exception) {
+  const std::size_t colon = line.find(": ");
+  std::string type = line.substr(0, colon);
+  while (!type.empty() && (type.back() == ':' || type.back() == ' ')) type.pop_back();
+  if (type.empty() || type.find_first_of(" []()/=") != std::string::npos) return false;
+  exception.type = type.substr(type.rfind('.') + 1);
+  exception.message = colon == std::string::npos ? "" : line.substr(colon + 2);
+  return true;
+}
+
+bool ends_message(const std::string& line) {
+  constexpr std::array<std::string_view, 5> kBegins = {"Traceback", "During handling", "The above exception", "[20",
+                                                       "===="};
+  return line.find_first_not_of(' ') == std::string::npos ||
+         std::any_of(kBegins.begin(), kBegins.end(), [&](auto begin) { return line.rfind(begin, 0) == 0; });
+}
+
+std::string file_of(const std::string& frame) {
+  constexpr std::string_view kFile = "File \"";
+  const std::size_t begin = frame.find(kFile);
+  const std::size_t end = begin == std::string::npos ? begin : frame.find('"', begin + kFile.size());
+  return end == std::string::npos ? "" : frame.substr(begin + kFile.size(), end - begin - kFile.size());
+}
+
+struct Found {
+  PythonException exception;
+  std::size_t number;  ///< of the line where its trace begins
+};
+
+// The trace whose first line is lines[at]; `at` then is behind it. False: it is torn.
+bool read_trace(const std::vector<Line>& lines, std::size_t& at, PythonException& exception) {
+  for (++at; at < lines.size(); ++at) {
+    const std::string& line = lines[at].text;
+    if (!line.empty() && line.front() != ' ') break;
+    const std::string file = file_of(line);
+    if (!file.empty()) exception.files.push_back(file);
+  }
+  if (at == lines.size() || !set_type(lines[at].text, exception)) return false;
+  for (++at; at < lines.size() && !ends_message(lines[at].text); ++at) {
+    if (exception.more.size() < kMostFollowing) exception.more.push_back(lines[at].text);
+  }
+  return true;
+}
+
+void read_exceptions(int rank, const std::vector<Line>& lines, std::vector<Found>& found) {
+  bool chained = false;
+  const std::size_t before = found.size();
+  for (std::size_t at = 0; at < lines.size();) {
+    if (is_chained(lines[at].text)) chained = true;
+    if (lines[at].text.rfind(kTrace, 0) != 0) {
+      ++at;
+      continue;
+    }
+    Found next{{}, lines[at].number};
+    if (rank >= 0) next.exception.rank = rank;
+    if (!read_trace(lines, at, next.exception)) continue;
+    const bool same = chained && found.size() > before;
+    chained = false;
+    if (same) next.number = found.back().number;
+    if (same) found.pop_back();
+    found.push_back(std::move(next));
+  }
+}
+
+// What ranks and launchers say when another one has gone.
+bool is_consequence(const PythonException& exception) {
+  constexpr std::array<std::string_view, 7> kTypes = {
+      "ChildFailedError", "SignalException", "KeyboardInterrupt", "CalledProcessError",
+      "SystemExit",       "BrokenPipeError", "EOFError"};
+  constexpr std::array<std::string_view, 7> kWords = {
+      "Connection reset by peer", "Connection closed by peer", "Broken pipe",
+      "ncclRemoteError",          "remote process exited",     "Socket Timeout",
+      "connection was reset"};
+  return std::find(kTypes.begin(), kTypes.end(), exception.type) != kTypes.end() ||
+         std::any_of(kWords.begin(), kWords.end(),
+                     [&](auto words) { return exception.message.find(words) != std::string::npos; });
+}
+
+}  // namespace
+
+std::optional<PythonException> cause_of_failure(const std::string& text) {
+  std::vector<Found> found;
+  for (const auto& [source, lines] : by_source(text)) read_exceptions(source.second, lines, found);
+  if (found.empty()) return std::nullopt;
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.number < b.number; });
+  const auto cause = [&](const auto& holds) {
+    return std::find_if(found.begin(), found.end(),
+                        [&](const Found& one) { return !is_consequence(one.exception) && holds(one.exception); });
+  };
+  const std::optional<int> first = first_failing_rank(text);
+  auto chosen = cause([&](const PythonException& one) { return first && one.rank == first; });
+  if (chosen == found.end()) chosen = cause([](const PythonException& /*one*/) { return true; });
+  return chosen == found.end() ? found.front().exception : chosen->exception;
+}
+
+namespace {
+
+template <class Words>
+bool holds_any(std::string_view text, const Words& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+std::string without_bullet(const std::string& line) {
+  return line.substr(std::min(line.find_first_not_of(" -"), line.size()));
+}
+
+std::string between(const std::string& text, std::string_view before, std::string_view after) {
+  const std::size_t found = text.find(before);
+  if (found == std::string::npos) return "";
+  const std::size_t begin = found + before.size();
+  return text.substr(begin, std::min(text.find(after, begin), text.size()) - begin);
+}
+
+bool was_raised_in(const PythonException& cause, const std::string& part) {
+  return !cause.files.empty() && cause.files.back().find(part) != std::string::npos;
+}
+
+}  // namespace
+
+bool is_of_the_network(const PythonException& cause, std::int64_t steps) {
+  // torch.distributed, ProcessGroupNCCL; before torch 2.1 a RuntimeError of the same words. Later on it may be
+  // anything.
+  constexpr std::array<std::string_view, 3> kWords = {"NCCL error in", "ncclSystemError", "ncclInvalidUsage"};
+  return steps == 0 && holds_any(cause.message, kWords);
+}
+
+bool is_of_the_launcher(const PythonException& cause) {
+  // torch.distributed: TCPStore, rendezvous; 2.1 on, before it is a RuntimeError that names the address.
+  constexpr std::array<std::string_view, 5> kTypes = {"DistNetworkError", "DistStoreError", "RendezvousConnectionError",
+                                                      "RendezvousTimeoutError", "RendezvousClosedError"};
+  constexpr std::array<std::string_view, 3> kWords = {"EADDRINUSE", "ddress already in use",
+                                                      "Name or service not known"};
+  return is_one_of(cause.type, kTypes) || holds_any(cause.message, kWords) ||
+         was_raised_in(cause, "/deepspeed/launcher/");
+}
+
+bool opens_base64(const PythonException& cause) {
+  return cause.type == "OSError" &&
+         holds_any(cause.message, std::array<std::string_view, 1>{"File name too long: 'ey"});
+}
+
+bool is_a_refusal(const PythonException& cause, std::int64_t steps) {
+  constexpr std::array<std::string_view, 3> kOwnTypes = {"ValidationError", "DeepSpeedConfigError",
+                                                         "ZeRORuntimeException"};
+  constexpr std::array<std::string_view, 3> kWords = {
+      "Check batch related parameters",          // deepspeed/runtime/config.py
+      "zero_allow_untested_optimizer",           // deepspeed/runtime/engine.py
+      "DeepSpeed config values that mismatch"};  // transformers, HfTrainerDeepSpeedConfig
+  if (is_one_of(cause.type, kOwnTypes) || holds_any(cause.message, kWords)) return true;
+  // Its metrics, which it writes after the last step, have no place (print_json_dist).
+  if (cause.type == "FileNotFoundError" && was_raised_in(cause, "/deepspeed/utils/logging.py")) return true;
+  constexpr std::array<std::string_view, 2> kNoJson = {"JSONDecodeError", "HjsonDecodeError"};
+  constexpr std::array<std::string_view, 5> kRaised = {"AssertionError", "ValueError", "NotImplementedError",
+                                                       "TypeError", "KeyError"};
+  if (steps > 0) return false;
+  return is_one_of(cause.type, kNoJson) || (is_one_of(cause.type, kRaised) && was_raised_in(cause, "/deepspeed/"));
+}
+
+// pydantic 2: "stage", "  Input should be 0, 1, 2, 3 or 3 [type=enum, input_value=5, input_type=int]";
+// pydantic 1: "stage", "  value is not a valid integer (type=type_error.integer)".
+std::string refusal_text(const PythonException& cause) {
+  if (cause.type == "ValidationError" && cause.more.size() >= 2) {
+    const std::string& what = cause.more[1];
+    const std::size_t details = std::min(what.find(" [type="), what.find(" (type="));
+    const std::string value = between(what, "input_value=", ", input_type");
+    return without_bullet(cause.more[0]) + ": " + without_bullet(what.substr(0, details)) +
+           (value.empty() ? "" : " (it is " + value + ")");
+  }
+  const bool goes_on = !cause.message.empty() && cause.message.back() == ':' && !cause.more.empty();
+  return cause.line() + (goes_on ? " " + without_bullet(cause.more[0]) : "");
+}
+
+bool is_of_host_memory(const std::string& line) {
+  constexpr std::array<std::string_view, 4> kDevice = {"OutOfMemoryError", "CUDA", "HIP", "XPU"};
+  constexpr std::array<std::string_view, 12> kHost = {
+      "DefaultCPUAllocator",  "bad_alloc",  "MemoryError",    "Cannot allocate memory",
+      "OOM killer",           "OpenBLAS",   "oom-kill",       "oom_kill",
+      "memory allocation of", "OOM Killed", "Killed process", "exceeded memory"};
+  return !holds_any(line, kDevice) && holds_any(line, kHost);
+}
+
+std::string find_launcher_line(const std::string& text) {
+  constexpr std::array<std::string_view, 14> kWords = {
+      "can't open file",                // CPython: no such script
+      "error: unrecognized arguments",  // argparse, of a launcher or of the script
+      "error: the following arguments are required",
+      "error: argument ",
+      "ssh: connect to host",  // OpenSSH, and the next three
+      "Could not resolve hostname",
+      "Host key verification failed",
+      "Permission denied (publickey",
+      "pdsh: command not found",
+      "ddress already in use",
+      "There are not enough slots available",  // Open MPI's mpirun
+      "srun: error: Unable to",                // Slurm
+      "srun: fatal:",
+      "Unable to proceed with training"};  // deepspeed/launcher/runner.py
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (holds_any(line, kWords)) return line;
+  }
+  return "";
+}
+
+std::optional<std::string> port_in_use(const std::string& line) {
+  if (line.find("ddress already in use") == std::string::npos) return std::nullopt;
+  std::string port = between(line, "port: ", ",");
+  const bool is_number = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? std::optional(std::move(port)) : std::nullopt;
+}
+
+std::string without_label(const std::string& line) {
+  const std::optional<RankLabel> label = rank_label(line);
+  const std::string body = label ? line.substr(label->length) : line;
+  return body.substr(std::min(body.find_first_not_of(' '), body.size()));
+}
+
+namespace {
+
+constexpr int kSignalBase = 128;                 // what shells add to a signal's number
+constexpr int kDeepSpeedKilled = 256 - SIGKILL;  // deepspeed's launcher says sys.exit(-9)
+
+constexpr const char* kOpensBase64 =
+    "the script opens its configuration itself and cannot read base64: let the runner's \"config_as\" be \"path\"";
+
+constexpr std::array<std::pair<DsClass, const char*>, 8> kNames = {{
+    {DsClass::kSuccess, "success"},
+    {DsClass::kTooShort, "too short"},
+    {DsClass::kOutOfMemory, "out of memory"},
+    {DsClass::kInvalid, "invalid configuration"},
+    {DsClass::kHang, "hang"},
+    {DsClass::kKilled, "killed"},
+    {DsClass::kLauncher, "launcher trouble"},
+    {DsClass::kCrash, "crash"},
+}};
+
+std::string without_break(const std::string& line) {
+  constexpr std::size_t kLongest = 300;
+  const std::string shown = printable(line.substr(0, kLongest));
+  return line.size() > kLongest ? shown + " ..." : shown;
+}
+
+class Judge {
+ public:
+  explicit Judge(const DsEnd& end) : end_(end), cause_(cause_of_failure(end.standard_error)) {
+    if (!cause_) cause_ = cause_of_failure(end.standard_output);
+  }
+
+  DsVerdict verdict() const {
+    const bool complete = end_.steps >= end_.steps_due;
+    if (complete && end_.exit_code == 0) return {DsClass::kSuccess, measured_text(), std::nullopt};
+    if (const auto by_exception = by_cause()) return *by_exception;
+    if (complete) return {DsClass::kSuccess, measured_text(), std::nullopt};
+    if (const auto complaint = memory_words()) return out_of_memory(complaint->line, complaint->requested);
+    if (end_.timed_out || end_.hung) return {DsClass::kHang, hang_text(), std::nullopt};
+    if (was_killed() && end_.oom_kills.value_or(0) > 0) {
+      return out_of_memory("the kernel's OOM killer ended a rank", std::nullopt);
+    }
+    if (end_.exit_code == 0) return {DsClass::kTooShort, short_text(), std::nullopt};
+    if (was_killed()) return {DsClass::kKilled, killed_text(), std::nullopt};
+    if (const std::string line = launcher_line(); !line.empty()) return launcher(line);
+    return {DsClass::kCrash, crash_text(), std::nullopt};
+  }
+
+ private:
+  std::optional<DsVerdict> by_cause() const {
+    if (!cause_) return std::nullopt;
+    if (const auto complaint = find_memory_words(cause_->line())) {
+      return out_of_memory(cause_->line(), complaint->requested);
+    }
+    if (is_of_the_launcher(*cause_)) return launcher(cause_->line());
+    if (is_of_the_network(*cause_, end_.steps)) {
+      const std::string text = "the ranks did not find one another: " + without_break(cause_->line());
+      return DsVerdict{DsClass::kLauncher, text, std::nullopt};
+    }
+    if (opens_base64(*cause_)) return DsVerdict{DsClass::kInvalid, kOpensBase64, std::nullopt};
+    if (!is_a_refusal(*cause_, end_.steps)) return std::nullopt;
+    const std::string text = "DeepSpeed refuses the configuration: " + without_break(refusal_text(*cause_));
+    return DsVerdict{DsClass::kInvalid, text, std::nullopt};
+  }
+
+  std::optional<MemoryComplaint> memory_words() const {
+    auto complaint = find_memory_words(end_.standard_error);
+    if (!complaint) complaint = find_memory_words(end_.standard_output);
+    return complaint;
+  }
+
+  std::string launcher_line() const {
+    if (end_.steps > 0) return "";
+    std::string line = find_launcher_line(end_.standard_error);
+    if (!line.empty()) return line;
+    std::string said = find_launcher_line(end_.standard_output);
+    constexpr int kCannotExecute = 126, kNotFound = 127;  // of POSIX shells
+    if (!said.empty() || (end_.exit_code != kCannotExecute && end_.exit_code != kNotFound)) return said;
+    return fmt::format("exit code {}: a program of the command cannot be run", end_.exit_code);
+  }
+
+  bool was_killed() const {
+    return end_.exit_code == kSignalBase + SIGKILL || end_.exit_code == kDeepSpeedKilled ||
+           tells_of_a_kill(end_.standard_error) || tells_of_a_kill(end_.standard_output);
+  }
+
+  static DsVerdict out_of_memory(const std::string& line, std::optional<Bytes> requested) {
+    return {DsClass::kOutOfMemory,
+            fmt::format("out of memory on the {}: {}", is_of_host_memory(line) ? "host" : "device",
+                        without_break(without_label(line))),
+            requested};
+  }
+
+  static DsVerdict launcher(const std::string& line) {
+    const std::optional<std::string> port = port_in_use(line);
+    const std::string what =
+        port ? fmt::format("port {} is in use: give another one (--master_port), or end what holds it", *port)
+             : without_break(without_label(line));
+    return {DsClass::kLauncher, "the launcher did not start the job: " + what, std::nullopt};
+  }
+
+  std::string progress() const { return fmt::format("{} of {} steps", end_.steps, end_.steps_due); }
+
+  std::string measured_text() const {
+    std::string text = fmt::format("all {} steps were timed", end_.steps_due);
+    if (end_.exit_code == 0) return text;
+    return fmt::format("{}; what came after them ({}) does not count", text, ending());
+  }
+
+  std::string short_text() const {
+    if (end_.steps > 0) {
+      return fmt::format(
+          "the script ended by itself after {}: let it train longer, or measure fewer (warmup_steps, "
+          "measure_steps)",
+          progress());
+    }
+    return "the command ended well, but no step was timed: the script trains without DeepSpeed or gives it another "
+           "configuration, has a pipeline engine (which is not timed), or its first rank does not see the trial's "
+           "directory";
+  }
+
+  std::string hang_text() const {
+    return end_.hung
+               ? fmt::format("ended after {:.1f} s, because its output no longer grew ({})", end_.wall_s, progress())
+               : fmt::format("ended at its time limit, after {:.1f} s ({})", end_.wall_s, progress());
+  }
+
+  std::string killed_text() const {
+    return fmt::format("a rank was killed (SIGKILL) after {}, neither by krigtune nor{} by the kernel's OOM killer",
+                       progress(), end_.oom_kills ? "" : ", as far as is known,");
+  }
+
+  std::string ending() const {
+    const int signal = end_.exit_code - kSignalBase;
+    const bool by_signal = signal > 0 && signal < NSIG;
+    return by_signal ? fmt::format("signal {}, {}", signal, ::strsignal(signal))
+                     : fmt::format("exit code {}", end_.exit_code);
+  }
+
+  std::string crash_text() const {
+    const std::string after = end_.steps > 0 ? " after " + progress() : "";
+    return fmt::format("it ended{} ({}){}", after, ending(), cause_ ? ": " + without_break(cause_->line()) : "");
+  }
+
+  const DsEnd& end_;
+  std::optional<PythonException> cause_;
+};
+
+FailureReason reason_of(DsClass what, const DsEnd& end) {
+  switch (what) {
+    case DsClass::kSuccess:
+    case DsClass::kTooShort:
+      return FailureReason::kBadResult;
+    case DsClass::kInvalid:
+      return FailureReason::kInvalid;
+    case DsClass::kHang:
+      return end.hung ? FailureReason::kHang : FailureReason::kTimeout;
+    case DsClass::kLauncher:
+      return FailureReason::kEnvironment;
+    case DsClass::kOutOfMemory:
+    case DsClass::kKilled:
+    case DsClass::kCrash:
+      break;
+  }
+  return FailureReason::kCrash;
+}
+
+}  // namespace
+
+const char* to_string(DsClass what) {
+  for (const auto& [value, name] : kNames) {
+    if (value == what) return name;
+  }
+  return "crash";
+}
+
+DsVerdict judge(const DsEnd& end) { return Judge(end).verdict(); }
+
+Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end) {
+  if (verdict.what == DsClass::kOutOfMemory) return OutOfMemory{verdict.requested, false};
+  // The sentence of any other class says more than what ranks and launchers print last.
+  const bool unknown = verdict.what == DsClass::kCrash;
+  const std::string said = unknown ? failure_text(end.standard_output, end.standard_error) : "";
+  return Failed{reason_of(verdict.what, end), end.exit_code, verdict.sentence + (said.empty() ? "" : "\n" + said)};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,205 @@
+#include "deepspeed/job/ds_probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "deepspeed/job/ds_command.h"
+#include "deepspeed/job/ds_config.h"
+#include "deepspeed/job/ds_trial.h"
+#include "trial/process.h"
+#include "trial/program.h"
+#include "trial/trial_files.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kProbeTimeoutS = 10.0;  // it takes 0.1 s; a cold network file system longer
+
+// importlib.metadata reads names of folders. What lies in the working directory is not what the job imports: Python
+// puts the script's own directory there.
+constexpr const char* kQuestion =
+    "import sys; sys.path = [p for p in sys.path if p]; from importlib.metadata import version; "
+    "print(version('deepspeed'))";
+
+std::vector<std::string> blank_separated(std::string_view line) {
+  std::vector<std::string> words;
+  for (std::size_t begin = line.find_first_not_of(" \t\r"); begin != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
+    words.emplace_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(" \t\r", end);
+  }
+  return words;
+}
+
+bool is_python(const std::string& word) {
+  const std::string name = std::filesystem::path(word).filename().string();
+  return name.rfind("python", 0) == 0 || name.rfind("pypy", 0) == 0;
+}
+
+// Line 2 of  #!/bin/sh
+//            '''exec' "/a path with blanks/python" "$0" "$@"
+std::vector<std::string> behind_exec(std::string_view line) {
+  constexpr std::string_view kExec = "'''exec' ";
+  if (line.rfind(kExec, 0) != 0) return {};
+  line.remove_prefix(kExec.size());
+  const bool is_quoted = !line.empty() && line.front() == '"';
+  if (is_quoted) line.remove_prefix(1);
+  std::string path(line.substr(0, line.find(is_quoted ? '"' : ' ')));
+  return is_python(path) ? std::vector{std::move(path)} : std::vector<std::string>();
+}
+
+bool is_assignment(const std::string& word) {
+  return word.find('=') != std::string::npos && word.front() != '-' && word.front() != '=';
+}
+
+// What `env` in front of the first launcher sets; empty optional: something else stands there.
+std::optional<Environment> environment_of(const DsCommand& command) {
+  Environment environment;
+  for (std::size_t i = 0; i < command.stages.front().program; ++i) {
+    const std::string& word = command.argv[i];
+    const std::size_t equals = word.find('=');
+    if (i == 0 && std::filesystem::path(word).filename() == "env") continue;
+    if (i == 0 || !is_assignment(word)) return std::nullopt;
+    environment.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return environment;
+}
+
+std::string head_of(const std::filesystem::path& file) {
+  constexpr std::size_t kHead = 4096;
+  std::string text(kHead, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> interpreter_in(std::string_view script) {
+  if (script.rfind("#!", 0) != 0) return {};
+  const std::size_t end = std::min(script.find('\n'), script.size());
+  std::vector<std::string> words = blank_separated(script.substr(2, end - 2));
+  if (words.empty()) return {};
+  if (words.front() == "/bin/sh") {
+    const std::string_view rest = script.substr(std::min(end + 1, script.size()));
+    return behind_exec(rest.substr(0, rest.find('\n')));
+  }
+  const bool is_env = std::filesystem::path(words.front()).filename() == "env";
+  if (is_env) words.erase(words.begin(), words.begin() + (words.size() > 1 && words[1] == "-S" ? 2 : 1));
+  return !words.empty() && is_python(words.front()) ? words : std::vector<std::string>();
+}
+
+std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory) {
+  if (command.stages.empty()) return {};
+  const std::optional<Environment> environment = environment_of(command);
+  if (!environment) return {};
+  const std::string& word = command.argv.at(command.stages.back().program);
+  if (is_python(word)) return {word};
+  const std::filesystem::path program = find_program(word, directory, search_path(*environment));
+  return program.empty() ? std::vector<std::string>() : interpreter_in(head_of(program));
+}
+
+std::optional<DsVersion> installed_version(const DsCommand& command, const std::filesystem::path& directory,
+                                           const Clock& clock) {
+  ProcessSpec spec;
+  spec.argv = interpreter_of(command, directory);
+  if (spec.argv.empty()) return std::nullopt;
+  spec.environment = environment_of(command).value();
+  if (find_program(spec.argv.front(), directory, search_path(spec.environment)).empty()) return std::nullopt;
+  spec.argv.insert(spec.argv.end(), {"-c", kQuestion});
+  const ScratchDirectory scratch;
+  spec.stdout_file = scratch / "stdout";
+  spec.stderr_file = scratch / "stderr";
+  spec.timeout_s = kProbeTimeoutS;
+  spec.working_directory = directory;
+  const ProcessResult result = run_process(spec, clock);
+  if (!result.start_error.empty() || result.exit_code != 0) return std::nullopt;
+  return version_of(read_text(spec.stdout_file));
+}
+
+// DeepSpeed's engine with "model_info": {"profile": true} in its section "autotuning" counts the parameters as it is
+// made, measures the memory of the first forward pass, writes both to model_info_path and ends with exit code 0
+// (runtime/engine.py, _autotuning_exit and forward; any ZeRO stage).
+namespace {
+
+std::filesystem::path answer_of(const DsTrialFiles& files) { return files.dir / "model_info.json"; }
+
+ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
+  const std::string source = run.spec.ds_config.string();
+  const Json user = load_ds_config(run.spec.ds_config);
+  Json config = with_measurement(with_values(user, run.configuration, DsUse::kTrial, run.ranks, source), files, {});
+  config.erase("csv_monitor");
+  config["autotuning"] = {
+      {"enabled", true}, {"model_info_path", answer_of(files).string()}, {"model_info", {{"profile", true}}}};
+  write_atomically(files.ds_config(), ds_config_text(config));
+  const DsCommand command = read_ds_command(run.spec.argv);
+  ProcessSpec process;
+  process.argv = rewritten(command, files.ds_config().string(), with_batch(user, run.configuration, run.ranks, source),
+                           flag_mappings(command, run.spec.arg_mappings));
+  process.working_directory = run.spec.working_directory;
+  process.environment = run.spec.environment;
+  process.environment.emplace_back("PYTHONUNBUFFERED", "1");  // lines are signs of life
+  process.timeout_s = run.spec.timeout_s;
+  process.grace_s = run.spec.grace_s;
+  process.no_progress_s = run.spec.no_progress_s;
+  write_inputs(TrialFiles(files.dir), to_json(run.configuration), process);
+  return process;
+}
+
+std::optional<DsCountedModel> read_answer(const std::filesystem::path& file) {
+  const Json json = Json::parse(read_tail(file, 1 << 16), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const Json params = json.value("num_params", Json());
+  const Json activation = json.value("activation_mem_per_gpu", Json());
+  if (!params.is_number() || !(params.get<double>() >= 1.0 && params.get<double>() < 1e15)) return std::nullopt;
+  DsCountedModel model{std::llround(params.get<double>()), 0.0};
+  if (activation.is_number() && activation.get<double>() > 0.0) model.activation_bytes = activation.get<double>();
+  return model;
+}
+
+DsVerdict verdict_of(const ProcessResult& process, const ProcessSpec& spec, const std::optional<std::int64_t>& kills) {
+  if (!process.start_error.empty()) return {DsClass::kLauncher, process.start_error, std::nullopt};
+  DsEnd end;
+  end.exit_code = process.exit_code;
+  end.timed_out = process.timed_out;
+  end.hung = process.hung;
+  end.wall_s = process.wall_s;
+  end.standard_output = read_tail(spec.stdout_file, kMostJobFileBytes);
+  end.standard_error = read_tail(spec.stderr_file, kMostJobFileBytes);
+  end.oom_kills = kills;
+  DsVerdict verdict = judge(end);
+  if (verdict.what == DsClass::kTooShort) {
+    verdict.sentence =
+        "the job ended well and told no model: a pipeline's engine does not, nor a script without a step";
+  }
+  return verdict;
+}
+
+}  // namespace
+
+DsModelAnswer run_for_model(const DsModelRun& run, const Clock& clock) {
+  refuse_missing_program(run.spec.argv.front(), run.spec.working_directory, run.spec.environment);
+  make_writable_directory(run.dir);
+  const DsTrialFiles files(run.dir);
+  std::error_code ignored;
+  std::filesystem::remove(answer_of(files), ignored);  // of an earlier launch
+  const ProcessSpec spec = prepare(run, files);
+  const std::optional<std::int64_t> before = oom_kills_now();
+  const ProcessResult process = run_process(spec, clock);
+  const std::optional<std::int64_t> after = oom_kills_now();
+  write_exit(TrialFiles(files.dir), process);
+  DsModelAnswer answer;
+  answer.wall_s = process.wall_s;
+  answer.model = read_answer(answer_of(files));
+  if (answer.model) return answer;  // whatever the exit code is: ranks may abort at exit
+  const auto kills = before && after ? std::optional(*after - *before) : std::nullopt;
+  answer.verdict = verdict_of(process, spec, kills);
+  return answer;
+}
+
+}  // namespace krigtune

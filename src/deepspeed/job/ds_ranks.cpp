@@ -1,0 +1,309 @@
+// Ranks that a command leaves to files, variables and devices: deepspeed/launcher/runner.py (DeepSpeed 0.19),
+// torch/distributed/run.py, accelerate/commands/launch.py, srun(1), mpirun(1).
+#include "deepspeed/job/ds_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "deepspeed/job/command_words.h"
+
+namespace krigtune {
+
+// As deepspeed/launcher/runner.py (fetch_hostfile, parse_resource_filter; DeepSpeed 0.19) and mpirun read them.
+
+namespace {
+
+auto find_host(std::vector<HostSlots>& hosts, std::string_view name) {
+  return std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& one) { return one.host == name; });
+}
+
+std::optional<HostSlots> host_in(std::string_view line) {
+  constexpr std::string_view kSlots = "slots=";
+  const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
+  const std::string_view first = line.substr(0, blank);
+  const std::string rest = trimmed(line.substr(blank));
+  const std::size_t colon = first.find(':');
+  if (rest.empty()) {
+    const auto count =
+        colon == std::string_view::npos ? std::optional<std::int64_t>(1) : count_in(first.substr(colon + 1));
+    return count ? std::optional<HostSlots>({std::string(first.substr(0, colon)), *count}) : std::nullopt;
+  }
+  if (rest.rfind(kSlots, 0) != 0) return std::nullopt;
+  const std::string number = rest.substr(kSlots.size(), rest.find_first_of(" \t") - kSlots.size());
+  const auto count = count_in(number);
+  return count ? std::optional<HostSlots>({std::string(first), *count}) : std::nullopt;
+}
+
+// One of the hosts that a filter names.
+struct Filter {
+  std::string_view host;
+  std::optional<std::int64_t> slots;  ///< empty: all
+};
+
+std::vector<Filter> filters_in(std::string_view text) {
+  std::vector<Filter> filters;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find('@'));
+    const std::size_t colon = one.find(':');
+    const bool is_listed = colon != std::string_view::npos;
+    filters.push_back(
+        {one.substr(0, colon),
+         is_listed ? std::optional(1 + std::count(one.begin() + static_cast<std::ptrdiff_t>(colon), one.end(), ','))
+                   : std::nullopt});
+    text.remove_prefix(std::min(one.size() + 1, text.size()));
+  }
+  return filters;
+}
+
+HostSlots& host_of(std::vector<HostSlots>& hosts, std::string_view name, const char* option) {
+  const auto found = find_host(hosts, name);
+  if (found != hosts.end()) return *found;
+  throw UserError(fmt::format("{}: the host '{}' is not in the hostfile", option, name),
+                  "name one of its hosts; without a hostfile the only one is localhost");
+}
+
+}  // namespace
+
+std::vector<HostSlots> read_hostfile(const std::filesystem::path& file) {
+  std::vector<HostSlots> hosts;
+  const std::string text = read_text(file);
+  std::string_view rest = text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::string_view whole = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(whole.size() + 1, rest.size()));
+    const std::string line = trimmed(whole.substr(0, whole.find('#')));
+    if (line.empty()) continue;
+    const std::optional<HostSlots> host = host_in(line);
+    if (!host || find_host(hosts, host->host) != hosts.end()) {
+      throw UserError(
+          fmt::format("{}:{}: '{}' is no host with its slots, or stands there twice", file.string(), number, line),
+          "write a line for each, as in: worker-1 slots=8");
+    }
+    hosts.push_back(*host);
+  }
+  if (hosts.empty()) throw UserError(fmt::format("{}: the hostfile names no host", file.string()), "worker-1 slots=8");
+  return hosts;
+}
+
+std::vector<HostSlots> chosen_hosts(std::vector<HostSlots> hosts, std::string_view include, std::string_view exclude) {
+  if (!include.empty()) {
+    std::vector<HostSlots> chosen;
+    for (const Filter& filter : filters_in(include)) {
+      const HostSlots& host = host_of(hosts, filter.host, "--include");
+      chosen.push_back({host.host, filter.slots.value_or(host.slots)});
+    }
+    return chosen;
+  }
+  for (const Filter& filter : filters_in(exclude)) {
+    HostSlots& host = host_of(hosts, filter.host, "--exclude");
+    host.slots -= filter.slots.value_or(host.slots);
+  }
+  std::erase_if(hosts, [](const HostSlots& host) { return host.slots <= 0; });
+  return hosts;
+}
+
+namespace {
+
+using Count = std::optional<std::int64_t>;
+
+bool is_file(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error);
+}
+
+std::int64_t slots_of(const std::vector<HostSlots>& hosts) {
+  std::int64_t slots = 0;
+  for (const HostSlots& host : hosts) slots += host.slots;
+  return slots;
+}
+
+// "key: 8" or "key": 8 at any depth of a file that accelerate wrote; YAML and JSON alike.
+Count count_of_key(const std::string& text, std::string_view key) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view whole = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(whole.size() + 1, rest.size()));
+    std::string line = trimmed(whole.substr(0, whole.find('#')));
+    std::erase_if(line, [](char c) { return c == '"' || c == '\'' || c == ','; });
+    if (line.rfind(key, 0) == 0 && line.size() > key.size() && line[key.size()] == ':') {
+      return count_in(trimmed(std::string_view(line).substr(key.size() + 1)));
+    }
+  }
+  return std::nullopt;
+}
+
+class Ranks {
+ public:
+  Ranks(const DsCommand& command, const DsSurroundings& around) : command_(command), around_(around) {}
+
+  DsRanks find() {
+    const DsStage* stage = rank_stage(command_);
+    found_ = {command_.ranks, command_.nodes, is_under_srun(), ""};
+    if (stage == nullptr) {
+      take_gpus("/cluster/gpus_per_node in a session");
+    } else {
+      find_for({command_.argv, stage->begin + 1, stage->end}, stage->launcher);
+    }
+    found_.is_elsewhere = found_.is_elsewhere || found_.nodes.value_or(1) > 1;
+    if (found_.ranks) found_.missing.clear();
+    return found_;
+  }
+
+ private:
+  void find_for(const LauncherOptions& options, DsLauncher launcher) {
+    switch (launcher) {
+      case DsLauncher::kDeepSpeed:
+        return of_deepspeed(options);
+      case DsLauncher::kTorchrun:
+        return of_torchrun(options);
+      case DsLauncher::kAccelerate:
+        return of_accelerate(options);
+      case DsLauncher::kSrun:
+        return of_srun(options);
+      case DsLauncher::kMpirun:
+        return of_mpirun(options);
+      case DsLauncher::kPython:
+        return;  // one, as the command says
+    }
+  }
+
+  Count variable(const char* name) const { return count_in(around_.variable(name)); }
+
+  // Outside of a job srun runs the ranks on nodes that it is given then.
+  bool is_under_srun() const {
+    const bool has_srun = std::any_of(command_.stages.begin(), command_.stages.end(),
+                                      [](const DsStage& stage) { return stage.launcher == DsLauncher::kSrun; });
+    return has_srun && around_.variable("SLURM_JOB_ID").empty();
+  }
+
+  void take_gpus(const char* missing) {
+    found_.missing = missing;
+    if (found_.ranks || found_.nodes.value_or(1) != 1) return;
+    found_.nodes = 1;
+    if (around_.gpus > 0) found_.ranks = around_.gpus;
+  }
+
+  bool is_this_node(const std::string& host) const {
+    const auto short_name = [](const std::string& name) { return name.substr(0, name.find('.')); };
+    return host == "localhost" || host == "127.0.0.1" || short_name(host) == short_name(around_.hostname);
+  }
+
+  void set(const std::vector<HostSlots>& hosts, const std::string& where) {
+    const bool is_even = std::all_of(hosts.begin(), hosts.end(),
+                                     [&](const HostSlots& host) { return host.slots == hosts.front().slots; });
+    if (hosts.empty() || !is_even) {
+      throw UserError(fmt::format("{}: {}", where, hosts.empty() ? "no host is left" : "hosts differ in their slots"),
+                      "choose hosts with the same number of slots");
+    }
+    found_.nodes = static_cast<std::int64_t>(hosts.size());
+    found_.ranks = slots_of(hosts);
+    found_.is_elsewhere = !std::all_of(hosts.begin(), hosts.end(), [&](const auto& h) { return is_this_node(h.host); });
+  }
+
+  // --num_gpus does not ask how many slots a host has.
+  void of_deepspeed(const LauncherOptions& options) {
+    constexpr const char* kDefault = "/job/hostfile";
+    const std::filesystem::path file = around_.directory / options.text({"--hostfile", "-H"}).value_or(kDefault);
+    const Count each = options.count({"--num_gpus", "--num_accelerators"});
+    std::vector<HostSlots> hosts;
+    if (is_file(file)) {
+      hosts = read_hostfile(file);
+    } else {
+      const std::int64_t local = around_.gpus > 0 ? around_.gpus : variable("LOCAL_SIZE").value_or(0);
+      if (found_.ranks || (local == 0 && !each)) return take_gpus("--num_gpus N");
+      hosts = {{"localhost", local}};
+    }
+    const std::string include = options.text({"--include", "-i"}).value_or("");
+    hosts = chosen_hosts(std::move(hosts), include, options.text({"--exclude", "-e"}).value_or(""));
+    if (const Count nodes = options.count({"--num_nodes"})) {
+      hosts.resize(std::min(hosts.size(), static_cast<std::size_t>(*nodes)));
+    }
+    for (HostSlots& host : hosts) host.slots = each.value_or(host.slots);
+    set(hosts, is_file(file) ? file.string() : "the hosts of the command");
+  }
+
+  void of_torchrun(const LauncherOptions& options) {
+    const std::string nodes = options.text({"--nnodes"}).value_or(around_.variable("PET_NNODES"));
+    const std::string each = options.text({"--nproc_per_node"}).value_or(around_.variable("PET_NPROC_PER_NODE"));
+    found_.nodes = nodes.empty() ? Count(1) : count_in(nodes);
+    found_.missing = found_.nodes ? "--nproc_per_node N" : "--nnodes N, one number";
+    const bool takes_gpus = each == "gpu" || (each == "auto" && around_.gpus > 0);
+    const bool takes_cpus = each == "cpu" || (each == "auto" && around_.gpus == 0);
+    Count ranks = each.empty() ? Count(1) : takes_cpus ? Count(around_.cpus) : count_in(each);
+    if (takes_gpus && around_.gpus > 0) ranks = around_.gpus;
+    found_.ranks = ranks && found_.nodes ? Count(*ranks * *found_.nodes) : std::nullopt;
+  }
+
+  std::filesystem::path accelerate_config(const LauncherOptions& options) const {
+    if (const auto named = options.text({"--config_file"})) return around_.directory / *named;
+    const std::string home = around_.variable("HOME");
+    std::filesystem::path cache = around_.variable("HF_HOME");
+    if (cache.empty()) {
+      const std::string xdg = around_.variable("XDG_CACHE_HOME");
+      cache = (xdg.empty() ? std::filesystem::path(home) / ".cache" : std::filesystem::path(xdg)) / "huggingface";
+    }
+    const std::filesystem::path yaml = cache / "accelerate" / "default_config.yaml";
+    return is_file(yaml) ? yaml : cache / "accelerate" / "default_config.json";
+  }
+
+  // num_processes counts all machines' ranks.
+  void of_accelerate(const LauncherOptions& options) {
+    const std::filesystem::path file = accelerate_config(options);
+    const std::string text = is_file(file) ? read_text(file) : "";
+    if (!found_.ranks) found_.ranks = count_of_key(text, "num_processes");
+    if (!found_.nodes) found_.nodes = count_of_key(text, "num_machines");
+    if (!found_.nodes) found_.nodes = 1;
+    take_gpus("--num_processes N");
+  }
+
+  void of_srun(const LauncherOptions& options) {
+    found_.missing = "-n N -N NODES";
+    const bool says_nodes = options.has({"-N", "--nodes"});
+    const bool says_tasks = options.has({"-n", "--ntasks"});
+    if (!says_nodes)
+      found_.nodes = variable("SLURM_NNODES") ? variable("SLURM_NNODES") : variable("SLURM_JOB_NUM_NODES");
+    if (found_.ranks || says_tasks) return;
+    Count each = options.count({"--ntasks_per_node"});
+    const Count tasks = variable("SLURM_NTASKS");
+    if (!each && tasks && !says_nodes) {
+      found_.ranks = tasks;
+      return;
+    }
+    if (!each) each = variable("SLURM_NTASKS_PER_NODE");
+    if (found_.nodes) found_.ranks = *found_.nodes * each.value_or(1);
+  }
+
+  void of_mpirun(const LauncherOptions& options) {
+    found_.missing = "-np N";
+    const auto file = options.text({"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"});
+    if (file && is_file(around_.directory / *file)) return of_hosts(read_hostfile(around_.directory / *file), *file);
+    found_.nodes = variable("SLURM_NNODES");
+    if (!found_.ranks) found_.ranks = variable("SLURM_NTASKS");
+  }
+
+  // Hosts are filled one after the other.
+  void of_hosts(std::vector<HostSlots> hosts, const std::string& file) {
+    std::int64_t left = found_.ranks.value_or(slots_of(hosts));
+    for (HostSlots& host : hosts) {
+      host.slots = std::min(host.slots, left);
+      left -= host.slots;
+    }
+    std::erase_if(hosts, [](const HostSlots& host) { return host.slots == 0; });
+    set(hosts, file);
+  }
+
+  const DsCommand& command_;
+  const DsSurroundings& around_;
+  DsRanks found_;
+};
+
+}  // namespace
+
+DsRanks ranks_around(const DsCommand& command, const DsSurroundings& around) { return Ranks(command, around).find(); }
+
+}  // namespace krigtune

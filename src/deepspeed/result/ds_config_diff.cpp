@@ -1,0 +1,160 @@
+// ds_config_diff.md: the keys of the user's ds_config.json and the flags of the user's command that the best
+// configuration changes, each with its gain.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "deepspeed/job/ds_command.h"
+#include "deepspeed/job/ds_config.h"
+#include "deepspeed/job/ds_trial.h"
+#include "deepspeed/result/ds_result.h"
+#include "deepspeed/result/loss_check.h"
+#include "report/change_text.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+using Pointer = Json::json_pointer;
+
+struct KeyChange {
+  Pointer key;
+  const Json* before = nullptr;  ///< nullptr: the key was not there
+  const Json* after = nullptr;
+};
+
+void find_changes(const Json& before, const Json& after, const Pointer& at, std::vector<KeyChange>& changes) {
+  for (const auto& [key, value] : before.items()) {
+    const auto now = after.find(key);
+    if (now == after.end()) {
+      changes.push_back({at / key, &value, nullptr});
+    } else if (value.is_object() && now->is_object()) {
+      find_changes(value, *now, at / key, changes);
+    } else if (value != *now) {
+      changes.push_back({at / key, &value, &*now});
+    }
+  }
+  for (const auto& [key, value] : after.items()) {
+    if (!before.contains(key)) changes.push_back({at / key, nullptr, &value});
+  }
+}
+
+bool is_within(const std::string& pointer, const std::string& section) {
+  return pointer == section || pointer.rfind(section + "/", 0) == 0;
+}
+
+class Diff {
+ public:
+  Diff(const DsUserJob& job, const Objective& objective, const Recommendation& best)
+      : job_(job), objective_(objective), best_(best), tunables_(tunables_of(job.config, job.source)) {}
+
+  std::string key_rows() const {
+    const Json after = ds_config_of(job_, best_.configuration);
+    std::vector<KeyChange> changes;
+    find_changes(job_.config, after, Pointer(), changes);
+    std::string rows;
+    for (const KeyChange& change : changes) rows += row(change);
+    return rows;
+  }
+
+  std::string flag_rows() const {
+    const DsCommand command = read_ds_command(job_.command);
+    const auto mappings = flag_mappings(command, job_.arg_mappings);
+    const Configuration before = values_of_flags(command, mappings);
+    DsCommand changed = command;
+    changed.argv = ds_command_of(job_, best_.configuration, command.config);
+    const Configuration after = values_of_flags(changed, mappings);
+    std::string rows;
+    for (const FlagMapping& mapping : mappings) {
+      const Value* was = before.find(mapping.name);
+      const Value* is = after.find(mapping.name);
+      if (is == nullptr || (was != nullptr && same_value(*was, *is))) continue;
+      rows += fmt::format("| `{}` | {} | {} | {} |\n", mapping.flag, was == nullptr ? "" : to_string(*was),
+                          to_string(*is), said_of(mapping.name));
+    }
+    return rows;
+  }
+
+ private:
+  static std::string cell(const Json* value) { return value == nullptr ? "" : fmt::format("`{}`", value->dump()); }
+
+  std::string row(const KeyChange& change) const {
+    std::string key = change.key.to_string().substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    const std::string after = change.after == nullptr ? "left out" : cell(change.after);
+    return fmt::format("| `{}` | {} | {} | {} |\n", key, cell(change.before), after, said_of_key(change.key));
+  }
+
+  std::string said_of_key(const Pointer& key) const {
+    const std::string pointer = key.to_string();
+    for (const DsTunable& tunable : tunables_) {
+      if (tunable.pointer == pointer) return said_of(tunable.name);
+    }
+    for (const WellKnownParameter& knob : well_known_parameters()) {
+      if (*knob.deepspeed.key != '\0' && is_within(knob.deepspeed.key, pointer)) return said_of(knob.name);
+    }
+    if (pointer == "/train_batch_size") return "what micro-batch, accumulation and ranks make";
+    if (pointer == "/autotuning") return "it would end a training after its profile steps";
+    return "";
+  }
+
+  std::string said_of(const std::string& name) const {
+    for (const Change& change : best_.changes.each) {
+      if (change.parameter == name) return change_sentence(objective_, change);
+    }
+    return "as trial 0 had it";
+  }
+
+  const DsUserJob& job_;
+  const Objective& objective_;
+  const Recommendation& best_;
+  std::vector<DsTunable> tunables_;
+};
+
+DsRemarks remarks_of(const RunView& run) {
+  DsRemarks remarks;
+  const auto& job = std::get<DeepSpeedSpec>(run.session.runner);
+  if (has_changed_since(job)) {
+    remarks.warnings.push_back(
+        fmt::format("{} has changed since the session began; all of this is about what it said "
+                    "then, {}",
+                    job.ds_config.filename().string(), begun_ds_config_path(run.directory).filename().string()));
+  }
+  if (const std::optional<LossCheck> check = loss_check(run)) {
+    (is_warning(*check) ? remarks.warnings : remarks.notes).push_back(loss_check_sentence(*check));
+  }
+  const std::vector<std::string> advice = batch_advice_lines(run);
+  if (!advice.empty()) remarks.notes.push_back(join(advice, "\n"));
+  return remarks;
+}
+
+}  // namespace
+
+std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
+                           const DsRemarks& remarks) {
+  const Diff diff(job, objective, best);
+  std::string text = fmt::format("# What is changed in {}\n\n", job.source);
+  for (const std::string& warning : remarks.warnings) text += fmt::format("**Warning:** {}.\n\n", warning);
+  text += fmt::format("The best is trial {}, {:.2f} times trial {} as measured.", best.trial, best.gain,
+                      best.reference_trial);
+  if (best.changes.together) {
+    text += fmt::format(" All changes together, by the model: {}.", gain_sentence(objective, *best.changes.together));
+  }
+  const std::string rows = diff.key_rows() + diff.flag_rows();
+  const std::string notes = remarks.notes.empty() ? "" : "\n" + join(remarks.notes, "\n\n") + "\n";
+  if (rows.empty()) return text + "\n\nNothing: what you have is the best that was found.\n" + notes;
+  text += "\n\n| key or flag | before | after | gain |\n|---|---|---|---|\n" + rows;
+  text +=
+      "\nA gain is that of the best over itself with this one change taken back, by the model of all trials, with its "
+      "95 % interval.\nChanges work on each other: single gains need not multiply to the whole.\n";
+  return text + notes;
+}
+
+std::optional<std::string> ds_config_difference(const RunView& run) {
+  const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
+  if (!job) return std::nullopt;
+  return ds_config_diff(*job, run.session.objective, *run.best, remarks_of(run));
+}
+
+}  // namespace krigtune

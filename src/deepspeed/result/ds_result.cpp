@@ -1,0 +1,147 @@
+#include "deepspeed/result/ds_result.h"
+
+#include <fmt/format.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "deepspeed/job/ds_command.h"
+#include "deepspeed/job/ds_config.h"
+#include "deepspeed/job/ds_trial.h"
+#include "forecast/learning_rate.h"
+
+namespace krigtune {
+
+std::optional<DsUserJob> ds_user_job(const Session& session) {
+  const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  if (spec == nullptr) return std::nullopt;
+  return DsUserJob{begun_ds_config(*spec), spec->ds_config.filename().string(), spec->argv, spec->arg_mappings,
+                   session.cluster.ranks()};
+}
+
+namespace {
+
+struct Flags {
+  DsCommand command;
+  std::vector<FlagMapping> mappings;
+};
+
+Flags flags_of(const DsUserJob& job) {
+  const DsCommand command = read_ds_command(job.command);
+  return {command, flag_mappings(command, job.arg_mappings)};
+}
+
+// What the trial had, where the file leaves the batch to the flags.
+Configuration as_tried(const DsUserJob& job, const Flags& flags, const Configuration& configuration) {
+  return at_the_flags_batch(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
+}
+
+}  // namespace
+
+Json ds_config_of(const DsUserJob& job, const Configuration& configuration) {
+  const Configuration tried = as_tried(job, flags_of(job), configuration);
+  return with_values(job.config, tried, DsUse::kResult, job.ranks, job.source);
+}
+
+std::vector<std::string> ds_command_of(const DsUserJob& job, const Configuration& configuration,
+                                       const std::string& config) {
+  const Flags flags = flags_of(job);
+  const Configuration tried = as_tried(job, flags, configuration);
+  return rewritten(flags.command, config, with_batch(job.config, tried, job.ranks, job.source), flags.mappings);
+}
+
+std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const Configuration& configuration) {
+  const Flags flags = flags_of(job);
+  return batch_of(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
+}
+
+namespace {
+
+struct Advice {
+  LearningRateAdvice rules;
+  std::string optimizer;             ///< for people
+  std::string word;                  ///< for programs; "": not known
+  std::optional<double> rate_today;  ///< where the user's file says it
+};
+
+// What the user's ds_config.json says under /optimizer. Of a script's own optimizer it says nothing: most are Adam's.
+Advice advice_of_file(const Json& config, std::int64_t base_batch, std::int64_t batch) {
+  const Json optimizer = config.value("optimizer", Json::object());
+  const Json type = optimizer.is_object() ? optimizer.value("type", Json()) : Json();
+  const std::string name = type.is_string() ? type.get<std::string>() : "";
+  const bool is_sgd = lower_case(name) == "sgd";
+  const auto rules = learning_rate_advice(base_batch, batch, is_sgd ? OptimizerKind::kSgd : OptimizerKind::kAdamW);
+  Advice advice{*rules, name.empty() ? "optimizers like Adam" : name, lower_case(name), std::nullopt};
+  const Json::json_pointer rate("/optimizer/params/lr");
+  if (config.contains(rate) && config.at(rate).is_number()) advice.rate_today = config.at(rate).get<double>();
+  return advice;
+}
+
+std::optional<Advice> advice_of_job(const Session& session, const Configuration& configuration) {
+  const DsUserJob job = ds_user_job(session).value();
+  const auto today = ds_batch_of(job, session.baseline.value_or(Configuration()));
+  const auto batch = ds_batch_of(job, configuration);
+  if (!today || !batch || *today == *batch) return std::nullopt;
+  return advice_of_file(job.config, *today, *batch);
+}
+
+std::optional<Advice> advice_of(const RunView& run) {
+  if (!run.best) return std::nullopt;
+  const bool by_noise = run.session.objective.gradient_noise.has_value();
+  if (is<DeepSpeedSpec>(run.session.runner) && !by_noise) {
+    return advice_of_job(run.session, run.best->configuration);
+  }
+  const auto rules = learning_rate_advice(run.session, run.best->configuration);
+  if (!rules) return std::nullopt;
+  const bool is_sgd = rules->optimizer == OptimizerKind::kSgd;
+  return Advice{*rules, is_sgd ? "SGD" : "AdamW", is_sgd ? "sgd" : "adamw", std::nullopt};
+}
+
+std::string change_of_rate(const Advice& advice) {
+  if (!advice.rate_today) return "";
+  return fmt::format(": {:.3g}, not {:.3g}", *advice.rate_today * advice.rules.learning_rate(), *advice.rate_today);
+}
+
+std::string other_rules(const LearningRateAdvice& advice) {
+  const bool is_linear = !advice.by_noise && advice.optimizer == OptimizerKind::kSgd;
+  const bool is_root = !advice.by_noise && !is_linear;
+  std::string text;
+  if (!is_linear) text += fmt::format("linear x {:.3g}", advice.linear);
+  if (!is_root) text += fmt::format("{}square root x {:.3g}", text.empty() ? "" : ", ", advice.square_root);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> batch_advice_lines(const RunView& run) {
+  const std::optional<Advice> found = advice_of(run);
+  if (!found) return {};
+  const LearningRateAdvice& advice = found->rules;
+  std::vector<std::string> lines = {
+      fmt::format("{} sequences a step, not {}: advice for training, nothing exported is changed by it", advice.batch,
+                  advice.base_batch),
+      fmt::format("learning rate x {:.3g}{} ({} rule for {}; {})", advice.learning_rate(), change_of_rate(*found),
+                  advice.rule(), found->optimizer, other_rules(advice))};
+  std::string steps = fmt::format("steps of the warm-up x {:.3g} (as many samples)", advice.warmup_steps);
+  if (advice.total_steps) steps += fmt::format(", steps in all x {:.3g} (to the same loss)", *advice.total_steps);
+  lines.push_back(std::move(steps));
+  return lines;
+}
+
+Json batch_advice_json(const RunView& run) {
+  const std::optional<Advice> found = advice_of(run);
+  if (!found) return nullptr;
+  const LearningRateAdvice& advice = found->rules;
+  Json json = {{"base_batch", advice.base_batch},
+               {"batch", advice.batch},
+               {"optimizer", found->word.empty() ? Json(nullptr) : Json(found->word)},
+               {"rule", advice.rule()},
+               {"learning_rate_times", json_number(advice.learning_rate())},
+               {"linear", json_number(advice.linear)},
+               {"square_root", json_number(advice.square_root)}};
+  if (advice.by_noise) json["by_noise_scale"] = json_number(*advice.by_noise);
+  json["warmup_steps_times"] = json_number(advice.warmup_steps);
+  if (advice.total_steps) json["total_steps_times"] = json_number(*advice.total_steps);
+  return json;
+}
+
+}  // namespace krigtune

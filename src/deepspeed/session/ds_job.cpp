@@ -1,0 +1,225 @@
+// What stands where: the file's keys, the command's flags, and what the Hugging Face Trainer puts for "auto"
+// (transformers: integrations/deepspeed.py, trainer_config_process and trainer_config_finalize; training_args.py).
+#include "deepspeed/session/ds_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+ClusterSpec cluster_of(const DsSessionInputs& inputs) {
+  ClusterSpec cluster = inputs.machine.cluster;
+  if (!inputs.command) return cluster;
+  if (inputs.command->nodes) cluster.nodes = *inputs.command->nodes;
+  if (!inputs.command->ranks) return cluster;
+  const std::int64_t ranks = *inputs.command->ranks;
+  if (ranks % cluster.nodes != 0) {
+    throw UserError(fmt::format("the command starts {} ranks on {} nodes: not as many on each", ranks, cluster.nodes),
+                    "choose a multiple of the nodes");
+  }
+  cluster.gpus_per_node = ranks / cluster.nodes;
+  return cluster;
+}
+
+std::int64_t tensor_of(const DsJob& job) {
+  const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(kTensorParallel, 1));
+  const std::int64_t own = job.autotuning.mp_size;
+  if (own > 1 && own != tensor) {
+    throw UserError(fmt::format("{}: /autotuning/mp_size: {} ranks a replica, but tensor_parallel.autotp_size is {}: "
+                                "model parallelism of the script's own is not understood",
+                                job.source, own, tensor),
+                    "remove it, or set tensor_parallel.autotp_size to the same");
+  }
+  if (data_parallel_ranks(job.cluster.ranks(), tensor, 1)) return tensor;
+  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
+                              job.source, job.cluster.ranks(), tensor),
+                  "choose a divisor of the ranks");
+}
+
+// Of the user's own configuration; a list of micro-batches without train_batch_size has no one batch.
+std::optional<std::int64_t> batch_of(const DsJob& job) {
+  const auto written = train_batch_size_of(job.inputs.config, job.cluster.ranks(), job.source);
+  if (written) return written;
+  for (const char* name : {kMicroBatch, kAccumulation}) {
+    const DsTunable* tunable = job.find(name);
+    if (tunable != nullptr && tunable->setting == DsSetting::kList) return std::nullopt;
+  }
+  const auto micro = job.own_count(kMicroBatch);
+  if (!micro) return std::nullopt;
+  const bool is_open = job.find(kAccumulation) != nullptr && !job.own_count(kAccumulation);
+  if (is_open) return std::nullopt;
+  return sequences_of_step(*micro, job.replicas(), job.own_count(kAccumulation).value_or(1));
+}
+
+void check_batch(const DsJob& job) {
+  if (job.batch && *job.batch % job.replicas() != 0) {
+    throw UserError(fmt::format("{}: /train_batch_size: {} sequences a step cannot be dealt out to {} ranks",
+                                job.source, *job.batch, job.replicas()),
+                    "choose a multiple of the ranks");
+  }
+  const auto& most = job.autotuning.batch.max_train_batch_size;
+  if (job.batch && most && *job.batch > *most) {
+    throw UserError(fmt::format("{}: /autotuning/max_train_batch_size: {} is below the {} sequences of a step",
+                                job.source, *most, *job.batch),
+                    "raise it, or lower the batch: the sequences of a step are kept");
+  }
+}
+
+// 0.9 h h as an integer, which DeepSpeed asks for and the Trainer makes of it.
+std::optional<Value> trainers_auto(std::string_view name, const std::optional<std::int64_t>& hidden) {
+  constexpr std::int64_t kPerDeviceTrainBatchSize = 8;  // TrainingArguments' default
+  if (name == kMicroBatch) return kPerDeviceTrainBatchSize;
+  if (name == kAccumulation) return std::int64_t{1};
+  if (!hidden) return std::nullopt;
+  if (name == kReduceBucket) return *hidden * *hidden;
+  if (name == kPrefetch) return *hidden * *hidden * 9 / 10;
+  if (name == kPersistence) return *hidden * 10;
+  return std::nullopt;
+}
+
+}  // namespace
+
+DsJob::DsJob(const DsSessionInputs& of)
+    : inputs(of),
+      source(of.ds_config.string()),
+      tunables(tunables_of(of.config, source)),
+      autotuning(read_ds_autotuning(of.config, source)),
+      cluster(cluster_of(of)) {
+  remarks = autotuning.remarks;
+  if (inputs.command) {
+    mappings = flag_mappings(*inputs.command, autotuning.arg_mappings);
+    flags = values_of_flags(*inputs.command, mappings);
+  }
+  opens_nothing = std::all_of(tunables.begin(), tunables.end(),
+                              [](const DsTunable& tunable) { return tunable.setting == DsSetting::kFixed; }) &&
+                  inputs.config.value("train_batch_size", Json()) != "auto";
+  tensor = tensor_of(*this);
+  batch = batch_of(*this);
+  check_batch(*this);
+  read_ds_model(*this);
+}
+
+const DsTunable* DsJob::find(std::string_view name) const {
+  const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const auto& t) { return t.name == name; });
+  return found == tunables.end() ? nullptr : &*found;
+}
+
+bool DsJob::is_opened(std::string_view name) const {
+  const DsTunable* tunable = find(name);
+  return tunable != nullptr && tunable->setting != DsSetting::kFixed;
+}
+
+bool DsJob::is_kept(std::string_view name) const { return !opens_nothing && find(name) != nullptr && !is_opened(name); }
+
+bool DsJob::has_flag(std::string_view name) const {
+  return std::any_of(mappings.begin(), mappings.end(), [&](const FlagMapping& mapping) {
+    if (mapping.name != name) return false;
+    const Value* said = flags.find(mapping.name);
+    return mapping.appended || (said != nullptr && to_string(*said) != "none");
+  });
+}
+
+bool DsJob::can_change(std::string_view name) const {
+  const DsTunable* tunable = find(name);
+  return tunable == nullptr || tunable->setting != DsSetting::kAuto || has_flag(name);
+}
+
+std::optional<Value> DsJob::own(std::string_view name) const {
+  const DsTunable* tunable = find(name);
+  if (tunable != nullptr && tunable->setting != DsSetting::kAuto) return tunable->values.front();
+  const Value* said = flags.find(std::string(name));
+  if (said != nullptr) return *said;
+  const bool is_trainers = inputs.command && inputs.command->takes_trainer_flags;
+  return tunable != nullptr && is_trainers ? trainers_auto(name, hidden) : std::nullopt;
+}
+
+std::optional<std::int64_t> DsJob::own_count(std::string_view name) const {
+  const std::optional<Value> value = own(name);
+  if (!value) return std::nullopt;
+  const auto* count = std::get_if<std::int64_t>(&*value);
+  if (count != nullptr && *count >= 1) return *count;
+  throw UserError(fmt::format("{}: {} is no whole number from 1 on: {}", source, name, to_string(*value)),
+                  "mend the file or the command's flag");
+}
+
+std::int64_t DsJob::own_count_or(std::string_view name, std::int64_t fallback) const {
+  const std::optional<Value> value = own(name);
+  const auto* count = value ? std::get_if<std::int64_t>(&*value) : nullptr;
+  return count != nullptr ? *count : fallback;
+}
+
+bool DsJob::has(DsFeature feature) const {
+  constexpr DsVersion kCurrent{0, 19, 8};
+  return krigtune::has(inputs.machine.version.value_or(kCurrent), feature);
+}
+
+// A model of which only the number of parameters is known, as a GPT of the usual shape: the width of the nearest model
+// in Brown et al. 2020 (arXiv:2005.14165, table 2.1), and as many layers as make up the number:
+//
+//   P = 12 layers hidden^2 + vocab hidden,   vocab = 50257 (GPT-2's) where no flag says it
+//
+// Is that of use? On the 8 replayed spaces of ultrascale_dev (Llama models of 1.3 and 80 billion parameters with a
+// vocabulary of 131072) `bayes` needed 2.1 trials to 5 % with the exact shape, 2.1 with this one, 3.3 without any. The
+// tokens of a sequence matter more: 2.3 with half of them, 2.9 with twice, 7.9 with four times as many
+// (experiments/search/guessed_shape.py). A measured activation tells them no better than that, since recomputation and
+// the kind of attention are not known (a factor of 17 between 34 s h and 2 s h bytes a layer: Korthikanti et al. 2022,
+// arXiv:2205.05198, table 2); so without a flag that says them there is no guess.
+namespace {
+
+struct Published {
+  double params;
+  std::int64_t hidden;
+  std::int64_t head;  ///< width of one
+};
+constexpr std::array<Published, 8> kGpt3 = {{{125e6, 768, 64},
+                                             {350e6, 1024, 64},
+                                             {760e6, 1536, 96},
+                                             {1.3e9, 2048, 128},
+                                             {2.7e9, 2560, 80},
+                                             {6.7e9, 4096, 128},
+                                             {13e9, 5120, 128},  // 5140 in the paper: 40 heads of 128 are 5120
+                                             {175e9, 12288, 128}}};
+
+const Published& nearest(double params) {
+  const auto distance = [&](const Published& one) { return std::abs(std::log(one.params / params)); };
+  const Published* best = kGpt3.data();
+  for (const Published& one : kGpt3) {
+    if (distance(one) < distance(*best)) best = &one;
+  }
+  return *best;
+}
+
+}  // namespace
+
+// A sequence leaves 34 s h bytes in each layer of 16-bit numbers, and 2 s h where it is recomputed (Korthikanti et al.
+// 2022, eq. 1 with flash attention; table 2), and with either up to 6 s vocab in the logits: between the two is
+// s (sqrt(34 * 2) h layers + 6 vocab).
+Recomputation recomputation_of(const DsJob& job) {
+  if (job.has_flag(kCheckpointing)) return Recomputation::kByFlag;
+  const std::optional<double>& slope = job.inputs.model.activation_slope_bytes;
+  if (job.workload.is_null() || !slope) return Recomputation::kUnknown;
+  const Workload workload = read_workload(job.workload, job.source, "/workload");
+  const ModelSpec& model = workload.model;
+  const double scale = workload.precision == Precision::kFp32 ? 2.0 : 1.0;
+  const double blocks = std::sqrt(34.0 * 2.0) * static_cast<double>(model.hidden * model.layers);
+  const double between = (blocks + 6.0 * static_cast<double>(model.vocab)) * static_cast<double>(model.seq_len) * scale;
+  return *slope < between ? Recomputation::kFull : Recomputation::kNone;
+}
+
+Json usual_shape(std::int64_t num_params, std::int64_t vocab) {
+  const Published& gpt = nearest(static_cast<double>(num_params));
+  const auto hidden = static_cast<double>(gpt.hidden);
+  const double blocks = static_cast<double>(num_params) - static_cast<double>(vocab) * hidden;
+  const std::int64_t layers = std::llround(blocks / (12.0 * hidden * hidden));
+  if (layers < 1) return {};
+  return {{"layers", layers}, {"hidden", gpt.hidden}, {"heads", gpt.hidden / gpt.head}, {"vocab", vocab}};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,227 @@
+// The model of a DeepSpeed job: from the config.json of Hugging Face transformers, or from the sizes among the script's
+// flags as Megatron-LM (arguments.py), transformers' examples and nanoGPT spell them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "deepspeed/session/ds_job.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+// Flags of one meaning, blank-separated; underscores for dashes.
+struct SizeFlags {
+  const char* key;  ///< of the workload's block "model"
+  std::string_view flags;
+};
+constexpr std::array<SizeFlags, 7> kSizes = {{
+    {"layers", "num_layers num_hidden_layers n_layer n_layers"},
+    {"hidden", "hidden_size n_embd d_model hidden_dim"},
+    {"heads", "num_attention_heads n_head n_heads num_heads"},
+    {"kv_heads", "num_key_value_heads num_query_groups"},
+    {"ffn_hidden", "ffn_hidden_size intermediate_size"},
+    {"vocab", "vocab_size"},
+    {"seq_len", "seq_length seq_len max_seq_length max_seq_len block_size sequence_length"},
+}};
+constexpr std::string_view kModelFlags = "config_name model_name_or_path";
+
+bool holds_word(std::string_view words, std::string_view word) {
+  const std::size_t at = words.find(word);
+  if (word.empty() || at == std::string_view::npos) return false;
+  const std::size_t end = at + word.size();
+  const bool is_whole = (at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ');
+  return is_whole || (end < words.size() && holds_word(words.substr(end), word));
+}
+
+std::string plain_name(std::string word) {
+  if (word.rfind("--", 0) != 0) return "";
+  word = word.substr(2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2);
+  std::replace(word.begin(), word.end(), '-', '_');
+  return word;
+}
+
+// The last one counts, as in argparse. "": a flag without a value.
+std::optional<std::string> flag_text(const DsJob& job, std::string_view names) {
+  std::optional<std::string> text;
+  if (!job.inputs.command) return text;
+  const std::vector<std::string>& words = job.inputs.command->argv;
+  for (std::size_t i = job.inputs.command->script + 1; i < words.size(); ++i) {
+    if (!holds_word(names, plain_name(words[i]))) continue;
+    const std::size_t joined = words[i].find('=');
+    const bool has_next = i + 1 < words.size() && words[i + 1].rfind("--", 0) != 0;
+    text = joined != std::string::npos ? words[i].substr(joined + 1) : has_next ? words[i + 1] : std::string();
+  }
+  return text;
+}
+
+std::optional<std::int64_t> flag_size(const DsJob& job, std::string_view names) {
+  const std::optional<std::string> text = flag_text(job, names);
+  if (!text) return std::nullopt;
+  const Value value = value_from_text(*text);
+  const auto* size = std::get_if<std::int64_t>(&value);
+  return size != nullptr && *size >= 1 ? std::optional(*size) : std::nullopt;
+}
+
+std::filesystem::path hf_config_of(const DsJob& job) {
+  if (!job.inputs.model.hf_config.empty()) return std::filesystem::absolute(job.inputs.model.hf_config);
+  const std::optional<std::string> model = flag_text(job, kModelFlags);
+  if (!model || model->empty()) return {};
+  std::error_code error;
+  std::filesystem::path file = std::filesystem::absolute(job.inputs.directory / *model);
+  if (std::filesystem::is_directory(file, error)) file /= "config.json";
+  return std::filesystem::is_regular_file(file, error) && file.extension() == ".json" ? file : std::filesystem::path();
+}
+
+Json model_of_job(const DsJob& job) {
+  Json model = Json::object();
+  const std::filesystem::path hf_config = hf_config_of(job);
+  if (!hf_config.empty()) {
+    model["hf_config"] = hf_config.string();
+    // A script's own --hidden_size beside a published model is another model's, or none.
+    if (const auto length = flag_size(job, kSizes.back().flags)) model["seq_len"] = *length;
+    return model;
+  }
+  for (const SizeFlags& size : kSizes) {
+    if (const auto number = flag_size(job, size.flags)) model[size.key] = *number;
+  }
+  return model;
+}
+
+// Whether the section is on, with "auto" as the Trainer's flag of that name says it.
+bool is_on(const DsJob& job, const char* section) {
+  const Json& config = job.inputs.config;
+  if (!config.contains(section) || !config[section].is_object()) return false;
+  const Json enabled = config[section].value("enabled", Json(false));
+  if (enabled != "auto") return enabled == true;
+  const std::optional<std::string> flag = flag_text(job, section);
+  return flag && *flag != "False" && *flag != "false";
+}
+
+std::string precision_of(const DsJob& job) {
+  if (is_on(job, "bf16") || is_on(job, "bfloat16")) return "bf16";
+  return is_on(job, "fp16") ? "fp16" : "fp32";
+}
+
+std::string optimizer_of(const DsJob& job) {
+  const Json section = job.inputs.config.value("optimizer", Json::object());
+  const Json type = section.is_object() ? section.value("type", Json("")) : Json("");
+  return type == "SGD" || type == "sgd" ? "sgd" : "adamw";
+}
+
+Json workload_block(const DsJob& job) {
+  Json workload = {{"model", model_of_job(job)}, {"precision", precision_of(job)}, {"optimizer", optimizer_of(job)}};
+  if (job.batch) workload["train_batch_size"] = *job.batch;
+  workload["framework"] = "deepspeed";
+  workload["dialect"] = "deepspeed";
+  const Json clipping = job.inputs.config.value("gradient_clipping", Json(0));
+  if (clipping.is_number() && clipping.get<double>() > 0.0) workload["gradient_clipping"] = clipping;
+  return workload;
+}
+
+// What the plan does not know would make its predictions those of another job.
+std::string not_modelled(const DsJob& job) {
+  if (!job.can_change(kMicroBatch) || !job.can_change(kAccumulation)) {
+    return "the micro-batch is the script's own";
+  }
+  for (const char* name : {kOffloadOptimizer, kOffloadParam}) {
+    const DsTunable* tunable = job.find(name);
+    if (tunable == nullptr) continue;
+    for (const Value& device : tunable->values) {
+      if (to_string(device) == "nvme") return "offload to NVMe is not modelled";
+    }
+  }
+  return "";
+}
+
+// Sizes that no flag says, from the number of parameters. False: there is nothing to add, or not enough is known.
+bool complete(const DsJob& job, Json& model) {
+  const bool is_named = model.contains("hf_config") || model.contains("layers") || model.contains("hidden");
+  if (is_named || !job.num_params || !model.contains("seq_len")) return false;
+  constexpr std::int64_t kGpt2Vocabulary = 50257;
+  Json shape = usual_shape(*job.num_params, model.value("vocab", kGpt2Vocabulary));
+  if (shape.is_null()) return false;
+  shape["seq_len"] = model["seq_len"];
+  model = std::move(shape);
+  return true;
+}
+
+// `guess`: the model where it is one, else nullptr.
+void remark_on_assumptions(DsJob& job, const ModelSpec* guess) {
+  if (guess != nullptr) {
+    job.remarks.push_back(
+        fmt::format("predictions take the model for a GPT of {} layers of width {}, the usual shape of its {} "
+                    "parameters; edit \"workload\" if it is another, or name its config.json with --hf-config",
+                    guess->layers, guess->hidden, *job.num_params));
+  } else if (!job.workload["model"].contains("hf_config")) {
+    job.remarks.emplace_back(
+        "predictions take the model for a GPT-2 of the sizes among the flags; edit \"workload\" if "
+        "it is another, or name its config.json");
+  }
+  if (!job.inputs.config.contains("optimizer")) {
+    job.remarks.emplace_back("predictions take the optimizer for AdamW: the file names none");
+  }
+}
+
+}  // namespace
+
+double model_state_bytes(const DsJob& job, std::int64_t stage) {
+  const bool is_mixed = precision_of(job) != "fp32";
+  const auto params = static_cast<double>(job.num_params.value_or(0));
+  const auto ranks = static_cast<double>(job.replicas());
+  const double weight = is_mixed ? 2.0 : 4.0;
+  const double states = optimizer_of(job) == "sgd" ? (is_mixed ? 4.0 : 0.0) : (is_mixed ? 12.0 : 8.0);
+  return params *
+         (weight / (stage >= 3 ? ranks : 1.0) + weight / (stage >= 2 ? ranks : 1.0) +
+          states / (stage >= 1 ? ranks : 1.0)) /
+         static_cast<double>(job.tensor);
+}
+
+double least_bytes(const DsJob& job, std::int64_t stage) {
+  constexpr double kLargestBucket = 5e8;  // DeepSpeed's default; the search goes down to a 64th of the model
+  constexpr double kSpan = 64.0;
+  const auto params = static_cast<double>(job.num_params.value_or(0));
+  const bool is_kept = job.is_kept(kReduceBucket);
+  double bucket = std::min(params, kLargestBucket) / kSpan;
+  if (is_kept) bucket = static_cast<double>(job.own_count_or(kReduceBucket, 0));
+  const std::optional<Value> overlap = job.own(kOverlap);
+  if (is_kept && job.is_kept(kOverlap) && overlap == Value(true)) bucket *= 2.0;
+  const double element = precision_of(job) == "fp32" ? 4.0 : 2.0;
+  const DsModelFacts& model = job.inputs.model;
+  double activations = job.autotuning.model.activation_mem_per_gpu.value_or(0.0);
+  if (model.activation_slope_bytes) activations = *model.activation_slope_bytes + model.activation_offset_bytes;
+  return model_state_bytes(job, stage) + (stage >= 1 ? bucket * element : 0.0) + activations;
+}
+
+void read_ds_model(DsJob& job) {
+  const DsModelInfo& info = job.autotuning.model;
+  job.num_params = job.inputs.model.num_params ? job.inputs.model.num_params : info.num_params;
+  job.hidden = job.inputs.model.hidden_size ? job.inputs.model.hidden_size : info.hidden_size;
+  if (!job.hidden) job.hidden = flag_size(job, kSizes[1].flags);
+  Json block = workload_block(job);
+  std::string why = not_modelled(job);
+  const bool is_guess = why.empty() && complete(job, block["model"]);
+  if (why.empty() && block["model"].empty()) why = "the model's sizes are not known";
+  if (why.empty()) {
+    try {
+      const Workload workload = read_workload(block, job.source, "/workload");
+      job.workload = block;
+      remark_on_assumptions(job, is_guess ? &workload.model : nullptr);
+      if (!job.num_params) job.num_params = parameter_count(workload.model);
+      if (!job.hidden && !is_guess) job.hidden = workload.model.hidden;
+      return;
+    } catch (const UserError& error) {
+      why = error.what();
+    }
+  }
+  const std::string known =
+      job.num_params ? fmt::format(" (of its {} parameters only stages are judged)", *job.num_params) : std::string();
+  job.remarks.push_back(
+      fmt::format("time and memory are not predicted: {}{}; the model's config.json (--hf-config FILE: gpt2, llama or "
+                  "mistral of Hugging Face), or \"workload\" in the session, would help",
+                  why, known));
+}
+
+}  // namespace krigtune

@@ -1,8 +1,0 @@
-#include <iostream>
-
-#include "bench/run.h"
-
-int main(int argc, char** argv) {
-  const krigtune::SystemClock clock;
-  return krigtune::run_bench(krigtune::host_engine(), {argv + 1, argv + argc}, clock, std::cout, std::cerr);
-}

@@ -1,0 +1,80 @@
+#include "engine/cuda/device_communicator.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+
+#include "engine/cuda/kernels/emulated_collective.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/handles.h"
+#include "engine/host/bound_plan.h"
+
+namespace krigtune::cuda {
+namespace {
+
+class SelfCommunicator final : public DeviceCommunicator {
+ public:
+  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+    if (operation.kind != OpKind::kAllGather) return;
+    for (std::size_t i = 0; i + 1 < operands.size(); i += 2) {
+      const OperandView& shard = operands[i];
+      if (shard.data == operands[i + 1].data) continue;
+      const auto bytes = static_cast<std::size_t>(shard.elems * size_bytes(shard.type));
+      KRIGTUNE_CHECK_CUDA(cudaMemcpyAsync(operands[i + 1].data, shard.data, bytes, cudaMemcpyDefault, queue));
+    }
+  }
+  void check() override {}
+  void abort() noexcept override {}
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceCommunicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }
+
+namespace {
+
+class EmulatedCommunicator final : public DeviceCommunicator {
+ public:
+  EmulatedCommunicator(const EmulatedNetwork& network, const GroupSpan& span, const EmulatedDeviceLink& link)
+      : network_(network), span_(span), link_(link), ends_(allocate_device(kStreamCount * sizeof(Moment))) {}
+
+  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+    constexpr double kNsPerS = 1e9;
+    const double length_s = collective_time_s(network_, operation.kind, span_, operation.wire_bytes);
+    Moment* until = reinterpret_cast<Moment*>(ends_.get()) + index_of(operation.stream);
+    reserve_link(link_.free_from(), until, static_cast<Moment>(std::llround(kNsPerS * length_s)), queue);
+    move(operation.kind, operands, queue);
+    hold_until(until, queue);
+  }
+  void check() override {}
+  void abort() noexcept override {}
+
+ private:
+  void move(OpKind kind, std::span<const OperandView> operands, Queue queue) const {
+    if (kind == OpKind::kAllGather) {
+      gather_alone(operands, span_.ranks, queue);
+    } else if (kind == OpKind::kReduceScatter) {
+      reduce_scatter_alone(operands, span_.ranks, queue);
+    } else if (kind == OpKind::kAllReduce) {
+      all_reduce_alone(operands, span_.ranks, queue);
+    }  // a maximum is one's own
+  }
+
+  EmulatedNetwork network_;
+  GroupSpan span_;
+  const EmulatedDeviceLink& link_;
+  DeviceBytes ends_;  ///< a Moment for each stream, whose collectives follow one another
+};
+
+}  // namespace
+
+EmulatedDeviceLink::EmulatedDeviceLink() : free_from_(allocate_device(sizeof(Moment))) {
+  KRIGTUNE_CHECK_CUDA(cudaMemset(free_from_.get(), 0, sizeof(Moment)));
+}
+
+std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const EmulatedNetwork& network, const GroupSpan& span,
+                                                               const EmulatedDeviceLink& link) {
+  return std::make_unique<EmulatedCommunicator>(network, span, link);
+}
+
+}  // namespace krigtune::cuda

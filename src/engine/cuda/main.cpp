@@ -1,9 +1,0 @@
-#include <iostream>
-
-#include "bench/run.h"
-#include "cuda/cuda_engine.h"
-
-int main(int argc, char** argv) {
-  const krigtune::SystemClock clock;
-  return krigtune::run_bench(krigtune::cuda::cuda_engine(), {argv + 1, argv + argc}, clock, std::cout, std::cerr);
-}

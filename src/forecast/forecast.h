@@ -1,0 +1,43 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cost/time/step_cost.h"
+#include "session/memory_filter.h"
+
+namespace krigtune {
+
+/// One configuration before it runs. What is not known is empty.
+struct Forecast {
+  std::optional<MemoryVerdict> memory;
+  std::optional<StepCost> cost;
+  double samples_per_s = 0.0;   ///< of the whole job, where the cost is known
+  std::optional<double> value;  ///< in the objective's unit; empty for metrics of the user's own and replayed tables
+};
+
+/// Predicts time, memory and the objective. Safe from several threads. The arguments must outlive it.
+class Forecaster {
+ public:
+  /// `memory_by_plan`: to the byte with krigtune-bench, in milliseconds each.
+  Forecaster(const Session& session, const MemoryFilter& filter, bool memory_by_plan = false);
+  ~Forecaster();
+
+  bool knows_time() const;
+  /// One line for people, where it does not.
+  const std::string& why_no_time() const;
+  Forecast operator()(const Configuration& configuration) const;
+  /// On another machine than the session's.
+  std::optional<StepCost> cost_on(const ClusterSpec& cluster, const Configuration& configuration) const;
+  /// Larger is better: the objective where it follows from the step time, else samples a second.
+  double score(const Forecast& forecast) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Sequences of one optimizer step. Throws UserError as read_knobs does.
+std::int64_t sequences_per_step(const Session& session, const Configuration& configuration);
+
+}  // namespace krigtune

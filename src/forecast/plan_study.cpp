@@ -1,0 +1,444 @@
+// Configurations are looked at in blocks: the members of a block at the same time, their results one after another.
+#include "forecast/plan_study.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <thread>
+
+#include "cost/framework.h"
+#include "plan/memory.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMostStudied = 1'000'000;
+constexpr int kSampled = 10'000;
+constexpr std::uint64_t kSampleSeed = 1;
+constexpr std::size_t kForecastBlock = 2'000;
+constexpr std::size_t kBest = 10;
+constexpr std::size_t kKept = 400;  // similar ones of the best among them
+constexpr double kAlike = 0.005;
+constexpr double kLikely = 0.5;
+
+// Sets what counting alone says.
+void count_space(const Session& session, PlanStudy& study) {
+  std::int64_t left = 0;
+  for (const ExclusionCount& excluded : session.space.exclusions()) {
+    if (excluded.reason == Exclusion::kNone) {
+      left = excluded.count;
+    } else if (excluded.count > 0) {
+      const bool no_row = excluded.reason == Exclusion::kRestricted && session.table != nullptr;
+      const std::string reason = no_row ? "not in the table" : to_string(excluded.reason);
+      study.excluded.emplace_back(excluded.constraint.empty() ? reason : reason + " " + excluded.constraint,
+                                  excluded.count);
+    }
+  }
+  study.configurations = session.space.count();
+  study.same_meaning = left - *study.configurations;
+}
+
+// Forecasts of all of them, by several threads.
+void forecast_all(const Forecaster& forecaster, unsigned threads, std::vector<Candidate>& block) {
+  std::vector<std::exception_ptr> errors(threads);
+  const auto work = [&](unsigned thread) {
+    try {
+      for (std::size_t i = thread; i < block.size(); i += threads) {
+        block[i].forecast = forecaster(block[i].configuration);
+      }
+    } catch (...) {
+      errors[thread] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
+  work(0);
+  for (std::thread& other : others) other.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+/// The candidates of the largest scores, the earlier of equals first.
+class BestFew {
+ public:
+  explicit BestFew(const Forecaster& forecaster) : forecaster_(forecaster) {}
+
+  void add(const Candidate& candidate) {
+    const double score = forecaster_.score(candidate.forecast);
+    if (best_.size() == kKept && score <= best_.back().first) return;
+    const auto after = std::upper_bound(best_.begin(), best_.end(), score,
+                                        [](double value, const auto& scored) { return value > scored.first; });
+    best_.emplace(after, score, candidate);
+    if (best_.size() > kKept) best_.pop_back();
+  }
+
+  /// Those that are no better than a better one with one parameter changed are counted there.
+  std::vector<Candidate> take() const {
+    std::vector<std::pair<double, Candidate>> shown;
+    for (const std::pair<double, Candidate>& next : best_) {
+      const auto alike = std::find_if(shown.begin(), shown.end(), [&](const auto& better) {
+        return better.first - next.first <= kAlike * std::abs(better.first) &&
+               differences(better.second.configuration, next.second.configuration) == 1;
+      });
+      if (alike != shown.end()) {
+        ++alike->second.similar;
+      } else if (shown.size() < kBest) {
+        shown.push_back(next);
+      }
+    }
+    std::vector<Candidate> candidates;
+    for (auto& [score, candidate] : shown) candidates.push_back(std::move(candidate));
+    return candidates;
+  }
+
+ private:
+  // Names whose values are not the same.
+  static int differences(const Configuration& a, const Configuration& b) {
+    int count = 0;
+    for (const auto& [name, value] : a) {
+      const Value* other = b.find(name);
+      if (other == nullptr || !same_value(value, *other)) ++count;
+    }
+    for (const auto& [name, value] : b) count += a.has(name) ? 0 : 1;
+    return count;
+  }
+
+  const Forecaster& forecaster_;
+  std::vector<std::pair<double, Candidate>> best_;
+};
+
+/// One walk over the space.
+class Study {
+ public:
+  Study(const Session& session, const Forecaster& forecaster, const StudyOptions& options)
+      : session_(session), forecaster_(forecaster), options_(options), likely_(forecaster), possible_(forecaster) {}
+
+  PlanStudy of_the_space() {
+    const Space& space = session_.space;
+    study_.lattice = space.lattice_count();
+    if (space.listable()) count_space(session_, study_);
+    if (study_.configurations && *study_.configurations <= kMostStudied) {
+      expected_ = *study_.configurations;
+      space.for_each([this](const Configuration& configuration) { return look_at(configuration), true; });
+    } else {
+      expected_ = kSampled;
+      Rng rng(kSampleSeed, 0);
+      for (int i = 0; i < kSampled; ++i) look_at(space.sample(rng));
+    }
+    finish_block();
+    study_.best = likely_.take();
+    if (study_.best.empty()) study_.best = possible_.take();
+    std::sort(study_.step_times_s.begin(), study_.step_times_s.end());
+    return std::move(study_);
+  }
+
+ private:
+  void look_at(const Configuration& configuration) {
+    block_.push_back({configuration, {}});
+    if (block_.size() == kForecastBlock) finish_block();
+  }
+
+  void finish_block() {
+    forecast_all(forecaster_, std::max(options_.threads, 1U), block_);
+    for (const Candidate& candidate : block_) add(candidate);
+    block_.clear();
+    if (options_.progress) options_.progress(study_.looked_at(), expected_);
+  }
+
+  void add(const Candidate& candidate) {
+    const std::optional<MemoryVerdict>& memory = candidate.forecast.memory;
+    study_.counts.add(memory);
+    if (memory) add_to_stage(candidate, *memory);
+    if (options_.visit) options_.visit(candidate);
+    if (!candidate.forecast.cost) return;
+    const auto& limitless = study_.best_without_limit;
+    if (!limitless || forecaster_.score(candidate.forecast) > forecaster_.score(limitless->forecast)) {
+      study_.best_without_limit = candidate;
+    }
+    if (memory && memory->verdict == Verdict::kTooLarge) return;
+    study_.step_times_s.push_back(candidate.forecast.cost->step_time_s);
+    possible_.add(candidate);
+    if (!memory || memory->probability_fits >= kLikely) likely_.add(candidate);
+  }
+
+  // Larger is the better example.
+  std::array<double, 3> quality(const Candidate& candidate, const MemoryVerdict& memory) const {
+    const bool is_fast = candidate.forecast.cost && memory.probability_fits >= kLikely;
+    const double lowest = std::numeric_limits<double>::lowest();
+    return {is_fast ? forecaster_.score(candidate.forecast) : lowest,
+            -static_cast<double>(candidate.configuration.integer(kMicroBatch, 1)),
+            -static_cast<double>(memory.predicted.count)};
+  }
+
+  std::int64_t stage_of(const Configuration& configuration) const {
+    const auto& workload = session_.workload;
+    return (workload ? with_usual_settings(*workload, configuration) : configuration).integer(kZeroStage, 0);
+  }
+
+  void add_to_stage(const Candidate& candidate, const MemoryVerdict& memory) {
+    const std::int64_t number = stage_of(candidate.configuration);
+    StageMemory& stage = study_.stages[number];
+    const bool first = stage.counts.all() == 0;
+    const std::array<double, 3> its = quality(candidate, memory);
+    if (first || its > examples_[number]) {
+      examples_[number] = its;
+      stage.example = candidate.configuration;
+    }
+    stage.smallest = first ? memory.predicted : std::min(stage.smallest, memory.predicted);
+    stage.largest = std::max(stage.largest, memory.predicted);
+    stage.counts.add(memory);
+  }
+
+  const Session& session_;
+  const Forecaster& forecaster_;
+  const StudyOptions& options_;
+  PlanStudy study_;
+  std::vector<Candidate> block_;
+  BestFew likely_;
+  BestFew possible_;
+  std::map<std::int64_t, std::array<double, 3>> examples_;  // quality, by zero_stage
+  std::int64_t expected_ = 0;
+};
+
+}  // namespace
+
+void VerdictCounts::add(const std::optional<MemoryVerdict>& memory) {
+  if (!memory) {
+    ++unknown;
+    return;
+  }
+  switch (memory->verdict) {
+    case Verdict::kFits:
+      ++fit;
+      break;
+    case Verdict::kUncertain:
+      ++uncertain;
+      expected_to_run += memory->probability_fits;
+      break;
+    case Verdict::kTooLarge:
+      ++too_large;
+      break;
+  }
+}
+
+PlanStudy study_plan(const Session& session, const Forecaster& forecaster, const StudyOptions& options) {
+  return Study(session, forecaster, options).of_the_space();
+}
+
+namespace {
+
+constexpr double kTwice = 2.0;
+
+struct MachineChange {
+  const char* text;                     ///< read aloud behind "with"
+  bool (*apply)(ClusterSpec& cluster);  ///< false: there is no such thing
+};
+
+bool speed_up(std::optional<DeviceSpec>& device, double DeviceSpec::*rate) {
+  if (device) *device.*rate *= kTwice;
+  return device.has_value();
+}
+
+bool speed_up(EmulatedNetwork& network) {
+  network.latency_s /= kTwice;
+  network.bytes_per_s *= kTwice;
+  if (!network.nodes) return true;
+  for (NetworkLevel* level : {&network.nodes->intra, &network.nodes->inter}) {
+    level->latency_s /= kTwice;
+    level->bytes_per_s *= kTwice;
+  }
+  return true;
+}
+
+bool speed_up(MeasuredMachine& machine) {
+  for (ClassRate& rate : machine.rates) {
+    rate.launch_s /= kTwice;
+    rate.flops_per_s *= kTwice;
+    rate.bytes_per_s *= kTwice;
+  }
+  return true;
+}
+
+bool speed_up(NetworkLevel& links) {
+  links.bytes_per_s *= kTwice;
+  return true;
+}
+
+constexpr MachineChange kMachineChanges[] = {
+    {"network between nodes twice as fast",
+     [](ClusterSpec& c) { return c.network && c.nodes > 1 && speed_up(c.network->inter); }},
+    {"links within nodes twice as fast",
+     [](ClusterSpec& c) { return c.network && c.gpus_per_node > 1 && speed_up(c.network->intra); }},
+    {"matrix products twice as fast",
+     [](ClusterSpec& c) {
+       return speed_up(c.device, &DeviceSpec::fp32_flops_per_s) && speed_up(c.device, &DeviceSpec::fp16_flops_per_s) &&
+              speed_up(c.device, &DeviceSpec::bf16_flops_per_s);
+     }},
+    {"device memory twice as fast", [](ClusterSpec& c) { return speed_up(c.device, &DeviceSpec::memory_bytes_per_s); }},
+    {"host link twice as fast", [](ClusterSpec& c) { return speed_up(c.device, &DeviceSpec::host_bytes_per_s); }},
+    {"kernels twice as fast", [](ClusterSpec& c) { return c.measured && speed_up(*c.measured); }},
+    {"network twice as fast", [](ClusterSpec& c) { return c.emulated_network && speed_up(*c.emulated_network); }},
+};
+
+// With one parameter changed, what follows from it derived anew; empty where that is no configuration.
+std::optional<Configuration> changed(const Session& session, Configuration configuration, const std::string& name,
+                                     const Value& value) {
+  const bool derived = session.workload->train_batch_size && session.space.find(kAccumulation) == nullptr;
+  if (derived) configuration.erase(kAccumulation);
+  configuration.set(name, value);
+  if (session.space.complete(configuration) != Exclusion::kNone) return std::nullopt;
+  return configuration;
+}
+
+std::vector<Value> powers_of_two() {
+  constexpr std::int64_t kMost = 32;
+  std::vector<Value> values;
+  for (std::int64_t value = 1; value <= kMost; value *= 2) values.emplace_back(value);
+  return values;
+}
+
+std::vector<Variant> variants_of(const Session& session, const Forecaster& forecaster,
+                                 const Configuration& configuration, const std::string& parameter,
+                                 const std::vector<Value>& values) {
+  std::vector<Variant> result;
+  for (const Value& value : values) {
+    const std::optional<Configuration> variant = changed(session, configuration, parameter, value);
+    if (!variant) continue;
+    const Forecast forecast = forecaster(*variant);
+    if (forecast.cost) result.push_back({value, {*variant, forecast}});
+  }
+  return result;
+}
+
+std::vector<BatchRow> batch_rows(const Session& session, const std::vector<Variant>& variants) {
+  std::vector<BatchRow> rows;
+  for (const Variant& variant : variants) {
+    const Configuration& configuration = variant.candidate.configuration;
+    rows.push_back({configuration.integer(kMicroBatch, 1), configuration.integer(kAccumulation, 1),
+                    sequences_per_step(session, modelled_part(configuration)), variant.candidate.forecast});
+  }
+  return rows;
+}
+
+bool may_run(const BatchRow& row) { return !row.forecast.memory || row.forecast.memory->verdict != Verdict::kTooLarge; }
+
+void mark_plateau(std::vector<BatchRow>& rows) {
+  constexpr double kShare = 0.95;
+  double most = 0.0;
+  for (const BatchRow& row : rows) {
+    if (may_run(row)) most = std::max(most, row.forecast.samples_per_s);
+  }
+  const auto first = std::find_if(rows.begin(), rows.end(), [&](const BatchRow& row) {
+    return may_run(row) && row.forecast.samples_per_s >= kShare * most;
+  });
+  if (first != rows.end()) first->plateau = true;
+}
+
+}  // namespace
+
+std::optional<MemoryTerms> memory_terms(const Session& session, const MemoryFilter& filter,
+                                        const Configuration& configuration) {
+  MemoryTerms terms;
+  if (filter.is_exact()) {
+    const MemoryReport report = explain(build_plan(*session.workload, session.cluster, configuration));
+    terms.term_bytes = report.term_bytes;
+    terms.other_bytes = report.fragmentation_bytes;
+    terms.peak = {report.peak_bytes};
+    terms.peak_at = report.peak_at;
+    return terms;
+  }
+  const std::optional<MemoryEstimate> estimate = filter.estimate(configuration);
+  if (!estimate) return std::nullopt;
+  terms.term_bytes = estimate->term_bytes;
+  terms.other_bytes = estimate->overhead_bytes;
+  terms.peak = estimate->expected;
+  terms.peak_at = estimate->peak_at;
+  return terms;
+}
+
+std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaster, const Candidate& candidate) {
+  std::vector<WhatIf> answers;
+  if (!candidate.forecast.cost) return answers;
+  for (const MachineChange& change : kMachineChanges) {
+    ClusterSpec cluster = session.cluster;
+    if (!change.apply(cluster)) continue;
+    const std::optional<StepCost> cost = forecaster.cost_on(cluster, candidate.configuration);
+    if (cost) answers.push_back({change.text, candidate.forecast.cost->step_time_s / cost->step_time_s});
+  }
+  std::stable_sort(answers.begin(), answers.end(), [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });
+  return answers;
+}
+
+std::vector<Variant> variants(const Session& session, const Forecaster& forecaster, const Configuration& configuration,
+                              const std::string& parameter) {
+  const Parameter* found = session.space.find(parameter);
+  if (found == nullptr || found->continuous()) return {};
+  return variants_of(session, forecaster, configuration, parameter, found->values);
+}
+
+BatchAnswer batch_answer(const Session& session, const Forecaster& forecaster, const Configuration& configuration) {
+  BatchAnswer answer;
+  const Parameter* micro_batch = session.space.find(kMicroBatch);
+  const std::vector<Value> sizes =
+      micro_batch != nullptr && !micro_batch->continuous() ? micro_batch->values : powers_of_two();
+  answer.by_micro_batch = batch_rows(session, variants_of(session, forecaster, configuration, kMicroBatch, sizes));
+  mark_plateau(answer.by_micro_batch);
+  if (session.workload->train_batch_size) return answer;
+  const Parameter* accumulation = session.space.find(kAccumulation);
+  const std::vector<Value> counts =
+      accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1 ? accumulation->values
+                                                                                                : powers_of_two();
+  answer.by_accumulation = batch_rows(session, variants_of(session, forecaster, configuration, kAccumulation, counts));
+  mark_plateau(answer.by_accumulation);
+  return answer;
+}
+
+ExpectedTime expected_time(const Session& session, const PlanStudy& study) {
+  ExpectedTime time;
+  time.trials = session.budget.trials;
+  if (!study.is_sample()) {
+    time.trials = std::min(time.trials, study.looked_at() - study.counts.too_large + (session.baseline ? 1 : 0));
+  }
+  const auto trials = static_cast<double>(time.trials);
+  if (const auto* bench = std::get_if<BenchSpec>(&session.runner)) {
+    time.trials_s = trials * (bench->warmup_s + bench->measure_s);
+  }
+  if (traits_of(session.runner).runs_programs) time.most_trials_s = trials * timeout_s(session.runner);
+  const auto limit = [&](double seconds) {
+    for (std::optional<double>* of : {&time.trials_s, &time.most_trials_s}) {
+      if (*of) *of = std::min(**of, seconds);
+    }
+  };
+  constexpr double kHour = 3600.0;
+  if (session.budget.hours) limit(*session.budget.hours * kHour);
+  if (session.budget.gpu_hours) {
+    limit(*session.budget.gpu_hours * kHour / static_cast<double>(session.cluster.ranks()));
+  }
+  return time;
+}
+
+PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const Forecaster& forecaster,
+                       const PlanStudy& study) {
+  PlanAnswers answers;
+  for (const auto& [number, stage] : study.stages) {
+    if (const auto terms = memory_terms(session, filter, stage.example)) answers.terms.emplace(number, *terms);
+  }
+  answers.time = expected_time(session, study);
+  if (session.baseline && forecaster.knows_time()) {
+    const Forecast forecast = forecaster(*session.baseline);
+    if (forecast.cost) answers.baseline = Candidate{*session.baseline, forecast};
+  }
+  if (study.best.empty()) return answers;
+  const Candidate& best = study.best.front();
+  answers.what_ifs = what_ifs(session, forecaster, best);
+  answers.by_zero_stage = variants(session, forecaster, best.configuration, kZeroStage);
+  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, kTensorParallel);
+  answers.batch = batch_answer(session, forecaster, best.configuration);
+  return answers;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,244 @@
+#include "forecast/prior.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "core/statistics.h"
+#include "cost/time/step_cost.h"
+#include "session/goodput.h"
+#include "space/well_known.h"
+#include "trial/outcome.h"
+
+namespace krigtune {
+namespace {
+
+constexpr int kTypicalSamples = 100;
+constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much as ten of them
+// A clock that is wrong in scale (all of it by the same power) is rarer than one that is wrong here and there.
+constexpr Prior::Coefficient kPhysicsCoefficient{1.0, 0.2};
+
+// Links that take so many times as long as is believed: congested, or fewer than was thought; or better ones. Networks
+// fall short of their data sheets by a factor of two every day (experiments/data/interconnects.csv), by four seldom.
+struct OtherLinks {
+  double times;
+  double probability;
+};
+constexpr std::array<OtherLinks, 4> kOtherLinks{{{0.25, 0.07}, {0.5, 0.13}, {2.0, 0.13}, {4.0, 0.07}}};
+
+class PhysicsPrior final : public Prior {
+ public:
+  PhysicsPrior(const Session& session, const TimeCalibration& calibration)
+      : session_(session),
+        model_(*session_.workload, session_.cluster, calibration),
+        is_latency_(find_metric(session.objective.metric)->kind == MetricKind::kLatency),
+        typical_(typical()) {}
+
+  bool knows_anything() const { return typical_.has_value(); }
+
+  Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+    Eigen::VectorXd values(static_cast<Eigen::Index>(configurations.size()));
+    const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    const std::size_t threads = std::clamp(configurations.size() / kFewestPerThread, std::size_t{1}, cores);
+    const auto part = [&](std::size_t first) {
+      for (std::size_t i = first; i < configurations.size(); i += threads) {
+        values(static_cast<Eigen::Index>(i)) = log_value(configurations[i]).value_or(*typical_);
+      }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(part, i);
+    part(0);
+    for (std::thread& other : others) other.join();
+    return values;
+  }
+
+  Coefficient coefficient() const override { return kPhysicsCoefficient; }
+
+  std::vector<Alternative> alternatives() const override {
+    std::vector<Alternative> others;
+    if (session_.cluster.ranks() == 1) return others;
+    for (const OtherLinks& links : kOtherLinks) {
+      TimeCalibration calibration;
+      calibration.collectives = links.times;
+      others.push_back({std::make_shared<PhysicsPrior>(session_, calibration), links.probability});
+    }
+    return others;
+  }
+
+ private:
+  std::optional<double> log_value(const Configuration& configuration) const {
+    const Configuration modelled = modelled_part(configuration);
+    const std::optional<StepCost> cost = model_.if_modelled(modelled);
+    if (!cost) return std::nullopt;
+    const auto batch = static_cast<double>(sequences_per_step(session_, modelled));
+    const auto& noise = session_.objective.gradient_noise;
+    const double samples = is_latency_ ? 1.0 : batch;
+    return std::log(samples / cost->step_time_s * (noise ? statistical_efficiency(*noise, batch) : 1.0));
+  }
+
+  // The median of a sample; empty where nothing of it is predicted.
+  std::optional<double> typical() const {
+    std::vector<double> values;
+    Rng rng(0, 0);
+    for (int i = 0; i < kTypicalSamples && !session_.space.is_empty(); ++i) {
+      if (const auto value = log_value(session_.space.sample(rng))) values.push_back(*value);
+    }
+    if (values.empty()) return std::nullopt;
+    return median(std::move(values));
+  }
+
+  Session session_;
+  StepCostModel model_;
+  bool is_latency_;
+  std::optional<double> typical_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
+  if (find_metric(session.objective.metric) == nullptr) return nullptr;
+  if (Forecaster(session, filter).knows_time()) {
+    auto prior = std::make_shared<const PhysicsPrior>(session, TimeCalibration{});
+    if (prior->knows_anything()) return prior;
+  }
+  return make_rules_of_thumb(session);
+}
+
+// Rules of thumb, for sessions whose times nobody predicts but whose parameters have their usual names:
+//
+//   log speed = -0.2 log2(tensor_parallel * pipeline_parallel) + 0.05 log2(micro_batch) - 0.1 log2(traffic / 2)
+//               + 0.03 log2(reduce_bucket_size) - what is computed twice or moved to the host + constant,  times 1 +-
+//               0.5
+//
+// "Split a model over no more ranks than its memory needs, and fill the GPU" (Narayanan et al. 2021, "Efficient
+// large-scale language model training on GPU clusters", takeaways 1 to 3): each doubling costs collectives or a bubble,
+// some 20 %; each doubling of the micro-batch fills kernels better.
+// Logarithms of values are those of their parts of the largest one: a bucket that does not exist is as good as any.
+// A larger bucket needs fewer collectives (0.12 for each doubling were measured where buckets are far smaller than the
+// model, nothing where they hold it: experiments/deepspeed_cpu).
+// traffic: parameters sent by a rank in a step, as DeepSpeed does it (runtime/zero/stage_1_and_2.py, stage3.py; ZeRO:
+// Rajbhandari et al. 2020, section 7): with n micro-steps 2 at stage 0, 3 at 1, 2 n + 1 at 2, 3 n at 3.
+// Computed twice: all forwards, a third of the work (Chen et al. 2016, "Training deep nets with sublinear memory
+// cost"), or attention's inner part, 3 % (Korthikanti et al. 2022, section 5). Moved: states through the host's memory.
+// The coefficient's spread of a half says how little is known of the sizes, and the surrogate learns what is otherwise
+// here.
+//
+// Success: a micro-batch needs memory (a probit less from one end of its values to the other), tensor parallelism and
+// ZeRO save it; pipelines save it as well and fail on their own where stages outnumber layers: no rule.
+//
+// The numbers stand in the parameters' rows (space/well_known.cpp). They are round ones; trials to the best on
+// ultrascale_dev.csv and vtrain_single_node.csv change by less than one where any of them is halved or doubled
+// (docs/search.md).
+namespace {
+
+constexpr Prior::Coefficient kRulesCoefficient{1.0, 0.5};
+
+constexpr double kLogSpeedOfTraffic = -0.1;  // for each doubling
+
+double number_or(const Configuration& configuration, std::string_view name, double fallback) {
+  const Value* value = configuration.find(std::string(name));
+  return value != nullptr && is_number(*value) ? as_number(*value) : fallback;
+}
+
+// Parameters that a rank sends in a step.
+double traffic(const Configuration& configuration) {
+  const double stage = number_or(configuration, kZeroStage, 0.0);
+  const double micro_steps = std::max(1.0, number_or(configuration, kAccumulation, 1.0));
+  if (stage >= 3.0) return 3.0 * micro_steps;
+  if (stage >= 2.0) return 2.0 * micro_steps + 1.0;
+  return stage >= 1.0 ? 3.0 : 2.0;
+}
+
+// Under the parameter's own name alone: other names of it have words of their own ("true" for full).
+const std::vector<WordCost>& words_of(std::string_view name) {
+  static const std::vector<WordCost> kNone;
+  const WellKnownParameter* known = find_well_known(name);
+  return known == nullptr ? kNone : known->rule.words;
+}
+
+double log_speed_of_word(std::string_view name, const Value& value) {
+  const std::string text = to_string(value);
+  for (const WordCost& cost : words_of(name)) {
+    if (cost.word == text) return cost.log_speed;
+  }
+  return 0.0;
+}
+
+bool says_something(const Parameter& parameter) {
+  const bool varies = parameter.continuous() || parameter.values.size() > 1;
+  return varies && (rule_of_thumb(parameter.name) != nullptr || !words_of(parameter.name).empty());
+}
+
+bool rules_speak_of(const Objective& objective) {
+  const Metric* known = find_metric(objective.metric);
+  return known != nullptr && known->is_speed;
+}
+
+double largest_of(const Parameter& parameter) {
+  if (parameter.continuous()) return parameter.range->max;
+  double largest = 0.0;
+  for (const Value& value : parameter.values)
+    largest = is_number(value) ? std::max(largest, as_number(value)) : largest;
+  return largest;
+}
+
+class RulesOfThumb final : public Prior {
+ public:
+  explicit RulesOfThumb(const Space& space) {
+    for (const Parameter& parameter : space.parameters()) largest_[parameter.name] = largest_of(parameter);
+  }
+
+  Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+    Eigen::VectorXd values = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(configurations.size()));
+    for (Eigen::Index i = 0; i < values.size(); ++i) {
+      const Configuration& configuration = configurations[static_cast<std::size_t>(i)];
+      values(i) = kLogSpeedOfTraffic * std::log2(traffic(configuration) / 2.0);
+      for (const auto& [name, value] : configuration) values(i) += log_speed_of(name, value);
+    }
+    return values;
+  }
+
+  Coefficient coefficient() const override { return kRulesCoefficient; }
+
+ private:
+  double log_speed_of(const std::string& name, const Value& value) const {
+    const RuleOfThumb* rule = rule_of_thumb(name);
+    if (rule == nullptr || !is_number(value)) return log_speed_of_word(name, value);
+    const auto largest = largest_.find(name);
+    if (largest == largest_.end() || !(as_number(value) > 0.0) || !(largest->second > 0.0)) return 0.0;
+    return rule->log_speed * std::log2(as_number(value) / largest->second);
+  }
+
+  std::map<std::string, double> largest_;
+};
+
+}  // namespace
+
+const RuleOfThumb* rule_of_thumb(const std::string& name) {
+  const WellKnownParameter* known = find_well_known(well_known_name(name));
+  return known != nullptr && known->rule.speaks_of_numbers() ? &known->rule : nullptr;
+}
+
+std::vector<std::string> model_splits(const Space& space) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : space.parameters()) {
+    const RuleOfThumb* rule = rule_of_thumb(parameter.name);
+    const bool varies = parameter.continuous() || parameter.values.size() > 1;
+    if (rule != nullptr && rule->splits_model && varies && !parameter.categorical) names.push_back(parameter.name);
+  }
+  return names;
+}
+
+std::shared_ptr<const Prior> make_rules_of_thumb(const Session& session) {
+  const auto& parameters = session.space.parameters();
+  if (!rules_speak_of(session.objective) || std::none_of(parameters.begin(), parameters.end(), says_something)) {
+    return nullptr;
+  }
+  return std::make_shared<const RulesOfThumb>(session.space);
+}
+
+}  // namespace krigtune

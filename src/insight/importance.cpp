@@ -1,0 +1,244 @@
+// Which parameters matter, by the surrogate. With f the posterior mean of the objective's logarithm, x uniform over the
+// configurations that may fit and x_-i all parameters of it but the i-th,
+//
+//   first order  S_i = Var(E[f | x_i]) / Var(f)          what knowing x_i alone explains
+//   total        T_i = E[Var(f | x_-i)] / Var(f)         what is open when all but x_i are known
+//
+// (Sobol 1993, Mathematical Modelling and Computational Experiment 1; Homma & Saltelli 1996, Reliability Engineering &
+// System Safety 52). Where every combination of values is a configuration S_i <= T_i, and sum S_i = 1 for a function
+// without interactions. Constraints make parameters depend on each other; the definitions stay as they are (Kucherenko,
+// Tarantola & Annoni 2012, Computer Physics Communications 183): S_i then counts what x_i tells of the others too, T_i
+// only what x_i can still change once they are fixed, and T_i < S_i is possible. gradient_accumulation_steps is no
+// parameter of its own where it follows the micro-batch. sobol_indices.cpp has the estimators: exact where the
+// configurations are listed and 20000 or fewer, else sampled.
+//
+// The surrogate's own doubt: 200 draws of the function from its posterior (hyperparameters fixed), the indices of each;
+// 95 % of them are within the interval, which is widened to hold the value of the mean: draws wiggle where data are
+// few, and the mean does not.
+//
+// Effects: f(best) - f(best with another value), as in search/model/best.cpp.
+#include "insight/importance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/rng.h"
+#include "core/statistics.h"
+#include "insight/sobol_indices.h"
+#include "search/model/best.h"
+#include "search/model/trial_model.h"
+
+namespace krigtune {
+
+// The covariance C of the posterior at many points is of low rank but for rounding: functions this smooth differ in few
+// ways. Cholesky with pivoting (Harbrecht, Peters & Schneider 2012, Applied Numerical Mathematics 62) takes the column
+// of the point whose variance is explained least, one after the other,
+//
+//   l_k = (C(:, p) - sum_{j<k} l_j l_j(p)) / sqrt(d(p)),   d -= l_k^2,   p = argmax d
+//
+// until every variance is explained but for 1e-6 of the largest, or rank 200 is reached. C ~ L L^T, draws are L z.
+// Columns of C are made when they are needed: C(:, p) = k(x, x_p) - V^T V(:, p) with V = L_n^-1 k(X, x).
+
+namespace {
+
+constexpr Eigen::Index kMostRank = 200;
+constexpr double kUnexplained = 1e-6;  // of the largest variance
+
+Eigen::MatrixXd low_rank_factor(const GaussianProcess& process, const Points& points) {
+  const Eigen::Index count = points.size();
+  const Eigen::MatrixXd whitened =
+      process.lower().triangularView<Eigen::Lower>().solve(process.prior_covariance(process.points(), points));
+  Eigen::VectorXd left = (process.prior_variance(points) - whitened.colwise().squaredNorm().transpose()).cwiseMax(0.0);
+  const double enough = kUnexplained * left.maxCoeff();
+  Eigen::MatrixXd factor(count, std::min(count, kMostRank));
+  Eigen::Index rank = 0;
+  for (; rank < factor.cols(); ++rank) {
+    Eigen::Index pivot = 0;
+    const double variance = left.maxCoeff(&pivot);
+    if (!(variance > enough)) break;
+    Eigen::VectorXd column = process.prior_covariance(points, points.slice(pivot, 1));
+    column.noalias() -= whitened.transpose() * whitened.col(pivot);
+    column.noalias() -= factor.leftCols(rank) * factor.row(pivot).head(rank).transpose();
+    column /= std::sqrt(variance);
+    left = (left - column.cwiseAbs2()).cwiseMax(0.0);
+    left(pivot) = 0.0;
+    factor.col(rank) = column;
+  }
+  return factor.leftCols(rank);
+}
+
+}  // namespace
+
+Eigen::MatrixXd posterior_deviations(const GaussianProcess& process, const Points& points, int count, Rng& rng) {
+  const Eigen::MatrixXd factor = low_rank_factor(process, points);
+  Eigen::MatrixXd normals(factor.cols(), count);
+  for (double& normal : normals.reshaped()) normal = rng.normal();
+  return factor * normals;
+}
+
+namespace {
+
+constexpr std::size_t kMostWeighed = 20'000;
+constexpr int kPosteriorDraws = 200;
+constexpr int kMostRefused = 200'000;  // draws that `where` refuses in a row
+constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations: below there is nothing to explain
+constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
+
+class ImportanceStudy {
+ public:
+  ImportanceStudy(const Session& session, const Candidates& candidates, const History& history,
+                  const ImportanceOptions& options)
+      : session_(session),
+        space_(candidates.space()),
+        candidates_(candidates),
+        history_(history),
+        options_(options),
+        model_(session.objective, candidates, history),
+        rng_(options.seed, kDrawStream) {
+    if (!model_.has_values()) return;
+    Rng fit_rng(options.seed, static_cast<std::uint64_t>(counted_trials(history)));
+    model_.fit(fit_rng);
+  }
+
+  std::optional<Importance> result() {
+    if (ok_trials() < 2 || !make_design()) return std::nullopt;
+    const Points points = candidates_.encode(design_.points);
+    const Eigen::VectorXd mean = model_.predict(points).mean;
+    const SobolIndices indices = sobol_indices(design_, mean);
+    Importance importance;
+    importance.configurations = design_.population;
+    importance.sampled = design_.sampled;
+    importance.stddev = std::sqrt(indices.variance);
+    if (!(importance.stddev > kLeastStddev)) return std::nullopt;
+    importance.sampling_error = sampling_error(design_, mean);
+    fill_parameters(importance, points, mean, indices);
+    fill_effects(importance, mean);
+    return importance;
+  }
+
+ private:
+  std::ptrdiff_t ok_trials() const {
+    return std::count_if(history_.begin(), history_.end(), [this](const Trial& trial) {
+      return counts(trial) && value_of(trial, session_.objective).has_value();
+    });
+  }
+
+  bool belongs(const Configuration& configuration) const {
+    return candidates_.contains(configuration) && (!options_.where || options_.where(configuration));
+  }
+
+  bool make_design() {
+    std::vector<Configuration> listed;
+    for (std::size_t i = 0; candidates_.listed() && i < candidates_.size() && listed.size() <= kMostWeighed; ++i) {
+      if (!options_.where || options_.where(candidates_[i])) listed.push_back(candidates_[i]);
+    }
+    if (candidates_.listed() && listed.size() <= kMostWeighed) {
+      design_ = listed_design(space_, std::move(listed));
+      return design_.population > 1;
+    }
+    if (!draw()) return false;
+    // Whether krigtune-bench's plan fits takes milliseconds to find out.
+    const SampleSize size = candidates_.filter().is_exact() ? SampleSize{500, 100} : SampleSize{};
+    design_ = sampled_design(
+        space_, [this] { return draw().value(); }, [this](const Configuration& c) { return belongs(c); }, size);
+    return true;
+  }
+
+  // Empty: `where` leaves next to nothing.
+  std::optional<Configuration> draw() {
+    for (int i = 0; i < kMostRefused; ++i) {
+      std::optional<Configuration> drawn = candidates_.draw(rng_, [](const Configuration&) { return false; });
+      if (!drawn) return std::nullopt;
+      if (!options_.where || options_.where(*drawn)) return drawn;
+    }
+    return std::nullopt;
+  }
+
+  void fill_parameters(Importance& importance, const Points& points, const Eigen::VectorXd& mean,
+                       const SobolIndices& indices) {
+    const Eigen::MatrixXd deviations =
+        model_.latent_unit() *
+        posterior_deviations(model_.process(), model_.known_points(points), kPosteriorDraws, rng_);
+    std::vector<std::vector<double>> first(design_.axes.size());
+    std::vector<std::vector<double>> total(design_.axes.size());
+    for (Eigen::Index draw = 0; draw < deviations.cols(); ++draw) {
+      const SobolIndices drawn = sobol_indices(design_, mean + deviations.col(draw));
+      for (std::size_t i = 0; i < design_.axes.size(); ++i) {
+        first[i].push_back(drawn.first_order(static_cast<Eigen::Index>(i)));
+        total[i].push_back(drawn.total(static_cast<Eigen::Index>(i)));
+      }
+    }
+    const auto estimate = [](double value, std::vector<double> draws) {
+      std::sort(draws.begin(), draws.end());
+      return IndexEstimate{value, std::min(value, quantile(draws, 0.025)), std::max(value, quantile(draws, 0.975))};
+    };
+    for (std::size_t i = 0; i < design_.axes.size(); ++i) {
+      const auto axis = static_cast<Eigen::Index>(i);
+      importance.parameters.push_back({design_.axes[i].name, estimate(indices.first_order(axis), std::move(first[i])),
+                                       estimate(indices.total(axis), std::move(total[i]))});
+    }
+    std::stable_sort(importance.parameters.begin(), importance.parameters.end(),
+                     [](const auto& a, const auto& b) { return a.total.value > b.total.value; });
+  }
+
+  // The recommendation; in a slice without it what the model holds to be the best.
+  Configuration best(const Eigen::VectorXd& mean) const {
+    const auto recommended = recommend(session_, candidates_, history_, options_.seed);
+    if (recommended && belongs(recommended->configuration)) return recommended->configuration;
+    Eigen::Index point = 0;
+    mean.maxCoeff(&point);
+    return design_.points[static_cast<std::size_t>(point)];
+  }
+
+  void fill_effects(Importance& importance, const Eigen::VectorXd& mean) const {
+    importance.best = best(mean);
+    if (!model_.scale().logarithmic()) return;
+    for (const Parameter& parameter : space_.parameters()) {
+      if (const auto effect = effect_of(parameter, importance.best)) importance.effects.push_back(*effect);
+    }
+    std::stable_sort(importance.effects.begin(), importance.effects.end(), [](const Effect& a, const Effect& b) {
+      return std::abs(std::log(a.factor)) > std::abs(std::log(b.factor));
+    });
+  }
+
+  // Of the clear effects the largest; where none is clear the largest of all.
+  std::optional<Effect> effect_of(const Parameter& parameter, const Configuration& best) const {
+    const Value* own = best.find(parameter.name);
+    if (own == nullptr) return std::nullopt;
+    std::vector<Configuration> points = {best};
+    for (const Value& value : levels_of(parameter)) {
+      if (same_value(value, *own)) continue;
+      const std::optional<Configuration> moved = with_value(space_, best, parameter.name, value);
+      if (moved && belongs(*moved)) points.push_back(*moved);
+    }
+    if (points.size() < 2) return std::nullopt;
+    const std::vector<Gain> gains = gains_over_others(model_, candidates_, points);
+    std::optional<Effect> largest;
+    for (std::size_t i = 0; i < gains.size(); ++i) {
+      const Gain& gain = gains[i];
+      const Effect effect{parameter.name, *own,          *points[i + 1].find(parameter.name),
+                          gain.factor,    gain.lower_95, gain.upper_95};
+      const bool larger = !largest || std::abs(std::log(gain.factor)) > std::abs(std::log(largest->factor));
+      if (!largest || (effect.clear() == largest->clear() ? larger : effect.clear())) largest = effect;
+    }
+    return largest;
+  }
+
+  const Session& session_;
+  const Space& space_;
+  const Candidates& candidates_;
+  const History& history_;
+  const ImportanceOptions& options_;
+  TrialModel model_;
+  Rng rng_;
+  SobolDesign design_;
+};
+
+}  // namespace
+
+std::optional<Importance> importance(const Session& session, const Candidates& candidates, const History& history,
+                                     const ImportanceOptions& options) {
+  return ImportanceStudy(session, candidates, history, options).result();
+}
+
+}  // namespace krigtune

@@ -1,0 +1,198 @@
+#include "insight/predictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/statistics.h"
+#include "search/candidates/candidate_list.h"
+#include "search/model/trial_model.h"
+#include "search/trials/run_effects.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kMostRows = 1'000'000;
+constexpr std::int64_t kMostWalkedToCount = 10'000'000;  // about ten seconds
+constexpr std::size_t kRowsAtOnce = 4096;
+constexpr std::size_t kDrawsPerRow = 20;
+constexpr std::size_t kFewestDraws = 100'000;
+constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // no trial's
+
+struct Observed {
+  double sum = 0.0;
+  int count = 0;
+  std::string status;
+};
+
+/// Fills rows a block at a time.
+class Predictor {
+ public:
+  Predictor(const Session& session, const MemoryFilter& filter, const Candidates& candidates, const History& history,
+            std::uint64_t seed)
+      : filter_(filter), candidates_(candidates), model_(session.objective, candidates, history) {
+    if (model_.has_values()) {
+      Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
+      model_.fit(rng);
+      own_variance_ = model_.own_variance(values_are_exact(session));
+    }
+    const RunEffects effects(session.objective, history);
+    for (const Trial& trial : history) {
+      if (!trial.outcome || !counts(trial)) continue;
+      Observed& observed = observed_[candidates.key(trial.proposal.configuration)];
+      observed.status = status_text(*trial.outcome);
+      if (const std::optional<double> value = effects.value_of(trial)) {
+        observed.sum += *value;
+        ++observed.count;
+      }
+    }
+  }
+
+  void fill(std::vector<PredictionRow>& rows) const {
+    std::vector<Configuration> configurations;
+    std::vector<std::optional<MemoryVerdict>> memory;
+    for (PredictionRow& row : rows) {
+      fill_known(row);
+      configurations.push_back(row.configuration);
+      memory.push_back(filter_.check(row.configuration));
+    }
+    const Points points = candidates_.encode(configurations);
+    const Eigen::VectorXd probability = model_.probability(points, memory);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const bool too_large = rows[i].memory_feasible && !*rows[i].memory_feasible;
+      rows[i].probability_feasible = too_large ? 0.0 : probability(static_cast<Eigen::Index>(i));
+    }
+    if (!model_.has_values()) return;
+    const Prediction prediction = model_.predict(points);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto row = static_cast<Eigen::Index>(i);
+      fill_posterior(rows[i], prediction.mean(row), std::max(prediction.variance(row), 0.0));
+    }
+  }
+
+ private:
+  void fill_known(PredictionRow& row) const {
+    if (const std::optional<MemoryVerdict> check = filter_.planned(row.configuration)) {
+      row.predicted_memory = check->predicted;
+      row.memory_feasible = check->verdict != Verdict::kTooLarge;
+    }
+    const auto found = observed_.find(candidates_.key(row.configuration));
+    if (found == observed_.end()) return;
+    row.status = found->second.status;
+    if (found->second.count > 0) row.observed = found->second.sum / found->second.count;
+  }
+
+  void fill_posterior(PredictionRow& row, double mean, double variance) const {
+    const ObjectiveScale& scale = model_.scale();
+    const double stddev = model_.widening() * std::sqrt(variance + own_variance_);
+    const auto at = [&](double deviations) { return scale.from_latent(mean + deviations * stddev); };
+    row.mean = at(0.0);
+    row.stddev = scale.half_width(mean, stddev);
+    row.lower_95 = std::min(at(-kNormal975), at(kNormal975));
+    row.upper_95 = std::max(at(-kNormal975), at(kNormal975));
+    row.log_expected_improvement = scale.log_expected_improvement(mean, stddev, model_.incumbent());
+    row.expected_improvement = std::exp(*row.log_expected_improvement);
+  }
+
+  const MemoryFilter& filter_;
+  const Candidates& candidates_;
+  TrialModel model_;
+  double own_variance_ = 0.0;  ///< of what a configuration achieves about the smooth function
+  std::map<std::string, Observed> observed_;
+};
+
+// Which of `count` rows are wanted: all, or a sample without replacement (Knuth's selection sampling).
+class Selection {
+ public:
+  Selection(std::int64_t count, const PredictOptions& options)
+      : left_(count), wanted_(options.sample.value_or(count)), rng_(options.seed, kSampleStream) {}
+
+  bool take() {
+    const bool taken = wanted_ > 0 && rng_.uniform() * static_cast<double>(left_) < static_cast<double>(wanted_);
+    --left_;
+    if (taken) --wanted_;
+    return taken;
+  }
+
+ private:
+  std::int64_t left_;
+  std::int64_t wanted_;
+  Rng rng_;
+};
+
+// Empty: too many to walk through, or not to be listed at all.
+std::optional<std::int64_t> matching_count(const Space& space, const Space::Predicate& where) {
+  if (!space.listable()) return std::nullopt;
+  std::int64_t walked = 0;
+  std::int64_t count = 0;
+  space.for_each([&](const Configuration& configuration) {
+    if (!where || where(configuration)) ++count;
+    return ++walked <= kMostWalkedToCount;
+  });
+  return walked <= kMostWalkedToCount ? std::optional(count) : std::nullopt;
+}
+
+// Without replacement, in lattice order; fewer where so many are hardly to be found.
+std::vector<Configuration> drawn(const Candidates& candidates, const PredictOptions& options) {
+  if (*options.sample > kMostRows) {
+    throw UserError(fmt::format("a sample of {} is more than {}", *options.sample, kMostRows), "ask for fewer");
+  }
+  const auto wanted = static_cast<std::size_t>(*options.sample);
+  const std::size_t most_draws = kDrawsPerRow * wanted + kFewestDraws;
+  Rng rng(options.seed, kSampleStream);
+  std::unordered_set<std::string> keys;
+  std::vector<Configuration> configurations;
+  for (std::size_t i = 0; i < most_draws && configurations.size() < wanted; ++i) {
+    Configuration configuration = candidates.space().sample(rng);
+    if (options.where && !options.where(configuration)) continue;
+    if (keys.insert(candidates.key(configuration)).second) configurations.push_back(std::move(configuration));
+  }
+  sort_in_lattice_order(candidates.space(), configurations);
+  return configurations;
+}
+
+[[noreturn]] void refuse_whole(std::optional<std::int64_t> count, const Space& space) {
+  const std::string what = count ? fmt::format("{} configurations are more than {}", *count, kMostRows)
+                           : space.listable()
+                               ? fmt::format("the space has more than {} configurations", kMostWalkedToCount)
+                               : "a space with real ranges has no end of configurations";
+  throw UserError(what, count ? "choose some with --where, or so many at random with --sample"
+                              : "choose so many at random with --sample");
+}
+
+}  // namespace
+
+void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
+                         const History& history, const PredictOptions& options,
+                         const std::function<void(const PredictionRow&)>& visit) {
+  const std::optional<std::int64_t> count = matching_count(session.space, options.where);
+  if (!options.sample && (!count || *count > kMostRows)) refuse_whole(count, session.space);
+  const Predictor predictor(session, filter, candidates, history, options.seed);
+  std::vector<PredictionRow> rows;
+  const auto flush = [&] {
+    predictor.fill(rows);
+    std::for_each(rows.begin(), rows.end(), visit);
+    rows.clear();
+  };
+  const auto add = [&](const Configuration& configuration) {
+    rows.emplace_back().configuration = configuration;
+    if (rows.size() == kRowsAtOnce) flush();
+  };
+  if (count) {
+    Selection selection(*count, options);
+    session.space.for_each([&](const Configuration& configuration) {
+      if ((!options.where || options.where(configuration)) && selection.take()) add(configuration);
+      return true;
+    });
+  } else {
+    const std::vector<Configuration> configurations = drawn(candidates, options);
+    std::for_each(configurations.begin(), configurations.end(), add);
+  }
+  if (!rows.empty()) flush();
+}
+
+}  // namespace krigtune

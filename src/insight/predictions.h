@@ -1,0 +1,39 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "search/candidates/candidates.h"
+#include "search/trials/history.h"
+
+namespace krigtune {
+
+/// What the surrogate believes of one configuration: a row of predictions.csv, in the objective's units.
+struct PredictionRow {
+  Configuration configuration;
+  std::optional<double> mean;    ///< posterior median; the posterior's fields are empty while no trial is ok
+  std::optional<double> stddev;  ///< half the 68 % interval
+  std::optional<double> lower_95;
+  std::optional<double> upper_95;
+  std::optional<double> expected_improvement;  ///< over the incumbent
+  std::optional<double> log_expected_improvement;
+  double probability_feasible = 1.0;
+  std::optional<Bytes> predicted_memory;
+  std::optional<bool> memory_feasible;
+  std::optional<double> observed;  ///< mean of its ok trials
+  std::string status;              ///< of its last closed trial, or empty
+};
+
+struct PredictOptions {
+  Space::Predicate where;              ///< empty: all
+  std::optional<std::int64_t> sample;  ///< so many configurations at random, in lattice order
+  std::uint64_t seed = 1;
+};
+
+/// Visits every configuration of the space, those that are too large as well, in lattice order. Throws UserError when
+/// there are more than 10^6, or no end of them, and no sample was asked for.
+void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
+                         const History& history, const PredictOptions& options,
+                         const std::function<void(const PredictionRow&)>& visit);
+
+}  // namespace krigtune

@@ -1,0 +1,63 @@
+#pragma once
+#include <Eigen/Core>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "space/space.h"
+
+// First-order and total Sobol indices over configurations, see importance.cpp.
+namespace krigtune {
+
+/// Indices into SobolDesign::points.
+using PointSet = std::vector<int>;
+
+struct SobolAxis {
+  std::string name;
+  std::vector<PointSet> levels;  ///< the population, by the value of this parameter
+  std::vector<PointSet> rows;    ///< configurations that differ in this parameter alone, all that there are
+};
+
+/// At which configurations a function must be known, and how its values are put together.
+struct SobolDesign {
+  std::vector<Configuration> points;
+  int population = 0;    ///< points [0, population) stand for all configurations, with equal weights
+  bool sampled = false;  ///< drawn with replacement; else all of them, and rows are a partition of them
+  std::vector<SobolAxis> axes;
+};
+
+/// Names of the parameters that may vary by themselves: not gradient_accumulation_steps where it follows the
+/// micro-batch.
+std::vector<std::string> free_parameters(const Space& space);
+
+/// All configurations are given.
+SobolDesign listed_design(const Space& space, std::vector<Configuration> configurations);
+
+struct SampleSize {
+  int population = 2000;
+  int rows = 500;  ///< of a parameter: as many of the population have theirs listed
+};
+/// `draw` draws one of the population; `contains`: whether a configuration belongs to it.
+SobolDesign sampled_design(const Space& space, const std::function<Configuration()>& draw,
+                           const Space::Predicate& contains, const SampleSize& size = {});
+
+struct SobolIndices {
+  double variance = 0.0;        ///< of the function over the population
+  Eigen::VectorXd first_order;  ///< one an axis
+  Eigen::VectorXd total;
+};
+/// `values`: one a point.
+SobolIndices sobol_indices(const SobolDesign& design, const Eigen::VectorXd& values);
+
+/// Largest standard error of any index from having drawn the population; 0 when not sampled.
+double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values);
+
+/// `configuration` with another value of the parameter and nothing else changed (gradient accumulation follows). Empty:
+/// there is no such configuration.
+std::optional<Configuration> with_value(const Space& space, const Configuration& configuration, const std::string& name,
+                                        const Value& value);
+/// The parameter's values; of more than twelve, and of a real range on its scale, nine evenly spaced.
+std::vector<Value> levels_of(const Parameter& parameter);
+
+}  // namespace krigtune

@@ -1,0 +1,99 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "space/space.h"
+#include "trial/outcome.h"
+
+namespace krigtune {
+
+/// Who asked for a trial, and so who is to close it.
+enum class Asker {
+  kTune,  ///< a tuner: when it has died, the next one closes the trial as interrupted
+  kHand,  ///< `krigtune ask`: it waits for `krigtune tell`
+};
+
+/// What the model expected of the search when it asked a trial: gains are fractions of the best so far.
+struct Outlook {
+  double expected_gain = 0.0;  ///< the most that one more trial adds: expected improvement times P(success)
+  double regret_bound = 0.0;   ///< at `confidence`, nothing of the space is better than the best by more than this
+  double confidence = 0.95;
+};
+
+/// What was known of a trial when it was asked.
+struct Proposal {
+  Configuration configuration;
+  std::string strategy;  ///< "baseline", "try", "bayes", ...
+  Asker asker = Asker::kTune;
+  std::optional<double> predicted_value;
+  std::optional<Bytes> predicted_memory;
+  std::optional<double> success_probability = std::nullopt;  ///< that it runs; empty: nothing speaks against it
+  double suggest_s = 0.0;
+  std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: none
+  /// What the stop rule "patience" had counted when it was asked; empty: not known.
+  std::optional<int> trials_without_gain = std::nullopt;
+  std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
+  /// The trial whose configuration is measured once more on purpose; empty: the configuration is new.
+  std::optional<int> repeat_of = std::nullopt;
+  int run = 0;          ///< trials of one run were timed by one clock: a session that goes on later begins another
+  std::string machine;  ///< what it is run on; "": not known
+  /// Half the 68 % interval of the value that is measured, in its units; `widening` times what the surrogate said.
+  std::optional<double> predicted_stddev = std::nullopt;
+  double widening = 1.0;
+};
+
+/// One trial of a run directory.
+struct Trial {
+  int number = 0;
+  Proposal proposal;
+  std::optional<Outcome> outcome;  ///< empty: running, unless `waiting`
+  double wall_s = 0.0;
+  std::string started_at;  ///< naive local time, microseconds (other programs: as they wrote it)
+  /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
+  bool waiting = false;
+};
+
+/// The append-only record of a run directory, in Optuna's JournalStorage format: one study, one JSON object a line,
+/// appended under a lock and fsynced. A torn last line is cut off before the next append; nothing else is ever changed.
+/// Several processes may append to one journal, Optuna's own among them; a TunerClaim says who runs the trials.
+class Journal {
+ public:
+  /// Opens or creates. `metric` and `maximize` are written when created, and checked otherwise (UserError).
+  /// `space` gives the distributions; values outside it widen theirs. Throws UserError
+  /// when the file cannot be opened or is no journal.
+  Journal(std::filesystem::path file, const Space& space, std::string metric, bool maximize);
+  ~Journal();
+
+  const std::vector<Trial>& trials() const;  ///< as of the last call of any of these
+  /// Reads what other processes have appended.
+  void refresh();
+  /// Records that trial `expected` = trials().size() begins, and returns its number. Empty, and nothing written, when
+  /// another process has begun a trial since: the proposal is then of yesterday; trials() is up to date, ask again.
+  /// `started_us`: microseconds since 1970 UTC.
+  std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
+  /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
+  /// it before.
+  bool end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A study of a journal, this program's or another's.
+struct JournalStudy {
+  std::string name;
+  std::string metric;  ///< the key of its values in Measured::metrics; "": it does not say
+  bool maximize = true;
+  std::vector<Trial> trials;
+};
+/// The study of that name, "" for the only one. Throws UserError where there is no such study, with those that are.
+JournalStudy read_study(const std::filesystem::path& file, const std::string& name);
+
+/// The trials of a journal, without opening it for writing: for results and predict while a session runs.
+std::vector<Trial> read_journal(const std::filesystem::path& file);
+
+}  // namespace krigtune

@@ -1,0 +1,201 @@
+// Tensor parallelism as Megatron's (Shoeybi et al. 2019), a rank holds 1/t of the heads and of the MLP's columns:
+//
+//   column-parallel:  Y_r = X W_r^T         backward:  dX = sum_r dY_r W_r    (all-reduce)
+//   row-parallel:     Y = sum_r X_r W_r^T   (all-reduce; then the bias)        dX_r = dY W_r
+//
+// Sequence parallelism (Korthikanti et al. 2022): norms, dropouts and residuals on 1/t of the tokens. Each all-reduce
+// becomes a reduce-scatter, and an all-gather stands before each column-parallel product, in backward before each
+// row-parallel one; only a rank's part of a column-parallel input is kept, and gathered again for the weight's
+// gradient.
+#include "plan/step_operations.h"
+
+#include <utility>
+
+namespace krigtune {
+namespace {
+
+StepSizes sizes_of(const ModelSpec& model, const Knobs& knobs) {
+  const std::int64_t t = knobs.tensor_ranks;
+  StepSizes sizes;
+  sizes.batch = knobs.micro_batch;
+  sizes.seq = model.seq_len;
+  sizes.rows = sizes.batch * sizes.seq;
+  sizes.own_rows = knobs.sequence_parallel ? sizes.rows / t : sizes.rows;
+  sizes.hidden = model.hidden;
+  sizes.heads = model.heads / t;
+  sizes.kv_heads = model.kv_heads / t;
+  sizes.attention = model.hidden / t;
+  sizes.qkv = sizes.attention + 2 * kv_width(model) / t;
+  sizes.ffn = model.ffn_hidden / t;
+  sizes.up = (model.gated_mlp ? 2 : 1) * sizes.ffn;
+  sizes.vocab = vocab_rows(model, t);
+  return sizes;
+}
+
+}  // namespace
+
+StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const Workload& workload, const Knobs& knobs)
+    : builder_(builder),
+      zero_(zero),
+      model_(workload.model),
+      knobs_(knobs),
+      type_(compute_type(workload.precision)),
+      sizes_(sizes_of(model_, knobs)) {}
+
+void StepOperations::at(Phase phase, std::int64_t layer) {
+  layer_ = layer;
+  builder_.at(phase, micro_step_, layer);
+}
+
+BufferId StepOperations::own(std::string name, Term term, std::int64_t width) {
+  return buffer(std::move(name), term, sizes_.own_rows * width, type_);
+}
+
+BufferId StepOperations::all(std::string name, Term term, std::int64_t width) {
+  return buffer(std::move(name), term, sizes_.rows * width, type_);
+}
+
+BufferId StepOperations::buffer(std::string name, Term term, std::int64_t elems, DType type) {
+  return builder_.buffer(std::move(name), term, elems, type);
+}
+
+void StepOperations::add(OpKind kind, const Shape& shape, std::vector<Operand> operands, double scale) {
+  builder_.add(kind, Stream::kCompute, shape, std::move(operands), scale);
+}
+
+void StepOperations::add_on_own(OpKind kind, const Shape& shape, std::vector<Operand> operands) {
+  if (!knobs_.sequence_parallel) return add(kind, shape, std::move(operands));
+  builder_.add_tensor_group(kind, Stream::kCompute, shape, std::move(operands));
+}
+
+void StepOperations::all_reduce(OpKind kind, std::vector<Operand> wholes) {
+  if (knobs_.tensor_ranks == 1) return;
+  builder_.add_tensor_group(kind, Stream::kCompute, {}, std::move(wholes));
+}
+
+BufferId StepOperations::gathered(BufferId x) {
+  if (!knobs_.sequence_parallel) return x;
+  const BufferId whole = all("gathered tokens", Term::kWorkspace, sizes_.hidden);
+  builder_.add_tensor_group(OpKind::kAllGather, Stream::kCompute, {},
+                            {own_reads(x), writes(whole, sizes_.rows * sizes_.hidden)});
+  return whole;
+}
+
+Operand StepOperations::reduced(BufferId x) {
+  const std::int64_t elems = sizes_.rows * sizes_.hidden;
+  if (!knobs_.sequence_parallel) {
+    all_reduce(OpKind::kAllReduce, {updates(x, elems)});
+    return reads(x, elems);
+  }
+  builder_.add_tensor_group(OpKind::kReduceScatter, Stream::kCompute, {}, {updates(x, elems)});
+  const std::int64_t part = elems / knobs_.tensor_ranks;
+  return {{x, 0, part, part}, Access::kRead};
+}
+
+BufferId StepOperations::norm_stats(std::string name, Term term) {
+  return buffer(std::move(name), term, (layer_norm() ? 2 : 1) * sizes_.own_rows, DType::kFp32);
+}
+
+Operand StepOperations::stats_operand(BufferId stats, Access access) const {
+  return {{stats, 0, (layer_norm() ? 2 : 1) * sizes_.own_rows, 0}, access};
+}
+
+void StepOperations::norm_forward(BufferId x, const NormTensors& norm, BufferId y, BufferId stats) {
+  std::vector<Operand> operands = {own_reads(x), zero_.parameter(norm.gain)};
+  if (layer_norm()) operands.push_back(zero_.parameter(norm.bias));
+  operands.push_back(writes(y, sizes_.own_rows * sizes_.hidden));
+  operands.push_back(stats_operand(stats, Access::kWrite));
+  add(layer_norm() ? OpKind::kLayerNormForward : OpKind::kRmsNormForward, own_shape(), std::move(operands));
+}
+
+void StepOperations::norm_backward(const Operand& dy, BufferId x, const NormTensors& norm, BufferId stats,
+                                   const Operand& dx) {
+  std::vector<Operand> operands = {
+      dy, own_reads(x), zero_.parameter(norm.gain), stats_operand(stats, Access::kRead), dx, zero_.gradient(norm.gain)};
+  if (layer_norm()) operands.push_back(zero_.gradient(norm.bias));
+  add_on_own(layer_norm() ? OpKind::kLayerNormBackward : OpKind::kRmsNormBackward, own_shape(), std::move(operands));
+  zero_.gradient_done(norm.gain);
+  if (layer_norm()) zero_.gradient_done(norm.bias);
+}
+
+void StepOperations::linear_forward(BufferId x, const LinearTensors& linear, BufferId y, std::int64_t inner,
+                                    std::int64_t outer) {
+  std::vector<Operand> operands = {reads(x, sizes_.rows * inner), zero_.parameter(linear.weight),
+                                   writes(y, sizes_.rows * outer)};
+  if (linear.bias != kNoTensor) operands.push_back(zero_.parameter(linear.bias));
+  add(OpKind::kLinearForward, {.rows = sizes_.rows, .inner = inner, .outer = outer}, std::move(operands));
+}
+
+void StepOperations::linear_backward(BufferId dy, BufferId x, const LinearTensors& linear, BufferId dx,
+                                     std::int64_t inner, std::int64_t outer) {
+  const Shape shape{.rows = sizes_.rows, .inner = inner, .outer = outer};
+  const Operand gradient = reads(dy, sizes_.rows * outer);
+  std::vector<Operand> operands = {gradient, reads(x, sizes_.rows * inner), zero_.gradient(linear.weight)};
+  if (linear.bias != kNoTensor) operands.push_back(zero_.gradient(linear.bias));
+  add(OpKind::kLinearBackwardWeight, shape, std::move(operands));
+  zero_.gradient_done(linear.weight);
+  if (linear.bias != kNoTensor) zero_.gradient_done(linear.bias);
+  add(OpKind::kLinearBackwardInput, shape, {gradient, zero_.parameter(linear.weight), writes(dx, sizes_.rows * inner)});
+}
+
+BufferId StepOperations::column_forward(BufferId x, const LinearTensors& linear, BufferId y, std::int64_t outer) {
+  const BufferId input = gathered(x);
+  linear_forward(input, linear, y, sizes_.hidden, outer);
+  return input;
+}
+
+Operand StepOperations::column_backward(BufferId dy, BufferId x, const LinearTensors& linear, std::int64_t outer,
+                                        const char* name) {
+  const BufferId input = gathered(x);
+  const BufferId dx = all(name, Term::kWorkspace, sizes_.hidden);
+  linear_backward(dy, input, linear, dx, sizes_.hidden, outer);
+  return reduced(dx);
+}
+
+void StepOperations::row_forward(BufferId x, const LinearTensors& linear, BufferId y, std::int64_t inner) {
+  if (knobs_.tensor_ranks == 1) return linear_forward(x, linear, y, inner, sizes_.hidden);
+  const BufferId sums =
+      knobs_.sequence_parallel ? all("partial sums", Term::kWorkspace, sizes_.hidden) : y;  // else they are y's tokens
+  linear_forward(x, {linear.weight, kNoTensor}, sums, inner, sizes_.hidden);
+  const Operand sum = reduced(sums);
+  if (sums != y) add_on_own(OpKind::kCopy, {}, {sum, writes(y, sizes_.own_rows * sizes_.hidden)});
+  if (linear.bias != kNoTensor) add(OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
+}
+
+void StepOperations::row_backward(BufferId dy, BufferId x, const LinearTensors& linear, BufferId dx,
+                                  std::int64_t inner) {
+  if (knobs_.tensor_ranks == 1) return linear_backward(dy, x, linear, dx, inner, sizes_.hidden);
+  if (linear.bias != kNoTensor) {
+    add(OpKind::kBiasBackward, own_shape(), {own_reads(dy), zero_.gradient(linear.bias)});
+    zero_.gradient_done(linear.bias);
+  }
+  linear_backward(gathered(dy), x, {linear.weight, kNoTensor}, dx, inner, sizes_.hidden);
+}
+
+Shape StepOperations::dropout_shape(std::int32_t site) const {
+  Shape shape = own_shape();
+  shape.batch = sizes_.batch;
+  shape.seq = sizes_.seq;
+  shape.site = site;
+  shape.dropout = model_.dropout;
+  return shape;
+}
+
+BufferId StepOperations::dropout_forward(BufferId y, std::int32_t site, Term term) {
+  if (!drops()) return -1;
+  const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
+  const BufferId mask = buffer("dropout mask", term, elems, DType::kUint8);
+  add(OpKind::kDropoutForward, dropout_shape(site), {own_updates(y), writes(mask, elems)});
+  return mask;
+}
+
+BufferId StepOperations::branch_gradient(BufferId residual_gradient, BufferId mask, std::int32_t site) {
+  if (!drops()) return residual_gradient;
+  const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
+  const BufferId gradient = own("branch gradient", Term::kWorkspace, sizes_.hidden);
+  add(OpKind::kCopy, {}, {own_reads(residual_gradient), writes(gradient, elems)});
+  add(OpKind::kDropoutBackward, dropout_shape(site), {own_updates(gradient), reads(mask, elems)});
+  return gradient;
+}
+
+}  // namespace krigtune

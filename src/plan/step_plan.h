@@ -1,0 +1,118 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedule/knobs.h"
+#include "schedule/op_kind.h"
+#include "schedule/parameters.h"
+#include "workload/workload.h"
+
+namespace krigtune {
+
+using BufferId = std::int32_t;
+using OpId = std::int32_t;
+
+/// Elements [begin + rank * rank_stride, ... + elems) of a buffer, rank: within the operation's group. All plans are
+/// the same for all ranks.
+struct Range {
+  BufferId buffer = -1;
+  std::int64_t begin_elems = 0;
+  std::int64_t elems = 0;
+  std::int64_t rank_stride_elems = 0;
+};
+
+enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };
+
+struct Operand {
+  Range range;
+  Access access = Access::kRead;
+};
+
+struct Shape {
+  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0;
+  std::int64_t rows = 0, inner = 0, outer = 0;
+  std::int32_t site = 0;  ///< tells the dropouts of a layer apart
+  double dropout = 0.0;   ///< probability
+};
+
+/// One operation: no host pointer, no closure. All its operands are ready once its stream's earlier operations and
+/// the operations in `waits` (of other streams) are done.
+struct Operation {
+  OpKind kind{};
+  Stream stream = Stream::kCompute;
+  Group group = Group::kData;
+  Phase phase = Phase::kForward;
+  std::int32_t layer = -1;  ///< transformer block, -1: embedding, head or none
+  std::int32_t micro_step = 0;
+  Shape shape;
+  double scale = 1.0;
+  std::vector<Operand> operands;
+  std::vector<OpId> waits;
+  double flops = 0.0;
+  std::int64_t bytes_read = 0;     ///< of this rank's memory
+  std::int64_t bytes_written = 0;  ///< likewise
+  std::int64_t wire_bytes = 0;     ///< collectives: sent by one rank
+};
+
+struct Buffer {
+  std::string name;
+  Term term{};
+  DType type = DType::kFp32;
+  std::int64_t elems = 0;
+  bool persistent = false;  ///< keeps its contents from step to step
+  Place place = Place::kDevice;
+  std::int64_t offset_bytes = -1;  ///< in its place's arena, a multiple of kAlignmentBytes; set by the memory planner
+
+  std::int64_t bytes() const { return elems * size_bytes(type); }
+};
+
+/// A range that holds values of a tensor from step to step: its elements [first_elem, + range.elems), padding included.
+/// `first_elem` moves by range.elems from data rank to data rank where `sharded`.
+struct TensorHome {
+  int tensor = 0;
+  std::int64_t first_elem = 0;
+  bool sharded = false;
+  Range range;
+};
+
+/// What may be under way at once while the compute stream goes on; -1: any number.
+struct Windows {
+  std::int64_t reductions = -1;      ///< of gradients that it has not waited for
+  std::int64_t gathers = -1;         ///< of parameters, likewise
+  std::int64_t gathered_elems = -1;  ///< parameters that are gathered and not let go
+};
+
+/// One optimizer step of one rank as data. Pure value; the same for all ranks.
+struct StepPlan {
+  std::int64_t ranks = 1;         ///< N: of the data-parallel group
+  std::int64_t tensor_ranks = 1;  ///< t; the job has ranks * tensor_ranks ranks
+  std::int64_t zero_stage = 0;
+  Dialect dialect = Dialect::kCanonical;
+  Windows windows;
+  std::int64_t micro_batch = 1;
+  std::int64_t micro_steps = 1;
+  std::int64_t seq_len = 1;
+  std::vector<ParameterTensor> tensors;     ///< in model order
+  std::int64_t padded_parameter_elems = 0;  ///< Psi: sum of the padded tensors
+  std::vector<TensorHome> parameters;       ///< that the model computes with, each tensor once (over the data ranks)
+  std::vector<TensorHome> copies;           ///< further ranges that start with a parameter's values: fp32 masters, ...
+  BufferId loss = -1;                       ///< one element per micro-step
+  BufferId control = -1;                    ///< ControlElements, fp32; -1: neither clipping nor loss scaling
+  double first_loss_scale = 1.0;
+  double gradient_clipping = 0.0;  ///< largest norm of the gradients; 0: not clipped
+  std::vector<Buffer> buffers;
+  std::vector<Operation> operations;  ///< in issue order
+  std::int64_t arena_bytes = 0;       ///< planned peak of the device, to the byte
+  std::int64_t host_arena_bytes = 0;  ///< likewise of the host: what is offloaded
+
+  std::int64_t world() const { return ranks * tensor_ranks; }
+  std::int64_t samples() const { return ranks * micro_batch * micro_steps; }
+  std::int64_t group_ranks(Group group) const { return group == Group::kData ? ranks : tensor_ranks; }
+};
+
+/// What the hardware computes on one rank in one step: matrix products and attention, what is computed again included.
+/// Times world(), beside model_flops and palm_flops, the third convention.
+double hardware_flops(const StepPlan& plan);
+
+}  // namespace krigtune

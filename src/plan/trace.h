@@ -1,0 +1,35 @@
+#pragma once
+#include <array>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plan/step_breakdown.h"
+
+namespace krigtune {
+
+/// Bytes in use from a moment on, by Place.
+struct MemoryPoint {
+  double at_s = 0.0;
+  std::array<std::int64_t, kPlaceCount> bytes{};
+};
+
+/// One step as it was executed or predicted: the times of its operations, rank by rank.
+struct TracedStep {
+  std::int64_t step = 0;
+  std::vector<std::vector<OperationTime>> ranks;
+  std::string program = "krigtune-bench";  ///< who executed it
+  std::vector<MemoryPoint> memory{};       ///< of the first rank, in order of time; empty: not known
+};
+
+/// The step in Chrome's trace event format (JSON object form), which chrome://tracing and Perfetto show: a process a
+/// rank, a thread a stream, complete events with microseconds from the first operation on, counters of memory.
+/// Collectives that waited for other ranks, and streams that waited for others, have events of their own.
+std::string trace_json(const StepPlan& plan, const TracedStep& traced);
+
+/// Before anything is run: throws UserError when the file cannot be opened for writing. It may be made, empty.
+void check_trace_file(const std::filesystem::path& path);
+/// Throws EnvironmentError when the file cannot be written.
+void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced);
+
+}  // namespace krigtune

@@ -1,0 +1,138 @@
+#include "programs/bench/cuda/cuda_engine.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <array>
+#include <charconv>
+#include <ostream>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "engine/cuda/cuda_trainer.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/gpu_probe.h"
+#include "programs/bench/gpu_watch.h"
+#include "programs/bench/local_launch.h"
+#include "programs/bench/options.h"
+
+namespace krigtune::cuda {
+namespace {
+
+Json device_json(int device) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return nullptr;
+  return {{"name", properties.name},
+          {"compute_capability", std::to_string(properties.major) + "." + std::to_string(properties.minor)},
+          {"multiprocessors", properties.multiProcessorCount},
+          {"memory_bytes", properties.totalGlobalMem}};
+}
+
+}  // namespace
+
+DeviceProbe probe_devices() {
+  DeviceProbe probe;
+  // Leaves the count as it was where there is no driver.
+  const cudaError_t code = cudaGetDeviceCount(&probe.gpus);
+  int driver = 0;
+  int runtime = 0;
+  int nccl = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  ncclGetVersion(&nccl);
+  Json json = {{"gpus", probe.gpus},
+               {"reason", code == cudaSuccess ? Json(nullptr) : Json(cudaGetErrorName(code))},
+               {"driver", driver},
+               {"runtime", runtime},
+               {"nccl", nccl},
+               {"cublaslt", cublasLtGetVersion()},
+               {"devices", Json::array()}};
+  for (int device = 0; device < probe.gpus; ++device) json["devices"].push_back(device_json(device));
+  probe.json = json.dump();
+  return probe;
+}
+
+int local_rank_from(const Environment& environment, int rank, int gpus) {
+  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}) {
+    const auto text = environment(name);
+    if (!text) continue;
+    int value = -1;
+    const char* end = text->data() + text->size();
+    if (std::from_chars(text->data(), end, value).ptr != end || value < 0) {
+      throw UserError(std::string(name) + " is '" + *text + "'", "it has to be a number from 0 on");
+    }
+    return value;
+  }
+  return gpus > 0 ? rank % gpus : 0;
+}
+
+namespace {
+
+int local_rank_of(Processes* processes) {
+  return processes == nullptr ? 0 : local_rank_from(process_environment(), processes->rank(), usable_gpus());
+}
+
+std::unique_ptr<GpuSensor> gpu_sensor(Processes* processes) {
+  std::array<char, 32> address{};
+  const int size = static_cast<int>(address.size());
+  if (cudaDeviceGetPCIBusId(address.data(), size, local_rank_of(processes)) != cudaSuccess) return nullptr;
+  return open_nvml(address.data());
+}
+
+std::unique_ptr<BenchTrainer> make(StepPlan plan, const PlannedJob& planned, const TrainingOptions& options,
+                                   const Clock& clock, Processes* processes) {
+  const ClusterSpec& cluster = planned.job.cluster;
+  const DeviceWorld world{local_rank_of(processes), cluster.emulated_network, cluster.gpus_per_node};
+  return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, world);
+}
+
+double memory_gib() {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  cudaDeviceProp properties{};
+  KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, 0));
+  return kMemoryForPlans * static_cast<double>(properties.totalGlobalMem) / kGib;
+}
+
+int print_probe(bool /*json*/, std::ostream& out) {
+  const DeviceProbe probe = probe_devices();
+  out << probe.json << "\n";
+  return probe.gpus > 0 ? 0 : BenchExit::kNoDevice;
+}
+
+int refuse_to_measure(const BenchOptions& /*options*/, const Clock& /*clock*/, std::ostream& /*out*/) {
+  throw UserError("--measure-machine measures CPU ranks", "use krigtune-bench");
+}
+
+BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /*arguments*/) {
+  if (options.device == DeviceChoice::kCpu) {
+    throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
+  }
+  const int gpus = usable_gpus();
+  const ClusterSpec cluster = load_job(options.config).cluster;
+  if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
+    throw EnvironmentError(
+        fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
+        "set cluster.gpus_per_node, or use --device cpu");
+  }
+  return {};
+}
+
+}  // namespace
+
+BenchEngine cuda_engine() {
+  BenchEngine engine;
+  engine.program = "krigtune-bench-cuda";
+  engine.device = "cuda";
+  engine.rank_is_a_process = true;
+  engine.make = make;
+  engine.memory_gib = memory_gib;
+  engine.gpu_sensor = gpu_sensor;
+  engine.probe = print_probe;
+  engine.measure_machine = refuse_to_measure;
+  engine.begin = begin;
+  return engine;
+}
+
+}  // namespace krigtune::cuda

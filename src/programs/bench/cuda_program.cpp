@@ -1,0 +1,69 @@
+#include "programs/bench/cuda_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "engine/gpu_probe.h"
+#include "programs/bench/local_launch.h"
+#include "programs/bench/options.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kCudaProgram = "krigtune-bench-cuda";
+
+// Returns only if it fails.
+void become(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
+  ::execv(program.c_str(), command_line(program, arguments).get());
+}
+
+// Why GPUs cannot do what the job asks for, or nothing. Each rank takes a GPU of its own; where the network is
+// imitated, one GPU plays one rank of the job.
+std::string misfit(const ClusterSpec& cluster, int gpus) {
+  if (cluster.emulated_network || cluster.gpus_per_node <= gpus) return "";
+  return fmt::format("the cluster has {} GPUs a node, and here are {}", cluster.gpus_per_node, gpus);
+}
+
+std::filesystem::path cuda_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / kCudaProgram;
+}
+
+}  // namespace
+
+std::string why_no_gpu_is_used(const GpuProbe& probe) {
+  std::string missing = no_cuda_reason();
+  if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
+  if (probe.gpus == 0) return probe.reason;
+  if (!missing.empty()) return missing;
+  const std::string failure = cuda_start_failure(cuda_program());
+  return failure.empty() ? "" : fmt::format("{}; {}", failure, kCudaStartMend);
+}
+
+BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std::string>& arguments) {
+  const ClusterSpec cluster = options.config.empty() ? ClusterSpec() : load_job(options.config).cluster;
+  const bool named = cluster.gpu != "local";
+  if (options.device == DeviceChoice::kCpu) {
+    if (!named) return {};
+    throw UserError(fmt::format("the cluster's GPU is {}, and --device cpu trains on CPU ranks", cluster.gpu),
+                    "write \"gpu\": \"local\"");
+  }
+  const bool required = options.device == DeviceChoice::kCuda;
+  const GpuProbe probe = probe_gpus();
+  std::string why_not = why_no_gpu_is_used(probe);
+  if (why_not.empty() && !required) why_not = misfit(cluster, probe.gpus);
+  if (why_not.empty()) {
+    become(cuda_program(), arguments);
+    why_not = fmt::format("'{}' cannot be started", cuda_program().string());
+  }
+  if (named) {
+    return {BenchExit::kNoDevice, "failed", "environment",
+            fmt::format("no device: the cluster's GPU is {}, but {}; run it where that is, or write \"gpu\": \"local\"",
+                        cluster.gpu, why_not)};
+  }
+  if (!required && probe.gpus == 0) return {};
+  if (!required) return {.message = fmt::format("trains on CPU ranks, as {}", why_not)};
+  return {BenchExit::kNoDevice, "failed", "environment", fmt::format("{}; use --device cpu", why_not)};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,66 @@
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/clock.h"
+
+namespace krigtune {
+
+/// A sign of life: the phase, and the optimizer steps done.
+struct Beat {
+  std::string phase;
+  std::int64_t step = 0;
+  double at_s = 0.0;  ///< of the clock
+};
+
+/// Signs of life for whoever supervises the run: a JSON line {"phase", "step", "t_s"} each, t_s from the first one on.
+/// Thread-safe.
+class Heartbeat {
+ public:
+  /// `file`: appended to; empty: nobody else wants to know. Throws EnvironmentError. `clock` must outlive it.
+  Heartbeat(const std::filesystem::path& file, const Clock& clock);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  void beat(const std::string& phase, std::int64_t step) { beat(phase, step, {}); }
+  /// `numbers`: provisional results, by the names that they have in the report.
+  void beat(const std::string& phase, std::int64_t step, const std::map<std::string, double>& numbers);
+  Beat last() const;
+
+ private:
+  const Clock& clock_;
+  int file_ = -1;
+  double begin_s_;
+  mutable std::mutex mutex_;
+  Beat last_;
+};
+
+/// Calls `on_hang` from a thread of its own, once, when no beat has come for `limit_s`. All must outlive it.
+class Watchdog {
+ public:
+  Watchdog(const Heartbeat& heartbeat, double limit_s, const Clock& clock, std::function<void(const Beat&)> on_hang);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch();
+
+  const Heartbeat& heartbeat_;
+  double limit_s_;
+  const Clock& clock_;
+  std::function<void(const Beat&)> on_hang_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace krigtune

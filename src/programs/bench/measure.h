@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "core/clock.h"
+#include "engine/trainer.h"
+#include "programs/bench/step_times.h"
+
+namespace krigtune {
+
+struct MeasureOptions {
+  double warmup_s = 2.0;    ///< at least so long, and at least 3 steps; longer until steps are steady, see measure.cpp
+  double measure_s = 10.0;  ///< no step is started later than this after the warm-up (but the first one)
+  /// Ends earlier, after 10 steps, once half the 95 % confidence interval of the median is within this fraction of it.
+  double target = 0.01;
+  std::optional<std::int64_t> steps{};  ///< exactly so many in all instead, the first few of them as warm-up
+};
+
+enum class MeasurePhase : std::uint8_t { kWarmUp, kMeasure };
+const char* to_string(MeasurePhase phase);  ///< warm-up, measure
+
+/// Why a measurement ended. kNoLongerShrinks: more steps would not have made the interval narrower.
+enum class Stopped : std::uint8_t { kPrecise, kNoLongerShrinks, kTimeIsOver, kStepsAreDone, kDiverged };
+const char* to_string(Stopped stopped);  ///< precise, no_longer_shrinks, time, steps, diverged
+
+/// What is known after a step.
+struct StepReport {
+  MeasurePhase phase{};
+  std::int64_t step = 0;                  ///< from 1, over both phases
+  const StepResult& result;               ///< of this step
+  std::optional<double> provisional_s{};  ///< median step time, once three steps are measured
+  /// Its standard error, never below that of the 95 % interval: after five steps, and then after every tenth part more.
+  std::optional<double> provisional_sem_s{};
+  std::int64_t measured_steps = 0;
+};
+using OnStep = std::function<void(const StepReport&)>;
+
+struct Measurement {
+  std::int64_t steps = 0;  ///< with the warm-up
+  std::int64_t measured_steps = 0;
+  bool steady = false;  ///< the warm-up ended because steps were steady
+  Stopped stopped{};
+  double step_time_s = 0.0;       ///< median
+  double step_time_sem_s = 0.0;   ///< within this run
+  Interval step_time_interval_s;  ///< 95 % of the median, within this run
+  double step_time_p10_s = 0.0;
+  double step_time_p90_s = 0.0;
+  double step_time_mean_s = 0.0;
+  double step_time_mad_s = 0.0;
+  double autocorrelation_time = 1.0;  ///< steps
+  std::int64_t outliers = 0;          ///< flagged, and part of everything
+  double drift_per_step_s = 0.0;
+  double drift_per_minute = 0.0;  ///< as a fraction of the median
+  double exposed_comm_s = 0.0;    ///< median of the largest over ranks
+  StepBreakdown breakdown;        ///< medians, rank 0
+  double loss_first = 0.0;
+  double loss_last = 0.0;
+  bool diverged = false;  ///< a loss was not finite: ended there
+};
+
+/// Calls `step` as often as the options say, and `on_step` after each. The clock is read, never waited for.
+Measurement measure(const std::function<StepResult()>& step, const Clock& clock, const MeasureOptions& options,
+                    const OnStep& on_step = {});
+
+/// Median step time of up to `most_steps` steps after two more, for as long as `seconds`; at least one step.
+double median_step_time_s(const std::function<StepResult()>& step, const Clock& clock, std::int64_t most_steps,
+                          double seconds);
+
+}  // namespace krigtune

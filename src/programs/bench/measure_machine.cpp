@@ -1,0 +1,305 @@
+// Products, attention and what the host computes are fitted by FLOPs, copies and exchanges by bytes, elementwise
+// kernels by both: some are bound by their arithmetic (GELU), some by memory (copies). What a small product costs
+// beyond the launch of any kernel is its half_flops.
+#include "programs/bench/measure_machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/statistics.h"
+#include "engine/trainer.h"
+#include "plan/build_plan.h"
+#include "plan/op_traits.h"
+
+namespace krigtune {
+
+// Pattern search (Hooke and Jeeves 1961) in the logarithms of launch time and rates: each is multiplied and divided by
+// a step that shrinks, as long as that helps. Few numbers, a cheap objective, no derivatives: the mean of absolute
+// errors has kinks. The start is what the samples say one by one: the shortest is all launch, the median rate is the
+// rate.
+
+namespace {
+
+double mean_log_error(std::span<const RateSample> samples, const ClassRate& rate) {
+  double sum = 0.0;
+  for (const RateSample& sample : samples) {
+    sum += std::abs(std::log(sample.seconds / rate.seconds(sample.flops, sample.bytes)));
+  }
+  return sum / static_cast<double>(samples.size());
+}
+
+ClassRate beginning(const std::vector<RateSample>& samples, BoundBy bound) {
+  ClassRate rate;
+  std::vector<double> flops_per_s;
+  std::vector<double> bytes_per_s;
+  rate.launch_s = samples.front().seconds;
+  for (const RateSample& sample : samples) {
+    rate.launch_s = std::min(rate.launch_s, sample.seconds);
+    if (sample.flops > 0.0) flops_per_s.push_back(sample.flops / sample.seconds);
+    if (sample.bytes > 0.0) bytes_per_s.push_back(sample.bytes / sample.seconds);
+  }
+  rate.launch_s /= 2.0;
+  if (bound != BoundBy::kBytes && !flops_per_s.empty()) rate.flops_per_s = median(flops_per_s);
+  if (bound != BoundBy::kFlops && !bytes_per_s.empty()) rate.bytes_per_s = median(bytes_per_s);
+  return rate;
+}
+
+class PatternSearch {
+ public:
+  PatternSearch(std::span<const RateSample> samples, const ClassRate& start)
+      : samples_(samples), best_(start), error_(mean_log_error(samples, start)) {}
+
+  ClassRate run() {
+    constexpr double kFirstStep = 4.0;
+    constexpr double kLastStep = 1.002;
+    for (double step = kFirstStep; step > kLastStep;) {
+      bool better = false;
+      for (double ClassRate::*of : {&ClassRate::launch_s, &ClassRate::flops_per_s, &ClassRate::bytes_per_s}) {
+        better = attempt(of, step) || attempt(of, 1.0 / step) || better;
+      }
+      if (!better) step = std::sqrt(step);
+    }
+    return best_;
+  }
+
+ private:
+  bool attempt(double ClassRate::*of, double factor) {
+    if (!std::isfinite(best_.*of)) return false;
+    ClassRate changed = best_;
+    changed.*of *= factor;
+    const double error = mean_log_error(samples_, changed);
+    if (!(error < error_)) return false;
+    best_ = changed;
+    error_ = error;
+    return true;
+  }
+
+  std::span<const RateSample> samples_;
+  ClassRate best_;
+  double error_;
+};
+
+}  // namespace
+
+ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound) {
+  std::vector<RateSample> usable;
+  for (const RateSample& sample : samples) {
+    if (sample.seconds > 0.0 && sample.flops + sample.bytes > 0.0) usable.push_back(sample);
+  }
+  if (usable.empty()) return {};
+  return PatternSearch(usable, beginning(usable, bound)).run();
+}
+
+// The models are small, so that many steps fit into the time, and of sizes that are no powers of two, at which caches
+// alias. Of each operation the lower quartile over steps and ranks counts: what else the machine does meanwhile makes
+// some of them longer, and none shorter.
+namespace {
+
+/// One short training run.
+struct Probe {
+  ModelSpec model;
+  Configuration configuration;
+  bool times_kernels = true;  ///< else collectives
+};
+
+ModelSpec model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
+  ModelSpec spec{.layers = layers,
+                 .hidden = hidden,
+                 .heads = heads,
+                 .kv_heads = heads,
+                 .ffn_hidden = 4 * hidden,
+                 .vocab = 500,
+                 .seq_len = seq_len};
+  return spec;
+}
+
+ModelSpec gated_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
+  ModelSpec spec = model(layers, hidden, heads, seq_len);
+  spec.ffn_hidden = 5 * hidden / 2;
+  spec.gated_mlp = true;
+  spec.positions = Positions::kRotary;
+  spec.norm = Norm::kRmsNorm;
+  return spec;
+}
+
+Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::int64_t bucket_elems, bool overlap = false) {
+  return {{"zero_stage", stage},
+          {"micro_batch", micro_batch},
+          {"gradient_accumulation_steps", std::int64_t{1}},
+          {"reduce_bucket_size", bucket_elems},
+          {"allgather_bucket_size", bucket_elems},
+          {"overlap_comm", overlap}};
+}
+
+std::vector<Probe> probes(bool collectives) {
+  constexpr std::int64_t kWhole = 100'000'000;
+  Configuration offloaded = knobs(1, 4, kWhole);
+  offloaded.set("offload_optimizer", std::string("cpu"));
+  std::vector<Probe> all = {
+      {model(2, 48, 3, 24), knobs(0, 1, kWhole)},        {model(2, 176, 4, 112), knobs(0, 4, kWhole)},
+      {model(1, 432, 6, 112), knobs(0, 4, kWhole)},      {model(1, 160, 4, 112), knobs(0, 20, kWhole)},
+      {gated_model(2, 112, 4, 72), knobs(0, 2, kWhole)}, {model(2, 176, 4, 56), offloaded}};
+  if (!collectives) return all;
+  for (const std::int64_t bucket_elems : {std::int64_t{3'000}, std::int64_t{40'000}, std::int64_t{400'000}}) {
+    for (const std::int64_t stage : {0, 1}) {
+      all.push_back({model(2, 176, 4, 24), knobs(stage, 1, bucket_elems), false});
+    }
+  }
+  all.push_back({model(2, 176, 4, 112), knobs(1, 2, 40'000, true), false});
+  return all;
+}
+
+/// The times of the operations of one plan, over steps and ranks.
+class ProbeRun {
+ public:
+  ProbeRun(StepPlan plan, bool times_kernels, double cores_per_rank, const Clock& clock, MachineSamples& samples)
+      : trainer_(std::move(plan), std::nullopt, clock, quick()),
+        times_kernels_(times_kernels),
+        share_(std::min(1.0, cores_per_rank)),
+        clock_(clock),
+        samples_(samples),
+        seconds_(trainer_.plan().operations.size()) {}
+
+  void run(double seconds) {
+    constexpr int kUnmeasured = 2;
+    constexpr int kLeastSteps = 4;
+    for (int i = 0; i < kUnmeasured; ++i) trainer_.step();
+    const double end_s = clock_.now_s() + seconds;
+    for (int i = 0; i < kLeastSteps || clock_.now_s() < end_s; ++i) look_at(trainer_.step());
+    finish();
+  }
+
+ private:
+  static TrainingOptions quick() {
+    TrainingOptions options;
+    options.observe_arena = false;
+    return options;
+  }
+
+  void look_at(const StepResult& step) {
+    const StepPlan& plan = trainer_.plan();
+    double span_s = 0.0;
+    for (std::int64_t rank = 0; rank < plan.world(); ++rank) {
+      const std::vector<OperationTime> times = trainer_.operation_times(rank);
+      double first_s = times.front().start_s;
+      double last_s = first_s;
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        first_s = std::min(first_s, times[i].start_s);
+        last_s = std::max(last_s, times[i].end_s);
+        const bool collective = is_collective(plan.operations[i].kind);
+        seconds_[i].push_back(times[i].end_s - (collective ? times[i].ready_s : times[i].start_s));
+        look_at_waiting(plan.operations[i], times, times[i]);
+      }
+      span_s = std::max(span_s, last_s - first_s);
+    }
+    samples_.overheads_s.push_back(std::max(0.0, step.step_time_s - span_s));
+  }
+
+  void look_at_waiting(const Operation& operation, const std::vector<OperationTime>& times, const OperationTime& time) {
+    if (!(time.start_s > time.queued_s) || operation.waits.empty()) return;
+    double done_s = time.queued_s;
+    for (const OpId wait : operation.waits) done_s = std::max(done_s, times[static_cast<std::size_t>(wait)].end_s);
+    if (done_s > time.queued_s) samples_.wakes_s.push_back(std::max(0.0, time.start_s - done_s));
+  }
+
+  void finish() {
+    const StepPlan& plan = trainer_.plan();
+    for (std::size_t i = 0; i < seconds_.size(); ++i) {
+      const Operation& operation = plan.operations[i];
+      const double seconds = lower_quartile(seconds_[i]);
+      if (is_collective(operation.kind)) {
+        add_exchange(operation, seconds);
+      } else if (times_kernels_) {
+        const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+        samples_.operations[static_cast<std::size_t>(class_of(operation))].push_back({operation.flops, bytes, seconds});
+      }
+    }
+  }
+
+  void add_exchange(const Operation& operation, double seconds) {
+    if (operation.wire_bytes == 0 || operation.kind == OpKind::kAllReduceMax) return;
+    samples_.exchanges[static_cast<std::size_t>(exchange_of(operation.kind))].push_back(
+        {0.0, static_cast<double>(operation.wire_bytes), seconds * share_});
+  }
+
+  Trainer trainer_;
+  bool times_kernels_;
+  double share_;  // of a core, that a rank has
+  const Clock& clock_;
+  MachineSamples& samples_;
+  std::vector<std::vector<double>> seconds_;  // by operation
+};
+
+}  // namespace
+
+MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, Precision precision, double seconds,
+                              const Clock& clock) {
+  MachineSamples samples;
+  const std::vector<Probe> all = probes(ranks > 1);
+  for (const Probe& probe : all) {
+    Workload workload;
+    workload.model = probe.model;
+    workload.precision = precision;
+    ClusterSpec cluster;
+    cluster.gpus_per_node = probe.times_kernels ? std::min(ranks, cores) : ranks;
+    const double cores_per_rank = static_cast<double>(cores) / static_cast<double>(cluster.gpus_per_node);
+    ProbeRun run(build_plan(workload, cluster, probe.configuration), probe.times_kernels, cores_per_rank, clock,
+                 samples);
+    run.run(seconds / static_cast<double>(all.size()));
+  }
+  return samples;
+}
+
+namespace {
+
+double lower_quartile_or_0(const std::vector<double>& values) { return values.empty() ? 0.0 : lower_quartile(values); }
+
+BoundBy bound_by(OpClass of) {
+  switch (of) {
+    case OpClass::kProduct:
+      return BoundBy::kFlops;
+    case OpClass::kAttention:
+    case OpClass::kMemory:
+      return BoundBy::kBoth;
+    case OpClass::kOptimizer:
+    case OpClass::kCopy:
+    case OpClass::kHost:
+      return BoundBy::kBytes;
+  }
+  return BoundBy::kBoth;
+}
+
+// The launch of any kernel, and what is beyond it as FLOPs.
+void split_launch(ClassRate& rate, double launch_s) {
+  if (!(rate.launch_s > launch_s)) return;
+  rate.half_flops = (rate.launch_s - launch_s) * rate.flops_per_s;
+  rate.launch_s = launch_s;
+}
+
+}  // namespace
+
+MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples) {
+  MeasuredMachine machine;
+  machine.key = key;
+  for (std::size_t i = 0; i < machine.rates.size(); ++i) {
+    machine.rates[i] = fit_rate(samples.operations[i], bound_by(static_cast<OpClass>(i)));
+  }
+  const double launch_s = machine.rates[static_cast<std::size_t>(OpClass::kMemory)].launch_s;
+  split_launch(machine.rates[static_cast<std::size_t>(OpClass::kProduct)], launch_s);
+  for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
+    machine.exchanges[i] = fit_rate(samples.exchanges[i], BoundBy::kBytes);
+  }
+  machine.wake_s = lower_quartile_or_0(samples.wakes_s);
+  machine.step_overhead_s = lower_quartile_or_0(samples.overheads_s);
+  return machine;
+}
+
+MeasuredMachine measure_machine(std::int64_t ranks, Precision precision, const Clock& clock) {
+  constexpr double kSeconds = 4.0;
+  const MachineKey key = machine_key(ranks, precision);
+  return fit_machine(key, sample_machine(ranks, key.cores, precision, kSeconds, clock));
+}
+
+}  // namespace krigtune

@@ -1,0 +1,47 @@
+#pragma once
+#include <array>
+#include <span>
+#include <vector>
+
+#include "core/clock.h"
+#include "workload/hardware.h"
+#include "workload/measured_machine.h"
+#include "workload/workload.h"
+
+namespace krigtune {
+
+/// What an operation counts, and how long it took.
+struct RateSample {
+  double flops = 0.0;
+  double bytes = 0.0;
+  double seconds = 0.0;
+};
+
+/// By what the class is believed to be bound.
+enum class BoundBy { kFlops, kBytes, kBoth };
+
+/// The rate that fits the samples best in the mean of |log(measured / fitted)|: some that were disturbed, or that are
+/// of another kind, do not matter. Samples without time or without work are left out; with none left all is free.
+ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound);
+
+/// What short training runs on this machine's ranks have shown.
+struct MachineSamples {
+  std::array<std::vector<RateSample>, kOpClassCount> operations;      ///< by OpClass
+  std::array<std::vector<RateSample>, kExchangeKindCount> exchanges;  ///< by ExchangeKind; bytes: sent by one rank
+  std::vector<double> wakes_s;      ///< from the end of what a stream waited for until it went on
+  std::vector<double> overheads_s;  ///< of steps: what is not between the first and the last operation
+};
+
+/// Trains small models for about `seconds` in all: products, attention and elementwise kernels of several sizes in one
+/// precision, optimizers on the device and on the host, copies, buckets of several sizes. Kernels are timed on as many
+/// ranks as have a core of their own, collectives on all.
+MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, Precision precision, double seconds,
+                              const Clock& clock);
+
+/// What fits the samples.
+MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples);
+
+/// This machine for so many CPU ranks, in about five seconds.
+MeasuredMachine measure_machine(std::int64_t ranks, Precision precision, const Clock& clock);
+
+}  // namespace krigtune

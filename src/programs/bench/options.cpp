@@ -1,0 +1,165 @@
+#include "programs/bench/options.h"
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <map>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+
+namespace krigtune {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* kSeeHelp = "see krigtune-bench --help";
+
+po::options_description declare() {
+  po::options_description declared("Options", 110);
+  auto add = declared.add_options();
+  add("config", po::value<std::string>()->value_name("C.json"),
+      "what to train: workload, cluster, memory as in a session, and configuration");
+  add("json", "one JSON document on stdout, whatever happens");
+  add("steps", po::value<std::int64_t>()->value_name("N"), "exactly N optimizer steps in all, warm-up included");
+  add("warmup-s", po::value<double>()->value_name("S"), "warm up for S seconds and at least 3 steps (default 2)");
+  add("measure-s", po::value<double>()->value_name("S"),
+      "measure for at most S seconds; less once the median is known to 1 % (default 10)");
+  add("memory-limit", po::value<double>()->value_name("GIB"), "per rank, in place of the config's limit_gib");
+  add("device", po::value<std::string>()->value_name("auto|cpu|cuda"), "where to train (default auto)");
+  add("seed", po::value<std::uint64_t>()->value_name("N"), "of the initial values and the corpus (default 1)");
+  add("heartbeat", po::value<std::string>()->value_name("FILE"),
+      "append a JSON line {phase, step, t_s} to FILE (or /dev/fd/N) when a phase begins and after every step");
+  add("hang-s", po::value<double>()->value_name("S"), "end with code 12 when no step has ended for S s (default 60)");
+  add("trace", po::value<std::string>()->value_name("T.json"),
+      "the operations of one measured step, for chrome://tracing or ui.perfetto.dev");
+  add("cuda-graph", "on GPUs: replay steps that were captured as a CUDA graph");
+  add("compare-null", "also measure steps without communication: what it costs in all");
+  add("measure-machine", po::value<std::int64_t>()->value_name("RANKS"),
+      "measure what this machine's cores do for so many ranks, in about 5 s: rates of kernels, copies and collectives "
+      "as "
+      "JSON, by which steps are predicted");
+  add("precision", po::value<std::string>()->value_name("fp32|fp16|bf16"), "of that measurement (default fp32)");
+  add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
+  add("help", "this text");
+  add("version", "the version");
+  return declared;
+}
+
+po::variables_map parse(const std::vector<std::string>& arguments) {
+  const po::options_description declared = declare();
+  po::variables_map given;
+  try {
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(arguments).options(declared).positional({}).style(style).run(), given);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> known;
+    for (const auto& option : declared.options()) known.push_back("--" + option->long_name());
+    throw UserError(fmt::format("unknown option '{}'", error.get_option_name()),
+                    suggestion(error.get_option_name(), known));
+  } catch (const po::error& error) {
+    throw UserError(error.what(), kSeeHelp);
+  }
+  return given;
+}
+
+template <class T>
+std::optional<T> find(const po::variables_map& given, const char* name) {
+  if (given.count(name) == 0) return std::nullopt;
+  return given[name].as<T>();
+}
+
+void require(bool good, const char* option, const char* what) {
+  if (!good) throw UserError(fmt::format("--{} {}", option, what), kSeeHelp);
+}
+
+DeviceChoice device_from(const std::string& text) {
+  const std::map<std::string, DeviceChoice> known = {
+      {"auto", DeviceChoice::kAuto}, {"cpu", DeviceChoice::kCpu}, {"cuda", DeviceChoice::kCuda}};
+  const auto found = known.find(text);
+  if (found == known.end()) throw UserError(fmt::format("--device '{}' is not known", text), "use auto, cpu or cuda");
+  return found->second;
+}
+
+Precision precision_from(const std::string& text) {
+  for (const Precision precision : {Precision::kFp32, Precision::kFp16, Precision::kBf16}) {
+    if (text == to_string(precision)) return precision;
+  }
+  throw UserError(fmt::format("--precision '{}' is not known", text), "use fp32, fp16 or bf16");
+}
+
+}  // namespace
+
+BenchOptions parse_options(const std::vector<std::string>& arguments) {
+  const po::variables_map given = parse(arguments);
+  BenchOptions options;
+  options.help = given.count("help") > 0;
+  options.version = given.count("version") > 0;
+  options.probe = given.count("probe") > 0;
+  options.json = given.count("json") > 0;
+  options.config = find<std::string>(given, "config").value_or("");
+  options.measure.steps = find<std::int64_t>(given, "steps");
+  options.measure.warmup_s = find<double>(given, "warmup-s").value_or(options.measure.warmup_s);
+  options.measure.measure_s = find<double>(given, "measure-s").value_or(options.measure.measure_s);
+  options.memory_limit_gib = find<double>(given, "memory-limit");
+  options.device = device_from(find<std::string>(given, "device").value_or("auto"));
+  options.seed = find<std::uint64_t>(given, "seed").value_or(options.seed);
+  options.heartbeat = find<std::string>(given, "heartbeat").value_or("");
+  options.hang_s = find<double>(given, "hang-s").value_or(options.hang_s);
+  require(options.hang_s > 0.0, "hang-s", "needs more than 0");
+  options.trace = find<std::string>(given, "trace").value_or("");
+  options.graph = given.count("cuda-graph") > 0;
+  options.compare_null = given.count("compare-null") > 0;
+  options.measure_machine = find<std::int64_t>(given, "measure-machine");
+  options.precision = precision_from(find<std::string>(given, "precision").value_or("fp32"));
+  constexpr std::int64_t kMostRanks = 256;
+  require(!options.measure_machine || (*options.measure_machine >= 1 && *options.measure_machine <= kMostRanks),
+          "measure-machine", "needs 1 to 256 ranks");
+  require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
+  require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
+  require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");
+  require(!options.memory_limit_gib || *options.memory_limit_gib > 0.0, "memory-limit", "needs more than 0");
+  const bool trains = !options.help && !options.version && !options.probe && !options.measure_machine;
+  require(!trains || !options.config.empty(), "config", "is needed");
+  return options;
+}
+
+std::string help_text() {
+  std::ostringstream text;
+  text << "krigtune-bench --config C.json [options]: trains one configuration for a while and says how fast it was.\n\n"
+       << declare()
+       << "\nExit codes: 0 ok, 2 bad input, 10 does not fit in memory (nothing was run), 11 memory could not be had,\n"
+          "12 a hang, 13 another process of the job is gone, 14 the loss is no number, 77 no GPU, 128 + n: signal n.\n"
+          "\nUnder mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
+          "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
+  return text.str();
+}
+
+TrainingJob load_job(const std::filesystem::path& path) {
+  // Each rank is a few threads of this process.
+  constexpr std::int64_t kMostRanks = 256;
+  const Json document = load_json(path);
+  JsonObject object(document, path.string(), "");
+  TrainingJob job;
+  job.workload =
+      read_workload(object.require("workload"), object.source(), object.pointer("workload"), path.parent_path());
+  const Json* cluster = object.find("cluster");
+  job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"),
+                             path.parent_path());
+  if (const Json* memory = object.find("memory")) {
+    job.memory = read_memory(*memory, object.source(), object.pointer("memory"));
+  }
+  if (const Json* configuration = object.find("configuration")) {
+    job.configuration = configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
+  }
+  object.finish();
+  if (!job.cluster.device && job.cluster.ranks() > kMostRanks) {
+    object.fail("cluster", fmt::format("has {} ranks", job.cluster.ranks()),
+                fmt::format("on CPUs there can be at most {}", kMostRanks));
+  }
+  return job;
+}
+
+}  // namespace krigtune

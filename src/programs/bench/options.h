@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "programs/bench/measure.h"
+#include "space/configuration.h"
+#include "workload/hardware.h"
+#include "workload/workload.h"
+
+namespace krigtune {
+
+enum class DeviceChoice { kAuto, kCpu, kCuda };
+
+/// The command line of krigtune-bench.
+struct BenchOptions {
+  std::filesystem::path config;
+  bool json = false;
+  MeasureOptions measure;
+  std::optional<double> memory_limit_gib;
+  DeviceChoice device = DeviceChoice::kAuto;
+  std::uint64_t seed = 1;
+  std::filesystem::path heartbeat;              ///< empty: none
+  double hang_s = 60.0;                         ///< without a step (or before the first one) for so long: a hang
+  std::filesystem::path trace;                  ///< empty: none
+  bool graph = false;                           ///< on GPUs: replay captured steps
+  bool compare_null = false;                    ///< measure a few steps without communication, too
+  std::optional<std::int64_t> measure_machine;  ///< for so many ranks
+  Precision precision = Precision::kFp32;       ///< of that measurement
+  bool probe = false;
+  bool help = false;
+  bool version = false;
+};
+
+/// `arguments` without the program's name. Throws UserError.
+BenchOptions parse_options(const std::vector<std::string>& arguments);
+
+std::string help_text();
+
+/// What is to be trained, and how: the file given with --config.
+struct TrainingJob {
+  Workload workload;
+  ClusterSpec cluster;
+  MemorySpec memory;
+  Configuration configuration;
+};
+
+/// Throws UserError with the JSON pointer.
+TrainingJob load_job(const std::filesystem::path& path);
+
+}  // namespace krigtune

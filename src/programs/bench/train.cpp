@@ -1,0 +1,169 @@
+#include "programs/bench/train.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <ostream>
+#include <utility>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "plan/trace.h"
+#include "programs/bench/cuda_program.h"
+#include "programs/bench/measure_machine.h"
+
+namespace krigtune {
+namespace {
+
+// Keeps the times of the measured step that was nearest to the median at its time.
+class TypicalStep {
+ public:
+  void look_at(const StepReport& report, const BenchTrainer& trainer) {
+    if (report.phase != MeasurePhase::kMeasure) return;
+    const double step_time_s = report.result.step_time_s;
+    const double median_s = report.provisional_s.value_or(step_time_s);
+    if (!ranks_.empty() && std::abs(step_time_s - median_s) > std::abs(step_time_s_ - median_s)) return;
+    step_time_s_ = step_time_s;
+    step_ = report.step;
+    ranks_.resize(static_cast<std::size_t>(trainer.plan().world()));
+    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r] = trainer.operation_times(static_cast<std::int64_t>(r));
+  }
+  TracedStep traced() const { return {step_, ranks_}; }
+
+ private:
+  std::int64_t step_ = 0;
+  double step_time_s_ = 0.0;
+  std::vector<std::vector<OperationTime>> ranks_;
+};
+
+/// What all processes read alike: measuring decides by it.
+class TrainersClock final : public Clock {
+ public:
+  TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
+  double now_s() const override { return trainer_.now_s(); }
+  std::int64_t unix_us() const override { return clock_.unix_us(); }
+  void sleep_until_s(double deadline_s) const override { clock_.sleep_until_s(deadline_s); }
+
+ private:
+  const BenchTrainer& trainer_;
+  const Clock& clock_;
+};
+
+/// Trains and tells that it does.
+class WatchedTrainer {
+ public:
+  WatchedTrainer(BenchTrainer& trainer, Heartbeat* heartbeat) : trainer_(trainer), heartbeat_(heartbeat) {}
+
+  void enter(const std::string& phase) {
+    if (phase == phase_) return;
+    phase_ = phase;
+    beat();
+  }
+  StepResult step() {
+    const StepResult result = trainer_.step();
+    ++steps_;
+    if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_, {{"loss", result.loss}});
+    return result;
+  }
+
+  void tell(const std::map<std::string, double>& provisional) const {
+    if (heartbeat_ != nullptr && !provisional.empty()) heartbeat_->beat(phase_, steps_, provisional);
+  }
+
+ private:
+  void beat() const {
+    if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_);
+  }
+
+  BenchTrainer& trainer_;
+  Heartbeat* heartbeat_;
+  std::string phase_;
+  std::int64_t steps_ = 0;
+};
+
+std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, Processes* processes) {
+  auto sensor = engine.gpu_sensor ? engine.gpu_sensor(processes) : nullptr;
+  return sensor ? std::make_unique<GpuWatch>(std::move(sensor)) : nullptr;
+}
+
+}  // namespace
+
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part) {
+  constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
+  TrainingOptions training;
+  training.seed = options.seed;
+  training.fault = part.fault;
+  training.steps = options.measure.steps;
+  training.time_every_step = !options.trace.empty();
+  training.graph = options.graph;
+  const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
+  BenchTrainer& trainer = *made;
+  WatchedTrainer watched(trainer, part.heartbeat);
+  const TrainersClock common(trainer, clock);
+  const auto step = [&] { return watched.step(); };
+  const bool first = part.processes == nullptr || part.processes->rank() == 0;
+  TypicalStep typical;
+  TrainedJob trained;
+  auto gpu = first ? watch_gpu(engine, part.processes) : nullptr;
+  watched.enter(to_string(MeasurePhase::kWarmUp));
+  trained.measurement = measure(step, common, options.measure, [&](const StepReport& report) {
+    if (!options.trace.empty()) typical.look_at(report, trainer);
+    watched.enter(to_string(report.phase));
+    if (gpu && report.phase == MeasurePhase::kWarmUp) gpu->forget();
+    if (part.heartbeat != nullptr) watched.tell(provisional_results(planned, report));
+  });
+  if (gpu) trained.gpu = gpu->use_now();
+  gpu.reset();
+  trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
+  trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);
+  trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
+  if (first && !options.trace.empty()) write_trace(options.trace, trainer.plan(), typical.traced());
+  if (options.compare_null && !trained.measurement.diverged) {
+    watched.enter("without communication");
+    trainer.silence(true);
+    trained.silent_step_time_s = median_step_time_s(step, common, trained.measurement.measured_steps,
+                                                    kPartOfTheTime * options.measure.measure_s);
+  }
+  return trained;
+}
+
+namespace {
+
+int print_probe(bool json, std::ostream& out) {
+  const GpuProbe probe = probe_gpus();
+  const std::string why_not = why_no_gpu_is_used(probe);
+  const int exit_code = why_not.empty() ? 0 : BenchExit::kNoDevice;
+  if (json) {
+    BenchResult result;
+    if (exit_code != 0) result.ending = {exit_code, "failed", "environment", why_not};
+    out << json_report(result);
+  } else if (probe.gpus == 0) {
+    out << fmt::format("no GPU: {}\n", why_not);
+  } else {
+    out << fmt::format("{} GPU(s){}\n", probe.gpus, why_not.empty() ? "" : " that cannot be used: " + why_not);
+  }
+  return exit_code;
+}
+
+int print_machine(const BenchOptions& options, const Clock& clock, std::ostream& out) {
+  out << to_json(measure_machine(*options.measure_machine, options.precision, clock)).dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+BenchEngine host_engine() {
+  BenchEngine engine;
+  engine.make = [](StepPlan plan, const PlannedJob& planned, const TrainingOptions& options, const Clock& clock,
+                   Processes* processes) {
+    return std::make_unique<BenchTrainerOf<Trainer>>(std::move(plan), planned.job.cluster.emulated_network, clock,
+                                                     options, processes);
+  };
+  engine.probe = print_probe;
+  engine.measure_machine = print_machine;
+  engine.begin = hand_over_to_cuda;
+  return engine;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,91 @@
+#pragma once
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/clock.h"
+#include "engine/host/processes.h"
+#include "engine/trainer.h"
+#include "programs/bench/bench_result.h"
+#include "programs/bench/gpu_watch.h"
+#include "programs/bench/heartbeat.h"
+#include "programs/bench/options.h"
+
+namespace krigtune {
+
+/// What trains a planned job, as the program sees it; Trainer tells what each means. If the job has several processes,
+/// every call is made by all of them.
+class BenchTrainer {
+ public:
+  virtual ~BenchTrainer() = default;
+  virtual StepResult step() = 0;
+  virtual double now_s() const = 0;
+  virtual const StepPlan& plan() const = 0;
+  virtual std::vector<OperationTime> operation_times(std::int64_t rank) const = 0;
+  virtual void silence(bool silent) = 0;
+  virtual std::int64_t arena_peak_bytes(Place place) = 0;
+  virtual std::string parameters_fnv1a64() = 0;
+};
+
+/// A trainer T, which has the same functions, as one of them.
+template <class T>
+class BenchTrainerOf final : public BenchTrainer {
+ public:
+  template <class... Arguments>
+  explicit BenchTrainerOf(Arguments&&... arguments) : trainer_(std::forward<Arguments>(arguments)...) {}
+
+  StepResult step() override { return trainer_.step(); }
+  double now_s() const override { return trainer_.now_s(); }
+  const StepPlan& plan() const override { return trainer_.plan(); }
+  std::vector<OperationTime> operation_times(std::int64_t rank) const override {
+    return trainer_.operation_times(rank);
+  }
+  void silence(bool silent) override { trainer_.silence(silent); }
+  std::int64_t arena_peak_bytes(Place place) override { return trainer_.arena_peak_bytes(place); }
+  std::string parameters_fnv1a64() override { return trainer_.parameters_fnv1a64(); }
+
+ private:
+  T trainer_;
+};
+
+/// An executor of plans as the program offers it.
+struct BenchEngine {
+  using Make = std::function<std::unique_ptr<BenchTrainer>(StepPlan plan, const PlannedJob& planned,
+                                                           const TrainingOptions& options, const Clock& clock,
+                                                           Processes* processes)>;
+  const char* program = "krigtune-bench";
+  const char* device = "cpu";
+  bool rank_is_a_process = false;  ///< a job of several ranks that is started alone is started again, rank by rank
+  Make make;
+  /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
+  std::function<double()> memory_gib;
+  /// The GPU of this process, to be watched while steps are measured. Null, or gives null: there is nothing to watch.
+  std::function<std::unique_ptr<GpuSensor>(Processes* processes)> gpu_sensor;
+  /// What --probe says. Returns the exit code.
+  std::function<int(bool json, std::ostream& out)> probe;
+  /// What --measure-machine says. Returns the exit code.
+  std::function<int(const BenchOptions& options, const Clock& clock, std::ostream& out)> measure_machine;
+  /// Called before a run: an exit code other than 0 ends it. May hand the run over to another program.
+  std::function<BenchEnding(const BenchOptions& options, const std::vector<std::string>& arguments)> begin;
+};
+
+/// On CPU ranks; hands over to krigtune-bench-cuda what belongs on GPUs.
+BenchEngine host_engine();
+
+/// This process's part in the run.
+struct TrainingPart {
+  Processes* processes = nullptr;  ///< null: it is alone
+  Heartbeat* heartbeat = nullptr;  ///< null: nobody watches
+  std::optional<Fault> fault{};
+};
+
+/// Trains and measures a planned job as the options say, and writes the trace, if one was asked for. Called by all
+/// processes alike; process 0 has what is to be reported. Throws what the engine throws.
+TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+                 const Clock& clock, const TrainingPart& part = {});
+
+}  // namespace krigtune

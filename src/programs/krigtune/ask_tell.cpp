@@ -1,0 +1,299 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <iterator>
+#include <ostream>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "programs/krigtune/command.h"
+#include "programs/krigtune/document.h"
+#include "programs/krigtune/session_state.h"
+#include "programs/krigtune/this_machine.h"
+#include "report/labels.h"
+#include "result/result_files.h"
+#include "run/by_hand.h"
+#include "runner/command.h"
+#include "runner/replay.h"
+#include "search/trials/run_effects.h"
+#include "session/goodput.h"
+
+namespace krigtune {
+
+// krigtune ask: proposals for who runs trials by hand, or from a program of one's own.
+
+namespace {
+
+constexpr std::int64_t kMostAsked = 1'000'000;
+
+void declare_ask(boost::program_options::options_description& options) {
+  options.add_options()("session", typed_value_named("SESSION"),
+                        "the session file: the first call needs it and makes DIR");
+  options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
+  options.add_options()("strategy", value_named("NAME"), "as of krigtune tune; decided by the first call");
+  options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
+  declare_warm_start(options);
+}
+
+// The session and how it asks: of the file that is named, else of the directory.
+RunRecord record_of(const Context& context, const std::filesystem::path& directory) {
+  const Arguments& arguments = context.arguments;
+  const bool begun = std::filesystem::exists(session_path(directory));
+  const std::optional<std::string> file = arguments.text("session");
+  if (!begun && !file) {
+    throw UserError(fmt::format("{}: holds no run yet", directory.string()),
+                    fmt::format("name its session: krigtune ask {} --session SESSION", directory.string()));
+  }
+  RunRecord record;
+  if (begun) record = load_run(directory);
+  // What a session warns of is said once, by the first call: who asks in a loop need not read it every time.
+  if (file) record.session = begun ? load_session(*file) : session_of(context, *file);
+  record.options.earlier = earlier_runs(context, record.session, directory, begun);
+  if (const auto word = arguments.text("strategy"))
+    record.options.strategy = strategy_kind_from(*word, arguments.named("strategy"));
+  if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) {
+    record.options.seed = static_cast<std::uint64_t>(*seed);
+  }
+  return record;
+}
+
+Json trial_json(const Trial& trial) {
+  const Proposal& proposal = trial.proposal;
+  return {
+      {"trial", trial.number},
+      {"configuration", to_json(proposal.configuration)},
+      {"predicted_value", proposal.predicted_value ? json_number(*proposal.predicted_value) : Json(nullptr)},
+      {"predicted_memory_bytes", proposal.predicted_memory ? Json(proposal.predicted_memory->count) : Json(nullptr)}};
+}
+
+// A line a trial: a shell reads them with `read` and takes fields out with sed.
+std::string trials_document(const std::vector<Trial>& trials) {
+  std::string lines;
+  for (const Trial& trial : trials)
+    lines += fmt::format("{}{}\n", lines.empty() ? "\n" : ",", trial_json(trial).dump());
+  return fmt::format("{{\"schema_version\":1,\"trials\":[{}]}}\n", lines);
+}
+
+int ask(const Context& context) {
+  const auto count = static_cast<int>(context.arguments.integer("count", 1, kMostAsked).value_or(1));
+  const std::filesystem::path directory = context.arguments.operand();
+  RunRecord record = record_of(context, directory);
+  know_this_machine(context, record.session, directory);
+  const Prepared prepared(record.session, record.options.earlier);
+  const std::vector<Trial> trials =
+      ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
+  context.console.out << trials_document(trials);
+  if (trials.empty()) {
+    context.log.error(
+        "nothing is left to ask: what the strategy wants was tried, or depends on trials that wait for krigtune tell");
+    return ExitCode::kNoResult;
+  }
+  if (static_cast<int>(trials.size()) < count) {
+    context.log.progress(fmt::format("no more than {} of {} are left to ask", trials.size(), count));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command ask_command() {
+  return {"ask",
+          "DIR",
+          "Proposes trials for you to run; krigtune tell closes them",
+          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON always:\n"
+          "a line with \"schema_version\", then a line for each trial with \"trial\" (its number), \"configuration\",\n"
+          "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known).\n"
+          "Trial 0 is the session's baseline. The session's budget is not asked. Safe beside other processes\n"
+          "that ask, tell or tune in DIR. Exit code 1 when nothing is left.",
+          declare_ask,
+          ask};
+}
+
+// krigtune tell: closes a trial that krigtune ask proposed.
+namespace {
+
+const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
+
+void declare_tell(boost::program_options::options_description& options) {
+  options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
+  options.add_options()("status", typed_value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
+  options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
+  options.add_options()("peak-memory-bytes", typed_value_named("B"),
+                        "what the rank that needed most had, with --value");
+  options.add_options()("reason", typed_value_named("WORD"),
+                        "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment; "
+                        "interrupted: it does not count and may be asked again");
+  options.add_options()("result", typed_value_named("FILE"),
+                        "instead of the above: a result as the runner `command` reads it; - is standard input");
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& hint) { throw UserError("tell: " + what, hint); }
+
+double value_of(const std::string& text) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number)) return number;
+  throw UserError(fmt::format("--value: '{}' is not accepted", text), "write a number");
+}
+
+FailureReason reason_of(const std::string& word) {
+  std::vector<std::string> known;
+  for (const FailureReason reason :
+       {FailureReason::kCrash, FailureReason::kTimeout, FailureReason::kHang, FailureReason::kInvalid,
+        FailureReason::kBadResult, FailureReason::kEnvironment, FailureReason::kInterrupted}) {
+    known.emplace_back(to_string(reason));
+    if (word == known.back()) return reason;
+  }
+  throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, known));
+}
+
+std::string status_of(const Arguments& arguments) {
+  const std::optional<std::string> status = arguments.text("status");
+  if (!status) {
+    if (arguments.flag("value")) return "ok";
+    refuse("what became of the trial is missing", "give --value, --status or --result");
+  }
+  if (std::find(kStatuses.begin(), kStatuses.end(), *status) == kStatuses.end()) {
+    throw UserError(fmt::format("--status: '{}' is not accepted", *status), suggestion(*status, kStatuses));
+  }
+  return *status;
+}
+
+// Options that say more than the status allows.
+void refuse_contradictions(const Arguments& arguments, const std::string& status) {
+  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give what was measured");
+  const std::pair<const char*, const char*> kGoesWith[] = {
+      {"value", "ok"}, {"peak-memory-bytes", "ok"}, {"reason", "failed"}};
+  for (const auto& [option, wanted] : kGoesWith) {
+    if (!arguments.flag(option) || status == wanted) continue;
+    refuse(fmt::format("--{} does not go with --status {}", option, status),
+           fmt::format("leave it out, or say --status {}", wanted));
+  }
+}
+
+// A value is read as one in a result file would be: one reader knows what it means.
+Outcome measured(const Arguments& arguments, const std::string& metric) {
+  Json result = {{metric, value_of(*arguments.text("value"))}};
+  if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
+  Outcome outcome = read_command_result(result.dump(), metric);
+  if (const auto* failed = std::get_if<Failed>(&outcome)) {
+    throw UserError("--value: " + failed->last_lines, "tell what was measured, or --status failed");
+  }
+  return outcome;
+}
+
+Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
+  const std::string status = status_of(arguments);
+  refuse_contradictions(arguments, status);
+  if (status == "ok") return measured(arguments, metric);
+  if (status == "oom") return OutOfMemory{};
+  return Failed{reason_of(arguments.text("reason", to_string(FailureReason::kCrash))), 0, ""};
+}
+
+Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
+  for (const char* other : {"value", "peak-memory-bytes", "reason"}) {
+    if (arguments.flag(other))
+      refuse(fmt::format("--{} does not go with --result, which says it", other), "leave one out");
+  }
+  const std::string file = *arguments.text("result");
+  const std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_text(file);
+  Outcome outcome = read_command_result(text, metric);
+  if (!arguments.flag("status") || status_of(arguments) == status_text(outcome)) return outcome;
+  refuse(fmt::format("--status {}, but {} says {}", status_of(arguments), file, status_text(outcome)),
+         "leave --status out, or mend the file");
+}
+
+// "trial 7: ok, 12.3 samples/s, 1.34x trial 0; best trial 7"
+std::string told_text(const Session& session, const Trial& trial, const History& history,
+                      const std::optional<Recommendation>& best) {
+  std::string text = fmt::format("trial {}: {}", trial.number, status_text(*trial.outcome));
+  const std::optional<double> value = value_of(trial, session.objective);
+  const std::string reason = reason_text(*trial.outcome);
+  if (value) {
+    text += fmt::format(", {}", value_or_named_text(session, *value));
+    const Trial reference = *reference_trial(session.objective, history);
+    const double comparable = *RunEffects(session.objective, history).value_of(trial);
+    text += fmt::format(", {} trial {}", gain_text_of(session.objective, comparable, history), reference.number);
+  } else if (!reason.empty()) {
+    text += fmt::format(" ({})", reason);
+  }
+  const std::string trouble = last_line_of(trial);
+  if (!trouble.empty()) text += ": " + trouble;
+  return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial is ok yet");
+}
+
+Json told_json(const Session& session, const Trial& trial, const History& history,
+               const std::optional<Recommendation>& best) {
+  Json json = new_document("tell");
+  json["trial"] = trial.number;
+  json["configuration"] = to_json(trial.proposal.configuration);
+  json["status"] = status_text(*trial.outcome);
+  json["reason"] = reason_text(*trial.outcome);
+  json["metric"] = session.objective.metric;
+  const std::optional<double> value = value_of(trial, session.objective);
+  json["value"] = json_or_null(value);
+  const std::optional<Trial> reference = reference_trial(session.objective, history);
+  json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
+  const RunEffects effects(session.objective, history);
+  json["gain"] =
+      value ? json_number(gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
+            : Json(nullptr);
+  json["best_trial"] = best ? Json(best->trial) : Json(nullptr);
+  return json;
+}
+
+// In the objective's unit, which may need to know the configuration.
+Outcome outcome_of(const Session& session, const std::filesystem::path& directory, std::int64_t number,
+                   const Outcome& reported) {
+  for (const Trial& trial : read_journal(journal_path(directory))) {
+    if (trial.number == number) return with_goodput(session, trial.proposal.configuration, reported);
+  }
+  return reported;
+}
+
+int tell(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const std::optional<std::int64_t> number = arguments.integer("trial", 0, INT32_MAX);
+  if (!number) refuse("--trial is missing", "name the trial that krigtune ask gave");
+  const std::filesystem::path directory = arguments.operand();
+  const RunRecord record = load_run(directory);
+  const std::string& metric = record.session.objective.reported_field();
+  const Outcome reported =
+      arguments.flag("result") ? outcome_in_file(arguments, metric) : typed_outcome(arguments, metric);
+  const Prepared prepared(record.session, record.options.earlier);
+  const Session& session = prepared.session;
+  const Trial trial = tell_by_hand(session, directory, static_cast<int>(*number),
+                                   outcome_of(session, directory, *number, reported), context.console.clock);
+
+  const History history = read_journal(journal_path(directory));
+  const RunView start{session,        history,   directory_name(directory),
+                      record.options, directory, find_bench(context.console.program),
+                      std::nullopt};
+  ResultFileWriter writer(start, make_recommender(session, prepared.candidates, record.options.seed));
+  writer.write(history);
+  const std::optional<Recommendation>& best = writer.best();
+  if (arguments.flag("json")) print(context, told_json(session, trial, history, best));
+  context.log.progress(told_text(session, trial, history, best));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command tell_command() {
+  return {"tell",
+          "DIR",
+          "Says what became of a trial that krigtune ask proposed",
+          "Closes the trial and rewrites trials.csv, best.json and the other files of DIR. FILE is JSON like\n"
+          "{\"throughput\": 12.3, \"peak_memory_bytes\": 1.2e10, \"status\": \"ok\"}: the value under the name of\n"
+          "the objective's metric, any number of further metrics; what is no such result closes the trial as\n"
+          "failed (bad_result). A trial is closed once.",
+          declare_tell,
+          tell};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,59 @@
+#pragma once
+#include <boost/program_options.hpp>
+#include <string>
+#include <vector>
+
+#include "programs/krigtune/arguments.h"
+#include "programs/krigtune/command_line.h"
+#include "programs/krigtune/log.h"
+
+namespace krigtune {
+
+/// What a command works with.
+struct Context {
+  const Console& console;
+  const Arguments& arguments;
+  Log& log;
+};
+
+/// One command: one file and one line in the registry.
+struct Command {
+  const char* name;
+  const char* operand;  ///< "SESSION", "DIR", in brackets where it may be left out, or "": it takes none
+  const char* summary;  ///< one line
+  const char* details;  ///< paragraphs for --help
+  void (*declare)(boost::program_options::options_description& options);
+  int (*run)(const Context& context);  ///< returns the exit code
+  bool takes_command = false;          ///< the user's own command may follow behind "--"
+};
+
+Command ask_command();
+Command compare_command();
+Command doctor_command();
+Command export_command();
+Command init_command();
+Command plan_command();
+Command predict_command();
+Command results_command();
+Command tell_command();
+Command tune_command();
+Command watch_command();
+
+/// In the order of the help.
+std::vector<Command> commands();
+
+/// What the program's exit code says: docs/cli.md.
+struct ExitCode {
+  static constexpr int kDone = 0;
+  static constexpr int kNoResult = 1;
+  static constexpr int kBadInput = 2;
+  static constexpr int kEnvironment = 3;
+  static constexpr int kInternalError = 4;
+  static constexpr int kInterrupted = 130;
+};
+
+std::string general_help();
+std::string help_of(const Command& command);
+std::string version_text();
+
+}  // namespace krigtune

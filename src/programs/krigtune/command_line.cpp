@@ -1,0 +1,102 @@
+#include "programs/krigtune/command_line.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <ostream>
+
+#include "core/error.h"
+#include "core/processor.h"
+#include "core/text.h"
+#include "programs/krigtune/command.h"
+
+namespace krigtune {
+namespace {
+
+std::optional<Command> find_command(const std::string& name) {
+  for (const Command& command : commands()) {
+    if (name == command.name) return command;
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse_command(const std::string& name) {
+  std::vector<std::string> known = {"--help", "--version"};
+  for (const Command& command : commands()) known.emplace_back(command.name);
+  const bool is_option = name.substr(0, 1) == "-";
+  throw UserError(fmt::format("unknown {} '{}'", is_option ? "option" : "command", name), suggestion(name, known));
+}
+
+Verbosity verbosity_of(const Arguments& arguments) {
+  if (arguments.flag("quiet") && arguments.flag("verbose"))
+    throw UserError("-q and -v exclude each other", "leave one out");
+  if (arguments.flag("quiet")) return Verbosity::kQuiet;
+  return arguments.flag("verbose") ? Verbosity::kVerbose : Verbosity::kNormal;
+}
+
+// Every error of every command ends here.
+int guarded(Log& log, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const UserError& error) {
+    log.error(error.what());
+    return ExitCode::kBadInput;
+  } catch (const EnvironmentError& error) {
+    log.error(error.what());
+    return ExitCode::kEnvironment;
+  } catch (const std::exception& error) {
+    log.error(fmt::format("internal error: {}; please report it with the command that led here", error.what()));
+    return ExitCode::kInternalError;
+  }
+}
+
+int run_command(const Command& command, const std::vector<std::string>& words, const Console& console) {
+  const Arguments arguments(command, words, console.environment);
+  if (arguments.flag("help")) {
+    console.out << help_of(command);
+    return ExitCode::kDone;
+  }
+  Log log(console, verbosity_of(arguments), arguments.text("log-file"), arguments.named("log-file"));
+  for (const std::string& warning : unknown_variables(console.environment)) log.warning(warning);
+  const int code = guarded(log, [&] {
+    log.detail(fmt::format("vector unit: {}", to_string(chosen_vector_unit())));
+    return command.run({console, arguments, log});
+  });
+  console.out.flush();
+  if (console.out.good()) return code;
+  log.error("the results could not be written to standard output; is its disk full?");
+  return ExitCode::kEnvironment;
+}
+
+int dispatch(const std::vector<std::string>& arguments, const Console& console) {
+  if (arguments.empty()) {
+    console.err << general_help();
+    return ExitCode::kBadInput;
+  }
+  const std::string& first = arguments.front();
+  if (first == "--help" || first == "-h") {
+    console.out << general_help();
+    return ExitCode::kDone;
+  }
+  if (first == "--version") {
+    console.out << version_text();
+    return ExitCode::kDone;
+  }
+  const std::optional<Command> command = find_command(first);
+  if (!command) refuse_command(first);
+  return run_command(*command, {arguments.begin() + 1, arguments.end()}, console);
+}
+
+}  // namespace
+
+std::vector<Command> commands() {
+  return {doctor_command(), init_command(),    plan_command(),    tune_command(),    watch_command(), ask_command(),
+          tell_command(),   compare_command(), predict_command(), results_command(), export_command()};
+}
+
+int run_command_line(const std::vector<std::string>& arguments, const Console& console) {
+  Log log(console, Verbosity::kNormal, std::nullopt);
+  return guarded(log, [&] { return dispatch(arguments, console); });
+}
+
+}  // namespace krigtune

@@ -1,0 +1,243 @@
+// krigtune init: a commented session for this machine. It asks nothing. What its lines mean is said by the schema, what
+// they default to by the session as resolved: neither is written twice.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "engine/gpu_probe.h"
+#include "plan/build_plan.h"
+#include "programs/krigtune/deepspeed_job.h"
+#include "programs/krigtune/doctor.h"
+#include "programs/krigtune/document.h"
+#include "session/session_schema.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kModelRun = "model-run";
+constexpr const char* kDefaultFile = "session.json";
+
+void declare_init(boost::program_options::options_description& options) {
+  declare_deepspeed(options);
+  options.add_options()(kModelRun,
+                        "with --deepspeed and a command: launch it once to ask it for the size of its model, where "
+                        "neither flags nor --hf-config tell it");
+  options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
+}
+
+// What decides most on one machine. The accumulation follows from the batch, which is kept.
+constexpr std::array<std::string_view, 7> kVaried = {kZeroStage, kMicroBatch,    kReduceBucket,    kAllgatherBucket,
+                                                     kOverlap,   kCheckpointing, kOffloadOptimizer};
+
+// The default range, or what of it krigtune-bench can run.
+Json range_of(const WellKnownParameter& parameter) {
+  Json range = parse_json(parameter.default_range, parameter.name);
+  if (parameter.name != std::string_view(kOffloadOptimizer)) return range;
+  return Json::array({"none", "cpu"});
+}
+
+// What stands uncommented. A model that two CPU cores train in tens of milliseconds a step.
+Json essentials(int ranks) {
+  Json space = Json::object();
+  for (const WellKnownParameter& parameter : well_known_parameters()) {
+    if (std::find(kVaried.begin(), kVaried.end(), parameter.name) != kVaried.end()) {
+      space[parameter.name] = range_of(parameter);
+    }
+  }
+  return {{"workload",
+           {{"model", {{"layers", 4}, {"hidden", 256}, {"heads", 8}, {"vocab", 1024}, {"seq_len", 16}}},
+            {"precision", "fp32"},
+            {"optimizer", "adamw"},
+            {"train_batch_size", 8 * ranks}}},
+          {"cluster", {{"gpus_per_node", ranks}, {"gpu", "local"}}},
+          {"space", space},
+          {"runner", {{"kind", "bench"}, {"warmup_s", 0.3}, {"measure_s", 1.5}, {"timeout_s", 60}}},
+          {"budget", {{"trials", 20}}}};
+}
+
+// The part of the schema that describes `key` of this object, whatever the shape in which it stands.
+const Json* part_of(const Json& schema, const std::string& key) {
+  if (schema.contains("properties") && schema["properties"].contains(key)) return &schema["properties"][key];
+  for (const char* shapes : {"anyOf", "allOf"}) {
+    if (!schema.contains(shapes)) continue;
+    for (const Json& shape : schema[shapes]) {
+      if (const Json* part = part_of(shape.contains("then") ? shape["then"] : shape, key)) return part;
+    }
+  }
+  return nullptr;
+}
+
+std::string meaning_of(const Json* schema) {
+  return schema != nullptr && schema->contains("description") ? (*schema)["description"].get<std::string>() : "";
+}
+
+std::string spaced_line(const Json& value) {
+  std::string text;
+  for (const char c : value.dump()) text += c == ',' || c == ':' ? std::string(1, c) + " " : std::string(1, c);
+  return text;
+}
+
+/// Writes blocks line by line; what is no essential is commented out.
+class Writer {
+ public:
+  void comment(const std::string& text) { lines_ += fmt::format("{:{}}// {}\n", "", indent_, text); }
+  void blank() { lines_ += "\n"; }
+
+  // `essential`: nullptr where all of it is a default.
+  void block(const std::string& key, const Json& values, const Json* essential, const Json* schema) {
+    const bool active = essential != nullptr;
+    line(active, fmt::format("\"{}\": {{", key));
+    indent_ += 2;
+    for (const auto& [name, value] : values.items()) {
+      const Json* given = active && essential->contains(name) ? &essential->at(name) : nullptr;
+      const Json* part = schema == nullptr ? nullptr : part_of(*schema, name);
+      if (value.is_object() && !value.empty()) {
+        block(name, value, given, part);
+      } else {
+        leaf(name, value, given != nullptr, meaning_of(part));
+      }
+    }
+    indent_ -= 2;
+    line(active, "},");
+  }
+
+  void leaf(const std::string& key, const Json& value, bool active, const std::string& meaning) {
+    line(active, fmt::format("\"{}\": {},{}", key, spaced_line(value), meaning.empty() ? "" : "  // " + meaning));
+  }
+
+  void append(const std::string& lines) { lines_ += lines; }
+  const std::string& lines() const { return lines_; }
+
+ private:
+  void line(bool active, const std::string& text) {
+    lines_ += fmt::format("{:{}}{}{}\n", "", indent_, active ? "" : "// ", text);
+  }
+
+  std::string lines_;
+  std::size_t indent_ = 2;
+};
+
+// Comments of at most 120 columns.
+std::string names_as_comments(const std::string& before, const std::vector<std::string>& names) {
+  constexpr std::size_t kWidth = 120;
+  const std::string indent = "    // ";
+  std::string text;
+  std::string line = indent + before;
+  for (const std::string& name : names) {
+    if (line.size() + name.size() + 1 > kWidth) {
+      text += line + "\n";
+      line = indent + " ";
+    }
+    line += " " + name;
+  }
+  return text + line + "\n";
+}
+
+std::string space_text(const Json& space) {
+  std::string text = "  \"space\": {\n";
+  std::vector<std::string> others;
+  for (const WellKnownParameter& parameter : well_known_parameters()) {
+    if (!space.contains(parameter.name)) {
+      others.emplace_back(parameter.name);
+      continue;
+    }
+    const std::string unit = *parameter.unit == '\0' ? "" : fmt::format(" ({})", parameter.unit);
+    text +=
+        fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name,
+                    space[parameter.name].is_array() ? spaced_line(space[parameter.name]) : parameter.default_range);
+  }
+  return text + names_as_comments("known as well:", others) + "  },\n";
+}
+
+std::string session_text(int gpus) {
+  const int ranks = std::max(gpus, 2);
+  const Json essential = essentials(ranks);
+  Json values = resolved(read_session(essential, "init", "."));
+  values["baseline"].erase(kAccumulation);
+  const Json schema = session_schema();
+  Writer writer;
+  for (const auto& [key, value] : values.items()) {
+    const Json& part = schema["properties"][key];
+    writer.blank();
+    writer.comment(meaning_of(&part));
+    if (key == "space") {
+      writer.append(space_text(essential["space"]));
+    } else if (value.is_object()) {
+      writer.block(key, value, essential.contains(key) ? &essential[key] : nullptr, &part);
+    } else {
+      writer.leaf(key, value, essential.contains(key), "");
+    }
+  }
+  const std::string unused = no_cuda_reason().empty() ? "" : ", not used: " + no_cuda_reason();
+  const std::string found = gpus > 0 ? fmt::format("{} GPUs found{}", gpus, unused) : "no GPU found";
+  return fmt::format(
+      "// A session for this machine: {} CPU ranks ({}). What stands behind // is the default.\n"
+      "// krigtune plan FILE says what fits, krigtune tune FILE finds the fastest; every key: docs/session.md.\n{{\n"
+      "  // \"$schema\": \"session.schema.json\",  // for editors: krigtune init --schema > "
+      "session.schema.json\n{}}}\n",
+      ranks, found, writer.lines());
+}
+
+void refuse_to_overwrite(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::symlink_status(file, error).type() != std::filesystem::file_type::not_found) {
+    throw UserError(fmt::format("init: '{}' is there already", file.string()),
+                    "move it away, or name another file: krigtune init OTHER.json");
+  }
+  const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
+  if (!std::filesystem::is_directory(directory, error)) {
+    throw UserError(fmt::format("init: there is no directory '{}'", directory.string()), "make it first");
+  }
+}
+
+JobLaunches model_run(const Context& context) {
+  return context.arguments.flag(kModelRun) ? JobLaunches::kAsNeeded : JobLaunches::kNone;
+}
+
+int init(const Context& context) {
+  const std::string& operand = context.arguments.operand();
+  if (context.arguments.flag("schema")) {
+    if (!operand.empty()) throw UserError("init: --schema writes no file", "leave '" + operand + "' out");
+    context.console.out << session_schema().dump(2) << '\n';
+    return ExitCode::kDone;
+  }
+  const std::filesystem::path file = operand.empty() ? kDefaultFile : operand;
+  refuse_to_overwrite(file);
+  const int gpus = count_gpus();
+  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
+  if (!is_deepspeed) refuse_users_command(context);
+  write_atomically(file, is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(gpus));
+  if (context.arguments.flag("json")) {
+    Json json = new_document("init");
+    json["file"] = file.string();
+    json["gpus"] = gpus;
+    print(context, json);
+  } else {
+    const std::vector<std::string> next = {context.console.typed_as, "plan", file.string()};
+    context.console.out << fmt::format("{}: written; next: {}\n", file.string(), shell_line(next));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command init_command() {
+  return {"init",
+          "[SESSION]",
+          "Writes a commented session for this machine (default: session.json)",
+          "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there are\n"
+          "GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
+          "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
+          declare_init,
+          init,
+          true};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,126 @@
+#include "programs/krigtune/log.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <ostream>
+#include <string_view>
+
+#include "core/error.h"
+#include "programs/krigtune/command_line.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kClearLine = "\r\033[K";
+
+// Bytes that go on with a character begin with the bits 10.
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
+
+}  // namespace
+
+std::string clipped(const std::string& line, int columns) {
+  constexpr int kDots = 3;
+  int characters = 0;
+  std::size_t cut = line.size();
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (!begins_character(line[i])) continue;
+    if (characters == columns - kDots) cut = i;
+    if (++characters > columns) return line.substr(0, cut) + "...";
+  }
+  return line;
+}
+
+Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
+         const std::string& named)
+    : console_(console), verbosity_(verbosity) {
+  if (!file) return;
+  file_.open(*file, std::ios::app);
+  if (!file_) throw UserError(fmt::format("{}: cannot write '{}'", named, file->string()), "choose another file");
+}
+
+Log::~Log() { end_status(); }
+
+void Log::error(const std::string& text) { say("krigtune: " + text, true); }
+
+void Log::warning(const std::string& text) { say("krigtune: warning: " + text, true); }
+
+void Log::progress(const std::string& text) { say(text, verbosity_ != Verbosity::kQuiet); }
+
+void Log::detail(const std::string& text) { say(text, verbosity_ == Verbosity::kVerbose); }
+
+bool Log::is_live() const { return console_.err_is_terminal && verbosity_ != Verbosity::kQuiet; }
+
+void Log::say(const std::string& text, bool shown) {
+  const std::lock_guard lock(mutex_);
+  if (shown) {
+    if (status_shown_) console_.err << kClearLine;
+    status_shown_ = false;
+    console_.err << text << '\n' << std::flush;
+  }
+  if (file_.is_open()) file_ << local_iso_time(console_.clock.unix_us()) << ' ' << text << '\n' << std::flush;
+}
+
+void Log::status(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (!is_live()) return;
+  console_.err << kClearLine << clipped(text, std::max(console_.width - 1, 20)) << std::flush;
+  status_shown_ = true;
+}
+
+void Log::end_status() {
+  const std::lock_guard lock(mutex_);
+  if (status_shown_) console_.err << '\n' << std::flush;
+  status_shown_ = false;
+}
+
+// What this process has from outside, read here and nowhere else.
+namespace {
+
+TerminalSize terminal_size() {
+  for (const int file : {STDERR_FILENO, STDOUT_FILENO}) {
+    winsize size{};
+    if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return {size.ws_col, size.ws_row > 0 ? size.ws_row : 24};
+  }
+  return {};
+}
+
+// https://no-color.org
+bool colors_are_welcome() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return (no_color == nullptr || *no_color == '\0') && (terminal == nullptr || std::string(terminal) != "dumb");
+}
+
+Environment own_variables() {
+  Environment variables;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t sign = text.find('=');
+    if (text.rfind("KRIGTUNE_", 0) == 0 && sign != std::string_view::npos) {
+      variables.emplace(text.substr(0, sign), text.substr(sign + 1));
+    }
+  }
+  return variables;
+}
+
+}  // namespace
+
+Console process_console(const Clock& clock, const std::string& typed_as) {
+  std::error_code error;
+  Console console{std::cout, std::cerr, clock, std::filesystem::read_symlink("/proc/self/exe", error)};
+  console.typed_as = typed_as;
+  console.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  console.err_is_terminal = ::isatty(STDERR_FILENO) == 1;
+  console.colors = colors_are_welcome();
+  console.width = terminal_size().width;
+  console.terminal_size = &terminal_size;
+  console.environment = own_variables();
+  return console;
+}
+
+}  // namespace krigtune

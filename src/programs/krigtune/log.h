@@ -1,0 +1,49 @@
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "programs/krigtune/command_line.h"
+
+namespace krigtune {
+
+/// At most so many characters of a line, "..." for the rest. Characters are those of UTF-8; none is cut in two.
+std::string clipped(const std::string& line, int columns);
+
+enum class Verbosity { kQuiet, kNormal, kVerbose };
+
+/// What is said beside the results: on stderr, and in full with times in a file. Safe from several threads.
+class Log {
+ public:
+  /// Opens the file at once: a session must not find out at its end that it cannot be written. UserError that begins
+  /// with `named`.
+  Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
+      const std::string& named = "--log-file");
+  ~Log();
+
+  void error(const std::string& text);     ///< "krigtune: ..."
+  void warning(const std::string& text);   ///< "krigtune: warning: ..."
+  void progress(const std::string& text);  ///< not with -q
+  void detail(const std::string& text);    ///< with -v
+
+  /// True where one line can be rewritten: a terminal, not quiet.
+  bool is_live() const;
+  int width() const { return console_.width; }
+  /// Replaces the live line; only where is_live().
+  void status(const std::string& text);
+  /// Leaves the live line as it is and goes to the next one.
+  void end_status();
+
+ private:
+  void say(const std::string& text, bool shown);
+
+  const Console& console_;
+  Verbosity verbosity_;
+  std::ofstream file_;
+  std::mutex mutex_;  // of the streams and of status_
+  bool status_shown_ = false;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,6 @@
+#include "programs/krigtune/command_line.h"
+
+int main(int argc, char** argv) {
+  const krigtune::SystemClock clock;
+  return krigtune::run_command_line({argv + 1, argv + argc}, krigtune::process_console(clock, argv[0]));
+}

@@ -1,0 +1,306 @@
+// krigtune plan: everything that can be said before anything runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <thread>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "cost/time/virtual_clock.h"
+#include "forecast/plan_study.h"
+#include "plan/build_plan.h"
+#include "plan/trace.h"
+#include "programs/krigtune/document.h"
+#include "programs/krigtune/plan_text.h"
+#include "programs/krigtune/session_state.h"
+#include "programs/krigtune/show_config.h"
+#include "programs/krigtune/this_machine.h"
+#include "report/labels.h"
+#include "report/tables_csv.h"
+
+namespace krigtune {
+
+/// What `krigtune plan --json` says beside the document's head.
+Json to_json(const Session& session, const Forecaster& forecaster, const PlanStudy& study, const PlanAnswers& answers);
+
+namespace {
+
+Json terms_json(const MemoryTerms& memory) {
+  Json terms = Json::object();
+  for (int term = 0; term < kTermCount; ++term) {
+    terms[to_string(static_cast<Term>(term))] = memory.term_bytes[static_cast<std::size_t>(term)];
+  }
+  terms["other"] = memory.other_bytes;
+  return terms;
+}
+
+Json counts_json(const VerdictCounts& counts) {
+  return {{"fit", counts.fit},
+          {"uncertain", counts.uncertain},
+          {"uncertain_expected_to_fit", json_number(counts.expected_to_run)},
+          {"too_large", counts.too_large},
+          {"not_modelled", counts.unknown}};
+}
+
+Json stage_json(const StageMemory& stage, const MemoryTerms* terms, Bytes usable) {
+  Json json = {{"configurations", stage.counts.all()}};
+  json.update(counts_json(stage.counts));
+  json["smallest_peak_bytes"] = stage.smallest.count;
+  json["largest_peak_bytes"] = stage.largest.count;
+  json["example"] = {{"configuration", to_json(stage.example)}};
+  if (terms == nullptr) return json;
+  json["example"].update({{"peak_bytes", terms->peak.count},
+                          {"peak_at", terms->peak_at},
+                          {"headroom_bytes", (usable - terms->peak).count},
+                          {"terms", terms_json(*terms)}});
+  return json;
+}
+
+Json cost_json(const StepCost& cost) {
+  return {{"products_s", cost.products_s},
+          {"memory_bound_s", cost.memory_bound_s},
+          {"optimizer_s", cost.optimizer_s},
+          {"exposed_comm_s", cost.exposed_comm_s},
+          {"offload_s", cost.offload_s},
+          {"bubble_s", cost.bubble_s},
+          {"idle_s", cost.idle_s},
+          {"recompute_s", cost.recompute_s},
+          {"tensor_comm_s", cost.tensor_comm_s},
+          {"data_comm_s", cost.data_comm_s},
+          {"pipeline_comm_s", cost.pipeline_comm_s},
+          {"tensor_wire_bytes", json_number(cost.tensor_wire_bytes)},
+          {"data_wire_bytes", json_number(cost.data_wire_bytes)}};
+}
+
+Json forecast_json(const Forecast& forecast) {
+  Json json = Json::object();
+  json["predicted_value"] = json_or_null(forecast.value);
+  json["predicted_step_time_s"] = forecast.cost ? Json(forecast.cost->step_time_s) : Json(nullptr);
+  json["predicted_samples_per_s"] = forecast.cost ? Json(forecast.samples_per_s) : Json(nullptr);
+  json["predicted_memory_bytes"] = forecast.memory ? Json(forecast.memory->predicted.count) : Json(nullptr);
+  json["memory_verdict"] = forecast.memory ? Json(to_string(forecast.memory->verdict)) : Json(nullptr);
+  json["probability_fits"] = forecast.memory ? Json(forecast.memory->probability_fits) : Json(nullptr);
+  json["bottleneck"] = forecast.cost ? Json(to_string(forecast.cost->bottleneck())) : Json(nullptr);
+  if (forecast.cost) json["breakdown"] = cost_json(*forecast.cost);
+  return json;
+}
+
+Json candidate_json(const Candidate& candidate) {
+  Json json = {{"configuration", to_json(candidate.configuration)}};
+  json.update(forecast_json(candidate.forecast));
+  return json;
+}
+
+Json variants_json(const std::vector<Variant>& variants) {
+  Json json = Json::array();
+  for (const Variant& variant : variants) json.push_back(candidate_json(variant.candidate));
+  return json;
+}
+
+Json rows_json(const std::vector<BatchRow>& rows) {
+  Json json = Json::array();
+  for (const BatchRow& row : rows) {
+    Json one = {{"micro_batch", row.micro_batch},
+                {"gradient_accumulation_steps", row.accumulation},
+                {"sequences", row.sequences},
+                {"plateau", row.plateau}};
+    one.update(forecast_json(row.forecast));
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Json space_json(const Session& session, const PlanStudy& study) {
+  Json json;
+  json["parameters"] = Json::object();
+  for (const Parameter& parameter : session.space.parameters()) json["parameters"][parameter.name] = to_json(parameter);
+  const Configuration& fixed = session.space.facts().fixed;
+  if (!fixed.empty()) json["fixed"] = to_json(fixed);
+  json["assumed"] = Json::object();
+  for (const Assumption& one : session.assumptions) json["assumed"][one.name] = to_json(one.value);
+  json["lattice_points"] = study.lattice;
+  json["excluded"] = Json::object();
+  for (const auto& [reason, count] : study.excluded) json["excluded"][reason] = count;
+  json["same_meaning"] = study.same_meaning;
+  json["configurations"] = study.configurations ? Json(*study.configurations) : Json(nullptr);
+  json["looked_at"] = study.looked_at();
+  json.update(counts_json(study.counts));
+  const bool is_known = !study.is_sample();
+  json["to_be_tried"] = is_known ? Json(study.looked_at() - study.counts.too_large) : Json(nullptr);
+  return json;
+}
+
+Json expected_json(const Session& session, const PlanStudy& study, const ExpectedTime& time) {
+  constexpr double kHour = 3600.0;
+  const auto hours = [&](const std::optional<double>& seconds) {
+    return seconds ? json_number(*seconds / kHour * static_cast<double>(session.cluster.ranks())) : Json(nullptr);
+  };
+  const std::vector<double>& steps = study.step_times_s;
+  return {{"trials", session.budget.trials},
+          {"expected_trials", time.trials},
+          {"expected_s", json_or_null(time.trials_s)},
+          {"expected_gpu_hours", hours(time.trials_s)},
+          {"at_most_s", json_or_null(time.most_trials_s)},
+          {"at_most_gpu_hours", hours(time.most_trials_s)},
+          {"median_step_time_s", steps.empty() ? Json(nullptr) : Json(steps[steps.size() / 2])}};
+}
+
+}  // namespace
+
+Json to_json(const Session& session, const Forecaster& forecaster, const PlanStudy& study, const PlanAnswers& answers) {
+  Json json = space_json(session, study);
+  const std::optional<Bytes>& usable = session.usable_per_rank;
+  json["usable_bytes_per_rank"] = usable ? Json(usable->count) : Json(nullptr);
+  json["memory_by_zero_stage"] = Json::object();
+  for (const auto& [number, stage] : study.stages) {
+    const auto terms = answers.terms.find(number);
+    json["memory_by_zero_stage"][fmt::format("{}", number)] =
+        stage_json(stage, terms == answers.terms.end() ? nullptr : &terms->second, *usable);
+  }
+  json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
+  json["no_time_because"] = forecaster.knows_time() ? Json(nullptr) : Json(forecaster.why_no_time());
+  json["best"] = Json::array();
+  for (const Candidate& candidate : study.best) {
+    json["best"].push_back(candidate_json(candidate));
+    json["best"].back()["similar"] = candidate.similar;
+  }
+  json["baseline_forecast"] = answers.baseline ? candidate_json(*answers.baseline) : Json(nullptr);
+  json["best_without_memory_limit"] =
+      study.best_without_limit ? candidate_json(*study.best_without_limit) : Json(nullptr);
+  json["what_if"] = Json::array();
+  for (const WhatIf& answer : answers.what_ifs) {
+    json["what_if"].push_back({{"change", answer.change}, {"gain", answer.gain}});
+  }
+  json["by_zero_stage"] = variants_json(answers.by_zero_stage);
+  json["by_tensor_parallel"] = variants_json(answers.by_tensor_parallel);
+  json["by_micro_batch"] = rows_json(answers.batch.by_micro_batch);
+  json["by_accumulation"] = rows_json(answers.batch.by_accumulation);
+  json.update(expected_json(session, study, answers.time));
+  return json;
+}
+
+namespace {
+
+void declare_plan(boost::program_options::options_description& options) {
+  options.add_options()("csv", value_named("FILE"),
+                        "write a row for each configuration, with its predicted memory and time, to FILE");
+  options.add_options()("trace", value_named("FILE"),
+                        "write one step of the predicted best to FILE, for chrome://tracing or Perfetto");
+  declare_show_config(options);
+}
+
+void say_that_it_is_a_sample(const Context& context, const PlanStudy& study) {
+  if (!study.is_sample()) return;
+  context.log.warning(
+      fmt::format("the space is too large to list: {} configurations drawn at random were looked at; "
+                  "give its ranges fewer values (\"steps\") to see all",
+                  study.looked_at()));
+}
+
+// Plans of krigtune-bench take milliseconds, a minute or two in all.
+bool can_be_planned(const Space& space) {
+  constexpr std::int64_t kMost = 20'000;
+  return space.listable() && space.lattice_count() <= kMost;
+}
+
+PlanStudy study_with_progress(const Context& context, const Session& session, const Forecaster& forecaster,
+                              std::string* csv) {
+  const std::vector<std::string> columns = session.space.columns();
+  StudyOptions options;
+  options.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  if (csv != nullptr) {
+    *csv = plan_header(columns);
+    options.visit = [csv, columns](const Candidate& candidate) {
+      *csv += plan_line(candidate.configuration, candidate.forecast, columns);
+    };
+  }
+  if (context.log.is_live()) {
+    options.progress = [&log = context.log](std::int64_t done, std::int64_t of) {
+      log.status(fmt::format("{} of {} configurations looked at", done, of));
+    };
+  }
+  PlanStudy study = study_plan(session, forecaster, options);
+  if (context.log.is_live()) context.log.status("");
+  return study;
+}
+
+void write_predicted_step(const Context& context, const std::filesystem::path& file, const Session& session,
+                          const PlanStudy& study) {
+  if (study.best.empty()) {
+    context.log.warning(fmt::format("{} is not written: no time is predicted", file.string()));
+    return;
+  }
+  const Configuration best = modelled_part(study.best.front().configuration);
+  try {
+    const StepPlan plan = build_plan(*session.workload, session.cluster, best);
+    const PredictedStep step = predict_step(plan, make_machine(*session.workload, session.cluster));
+    write_trace(file, plan, traced(step));
+  } catch (const UserError& error) {
+    context.log.warning(fmt::format("{} is not written: {}", file.string(), error.what()));
+  }
+}
+
+void print_text(const Context& context, const Forecaster& forecaster, const PlanText& text) {
+  print_job(text);
+  print_parameters(text);
+  print_assumptions(text);
+  print_space(text);
+  print_memory(text);
+  print_best(text, forecaster);
+  print_batch(text);
+  print_communication(text);
+  print_expected_time(text);
+  for (const char* option : {"csv", "trace"}) {
+    const std::optional<std::string> file = context.arguments.text(option);
+    if (file && std::filesystem::exists(*file)) text.out << fmt::format("\n{}: written\n", *file);
+  }
+}
+
+int plan_session(const Context& context) {
+  Session session = session_of(context, context.arguments.operand());
+  if (context.arguments.flag("show-config")) return show_config(context, session, {});
+  const std::optional<std::string> csv = context.arguments.text("csv");
+  const std::optional<std::string> trace = context.arguments.text("trace");
+  if (trace) check_trace_file(*trace);
+  know_this_machine(context, session);
+  const MemoryFilter filter(session);
+  const Forecaster forecaster(session, filter, csv && can_be_planned(session.space));
+  std::string rows;
+  const PlanStudy study = study_with_progress(context, session, forecaster, csv ? &rows : nullptr);
+  if (csv) write_atomically(*csv, rows);
+  if (trace) write_predicted_step(context, *trace, session, study);
+  say_that_it_is_a_sample(context, study);
+  const PlanAnswers answers = answers_of(session, filter, forecaster, study);
+  if (context.arguments.flag("json")) {
+    Json json = new_document("plan");
+    json["session"] = session_name(session);
+    json["emulated_network"] = emulated_json(session);
+    json.update(to_json(session, forecaster, study, answers));
+    if (csv) json["csv"] = *csv;
+    if (trace) json["trace"] = *trace;
+    print(context, json);
+  } else {
+    print_text(context, forecaster, {context.console.out, session, study, answers});
+  }
+  if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
+  context.log.error("no configuration fits in memory; raise /memory/limit_gib, or widen the space");
+  return ExitCode::kNoResult;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {"plan",
+          "SESSION",
+          "Shows what fits in memory, what will be fast and why, and what a session takes; runs nothing",
+          "Lists every parameter, the size of the space, what is excluded and why, the memory of one rank by\n"
+          "ZeRO stage and by term, the predicted best with the time of a step, where it goes and what would\n"
+          "change it, how speed grows with the batch, what is sent over the network, and the expected time.\n"
+          "It needs no GPU: devices and links are those that the session names.",
+          declare_plan,
+          plan_session};
+}
+
+}  // namespace krigtune

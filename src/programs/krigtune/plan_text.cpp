@@ -1,0 +1,351 @@
+// The sections of `krigtune plan` that say what there is: job, parameters, space, memory.
+#include "programs/krigtune/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "cost/framework.h"
+#include "programs/krigtune/plan_tables.h"
+#include "report/labels.h"
+#include "report/table.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+std::string range_text(const Parameter& parameter) {
+  const char* const scale = parameter.scale == Scale::kLog ? ", log scale" : "";
+  return fmt::format("any from {} to {}{}", number_text(parameter.range->min), number_text(parameter.range->max),
+                     scale);
+}
+
+// As many as fit into a line that begins at column `from`.
+std::string values_text(const Parameter& parameter, std::size_t from) {
+  if (parameter.continuous()) return range_text(parameter);
+  constexpr std::size_t kWidth = 100;
+  std::vector<std::string> values;
+  for (const Value& value : parameter.values) values.push_back(to_string(value));
+  std::vector<std::string> shown = values;
+  for (std::size_t kept = values.size() - 1; join(shown, ", ").size() + from > kWidth && kept > 1; --kept) {
+    shown.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(kept - 1));
+    shown.insert(shown.end(), {"...", values.back()});
+  }
+  return join(shown, ", ");
+}
+
+std::string values_counted(const Parameter& parameter) {
+  if (parameter.continuous()) return "  real values";
+  return fmt::format("{:>6} {}", parameter.values.size(), parameter.values.size() == 1 ? "value " : "values");
+}
+
+std::string machine_text(const ClusterSpec& cluster) {
+  if (!cluster.network) return fmt::format("{} ranks on this machine", cluster.ranks());
+  const std::string within = fmt::format("{} within a node", cluster.network->intra.name);
+  if (cluster.nodes == 1) return fmt::format("{} x {}, {}", cluster.gpus_per_node, cluster.gpu, within);
+  return fmt::format("{} nodes of {} x {}, {}, {} between nodes", cluster.nodes, cluster.gpus_per_node, cluster.gpu,
+                     within, cluster.network->inter.name);
+}
+
+void print_counts(const PlanText& text) {
+  const VerdictCounts& counts = text.study.counts;
+  const std::string usable = to_string(*text.session.usable_per_rank);
+  const auto line = [&](std::int64_t count, const std::string& what) {
+    text.out << fmt::format("  {:>13}  {}\n", count, what);
+  };
+  if (counts.too_large > 0) line(-counts.too_large, fmt::format("too large for {} a rank: never tried", usable));
+  if (counts.uncertain > 0) {
+    line(counts.uncertain, fmt::format("uncertain: about {:.0f} of them fit", counts.expected_to_run));
+  }
+  if (counts.unknown > 0) line(counts.unknown, "whose memory is not modelled");
+  line(counts.fit, fmt::format("fit into {} a rank", usable));
+}
+
+void print_shares(const PlanText& text) {
+  const VerdictCounts& counts = text.study.counts;
+  const auto share = [&](std::int64_t count) {
+    return 100.0 * static_cast<double>(count) / static_cast<double>(counts.all());
+  };
+  text.out << fmt::format("  of {} drawn at random {:.1f} % fit into {} a rank", counts.all(), share(counts.fit),
+                          to_string(*text.session.usable_per_rank));
+  if (counts.uncertain > 0) text.out << fmt::format(", {:.1f} % are uncertain", share(counts.uncertain));
+  text.out << fmt::format(", {:.1f} % are too large\n", share(counts.too_large));
+}
+
+}  // namespace
+
+void print_job(const PlanText& text) {
+  if (!text.session.workload) return;
+  const Workload& workload = *text.session.workload;
+  const ModelSpec& model = workload.model;
+  text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence\n",
+                          count_text(static_cast<double>(parameter_count(model))), model.layers, model.hidden,
+                          model.seq_len);
+  const std::string batch =
+      workload.train_batch_size ? fmt::format(", {} sequences a step", *workload.train_batch_size) : "";
+  text.out << fmt::format("  {}, {}{}, trained by {}\n", to_string(workload.precision),
+                          workload.optimizer == OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
+                          traits_of(workload.framework).name);
+  text.out << fmt::format("  {}\n", machine_text(text.session.cluster));
+  text.out << '\n';
+}
+
+void print_parameters(const PlanText& text) {
+  std::size_t width = 0;
+  for (const Parameter& parameter : text.session.space.parameters()) width = std::max(width, parameter.name.size());
+  text.out << "Parameters\n";
+  for (const Parameter& parameter : text.session.space.parameters()) {
+    const std::string begin = fmt::format("  {:<{}}  {}  ", parameter.name, width, values_counted(parameter));
+    text.out << begin << values_text(parameter, begin.size())
+             << (parameter.when ? ", when " + parameter.when->text() : "") << '\n';
+  }
+  const Configuration& fixed = text.session.space.facts().fixed;
+  if (!fixed.empty()) text.out << wrapped("  fixed: " + fixed.text(), 4);
+  text.out << wrapped("  baseline (trial 0): " + (text.session.baseline ? text.session.baseline->text() : "none"), 4);
+}
+
+void print_assumptions(const PlanText& text) {
+  const std::vector<Assumption>& assumptions = text.session.assumptions;
+  if (assumptions.empty()) return;
+  text.out << "\nAssumed, because the session does not say\n";
+  std::size_t width = 0;
+  for (const Assumption& one : assumptions) width = std::max(width, one.name.size() + to_string(one.value).size() + 3);
+  for (const Assumption& one : assumptions) {
+    const std::string line = fmt::format("  {:<{}}  {}", one.name + " = " + to_string(one.value), width, one.where);
+    text.out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
+  if (assumptions.front().name == "attention") return;
+  text.out << wrapped(fmt::format("  Jobs of {} usually do. If yours does not, write \"fixed\": {{\"{}\": {}}}.",
+                                  traits_of(text.session.workload->framework).name, assumptions.front().name,
+                                  assumptions.front().name == kSequenceParallel ? "false" : "0"),
+                      2);
+}
+
+void print_space(const PlanText& text) {
+  const PlanStudy& study = text.study;
+  const auto line = [&](std::int64_t count, const std::string& what) {
+    text.out << fmt::format("  {:>13}  {}\n", count, what);
+  };
+  text.out << "\nSpace\n";
+  if (study.configurations) {
+    line(study.lattice, "points of the lattice");
+    for (const auto& [reason, count] : study.excluded) line(-count, reason);
+    if (study.same_meaning > 0) line(-study.same_meaning, "same as another: they differ in knobs without effect only");
+    line(*study.configurations, "configurations");
+  } else {
+    text.out << "  not to be counted: it has parameters of real numbers\n";
+    for (const Expression& constraint : text.session.space.constraints()) {
+      text.out << "  where " << constraint.text() << '\n';
+    }
+  }
+  if (!text.session.usable_per_rank) return;
+  if (study.is_sample()) {
+    print_shares(text);
+  } else {
+    print_counts(text);
+  }
+}
+
+void print_memory(const PlanText& text) {
+  if (text.study.stages.empty()) {
+    const char* const why = text.session.workload ? "name a \"gpu\", or give \"limit_gib\" in the block \"memory\""
+                                                  : "give a \"workload\" to have it predicted";
+    text.out << "\nMemory\n  not known; " << why << '\n';
+    return;
+  }
+  text.out << fmt::format("\nMemory of one rank, {} usable\n", to_string(*text.session.usable_per_rank))
+           << indented(render(stage_table(text.study), TableFormat::kTable));
+  text.out << "\nWhere it goes at the peak\n"
+           << indented(render(term_table(text.answers, *text.session.usable_per_rank), TableFormat::kTable));
+  for (const auto& [number, stage] : text.study.stages) {
+    text.out << wrapped(fmt::format("  stage {}: {}", number, short_text(text.session, stage.example)), 11);
+  }
+}
+
+// The sections of `krigtune plan` that are predictions of time.
+namespace {
+
+constexpr double kNegligible = 0.005;  // of a step
+
+struct Share {
+  const char* name;
+  double seconds;
+  std::string what;
+};
+
+std::string communication_text(const StepCost& cost) {
+  std::vector<std::string> parts;
+  const auto add = [&](double seconds, const char* of) {
+    if (seconds > 0.0) parts.push_back(fmt::format("{} of {} parallelism", duration_text(seconds), of));
+  };
+  add(cost.data_comm_s, "data");
+  add(cost.tensor_comm_s, "tensor");
+  add(cost.pipeline_comm_s, "pipeline");
+  const std::string all = parts.empty() ? "" : ", of " + join(parts, " and ");
+  return "while no kernel runs" + all;
+}
+
+std::vector<Share> shares_of(const StepCost& cost) {
+  const std::string recomputed = cost.recompute_s > 0.0 ? fmt::format(", {} of it once more for the backward pass",
+                                                                      duration_text(cost.recompute_s))
+                                                        : "";
+  return {{"products", cost.products_s, "matrix products and attention" + recomputed},
+          {"memory-bound", cost.memory_bound_s, "elementwise kernels, norms, losses"},
+          {"optimizer", cost.optimizer_s, "the update on the device"},
+          {"communication", cost.exposed_comm_s, communication_text(cost)},
+          {"offload", cost.offload_s, "copies and work of the host while no kernel runs"},
+          {"bubble", cost.bubble_s, "pipeline stages without work"},
+          {"idle", cost.idle_s, "kernels that were not issued yet, data, logging"}};
+}
+
+void print_breakdown(const PlanText& text, const StepCost& cost) {
+  text.out << fmt::format("\nThe step of the first, {}, bound by {}\n", duration_text(cost.step_time_s),
+                          to_string(cost.bottleneck()));
+  for (const Share& share : shares_of(cost)) {
+    if (share.seconds < kNegligible * cost.step_time_s) continue;
+    text.out << fmt::format("  {:<13}  {:>8}  {:>3.0f} %  {}\n", share.name, duration_text(share.seconds),
+                            100.0 * share.seconds / cost.step_time_s, share.what);
+  }
+}
+
+std::string fits_text(const std::optional<MemoryVerdict>& memory) {
+  if (!memory) return "";
+  const std::string bytes = to_string(memory->predicted);
+  if (memory->verdict == Verdict::kFits) return fmt::format(", {}", bytes);
+  if (memory->verdict == Verdict::kTooLarge) return fmt::format(", {}: too large", bytes);
+  return fmt::format(", {}: fits with {:.0f} %", bytes, 100.0 * memory->probability_fits);
+}
+
+void print_baseline(const PlanText& text) {
+  if (!text.answers.baseline) return;
+  const Forecast& baseline = text.answers.baseline->forecast;
+  const double gain = text.study.best.front().forecast.samples_per_s / baseline.samples_per_s;
+  text.out << fmt::format("  baseline: {}, {} samples/s{}; the first is {} as fast\n",
+                          duration_text(baseline.cost->step_time_s), rate_text(baseline.samples_per_s),
+                          fits_text(baseline.memory), gain_text(gain));
+}
+
+void print_what_ifs(const PlanText& text) {
+  text.out << "\nWhat would change it\n";
+  for (const WhatIf& answer : text.answers.what_ifs) {
+    if (answer.gain < 1.0 + kNegligible) continue;
+    text.out << fmt::format("  {:<36}  {}\n", answer.change, gain_text(answer.gain));
+  }
+}
+
+// Another configuration would be faster if only it fitted.
+void print_gain_of_memory(const PlanText& text, const Forecaster& forecaster) {
+  const Candidate& best = text.study.best.front();
+  const std::optional<Candidate>& limitless = text.study.best_without_limit;
+  if (!limitless || !limitless->forecast.memory || best.forecast.samples_per_s <= 0.0) return;
+  const double gain = limitless->forecast.samples_per_s / best.forecast.samples_per_s;
+  if (forecaster.score(limitless->forecast) <= forecaster.score(best.forecast) || gain < 1.0 + kNegligible) return;
+  const std::string what = fmt::format("{} of memory a rank", to_string(limitless->forecast.memory->predicted));
+  text.out << fmt::format("  {:<36}  {}, by\n", what, gain_text(gain))
+           << wrapped("    " + short_text(text.session, limitless->configuration), 4);
+}
+
+}  // namespace
+
+void print_best(const PlanText& text, const Forecaster& forecaster) {
+  const std::vector<Candidate>& best = text.study.best;
+  if (!forecaster.knows_time()) {
+    text.out << "\nTime of a step\n  not predicted: " << forecaster.why_no_time() << '\n';
+    return;
+  }
+  if (best.empty()) return;
+  text.out << fmt::format("\nPredicted best {} of those that fit more likely than not\n", best.size());
+  const std::string shared = shared_text(text.session, best);
+  if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
+  text.out << indented(render(best_table(text.session, best), TableFormat::kTable))
+           << "  alike: so many others differ in one parameter and by less than 0.5 %\n";
+  if (best.size() > 1 && have_same_bound(best)) {
+    text.out << fmt::format("  all of them are bound by {}\n", to_string(best.front().forecast.cost->bottleneck()));
+  }
+  print_baseline(text);
+  print_breakdown(text, *best.front().forecast.cost);
+  print_what_ifs(text);
+  print_gain_of_memory(text, forecaster);
+}
+
+void print_batch(const PlanText& text) {
+  const BatchAnswer& batch = text.answers.batch;
+  if (batch.by_micro_batch.empty()) return;
+  const bool is_kept = text.session.workload->train_batch_size.has_value();
+  text.out << "\nBatch size, the rest as in the first\n"
+           << indented(render(batch_table(batch.by_micro_batch, !is_kept), TableFormat::kTable))
+           << "  plateau: from there on less than 5 % is gained, as far as memory allows\n";
+  if (batch.by_accumulation.empty()) return;
+  text.out << "\nGradient accumulation, the rest as in the first\n"
+           << indented(render(batch_table(batch.by_accumulation, true), TableFormat::kTable));
+}
+
+void print_communication(const PlanText& text) {
+  const auto print_table = [&](const char* parameter, const std::vector<Variant>& variants) {
+    if (variants.empty()) return;
+    text.out << indented(render(volume_table(parameter, variants), TableFormat::kTable));
+  };
+  const PlanAnswers& answers = text.answers;
+  if (answers.by_zero_stage.size() + answers.by_tensor_parallel.size() == 0 || text.session.cluster.ranks() == 1)
+    return;
+  text.out << "\nCommunication of one rank in a step, the rest as in the first\n";
+  print_table("zero_stage", answers.by_zero_stage);
+  if (!answers.by_zero_stage.empty() && !answers.by_tensor_parallel.empty()) text.out << '\n';
+  print_table("tensor_parallel", answers.by_tensor_parallel);
+}
+
+namespace {
+
+std::string hours_text(const Session& session, double seconds) {
+  constexpr double kHour = 3600.0;
+  const double hours = seconds / kHour * static_cast<double>(session.cluster.ranks());
+  const char* const unit = session.cluster.gpu == "local" ? "rank-hours" : "GPU-hours";
+  return fmt::format("{:.3g} {}", hours, unit);
+}
+
+// Of a runner whose trials take as long as they take.
+void print_steps(const PlanText& text) {
+  const std::vector<double>& steps = text.study.step_times_s;
+  if (steps.empty()) return;
+  constexpr double kSteps = 20.0;
+  const double median = steps[steps.size() / 2];
+  const double seconds = static_cast<double>(text.answers.time.trials) * kSteps * median;
+  text.out << fmt::format("  steps take {} to {}, half of them less than {}\n", duration_text(steps.front()),
+                          duration_text(steps.back()), duration_text(median))
+           << fmt::format("  with 20 steps a trial: about {}, {}, and what starting takes\n", duration_text(seconds),
+                          hours_text(text.session, seconds));
+}
+
+std::string trials_text(std::int64_t trials) { return fmt::format("{} trial{}", trials, trials == 1 ? "" : "s"); }
+
+}  // namespace
+
+void print_expected_time(const PlanText& text) {
+  const Session& session = text.session;
+  const ExpectedTime& time = text.answers.time;
+  const std::string trials = trials_text(time.trials);
+  text.out << "\nTime of the session\n";
+  if (const auto* bench = std::get_if<BenchSpec>(&session.runner)) {
+    text.out << fmt::format("  about {}, {}: {} of at most {} each ({} warm-up, {} measurement){}\n",
+                            duration_text(*time.trials_s), hours_text(session, *time.trials_s), trials,
+                            duration_text(bench->warmup_s + bench->measure_s), duration_text(bench->warmup_s),
+                            duration_text(bench->measure_s), emulated_note(session));
+  } else if (traits_of(session.runner).runs_programs) {
+    text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
+                            duration_text(timeout_s(session.runner)), duration_text(*time.most_trials_s),
+                            hours_text(session, *time.most_trials_s));
+  } else if (is<NoRunner>(session.runner)) {
+    text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
+  } else {
+    text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
+                            is<ReplaySpec>(session.runner) ? "looked up" : "simulated");
+    return;
+  }
+  if (!is<BenchSpec>(session.runner)) print_steps(text);
+  if (session.budget.hours) {
+    text.out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));
+  }
+}
+
+}  // namespace krigtune

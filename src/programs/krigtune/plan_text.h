@@ -1,0 +1,27 @@
+#pragma once
+#include <ostream>
+
+#include "forecast/plan_study.h"
+
+namespace krigtune {
+
+/// What `krigtune plan` prints, section by section, in lines of at most 100 columns where names allow it.
+struct PlanText {
+  std::ostream& out;
+  const Session& session;
+  const PlanStudy& study;
+  const PlanAnswers& answers;
+};
+
+void print_job(const PlanText& text);  ///< nothing without a workload
+void print_parameters(const PlanText& text);
+void print_assumptions(const PlanText& text);  ///< nothing where the session says it all
+void print_space(const PlanText& text);
+void print_memory(const PlanText& text);
+/// The predicted best and what follows from it, or one line that says why there is none.
+void print_best(const PlanText& text, const Forecaster& forecaster);
+void print_batch(const PlanText& text);
+void print_communication(const PlanText& text);
+void print_expected_time(const PlanText& text);
+
+}  // namespace krigtune

@@ -1,0 +1,267 @@
+// krigtune tune: the main job.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/processor.h"
+#include "core/text.h"
+#include "deepspeed/job/ds_trial.h"
+#include "journal/lock.h"
+#include "programs/krigtune/command.h"
+#include "programs/krigtune/deepspeed_job.h"
+#include "programs/krigtune/document.h"
+#include "programs/krigtune/interrupt.h"
+#include "programs/krigtune/progress.h"
+#include "programs/krigtune/session_state.h"
+#include "programs/krigtune/show_config.h"
+#include "programs/krigtune/this_machine.h"
+#include "programs/krigtune/tune_summary.h"
+#include "report/labels.h"
+#include "result/result_files.h"
+#include "runner/replay.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::int64_t kLargestSeed = INT64_MAX;
+constexpr const char* kNoModelRun = "no-model-run";
+constexpr const char* kFullBudget = "full-budget";
+
+std::string strategy_help() {
+  std::vector<std::string> names;
+  for (const StrategyKind kind : all_strategies()) names.emplace_back(to_string(kind));
+  return fmt::format("one of {} (default: {})", join(names, ", "), to_string(LoopOptions().strategy));
+}
+
+void declare_tune(boost::program_options::options_description& options) {
+  declare_deepspeed(options);
+  declare_deepspeed_tuning(options);
+  options.add_options()(kNoModelRun,
+                        "with --deepspeed: do not launch the job once to ask it for the size of its model, where "
+                        "neither flags nor --hf-config tell it");
+  options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
+  options.add_options()("strategy", value_named("NAME"), strategy_help().c_str());
+  options.add_options()(
+      "trials", value_named("N"),
+      "end when N trials are closed, earlier ones of the directory included (default: the session's)");
+  options.add_options()("hours", value_named("H"), "end after H hours in trials (default: the session's)");
+  options.add_options()(kFullBudget,
+                        "spend the whole budget, also when little is left to gain (the session's regret, least_gain "
+                        "and run_gpu_hours)");
+  options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
+  options.add_options()("jobs", value_named("K"),
+                        "trials at a time; more than 1 disturbs measurements that share a device (default: 1)");
+  options.add_options()("try", repeated_value_named("JSON"),
+                        "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
+  declare_warm_start(options);
+  options.add_options()("fresh", "move an older run directory aside (DIR.1, DIR.2, ...) and begin anew");
+  options.add_options()("fail-if-slower-than", value_named("X"),
+                        "exit 1 unless the best is at least X times the baseline");
+  declare_show_config(options);
+}
+
+std::filesystem::path run_directory(const Arguments& arguments, const std::filesystem::path& session_file) {
+  return arguments.text("out", (std::filesystem::path("runs") / session_file.stem()).string());
+}
+
+// A run that has begun goes on with what it knew.
+Session job_to_tune(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const std::string& operand = arguments.operand();
+  const auto directory = run_directory(arguments, operand.empty() ? arguments.text(kDeepSpeedOption, "") : operand);
+  const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
+  const bool may_launch = !goes_on && !arguments.flag("show-config");
+  const JobLaunches asked = arguments.flag(kNoModelRun) ? JobLaunches::kNotForModel : JobLaunches::kAsNeeded;
+  return deepspeed_session_of(context, directory, may_launch ? asked : JobLaunches::kNone);
+}
+
+/// What the command line changes of the session's budget.
+struct BudgetOptions {
+  std::optional<std::int64_t> trials;
+  std::optional<double> hours;
+  bool full = false;  ///< nothing ends it but the budget
+};
+
+Session session_to_tune(const Context& context, const BudgetOptions& budget) {
+  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
+  if (!is_deepspeed) refuse_users_command(context);
+  Session session = is_deepspeed ? job_to_tune(context) : session_of(context, context.arguments.operand());
+  if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
+  if (budget.hours) session.budget.hours = budget.hours;
+  if (!budget.full) return session;
+  session.budget.regret = 0.0;
+  session.budget.least_gain = 0.0;
+  session.budget.run_gpu_hours.reset();
+  return session;
+}
+
+LoopOptions loop_options(const Arguments& arguments) {
+  LoopOptions options;
+  options.strategy =
+      strategy_kind_from(arguments.text("strategy", to_string(options.strategy)), arguments.named("strategy"));
+  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, kLargestSeed).value_or(1));
+  return options;
+}
+
+// What trials are run on: a scheduler's next job may have other nodes.
+std::string machine_of_trials() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  return job == nullptr ? host_name() : fmt::format("{}, Slurm job {}", host_name(), job);
+}
+
+RunOptions run_options(const Arguments& arguments) {
+  RunOptions options;
+  options.machine = machine_of_trials();
+  options.loop = loop_options(arguments);
+  options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
+  return options;
+}
+
+std::vector<Configuration> guesses(const Arguments& arguments, const Session& session) {
+  std::vector<Configuration> guesses;
+  for (const std::string& text : arguments.texts("try")) guesses.push_back(read_try(session, text, "--try"));
+  return guesses;
+}
+
+std::vector<RunSetting> tune_settings(const RunOptions& options, const std::filesystem::path& directory) {
+  return {{"strategy", to_string(options.loop.strategy)},
+          {"seed", options.loop.seed},
+          {"jobs", options.jobs},
+          {"out", directory.string()}};
+}
+
+void refuse_side_by_side(const RunOptions& options, const Session& session) {
+  if (options.jobs == 1 || !traits_of(session.runner).one_at_a_time) return;
+  throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
+}
+
+// What the trials of a begun directory meant stays.
+void recall_begun_file(const Context& context, Session& session, const std::filesystem::path& directory) {
+  if (recall_ds_config(session, directory)) return;
+  context.log.warning(fmt::format(
+      "{} has changed since the session began: its trials go on with what it said then, {}; "
+      "--fresh begins anew with what it says now",
+      std::get<DeepSpeedSpec>(session.runner).ds_config.string(), begun_ds_config_path(directory).string()));
+}
+
+void refuse_second_tune(const std::filesystem::path& directory) {
+  if (!TunerClaim::is_held(journal_path(directory))) return;
+  throw UserError(fmt::format("{}: another krigtune tune is at work there", directory.string()),
+                  fmt::format("see krigtune watch {}, or choose another directory with --out", directory.string()));
+}
+
+// Moved, never deleted; and only what krigtune made.
+void move_aside(const std::filesystem::path& directory, Log& log) {
+  if (!std::filesystem::exists(directory)) return;
+  if (!std::filesystem::exists(session_path(directory)) && !std::filesystem::exists(journal_path(directory))) {
+    throw UserError(fmt::format("--fresh: '{}' holds no run", directory.string()),
+                    "choose another directory with --out");
+  }
+  const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
+  int number = 1;
+  while (std::filesystem::exists(fmt::format("{}.{}", plain, number))) ++number;
+  const std::string aside = fmt::format("{}.{}", plain, number);
+  std::error_code error;
+  std::filesystem::rename(plain, aside, error);
+  if (error)
+    throw UserError(fmt::format("--fresh: cannot move '{}': {}", plain, error.message()), "mend its permissions");
+  log.progress("the older run is now in " + aside);
+}
+
+// The command that goes on: as typed, but for --fresh, which would begin anew.
+std::string command_to_go_on(const Context& context) {
+  std::vector<std::string> words = {context.console.typed_as, "tune"};
+  for (const std::string& word : context.arguments.words()) {
+    if (word != "--fresh") words.push_back(word);
+  }
+  return shell_line(words);
+}
+
+std::string command_to_spend_the_budget(const Context& context) {
+  return fmt::format("{} --{}", command_to_go_on(context), kFullBudget);
+}
+
+void say_what_is_tuned(const Context& context, const Prepared& prepared, const std::filesystem::path& directory) {
+  const Candidates& candidates = prepared.candidates;
+  std::string text = directory.string() + ": ";
+  if (candidates.listed()) {
+    const std::int64_t all = *candidates.space_count();
+    const auto excluded = all - static_cast<std::int64_t>(candidates.size());
+    text += fmt::format("{} configurations", all);
+    if (excluded > 0) text += fmt::format(", {} of them too large for the memory", excluded);
+  } else {
+    text += candidates.space().listable() ? "too many configurations for a list: they are sampled"
+                                          : "a space with real ranges: it is sampled";
+  }
+  if (is_emulated(prepared.session)) text += "; results are of an " + emulated_label(prepared.session);
+  context.log.progress(text);
+}
+
+// The first Ctrl-C ends the session after what runs; it says what that is.
+std::string ending_text(const Progress& progress) {
+  const std::string running = progress.running();
+  if (running.empty()) return "ending; no trial is running";
+  return fmt::format("ending after {}; once more (Ctrl-C) ends what runs, nothing closed is lost", running);
+}
+
+int tune(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  RunOptions options = run_options(arguments);
+  const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
+  const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours"),
+                             arguments.flag(kFullBudget)};
+  Session session = session_to_tune(context, budget);
+  refuse_side_by_side(options, session);
+  options.tries = guesses(arguments, session);
+  const std::filesystem::path directory = run_directory(arguments, session.file);
+  if (arguments.flag("show-config")) return show_config(context, session, tune_settings(options, directory));
+  know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
+  recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
+  const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
+  options.loop.earlier = earlier_runs(context, session, directory, goes_on);
+  const Prepared prepared(std::move(session), options.loop.earlier);
+
+  Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
+  Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
+  const RunnerFactory make_runner = [&] {
+    return make_session_runner(prepared.session, context.console, &interrupt.abort());
+  };
+  make_runner();  // what it lacks must show before anything is moved or made
+  refuse_second_tune(directory);
+  if (arguments.flag("fresh")) move_aside(directory, context.log);
+  check_same_run(directory, prepared.session, options.loop);
+  say_what_is_tuned(context, prepared, directory);
+
+  const History none;
+  const RunView start{prepared.session, none,      session_name(prepared.session),
+                      options.loop,     directory, find_bench(context.console.program),
+                      std::nullopt};
+  ResultFileWriter writer(start, make_recommender(start.session, prepared.candidates, start.options.seed));
+  Both observer(writer, progress);
+  const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, options,
+                                       context.console.clock, observer, interrupt.stop());
+  context.log.end_status();
+  return conclude(context, start, writer.best(), result,
+                  {slowest, command_to_go_on(context), command_to_spend_the_budget(context)});
+}
+
+}  // namespace
+
+Command tune_command() {
+  return {"tune",
+          "SESSION",
+          "Finds the fastest configuration by running trials",
+          "Trial 0 is the session's baseline; every result is shown relative to it. The same command again goes\n"
+          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too.\n"
+          "Meanwhile krigtune watch DIR shows it in another shell, and ask and tell work beside it. DIR gets\n"
+          "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.\n"
+          "With --deepspeed FILE -- COMMAND... each trial is a launch of COMMAND, your script as you start it,\n"
+          "with another ds_config.json. SESSION may then be left out, or be one that init --deepspeed wrote.",
+          declare_tune,
+          tune,
+          true};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,424 @@
+#include "programs/krigtune/tune_summary.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "core/files.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "deepspeed/result/ds_result.h"
+#include "deepspeed/result/loss_check.h"
+#include "programs/krigtune/document.h"
+#include "programs/krigtune/session_state.h"
+#include "report/change_text.h"
+#include "report/labels.h"
+#include "result/result_files.h"
+#include "result/trial_table.h"
+#include "search/trials/run_effects.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+// Beyond, a bound tells no more than that little is known.
+constexpr double kTellingBound = 1.0;
+
+std::string percent(double fraction) { return fmt::format("{:.2g} %", 100.0 * fraction); }
+
+const char* better(const Objective& objective) { return is_speed(objective) ? "faster" : "better"; }
+
+std::string worth_text(const Session& session, const TrialWorth& worth) {
+  return fmt::format("one more trial costs {:.2g} GPU-hours and is expected to save {:.2g} of {:g}",
+                     worth.cost_gpu_hours, worth.saving_gpu_hours, session.budget.run_gpu_hours.value_or(0.0));
+}
+
+}  // namespace
+
+bool is_stopped_early(EndReason reason) {
+  return reason == EndReason::kSure || reason == EndReason::kLittleToGain || reason == EndReason::kNotWorthIt;
+}
+
+std::string bound_text(const Objective& objective, const Outlook& outlook) {
+  const std::string sure = fmt::format("{:g} % sure", 100.0 * outlook.confidence);
+  if (outlook.regret_bound > kTellingBound) {
+    return fmt::format("too little is known to say what is left ({})", sure);
+  }
+  if (outlook.regret_bound == 0.0) return fmt::format("nothing left is likely to be {} ({})", better(objective), sure);
+  return fmt::format("nothing left is likely to be more than {} {} ({})", percent(outlook.regret_bound),
+                     better(objective), sure);
+}
+
+const char* word_of(EndReason reason) {
+  switch (reason) {
+    case EndReason::kTrials:
+      return "trials";
+    case EndReason::kHours:
+      return "hours";
+    case EndReason::kPatience:
+      return "patience";
+    case EndReason::kSure:
+      return "sure";
+    case EndReason::kLittleToGain:
+      return "little_to_gain";
+    case EndReason::kNotWorthIt:
+      return "not_worth_it";
+    case EndReason::kExhausted:
+      return "exhausted";
+    case EndReason::kThrough:
+      return "through";
+    case EndReason::kWaits:
+      return "waits";
+    case EndReason::kNothingFits:
+      return "nothing_fits";
+    case EndReason::kInterrupted:
+      return "interrupted";
+    case EndReason::kEnvironment:
+      return "environment";
+  }
+  return "unknown";
+}
+
+std::string end_text(const Session& session, const RunResult& result) {
+  if (result.reason == EndReason::kThrough && !result.detail.empty()) {
+    return fmt::format("{}: {}", to_string(result.reason), result.detail);
+  }
+  if (!is_stopped_early(result.reason)) return to_string(result.reason);
+  const std::string left = left_text(session, result);
+  if (result.reason == EndReason::kSure) return "stopped: " + left;
+  if (result.reason == EndReason::kNotWorthIt) return "stopped: not worth it any more: " + left;
+  return fmt::format("stopped: no further trial is expected to gain {} or more; {}", percent(session.budget.least_gain),
+                     left);
+}
+
+std::string left_text(const Session& session, const RunResult& result) {
+  if (!result.outlook) return "";
+  std::string text = bound_text(session.objective, *result.outlook);
+  if (result.worth) text += "; " + worth_text(session, *result.worth);
+  return text;
+}
+
+Json outlook_json(const std::optional<Outlook>& outlook) {
+  if (!outlook) return nullptr;
+  return {{"expected_gain", json_number(outlook->expected_gain)},
+          {"regret_bound", json_number(outlook->regret_bound)},
+          {"confidence", json_number(outlook->confidence)}};
+}
+
+Json worth_json(const std::optional<TrialWorth>& worth) {
+  if (!worth) return nullptr;
+  return {{"cost_gpu_hours", json_number(worth->cost_gpu_hours)},
+          {"expected_saving_gpu_hours", json_number(worth->saving_gpu_hours)}};
+}
+
+std::optional<Outlook> last_outlook(const History& history) {
+  for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
+    if (trial->proposal.outlook) return trial->proposal.outlook;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+constexpr int kLastLines = 12;
+
+const Trial* first_failed(const History& history) {
+  for (const Trial& trial : history) {
+    if (trial.outcome && counts(trial) && !std::holds_alternative<Measured>(*trial.outcome)) return &trial;
+  }
+  return nullptr;
+}
+
+bool has_text(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::file_size(file, error) > 0 && !error;
+}
+
+// Where the trial's program said something: what went to stderr first. Empty: it left no log.
+std::filesystem::path log_of(const RunView& run, const Trial& trial) {
+  const std::filesystem::path directory = run.directory / "trials" / trial_folder(trial);
+  for (const char* name : {"stderr.log", "stdout.log"}) {
+    if (has_text(directory / name)) return directory / name;
+  }
+  return {};
+}
+
+std::string last_lines(const std::string& text) {
+  std::size_t begin = text.find_last_not_of('\n');
+  if (begin == std::string::npos) return "";
+  const std::size_t end = begin + 1;
+  for (int lines = 0; lines < kLastLines; ++lines) {
+    begin = begin == 0 ? std::string::npos : text.rfind('\n', begin - 1);
+    if (begin == std::string::npos) return text.substr(0, end);
+  }
+  return text.substr(begin + 1, end - begin - 1);
+}
+
+// What the runner of DeepSpeed jobs made of it; an outcome without text has it only there.
+std::string sentence_of(const RunView& run, const Trial& trial) {
+  const std::filesystem::path file = run.directory / "trials" / trial_folder(trial) / "result.json";
+  if (!is<DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
+  const Json result = Json::parse(read_text(file), nullptr, false);
+  const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
+  return there ? result["sentence"].get<std::string>() : "";
+}
+
+void show_first_failure(const RunView& run, Log& log) {
+  const Trial* trial = first_failed(run.history);
+  if (trial == nullptr) return;
+  const std::filesystem::path file = log_of(run, *trial);
+  const auto* failed = std::get_if<Failed>(&*trial->outcome);
+  std::string said = failed != nullptr ? last_lines(failed->last_lines) : "";
+  if (said.empty()) said = sentence_of(run, *trial);
+  if (said.empty() && !file.empty()) said = last_lines(read_text(file));
+  if (said.empty()) return;
+  log.progress(fmt::format("the first that failed, trial {}{}, said:\n{}", trial->number,
+                           file.empty() ? "" : fmt::format(" ({})", file.string()), said));
+}
+
+// What of the space makes a trial need less memory, in the session's own words.
+std::string less_memory(const Session& session) {
+  std::vector<std::string> ways;
+  for (const Parameter& parameter : session.space.parameters()) {
+    if (parameter.name == kMicroBatch) ways.emplace_back("a lower micro_batch");
+    if (parameter.name == kZeroStage) ways.emplace_back("a higher zero_stage");
+  }
+  if (ways.empty()) ways.emplace_back("configurations that need less memory");
+  if (session.workload && session.space.find(kOffloadOptimizer) == nullptr) ways.emplace_back(kOffloadOptimizer);
+  return "let the space hold " + join(ways, ", ");
+}
+
+std::string after_timeout(const Session& session) {
+  return fmt::format("raise /runner/timeout_s of the session (now {} s), or let a trial do fewer steps",
+                     number_text(timeout_s(session.runner)));
+}
+
+std::string after_crash(const RunView& run, const Trial& trial) {
+  const std::filesystem::path command = run.directory / "trials" / trial_folder(trial) / "cmd.txt";
+  return has_text(command) ? fmt::format("run the command in {} by hand", command.string())
+                           : "run one of the configurations by hand";
+}
+
+std::string after_bad_result(const Session& session) {
+  return fmt::format(fmt::runtime(traits_of(session.runner).after_bad_result), session.objective.field);
+}
+
+std::string after_failure(const RunView& run, const Trial& trial, FailureReason reason) {
+  switch (reason) {
+    case FailureReason::kTimeout:
+      return after_timeout(run.session);
+    case FailureReason::kHang:
+      return "look for a deadlock, or raise /runner/no_progress_s of the session";
+    case FailureReason::kCrash:
+      return after_crash(run, trial);
+    case FailureReason::kInvalid:
+      return "leave out of the space what the program refuses: narrower ranges, or a constraint";
+    case FailureReason::kBadResult:
+      return after_bad_result(run.session);
+    case FailureReason::kEnvironment:
+      return "see krigtune doctor";
+    case FailureReason::kInterrupted:
+      break;
+  }
+  return "";
+}
+
+// What to do about trials that ended as this one did.
+std::string advice(const RunView& run, const Trial& trial) {
+  if (is<ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
+  if (const auto* failed = std::get_if<Failed>(&*trial.outcome)) return after_failure(run, trial, failed->reason);
+  const bool limited = run.session.usable_per_rank.has_value();
+  return less_memory(run.session) + (limited ? ", or raise the memory limit (/memory/limit_gib)" : "");
+}
+
+}  // namespace
+
+void explain_failure(const RunView& run, Log& log) {
+  const std::vector<ClassCount> failures = counts_by_class(run.history);
+  if (failures.empty()) {
+    log.error("no trial is ok: none was run");
+    return;
+  }
+  log.error("no trial is ok: " + text_of(failures));
+  show_first_failure(run, log);
+  const std::string to_try = advice(run, run.history.at(static_cast<std::size_t>(failures.front().first)));
+  if (!to_try.empty()) log.progress("to try: " + to_try);
+}
+
+namespace {
+
+// Closed trials that count, by status.
+std::vector<std::pair<std::string, int>> counts_by_status(const History& history) {
+  std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    for (auto& [status, count] : closed) count += status == status_text(*trial.outcome) ? 1 : 0;
+  }
+  return closed;
+}
+
+std::vector<std::string> files_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const ResultFile& file : result_files()) {
+    if (std::filesystem::exists(directory / file.name)) names.emplace_back(file.name);
+  }
+  return names;
+}
+
+std::string trials_by_status(const History& history) {
+  std::vector<std::string> parts;
+  int closed = 0;
+  for (const auto& [status, count] : counts_by_status(history)) {
+    closed += count;
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
+  }
+  return closed == 0 ? "0" : fmt::format("{}: {}", closed, join(parts, ", "));
+}
+
+std::string paragraph(const char* title, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += fmt::format("{:<11}{}\n", text.empty() ? title : "", line);
+  return text;
+}
+
+std::string best_lines(const RunView& run) {
+  const Recommendation& best = *run.best;
+  const Session& session = run.session;
+  const std::string note = emulated_note(session);
+  const std::optional<LossCheck> losses = loss_check(run);
+  std::string text;
+  if (losses && is_warning(*losses)) text = fmt::format("warning    {}\n", loss_check_sentence(*losses));
+  text += fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
+  text += fmt::format("           {}, {} trial {} ({}){}\n", named_value_text(session, best.value),
+                      gain_text(best.gain), best.reference_trial, value_text(session, best.reference_value), note);
+  text += fmt::format("           expected {}, 95 % interval {} to {}{}\n", value_text(session, best.posterior_mean),
+                      value_text(session, best.lower_95), value_text(session, best.upper_95), note);
+  if (const auto next = runner_up(run); next && next->within_noise) {
+    text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
+                        next->trial.proposal.configuration.text(), value_text(session, next->value), note);
+  }
+  if (is<DeepSpeedSpec>(session.runner)) {
+    text += paragraph("changes", change_lines(session.objective, best.changes));
+  }
+  if (losses && !is_warning(*losses)) text += fmt::format("losses     {}\n", loss_check_sentence(*losses));
+  text += paragraph("batch", batch_advice_lines(run));
+  if (const std::string reference = reference_note(session, run.history); !reference.empty()) {
+    text += "           " + reference + "\n";
+  }
+  const std::string machine = run_effect_sentence(session.objective, run.history);
+  return machine.empty() ? text : text + "machine    " + machine + "\n";
+}
+
+void print_summary_text(const Context& context, const RunView& run, const RunResult& result,
+                        const Conclusion& conclusion) {
+  std::ostream& out = context.console.out;
+  if (run.best) out << best_lines(run);
+  out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
+  const std::string left = left_text(run.session, result);
+  if (!is_stopped_early(result.reason) && !left.empty()) out << "left       " << left << '\n';
+  if (is_stopped_early(result.reason)) out << "go on      " << conclusion.command_to_spend_the_budget << '\n';
+  const std::vector<std::string> files = files_in(run.directory);
+  if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
+}
+
+Json best_document(const RunView& run) {
+  const Recommendation& best = *run.best;
+  Json json = {{"trial", best.trial},
+               {"configuration", to_json(best.configuration)},
+               {"value", json_number(best.value)},
+               {"measurements", best.measurements},
+               {"value_sem", best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr)},
+               {"posterior_mean", json_number(best.posterior_mean)},
+               {"lower_95", json_number(best.lower_95)},
+               {"upper_95", json_number(best.upper_95)},
+               {"reference_trial", best.reference_trial},
+               {"reference_value", json_number(best.reference_value)},
+               {"gain", json_number(best.gain)}};
+  if (const auto next = runner_up(run)) {
+    json["runner_up"] = {{"trial", next->trial.number},
+                         {"configuration", to_json(next->trial.proposal.configuration)},
+                         {"value", json_number(next->value)},
+                         {"within_noise", next->within_noise}};
+  }
+  json["changes"] = changes_json(best.changes);
+  json["loss_check"] = loss_check_json(loss_check(run));
+  json["batch_advice"] = batch_advice_json(run);
+  return json;
+}
+
+// Seconds that each trial's suggestion took, in the order of the trials.
+Json suggestion_times(const History& history) {
+  Json times = Json::array();
+  for (const Trial& trial : history) times.push_back(trial.proposal.suggest_s);
+  return times;
+}
+
+void print_summary_json(const Context& context, const RunView& run, const RunResult& result,
+                        const Conclusion& conclusion) {
+  Json json = new_document("tune");
+  json["session"] = run.name;
+  json["strategy"] = to_string(run.options.strategy);
+  json["seed"] = run.options.seed;
+  json["metric"] = run.session.objective.metric;
+  json["emulated_network"] = emulated_json(run.session);
+  json["directory"] = run.directory.string();
+  json["ended"] = to_string(result.reason);
+  json["left_out"] = result.reason == EndReason::kThrough ? Json(result.detail) : Json(nullptr);
+  json["end_reason"] = word_of(result.reason);
+  json["outlook"] = outlook_json(result.outlook);
+  json["one_more_trial"] = worth_json(result.worth);
+  json["trials"] = Json::object();
+  for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
+  json["trials_now"] = result.trials_now;
+  json["suggest_s"] = suggestion_times(run.history);
+  const std::string machine = run_effect_sentence(run.session.objective, run.history);
+  if (!machine.empty()) json["machine"] = machine;
+  json["best"] = run.best ? best_document(run) : Json(nullptr);
+  json["files"] = files_in(run.directory);
+  if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
+  if (is_stopped_early(result.reason)) json["go_on"] = conclusion.command_to_spend_the_budget;
+  print(context, json);
+}
+
+int exit_code(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
+  if (result.reason == EndReason::kInterrupted) {
+    context.log.progress("saved; to go on: " + conclusion.command_to_go_on);
+    return ExitCode::kInterrupted;
+  }
+  if (result.reason == EndReason::kEnvironment) {
+    context.log.error("the environment lacks something: " + result.detail);
+    return ExitCode::kEnvironment;
+  }
+  if (result.reason == EndReason::kNothingFits) {
+    context.log.error(
+        fmt::format("no configuration fits into {}; see krigtune plan, raise the memory limit, or widen the space",
+                    run.session.usable_per_rank ? to_string(*run.session.usable_per_rank) : "memory"));
+    return ExitCode::kNoResult;
+  }
+  if (!run.best) {
+    explain_failure(run, context.log);
+    return ExitCode::kNoResult;
+  }
+  if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {
+    context.log.error(fmt::format("the best is {} trial {}, less than the {} asked for with --fail-if-slower-than",
+                                  gain_text(run.best->gain), run.best->reference_trial,
+                                  gain_text(*conclusion.slowest_gain)));
+    return ExitCode::kNoResult;
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+int conclude(const Context& context, const RunView& start, const std::optional<Recommendation>& best,
+             const RunResult& result, const Conclusion& conclusion) {
+  const RunView run{start.session, result.history, start.name, start.options, start.directory, start.bench, best};
+  if (context.arguments.flag("json")) {
+    print_summary_json(context, run, result, conclusion);
+  } else {
+    print_summary_text(context, run, result, conclusion);
+  }
+  return exit_code(context, run, result, conclusion);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,333 @@
+// krigtune watch: a session from another shell, as it goes. It only reads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "journal/lock.h"
+#include "programs/krigtune/command.h"
+#include "programs/krigtune/command_line.h"
+#include "programs/krigtune/document.h"
+#include "programs/krigtune/interrupt.h"
+#include "programs/krigtune/log.h"
+#include "programs/krigtune/session_state.h"
+#include "programs/krigtune/tune_summary.h"
+#include "report/labels.h"
+#include "run/run_directory.h"
+#include "search/trials/run_effects.h"
+
+namespace krigtune {
+
+/// A run directory as somebody else sees it who only reads it.
+struct Watched {
+  std::string directory;  ///< as it was typed
+  const RunRecord& record;
+  const History& history;
+  bool tune_runs = false;  ///< a tuner has claimed the directory
+  std::int64_t now_us = 0;
+};
+
+/// Trials that somebody will close: those of a tuner that lives, and those that were asked by hand.
+std::vector<Trial> pending_trials(const Watched& watched);
+
+/// What stands above the trials: the session, the best, the counts, what runs, the time left.
+std::vector<std::string> panel_header(const Watched& watched);
+/// The header, then the last closed trials that fit; lines are clipped to the width.
+std::vector<std::string> panel(const Watched& watched, TerminalSize size);
+
+/// The same for programs.
+void add_state(Json& document, const Watched& watched);
+
+namespace {
+
+constexpr std::size_t kMostRunning = 4;  // lines for running trials; a whole cluster's would hide all else
+constexpr int kFewestRows = 3;
+
+bool waits_for_hand(const Trial& trial) { return trial.proposal.asker == Asker::kHand; }
+
+std::optional<double> running_s(const Watched& watched, const Trial& trial) {
+  const std::optional<std::int64_t> began_us = unix_us_of(trial.started_at);
+  if (!began_us) return std::nullopt;
+  return static_cast<double>(std::max<std::int64_t>(watched.now_us - *began_us, 0)) / 1e6;
+}
+
+std::string title(const Watched& watched) {
+  const Session& session = watched.record.session;
+  std::string text =
+      fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory, closed_trials(watched.history),
+                  session.budget.trials, to_string(watched.record.options.strategy), watched.record.options.seed);
+  if (is_emulated(session)) text += ", " + emulated_label(session);
+  return text;
+}
+
+void add_best(const Watched& watched, std::vector<std::string>& lines) {
+  const Session& session = watched.record.session;
+  const std::optional<Trial> best = best_trial(session.objective, watched.history);
+  if (!best) {
+    lines.emplace_back("best     no trial is ok yet");
+    return;
+  }
+  const RunEffects effects(session.objective, watched.history);
+  const double value = *effects.value_of(*best);
+  const Trial reference = *reference_trial(session.objective, watched.history);
+  lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best->number, named_value_text(session, value),
+                              gain_text_of(session.objective, value, watched.history), reference.number,
+                              value_text(session, *effects.value_of(reference))));
+  lines.push_back("         " + short_text(session, best->proposal.configuration));
+  const std::string machine = run_effect_sentence(session.objective, watched.history);
+  if (!machine.empty()) lines.push_back("         " + machine);
+}
+
+void add_running(const Watched& watched, std::vector<std::string>& lines) {
+  const std::vector<Trial> pending = pending_trials(watched);
+  if (pending.empty()) lines.emplace_back(watched.tune_runs ? "running  none" : "running  none; no tune is at work");
+  for (std::size_t i = 0; i < std::min(pending.size(), kMostRunning); ++i) {
+    const std::optional<double> seconds = running_s(watched, pending[i]);
+    lines.push_back(fmt::format("{}  trial {}{}{}: {}", i == 0 ? "running" : "       ", pending[i].number,
+                                waits_for_hand(pending[i]) ? " (by hand)" : "",
+                                seconds ? " for " + seconds_text(*seconds) : "",
+                                short_text(watched.record.session, pending[i].proposal.configuration)));
+  }
+  if (pending.size() > kMostRunning) {
+    lines.push_back(fmt::format("         and {} more", pending.size() - kMostRunning));
+  }
+}
+
+// Of what is at work: a directory in which nothing runs has no end in sight.
+std::optional<double> time_left(const Watched& watched) {
+  const auto running = static_cast<int>(pending_trials(watched).size());
+  if (running == 0 && !watched.tune_runs) return std::nullopt;
+  return seconds_left(watched.record.session, watched.history, running);
+}
+
+// "    7  190.1 samples/s  4.60x  zero_stage=2 ...": what is wanted first stands where nothing is cut off.
+std::vector<std::string> trial_rows(const Watched& watched, std::size_t most) {
+  const Session& session = watched.record.session;
+  std::vector<const Trial*> last;
+  for (auto trial = watched.history.rbegin(); trial != watched.history.rend() && last.size() < most; ++trial) {
+    if (trial->outcome) last.push_back(&*trial);
+  }
+  std::reverse(last.begin(), last.end());
+  std::size_t width = 0;
+  for (const Trial* trial : last) width = std::max(width, outcome_text(session, *trial).size());
+  const RunEffects effects(session.objective, watched.history);
+  std::vector<std::string> rows;
+  for (const Trial* trial : last) {
+    const auto value = effects.value_of(*trial);
+    rows.push_back(fmt::format("{:>7}  {:>{}}  {:>6}  {}", trial->number, outcome_text(session, *trial), width,
+                               value ? gain_text_of(session.objective, *value, watched.history) : "",
+                               short_text(session, trial->proposal.configuration)));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Trial> pending_trials(const Watched& watched) {
+  std::vector<Trial> pending;
+  for (const Trial& trial : watched.history) {
+    if (!trial.outcome && !trial.waiting && (watched.tune_runs || waits_for_hand(trial))) pending.push_back(trial);
+  }
+  return pending;
+}
+
+std::vector<std::string> panel_header(const Watched& watched) {
+  std::vector<std::string> lines = {title(watched)};
+  add_best(watched, lines);
+  lines.push_back("closed   " + text_of(counts_by_class(watched.history)));
+  if (const auto outlook = last_outlook(watched.history)) {
+    lines.push_back("left     " + bound_text(watched.record.session.objective, *outlook));
+  }
+  add_running(watched, lines);
+  if (const auto seconds = time_left(watched)) lines.push_back("ETA      " + seconds_text(*seconds));
+  return lines;
+}
+
+std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
+  std::vector<std::string> lines = panel_header(watched);
+  // The line below the panel is the cursor's.
+  const int room = std::max(size.height - static_cast<int>(lines.size()) - 1, kFewestRows);
+  for (std::string& row : trial_rows(watched, static_cast<std::size_t>(room))) lines.push_back(std::move(row));
+  for (std::string& line : lines) line = clipped(line, std::max(size.width - 1, 20));
+  return lines;
+}
+
+void add_state(Json& document, const Watched& watched) {
+  const Session& session = watched.record.session;
+  document["directory"] = watched.directory;
+  document["strategy"] = to_string(watched.record.options.strategy);
+  document["seed"] = watched.record.options.seed;
+  document["metric"] = session.objective.metric;
+  document["emulated_network"] = is_emulated(session) ? Json(emulated_label(session)) : Json(nullptr);
+  document["budget_trials"] = session.budget.trials;
+  document["closed"] = closed_trials(watched.history);
+  document["by_class"] = Json::object();
+  for (const ClassCount& one : counts_by_class(watched.history)) document["by_class"][one.name] = one.count;
+  document["outlook"] = outlook_json(last_outlook(watched.history));
+  document["tune_runs"] = watched.tune_runs;
+  document["running"] = Json::array();
+  for (const Trial& trial : pending_trials(watched)) {
+    const std::optional<double> seconds = running_s(watched, trial);
+    document["running"].push_back({{"trial", trial.number},
+                                   {"by_hand", waits_for_hand(trial)},
+                                   {"seconds", seconds ? json_number(*seconds) : Json(nullptr)},
+                                   {"configuration", to_json(trial.proposal.configuration)}});
+  }
+  const std::optional<double> left_s = time_left(watched);
+  document["seconds_left"] = left_s ? json_number(*left_s) : Json(nullptr);
+  document["best"] = nullptr;
+  if (const std::optional<Trial> best = best_trial(session.objective, watched.history)) {
+    const RunEffects effects(session.objective, watched.history);
+    const double value = *effects.value_of(*best);
+    const Trial reference = *reference_trial(session.objective, watched.history);
+    document["best"] = {{"trial", best->number},
+                        {"configuration", to_json(best->proposal.configuration)},
+                        {"value", json_number(value)},
+                        {"reference_trial", reference.number},
+                        {"gain", json_number(gain_over(session.objective, value, *effects.value_of(reference)))}};
+  }
+}
+
+namespace {
+
+constexpr double kPeriodS = 1.0;
+constexpr double kSliceS = 0.1;  // how soon Ctrl-C is noticed
+
+void declare_watch(boost::program_options::options_description& options) {
+  options.add_options()("once", "show the state as it is and end");
+}
+
+TerminalSize size_of(const Console& console) {
+  return console.terminal_size != nullptr ? console.terminal_size() : TerminalSize{console.width, 24};
+}
+
+/// Rewrites a block of lines in place: what stands there is overwritten, never cleared first, so nothing flickers.
+class Panel {
+ public:
+  explicit Panel(const Console& console) : console_(console) {}
+
+  void show(const std::vector<std::string>& lines) {
+    if (lines == shown_) return;
+    std::string text = shown_.empty() ? "" : fmt::format("\033[{}A\r", shown_.size());
+    for (const std::string& line : lines) text += line + "\033[K\n";
+    console_.out << text << "\033[J" << std::flush;
+    shown_ = lines;
+  }
+
+ private:
+  const Console& console_;
+  std::vector<std::string> shown_;
+};
+
+/// One line for each trial that was closed since.
+class Lines {
+ public:
+  explicit Lines(const Console& console) : console_(console) {}
+
+  void show(const Watched& watched) {
+    if (!begun_) {
+      for (const std::string& line : panel_header(watched)) console_.out << line << '\n';
+    }
+    closed_.resize(watched.history.size(), false);
+    for (std::size_t i = 0; i < closed_.size(); ++i) {
+      if (closed_[i] || !watched.history[i].outcome) continue;
+      closed_[i] = true;
+      if (begun_)
+        console_.out << closed_trial_text(watched.record.session, watched.history[i], watched.history) << '\n';
+    }
+    begun_ = true;
+    console_.out << std::flush;
+  }
+
+ private:
+  const Console& console_;
+  bool begun_ = false;
+  std::vector<bool> closed_;
+};
+
+// Waits for the next look; false when the user has seen enough.
+bool wait(const Clock& clock, const std::atomic<bool>& stop) {
+  const double until_s = clock.now_s() + kPeriodS;
+  while (!stop && clock.now_s() < until_s) clock.sleep_until_s(std::min(clock.now_s() + kSliceS, until_s));
+  return !stop;
+}
+
+// Empty: it goes on.
+std::string why_it_ends(const Watched& watched) {
+  if (closed_trials(watched.history) >= watched.record.session.budget.trials) return "the budget of trials is spent";
+  if (!watched.tune_runs && pending_trials(watched).empty()) return "no tune is at work, and no trial waits";
+  return "";
+}
+
+/// The directory, read anew at each look.
+class Reader {
+ public:
+  Reader(const Context& context, const std::filesystem::path& directory)
+      : clock_(context.console.clock), directory_(directory), record_(load_run(directory)) {}
+
+  Watched look() {
+    // The claim first: a tune that ends between the two looks is seen as running, with all that it closed.
+    const bool tune_runs = TunerClaim::is_held(journal_path(directory_));
+    history_ = read_journal(journal_path(directory_));
+    return {directory_.string(), record_, history_, tune_runs, clock_.unix_us()};
+  }
+
+ private:
+  const Clock& clock_;
+  std::filesystem::path directory_;
+  RunRecord record_;
+  History history_;
+};
+
+void show_once(const Context& context, const Watched& watched) {
+  if (context.arguments.flag("json")) {
+    Json json = new_document("watch");
+    add_state(json, watched);
+    print(context, json);
+    return;
+  }
+  for (const std::string& line : panel(watched, size_of(context.console))) context.console.out << line << '\n';
+}
+
+int watch(const Context& context) {
+  Reader reader(context, context.arguments.operand());
+  if (context.arguments.flag("once") || context.arguments.flag("json")) {
+    show_once(context, reader.look());
+    return ExitCode::kDone;
+  }
+  const Interrupt interrupt([] {});
+  Panel live(context.console);
+  Lines lines(context.console);
+  do {
+    const Watched watched = reader.look();
+    if (context.console.out_is_terminal) {
+      live.show(panel(watched, size_of(context.console)));
+    } else {
+      lines.show(watched);
+    }
+    const std::string end = why_it_ends(watched);
+    if (!end.empty()) {
+      context.log.progress("ended: " + end);
+      break;
+    }
+  } while (wait(context.console.clock, interrupt.stop()));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command watch_command() {
+  return {"watch",
+          "DIR",
+          "Shows a session as it goes, from another shell",
+          "On a terminal a panel that is rewritten in place, elsewhere a line for each trial that is closed\n"
+          "from now on. Ends when the budget of trials is spent, when no tune is at work and no trial waits\n"
+          "to be told, or with Ctrl-C. It only reads: any number may watch. --json prints the state once.",
+          declare_watch,
+          watch};
+}
+
+}  // namespace krigtune

@@ -1,0 +1,53 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "space/configuration.h"
+
+namespace krigtune {
+
+/// One field of a table: as people read it, and as programs do.
+struct Cell {
+  std::string text;
+  std::optional<Value> value;  ///< empty: not available
+};
+Cell number_cell(std::optional<double> number, const std::string& text);
+Cell text_cell(const std::string& text);
+
+struct Column {
+  std::string name;   ///< for programs: the field's name in CSV and JSON
+  std::string title;  ///< for people
+  bool right_aligned = false;
+};
+
+struct Table {
+  std::string name;  ///< "trials": the key of the rows in JSON
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+  std::vector<std::string> notes;  ///< what people must know when they read it, one line each
+};
+
+enum class TableFormat { kTable, kMarkdown, kCsv, kJson };
+/// Throws UserError with the nearest name; `where` says where the word stood.
+TableFormat table_format_from(const std::string& word, const std::string& where);
+std::vector<std::string> table_format_names();
+
+/// kTable and kMarkdown for people, kCsv with names and raw values, kJson one document with schema_version.
+std::string render(const Table& table, TableFormat format);
+/// The rows as objects by column name.
+nlohmann::ordered_json rows_json(const Table& table);
+
+/// Sorts by the column's raw values: numbers before texts before what is not available, each ascending or descending;
+/// rows that are equal keep their order. Throws UserError with the nearest name; `where` says where the name stood.
+void sort_rows(Table& table, const std::string& column, bool descending, const std::string& where);
+
+// One format a file; table.cpp is their registry.
+std::string render_text(const Table& table);
+std::string render_markdown(const Table& table);
+std::string render_csv(const Table& table);
+std::string render_json(const Table& table);
+
+}  // namespace krigtune

@@ -1,0 +1,87 @@
+#include "result/result_files.h"
+
+#include <algorithm>
+
+#include "core/files.h"
+#include "deepspeed/result/ds_result.h"
+#include "result/writers.h"
+#include "run/run_directory.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::ptrdiff_t kGrowth = 10;  // a recommendation may lack a tenth of the trials that it knows
+
+std::ptrdiff_t closed(const History& history) {
+  return std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.outcome.has_value(); });
+}
+
+// What the journal holds by now; nothing where there is none.
+History journalled(const std::filesystem::path& directory) {
+  const std::filesystem::path journal = journal_path(directory);
+  return std::filesystem::exists(journal) ? read_journal(journal) : History();
+}
+
+}  // namespace
+
+std::vector<ResultFile> result_files() {
+  return {{"trials.csv", trials_csv},
+          {"best.json", best_json},
+          {kDsConfigOptimal, ds_config_optimal},
+          {"ds_config_diff.md", ds_config_difference},
+          {kConfigFile, config_optimal},
+          {"cmd_optimal.txt", cmd_optimal}};
+}
+
+std::vector<std::string> write_result_files(const RunView& run) {
+  std::vector<std::string> written;
+  for (const ResultFile& file : result_files()) {
+    const std::optional<std::string> text = file.text(run);
+    if (!text) continue;
+    write_atomically(run.directory / file.name, *text);
+    written.emplace_back(file.name);
+  }
+  return written;
+}
+
+Recommender make_recommender(const Session& session, const Candidates& candidates, std::uint64_t seed) {
+  return
+      [&session, &candidates, seed](const History& history) { return recommend(session, candidates, history, seed); };
+}
+
+void ResultFileWriter::trial_ended(const Trial& /*trial*/, const History& history) { write(history, false); }
+
+void ResultFileWriter::write(const History& history) { write(history, true); }
+
+ResultFileWriter::Basis ResultFileWriter::basis_of(const History& history) const {
+  const Objective& objective = run_.session.objective;
+  Basis basis{closed(history), std::nullopt, std::nullopt};
+  if (const std::optional<Trial> reference = reference_trial(objective, history)) basis.reference = reference->number;
+  for (const MeasuredMean& mean : measured_means(objective, history)) {
+    if (!basis.best_mean || objective.better(mean.value, basis.best_mean->value)) basis.best_mean = mean;
+  }
+  return basis;
+}
+
+// A fit takes time as the cube of the trials: with each of n it would be n^4 / 4, so it is as many as a few of n.
+bool ResultFileWriter::is_outdated(const Basis& now) const {
+  return now.reference != basis_->reference || now.best_mean != basis_->best_mean ||
+         kGrowth * (now.closed - basis_->closed) >= basis_->closed;
+}
+
+void ResultFileWriter::write(History history, bool all_trials_count) {
+  const Session& session = run_.session;
+  while (true) {
+    const Basis now = basis_of(history);
+    if (!basis_ || (all_trials_count ? now.closed != basis_->closed : is_outdated(now))) {
+      run_.best = recommend_(history);
+      basis_ = now;
+    }
+    write_result_files({session, history, run_.name, run_.options, run_.directory, run_.bench, run_.best});
+    History later = journalled(run_.directory);
+    if (closed(later) <= now.closed) return;
+    history = std::move(later);
+  }
+}
+
+}  // namespace krigtune

@@ -1,0 +1,233 @@
+#include "run/loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "journal/lock.h"
+#include "run/current_run.h"
+#include "run/run_directory.h"
+#include "run/runner_pool.h"
+#include "run/stop_rules.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+/// One call of run_session, from the journal's claim on.
+class Run {
+ public:
+  Run(const Session& session, const Candidates& candidates, const std::filesystem::path& directory,
+      const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
+      std::unique_ptr<RunnerPool> runners)
+      : session_(session),
+        candidates_(candidates),
+        directory_(directory),
+        clock_(clock),
+        observer_(observer),
+        stop_(stop),
+        claim_(journal_path(directory)),
+        journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
+        strategy_(
+            make_strategy(options.loop.strategy, session, candidates, {options.loop.seed, session.budget.trials})),
+        proposer_(session, candidates, *strategy_, clock, options.tries,
+                  current_run(session, journal_.trials(), options, clock)),
+        runners_(std::move(runners)) {
+    close_trials_of_the_dead();
+  }
+
+  RunResult until_it_ends() {
+    observer_.resumed(journal_.trials());
+    std::optional<EndReason> reason;
+    while (true) {
+      journal_.refresh();
+      if (!reason) reason = reason_to_end();
+      while (!reason && may_begin()) {
+        const std::optional<EndReason> nothing_begins = begin_one();
+        if (!nothing_begins) continue;
+        // What runs may change that.
+        if (runners_->running().empty()) reason = nothing_begins;
+        break;
+      }
+      if (runners_->running().empty() && reason) break;
+      wait_for_one();
+    }
+    RunResult result;
+    result.reason = *reason;
+    result.history = journal_.trials();
+    observer_.session_ended(result.history);
+    result.trials_now = trials_now_;
+    if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
+    if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);
+    look_ahead(result);
+    return result;
+  }
+
+ private:
+  void close_trials_of_the_dead() {
+    const std::size_t count = journal_.trials().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Trial& trial = journal_.trials()[i];
+      if (trial.outcome || trial.waiting || trial.proposal.asker != Asker::kTune) continue;
+      journal_.end(trial.number, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
+    }
+  }
+
+  std::optional<EndReason> reason_to_end() const {
+    if (stop_ || was_interrupted_) return EndReason::kInterrupted;
+    if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
+    return budget_is_spent(session_, journal_.trials());
+  }
+
+  EndReason reason_of_silence() const {
+    switch (strategy_->why_idle(journal_.trials())) {
+      case Idle::kAllTried:
+        return EndReason::kExhausted;
+      case Idle::kThrough:
+        return EndReason::kThrough;
+      case Idle::kWaits:
+        return EndReason::kWaits;
+    }
+    return EndReason::kExhausted;
+  }
+
+  // What runs counts once it is closed: no more are begun than the budget has left for them.
+  bool may_begin() const {
+    const int running = static_cast<int>(runners_->running().size());
+    return !stop_ && runners_->has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
+  }
+
+  // What would come next, for those who wonder whether to go on. Nothing is asked where no outlook ever was.
+  void look_ahead(RunResult& result) const {
+    if (stop_ || result.reason == EndReason::kInterrupted || result.reason == EndReason::kEnvironment) return;
+    if (std::none_of(result.history.begin(), result.history.end(),
+                     [](const Trial& trial) { return trial.proposal.outlook.has_value(); })) {
+      return;
+    }
+    const std::optional<Proposal> next = proposer_.next(result.history);
+    if (!next || !next->outlook) return;
+    result.outlook = next->outlook;
+    result.worth = worth_of(session_, result.history, *next->outlook);
+  }
+
+  // Empty: it has begun.
+  std::optional<EndReason> begin_one() {
+    std::optional<int> number;
+    while (!number) {
+      const std::optional<Proposal> proposal = proposer_.next(journal_.trials());
+      if (!proposal) return reason_of_silence();
+      if (const auto reason = not_worth_running(session_, journal_.trials(), *proposal)) return reason;
+      // Empty when somebody asked in between: then the question is asked anew, on what is known now.
+      number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
+    }
+    const Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
+    observer_.trial_begins(trial, journal_.trials());
+    runners_->start(trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial));
+    return std::nullopt;
+  }
+
+  void wait_for_one() {
+    const std::optional<FinishedTrial> finished = runners_->wait();
+    if (!finished) {
+      for (const Trial& trial : runners_->running()) observer_.waiting(trial);
+      return;
+    }
+    // Where somebody told the trial by hand, theirs is what counts.
+    journal_.end(finished->number, finished->outcome, finished->wall_s, clock_.unix_us());
+    ++trials_now_;
+    const Trial closed = journal_.trials()[static_cast<std::size_t>(finished->number)];
+    was_interrupted_ = was_interrupted_ || is_interrupted(closed);
+    observer_.trial_ended(closed, journal_.trials());
+  }
+
+  std::filesystem::path make_trial_directory(const Trial& trial) const {
+    if (!traits_of(session_.runner).runs_programs) return directory_;
+    std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
+    make_writable_directory(path);
+    return path;
+  }
+
+  const Session& session_;
+  const Candidates& candidates_;
+  const std::filesystem::path& directory_;
+  const Clock& clock_;
+  Observer& observer_;
+  const std::atomic<bool>& stop_;
+  TunerClaim claim_;
+  Journal journal_;
+  std::unique_ptr<Strategy> strategy_;
+  Proposer proposer_;
+  std::unique_ptr<RunnerPool> runners_;  ///< the first to go: the claim lasts as long as anything runs
+  int trials_now_ = 0;
+  bool was_interrupted_ = false;
+};
+
+}  // namespace
+
+const char* to_string(EndReason reason) {
+  switch (reason) {
+    case EndReason::kTrials:
+      return "the budget of trials is spent";
+    case EndReason::kHours:
+      return "the budget of hours is spent";
+    case EndReason::kPatience:
+      return "no improvement of more than 1 % for as long as the session's patience lasts";
+    case EndReason::kSure:
+      return "nothing left is likely to be better by much";
+    case EndReason::kLittleToGain:
+      return "little is left to gain";
+    case EndReason::kNotWorthIt:
+      return "one more trial costs more than it is expected to save";
+    case EndReason::kExhausted:
+      return "every configuration was tried";
+    case EndReason::kThrough:
+      return "the strategy is through";
+    case EndReason::kWaits:
+      return "what comes next depends on trials that wait for krigtune tell";
+    case EndReason::kNothingFits:
+      return "no configuration fits in memory";
+    case EndReason::kInterrupted:
+      return "interrupted";
+    case EndReason::kEnvironment:
+      return "nothing can run here";
+  }
+  return "unknown";
+}
+
+std::string trial_folder(const Trial& trial) {
+  const Configuration& configuration = trial.proposal.configuration;
+  std::string name = fmt::format("{:04}", trial.number);
+  const std::pair<const char*, const char*> kParts[] = {{kZeroStage, "z"}, {kMicroBatch, "mb"}, {kAccumulation, "gas"}};
+  for (const auto& [parameter, prefix] : kParts) {
+    if (const Value* value = configuration.find(parameter)) name += fmt::format("_{}{}", prefix, to_string(*value));
+  }
+  return name;
+}
+
+RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
+                      const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
+                      Observer& observer, const std::atomic<bool>& stop) {
+  if (is<NoRunner>(session.runner)) {
+    const std::string source = session.file.empty() ? "the session" : session.file.string();
+    throw UserError(source + ": /runner: nobody runs the trials",
+                    "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");
+  }
+  check_same_run(directory, session, options.loop);
+  if (candidates.empty()) {
+    RunResult result;
+    result.reason = EndReason::kNothingFits;
+    return result;
+  }
+  // What the runners lack must show before anything is made.
+  auto runners = std::make_unique<RunnerPool>(make_runner, options.jobs, candidates.filter(), clock);
+  make_writable_directory(directory);
+  // The journal's claim first: it refuses a directory in which another tune is at work.
+  Run run(session, candidates, directory, options, clock, observer, stop, std::move(runners));
+  write_run_record(directory, session, options.loop);
+  return run.until_it_ends();
+}
+
+}  // namespace krigtune

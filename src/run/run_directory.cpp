@@ -1,0 +1,187 @@
+#include "run/run_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "deepspeed/job/ds_trial.h"
+#include "run/earlier_run.h"
+
+namespace krigtune {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+constexpr const char* kMachine = "machine";
+constexpr const char* kWarmStart = "warm_start";
+
+// What session.json holds besides the session.
+constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kWarmStart};
+
+Json load_record(const std::filesystem::path& directory) {
+  const std::filesystem::path file = session_path(directory);
+  if (!std::filesystem::exists(file)) {
+    throw UserError(fmt::format("{}: holds no run (there is no {})", directory.string(), file.filename().string()),
+                    "name a directory that krigtune tune made");
+  }
+  return load_json(file);
+}
+
+// Without what may change from one command to the next; parameters as this version writes them.
+Json comparable(Json record) {
+  if (record.contains("space")) {
+    for (const Parameter& parameter : read_parameters(record["space"], "session.json", "/space")) {
+      record["space"][parameter.name] = to_json(parameter);
+    }
+  }
+  record.erase("schema_version");
+  record.erase("krigtune_version");
+  record.erase("budget");
+  record.erase(kMachine);
+  for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
+    if (record.value("strategy", "") != own) record.erase(own);
+  }
+  if (record.contains(kWarmStart)) {
+    Json sources = Json::array();
+    for (const Json& run : record[kWarmStart]) sources.push_back(run.value("source", Json()));
+    record[kWarmStart] = std::move(sources);
+  }
+  if (!record.contains("runner")) return record;
+  for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as", "today"})
+    record["runner"].erase(key);
+  return record;
+}
+
+// Left out, null and empty are the same: an older version did not write what it did not know.
+bool is_nothing(const Json& json) { return json.is_null() || (json.is_structured() && json.empty()); }
+
+std::vector<std::string> keys_of(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) {
+    if (!is_nothing(value)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::optional<MeasuredMachine> machine_of(const Json& record, const std::string& source) {
+  if (!record.contains(kMachine)) return std::nullopt;
+  return read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
+}
+
+// "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
+void add_differences(const Json& before, const Json& now, const std::string& pointer, std::vector<std::string>& list) {
+  if (before == now || (is_nothing(before) && is_nothing(now))) return;
+  if (!before.is_object() || !now.is_object()) {
+    list.push_back(fmt::format("{} was {}, now {}", pointer, before.dump(), now.dump()));
+    return;
+  }
+  const std::size_t found = list.size();
+  for (const auto& [key, value] : before.items()) {
+    add_differences(value, now.contains(key) ? now.at(key) : Json(nullptr), pointer + "/" + key, list);
+  }
+  for (const auto& [key, value] : now.items()) {
+    if (!before.contains(key)) add_differences(nullptr, value, pointer + "/" + key, list);
+  }
+  if (list.size() == found && keys_of(before) != keys_of(now)) {
+    list.push_back(fmt::format("the order of the keys of {} is another", pointer));
+  }
+}
+
+}  // namespace
+
+std::filesystem::path session_path(const std::filesystem::path& directory) { return directory / "session.json"; }
+std::filesystem::path journal_path(const std::filesystem::path& directory) { return directory / "journal.log"; }
+
+RunRecord load_run(const std::filesystem::path& directory) {
+  Json json = load_record(directory);
+  const std::string source = session_path(directory).string();
+  RunRecord record;
+  {
+    JsonObject block(json, source, "");
+    if (block.integer("schema_version", 0) != kSchemaVersion) {
+      block.fail("schema_version", "is not one that this version reads", "use the krigtune that made the directory");
+    }
+    record.options.strategy = strategy_kind_from(block.text("strategy", ""), source + ": /strategy");
+    const Json& seed = block.require("seed");
+    if (!seed.is_number_integer()) block.fail("seed", "a whole number was expected", "restore session.json");
+    record.options.seed = seed.get<std::uint64_t>();
+    if (const Json* runs = block.find(kWarmStart)) {
+      record.options.earlier = earlier_runs_from_json(*runs, source, "/warm_start");
+    }
+  }
+  const std::optional<MeasuredMachine> machine = machine_of(json, source);
+  for (const char* key : kOwnKeys) json.erase(key);
+  record.session = read_session(json, source, std::filesystem::absolute(directory));
+  record.session.file = session_path(directory);
+  record.session.cluster.measured = machine;
+  recall_ds_config(record.session, directory);
+  return record;
+}
+
+bool recall_ds_config(Session& session, const std::filesystem::path& directory) {
+  auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  if (spec == nullptr) return true;
+  const std::filesystem::path begun = begun_ds_config_path(directory);
+  std::error_code error;
+  const bool is_begun = !directory.empty() && std::filesystem::exists(begun, error);
+  const std::filesystem::path& source = is_begun ? begun : spec->ds_config;
+  // Where there is neither, whoever needs it says so.
+  if (std::filesystem::exists(source, error)) spec->ds_config_text = read_text(source);
+  return !has_changed_since(*spec);
+}
+
+void write_run_record(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
+  const std::filesystem::path begun = begun_ds_config_path(directory);
+  const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  if (spec != nullptr && !std::filesystem::exists(begun)) {
+    write_atomically(begun, spec->ds_config_text.empty() ? read_text(spec->ds_config) : spec->ds_config_text);
+  }
+  write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
+}
+
+EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
+  const Json json = load_record(directory);
+  const std::string source = session_path(directory).string();
+  return json.contains(kWarmStart) ? earlier_runs_from_json(json[kWarmStart], source, "/warm_start") : EarlierRuns();
+}
+
+std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& directory) {
+  if (!std::filesystem::exists(session_path(directory))) return std::nullopt;
+  return machine_of(load_record(directory), session_path(directory).string());
+}
+
+Json run_record(const Session& session, const LoopOptions& options) {
+  Json record = Json::object();
+  record["schema_version"] = kSchemaVersion;
+  record["krigtune_version"] = KRIGTUNE_VERSION;
+  record["strategy"] = to_string(options.strategy);
+  record["seed"] = options.seed;
+  if (session.cluster.measured) record[kMachine] = to_json(*session.cluster.measured);
+  const Json session_json = resolved(session);
+  for (const auto& [key, value] : session_json.items()) record[key] = value;
+  if (!options.earlier.empty()) record[kWarmStart] = to_json(options.earlier);
+  return record;
+}
+
+void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
+  if (!std::filesystem::exists(session_path(directory))) return;
+  const Json before = comparable(load_record(directory));
+  // Through text, so that numbers compare as they are written.
+  const Json now = comparable(parse_json(run_record(session, options).dump(), "session"));
+  std::vector<std::string> differences;
+  add_differences(before, now, "", differences);
+  if (differences.empty()) return;
+  constexpr std::size_t kShown = 3;
+  const std::size_t more = differences.size() > kShown ? differences.size() - kShown : 0;
+  differences.resize(differences.size() - more);
+  const std::string tail = more > 0 ? fmt::format(" (and {} more)", more) : "";
+  throw UserError(
+      fmt::format("{}: was begun with another session: {}{}", directory.string(), join(differences, ", "), tail),
+      "change it back, or choose another directory with --out");
+}
+
+}  // namespace krigtune

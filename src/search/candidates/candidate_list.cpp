@@ -1,0 +1,187 @@
+#include "search/candidates/candidate_list.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "search/trials/run_effects.h"
+
+namespace krigtune {
+namespace {
+
+constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+
+// Of each configuration its place on every axis of the lattice, one row after the other.
+std::vector<double> lattice_positions(const Space& space, const std::vector<Configuration>& configurations) {
+  std::vector<double> positions;
+  positions.reserve(configurations.size() * space.parameters().size());
+  for (const Configuration& configuration : configurations) {
+    for (const Parameter& parameter : space.parameters()) {
+      const Value* value = configuration.find(parameter.name);
+      if (value == nullptr) {
+        positions.push_back(-1.0);
+      } else {
+        positions.push_back(parameter.continuous() ? as_number(*value) : parameter.index_of(*value));
+      }
+    }
+  }
+  return positions;
+}
+
+// Numbers of the configurations in the order in which Space::for_each would visit them; real values ascend.
+std::vector<std::size_t> lattice_order(const Space& space, const std::vector<Configuration>& configurations) {
+  const std::vector<double> positions = lattice_positions(space, configurations);
+  const std::size_t axes = space.parameters().size();
+  std::vector<std::size_t> order(configurations.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    const auto a = positions.begin() + static_cast<std::ptrdiff_t>(i * axes);
+    const auto b = positions.begin() + static_cast<std::ptrdiff_t>(j * axes);
+    const auto width = static_cast<std::ptrdiff_t>(axes);
+    return std::lexicographical_compare(a, a + width, b, b + width);
+  });
+  return order;
+}
+
+template <typename T>
+std::vector<T> in_this_order(const std::vector<std::size_t>& order, std::vector<T> items) {
+  std::vector<T> sorted;
+  sorted.reserve(items.size());
+  for (const std::size_t i : order) sorted.push_back(std::move(items[i]));
+  return sorted;
+}
+
+}  // namespace
+
+void ListBuilder::add(Configuration configuration) {
+  const auto [entry, is_new] = list_.index.emplace(candidates_.key(configuration), kNowhere);
+  if (!is_new || !candidates_.filter().may_fit(configuration)) return;
+  list_.configurations.push_back(std::move(configuration));
+  places_.push_back(&entry->second);
+}
+
+void ListBuilder::sort() {
+  const std::vector<std::size_t> order = lattice_order(candidates_.space(), list_.configurations);
+  list_.configurations = in_this_order(order, std::move(list_.configurations));
+  places_ = in_this_order(order, std::move(places_));
+}
+
+CandidateList ListBuilder::finish() {
+  for (std::size_t i = 0; i < places_.size(); ++i) *places_[i] = i;
+  std::erase_if(list_.index, [](const auto& entry) { return entry.second == kNowhere; });
+  for (const Configuration& configuration : list_.configurations) {
+    list_.memory.push_back(candidates_.memory_of(configuration));
+  }
+  list_.points = candidates_.encode(list_.configurations);
+  return std::move(list_);
+}
+
+void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations) {
+  const std::vector<std::size_t> order = lattice_order(space, configurations);
+  configurations = in_this_order(order, std::move(configurations));
+}
+
+std::unordered_set<std::string> asked_keys(const Candidates& candidates, const History& history) {
+  std::unordered_set<std::string> keys;
+  for (const Trial& trial : history) {
+    if (counts(trial)) keys.insert(candidates.key(trial.proposal.configuration));
+  }
+  return keys;
+}
+
+// A pool stands for a space that cannot be listed. Its samples show where on the whole to look; what lies near the best
+// trials lets the search end: neighbours (steps of one parameter), and for real ranges the same configuration moved a
+// small part of the way towards samples, at lengths from a third of an axis down to a thousandth. Once a model can
+// score the pool, a climb moves its best members in the same way: samples alone leave the maximum of a score over six
+// real axes a tenth of an axis away.
+namespace {
+
+constexpr int kPoolSamples = 4'000;     // to make one takes some five microseconds, to score it less
+constexpr int kPlannedSamples = 2'000;  // planning one takes up to milliseconds
+constexpr int kMostDrawsPerSample = 10;
+constexpr int kLeastShare = 20;  // draw on while less than one in so many fits
+constexpr std::size_t kBestTrials = 5;
+constexpr std::array<double, 6> kLengths{0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
+constexpr int kMovesPerLength = 20;
+// Streams of random numbers that no trial draws from.
+constexpr std::uint64_t kPoolStreams = std::uint64_t{1} << 62;
+
+// The best few of those measured, each configuration once; the earlier of equals first.
+std::vector<Configuration> best_of(const Candidates& candidates, const Objective& objective, const History& history) {
+  const RunEffects effects(objective, history);
+  std::vector<std::pair<double, const Configuration*>> measured;
+  for (const Trial& trial : history) {
+    const std::optional<double> value = effects.value_of(trial);
+    if (value && std::isfinite(*value)) measured.emplace_back(*value, &trial.proposal.configuration);
+  }
+  std::stable_sort(measured.begin(), measured.end(),
+                   [&](const auto& a, const auto& b) { return objective.better(a.first, b.first); });
+  std::vector<Configuration> best;
+  std::unordered_set<std::string> seen;
+  for (const auto& [value, configuration] : measured) {
+    if (best.size() < kBestTrials && seen.insert(candidates.key(*configuration)).second) best.push_back(*configuration);
+  }
+  return best;
+}
+
+void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
+  const int wanted = candidates.filter().is_exact() ? kPlannedSamples : kPoolSamples;
+  const auto enough = static_cast<std::size_t>(wanted / kLeastShare);
+  for (int draw = 0; draw < kMostDrawsPerSample * wanted; ++draw) {
+    if (draw >= wanted && pool.size() >= enough) return;
+    pool.add(candidates.space().sample(rng));
+  }
+}
+
+// The point with its real values moved towards those of a sample.
+std::optional<Configuration> moved(const Space& space, const Configuration& point, double fraction, Rng& rng) {
+  const Configuration sample = space.sample(rng);
+  Configuration result;
+  for (const Parameter& parameter : space.parameters()) {
+    const Value* from = point.find(parameter.name);
+    const Value* to = sample.find(parameter.name);
+    if (from == nullptr) continue;
+    const bool moves = parameter.continuous() && to != nullptr;
+    result.set(parameter.name, moves ? Value(between(parameter, as_number(*from), as_number(*to), fraction)) : *from);
+  }
+  if (space.complete(result) != Exclusion::kNone || !space.contains(result)) return std::nullopt;
+  return result;
+}
+
+void add_near(const Space& space, const std::vector<Configuration>& best, Rng& rng, ListBuilder& pool) {
+  for (const Configuration& configuration : best) {
+    for (const Configuration& neighbour : space.neighbours(configuration)) {
+      pool.add(neighbour);
+      if (&configuration != &best.front()) continue;
+      for (const Configuration& second : space.neighbours(neighbour)) pool.add(second);
+    }
+    if (space.listable()) continue;
+    for (const double length : kLengths) {
+      for (int i = 0; i < kMovesPerLength; ++i) {
+        if (const auto near = moved(space, configuration, length, rng)) pool.add(*near);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CandidateList make_pool(const Candidates& candidates, const Objective& objective, const History& history,
+                        std::uint64_t seed) {
+  Rng rng(seed, kPoolStreams + static_cast<std::uint64_t>(counted_trials(history)));
+  ListBuilder pool(candidates);
+  add_samples(candidates, rng, pool);
+  add_near(candidates.space(), best_of(candidates, objective, history), rng, pool);
+  pool.sort();
+  return pool.finish();
+}
+
+double between(const Parameter& parameter, double from, double to, double fraction) {
+  if (parameter.scale == Scale::kLog && from > 0.0 && to > 0.0) return from * std::pow(to / from, fraction);
+  return from + fraction * (to - from);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,285 @@
+#include "search/model/best.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+
+#include "core/statistics.h"
+#include "search/model/trial_model.h"
+#include "search/trials/run_effects.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kWorthwhileGain = 1.01;  // of the rule "patience"
+
+// The mean of each configuration's measurements, trial by trial, on the scale of the latest run.
+class RunningMeans {
+ public:
+  explicit RunningMeans(const RunEffects& effects) : effects_(effects) {}
+
+  void add(const Objective& objective, const History& history, std::size_t index) {
+    const double value = *effects_.value_of(history[index]);
+    if (!std::isfinite(value)) return;
+    const auto [its, is_new] = entry_.emplace(history[index].proposal.configuration.text(), means_.size());
+    if (is_new) means_.push_back({0.0, 0, index});
+    MeasuredMean& mean = means_[its->second];
+    ++mean.measurements;
+    mean.value += (value - mean.value) / mean.measurements;
+    if (objective.better(value, *effects_.value_of(history[mean.best]))) mean.best = index;
+  }
+  const std::vector<MeasuredMean>& all() const { return means_; }
+  std::optional<double> best(const Objective& objective) const {
+    std::optional<double> best;
+    for (const MeasuredMean& mean : means_) {
+      if (!best || objective.better(mean.value, *best)) best = mean.value;
+    }
+    return best;
+  }
+
+ private:
+  const RunEffects& effects_;
+  std::vector<MeasuredMean> means_;
+  std::unordered_map<std::string, std::size_t> entry_;
+};
+
+RunningMeans means_of(const Objective& objective, const History& history, const RunEffects& effects) {
+  RunningMeans means(effects);
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (value_of(history[i], objective)) means.add(objective, history, i);
+  }
+  return means;
+}
+
+}  // namespace
+
+std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history) {
+  const RunEffects effects(objective, history);
+  return means_of(objective, history, effects).all();
+}
+
+std::optional<double> best_value(const Objective& objective, const History& history) {
+  const RunEffects effects(objective, history);
+  return means_of(objective, history, effects).best(objective);
+}
+
+std::optional<Trial> reference_trial(const Objective& objective, const History& history) {
+  // An interrupted baseline is asked again, under another number.
+  std::optional<Trial> first_ok;
+  for (const Trial& trial : history) {
+    if (!value_of(trial, objective)) continue;
+    if (trial.proposal.strategy == kBaselineStrategy) return trial;
+    if (!first_ok) first_ok = trial;
+  }
+  return first_ok;
+}
+
+int trials_without_gain(const Objective& objective, const History& history) {
+  const RunEffects effects(objective, history);
+  RunningMeans means(effects);
+  std::optional<double> last_gain;
+  int without = 0;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (!history[i].outcome || !counts(history[i])) continue;
+    if (value_of(history[i], objective)) means.add(objective, history, i);
+    const std::optional<double> best = means.best(objective);
+    if (best && (!last_gain || gain_over(objective, *best, *last_gain) > kWorthwhileGain)) {
+      last_gain = best;
+      without = 0;
+    } else if (last_gain) {
+      ++without;
+    }
+  }
+  return without;
+}
+
+double gain_over(const Objective& objective, double value, double reference) {
+  return objective.maximize ? value / reference : reference / value;
+}
+
+namespace {
+
+// Mean of the measurements, and its standard error: by their scatter, but for a single one, which states its own.
+void fill_evidence(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
+                   const RunEffects& effects, Recommendation& best) {
+  const auto count = static_cast<double>(trials.size());
+  std::optional<double> best_of_them;
+  for (const std::size_t index : trials) {
+    const double value = *effects.value_of(history[index]);
+    best.value += value / count;
+    if (best_of_them && !objective.better(value, *best_of_them)) continue;
+    best_of_them = value;
+    best.trial = history[index].number;
+  }
+  best.measurements = static_cast<int>(trials.size());
+  const Trial& first = history[trials.front()];
+  best.value_sem = std::get<Measured>(*first.outcome).value_sem * effects.factor(first.proposal.run);
+  if (trials.size() < 2) return;
+  double squares = 0.0;
+  for (const std::size_t index : trials) {
+    const double off = *effects.value_of(history[index]) - best.value;
+    squares += off * off;
+  }
+  best.value_sem = std::sqrt(squares / (count - 1.0) / count);
+}
+
+}  // namespace
+
+std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
+                                        std::uint64_t seed) {
+  const Objective& objective = session.objective;
+  TrialModel model(objective, candidates, history);
+  if (!model.has_values()) return std::nullopt;
+  Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
+  model.fit(rng);
+  const AchievedValues achieved = model.achieved(values_are_exact(session));
+  Eigen::Index row = 0;
+  const double mean = achieved.mean().maxCoeff(&row);
+  const double stddev = std::sqrt(std::max(achieved.covariance()(row, row), 0.0));
+
+  Recommendation best;
+  const std::vector<std::size_t>& trials = model.measured().trials[static_cast<std::size_t>(row)];
+  best.configuration = history[trials.front()].proposal.configuration;
+  const RunEffects effects(objective, history);
+  fill_evidence(objective, history, trials, effects, best);
+  best.posterior_mean = model.scale().from_latent(mean);
+  const double one_end = model.scale().from_latent(mean - kNormal975 * stddev);
+  const double other_end = model.scale().from_latent(mean + kNormal975 * stddev);
+  best.lower_95 = std::min(one_end, other_end);
+  best.upper_95 = std::max(one_end, other_end);
+  const std::optional<Trial> reference = reference_trial(objective, history);
+  best.reference_trial = reference->number;
+  best.reference_value = *effects.value_of(*reference);
+  best.gain = gain_over(objective, best.value, best.reference_value);
+  const Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
+  best.changes = changes_between(model, candidates, history, before, best.configuration);
+  return best;
+}
+
+// What each of several changes is worth: the later configuration x against x with one change taken back, x_i. With f
+// the surrogate's latent function (the logarithm of the objective), m its posterior mean and C its covariance,
+//
+//   f(x) - f(x_i) ~ N(m(x) - m(x_i),  C(x, x) + C(x_i, x_i) - 2 C(x, x_i))
+//
+// and exp of it is how many times better x is. The covariance between the two counts: what is not known of both alike
+// is no doubt about their ratio.
+namespace {
+
+std::optional<Value> value_in(const Configuration& configuration, const std::string& name) {
+  const Value* value = configuration.find(name);
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+bool differ(const std::optional<Value>& a, const std::optional<Value>& b) {
+  return a.has_value() != b.has_value() || (a && !same_value(*a, *b));
+}
+
+std::vector<Change> listed_changes(const Space& space, const Configuration& before, const Configuration& after) {
+  std::vector<Change> changes;
+  const auto add = [&](const std::string& name) {
+    Change change{name, value_in(before, name), value_in(after, name), Change::Alone::kPossible, std::nullopt};
+    if (!differ(change.before, change.after)) return;
+    if (name == kAccumulation && space.facts().accumulation_follows()) change.alone = Change::Alone::kFollows;
+    changes.push_back(std::move(change));
+  };
+  for (const auto& [name, value] : after) add(name);
+  for (const auto& [name, value] : before) {
+    if (!after.has(name)) add(name);
+  }
+  return changes;
+}
+
+// `after` with these changes taken back; what then has no meaning any more goes, what then exists has its earlier
+// value. The earlier values need not be of the space. Empty: there is no such configuration.
+std::optional<Configuration> taken_back(const Space& space, const std::vector<const Change*>& changes,
+                                        const Configuration& before, const Configuration& after) {
+  Configuration moved = after;
+  for (const auto& [name, value] : before) {
+    if (!moved.has(name)) moved.set(name, value);
+  }
+  for (const Change* change : changes) {
+    if (!change->before) return std::nullopt;
+    moved.set(change->parameter, *change->before);
+  }
+  if (space.facts().accumulation_follows()) moved.erase(kAccumulation);
+  if (space.complete(moved) != Exclusion::kNone) return std::nullopt;
+  const bool is_back = std::none_of(changes.begin(), changes.end(), [&](const Change* change) {
+    return differ(value_in(moved, change->parameter), change->before);
+  });
+  return is_back ? std::optional(moved) : std::nullopt;
+}
+
+// `change` taken back; where a constraint then needs another one to follow (the accumulation of a kept batch), with the
+// first of the later ones that does, which is marked.
+std::optional<Configuration> taken_back(const Space& space, const Change& change, std::vector<Change>& all,
+                                        const Configuration& before, const Configuration& after) {
+  std::optional<Configuration> alone = taken_back(space, {&change}, before, after);
+  if (!alone || space.meets_constraints(*alone) || !space.meets_constraints(before)) return alone;
+  for (Change& other : all) {
+    if (&other == &change || other.alone != Change::Alone::kPossible) continue;
+    std::optional<Configuration> both = taken_back(space, {&change, &other}, before, after);
+    if (!both || !space.meets_constraints(*both)) continue;
+    other.alone = Change::Alone::kFollows;
+    return both;
+  }
+  return std::nullopt;
+}
+
+bool is_too_large(const Candidates& candidates, const History& history, const Configuration& configuration) {
+  const std::optional<MemoryVerdict> planned = candidates.memory_of(configuration);
+  if (planned && planned->verdict == Verdict::kTooLarge) return true;
+  const std::string key = candidates.key(configuration);
+  return std::any_of(history.begin(), history.end(), [&](const Trial& trial) {
+    return trial.outcome && std::holds_alternative<OutOfMemory>(*trial.outcome) &&
+           candidates.key(trial.proposal.configuration) == key;
+  });
+}
+
+}  // namespace
+
+std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& candidates,
+                                    const std::vector<Configuration>& configurations) {
+  if (!model.scale().logarithmic()) return {};
+  const Points points = candidates.encode(configurations);
+  const Eigen::VectorXd mean = model.predict(points).mean;
+  const Eigen::MatrixXd covariance = model.process().posterior_covariance(model.known_points(points));
+  const double unit = model.latent_unit() * model.latent_unit();
+  std::vector<Gain> gains;
+  for (Eigen::Index i = 1; i < mean.size(); ++i) {
+    const double variance = unit * (covariance(0, 0) + covariance(i, i) - 2.0 * covariance(0, i));
+    const double half = kNormal975 * std::sqrt(std::max(variance, 0.0));
+    const double gain = mean(0) - mean(i);
+    gains.push_back({std::exp(gain), std::exp(gain - half), std::exp(gain + half)});
+  }
+  return gains;
+}
+
+Changes changes_between(const TrialModel& model, const Candidates& candidates, const History& history,
+                        const Configuration& before, const Configuration& after) {
+  const Space& space = candidates.space();
+  Changes changes{listed_changes(space, before, after), std::nullopt};
+  if (changes.each.empty()) return changes;
+  std::vector<Configuration> points = {after, before};
+  std::vector<Change*> known;
+  for (Change& change : changes.each) {
+    if (change.alone == Change::Alone::kFollows) continue;
+    std::optional<Configuration> back = taken_back(space, change, changes.each, before, after);
+    if (!back) {
+      change.alone = Change::Alone::kNeedsAnother;
+    } else if (is_too_large(candidates, history, *back)) {
+      change.alone = Change::Alone::kTooLarge;
+    } else {
+      points.push_back(std::move(*back));
+      known.push_back(&change);
+    }
+  }
+  const std::vector<Gain> gains = gains_over_others(model, candidates, points);
+  if (gains.empty()) return changes;
+  changes.together = gains.front();
+  for (std::size_t i = 0; i < known.size(); ++i) known[i]->gain = gains[i + 1];
+  return changes;
+}
+
+}  // namespace krigtune

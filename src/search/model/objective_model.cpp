@@ -1,0 +1,316 @@
+// With priors g_k (logarithms, centred on their means over the observations) the latent objective is
+//
+//   y(x) = o + a + sum_k b_k g_k(x) + r(x) + noise,   o the median of y - sum_k centre_k g_k
+//   a ~ Normal(0, 1),  b_k ~ Normal(centre_k, stddev_k^2),  r ~ GP(0, s^2 Matern52 with a lengthscale a column)
+//
+// What is not known of the effects of runs (run_effects.cpp) is a term F z with z ~ Normal(0, I) more.
+//
+// Hyperparameters: maximum a posteriori under log-normal priors in nats: residuals of half a nat, because values of few
+// trials do not tell a physics that is right from one that happens to be. Without priors the same, with lengthscales of
+// about the whole range: two values that happen to be alike must not make a trial that was ended far below them
+// impossible. Each category then has an effect of its own, beside what it does together with all columns. Only where
+// values have no logarithm y is standardised.
+//
+// Outliers: a configuration far slower than all others say (a retransmitting link, an allocator at its limit) bends
+// everything around it. With at least three observations, at the priors' medians of the hyperparameters (a fit would
+// explain it away), one whose leave-one-out error is below -4 stddev and more than 0.7 nats (twice as slow) gets the
+// square of that error as noise; the worst first, a fifth of them at most. Only "far too slow" is doubted: what is fast
+// was fast. Only where values are logarithms, else nobody knows what is far.
+#include "search/model/objective_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "core/statistics.h"
+#include "krigtune/surrogate/acquisition.h"
+
+namespace krigtune {
+
+// A cost model whose links are wrong by a factor is wrong in a way that no smooth residual follows. So a prior comes
+// with alternatives, hypotheses h of probabilities p_h, and the trials y choose among them (Bayesian model averaging:
+// Hoeting et al. 1999, equations 1 to 3):
+//
+//   w_h = p_h p(y | h) / sum_k p_k p(y | k),   g(x) = sum_h w_h g_h(x)
+//
+// p(y | h) is the marginal likelihood of the surrogate with g_h as its prior. Averaging g instead of mixing the
+// posteriors leaves out how far the hypotheses disagree: after three to five trials one of them has nearly all weight.
+
+BeliefWeights::BeliefWeights(const std::vector<Belief>& beliefs) {
+  auto next = static_cast<Eigen::Index>(beliefs.size());
+  for (std::size_t k = 0; k < beliefs.size(); ++k) {
+    const auto others = static_cast<Eigen::Index>(beliefs[k].alternatives.size());
+    Hypotheses prior{{static_cast<Eigen::Index>(k)}, Eigen::VectorXd::Ones(1 + others), {}};
+    for (Eigen::Index h = 1; h <= others; ++h) {
+      prior.columns.push_back(next++);
+      prior.before(h) = beliefs[k].alternatives[static_cast<std::size_t>(h - 1)].probability;
+      prior.before(0) -= prior.before(h);
+    }
+    prior.now = Eigen::VectorXd::Unit(1 + others, 0);
+    priors_.push_back(std::move(prior));
+  }
+}
+
+void BeliefWeights::learn(const Observations& latent, const std::function<double(const Observations&)>& log_evidence) {
+  for (Hypotheses& prior : priors_) {
+    const Eigen::Index count = prior.before.size();
+    if (count == 1) continue;
+    Eigen::VectorXd log_weight = prior.before.array().log();
+    for (Eigen::Index h = 0; h < count; ++h) {
+      prior.now = Eigen::VectorXd::Unit(count, h);
+      log_weight(h) += log_evidence({mixed(latent.points), latent.values, latent.variance});
+    }
+    prior.now = (log_weight.array() - log_weight.maxCoeff()).exp();
+    prior.now /= prior.now.sum();
+  }
+}
+
+Points BeliefWeights::mixed(const Points& points) const {
+  Points result{points.ordered, points.categories,
+                Eigen::MatrixXd::Zero(points.size(), static_cast<Eigen::Index>(priors_.size()))};
+  for (std::size_t k = 0; k < priors_.size(); ++k) {
+    const Hypotheses& prior = priors_[k];
+    for (std::size_t h = 0; h < prior.columns.size(); ++h) {
+      result.features.col(static_cast<Eigen::Index>(k)) +=
+          prior.now(static_cast<Eigen::Index>(h)) * points.features.col(prior.columns[h]);
+    }
+  }
+  return result;
+}
+
+namespace {
+
+constexpr double kOutlierDeviations = -4.0;
+constexpr double kOutlierNats = -0.7;
+constexpr Eigen::Index kFewestForOutliers = 3;
+constexpr Eigen::Index kObservationsPerOutlier = 5;
+
+// Of values that have no logarithm.
+SurrogateOptions standardised_options() {
+  SurrogateOptions options;
+  options.priors.signal_stddev = {0.0, 0.7};
+  options.priors.noise_stddev = {-3.5, 1.0};
+  return options;
+}
+
+// Three constants of the search recipe, fitted on the tuning tables of experiments/data by trials to the best.
+SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::VectorXd& stddev) {
+  SurrogateOptions options;
+  options.standardise = false;
+  options.mean = Mean::weighted(1.0, centre, stddev);
+  options.priors.lengthscale = {std::log(0.6), 0.7};
+  options.priors.signal_stddev = {std::log(0.5), 0.7};
+  options.priors.noise_stddev = {std::log(0.03), 0.5};
+  return options;
+}
+
+// A list of a few values cannot show the ripples that an axis of real numbers may have: there lengthscales are expected
+// as in surrogate_for_unknown_functions(), and less noise, which would hide them.
+void expect_anything(bool has_reals, SurrogateOptions& options) {
+  options.kernel.kind = KernelKind::kMainEffects;
+  options.priors.lengthscale = {0.0, 0.7};
+  if (!has_reals) return;
+  options.priors.lengthscale = {std::log(0.5), 1.0};
+  options.priors.noise_stddev = {std::log(0.01), 1.0};
+}
+
+// The columns of runs are the last coefficients, and standard normal.
+SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
+                             bool has_reals) {
+  Eigen::VectorXd centre = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(beliefs.size()) + run_columns);
+  Eigen::VectorXd stddev = Eigen::VectorXd::Ones(centre.size());
+  for (std::size_t k = 0; k < beliefs.size(); ++k) {
+    const Prior::Coefficient coefficient = beliefs[k].prior->coefficient();
+    centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
+    stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
+  }
+  const bool standardised = beliefs.empty() && !logarithmic;
+  SurrogateOptions options = standardised ? standardised_options() : residual_options(centre, stddev);
+  if (beliefs.empty()) expect_anything(has_reals, options);
+  return options;
+}
+
+Points with_runs(Points points, const Eigen::MatrixXd& runs) {
+  if (runs.cols() == 0) return points;
+  points.features.conservativeResize(points.size(), points.features.cols() + runs.cols());
+  points.features.rightCols(runs.cols()) = runs;
+  return points;
+}
+
+/// The hyperparameters at the medians of their priors.
+Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& priors, const Points& points) {
+  return uniform_theta(kernel, points, std::exp(priors.lengthscale.log_median),
+                       std::exp(priors.signal_stddev.log_median), std::exp(priors.noise_stddev.log_median));
+}
+
+}  // namespace
+
+ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
+                               bool has_reals)
+    : run_columns_(run_columns),
+      options_(options_for(beliefs, logarithmic, run_columns, has_reals)),
+      weights_(beliefs),
+      prior_centres_(static_cast<Eigen::Index>(beliefs.size())),
+      surrogate_(options_) {
+  for (std::size_t k = 0; k < beliefs.size(); ++k) {
+    prior_centres_(static_cast<Eigen::Index>(k)) = beliefs[k].prior->coefficient().centre;
+  }
+}
+
+Eigen::VectorXd ObjectiveModel::prior_values(const Points& points) const {
+  if (prior_centres_.size() == 0) return Eigen::VectorXd::Zero(points.size());
+  return points.features.leftCols(prior_centres_.size()) * prior_centres_;
+}
+
+Points ObjectiveModel::centred(const Points& points) const {
+  Points result = with_runs(weights_.mixed(points), Eigen::MatrixXd::Zero(points.size(), run_columns_));
+  result.features.rowwise() -= prior_shifts_;
+  return result;
+}
+
+Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals) const {
+  Eigen::VectorXd noise = Eigen::VectorXd::Zero(residuals.size());
+  if (residuals.size() < kFewestForOutliers) return noise;
+  const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
+  const Eigen::VectorXd theta = prior_theta(*kernel, options_.priors, residuals.points);
+  const Eigen::Index most = std::max<Eigen::Index>(residuals.size() / kObservationsPerOutlier, 1);
+  for (Eigen::Index found = 0; found < most; ++found) {
+    GaussianProcess process(kernel, options_.mean);
+    process.condition({residuals.points, residuals.values, residuals.variance + noise}, theta);
+    if (process.observed() != residuals.size()) break;  // two configurations that the columns cannot tell apart
+    const LeaveOneOut others = process.leave_one_out();
+    double worst = kOutlierDeviations;
+    Eigen::Index outlier = -1;
+    for (Eigen::Index i = 0; i < residuals.size(); ++i) {
+      const double error = residuals.values(i) - others.mean(i);
+      const double deviations = error / std::sqrt(others.variance(i));
+      if (noise(i) > 0.0 || error > kOutlierNats || deviations >= worst) continue;
+      worst = deviations;
+      outlier = i;
+    }
+    if (outlier < 0) break;
+    const double error = residuals.values(outlier) - others.mean(outlier);
+    noise(outlier) = error * error;
+  }
+  return noise;
+}
+
+ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed) const {
+  Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
+  result.shifts.tail(run_columns_).setZero();  // 0 is the latest run
+  result.observations.points.features.rowwise() -= result.shifts;
+  if (options_.standardise) return result;
+  const Eigen::VectorXd over_priors = mixed.values - prior_values(result.observations.points);
+  result.offset = median({over_priors.begin(), over_priors.end()});
+  result.observations.values.array() -= result.offset;
+  result.observations.variance += noise_of_outliers(result.observations);
+  return result;
+}
+
+// Lengthscales and noise at the medians of their priors (a fit would explain what the prior gets wrong), s integrated
+// out by Gauss and Hermite's five points: a prior that leaves little is as much more probable as its residuals are
+// small.
+double ObjectiveModel::log_evidence(const Observations& mixed) const {
+  struct Node {
+    double deviations;
+    double weight;
+  };
+  constexpr std::array<Node, 5> kNodes{{{-2.8569700138728, 0.0112574113277},
+                                        {-1.3556261799743, 0.2220759220056},
+                                        {0.0, 0.5333333333333},
+                                        {1.3556261799743, 0.2220759220056},
+                                        {2.8569700138728, 0.0112574113277}}};
+  const Observations residuals = residuals_of(mixed).observations;
+  const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
+  Eigen::VectorXd terms(static_cast<Eigen::Index>(kNodes.size()));
+  for (std::size_t i = 0; i < kNodes.size(); ++i) {
+    HyperparameterPriors at = options_.priors;
+    at.signal_stddev.log_median += kNodes[i].deviations * at.signal_stddev.log_stddev;
+    GaussianProcess process(kernel, options_.mean);
+    process.condition(residuals, prior_theta(*kernel, at, residuals.points));
+    terms(static_cast<Eigen::Index>(i)) = std::log(kNodes[i].weight) + process.log_marginal_likelihood();
+  }
+  return terms.maxCoeff() + std::log((terms.array() - terms.maxCoeff()).exp().sum());
+}
+
+void ObjectiveModel::fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
+                         const Eigen::MatrixXd& runs) {
+  weights_.learn(latent, [&](const Observations& mixed) {
+    return log_evidence({with_runs(mixed.points, runs), mixed.values, mixed.variance});
+  });
+  const Points points = with_runs(weights_.mixed(latent.points), runs);
+  const Residuals residuals = residuals_of({points, latent.values, latent.variance});
+  prior_shifts_ = residuals.shifts;
+  offset_ = residuals.offset;
+  surrogate_.fit(residuals.observations, rng, start);
+}
+
+void ObjectiveModel::bound_from_above(const Points& points, const Eigen::VectorXd& bounds,
+                                      const Eigen::MatrixXd& runs) {
+  Points at = centred(points);
+  at.features.rightCols(run_columns_) = runs;
+  condition_on_upper_bounds(surrogate_, at, bounds.array() - offset_);
+}
+
+Prediction ObjectiveModel::predict(const Points& points) const {
+  Prediction prediction = surrogate_.predict(centred(points));
+  prediction.mean.array() += offset_;
+  return prediction;
+}
+
+// A trial that was ended early is a censored observation: its noisy value is at most b. With the posterior of the
+// function at its point Normal(m, v) and noise of variance s^2, the likelihood is Phi((b - f) / s), and with
+//
+//   z = (b - m) / sqrt(v + s^2),   h = phi(z) / Phi(z)
+//   mean     m - v h / sqrt(v + s^2)
+//   variance v - v^2 h (z + h) / (v + s^2)
+//
+// are the moments of the function given the bound (Rasmussen & Williams 2006, equations 3.82 to 3.85, mirrored). The
+// Gaussian observation that leaves exactly these moments takes the bound's place: assumed-density filtering, one pass
+// of the expectation propagation of surrogate/success_model.h, which would also go over the others again. Bounds lie
+// far below the best, so that second thoughts on them change nothing that is asked.
+namespace {
+
+struct Substitute {
+  double value = 0.0;
+  double variance = 0.0;  ///< of the observation, all noise in it
+};
+
+double log_normal_density(double z) {
+  constexpr double kLogSqrtTwoPi = 0.918938533204672742;
+  return -0.5 * z * z - kLogSqrtTwoPi;
+}
+
+// Empty: nothing is learned, the function was believed to be lower anyway.
+std::optional<Substitute> substitute_for(double mean, double variance, double noise_variance, double bound) {
+  const double total = variance + noise_variance;
+  if (!(variance > 0.0)) return std::nullopt;
+  const double z = (bound - mean) / std::sqrt(total);
+  const double h = std::exp(log_normal_density(z) - log_normal_cdf(z));
+  const double shrinkage = h * (z + h);  // within 0 and 1
+  constexpr double kLeast = 1e-9;
+  if (!(shrinkage > kLeast)) return std::nullopt;
+  const double new_mean = mean - variance * h / std::sqrt(total);
+  const double new_variance = variance * (1.0 - variance / total * shrinkage);
+  const double precision = shrinkage / (total - variance * shrinkage);  // 1 / new_variance - 1 / variance
+  return Substitute{mean + (new_mean - mean) / (new_variance * precision), 1.0 / precision};
+}
+
+}  // namespace
+
+void condition_on_upper_bounds(Surrogate& surrogate, const Points& points, const Eigen::VectorXd& bounds) {
+  const double noise_variance = surrogate.noise_stddev() * surrogate.noise_stddev();
+  for (Eigen::Index row = 0; row < bounds.size(); ++row) {
+    const Points point = points.slice(row, 1);
+    const Prediction prediction = surrogate.predict(point);
+    const auto instead = substitute_for(prediction.mean(0), prediction.variance(0), noise_variance, bounds(row));
+    if (!instead) continue;
+    // The surrogate adds its own noise to what is stated; a bound never says more than a noisy value would.
+    Observations observation{point, Eigen::VectorXd::Constant(1, instead->value),
+                             Eigen::VectorXd::Constant(1, std::max(instead->variance - noise_variance, 0.0))};
+    surrogate.append(observation);
+  }
+}
+
+}  // namespace krigtune

@@ -1,0 +1,266 @@
+#include "search/model/trial_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <vector>
+
+#include "search/model/best.h"
+
+namespace krigtune {
+
+// A smooth surrogate explains what it cannot follow as noise. Of two kinds: errors of measurement, which another
+// measurement would not repeat, and what is peculiar to a configuration (a kernel that suits just this size), which it
+// would. With y the observed values, g the smooth function,
+//
+//   y_c = f_c + e_c,   f_c = g(x_c) + d_c,   e_c ~ N(0, V_c),   d_c ~ N(0, D_c)
+//
+// the surrogate's process observes y with noise V + D. Let K_y be the covariance of y, alpha = K_y^-1 (y - m):
+//
+//   E[f | y]   = y - V alpha
+//   Cov[f | y] = V - V K_y^-1 V
+//   Cov[f, g(x) | y] = V K_y^-1 k(X, x)
+//
+// and where the effects of runs (run_effects.cpp) are not known, F z with z ~ N(0, I) is part of e: V + F F^T is in V's
+// place. (Condition e on y and take it from y; Rasmussen & Williams 2006, equations 2.23-2.24.) Exact values, V = 0,
+// are what is achieved; D = 0 is the surrogate's own posterior.
+
+namespace {
+
+// Repeated points are one row of the process.
+Eigen::Index row_of(const GaussianProcess& process, const Points& points, Eigen::Index i) {
+  const Points& rows = process.points();
+  for (Eigen::Index row = i < process.observed() ? i : 0; row >= 0; --row) {
+    if (rows.ordered.row(row) == points.ordered.row(i) && rows.categories.row(row) == points.categories.row(i)) {
+      return row;
+    }
+  }
+  return 0;
+}
+
+Eigen::MatrixXd solve(const GaussianProcess& process, Eigen::MatrixXd right) {
+  process.lower().triangularView<Eigen::Lower>().solveInPlace(right);
+  process.lower().triangularView<Eigen::Lower>().transpose().solveInPlace(right);
+  return right;
+}
+
+}  // namespace
+
+AchievedValues::AchievedValues(const Surrogate& surrogate, const Points& points, const Eigen::VectorXd& measurement,
+                               double offset, const Eigen::MatrixXd& runs)
+    : surrogate_(surrogate), measurement_(measurement.asDiagonal()) {
+  if (runs.cols() > 0) measurement_ += runs * runs.transpose();
+  measurement_ /= surrogate.scale() * surrogate.scale();
+  const GaussianProcess& process = surrogate.processes().front();
+  const Points standardised = surrogate.standardised(points);
+  for (Eigen::Index i = 0; i < points.size(); ++i) rows_.push_back(row_of(process, standardised, i));
+  const Eigen::Index count = process.points().size();
+  const Eigen::MatrixXd inverse = solve(process, Eigen::MatrixXd::Identity(count, count));
+  const Eigen::VectorXd alpha = process.lower().triangularView<Eigen::Lower>().transpose().solve(process.whitened());
+  mean_ = process.values()(rows_) - measurement_ * alpha(rows_);
+  mean_ = offset + surrogate.shift() + surrogate.scale() * mean_.array();
+  covariance_ = measurement_ - measurement_ * inverse(rows_, rows_) * measurement_;
+  covariance_ *= surrogate.scale() * surrogate.scale();
+}
+
+Eigen::VectorXd AchievedValues::covariance_with(const Points& point) const {
+  const GaussianProcess& process = surrogate_.processes().front();
+  const Eigen::VectorXd k = process.prior_covariance(process.points(), surrogate_.standardised(point)).col(0);
+  const double square = surrogate_.scale() * surrogate_.scale();
+  return square * (measurement_ * solve(process, k).col(0)(rows_));
+}
+
+// Trials of one configuration are one observation: the plain mean of their latent values, each brought to the scale of
+// the latest run (run_effects.cpp). What runs differ by outweighs
+// what each states of itself (objective_scale.cpp), so that weights by stated errors would be weights by chance.
+namespace {
+
+struct Sums {
+  double values = 0.0;
+  double variances = 0.0;
+  Eigen::RowVectorXd runs;
+};
+
+Sums sums_of(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
+             const ObjectiveScale& scale, const TrialNoise& noise, const RunEffects& effects) {
+  Sums sums;
+  sums.runs = Eigen::RowVectorXd::Zero(effects.columns());
+  for (const std::size_t index : trials) {
+    const double value = *value_of(history[index], objective);
+    const double sem = noise.total_sem(value, std::get<Measured>(*history[index].outcome).value_sem);
+    const int run = history[index].proposal.run;
+    sums.values += scale.to_latent(value) + effects.shift(run);
+    sums.runs += effects.uncertainty(run);
+    sums.variances += scale.latent_variance(value, sem);
+  }
+  return sums;
+}
+
+}  // namespace
+
+MeasuredConfigurations measured_configurations(const Objective& objective, const Candidates& candidates,
+                                               const History& history, const RunEffects& effects) {
+  MeasuredConfigurations all;
+  std::unordered_map<std::string, std::size_t> entry;
+  std::vector<Configuration> configurations;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    const Trial& trial = history[i];
+    const auto value = trial.outcome && counts(trial) ? value_of(trial, objective) : std::nullopt;
+    if (!value || !std::isfinite(*value)) continue;
+    const auto [its, is_new] = entry.emplace(candidates.key(trial.proposal.configuration), all.trials.size());
+    if (is_new) {
+      all.trials.emplace_back();
+      configurations.push_back(trial.proposal.configuration);
+    }
+    all.trials[its->second].push_back(i);
+    all.stated = all.stated && std::get<Measured>(*trial.outcome).value_sem > 0.0;
+  }
+  const ObjectiveScale scale(objective, history);
+  const TrialNoise noise(objective, candidates, history);
+  const auto count = static_cast<Eigen::Index>(configurations.size());
+  all.latent = {candidates.encode(configurations), Eigen::VectorXd(count), Eigen::VectorXd(count)};
+  all.one_more.resize(count);
+  all.runs.resize(count, effects.columns());
+  for (Eigen::Index row = 0; row < count; ++row) {
+    const std::vector<std::size_t>& trials = all.trials[static_cast<std::size_t>(row)];
+    const auto repeats = static_cast<double>(trials.size());
+    const Sums sums = sums_of(objective, history, trials, scale, noise, effects);
+    all.latent.values(row) = sums.values / repeats;
+    all.latent.variance(row) = sums.variances / (repeats * repeats);
+    all.one_more(row) = sums.variances / repeats;
+    all.runs.row(row) = sums.runs / repeats;
+  }
+  return all;
+}
+
+bool values_are_exact(const Session& session) {
+  return session.table != nullptr && std::get<ReplaySpec>(session.runner).repeats != ReplaySpec::Repeats::kCycle;
+}
+
+TrialModel::TrialModel(const Objective& objective, const Candidates& candidates, const History& history)
+    : candidates_(candidates),
+      history_(history),
+      scale_(objective, history),
+      effects_(objective, history),
+      measured_(measured_configurations(objective, candidates, history, effects_)),
+      widening_(learned_widening(objective, scale_, history)),
+      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable()),
+      success_(candidates, history) {}
+
+std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
+  const auto length = static_cast<Eigen::Index>(
+      make_kernel(values_.kernel())
+          ->hyperparameters(measured_.latent.points.ordered.cols(), measured_.latent.points.categories.cols())
+          .size() +
+      1);
+  for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
+    const std::vector<double>& stored = trial->proposal.hyperparameters;
+    if (!counts(*trial) || static_cast<Eigen::Index>(stored.size()) != length) continue;
+    return Eigen::Map<const Eigen::VectorXd>(stored.data(), length);
+  }
+  return std::nullopt;
+}
+
+void TrialModel::fit(Rng& rng) {
+  values_.fit(measured_.latent, rng, last_fit(), measured_.runs);
+  learn_from_bounded();
+  incumbent_ = predict_measured().mean.maxCoeff();
+}
+
+void TrialModel::learn_from_bounded() {
+  std::vector<Configuration> configurations;
+  std::vector<double> bounds;
+  std::vector<Eigen::RowVectorXd> uncertainties;
+  for (const Trial& trial : history_) {
+    const auto* bounded = trial.outcome && counts(trial) ? std::get_if<Bounded>(&*trial.outcome) : nullptr;
+    if (bounded == nullptr || (scale_.logarithmic() && !(bounded->at_best > 0.0))) continue;
+    configurations.push_back(trial.proposal.configuration);
+    bounds.push_back(scale_.to_latent(bounded->at_best) + effects_.shift(trial.proposal.run));
+    uncertainties.push_back(effects_.uncertainty(trial.proposal.run));
+  }
+  if (bounds.empty()) return;
+  Eigen::MatrixXd runs(static_cast<Eigen::Index>(bounds.size()), effects_.columns());
+  for (std::size_t i = 0; i < bounds.size(); ++i) runs.row(static_cast<Eigen::Index>(i)) = uncertainties[i];
+  values_.bound_from_above(candidates_.encode(configurations),
+                           Eigen::Map<const Eigen::VectorXd>(bounds.data(), static_cast<Eigen::Index>(bounds.size())),
+                           runs);
+}
+
+AchievedValues TrialModel::achieved(bool exact) const {
+  const double learned = values_.surrogate().noise_stddev();
+  const Eigen::VectorXd measurement = measured_.latent.variance.array() + learned * learned - own_variance(exact);
+  return {values_.surrogate(), values_.centred(measured_.latent.points), measurement, values_.offset(), measured_.runs};
+}
+
+double TrialModel::own_variance(bool exact) const {
+  const double learned = values_.surrogate().noise_stddev();
+  return exact || measured_.stated ? learned * learned : 0.0;
+}
+
+void TrialModel::believe_pending() {
+  std::vector<Configuration> pending;
+  for (const Trial& trial : history_) {
+    if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
+  }
+  if (!pending.empty()) values_.believe(candidates_.encode(pending));
+}
+
+std::vector<double> TrialModel::hyperparameters() const {
+  const Eigen::VectorXd& fitted = values_.theta();
+  return {fitted.begin(), fitted.end()};
+}
+
+// A surrogate with hyperparameters fitted to ten trials is surer than it should be, and real clusters have rows that
+// are 2 to 30 times slower than their neighbours for reasons that nobody models. Each trial tests a prediction that was
+// made before it was run (the prequential principle: Dawid 1984, "Statistical theory: the prequential approach"), so
+// the session itself says how wide its intervals must be. With z_i the error of trial i's prediction in the surrogate's
+// standard deviations,
+//
+//   z_i ~ Student t with nu = 4 degrees of freedom and scale s,   s^2 starts as if kPriorTrials trials had said s = 1
+//   s^2 = (kPriorTrials + sum_i w_i z_i^2) / (kPriorTrials + n),   w_i = (nu + 1) / (nu + z_i^2 / s^2)
+//
+// (the EM algorithm for t errors: Lange, Little & Taylor 1989, "Robust statistical modeling using the t distribution"),
+// and the factor makes a normal interval of 90 % as wide as that of s t, but never narrower than the surrogate says:
+// three trials near their predictions are no reason to be surer. Errors beyond 6 count as 6: one link that retransmits
+// widens intervals, and does not end all knowledge.
+namespace {
+
+constexpr double kDegrees = 4.0;                 // nu
+constexpr double kPriorTrials = 3.0;             // that the prior is worth
+constexpr double kLargestError = 6.0;            // z
+constexpr double kWidthRatio = 2.1318 / 1.6449;  // 95 % points of t with 4 degrees of freedom and of the normal
+constexpr int kMostSteps = 50;
+
+// Errors in standard deviations that nobody had widened.
+std::vector<double> prediction_errors(const Objective& objective, const ObjectiveScale& scale, const History& history) {
+  std::vector<double> errors;
+  for (const Trial& trial : history) {
+    const Proposal& proposal = trial.proposal;
+    const std::optional<double> value = value_of(trial, objective);
+    if (!value || proposal.repeat_of || !proposal.predicted_value || !proposal.predicted_stddev) continue;
+    const double predicted = *proposal.predicted_value;
+    if (scale.logarithmic() && !(predicted > 0.0)) continue;
+    const double stddev = scale.latent_stddev(predicted, *proposal.predicted_stddev) / proposal.widening;
+    const double error = (scale.to_latent(*value) - scale.to_latent(predicted)) / stddev;
+    if (std::isfinite(error)) errors.push_back(std::min(std::abs(error), kLargestError));
+  }
+  return errors;
+}
+
+double student_scale(const std::vector<double>& errors) {
+  double square = 1.0;
+  for (int step = 0; step < kMostSteps; ++step) {
+    double sum = kPriorTrials;
+    for (const double error : errors) sum += (kDegrees + 1.0) / (kDegrees + error * error / square) * error * error;
+    square = sum / (kPriorTrials + static_cast<double>(errors.size()));
+  }
+  return std::sqrt(square);
+}
+
+}  // namespace
+
+double learned_widening(const Objective& objective, const ObjectiveScale& scale, const History& history) {
+  return std::max(1.0, kWidthRatio * student_scale(prediction_errors(objective, scale, history)));
+}
+
+}  // namespace krigtune

@@ -1,0 +1,125 @@
+#pragma once
+#include <Eigen/Core>
+#include <vector>
+
+#include "krigtune/surrogate/points.h"
+#include "krigtune/surrogate/surrogate.h"
+#include "search/candidates/candidates.h"
+#include "search/model/objective_model.h"
+#include "search/model/trial_success.h"
+#include "search/trials/history.h"
+#include "search/trials/objective_scale.h"
+#include "search/trials/run_effects.h"
+
+namespace krigtune {
+
+/// What the measured configurations achieve, as distinct from what one measurement of them said and from what their
+/// neighbours make of them. In latent units.
+class AchievedValues {
+ public:
+  /// `points`: of the configurations; `measurement`: the variance of each one's observed value about what it achieves.
+  /// The rest of the noise that `surrogate` knows is theirs to keep. `offset` is added to means. `runs`: a row each,
+  /// the part of the observed value that is the clock's, times independent standard normal numbers that they share.
+  /// `surrogate` must outlive it and stay as it is.
+  AchievedValues(const Surrogate& surrogate, const Points& points, const Eigen::VectorXd& measurement,
+                 double offset = 0.0, const Eigen::MatrixXd& runs = {});
+
+  const Eigen::VectorXd& mean() const { return mean_; }
+  const Eigen::MatrixXd& covariance() const { return covariance_; }
+  /// With what another point achieves.
+  Eigen::VectorXd covariance_with(const Points& point) const;
+
+ private:
+  const Surrogate& surrogate_;
+  std::vector<Eigen::Index> rows_;  ///< of the surrogate's process
+  Eigen::MatrixXd measurement_;     ///< covariance of observed values about what is achieved, standardised
+  Eigen::VectorXd mean_;
+  Eigen::MatrixXd covariance_;
+};
+
+/// The ok trials of a history, one entry a configuration in the order of their first measurements, on the scale of
+/// the latest run.
+struct MeasuredConfigurations {
+  std::vector<std::vector<std::size_t>> trials;  ///< indices into the history, at least one each
+  Observations latent;                           ///< means of the latent values; variance: of these means, as stated
+  Eigen::VectorXd one_more;                      ///< latent variance of one more measurement, as stated
+  Eigen::MatrixXd runs;                          ///< what the effects of runs leave unknown: RunEffects::uncertainty
+  bool stated = true;                            ///< every trial states a spread
+
+  Eigen::Index size() const { return latent.values.size(); }
+};
+
+MeasuredConfigurations measured_configurations(const Objective& objective, const Candidates& candidates,
+                                               const History& history, const RunEffects& effects);
+
+/// Whether a trial measured again gives the same value again: a table that is looked up, but for one that has several
+/// rows in turn.
+bool values_are_exact(const Session& session);
+
+/// What the trials of a history say of the objective and of failing: the strategy bayes, the
+/// recommendation and the predictions all ask this one.
+class TrialModel {
+ public:
+  /// The arguments must outlive it.
+  TrialModel(const Objective& objective, const Candidates& candidates, const History& history);
+
+  bool has_values() const { return measured_.size() > 0; }
+  /// A trial ended as it was not foreseen: failing is possible.
+  bool has_failures() const { return success_.has_failures(); }
+  const MemoryMargins& memory_margins() const { return success_.margins(); }
+  const ObjectiveScale& scale() const { return scale_; }
+  const MeasuredConfigurations& measured() const { return measured_; }
+
+  /// Learns the objective's hyperparameters from the ok trials (at least one; bounds are then put in), starting where
+  /// the last suggestion's fit ended, which its proposal holds.
+  void fit(Rng& rng);
+  /// Conditions on pending trials at their posterior mean. After fit.
+  void believe_pending();
+  Prediction predict(const Points& points) const { return values_.predict(points); }
+  /// Latent values of the measured configurations as the smooth function has them, in the order of measured().
+  Prediction predict_measured() const { return predict(measured_.latent.points); }
+  /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
+  /// may be wrong, or are `exact`; else it is taken for noise.
+  AchievedValues achieved(bool exact) const;
+  /// Latent variance of a configuration about the smooth function, by the same rule.
+  double own_variance(bool exact) const;
+  /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
+  const GaussianProcess& process() const { return values_.surrogate().processes().front(); }
+  Points known_points(const Points& points) const { return values_.surrogate().standardised(centred(points)); }
+  double latent_unit() const { return values_.surrogate().scale(); }
+  /// What the priors alone say, up to a constant; 0 where there is none.
+  Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
+  /// Points as achieved() takes them.
+  Points centred(const Points& points) const { return values_.centred(points); }
+  /// By what standard deviations are to be multiplied: predict() and achieved() do not.
+  double widening() const { return widening_; }
+  /// The largest posterior mean among the measured, before believing.
+  double incumbent() const { return incumbent_; }
+  std::vector<double> hyperparameters() const;
+
+  /// Probability that a trial succeeds. `memory`: one a point.
+  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const {
+    return success_.probability(points, memory);
+  }
+
+ private:
+  std::optional<Eigen::VectorXd> last_fit() const;
+  void learn_from_bounded();
+
+  const Candidates& candidates_;
+  const History& history_;
+  ObjectiveScale scale_;
+  RunEffects effects_;
+  MeasuredConfigurations measured_;
+  double incumbent_ = 0.0;
+  double widening_;
+  ObjectiveModel values_;
+  TrialSuccess success_;
+};
+
+/// By what factor standard deviations of the surrogate are to be multiplied, so that central intervals of 90 % hold as
+/// often as they say: by how far the trials of `history` were from what was predicted of them. 1.3 before any is known,
+/// and never below 1. See trial_model.cpp.
+double learned_widening(const Objective& objective, const ObjectiveScale& scale, const History& history);
+
+}  // namespace krigtune

@@ -1,0 +1,191 @@
+// A trial succeeds with probability P(x) = E Phi(f(x)): a Gaussian-process classifier whose latent is, in probits (1.7
+// logits each),
+//
+//   f(x) = m(x) + c + d h(x) + w (x - 1/2) + g(x)
+//   c ~ Normal(0, 0.6^2),  d ~ Normal(0, (0.25 / 0.15)^2),  w_i ~ Normal(0, 1.2^2),  g ~ GP(0, 1.2^2 Matern52, l = 0.5)
+//
+// m is what memory says beforehand. Where it is not known, m = 1.17 (88 %) with the slopes of the rules of thumb
+// (forecast/prior.cpp) where parameters have their usual names. For other programs than ours
+//
+//   m(x) = min(margin(x), 1.76)     margin: MemoryMargins                         (1.76: 96 %; other things fail too)
+//
+// and h = 1 where m is below 1.76: d is the error that all planned peaks share, a quarter of a nat, in stddevs of 0.15;
+// one failure where memory was tight makes all who are as tight less probable. Failing is mostly a matter of direction
+// (more of this, less of that): w says so after two failures.
+//
+// Memory's margin is the mean of one latent for all failures, not a factor of its own: programs seldom say why they
+// failed (the tables of experiments/data never do), and a failure of unknown cause is then shared out by how probable
+// each cause was. Trials out of memory are failures of that latent as well: with planned peaks a third too low that
+// saves 3 failures of the first 20 on the simulated clusters (docs/search.md).
+//
+// With the bench runner's plan, exact to the byte, what does not fit was never a candidate and m = 1.65 (95 %): other
+// things fail. If memory runs out all the same, the device has less than was said: the smallest planned peak that
+// failed bounds it from above (a censored observation of the wall), the largest that ran bounds it from below, and
+//
+//   m(x) = min(log(wall / memory(x)) / 0.15, 1.65)  below it: a normal error of 15 % of log memory,
+//   m(x) = -5                                       at and above it: planned bytes are exact, who needs as many fails,
+//
+// unless something larger did run: then the planned peak is not what decides, and the first line holds everywhere.
+#include "search/model/trial_success.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "forecast/prior.h"
+#include "krigtune/surrogate/success_model.h"
+
+namespace krigtune {
+
+// Plans of other programs than ours err, and by factors that all configurations share (cost/memory/memory_shape.h). A
+// measured peak is one observation of them; a trial that ran without telling its peak says that it needed no more than
+// there is, one that ran out of memory that it needed more. What failed for an unknown reason says nothing here: it is
+// shared out among the reasons by TrialSuccess.
+
+namespace {
+
+std::optional<MemoryEvidence> evidence_of(const Outcome& outcome, const MemoryVerdict::Spread& planned) {
+  using Shows = MemoryEvidence::Shows;
+  const auto usable = static_cast<double>(planned.usable.count);
+  const auto* measured = std::get_if<Measured>(&outcome);
+  if (measured != nullptr && measured->peak_memory && measured->peak_memory->count > 0) {
+    return MemoryEvidence{planned.moments, Shows::kPeak, static_cast<double>(measured->peak_memory->count)};
+  }
+  if (ran(outcome)) return MemoryEvidence{planned.moments, Shows::kRan, usable};
+  if (ran_out_of_memory(outcome)) return MemoryEvidence{planned.moments, Shows::kRanOut, usable};
+  return std::nullopt;
+}
+
+}  // namespace
+
+MemoryMargins::MemoryMargins(const Candidates& candidates, const History& history) {
+  if (candidates.filter().is_exact()) return;
+  std::vector<MemoryEvidence> evidence;
+  double log_stddev = 0.0;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const std::optional<MemoryVerdict> memory = candidates.memory_of(trial.proposal.configuration);
+    if (!memory || !memory->spread || memory->spread->moments.empty()) continue;
+    std::optional<MemoryEvidence> shown = evidence_of(*trial.outcome, *memory->spread);
+    if (!shown) continue;
+    log_stddev = memory->spread->own_log_stddev;
+    evidence.push_back(*std::move(shown));
+  }
+  if (evidence.empty()) return;
+  shape_.emplace(log_stddev);
+  shape_->learn(evidence);
+}
+
+double MemoryMargins::at(const MemoryVerdict& memory) const {
+  constexpr double kLeastProbability = 1e-9;
+  // Models that state no spread say yes or no.
+  if (!memory.spread) return probit(std::clamp(memory.probability_fits, kLeastProbability, 1.0 - kLeastProbability));
+  if (!shape_ || memory.spread->moments.empty()) return memory.spread->margin;
+  const MemoryShape::LogBytes needed = shape_->needed(memory.spread->moments);
+  return (std::log(static_cast<double>(memory.spread->usable.count)) - needed.mean) / needed.stddev;
+}
+
+Eigen::VectorXd MemoryMargins::at(const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  Eigen::VectorXd margins(static_cast<Eigen::Index>(memory.size()));
+  for (Eigen::Index i = 0; i < margins.size(); ++i) {
+    const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
+    margins(i) = of ? at(*of) : 0.0;
+  }
+  return margins;
+}
+
+namespace {
+
+constexpr double kPriorMean = 1.17;
+constexpr double kMostMean = 1.76;
+constexpr double kPlannedMean = 1.65;
+constexpr double kLogMemoryError = 0.15;
+constexpr double kCannotRunMean = -5.0;
+
+SuccessOptions success_options() {
+  SuccessOptions options;
+  options.signal_stddev = 1.2;
+  options.lengthscale = 0.5;
+  options.slope_stddev = 1.2;
+  options.shift_stddevs = {0.25 / kLogMemoryError};
+  return options;
+}
+
+// One slope a column.
+Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
+  Eigen::VectorXd slopes = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(names.size()));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const RuleOfThumb* rule = rule_of_thumb(names[i]);
+    if (rule != nullptr) slopes(static_cast<Eigen::Index>(i)) = rule->success_slope;
+  }
+  return slopes;
+}
+
+}  // namespace
+
+TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
+    : candidates_(candidates),
+      margins_(candidates, history),
+      model_(make_kernel(KernelKind::kMatern52), success_options()) {
+  if (!candidates.filter().knows_memory()) slopes_ = rules_of_thumb(candidates.ordered_names());
+  if (candidates.filter().is_exact()) read_walls(history);
+  fit(history);
+}
+
+void TrialSuccess::read_walls(const History& history) {
+  double most_that_ran = 0.0;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const std::optional<MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
+    if (!memory) continue;
+    const auto bytes = static_cast<double>(memory->predicted.count);
+    if (ran_out_of_memory(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
+    if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
+  }
+  wall_is_sharp_ = memory_wall_ && most_that_ran < *memory_wall_;
+  if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
+}
+
+double TrialSuccess::planned_mean(const std::optional<MemoryVerdict>& memory) const {
+  if (!memory) return kPriorMean;
+  if (!memory_wall_) return kPlannedMean;
+  const auto bytes = static_cast<double>(memory->predicted.count);
+  if (wall_is_sharp_ && bytes >= *memory_wall_) return kCannotRunMean;
+  return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
+}
+
+Eigen::MatrixXd TrialSuccess::prior(const Points& points,
+                                    const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  Eigen::MatrixXd prior = Eigen::MatrixXd::Zero(points.size(), 2);
+  const bool is_exact = candidates_.filter().is_exact();
+  const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins_.at(memory);
+  for (Eigen::Index i = 0; i < prior.rows(); ++i) {
+    const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
+    prior(i, 0) = is_exact || !of ? planned_mean(of) : std::min(margin(i), kMostMean);
+    prior(i, 1) = !is_exact && of && margin(i) < kMostMean ? 1.0 : 0.0;
+  }
+  prior.col(0) += (points.ordered.leftCols(slopes_.size()).array() - 0.5).matrix() * slopes_;
+  return prior;
+}
+
+void TrialSuccess::fit(const History& history) {
+  std::vector<Configuration> configurations;
+  std::vector<bool> succeeded;
+  std::vector<std::optional<MemoryVerdict>> memory;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
+    has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
+    const std::optional<MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
+    configurations.push_back(trial.proposal.configuration);
+    succeeded.push_back(ran(*trial.outcome));
+    memory.push_back(known);
+  }
+  const Points points = candidates_.encode(configurations);
+  model_.fit(points, prior(points, memory), succeeded);
+}
+
+Eigen::VectorXd TrialSuccess::probability(const Points& points,
+                                          const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  return model_.probability(points, prior(points, memory));
+}
+
+}  // namespace krigtune

@@ -1,0 +1,54 @@
+#pragma once
+#include <Eigen/Core>
+#include <vector>
+
+#include "search/stagewise/stage_cells.h"
+
+namespace krigtune {
+
+// Boosted trees that learn an order.
+
+/// Scores whose order follows labels: gradient-boosted trees of depth three with a pairwise logistic loss.
+class RankTrees {
+ public:
+  /// One row of `features` a sample; larger labels are better. Deterministic.
+  RankTrees(const Eigen::MatrixXd& features, const Eigen::VectorXd& labels);
+
+  /// Larger is better; equal everywhere while nothing was learned.
+  Eigen::VectorXd scores(const Eigen::MatrixXd& features) const;
+
+ private:
+  struct Node {
+    Eigen::Index feature = -1;  ///< -1: a leaf
+    double threshold = 0.0;     ///< below it: left
+    std::size_t left = 0;
+    std::size_t right = 0;
+    double value = 0.0;  ///< of a leaf
+  };
+  using Tree = std::vector<Node>;
+  struct Slopes;
+  struct Split;
+
+  static Split best_split(const Eigen::MatrixXd& features, const Slopes& slopes, const std::vector<Eigen::Index>& rows);
+  static std::size_t grow(Tree& tree, const Eigen::MatrixXd& features, const Slopes& slopes,
+                          const std::vector<Eigen::Index>& rows, int depth);
+  static double value_at(const Tree& tree, const Eigen::MatrixXd& features, Eigen::Index row);
+
+  std::vector<Tree> trees_;
+};
+
+// The three tuners of DeepSpeed's autotuner (autotuning/tuner).
+
+struct SpaceTunerOptions {
+  StagewiseOptions stagewise;
+  std::uint64_t seed = 1;
+  std::uint64_t stream = 0;  ///< of random numbers: one a tuning space
+};
+
+/// Searches the space by what `answers` knows. Empty: something is open. Else the best value that was found, if any
+/// configuration ran.
+std::optional<std::optional<double>> tune_space(const TuningSpace& space, const Space& parameters,
+                                                const Objective& objective, const SpaceTunerOptions& options,
+                                                Answers& answers);
+
+}  // namespace krigtune

@@ -1,0 +1,326 @@
+// Bayesian optimisation over a list of candidates.
+//
+//   no value yet: a(x) = what the priors say + log P(x): the best predicted first, and no initial design
+//   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
+//   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
+//   once something failed, or where it is uncertain what fits in memory:
+//     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P is not far below P_safe
+//
+// Where P begins with planned memory, plans may be wrong for all of a job: P_safe is the largest P among what promises
+// something, P EI >= 0.3 %, and half of it is enough. So what is safe holds back what is risky only as long as it
+// promises something itself. Where P is learned from failures alone (or plans are exact) they have said it: P_safe is
+// the largest P of all that is left, and it takes two thirds of it.
+//
+// The values' model is search/model/objective_model.cpp, P's search/model/trial_success.cpp; docs/search.md tells it
+// all. The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
+// improvements that do not matter; plain log EI + log P does exactly that.
+//
+// Where trials differ in what they take, a(x) is per second of trial (search/model/trial_cost.cpp). Where measurements
+// are noisy the best of what was measured is asked again, or its rival, once that is expected to gain more for the
+// recommendation than the new candidate (search/model/outlook.cpp).
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "core/statistics.h"
+#include "krigtune/surrogate/acquisition.h"
+#include "search/candidates/candidate_list.h"
+#include "search/candidates/candidates.h"
+#include "search/model/outlook.h"
+#include "search/model/trial_cost.h"
+#include "search/strategies/strategy.h"
+#include "search/trials/history.h"
+
+namespace krigtune {
+
+// The first trials of a search that nothing is known for.
+
+/// The allowed candidate of the largest score; among equals one drawn by `rng`. There must be one.
+std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<bool>& allowed, Rng& rng);
+
+/// The candidate (a row of `points`) farthest from everything asked, in the encoded space, a differing category as far
+/// as a whole axis; the first one: nearest to the middle. Among a random half of those allowed: the design depends on
+/// the seed, and no single far corner is in all of them. At least one must be allowed.
+std::size_t farthest_candidate(const Candidates& candidates, const History& history, const Points& points,
+                               const std::vector<bool>& allowed, Rng& rng);
+
+namespace {
+
+constexpr double kDistanceTie = 1e-9;
+
+// Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
+Eigen::VectorXd squared_distances(const Points& points, const Points& others, Eigen::Index row) {
+  Eigen::VectorXd result = (points.ordered.rowwise() - others.ordered.row(row)).rowwise().squaredNorm();
+  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
+    const int category = others.categories(row, column);
+    result += (points.categories.col(column).array() != category).cast<double>().matrix();
+  }
+  return result;
+}
+
+int most_frequent(const Eigen::VectorXi& values) {
+  std::vector<int> counts(static_cast<std::size_t>(values.maxCoeff()) + 1, 0);
+  for (const int value : values) ++counts[static_cast<std::size_t>(value)];
+  return static_cast<int>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+}
+
+// The middle of the candidates, column by column; need not be one of them.
+Points middle_of(const Points& points) {
+  Points middle = Points::zero(1, points.ordered.cols(), points.categories.cols());
+  for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
+    const auto values = points.ordered.col(column);
+    middle.ordered(0, column) = median({values.begin(), values.end()});
+  }
+  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
+    middle.categories(0, column) = most_frequent(points.categories.col(column));
+  }
+  return middle;
+}
+
+// At least one of those allowed; there must be one.
+std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (allowed[i]) indices.push_back(i);
+  }
+  rng.shuffle(indices);
+  std::vector<bool> half(allowed.size(), false);
+  for (std::size_t i = 0; i < (indices.size() + 1) / 2; ++i) half[indices[i]] = true;
+  return half;
+}
+
+}  // namespace
+
+std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<bool>& allowed, Rng& rng) {
+  std::vector<std::size_t> best;
+  double best_score = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (!allowed[i]) continue;
+    const double score = scores(static_cast<Eigen::Index>(i));
+    if (score > best_score + kDistanceTie) best.clear();
+    if (score >= best_score - kDistanceTie) best.push_back(i);
+    best_score = std::max(best_score, score);
+  }
+  return best[rng.below(best.size())];
+}
+
+std::size_t farthest_candidate(const Candidates& candidates, const History& history, const Points& points,
+                               const std::vector<bool>& all_allowed, Rng& rng) {
+  const std::vector<bool> allowed = random_half(all_allowed, rng);
+  std::vector<Configuration> asked;
+  for (const Trial& trial : history) {
+    if (counts(trial)) asked.push_back(trial.proposal.configuration);
+  }
+  if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);
+  const Points seen = candidates.encode(asked);
+  Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), std::numeric_limits<double>::max());
+  for (Eigen::Index row = 0; row < seen.size(); ++row) {
+    nearest = nearest.cwiseMin(squared_distances(points, seen, row));
+  }
+  return largest_or_draw(nearest, allowed, rng);
+}
+
+namespace {
+
+constexpr int kSpreadTrials = 3;
+constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
+constexpr double kLeastShareOfPlanned = 0.5;
+constexpr double kLeastShareOfLearned = 2.0 / 3.0;
+constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
+constexpr double kGainFloor = 0.01;
+constexpr double kFloorSlope = 0.001;
+constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
+
+double log_add_exp(double a, double b) {
+  const double larger = std::max(a, b);
+  return larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+bool has_uncertain(const CandidateList& list) {
+  return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<MemoryVerdict>& memory) {
+    return memory && memory->verdict != Verdict::kFits;
+  });
+}
+
+class BayesStrategy final : public Strategy {
+ public:
+  BayesStrategy(const Session& session, const Candidates& candidates, const StrategyOptions& options)
+      : session_(session),
+        objective_(session.objective),
+        candidates_(candidates),
+        seed_(options.seed),
+        repeats_(options.repeats),
+        spread_until_(candidates.beliefs().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    TrialModel model(objective_, candidates_, history);
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
+    std::vector<bool> allowed = unseen(candidates_, *list, history);
+    const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
+    if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    if (!has_new) {
+      model.fit(rng);
+      model.believe_pending();
+      std::optional<Repeated> last = repeat(model, history, [](const auto&, const auto&) { return 0.0; });
+      return last ? std::optional(std::move(last->first)) : std::nullopt;
+    }
+    if (counted_trials(history) >= spread_until_ && model.has_values()) {
+      return ask_model(model, history, *list, std::move(allowed), rng);
+    }
+    const Eigen::VectorXd probability = probability_of(model, *list);
+    drop_unlikely(allowed, probability, allowed);
+    if (counted_trials(history) < spread_until_) {
+      return propose(*list, farthest_candidate(candidates_, history, list->points, allowed, rng), StrategyKind::kBayes);
+    }
+    const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
+    return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
+  }
+
+ private:
+  using Repeated = std::pair<Proposal, double>;  ///< with its gain for the recommendation, a fraction
+
+  // The largest score by what the trials say. One at least must be allowed.
+  Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list, std::vector<bool> allowed,
+                     Rng& rng) const {
+    model.fit(rng);
+    model.believe_pending();
+    const Eigen::VectorXd probability = probability_of(model, list);
+    const TrialCost cost(candidates_, history, model);
+    Proposal proposal = improve(model, history, cost, list, std::move(allowed), probability);
+    return repeats_ ? or_repeat(std::move(proposal), model, history, cost, list, probability) : proposal;
+  }
+
+  // Of success; ones where nothing says that a trial may fail.
+  static Eigen::VectorXd probability_of(const TrialModel& model, const CandidateList& list) {
+    if (!model.has_failures() && !has_uncertain(list)) return Eigen::VectorXd::Ones(list.points.size());
+    return model.probability(list.points, list.memory);
+  }
+
+  // The proposal, or what was measured before where that gains more for the recommendation.
+  Proposal or_repeat(Proposal proposal, const TrialModel& model, const History& history, const TrialCost& cost,
+                     const CandidateList& list, const Eigen::VectorXd& probability) const {
+    const auto chosen = static_cast<Eigen::Index>(list.index.at(candidates_.key(proposal.configuration)));
+    const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
+      const Points candidate = list.points.rows({chosen});
+      return probability(chosen) * gain.of_new(candidate) *
+             cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
+    };
+    std::optional<Repeated> repeated = repeat(model, history, gain_of_new);
+    if (!repeated) return proposal;
+    auto& [again, gain] = *repeated;
+    again.outlook = proposal.outlook;
+    again.outlook->expected_gain = std::max(gain, proposal.outlook->expected_gain);
+    return std::move(again);
+  }
+
+  bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
+
+  // Of those allowed, what is to hold back others that are less likely to run: see the top.
+  std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
+                              const Eigen::VectorXd& probability, double unit) const {
+    if (!has_plans()) return allowed;
+    std::vector<bool> promise = allowed;
+    for (std::size_t i = 0; i < promise.size(); ++i) {
+      const auto row = static_cast<Eigen::Index>(i);
+      if (log_ei(row) + std::log(probability(row)) < std::log(kPromise * unit)) promise[i] = false;
+    }
+    return std::find(promise.begin(), promise.end(), true) == promise.end() ? allowed : promise;
+  }
+
+  // What is far less likely to run than the likeliest of `safe`, which are some of those allowed.
+  void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability,
+                     const std::vector<bool>& safe) const {
+    const double share = has_plans() ? kLeastShareOfPlanned : kLeastShareOfLearned;
+    double best = 0.0;
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (safe[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
+    }
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (probability(static_cast<Eigen::Index>(i)) < share * best) allowed[i] = false;
+    }
+  }
+
+  // What was measured and is worth measuring again, if that gains more than something new and enough at all.
+  std::optional<Repeated> repeat(
+      const TrialModel& model, const History& history,
+      const std::function<double(const RepeatGain&, const RepeatGain::Repeat&)>& gain_of_new) const {
+    const RepeatGain gain(session_, candidates_, history, model);
+    const std::optional<RepeatGain::Repeat> repeat = gain.best();
+    if (!repeat || repeat->gain <= kLeastRepeatGain * unit_of(model)) return std::nullopt;
+    if (repeat->gain <= gain_of_new(gain, *repeat)) return std::nullopt;
+    Proposal proposal = propose(history[repeat->trial].proposal.configuration, StrategyKind::kBayes);
+    proposal.repeat_of = history[repeat->trial].number;
+    proposal.predicted_value = model.scale().from_latent(repeat->mean);
+    proposal.hyperparameters = model.hyperparameters();
+    return Repeated(std::move(proposal), repeat->gain / unit_of(model));
+  }
+
+  // What a trial will measure: what is peculiar to its configuration, and the noise of one measurement, are in it.
+  void predict_value(const TrialModel& model, double mean, double variance, Proposal& proposal) const {
+    const double noise = model.measured().one_more.mean();
+    const double own = model.own_variance(values_are_exact(session_));
+    proposal.predicted_value = model.scale().from_latent(mean);
+    proposal.widening = model.widening();
+    proposal.predicted_stddev =
+        model.scale().half_width(mean, model.widening() * std::sqrt(std::max(variance, 0.0) + own + noise));
+  }
+
+  // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
+  static double unit_of(const TrialModel& model) {
+    return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
+  }
+
+  Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost, const CandidateList& list,
+                   std::vector<bool> allowed, const Eigen::VectorXd& probability) const {
+    const Prediction prediction = model.predict(list.points);
+    const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+    const std::vector<bool> unseen = allowed;
+    drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
+    const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
+    const double log_floor = std::log(kGainFloor * unit_of(model));
+    const bool may_fail = model.has_failures() || has_uncertain(list);
+    std::size_t chosen = allowed.size();
+    double best = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (!allowed[i]) continue;
+      const auto row = static_cast<Eigen::Index>(i);
+      double score = log_ei(row);
+      if (may_fail) {
+        score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
+      }
+      score -= log_seconds(row);
+      if (chosen < allowed.size() && !(score > best + kTie)) continue;
+      best = score;
+      chosen = i;
+    }
+    Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
+    predict_value(model, prediction.mean(static_cast<Eigen::Index>(chosen)),
+                  prediction.variance(static_cast<Eigen::Index>(chosen)), proposal);
+    if (may_fail) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
+    proposal.hyperparameters = model.hyperparameters();
+    const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
+    // Failures that taught P keep the search away from the unlikely ones: those are no reason to go on.
+    proposal.outlook = outlook_of(model, session_, candidates_, history,
+                                  {list, prediction, probability, log_cost, has_plans() ? unseen : allowed});
+    return proposal;
+  }
+
+  const Session& session_;
+  const Objective& objective_;
+  const Candidates& candidates_;
+  std::uint64_t seed_;
+  bool repeats_;
+  int spread_until_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates,
+                                     const StrategyOptions& options) {
+  return std::make_unique<BayesStrategy>(session, candidates, options);
+}
+
+}  // namespace krigtune

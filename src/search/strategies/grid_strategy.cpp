@@ -1,0 +1,426 @@
+// A grid that fits the budget: a few evenly spaced values of each parameter, both ends among them. One value more is
+// given to the parameter that has fewest, in the session's order, for as long as the grid's configurations are no more
+// than the budget: the result is a sub-grid to which no parameter could add a value. What pruning
+// skips is passed over as if it had been asked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "core/text.h"
+#include "search/candidates/candidate_list.h"
+#include "search/candidates/candidates.h"
+#include "search/strategies/strategy.h"
+#include "search/trials/history.h"
+#include "space/well_known.h"
+#include "trial/outcome.h"
+
+namespace krigtune {
+
+// What a grid need not run.
+
+/// Judges configurations by what a history holds. The candidates' space must outlive it.
+class GridPruning {
+ public:
+  enum class Verdict { kRun, kTooLarge, kCannotWin };
+
+  GridPruning(const Space& space, const Objective& objective, const GridOptions& options, const History& history);
+
+  Verdict operator()(const Configuration& configuration) const;
+
+ private:
+  bool needs_at_least(const Configuration& configuration, const Configuration& other) const;
+  bool only_stage_differs(const Configuration& configuration, const Configuration& other) const;
+  bool is_derived(const Parameter& parameter) const;
+
+  const Space& space_;
+  std::vector<const Configuration*> out_of_memory_;
+  std::vector<const Configuration*> ran_;
+};
+
+/// "12 of 40 configurations skipped: 10 need more memory than ..."; empty: none.
+std::string pruned_text(const Candidates& candidates, const GridPruning& pruning, const History& history);
+
+// Two rules.
+//
+// Memory: what ran out of memory tells of all that needs at least as much: a larger or equal micro-batch, no smaller
+// buckets, no more recomputation, the same ZeRO stage, or 0 in place of 1, or 2 in place of 3, and all else equal.
+// Stages 0 and 1 need not hold more than 2 and 3, which in every micro-step have a bucket beside the gradients that
+// they accumulate. For the same reason 2 and 3 without accumulation are not compared with more micro-steps. What is
+// offloaded must be equal: host memory may have been what was short. Tensor and pipeline ranks too: they change what is
+// kept and for how long. Peaks measured by others and the plan's own follow this order but for a per cent
+// (tests/search/baselines_test.cpp). A failure of another kind tells nothing.
+//
+// Stages: stage 2 and 3 are left out where a lower stage ran with all else equal. They compute the same and send at
+// least as much (stage 2 reduces in every micro-step, stage 3 gathers parameters besides; Rajbhandari et al. 2020,
+// section 7); what they save is memory, which pays only by a larger micro-batch or less recomputation, and these are
+// still run. Stage 1 is not left out: it sends as much as stage 0, and its optimizer step is shared. Only where the
+// objective is speed.
+namespace {
+
+enum class Demand { kEqual, kGrows, kStates, kActivations };
+
+constexpr std::array<std::pair<std::string_view, Demand>, 8> kDemands{{
+    {kMicroBatch, Demand::kGrows},
+    {kZeroStage, Demand::kStates},
+    {kReduceBucket, Demand::kGrows},
+    {kAllgatherBucket, Demand::kGrows},
+    {kPrefetch, Demand::kGrows},
+    {kPersistence, Demand::kGrows},
+    {kMaxLive, Demand::kGrows},
+    {kCheckpointing, Demand::kActivations},
+}};
+
+Demand demand_of(const Parameter& parameter) {
+  const auto found =
+      std::find_if(kDemands.begin(), kDemands.end(), [&](const auto& entry) { return entry.first == parameter.name; });
+  return found == kDemands.end() ? Demand::kEqual : found->second;
+}
+
+// full 0, selective 1, none 2; others are only equal to themselves.
+int kept_activations(const Value& value) {
+  constexpr std::array<std::string_view, 3> kWords{"full", "selective", "none"};
+  const auto* word = std::get_if<std::string>(&value);
+  const auto found = word == nullptr ? kWords.end() : std::find(kWords.begin(), kWords.end(), *word);
+  return found == kWords.end() ? -1 : static_cast<int>(found - kWords.begin());
+}
+
+bool demands_at_least(Demand demand, const Value& value, const Value& other) {
+  if (same_value(value, other)) return true;
+  const bool are_numbers = is_number(value) && is_number(other);
+  switch (demand) {
+    case Demand::kEqual:
+      return false;
+    case Demand::kGrows:
+      return are_numbers && as_number(value) > as_number(other);
+    case Demand::kStates:
+      return are_numbers && as_number(other) - as_number(value) == 1.0 && as_number(other) != 2.0;
+    case Demand::kActivations:
+      return kept_activations(other) >= 0 && kept_activations(value) > kept_activations(other);
+  }
+  return false;
+}
+
+double number_of(const Configuration& configuration, const char* name, double fallback) {
+  const Value* value = configuration.find(name);
+  return value != nullptr && is_number(*value) ? as_number(*value) : fallback;
+}
+
+bool shares_gradients(const Configuration& configuration) { return number_of(configuration, kZeroStage, 0.0) >= 2.0; }
+bool accumulates(const Configuration& configuration) { return number_of(configuration, kAccumulation, 1.0) > 1.0; }
+
+}  // namespace
+
+GridPruning::GridPruning(const Space& space, const Objective& objective, const GridOptions& options,
+                         const History& history)
+    : space_(space) {
+  if (!options.prune) return;
+  for (const Trial& trial : history) {
+    if (!counts(trial) || !trial.outcome) continue;
+    if (std::holds_alternative<OutOfMemory>(*trial.outcome)) out_of_memory_.push_back(&trial.proposal.configuration);
+    const bool has_run =
+        std::holds_alternative<Measured>(*trial.outcome) || std::holds_alternative<Bounded>(*trial.outcome);
+    if (has_run && find_metric(objective.metric) != nullptr) ran_.push_back(&trial.proposal.configuration);
+  }
+}
+
+GridPruning::Verdict GridPruning::operator()(const Configuration& configuration) const {
+  const auto is_beyond = [&](const Configuration* other) { return needs_at_least(configuration, *other); };
+  if (std::any_of(out_of_memory_.begin(), out_of_memory_.end(), is_beyond)) return Verdict::kTooLarge;
+  if (!shares_gradients(configuration)) return Verdict::kRun;
+  const auto is_above = [&](const Configuration* other) { return only_stage_differs(configuration, *other); };
+  return std::any_of(ran_.begin(), ran_.end(), is_above) ? Verdict::kCannotWin : Verdict::kRun;
+}
+
+// What exists in one of the two only has no effect in the other.
+bool GridPruning::needs_at_least(const Configuration& configuration, const Configuration& other) const {
+  if (shares_gradients(configuration) && accumulates(other) && !accumulates(configuration)) return false;
+  for (const Parameter& parameter : space_.parameters()) {
+    const Value* value = configuration.find(parameter.name);
+    const Value* known = other.find(parameter.name);
+    if (value == nullptr || known == nullptr || is_derived(parameter)) continue;
+    if (!demands_at_least(demand_of(parameter), *value, *known)) return false;
+  }
+  return true;
+}
+
+bool GridPruning::only_stage_differs(const Configuration& configuration, const Configuration& other) const {
+  for (const Parameter& parameter : space_.parameters()) {
+    const Value* value = configuration.find(parameter.name);
+    const Value* known = other.find(parameter.name);
+    if (value == nullptr || known == nullptr) continue;
+    const bool is_stage = parameter.name == kZeroStage;
+    if (is_stage ? !is_number(*known) || as_number(*known) >= as_number(*value) : !same_value(*value, *known)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The kept batch sets it.
+bool GridPruning::is_derived(const Parameter& parameter) const {
+  return parameter.name == kAccumulation && space_.facts().accumulation_follows();
+}
+
+std::string pruned_text(const Candidates& candidates, const GridPruning& pruning, const History& history) {
+  if (!candidates.listed()) return "";
+  const std::vector<bool> open = unseen(candidates, *candidates.to_score(history, 0), history);
+  int too_large = 0;
+  int cannot_win = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!open[i]) continue;
+    const GridPruning::Verdict verdict = pruning(candidates[i]);
+    too_large += verdict == GridPruning::Verdict::kTooLarge ? 1 : 0;
+    cannot_win += verdict == GridPruning::Verdict::kCannotWin ? 1 : 0;
+  }
+  std::vector<std::string> reasons;
+  if (too_large > 0) reasons.push_back(fmt::format("{} need the memory of one that ran out of it", too_large));
+  if (cannot_win > 0) reasons.push_back(fmt::format("{} are of a higher ZeRO stage than one that runs", cannot_win));
+  if (reasons.empty()) return "";
+  return fmt::format("{} of {} configurations skipped: {}", too_large + cannot_win, candidates.size(),
+                     join(reasons, ", "));
+}
+
+namespace {
+
+// Points of sub-grids that are looked at in all: where hardly any is a configuration, the grid grows no further.
+constexpr std::size_t kMostVisited = 1'000'000;
+
+// `count` of the positions 0 ... size - 1, evenly; a single one is the middle.
+std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
+  if (count == 1) return {(size - 1) / 2};
+  std::vector<std::size_t> positions;
+  for (std::size_t j = 0; j < count; ++j) {
+    positions.push_back((j * (size - 1) + (count - 1) / 2) / (count - 1));
+  }
+  return positions;
+}
+
+// The same of the parameter's values; a real range's ends are exact.
+std::vector<Value> even_values(const Parameter& parameter, std::size_t count) {
+  std::vector<Value> values;
+  if (!parameter.continuous()) {
+    for (const std::size_t position : even_positions(parameter.values.size(), count)) {
+      values.push_back(parameter.values[position]);
+    }
+    return values;
+  }
+  const auto [min, max] = *parameter.range;
+  for (std::size_t j = 0; j < count; ++j) {
+    const double fraction = count == 1 ? 0.5 : static_cast<double>(j) / static_cast<double>(count - 1);
+    values.emplace_back(j > 0 && j + 1 == count ? max : between(parameter, min, max, fraction));
+  }
+  return values;
+}
+
+// Candidates that the sub-grid's points mean, each once; points that are no candidates are left out.
+class SubGrid {
+ public:
+  explicit SubGrid(const Candidates& candidates) : candidates_(candidates) {}
+
+  /// Stops beyond `most`.
+  std::vector<Configuration> members(const std::vector<std::size_t>& counts, std::size_t most) {
+    found_.clear();
+    keys_.clear();
+    most_ = most;
+    values_.clear();
+    const std::vector<Parameter>& parameters = candidates_.space().parameters();
+    for (std::size_t i = 0; i < counts.size(); ++i) values_.push_back(even_values(parameters[i], counts[i]));
+    Configuration point;
+    visit(0, point);
+    return found_;
+  }
+
+ private:
+  void visit(std::size_t depth, Configuration& point) {
+    if (found_.size() > most_) return;
+    const Space& space = candidates_.space();
+    if (depth == values_.size()) {
+      Configuration completed = point;
+      if (space.complete(completed) != Exclusion::kNone || !candidates_.contains(completed)) return;
+      if (keys_.insert(candidates_.key(completed)).second) found_.push_back(completed);
+      return;
+    }
+    for (const Value& value : values_[depth]) {
+      point.set(space.parameters()[depth].name, value);
+      visit(depth + 1, point);
+    }
+  }
+
+  const Candidates& candidates_;
+  std::size_t most_ = 0;
+  std::vector<std::vector<Value>> values_;
+  std::vector<Configuration> found_;
+  std::unordered_set<std::string> keys_;
+};
+
+std::size_t product_of(const std::vector<std::size_t>& counts) {
+  std::size_t product = 1;
+  for (const std::size_t count : counts) product *= std::min(count, kMostVisited / product + 1);
+  return product;
+}
+
+// In lattice order.
+std::vector<Configuration> largest_within(const Candidates& candidates, std::size_t budget) {
+  SubGrid grid(candidates);
+  const std::vector<Parameter>& parameters = candidates.space().parameters();
+  std::vector<std::size_t> counts(parameters.size(), 1);
+  std::vector<bool> growing(parameters.size(), true);
+  std::vector<Configuration> members = grid.members(counts, budget);
+  std::size_t visited = 0;
+  while (true) {
+    std::size_t next = parameters.size();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      growing[i] = growing[i] && counts[i] < (parameters[i].continuous() ? budget : parameters[i].values.size());
+      if (growing[i] && (next == parameters.size() || counts[i] < counts[next])) next = i;
+    }
+    if (next == parameters.size()) break;
+    ++counts[next];
+    visited += product_of(counts);
+    std::vector<Configuration> larger;
+    growing[next] = visited <= kMostVisited && (larger = grid.members(counts, budget)).size() <= budget;
+    if (growing[next]) {
+      members = std::move(larger);
+    } else {
+      --counts[next];
+    }
+  }
+  sort_in_lattice_order(candidates.space(), members);
+  return members;
+}
+
+/// What all grids share: what they skip.
+class Grid : public Strategy {
+ public:
+  Grid(const Session& session, const Candidates& candidates)
+      : candidates_(candidates), objective_(session.objective), options_(session.grid) {}
+
+  Idle why_idle(const History& history) const override {
+    return left_out(history).empty() ? Idle::kAllTried : Idle::kThrough;
+  }
+  std::string left_out(const History& history) const override {
+    return pruned_text(candidates_, pruning(history), history);
+  }
+
+ protected:
+  GridPruning pruning(const History& history) const { return {candidates_.space(), objective_, options_, history}; }
+  const Candidates& candidates() const { return candidates_; }
+
+ private:
+  const Candidates& candidates_;
+  Objective objective_;
+  GridOptions options_;
+};
+
+/// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and when that is used up the other
+/// candidates, shuffled too; or the full factorial as the session writes it.
+class ListedGrid final : public Grid {
+ public:
+  ListedGrid(const Session& session, const Candidates& candidates, std::vector<std::size_t> order)
+      : Grid(session, candidates), order_(std::move(order)) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::shared_ptr<const CandidateList> list = candidates().to_score(history, 0);
+    const std::vector<bool> open = unseen(candidates(), *list, history);
+    const GridPruning pruned = pruning(history);
+    for (const std::size_t index : order_) {
+      if (!open[index] || pruned(list->configurations[index]) != GridPruning::Verdict::kRun) continue;
+      return propose(*list, index, StrategyKind::kGrid);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::size_t> order_;
+};
+
+/// The same over a space without a list: after the sub-grid, configurations drawn at random.
+class DrawnGrid final : public Grid {
+ public:
+  DrawnGrid(const Session& session, const Candidates& candidates, std::vector<Configuration> order, std::uint64_t seed)
+      : Grid(session, candidates), order_(std::move(order)), seed_(seed) {}
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::unordered_set<std::string> asked = asked_keys(candidates(), history);
+    const GridPruning pruned = pruning(history);
+    const auto is_out = [&](const Configuration& configuration) {
+      return asked.count(candidates().key(configuration)) > 0 || pruned(configuration) != GridPruning::Verdict::kRun;
+    };
+    for (const Configuration& configuration : order_) {
+      if (!is_out(configuration)) return propose(configuration, StrategyKind::kGrid);
+    }
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
+    const std::optional<Configuration> drawn = candidates().draw(rng, is_out);
+    return drawn ? std::optional(propose(*drawn, StrategyKind::kGrid)) : std::nullopt;
+  }
+
+ private:
+  std::vector<Configuration> order_;
+  std::uint64_t seed_;
+};
+
+/// The full factorial of a space that is too large for a list.
+class WalkedGrid final : public Grid {
+ public:
+  using Grid::Grid;
+
+  std::optional<Proposal> ask(const History& history) const override {
+    const std::unordered_set<std::string> asked = asked_keys(candidates(), history);
+    const GridPruning pruned = pruning(history);
+    std::optional<Proposal> proposal;
+    candidates().space().for_each([&](const Configuration& configuration) {
+      if (asked.count(candidates().key(configuration)) > 0) return true;
+      if (pruned(configuration) != GridPruning::Verdict::kRun) return true;
+      if (!candidates().filter().may_fit(configuration)) return true;
+      proposal = propose(configuration, StrategyKind::kGrid);
+      return false;
+    });
+    return proposal;
+  }
+};
+
+std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder grid_order,
+                                      const StrategyOptions& options) {
+  std::vector<std::size_t> all(candidates.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (grid_order == GridOrder::kSession) return all;
+  const auto budget = static_cast<std::size_t>(std::max(options.trials, 1));
+  std::vector<std::size_t> order;
+  if (candidates.size() <= budget) {
+    order = all;
+  } else {
+    const std::shared_ptr<const CandidateList> list = candidates.to_score({}, options.seed);
+    for (const Configuration& configuration : largest_within(candidates, budget)) {
+      order.push_back(list->index.at(candidates.key(configuration)));
+    }
+  }
+  std::vector<bool> is_in_order(candidates.size(), false);
+  for (const std::size_t index : order) is_in_order[index] = true;
+  std::vector<std::size_t> rest;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest), [&](std::size_t i) { return !is_in_order[i]; });
+  Rng rng(options.seed, 0);
+  rng.shuffle(order);
+  rng.shuffle(rest);
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
+}
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates,
+                                    const StrategyOptions& options) {
+  if (candidates.listed()) {
+    return std::make_unique<ListedGrid>(session, candidates, listed_order(candidates, session.grid.order, options));
+  }
+  if (session.grid.order == GridOrder::kSession) return std::make_unique<WalkedGrid>(session, candidates);
+  std::vector<Configuration> order = largest_within(candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
+  Rng rng(options.seed, 0);
+  rng.shuffle(order);
+  return std::make_unique<DrawnGrid>(session, candidates, std::move(order), options.seed);
+}
+
+}  // namespace krigtune

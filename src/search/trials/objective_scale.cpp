@@ -1,0 +1,143 @@
+// Expected improvement of a log-normal value. With h ~ N(delta, s^2) the latent's gain over the incumbent y*, d =
+// delta/s:
+//
+//   maximised:  E[(e^h - 1)+]  = e^(delta + s^2/2) Phi(d + s) - Phi(d)
+//   minimised:  E[(1 - e^-h)+] = Phi(d) - e^(-delta + s^2/2) Phi(d - s)
+//
+// (integrals of the normal density; both times y*). They are taken as exp(b) expm1(a - b) of the logarithms a, b of the
+// two terms; where a - b has no digits left, e^h - 1 = h to first order gives s (phi(d) + d Phi(d)).
+#include "search/trials/objective_scale.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "krigtune/surrogate/acquisition.h"
+
+namespace krigtune {
+namespace {
+
+constexpr double kLeastDifference = 1e-6;  // below, the first-order form is the more exact one
+
+double log_relative_improvement(double delta, double stddev, bool maximize) {
+  const double d = delta / stddev;
+  const double half_variance = 0.5 * stddev * stddev;
+  const double a = maximize ? delta + half_variance + log_normal_cdf(d + stddev) : log_normal_cdf(d);
+  const double b = maximize ? log_normal_cdf(d) : -delta + half_variance + log_normal_cdf(d - stddev);
+  if (a - b < kLeastDifference) return std::log(stddev) + log_h(d);
+  // exp(x) - 1 overflows for a certain and enormous gain, where it is exp(x).
+  constexpr double kLarge = 40.0;
+  return a - b > kLarge ? a : b + std::log(std::expm1(a - b));
+}
+
+}  // namespace
+
+ObjectiveScale::ObjectiveScale(const Objective& objective, const History& history)
+    : maximize_(objective.maximize), logarithmic_(true) {
+  for (const Trial& trial : history) {
+    const std::optional<double> value = value_of(trial, objective);
+    if (value && *value <= 0.0) logarithmic_ = false;
+  }
+}
+
+double ObjectiveScale::to_latent(double value) const {
+  const double scaled = logarithmic_ ? std::log(value) : value;
+  return maximize_ ? scaled : -scaled;
+}
+
+double ObjectiveScale::from_latent(double latent) const {
+  const double scaled = maximize_ ? latent : -latent;
+  return logarithmic_ ? std::exp(scaled) : scaled;
+}
+
+double ObjectiveScale::latent_variance(double value, double value_sem) const {
+  const double sem = logarithmic_ ? value_sem / value : value_sem;
+  return sem * sem;
+}
+
+double ObjectiveScale::half_width(double mean, double stddev) const {
+  return logarithmic_ ? from_latent(mean) * std::sinh(stddev) : stddev;
+}
+
+double ObjectiveScale::latent_stddev(double value, double half_width) const {
+  return logarithmic_ ? std::asinh(half_width / value) : half_width;
+}
+
+double ObjectiveScale::log_expected_improvement(double mean, double stddev, double best) const {
+  const double floored = std::max(stddev, 1e-6);  // as log_expected_improvement of the surrogate
+  const double delta = mean - best;
+  if (!logarithmic_) return std::log(floored) + log_h(delta / floored);
+  return std::log(from_latent(best)) + log_relative_improvement(delta, floored, maximize_);
+}
+
+// A run of a trial sees the noise from step to step, and its standard error sem_w shrinks with the steps. What differs
+// from run to run (where threads and memory land, clocks, neighbours) it cannot see: the same configuration started
+// again gives another value, further away than sem_w says. With v the value,
+//
+//   sem^2 = sem_w^2 + (f v)^2
+//
+// f^2 is the variance between runs in the analysis of variance of one random factor (Searle, Casella and McCulloch
+// 1992, section 3.6), on relative values: of configurations c that were measured n_c >= 2 times, with mean m_c,
+//
+//   f^2 = max(0, sum_c sum_i (v_ci - m_c)^2 / m_c^2 / d - mean(sem_ci^2 / m_c^2)),     d = sum_c (n_c - 1)
+//
+// Few repeats say little about a variance: the default joins in with the weight of three degrees of freedom,
+// (3 f_0^2 + d f^2) / (3 + d). The default is what most of the
+// configurations of experiments/repeatability are apart on two cores (3 %; pooled 3.7 % beyond what runs state). It is
+// meant to be low: what is stated here the surrogate takes for granted, and it learns further noise, common to all
+// trials, by itself.
+namespace {
+
+constexpr double kWeightOfDefault = 3.0;  // degrees of freedom
+
+struct Repeats {
+  double value;
+  double sem;
+};
+
+std::map<std::string, std::vector<Repeats>> runs_by_configuration(const Objective& objective,
+                                                                  const Candidates& candidates,
+                                                                  const History& history) {
+  std::map<std::string, std::vector<Repeats>> runs;
+  for (const Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    const auto* measured = std::get_if<Measured>(&*trial.outcome);
+    const std::optional<double> value = value_of(trial, objective);
+    if (measured == nullptr || !(measured->value_sem > 0.0) || !value || !std::isfinite(*value)) continue;
+    // Of one clock: what days differ by is no noise (run_effects.cpp).
+    runs[fmt::format("{} {}", trial.proposal.run, candidates.key(trial.proposal.configuration))].push_back(
+        {*value, measured->value_sem});
+  }
+  return runs;
+}
+
+}  // namespace
+
+TrialNoise::TrialNoise(const Objective& objective, const Candidates& candidates, const History& history) {
+  double degrees = 0.0;
+  double squares = 0.0;
+  double within = 0.0;  // weighted like the squares: by degrees of freedom
+  for (const auto& [key, runs] : runs_by_configuration(objective, candidates, history)) {
+    const auto count = static_cast<double>(runs.size());
+    double mean = 0.0;
+    for (const Repeats& run : runs) mean += run.value / count;
+    if (runs.size() < 2 || mean == 0.0) continue;
+    for (const Repeats& run : runs) {
+      squares += (run.value - mean) * (run.value - mean) / (mean * mean);
+      within += run.sem * run.sem / (mean * mean) * (count - 1.0) / count;
+    }
+    degrees += count - 1.0;
+  }
+  const double ours = std::max(0.0, squares - within);  // degrees times f^2
+  between_fraction_ =
+      std::sqrt((kWeightOfDefault * kDefaultFraction * kDefaultFraction + ours) / (kWeightOfDefault + degrees));
+}
+
+double TrialNoise::total_sem(double value, double value_sem) const {
+  return value_sem > 0.0 ? std::hypot(value_sem, between_fraction_ * value) : 0.0;
+}
+
+}  // namespace krigtune

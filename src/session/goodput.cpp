@@ -1,0 +1,97 @@
+// Throughput alone always asks for a larger batch; training does not. With phi the gradient noise scale, the trace of
+// the gradient's covariance over its squared norm (McCandlish, Kaplan, Amodei et al. 2018, "An Empirical Model of
+// Large-Batch Training"), M samples make as much progress in one step as M / (1 + M / phi) would in steps of one each:
+//
+//   goodput(x) = throughput(x) * efficiency(M(x)),   efficiency(M) = (phi + M0) / (phi + M)
+//
+// (Qiao et al. 2021, "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", equation 6), M the
+// sequences of a step, M0 those of the base batch. M0 scales all of it alike: it decides the unit, never the best.
+// Where a step takes a + b M seconds, the best batch is sqrt(a phi / b): there the marginal gain vanishes.
+//
+// phi from batches B1 < B2 with mean squared gradient norms g1, g2 (McCandlish et al., appendix A.1): E g_i =
+// |G|^2 + S / B_i, so
+//
+//   |G|^2 = (B2 g2 - B1 g1) / (B2 - B1),   S = (g1 - g2) / (1 / B1 - 1 / B2),   phi = S / |G|^2
+#include "session/goodput.h"
+
+#include <cmath>
+#include <utility>
+
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+// Of a session whose objective is goodput.
+double efficiency_of(const Session& session, const Configuration& configuration) {
+  return statistical_efficiency(*session.objective.gradient_noise,
+                                static_cast<double>(global_batch(session, configuration)));
+}
+
+class GoodputRunner final : public Runner {
+ public:
+  GoodputRunner(const Session& session, std::unique_ptr<Runner> runner)
+      : session_(session), runner_(std::move(runner)) {}
+
+  // A rival's goodput is the throughput that this configuration would need to match it.
+  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
+              const std::optional<Rival>& rival) override {
+    std::optional<Rival> in_throughput = rival;
+    if (in_throughput) {
+      const double efficiency = efficiency_of(session_, configuration);
+      in_throughput->metric = session_.objective.throughput_field;
+      in_throughput->value /= efficiency;
+      in_throughput->value_sem /= efficiency;
+    }
+    return with_goodput(session_, configuration, runner_->run(configuration, trial_dir, in_throughput));
+  }
+
+ private:
+  const Session& session_;
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace
+
+double statistical_efficiency(const GradientNoise& noise, double batch) {
+  return (noise.noise_scale + noise.base_batch) / (noise.noise_scale + batch);
+}
+
+std::optional<double> gradient_noise_scale(const GradientNorm& one, const GradientNorm& other) {
+  const double squared_gradient =
+      (other.batch * other.squared_norm - one.batch * one.squared_norm) / (other.batch - one.batch);
+  const double noise = (one.squared_norm - other.squared_norm) / (1.0 / one.batch - 1.0 / other.batch);
+  const double scale = noise / squared_gradient;
+  const bool is_possible = squared_gradient > 0.0 && noise > 0.0 && std::isfinite(scale);
+  return is_possible ? std::optional(scale) : std::nullopt;
+}
+
+std::int64_t global_batch(const Session& session, const Configuration& configuration) {
+  if (session.workload->train_batch_size) return *session.workload->train_batch_size;
+  const std::optional<std::int64_t> dp = data_parallel_ranks(
+      session.cluster.ranks(), configuration.integer(kTensorParallel, 1), configuration.integer(kPipelineParallel, 1));
+  // Spaces hold no configuration without whole replicas.
+  return sequences_of_step(configuration.integer(kMicroBatch, 1), dp.value_or(1),
+                           configuration.integer(kAccumulation, 1));
+}
+
+Outcome with_goodput(const Session& session, const Configuration& configuration, Outcome outcome) {
+  const Objective& objective = session.objective;
+  if (objective.throughput_field.empty()) return outcome;
+  const double efficiency = efficiency_of(session, configuration);
+  if (auto* measured = std::get_if<Measured>(&outcome)) {
+    measured->metrics["statistical_efficiency"] = efficiency;
+    measured->metrics[objective.field] = measured->metrics.at(objective.throughput_field) * efficiency;
+    measured->value_sem *= efficiency;
+  } else if (auto* bounded = std::get_if<Bounded>(&outcome)) {
+    bounded->at_best *= efficiency;
+  }
+  return outcome;
+}
+
+std::unique_ptr<Runner> with_goodput(const Session& session, std::unique_ptr<Runner> runner) {
+  if (session.objective.throughput_field.empty()) return runner;
+  return std::make_unique<GoodputRunner>(session, std::move(runner));
+}
+
+}  // namespace krigtune

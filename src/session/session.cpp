@@ -1,0 +1,441 @@
+#include "session/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/csv.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "cost/framework.h"
+#include "schedule/knobs.h"
+#include "session/session_blocks.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+void read_workload_side(Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
+  const std::string& source = root.source();
+  if (const Json* json = root.find("workload")) {
+    session.workload = read_workload(*json, source, "/workload", base_dir);
+  }
+  const Json* cluster = root.find("cluster");
+  session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster", base_dir);
+  if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
+}
+
+// Without the block: krigtune-bench trains the workload; where there is none, the user runs the trials.
+RunnerSpec read_runner_or_default(const Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
+  if (const Json* block = root.find("runner")) return read_runner(*block, root.source(), "/runner", base_dir);
+  return session.workload ? RunnerSpec(BenchSpec()) : RunnerSpec(NoRunner());
+}
+
+// Left out in the file, whose program trains follows from the runner, and the schedule from the program.
+void set_framework(Session& session, const JsonObject& root) {
+  if (!session.workload) return;
+  const JsonObject block(root.value().at("workload"), root.source(), "/workload");
+  Workload& workload = *session.workload;
+  const bool is_bench = is<BenchSpec>(session.runner);
+  if (!block.has("framework")) workload.framework = is_bench ? Framework::kKrigtune : Framework::kDeepSpeed;
+  if (is_bench && workload.framework != Framework::kKrigtune) {
+    block.fail("framework", "the runner bench trains with krigtune-bench",
+               "leave it out, or use another runner; \"dialect\" chooses the schedule");
+  }
+  if (!block.has("dialect")) workload.dialect = traits_of(workload.framework).dialect;
+}
+
+void set_table(Session& session) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
+  session.table = std::make_shared<const ReplayTable>(std::get<ReplaySpec>(session.runner), names,
+                                                      session.objective.reported_field(), session.objective.maximize);
+  session.space.restrict_to(
+      [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
+}
+
+// Not with a warning where the models do not cover the transformer.
+bool is_modelled(Session& session) {
+  try {
+    check_model(*session.workload);
+    return true;
+  } catch (const UserError& error) {
+    session.warnings.push_back(fmt::format("nothing is predicted: {}", error.what()));
+    return false;
+  }
+}
+
+// What predictions are compared with. Empty where nobody says what a rank has.
+void set_usable_memory(Session& session) {
+  if (!session.memory.limit_gib && !session.cluster.device) return;
+  const auto limit = static_cast<double>(memory_limit_per_rank(session.memory, session.cluster).count);
+  const bool exact = traits_of(session.workload->framework).exact_memory;
+  session.usable_per_rank =
+      Bytes{static_cast<std::int64_t>(limit * (exact ? 1.0 : 1.0 - session.memory.reserve_fraction))};
+}
+
+// The space with the values that the table holds in place of real ranges.
+Space listed_space(const Space& space, const std::filesystem::path& trials_csv) {
+  if (space.listable()) return space;
+  const CsvTable table = parse_csv(read_text(trials_csv), trials_csv.string());
+  std::vector<Parameter> parameters = space.parameters();
+  for (Parameter& parameter : parameters) {
+    if (!parameter.continuous()) continue;
+    const int column = table.column(parameter.name);
+    std::set<double> numbers;
+    for (const std::vector<std::string>& row : table.rows) {
+      const Value value = value_from_text(column < 0 ? "" : row[static_cast<std::size_t>(column)]);
+      if (is_number(value)) numbers.insert(as_number(value));
+    }
+    if (numbers.empty()) {
+      throw UserError(fmt::format("{}: no row has a value of '{}'", trials_csv.string(), parameter.name),
+                      "give the directory of a run of this session");
+    }
+    parameter.range.reset();
+    parameter.values.assign(numbers.begin(), numbers.end());
+  }
+  return {parameters, space.facts(), space.constraints()};
+}
+
+void add_other_names(Session& session) {
+  const std::vector<std::string> remarks = other_names(session.space);
+  session.warnings.insert(session.warnings.end(), remarks.begin(), remarks.end());
+}
+
+void prepare_replay(Session& session, const JsonObject& root) {
+  for (const Parameter& parameter : session.space.parameters()) {
+    if (!parameter.continuous()) continue;
+    root.fail("space/" + parameter.name, "a table has no row for every real number", "list the table's values");
+  }
+  refuse_empty_space(session.space, root);
+  at_key(root, "runner/table", [&] { set_table(session); });
+  if (session.space.is_empty()) {
+    root.fail("runner/table",
+              fmt::format("no row of {} is a configuration of the space",
+                          std::get<ReplaySpec>(session.runner).table.filename().string()),
+              "compare \"space\" and \"columns\" with the table's columns and values");
+  }
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  if (!session.workload) return;
+  if (unknown.empty()) {
+    if (is_modelled(session)) set_usable_memory(session);
+    return;
+  }
+  add_other_names(session);
+  session.warnings.push_back(
+      fmt::format("the plan does not know {}: the table is replayed without physics; "
+                  "leave \"workload\" out to silence this",
+                  join(unknown, ", ")));
+}
+
+void prepare_simulate(Session& session, const JsonObject& root) {
+  if (!session.workload) root.fail("workload", "is missing: the runner simulate predicts it", "add it");
+  if (!session.cluster.device || !session.cluster.network) {  // this machine itself is measured by real trials
+    root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
+  }
+  check_planned_parameters(session, root);
+  refuse_empty_space(session.space, root);
+  set_usable_memory(session);
+}
+
+// A program of the user's may know more parameters than the models do.
+void prepare_program(Session& session, const JsonObject& root) {
+  refuse_empty_space(session.space, root);
+  if (!session.workload || !is_modelled(session)) return;
+  set_usable_memory(session);
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  add_other_names(session);
+  if (unknown.empty() || !session.usable_per_rank) return;
+  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
+}
+
+void prepare_bench(Session& session, const JsonObject& root) {
+  if (!session.workload) root.fail("workload", "is missing: the runner bench trains it", "add it");
+  check_planned_parameters(session, root);
+  refuse_empty_space(session.space, root);
+  // The plan is exact to the byte, so nothing is held in reserve.
+  session.usable_per_rank = memory_limit_per_rank(session.memory, session.cluster);
+}
+
+void prepare(Session& session, const JsonObject& root) {
+  if (is<ReplaySpec>(session.runner)) return prepare_replay(session, root);
+  if (is<BenchSpec>(session.runner)) return prepare_bench(session, root);
+  if (is<SimulateSpec>(session.runner)) return prepare_simulate(session, root);
+  prepare_program(session, root);
+}
+
+void check_peak_factor(const Session& session, const JsonObject& root) {
+  if (session.memory.peak_factor == 1.0 || !session.workload) return;
+  if (!traits_of(session.workload->framework).exact_memory) return;
+  root.fail("memory/peak_factor", "krigtune-bench needs what is planned, to the byte",
+            "leave it out, or name the \"framework\" of the workload");
+}
+
+void check_grid(const Session& session, const JsonObject& root) {
+  if (session.grid.order != GridOrder::kSession || session.space.listable()) return;
+  root.fail("grid/order", "the full factorial of a real range has no end",
+            "give the range \"steps\", or write \"seed\"");
+}
+
+}  // namespace
+
+Session read_session(const Json& json, const std::string& source, const std::filesystem::path& base_dir) {
+  JsonObject root(json, source, "");
+  root.text("$schema", "");  // for editors
+  Session session;
+  read_workload_side(session, root, base_dir);
+  read_space(session, root);
+  session.runner = read_runner_or_default(session, root, base_dir);
+  set_framework(session, root);
+  check_fixed(session, root);
+  session.assumptions = assumptions_of(session, root);
+  session.objective = read_objective(root.find("objective"), source, "/objective", traits_of(session.runner));
+  session.budget = read_budget(root.find("budget"), source, "/budget");
+  session.grid = read_grid(root.find("grid"), source, "/grid");
+  session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
+  root.find("baseline");
+  root.finish();
+  prepare(session, root);
+  check_peak_factor(session, root);
+  check_grid(session, root);
+  read_baseline(session, root);
+  complete_goodput(session, root);
+  return session;
+}
+
+Session load_session(const std::filesystem::path& file) {
+  const Json json = load_json(file);
+  Session session = read_session(json, file.string(), std::filesystem::absolute(file).parent_path());
+  session.file = file;
+  return session;
+}
+
+Json resolved(const Session& session) {
+  Json json = Json::object();
+  if (session.workload) json["workload"] = to_json(*session.workload);
+  json["cluster"] = to_json(session.cluster);
+  json["space"] = Json::object();
+  for (const Parameter& parameter : session.space.parameters()) json["space"][parameter.name] = to_json(parameter);
+  const Configuration& fixed = session.space.facts().fixed;
+  if (!fixed.empty()) json["fixed"] = to_json(fixed);
+  json["constraints"] = Json::array();
+  for (const Expression& constraint : session.space.constraints()) json["constraints"].push_back(constraint.text());
+  json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
+  json["objective"] = {{"metric", session.objective.metric},
+                       {"direction", session.objective.maximize ? "maximize" : "minimize"}};
+  if (const auto& noise = session.objective.gradient_noise) {
+    json["objective"]["noise_scale"] = json_number(noise->noise_scale);
+    json["objective"]["base_batch"] = json_number(noise->base_batch);
+  }
+  json["runner"] = to_json(session.runner);
+  json["budget"] = to_json(session.budget);
+  json["grid"] = to_json(session.grid);
+  json["stagewise"] = to_json(session.stagewise);
+  json["memory"] = to_json(session.memory);
+  return json;
+}
+
+Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv) {
+  Session recorded = session;
+  recorded.space = listed_space(session.space, trials_csv);
+  ReplaySpec replay;
+  replay.table = std::filesystem::absolute(trials_csv);
+  replay.value.name = "value";
+  replay.status_column = "status";
+  replay.repeats = ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
+  recorded.runner = replay;
+  recorded.objective.field = session.objective.metric;
+  recorded.objective.throughput_field.clear();
+  recorded.baseline.reset();
+  recorded.usable_per_rank.reset();
+  set_table(recorded);
+  if (recorded.space.is_empty()) {
+    throw UserError(fmt::format("{}: no row is a configuration of the session's space", trials_csv.string()),
+                    "give the directory of a run of this session");
+  }
+  return recorded;
+}
+
+// What a session fixes, what it leaves to its framework, and what it says under another name.
+namespace {
+
+bool is_named(const Space& space, const std::string& name) {
+  return space.facts().fixed.has(name) || space.find(name) != nullptr;
+}
+
+// Whether any configuration has more than one tensor-parallel rank.
+bool splits_layers(const Space& space) {
+  if (space.facts().fixed.integer(kTensorParallel, 1) > 1) return true;
+  const Parameter* parameter = space.find(kTensorParallel);
+  return parameter != nullptr && (parameter->values.size() > 1 || as_number(parameter->values[0]) > 1.0);
+}
+
+bool is_of_kind(const Value& value, const Value& other) {
+  return is_number(value) ? is_number(other) : value.index() == other.index();
+}
+
+bool states_attention(const JsonObject& root) {
+  const Json& workload = root.value().at("workload");
+  return workload.at("model").is_object() && workload.at("model").contains("attention");
+}
+
+}  // namespace
+
+Configuration read_fixed(JsonObject& root) {
+  const Json* json = root.find("fixed");
+  return json == nullptr ? Configuration() : configuration_from_json(*json, root.source(), root.pointer("fixed"));
+}
+
+void check_fixed(const Session& session, const JsonObject& root) {
+  const Configuration& fixed = session.space.facts().fixed;
+  if (!session.workload || fixed.empty()) return;
+  const JsonObject block(root.value().at("fixed"), root.source(), root.pointer("fixed"));
+  Workload workload = *session.workload;
+  workload.train_batch_size.reset();  // whether the batch can be kept is a question to the whole configuration
+  for (const auto& [name, value] : fixed) {
+    const WellKnownParameter* known = find_well_known(name);
+    if (known == nullptr && !traits_of(session.runner).only_what_is_modelled) continue;
+    if (known != nullptr && !is_of_kind(value, known->default_value)) {
+      block.fail(name, fmt::format("{} is no value of it", to_json(value).dump()),
+                 fmt::format("write one as {}", to_json(known->default_value).dump()));
+    }
+    at_key(block, name, [&, &name = name, &value = value] {
+      return read_knobs(workload, session.cluster, {{name, value}});
+    });
+  }
+}
+
+std::vector<Assumption> assumptions_of(const Session& session, const JsonObject& root) {
+  std::vector<Assumption> assumptions;
+  if (!session.workload || session.workload->framework == Framework::kKrigtune) return assumptions;
+  for (const auto& [name, value] : traits_of(session.workload->framework).usual) {
+    const bool splits_tokens = name == "sequence_parallel";
+    if (is_named(session.space, name) || (splits_tokens && !splits_layers(session.space))) continue;
+    assumptions.push_back({name, value, splits_tokens ? "where tensor_parallel > 1" : ""});
+  }
+  if (!states_attention(root) && session.workload->model.attention == Attention::kFlash) {
+    assumptions.push_back(
+        {"attention", std::string("flash"), "write \"attention\": \"eager\" in the model where it is not"});
+  }
+  return assumptions;
+}
+
+std::vector<std::string> unknown_parameters(const Space& space) {
+  std::vector<std::string> names;
+  for (const std::string& name : unplanned_parameters(space)) {
+    if (find_well_known(name) == nullptr) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> other_names(const Space& space) {
+  std::vector<std::string> remarks;
+  for (const std::string& name : unknown_parameters(space)) {
+    const std::string known(well_known_name(name));
+    if (known.empty() || is_named(space, known)) continue;
+    remarks.push_back(
+        fmt::format("'{}' looks like {}: call it {}, and what it does to memory and time is predicted "
+                    "(docs/parameters.md lists the names)",
+                    name, known, known));
+  }
+  return remarks;
+}
+
+// The session's space: its parameters, its constraints, and what both may know of the job.
+namespace {
+
+std::vector<std::pair<std::string, double>> numbers_of(const Session& session) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  std::vector<std::pair<std::string, double>> numbers = {{"nodes", number(session.cluster.nodes)},
+                                                         {"gpus_per_node", number(session.cluster.gpus_per_node)}};
+  if (!session.workload) return numbers;
+  const ModelSpec& model = session.workload->model;
+  numbers.insert(numbers.end(), {{"layers", number(model.layers)},
+                                 {"hidden", number(model.hidden)},
+                                 {"heads", number(model.heads)},
+                                 {"kv_heads", number(model.kv_heads)},
+                                 {"vocab", number(model.vocab)},
+                                 {"seq_len", number(model.seq_len)}});
+  return numbers;
+}
+
+JobFacts job_facts(const Session& session, const Configuration& fixed) {
+  JobFacts facts;
+  facts.fixed = fixed;
+  facts.ranks = session.cluster.ranks();
+  facts.numbers = numbers_of(session);
+  facts.well_known = session.workload.has_value();
+  if (session.workload) {
+    facts.train_batch_size = session.workload->train_batch_size;
+    facts.parameter_count = parameter_count(session.workload->model);
+  }
+  return facts;
+}
+
+std::string constraint_key(std::size_t index) { return fmt::format("constraints/{}", index); }
+
+std::vector<Expression> read_constraints(JsonObject& root) {
+  std::vector<Expression> constraints;
+  for (const std::string& text : root.texts("constraints")) {
+    constraints.push_back(at_key(root, constraint_key(constraints.size()), [&] { return Expression::parse(text); }));
+  }
+  return constraints;
+}
+
+// Reasons with their counts, the largest first.
+std::vector<ExclusionCount> reasons_of(const Space& space) {
+  std::vector<ExclusionCount> reasons;
+  for (const ExclusionCount& excluded : space.exclusions()) {
+    if (excluded.reason != Exclusion::kNone && excluded.count > 0) reasons.push_back(excluded);
+  }
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const ExclusionCount& a, const ExclusionCount& b) { return a.count > b.count; });
+  return reasons;
+}
+
+std::string excluded_text(const ExclusionCount& excluded) {
+  if (excluded.reason != Exclusion::kConstraint)
+    return fmt::format("{} ({})", to_string(excluded.reason), excluded.count);
+  return fmt::format("constraint '{}' ({})", excluded.constraint, excluded.count);
+}
+
+// Of all that excludes, the constraint that excludes most; else the space itself.
+std::string key_to_blame(const Space& space, const std::vector<ExclusionCount>& reasons) {
+  const std::vector<Expression>& constraints = space.constraints();
+  if (!reasons.empty() && reasons.front().reason != Exclusion::kConstraint) return "space";
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    if (reasons.empty() || constraints[i].text() == reasons.front().constraint) return constraint_key(i);
+  }
+  return "space";
+}
+
+}  // namespace
+
+void read_space(Session& session, JsonObject& root) {
+  const std::vector<Parameter> parameters = read_parameters(root.require("space"), root.source(), "/space");
+  const JobFacts facts = job_facts(session, read_fixed(root));
+  const std::vector<Expression> constraints = read_constraints(root);
+  if (!facts.fixed.empty()) at_key(root, "fixed", [&] { return Space({}, facts); });
+  at_key(root, "space", [&] { return Space(parameters, facts); });
+  // One by one, so that what is wrong is said of the right one.
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    at_key(root, constraint_key(i), [&] { return Space(parameters, facts, {constraints[i]}); });
+  }
+  session.space = Space(parameters, facts, constraints);
+}
+
+void refuse_empty_space(const Space& space, const JsonObject& root) {
+  if (!at_key(root, "space", [&] { return space.is_empty(); })) return;
+  const std::vector<ExclusionCount> reasons = space.listable() ? reasons_of(space) : std::vector<ExclusionCount>{};
+  std::vector<std::string> texts;
+  for (const ExclusionCount& reason : reasons) texts.push_back(excluded_text(reason));
+  if (texts.empty()) texts.emplace_back("the constraints hold nowhere together");
+  const std::string key = key_to_blame(space, reasons);
+  root.fail(key, "no configuration is left: " + join(texts, ", "),
+            key == "space" ? "choose micro-batches whose product with the ranks divides train_batch_size"
+                           : "loosen the constraint, or widen the ranges of its parameters");
+}
+
+}  // namespace krigtune

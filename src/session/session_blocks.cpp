@@ -1,0 +1,256 @@
+// The blocks "budget", and of the strategies that bayes is compared with.
+#include "session/session_blocks.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "core/block.h"
+#include "core/text.h"
+#include "session/goodput.h"
+#include "space/well_known.h"
+#include "trial/outcome.h"
+
+namespace krigtune {
+
+namespace {
+
+Block<Budget> budget_block() {
+  constexpr double kMostTrials = 1e6;
+  Block<Budget> block("When it ends, whichever comes first");
+  block.key("trials", &Budget::trials, integer<int>(from_to(1, kMostTrials)), "closed trials in all");
+  block.key("hours", &Budget::hours, number_or_null(above(0)), "hours in trials and suggestions (default: no limit)");
+  block.key("gpu_hours", &Budget::gpu_hours, number_or_null(above(0)), "hours times ranks (default: no limit)");
+  block.key("patience", &Budget::patience, integer_or_null<int>(from_to(1, kMostTrials)),
+            "trials without an improvement of more than 1 % (default: no such rule)");
+  block.key("regret", &Budget::regret, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),
+            "end once nothing left is likely to be better by more than this fraction; 0: no such rule");
+  block.key("confidence", &Budget::confidence, number(from_to_below(0.5, 1), "0.95 for 95 %"),
+            "how sure that is to be");
+  block.key("least_gain", &Budget::least_gain, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),
+            "end once no trial is expected to gain this fraction: what one of typical length must promise; 0: no such "
+            "rule, the default where run_gpu_hours is given");
+  block.key("run_gpu_hours", &Budget::run_gpu_hours, number_or_null(above(0)),
+            "what you will train with the result, in hours times ranks: end once no trial is expected to save as much "
+            "of it as it costs (default: no such rule)");
+  // Who says what will be trained has said what a gain is worth: the default guesses it.
+  block.check([](JsonObject& object, Budget& budget) {
+    if (budget.run_gpu_hours && !object.has("least_gain")) budget.least_gain = 0.0;
+  });
+  return block;
+}
+
+constexpr EnumWords<GridOrder, 2> kOrderWords = {{{"seed", GridOrder::kSeed}, {"session", GridOrder::kSession}}};
+
+Block<GridOptions> grid_block() {
+  Block<GridOptions> block("How the strategy grid walks");
+  block.key("order", &GridOptions::order, one_of(kOrderWords),
+            "seed: the largest even sub-grid that fits the budget, in an order drawn from the seed; session: the full "
+            "factorial, in order");
+  block.key("prune", &GridOptions::prune, boolean(),
+            "leave out what needs more memory than something that ran out of it, and ZeRO stages 2 and 3 where a lower "
+            "one runs");
+  return block;
+}
+
+constexpr EnumWords<SpaceTuner, 3> kTunerWords = {{{"gridsearch", SpaceTuner::kGridSearch},
+                                                   {"random", SpaceTuner::kRandom},
+                                                   {"model_based", SpaceTuner::kModelBased}}};
+
+Block<StagewiseOptions> stagewise_block() {
+  const Codec<int> count = integer<int>(from_to(1, 1e6));
+  Block<StagewiseOptions> block("How the strategy stagewise, the algorithm of DeepSpeed's autotuner, walks");
+  block.key("plateau", &StagewiseOptions::plateau, number(from_to_below(0, 1), "0.01 for 1 %"),
+            "the micro-batch grows no further, and shrinks no further, when it gains less than this fraction "
+            "(DeepSpeed: 0.05)");
+  block.key("fast", &StagewiseOptions::fast, boolean(), "ZeRO stages and micro-batches only (DeepSpeed: true)");
+  block.key("tuner", &StagewiseOptions::tuner, one_of(kTunerWords),
+            "how the other parameters are searched within a stage");
+  block.key("tuner_trials", &StagewiseOptions::tuner_trials, count, "of these at most so many trials a stage");
+  block.key("early_stopping", &StagewiseOptions::early_stopping, count,
+            "and no more than so many from the best one on");
+  block.key("micro_batches", &StagewiseOptions::micro_batches, count,
+            "micro-batches between half of the largest and the largest");
+  return block;
+}
+
+}  // namespace
+
+Budget read_budget(const Json* json, const std::string& source, const std::string& pointer) {
+  return budget_block().value_of(json, source, pointer);
+}
+GridOptions read_grid(const Json* json, const std::string& source, const std::string& pointer) {
+  return grid_block().value_of(json, source, pointer);
+}
+StagewiseOptions read_stagewise(const Json* json, const std::string& source, const std::string& pointer) {
+  return stagewise_block().value_of(json, source, pointer);
+}
+
+Json to_json(const Budget& budget) { return budget_block().written(budget); }
+Json to_json(const GridOptions& options) { return grid_block().written(options); }
+Json to_json(const StagewiseOptions& options) { return stagewise_block().written(options); }
+
+Json budget_schema() { return budget_block().schema(); }
+Json grid_schema() { return grid_block().schema(); }
+Json stagewise_schema() { return stagewise_block().schema(); }
+
+// The block "objective".
+namespace {
+
+constexpr const char* kHowToMeasure =
+    "measure the mean squared norm of the gradient with two batch sizes: docs/goodput.md";
+
+enum class Direction { kMaximize, kMinimize };
+constexpr EnumWords<Direction, 2> kDirectionWords = {
+    {{"maximize", Direction::kMaximize}, {"minimize", Direction::kMinimize}}};
+
+// The block as it is written.
+struct WrittenObjective {
+  std::string metric = Objective().metric;
+  std::optional<Direction> direction;
+  std::optional<double> noise_scale;
+  std::optional<double> base_batch;
+
+  std::optional<bool> maximize() const {
+    return direction ? std::optional(*direction == Direction::kMaximize) : std::nullopt;
+  }
+};
+
+const char* direction_text(bool maximize) { return maximize ? "maximize" : "minimize"; }
+
+void refuse_other_direction(JsonObject& block, const std::string& metric, bool maximize,
+                            std::optional<bool> direction) {
+  if (!direction || *direction == maximize) return;
+  block.fail("direction",
+             fmt::format("'{}' is to {}, not to {}", metric, direction_text(maximize), direction_text(*direction)),
+             "leave the direction out");
+}
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const Metric& metric : known_metrics()) names.emplace_back(metric.name);
+  return names;
+}
+
+std::string metric_meaning() { return join(known_names(), ", ") + ", or a field of the runner's result"; }
+
+Objective own_objective(JsonObject& block, const std::string& metric, std::optional<bool> maximize) {
+  if (metric.empty()) block.fail("metric", "is empty", "name a field of the runner's result");
+  if (!maximize) {
+    block.fail("direction", fmt::format("is missing for the metric '{}'", metric),
+               fmt::format("write \"maximize\" or \"minimize\"; known without: {}", join(known_names(), ", ")));
+  }
+  return {metric, *maximize, metric};
+}
+
+Block<GradientNorm> norm_block() {
+  Block<GradientNorm> block("The gradient with one batch size");
+  block.key("batch", &GradientNorm::batch, number(above(0)), "sequences a step").required();
+  block.key("squared_norm", &GradientNorm::squared_norm, number(above(0)), "mean of the gradient's squared norm")
+      .required();
+  return block;
+}
+
+// A number, or two measurements that it follows from.
+double read_noise_scale(JsonObject& block, const std::string& key) {
+  const Json& json = block.require(key);
+  if (json.is_number() && json.get<double>() > 0.0) return json.get<double>();
+  if (!json.is_array() || json.size() != 2) {
+    block.fail(key, "sequences above 0, or two measurements [{\"batch\", \"squared_norm\"}, ...] were expected",
+               kHowToMeasure);
+  }
+  const std::string pointer = block.pointer(key);
+  const auto scale = gradient_noise_scale(norm_block().value_of(&json.at(0), block.source(), pointer + "/0"),
+                                          norm_block().value_of(&json.at(1), block.source(), pointer + "/1"));
+  if (scale) return *scale;
+  block.fail(key, "these norms are not those of one gradient with noise: the larger batch must have the smaller one",
+             "average over more steps, or take batches that are further apart");
+}
+
+Block<WrittenObjective> objective_block() {
+  Codec<std::string> metric = text();
+  metric.schema = schema::not_empty(metric.schema);
+  const Codec<double> noise_scale = {schema::either({above(0).applied_to(schema::number("sequences")),
+                                                     schema::list(norm_block().schema(), "two measurements")}),
+                                     read_noise_scale, [](const double& sequences) { return json_number(sequences); }};
+  Block<WrittenObjective> block("What is to be made large or small");
+  block.key("metric", &WrittenObjective::metric, metric, metric_meaning().c_str());
+  block.key("direction", &WrittenObjective::direction, one_of(kDirectionWords), "needed only for a metric of your own");
+  block.key("noise_scale", &WrittenObjective::noise_scale, noise_scale,
+            "goodput: the gradient noise scale in sequences, or two measurements that it follows from");
+  block.key("base_batch", &WrittenObjective::base_batch, number_or_null(above(0)),
+            "goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)");
+  return block;
+}
+
+// What a runner calls the metric. A program of the user's reports it under its name; in a replayed table it is only a
+// label.
+std::string field_of(const Metric& metric, const RunnerTraits& runner) {
+  return std::string(runner.has_our_fields ? metric.field : metric.name);
+}
+
+Objective read_goodput(const JsonObject& block, const WrittenObjective& written, const Metric& goodput,
+                       const RunnerTraits& runner) {
+  Objective objective{std::string(goodput.name), goodput.maximize, std::string(goodput.field)};
+  objective.throughput_field = field_of(*find_metric("throughput"), runner);
+  if (!written.noise_scale) {
+    block.fail("noise_scale", "is missing: goodput needs the gradient noise scale, in sequences", kHowToMeasure);
+  }
+  objective.gradient_noise = GradientNoise{*written.noise_scale, written.base_batch.value_or(0.0)};
+  return objective;
+}
+
+bool knows_its_batch(const Session& session) {
+  return traits_of(session.runner).only_what_is_modelled || session.workload->train_batch_size ||
+         session.space.find(kMicroBatch) != nullptr;
+}
+
+}  // namespace
+
+Objective read_objective(const Json* json, const std::string& source, const std::string& pointer,
+                         const RunnerTraits& runner) {
+  const Json empty = Json::object();
+  JsonObject block(json == nullptr ? empty : *json, source, pointer);
+  WrittenObjective written;
+  objective_block().read(block, written);
+  const std::string& metric = written.metric;
+  const Metric* known = find_metric(metric);
+  if (known != nullptr && known->kind == MetricKind::kGoodput) {
+    refuse_other_direction(block, metric, known->maximize, written.maximize());
+    return read_goodput(block, written, *known, runner);
+  }
+  for (const char* key : {"noise_scale", "base_batch"}) {
+    if (block.has(key)) block.fail(key, fmt::format("is of goodput, not of '{}'", metric), "leave it out");
+  }
+  if (known == nullptr) return own_objective(block, metric, written.maximize());
+  refuse_other_direction(block, metric, known->maximize, written.maximize());
+  return {metric, known->maximize, field_of(*known, runner)};
+}
+
+Json objective_schema() { return objective_block().schema(); }
+
+void complete_goodput(Session& session, const JsonObject& root) {
+  std::optional<GradientNoise>& noise = session.objective.gradient_noise;
+  if (!noise) return;
+  if (!session.workload) {
+    root.fail("objective/metric", "goodput needs to know the batch, which no session without a workload does",
+              "add \"workload\"");
+  }
+  if (!knows_its_batch(session)) {
+    root.fail("objective/metric", "goodput needs to know the batch: there is no parameter micro_batch",
+              "add \"micro_batch\" to the space, or \"train_batch_size\" to the workload");
+  }
+  if (session.workload->train_batch_size) {
+    session.warnings.emplace_back(
+        "train_batch_size keeps the batch, so goodput ranks as throughput does; leave it out to let the batch vary");
+  }
+  if (noise->base_batch > 0.0) return;
+  if (!session.baseline && !session.workload->train_batch_size) {
+    root.fail("objective/base_batch", "is missing, and there is no baseline to take it from",
+              "give the sequences of a step of today's training");
+  }
+  noise->base_batch = static_cast<double>(global_batch(session, session.baseline.value_or(Configuration())));
+}
+
+}  // namespace krigtune

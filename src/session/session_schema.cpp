@@ -1,0 +1,228 @@
+// The session file as a JSON Schema. Its blocks are those that their readers read; what has no fixed keys stands here.
+#include "session/session_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/block.h"
+#include "core/text.h"
+#include "session/session_blocks.h"
+#include "space/well_known.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kParameter = "#/definitions/parameter";
+
+std::string meaning_of(const WellKnownParameter& parameter) {
+  const std::string unit = *parameter.unit == '\0' ? "" : fmt::format(" ({})", parameter.unit);
+  const std::string no_effect = *parameter.no_effect == '\0' ? "" : fmt::format("; no effect: {}", parameter.no_effect);
+  return fmt::format("{}{}{}; default {}, for example {}", parameter.meaning, unit, no_effect,
+                     to_string(parameter.default_value), parameter.default_range);
+}
+
+Json space_schema() {
+  Json schema = schema::map({{"$ref", kParameter}}, "What may vary: a parameter a key, in the order of all tables");
+  schema["minProperties"] = 1;
+  schema["properties"] = Json::object();
+  for (const WellKnownParameter& parameter : well_known_parameters()) {
+    schema["properties"][parameter.name] = {{"description", meaning_of(parameter)},
+                                            {"allOf", Json::array({{{"$ref", kParameter}}})}};
+  }
+  return schema;
+}
+
+}  // namespace
+
+Json session_schema() {
+  const Json constraints =
+      schema::list(schema::not_empty(schema::text()),
+                   "conditions that every configuration meets, as in \"micro_batch * seq_len <= 65536\"");
+  const Json fixed = schema::map(
+      schema::scalar(),
+      "Parameters of one value: predictions, constraints and exports know them, the search does not vary them");
+  const Json baseline = schema::map(
+      schema::scalar(), "Trial 0, what you use today; keys left out take their defaults; null: none is run");
+  const Json root =
+      schema::object("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
+                     {{"$schema", schema::text("this schema, for editors")},
+                      {"workload", workload_schema()},
+                      {"cluster", cluster_schema()},
+                      {"space", space_schema(), true},
+                      {"fixed", fixed},
+                      {"baseline", baseline},
+                      {"constraints", constraints},
+                      {"objective", objective_schema()},
+                      {"runner", runner_schema()},
+                      {"budget", budget_schema()},
+                      {"grid", grid_schema()},
+                      {"stagewise", stagewise_schema()},
+                      {"memory", memory_schema()}});
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
+  schema.update(root);
+  schema["definitions"] = {{"parameter", parameter_schema()}};
+  return schema;
+}
+
+// docs/session.md: what people need to know of the session file. Its tables are the schema's.
+namespace {
+
+constexpr const char* kIntroduction = R"(# The session file
+
+A session says what is trained, where, what may vary, and how a trial is run. It is JSON; `//` comments and trailing commas
+are allowed. Only `space` must be there. `krigtune init` writes one for this machine, `krigtune plan SESSION` checks it, and
+`krigtune init --schema > session.schema.json` writes the JSON Schema by which an editor completes it
+(`"$schema": "session.schema.json"`).
+
+An unknown key, a wrong type, a range without values, constraints that nothing meets: whatever is wrong is said in one line
+with the file, the place as a JSON pointer and the mend, with exit code 2, before anything is written or started.
+
+## What goes before what
+
+1. the command line (`--trials 5`)
+2. the environment: `KRIGTUNE_` and the option's name in capitals, `-` as `_` (`KRIGTUNE_TRIALS=5`). Every option with a value
+   has such a variable where its help says so; an empty one counts as unset, an unknown one is warned of. What is meant for
+   one call (`--fresh`, `--try`, `--json`, what `tell` tells) is only typed
+3. the session file
+4. the default
+
+`--show-config` (of `plan`, `tune` and `compare`) prints the session with every default written out and, behind each value,
+where it came from. What it prints is a session file itself.
+
+)";
+
+constexpr const char* kConditions = R"(## Conditions
+
+`constraints` and `when` are conditions over the parameters and facts of the job:
+
+```
+||   &&   == != <= >= < >   + -   * / %   ! -   ( ) min(a, b, ...) max(a, b, ...)      loosest first
+names, numbers (1, 2.5, 1e6), true, false, 'text'
+```
+
+A constraint that uses a parameter which does not exist in a configuration (its `when` does not hold) does not apply to it.
+A division by zero, and a text compared with a number, hold not.
+
+| fact | is |
+|---|---|
+)";
+
+// Where the keys of a block within a block are told.
+enum class Nested { kHere, kElsewhere };
+
+std::string code(const std::string& text) { return "`" + text + "`"; }
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+std::string names_text(const Json& names) {
+  std::vector<std::string> words;
+  for (const Json& name : names) {
+    if (!name.is_null()) words.push_back(code(name.get<std::string>()));
+  }
+  return join(words, ", ");
+}
+
+// " above 0", " from 1 to 100"
+std::string limits_in_schema(const Json& schema) {
+  NumberLimits limits;
+  limits.low_included = !schema.contains("exclusiveMinimum");
+  limits.high_included = !schema.contains("exclusiveMaximum");
+  limits.low = schema.value(limits.low_included ? "minimum" : "exclusiveMinimum", limits.low);
+  limits.high = schema.value(limits.high_included ? "maximum" : "exclusiveMaximum", limits.high);
+  const std::string text = limits.text();
+  return text.empty() ? "" : " " + text;
+}
+
+// "integer from 1 to 8", "`a`, `b`", "`local`, or an object"
+std::string kind_in_schema(const Json& schema) {
+  if (schema.contains("enum")) return names_text(schema["enum"]);
+  if (schema.contains("const")) return code(schema["const"].get<std::string>());
+  if (schema.contains("anyOf")) {
+    std::vector<std::string> kinds;
+    for (const Json& shape : schema["anyOf"]) {
+      if (!shape.contains("type") || shape["type"] != "null") kinds.push_back(kind_in_schema(shape));
+    }
+    return join(kinds, " or ");
+  }
+  if (!schema.contains("type")) return "";
+  const Json& type = schema["type"];
+  const std::string name = type.is_array() ? type.front().get<std::string>() : type.get<std::string>();
+  if (name == "number" || name == "integer") return name + limits_in_schema(schema);
+  return name == "null" ? "" : name == "array" ? "list" : name == "string" ? "text" : name;
+}
+
+// `prefix`: of the keys, where the block lies within another one: "stragglers/".
+std::string rows_of(const Json& block, const std::string& prefix, Nested nested) {
+  std::string text;
+  for (const auto& [key, schema] : block["properties"].items()) {
+    const bool required = block.contains("required") &&
+                          std::find(block["required"].begin(), block["required"].end(), key) != block["required"].end();
+    const std::string fallback = schema.contains("default") ? code(schema["default"].dump()) : required ? "needed" : "";
+    text += fmt::format("| `{}{}` | {} | {} | {} |\n", prefix, key, kind_in_schema(schema), fallback,
+                        escaped(schema.value("description", "")));
+    if (nested == Nested::kHere && schema.contains("properties")) text += rows_of(schema, prefix + key + "/", nested);
+  }
+  return text;
+}
+
+std::string table_of(const Json& block, Nested nested = Nested::kElsewhere) {
+  return "| key | is | default | means |\n|---|---|---|---|\n" + rows_of(block, "", nested);
+}
+
+std::string section(const std::string& title, const Json& block, Nested nested = Nested::kElsewhere) {
+  return fmt::format("### {}\n\n{}.\n\n{}\n", title, block.value("description", ""), table_of(block, nested));
+}
+
+std::string runner_sections(const Json& runner) {
+  std::string text;
+  for (const Json& kind : runner["allOf"]) {
+    const Json& block = kind["then"];
+    const Json& word = block["properties"]["kind"];
+    const std::string name =
+        word.contains("const") ? word["const"].get<std::string>() : word["enum"].front().get<std::string>();
+    text += section(fmt::format("`runner` of kind `{}`", name), block, Nested::kHere);
+  }
+  return text;
+}
+
+std::string facts() {
+  std::string text;
+  for (const KnownFact& fact : known_facts()) text += fmt::format("| `{}` | {} |\n", fact.name, escaped(fact.meaning));
+  return text;
+}
+
+}  // namespace
+
+std::string session_reference() {
+  const Json blocks = session_schema()["properties"];
+  const Json parameter = parameter_schema();
+  const Json& cluster = blocks["cluster"]["anyOf"][1];
+  std::string text = kIntroduction;
+  text += "## Blocks\n\n" + table_of(session_schema()) + "\n";
+  text += section("`workload`", blocks["workload"]);
+  text += section("`workload/model`", blocks["workload"]["properties"]["model"]);
+  text += section("`cluster`", cluster);
+  text += section("`cluster/emulate_network`", cluster["properties"]["emulate_network"]["anyOf"][1]);
+  const Json& hardware = cluster["properties"]["hardware"]["anyOf"][1];
+  text += section("`cluster/hardware`", hardware);
+  for (const auto& [key, map] : hardware["properties"].items()) {
+    text += section("`cluster/hardware/" + key + "/ID`", map["additionalProperties"]);
+  }
+  text +=
+      "### `space`\n\nEach key is a parameter: a list of its values, a range, or a list with more to say about it. "
+      "What\n"
+      "krigtune knows by name: [parameters.md](parameters.md).\n\n";
+  text += "A range:\n\n" + table_of(parameter["anyOf"][3]) + "\nA list:\n\n" + table_of(parameter["anyOf"][4]) + "\n";
+  text += section("`objective`", blocks["objective"]) + runner_sections(blocks["runner"]);
+  text += section("`budget`", blocks["budget"]) + section("`grid`", blocks["grid"]);
+  text += section("`stagewise`", blocks["stagewise"]);
+  text += section("`memory`", blocks["memory"]);
+  return text + kConditions + facts();
+}
+
+}  // namespace krigtune

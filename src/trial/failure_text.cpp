@@ -1,0 +1,343 @@
+#include "trial/failure_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/text.h"
+#include "trial/trial_files.h"
+
+namespace krigtune {
+namespace {
+
+std::optional<int> number_at(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int> integer_after(std::string_view line, std::string_view words) {
+  const std::size_t at = line.find(words);
+  return at == std::string_view::npos ? std::nullopt : number_at(line.substr(at + words.size()));
+}
+
+std::optional<RankLabel> label_between(std::string_view line, std::string_view open, std::string_view close) {
+  if (line.substr(0, open.size()) != open) return std::nullopt;
+  const std::size_t end = line.find(close, open.size());
+  const std::optional<int> rank = number_at(line.substr(open.size()));
+  constexpr std::size_t kLongest = 24;
+  if (end > kLongest || !rank) return std::nullopt;
+  return RankLabel{*rank, end + close.size()};
+}
+
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80             ? 1
+                             : (byte(0) & 0xE0) == 0xC0 ? 2
+                             : (byte(0) & 0xF0) == 0xE0 ? 3
+                             : (byte(0) & 0xF8) == 0xF0 ? 4
+                                                        : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::optional<RankLabel> rank_label(std::string_view line) {
+  // torchrun --tee or log prefixes: "[rank3]:", "[default3]:"
+  for (const std::string_view open : {"[rank", "[default"}) {
+    if (const auto label = label_between(line, open, "]:")) return label;
+  }
+  // mpirun --tag-output: "[1,3]<stderr>:"
+  for (const std::string_view stream : {"]<stderr>:", "]<stdout>:"}) {
+    const std::size_t end = line.find(stream);
+    const std::size_t comma = line.substr(0, end).rfind(',');
+    if (line.substr(0, 1) != "[" || end == std::string_view::npos || comma == std::string_view::npos) continue;
+    if (const auto rank = number_at(line.substr(comma + 1))) return RankLabel{*rank, end + stream.size()};
+  }
+  // srun --label: "3: "
+  const std::size_t colon = line.find(": ");
+  const std::size_t blanks = std::min(line.find_first_not_of(' '), line.size());
+  const bool digits = colon != std::string_view::npos && colon > blanks &&
+                      line.substr(blanks, colon - blanks).find_first_not_of("0123456789") == std::string_view::npos;
+  const std::optional<int> rank = digits ? number_at(line) : std::nullopt;
+  return rank ? std::optional(RankLabel{*rank, colon + 2}) : std::nullopt;
+}
+
+std::string printable(const std::string& line) {
+  std::string text = line;
+  while (!text.empty() && text.back() == '\r') text.pop_back();
+  text.erase(0, text.rfind('\r') + 1);
+  std::string clean;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {  // a colour: ESC [ ... letter
+      i = std::min(text.find_first_of("ABCDEFGHJKSTfhlmnsu", i + 2), text.size() - 1) + 1;
+      continue;
+    }
+    const std::size_t length = utf8_length(std::string_view(text).substr(i));
+    const bool control = length == 1 && static_cast<unsigned char>(text[i]) < 0x20 && text[i] != '\t';
+    if (!control) clean += length == 0 ? "?" : text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return clean;
+}
+
+namespace {
+
+// The launcher's words about a failure, or the trace of its own end.
+bool is_of_the_launcher(const std::string& line) {
+  constexpr std::array kMarks = {"torch.distributed.elastic", "torch/distributed/elastic", "torch/distributed/run.py",
+                                 "torch/distributed/launcher", "bin/torchrun"};
+  return std::any_of(kMarks.begin(), kMarks.end(),
+                     [&](const char* mark) { return line.find(mark) != std::string::npos; });
+}
+
+// Up to where torchrun begins to tell that a worker has failed; all lines where it does not.
+std::vector<std::string> before_the_report(std::vector<std::string> lines) {
+  const auto begin = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return is_of_the_launcher(line) &&
+           (line.find("failed (exitcode") != std::string::npos || line.find("Sending process") != std::string::npos ||
+            line.find("ChildFailedError") != std::string::npos);
+  });
+  const bool anything = std::any_of(lines.begin(), begin, [](const std::string& line) {
+    return line.find_first_not_of(" \r\t") != std::string::npos;
+  });
+  if (anything) lines.erase(begin, lines.end());
+  return lines;
+}
+
+std::vector<std::string> lines_of_rank(const std::vector<std::string>& lines, int rank) {
+  std::vector<std::string> picked;
+  for (const std::string& line : lines) {
+    const std::optional<RankLabel> label = rank_label(line);
+    if (label && label->rank == rank) picked.push_back(line.substr(label->length));
+  }
+  return picked;
+}
+
+// Without a launcher's report: the first labelled rank that raises something.
+std::optional<int> first_raising_rank(const std::vector<std::string>& lines) {
+  constexpr std::array kMarks = {"Traceback (most recent call last)", "Error: ", "terminate called", "Assertion"};
+  for (const std::string& line : lines) {
+    const std::optional<RankLabel> label = rank_label(line);
+    const auto holds = [&](const char* mark) { return line.find(mark, label->length) != std::string::npos; };
+    if (label && std::any_of(kMarks.begin(), kMarks.end(), holds)) return label->rank;
+  }
+  return std::nullopt;
+}
+
+std::string ending_of(const std::vector<std::string>& lines) {
+  std::vector<std::string> clean;
+  constexpr std::size_t kEnough = 200;  // last_lines takes the last 20 of them
+  const std::size_t skip = lines.size() > kEnough ? lines.size() - kEnough : 0;
+  for (std::size_t i = skip; i < lines.size(); ++i) clean.push_back(printable(lines[i]));
+  const std::string text = join(clean, "\n");
+  return text.find_first_not_of(" \t\n") == std::string::npos ? "" : last_lines(text);
+}
+
+}  // namespace
+
+std::optional<int> first_failing_rank(const std::string& text) {
+  std::optional<int> rank;
+  bool root_cause = false;
+  for (const std::string& line : lines_of(text)) {
+    if (line.find("Root Cause (first observed failure)") != std::string::npos) root_cause = true;
+    const bool names_rank = line.find("  rank ") != std::string::npos && line.find("(local_rank") != std::string::npos;
+    if (root_cause && names_rank) return integer_after(line, ": ");
+    if (rank) continue;
+    // Open MPI: "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed)."
+    if (line.find("noticed that process rank") != std::string::npos) rank = integer_after(line, "process rank");
+    // Slurm: "srun: error: n1: task 3: Exited with exit code 1"
+    if (line.find("srun: error:") != std::string::npos) rank = integer_after(line, ": task ");
+  }
+  return rank;
+}
+
+std::string failure_text(const std::string& standard_output, const std::string& standard_error) {
+  const std::vector<std::string> err = lines_of(standard_error);
+  const std::vector<std::string> out = lines_of(standard_output);
+  std::optional<int> rank = first_failing_rank(standard_error);
+  if (!rank) rank = first_failing_rank(standard_output);
+  if (!rank) rank = first_raising_rank(err);
+  if (!rank) rank = first_raising_rank(out);
+  if (rank) {
+    for (const std::vector<std::string>* lines : {&err, &out}) {
+      const std::string text = ending_of(lines_of_rank(*lines, *rank));
+      if (!text.empty()) return "rank " + std::to_string(*rank) + ":\n" + text;
+    }
+  }
+  const std::string text = ending_of(before_the_report(err));
+  return text.empty() ? ending_of(out) : text;
+}
+
+namespace {
+
+constexpr std::size_t kLineLength = 1000;
+
+struct Sign {
+  std::string_view text;
+  std::string_view also = "";  // must be in the same line
+};
+
+// Each with who prints it.
+constexpr std::array kSigns = {
+    // PyTorch, c10/core/DeviceCachingAllocator and python exceptions: torch.cuda.OutOfMemoryError (1.13 to 2.4),
+    // torch.OutOfMemoryError (2.5 on), torch.xpu too.
+    Sign{"OutOfMemoryError"},
+    Sign{"CUDA out of memory"},                      // PyTorch, c10/cuda/CUDACachingAllocator.cpp
+    Sign{"HIP out of memory"},                       // the same file, hipified for ROCm
+    Sign{"XPU out of memory"},                       // PyTorch, c10/xpu/XPUCachingAllocator.cpp
+    Sign{"MPS backend out of memory"},               // PyTorch, aten/src/ATen/mps/MPSAllocator.mm
+    Sign{"CUDA error: out of memory"},               // PyTorch, C10_CUDA_CHECK of cudaErrorMemoryAllocation
+    Sign{"HIP error: out of memory"},                // the same for ROCm
+    Sign{"cudaErrorMemoryAllocation"},               // CUDA run-time API, cudaGetErrorName
+    Sign{"CUDA_ERROR_OUT_OF_MEMORY"},                // CUDA driver API, cuGetErrorName; XLA prints it
+    Sign{"hipErrorOutOfMemory"},                     // HIP, hipGetErrorName
+    Sign{"CUBLAS_STATUS_ALLOC_FAILED"},              // cuBLAS: its workspace
+    Sign{"CUDNN_STATUS_ALLOC_FAILED"},               // cuDNN
+    Sign{"CUSOLVER_STATUS_ALLOC_FAILED"},            // cuSOLVER
+    Sign{"CUFFT_ALLOC_FAILED"},                      // cuFFT
+    Sign{"Cuda failure", "out of memory"},           // NCCL, src/include/checks.h: Cuda failure 2 'out of memory'
+    Sign{"NCCL", "out of memory"},                   // PyTorch, ProcessGroupNCCL: the last NCCL error quoted
+    Sign{"unhandled cuda error", "out of memory"},   // ncclGetErrorString with its detail
+    Sign{"RESOURCE_EXHAUSTED", "emory"},             // XLA, JAX: RESOURCE_EXHAUSTED: Out of memory ... allocate
+    Sign{"Resource exhausted", "emory"},             // the same, older
+    Sign{"OOM when allocating tensor"},              // TensorFlow, core/common_runtime
+    Sign{"DefaultCPUAllocator", "allocate memory"},  // PyTorch, c10/core/impl/alloc_cpu.cpp
+    Sign{"memory allocation of", "bytes failed"},    // Rust, std::alloc: tokenizers
+    Sign{"std::bad_alloc"},                          // libstdc++, libc++: terminate called after ...
+    Sign{"MemoryError"},                             // CPython; numpy's _ArrayMemoryError
+    Sign{"Cannot allocate memory"},                  // strerror(ENOMEM) of glibc
+    Sign{"java.lang.OutOfMemoryError"},              // JVM: a data loader on Spark
+    Sign{"oom-kill"},                                // Linux, mm/oom_kill.c; slurmstepd before 21.08: oom-kill event(s)
+    Sign{"oom_kill event"},                          // slurmstepd, task_cgroup_memory: Detected 1 oom_kill event
+    Sign{"Out of memory: Killed process"},           // Linux, mm/oom_kill.c
+    Sign{"Memory cgroup out of memory"},             // Linux, mm/oom_kill.c
+    Sign{"OOM Killed"},                              // slurmstepd: Some of the step tasks have been OOM Killed
+    Sign{": Out Of Memory"},                         // srun: error: n1: task 0: Out Of Memory
+    Sign{"exceeded memory limit"},                   // slurmstepd's jobacct_gather; LSF; PBS
+    Sign{"OpenBLAS error", "emory allocation"},      // OpenBLAS, driver/others/memory.c
+};
+
+// A rank got SIGKILL. Programs whose OOM killer cannot be asked are taken to have met it.
+constexpr std::array kKillSigns = {
+    Sign{"exits with return code = -9"},   // DeepSpeed's launcher: a rank got SIGKILL that it did not send
+    Sign{"exits with return code = 247"},  // the same, as an unsigned exit code
+    Sign{"failed (exitcode: -9)"},         // torchrun, elastic/multiprocessing/api.py: the first to fail
+    Sign{"exited on signal 9"},            // Open MPI's mpirun: process rank 3 ... exited on signal 9 (Killed)
+    Sign{"EXIT CODE: 9"},                  // MPICH's hydra: KILLED BY SIGNAL: 9
+};
+
+template <class Signs>
+bool holds_one(std::string_view line, const Signs& signs) {
+  return std::any_of(signs.begin(), signs.end(), [&](const Sign& sign) {
+    return line.find(sign.text) != std::string_view::npos && line.find(sign.also) != std::string_view::npos;
+  });
+}
+
+bool is_memory_sign(std::string_view line) {
+  // PyTorch says this after a collective has timed out, too: the size that it asks for is garbage.
+  // https://github.com/NVIDIA/nccl/issues/1284
+  if (line.find("more than 1EB") != std::string_view::npos) return false;
+  return holds_one(line, kSigns);
+}
+
+// The first line for which `holds`, of each its beginning.
+template <class Holds>
+std::optional<std::string> first_line(const std::string& text, const Holds& holds) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, std::min(end - begin, kLineLength));
+    begin = end + 1;
+    if (holds(line)) return line;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> unit_bytes(std::string_view unit) {
+  constexpr std::array<std::pair<std::string_view, double>, 9> kUnits = {{{"bytes", 1.0},
+                                                                          {"KiB", 0x1p10},
+                                                                          {"MiB", 0x1p20},
+                                                                          {"GiB", 0x1p30},
+                                                                          {"TiB", 0x1p40},
+                                                                          {"KB", 0x1p10},
+                                                                          {"MB", 0x1p20},
+                                                                          {"GB", 0x1p30},
+                                                                          {"B", 1.0}}};
+  for (const auto& [name, bytes] : kUnits) {
+    if (unit.substr(0, name.size()) == name) return bytes;
+  }
+  return std::nullopt;
+}
+
+std::optional<Bytes> size_at(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const std::optional<double> unit = unit_bytes(text);
+  constexpr double kMost = 1e18;  // an exabyte: no such memory
+  if (!unit || !(number * *unit >= 0.0 && number * *unit < kMost)) return std::nullopt;
+  return Bytes{std::llround(number * *unit)};
+}
+
+}  // namespace
+
+std::regex compile_pattern(const std::string& pattern) {
+#ifdef __GLIBCXX__
+  // libstdc++ otherwise backtracks: "(x+)+y" would take a line of x for ever, by recursion.
+  return std::regex(pattern, std::regex_constants::ECMAScript | std::regex_constants::__polynomial);
+#else
+  return std::regex(pattern);
+#endif
+}
+
+std::optional<Bytes> requested_in(const std::string& line) {
+  for (const std::string_view word : {"allocate", "allocating"}) {
+    for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
+      const std::optional<Bytes> size = size_at(std::string_view(line).substr(at + word.size()));
+      if (size) return size;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns) {
+  const auto line = first_line(text, [&](const std::string& candidate) {
+    const auto matches = [&](const std::regex& pattern) { return std::regex_search(candidate, pattern); };
+    return is_memory_sign(candidate) || holds_one(candidate, kKillSigns) ||
+           std::any_of(patterns.begin(), patterns.end(), matches);
+  });
+  return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
+}
+
+std::optional<MemoryComplaint> find_memory_words(const std::string& text) {
+  const auto line = first_line(text, [](const std::string& candidate) { return is_memory_sign(candidate); });
+  return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
+}
+
+bool tells_of_a_kill(const std::string& text) {
+  return first_line(text, [](const std::string& line) { return holds_one(line, kKillSigns); }).has_value();
+}
+
+}  // namespace krigtune

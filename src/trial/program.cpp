@@ -1,0 +1,157 @@
+#include "trial/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+
+namespace krigtune {
+namespace {
+
+constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+// Calls `name(text)` for each "{text}" and `plain(char)` for all else.
+template <class Name, class Plain>
+void walk(const std::string& word, const Name& name, const Plain& plain) {
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    if (word[at] == '{' && word.compare(at, 2, "{{") == 0) {
+      plain(word[at++]);
+      continue;
+    }
+    const std::size_t end = word[at] == '{' ? word.find_first_not_of(kLetters, at + 1) : std::string::npos;
+    if (end != std::string::npos && end > at + 1 && word[end] == '}') {
+      name(word.substr(at + 1, end - at - 1));
+      at = end;
+    } else {
+      plain(word[at]);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> known_placeholders() { return {"config", "result", "dir", "trial"}; }
+
+std::vector<std::string> unknown_placeholders(const std::string& word) {
+  const std::vector<std::string> known = known_placeholders();
+  std::vector<std::string> unknown;
+  const auto check = [&](const std::string& name) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) unknown.push_back(name);
+  };
+  walk(word, check, [](char /*c*/) {});
+  return unknown;
+}
+
+std::string fill_in(const std::string& word, const Placeholders& values) {
+  std::string filled;
+  const auto add_value = [&](const std::string& name) {
+    for (const auto& [known, value] : values) {
+      if (known == name) filled += value;
+    }
+  };
+  walk(word, add_value, [&](char c) { filled += c; });
+  return filled;
+}
+
+std::string search_path(const Environment& added) {
+  const auto path = std::find_if(added.rbegin(), added.rend(), [](const auto& pair) { return pair.first == "PATH"; });
+  if (path != added.rend()) return path->second;
+  return program_search_path();
+}
+
+void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
+                            const Environment& environment) {
+  if (!find_program(name, working_directory, search_path(environment)).empty()) return;
+  const bool path = name.find('/') != std::string::npos;
+  throw EnvironmentError(
+      path ? fmt::format("the program '{}' is not there, seen from '{}'", name, working_directory.string())
+           : fmt::format("the program '{}' is not on PATH", name),
+      path ? "mend 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
+}
+
+std::optional<std::int64_t> oom_kills_in(const std::string& vmstat) {
+  std::istringstream words(vmstat);
+  std::string name;
+  std::int64_t count = 0;
+  while (words >> name >> count) {
+    if (name == "oom_kill") return count;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> oom_kills_now() {
+  constexpr std::size_t kAll = 1 << 16;
+  std::ifstream in("/proc/vmstat");
+  std::string text(kAll, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return oom_kills_in(text);
+}
+
+void refuse_zero_byte(const JsonObject& block, const std::string& key, const std::string& text) {
+  if (text.find('\0') != std::string::npos) block.fail(key, "holds a zero byte", "remove it");
+}
+
+namespace {
+
+constexpr double kLongestLimitS = 1e9;  // thirty years
+
+}  // namespace
+
+Codec<double> time_limit() { return number(above_up_to(0, kLongestLimitS)); }
+Codec<double> grace() { return number(from_to(0, kLongestLimitS)); }
+
+Codec<std::vector<std::string>> command_words(const std::string& example) {
+  Codec<std::vector<std::string>> codec = texts();
+  codec.schema = schema::not_empty(codec.schema);
+  codec.read = [example](JsonObject& object, const std::string& key) {
+    const std::vector<std::string> words = object.texts(key);
+    if (words.empty() || words.front().empty()) object.fail(key, "names no program", "write " + example);
+    for (std::size_t i = 0; i < words.size(); ++i) refuse_zero_byte(object, fmt::format("{}/{}", key, i), words[i]);
+    return words;
+  };
+  return codec;
+}
+
+std::filesystem::path read_working_directory(JsonObject& block, const std::filesystem::path& base_dir) {
+  const std::string directory = block.text("cwd", "");
+  refuse_zero_byte(block, "cwd", directory);
+  auto path = std::filesystem::absolute(directory.empty() ? base_dir : base_dir / directory).lexically_normal();
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error) && block.has("cwd")) {
+    block.fail("cwd", fmt::format("'{}' is no directory", path.string()),
+               "name one that exists; a relative one is relative to the session file");
+  }
+  return path;
+}
+
+Environment read_environment(JsonObject& block) {
+  Environment environment;
+  if (block.find("env") == nullptr) return environment;
+  const JsonObject object = block.object("env");
+  for (const auto& [name, value] : object.value().items()) {
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
+      object.fail(name, "is no name of an environment variable", "write {\"NAME\": \"value\"}");
+    }
+    if (!value.is_string() && !value.is_number()) {
+      object.fail(name, "a text or a number was expected", "write \"...\"");
+    }
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    refuse_zero_byte(object, name, text);
+    environment.emplace_back(name, text);
+  }
+  return environment;
+}
+
+Json environment_json(const Environment& environment) {
+  Json json = Json::object();
+  for (const auto& [name, value] : environment) json[name] = value;
+  return json;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,89 @@
+#include "trial/trial_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string_view>
+
+#include "core/files.h"
+#include "core/text.h"
+
+namespace krigtune {
+namespace {
+
+std::string environment_text(const ProcessSpec& spec) {
+  constexpr std::array<std::string_view, 16> kPrefixes = {
+      "PATH=", "LD_LIBRARY_PATH=", "LD_PRELOAD=", "CUDA_",  "NVIDIA_", "NCCL_",    "OMP_", "GOMP_", "OMPI_", "PMIX_",
+      "UCX_",  "SLURM_",           "MKL_",        "GLIBC_", "MALLOC_", "KRIGTUNE_"};
+  std::vector<std::string> lines;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    const auto starts = [&](std::string_view prefix) { return line.substr(0, prefix.size()) == prefix; };
+    const auto replaced = [&](const auto& added) { return starts(added.first + "="); };
+    if (std::none_of(spec.environment.begin(), spec.environment.end(), replaced) &&
+        std::any_of(kPrefixes.begin(), kPrefixes.end(), starts)) {
+      lines.emplace_back(line);
+    }
+  }
+  for (const auto& [name, value] : spec.environment) lines.push_back(name + "=" + value);
+  std::sort(lines.begin(), lines.end());
+  return lines.empty() ? "" : join(lines, "\n") + "\n";
+}
+
+}  // namespace
+
+void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec) {
+  spec.stdout_file = files.standard_output();
+  spec.stderr_file = files.standard_error();
+  write_atomically(files.config(), config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_atomically(files.dir / "cmd.txt", shell_line(spec.argv) + "\n");
+  write_atomically(files.dir / "env.txt", environment_text(spec));
+}
+
+void write_exit(const TrialFiles& files, const ProcessResult& result) {
+  const Json exit = {{"exit_code", result.exit_code}, {"signal", result.signal},
+                     {"timed_out", result.timed_out}, {"hung", result.hung},
+                     {"wall_s", result.wall_s},       {"peak_rss_bytes", result.peak_rss_bytes}};
+  write_atomically(files.dir / "exit.json", exit.dump(2) + "\n");
+}
+
+std::string read_head(const std::filesystem::path& file, std::size_t bytes) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (error) return "";
+  std::ifstream in(file, std::ios::binary);
+  std::string text(static_cast<std::size_t>(std::min<std::uintmax_t>(size, bytes)), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  return text;
+}
+
+std::string read_tail(const std::filesystem::path& file, std::size_t bytes) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in.tellg();
+  if (!in || size <= 0) return "";
+  const std::streamoff wanted = std::min(size, static_cast<std::streamoff>(bytes));
+  in.seekg(size - wanted);
+  std::string text(static_cast<std::size_t>(wanted), '\0');
+  in.read(text.data(), wanted);
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
+std::string last_lines(std::string text) {
+  constexpr std::size_t kLines = 20;
+  constexpr std::size_t kBytes = 8192;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.size() > kBytes) text.erase(0, text.size() - kBytes);
+  const auto is_inner_byte = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };  // of UTF-8
+  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_inner_byte));
+  std::size_t begin = text.size();
+  for (std::size_t lines = 0; lines < kLines && begin != std::string::npos && begin > 0; ++lines) {
+    begin = text.rfind('\n', begin - 1);
+  }
+  return begin == std::string::npos || begin == 0 ? text : text.substr(begin + 1);
+}
+
+}  // namespace krigtune

@@ -1,0 +1,30 @@
+#pragma once
+#include <Eigen/Core>
+#include <cstdint>
+#include <vector>
+
+#include "core/rng.h"
+
+namespace krigtune {
+
+/// Points that fill (0, 1)^dims more evenly than independent ones, scrambled: each is uniform by itself.
+class HaltonSequence {
+ public:
+  HaltonSequence(Eigen::Index dims, Rng& rng);
+  /// The next `count` points, count x dims.
+  Eigen::MatrixXd next(Eigen::Index count);
+
+ private:
+  /// One coordinate: digit k of the index, where it is c, adds digits[k][c] = permutation_k(c) / base^(k + 1).
+  struct Axis {
+    std::uint64_t base;
+    std::vector<std::vector<double>> digits;
+    std::vector<double> rest;  ///< what all digits from k on add where they are 0
+  };
+  static Axis make_axis(std::uint64_t base, Rng& rng);
+
+  std::vector<Axis> axes_;
+  std::uint64_t index_ = 0;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,10 @@
+#pragma once
+#include "core/rng.h"
+#include "search/history.h"
+
+namespace krigtune {
+
+/// What an Optimizer maximises to find its next point; 0 everywhere while nothing is known.
+Score score_of(const History& history, const OptimizerOptions& options, Rng& rng);
+
+}  // namespace krigtune

@@ -1,0 +1,274 @@
+// Ranks as processes: how they find one another, what their collectives give, how they learn that one has gone. Here
+// the "processes" are threads that are joined by sockets all the same.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "core/rng.h"
+#include "engine/host/communicator.h"
+#include "engine/host/launch.h"
+#include "engine/host/number_types.h"
+#include "engine/host/sockets.h"
+#include "engine/host/thread_communicator.h"
+#include "engine/host/transport_communicator.h"
+#include "programs/bench/heartbeat.h"
+#include "thread_processes.h"
+
+namespace krigtune::processes_test {
+
+Environment variables(std::map<std::string, std::string> all) {
+  return [all = std::move(all)](const std::string& name) -> std::optional<std::string> {
+    const auto found = all.find(name);
+    return found == all.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+TEST(Launch, IsReadFromWhatTheLauncherSays) {
+  EXPECT_EQ(launch_from(variables({})).kind, Launch::Kind::kAlone);
+  // A batch script of Slurm is no step; a job of one process is alone.
+  EXPECT_EQ(launch_from(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})).kind, Launch::Kind::kAlone);
+  EXPECT_EQ(launch_from(variables({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).kind, Launch::Kind::kAlone);
+
+  const Launch mpi = launch_from(variables({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
+  EXPECT_EQ(mpi.kind, Launch::Kind::kMpi);
+  EXPECT_EQ(mpi.rank, 1);
+  EXPECT_EQ(mpi.size, 4);
+
+  std::map<std::string, std::string> torchrun = {
+      {"RANK", "3"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}};
+  const Launch sockets = launch_from(variables(torchrun));
+  EXPECT_EQ(sockets.kind, Launch::Kind::kSockets);
+  EXPECT_EQ(sockets.rendezvous.rank, 3);
+  EXPECT_EQ(sockets.rendezvous.size, 8);
+  EXPECT_EQ(sockets.rendezvous.host, "node1");
+  EXPECT_EQ(sockets.rendezvous.port, 1234);
+  torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(launch_from(variables(torchrun)).rendezvous.port, 1235);
+
+  std::map<std::string, std::string> srun = {{"SLURM_PROCID", "5"},
+                                             {"SLURM_STEP_NUM_TASKS", "8"},
+                                             {"SLURM_STEP_NUM_NODES", "2"},
+                                             {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+                                             {"SLURM_JOB_ID", "123456"}};
+  const Launch step = launch_from(variables(srun));
+  EXPECT_EQ(step.kind, Launch::Kind::kSockets);
+  EXPECT_EQ(step.rank, 5);
+  EXPECT_EQ(step.rendezvous.host, "gpu07");
+  EXPECT_GE(step.rendezvous.port, 20000);
+  EXPECT_LT(step.rendezvous.port, 32000);
+  srun["PMIX_RANK"] = "5";
+  EXPECT_EQ(launch_from(variables(srun)).kind, Launch::Kind::kMpi);
+}
+
+TEST(Launch, SeesTheRankThatItsVariablesName) {
+  std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"},
+                                            {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "0"},
+                                            {"WORLD_SIZE", "1"},           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  for (const auto& [name, value] : local_rank_variables(3, 4, 1234)) {
+    all.erase(name);
+    if (value) all[name] = *value;
+  }
+  const Launch launch = launch_from(variables(all));
+  EXPECT_EQ(launch.kind, Launch::Kind::kSockets);
+  EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.size, 4);
+  EXPECT_EQ(launch.rendezvous.host, loopback_host());
+  EXPECT_EQ(launch.rendezvous.port, 1234);
+}
+
+TEST(Launch, RefusesVariablesThatMakeNoSense) {
+  EXPECT_THROW(launch_from(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UserError);
+  EXPECT_THROW(launch_from(variables({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), UserError);
+  EXPECT_THROW(launch_from(variables({{"OMPI_COMM_WORLD_SIZE", "2"}})), UserError);
+}
+
+TEST(Launch, KnowsTheFirstHostOfAList) {
+  EXPECT_EQ(first_host("node1"), "node1");
+  EXPECT_EQ(first_host("node1,node2"), "node1");
+  EXPECT_EQ(first_host("n[007-010,12],m3"), "n007");
+  EXPECT_EQ(first_host("n[3,5]"), "n3");
+}
+
+TEST(Sockets, ListenWhereProcessesOfOneMachineMeet) {
+  const Socket first = listen_at(loopback_host(), 0);
+  EXPECT_EQ(first.local_host(), loopback_host());
+  EXPECT_THROW(listen_at(loopback_host(), first.local_port()), EnvironmentError) << "the port is taken";
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> all;
+  for (int r = 0; r < size; ++r) all.push_back(r);
+  return all;
+}
+
+/// What one rank puts into a collective: floats, then 16-bit numbers, in ranges that no chunk divides.
+struct Data {
+  explicit Data(int rank, std::int64_t elems) {
+    Rng rng(11, static_cast<std::uint64_t>(rank));
+    for (std::int64_t i = 0; i < elems; ++i) floats.push_back(static_cast<float>(rng.normal()));
+    halves.resize(static_cast<std::size_t>(elems));
+    round_to(DType::kBf16, floats.data(), elems, halves.data());
+  }
+  std::vector<Segment> segments() {
+    const auto half_elems = static_cast<std::int64_t>(halves.size());
+    return {{halves.data(), half_elems, nullptr, DType::kBf16},
+            {floats.data(), static_cast<std::int64_t>(floats.size()), nullptr, DType::kFp32}};
+  }
+  bool operator==(const Data&) const = default;
+
+  std::vector<float> floats;
+  std::vector<std::uint16_t> halves;
+};
+
+using Use = std::function<void(Communicator&, std::vector<Segment>&, int rank)>;
+
+std::vector<Data> by_threads(int size, std::int64_t elems, const Use& use) {
+  const SystemClock clock;
+  ThreadGroup group(size, clock);
+  std::vector<Data> data;
+  for (int rank = 0; rank < size; ++rank) data.emplace_back(rank, elems);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto segments = data[static_cast<std::size_t>(rank)].segments();
+      use(*group.member(rank), segments, rank);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return data;
+}
+
+std::vector<Data> by_sockets(int size, std::int64_t elems, const Use& use) {
+  const SystemClock clock;
+  std::vector<Data> data;
+  for (int rank = 0; rank < size; ++rank) data.emplace_back(rank, elems);
+  as_processes(size, [&](Processes& processes) {
+    const auto communicator = make_transport_communicator(processes.open(all_ranks(size)), clock);
+    auto segments = data[static_cast<std::size_t>(processes.rank())].segments();
+    use(*communicator, segments, processes.rank());
+  });
+  return data;
+}
+
+// Ranges from a few bytes to several chunks; threads are held to sums formed by hand in communicator_test.cpp.
+TEST(TransportCommunicator, GivesBitByBitWhatThreadsGive) {
+  for (const int size : {1, 2, 3}) {
+    for (const std::int64_t elems : {std::int64_t{6}, std::int64_t{1'200'006}}) {
+      const auto expect = [&](const char* what, const Use& use) {
+        EXPECT_TRUE(by_sockets(size, elems, use) == by_threads(size, elems, use)) << what << " of " << size;
+      };
+      expect("all_reduce", [](Communicator& c, auto& segments, int) { c.all_reduce({segments, 0}); });
+      expect("all_reduce_max", [](Communicator& c, auto& segments, int) { c.all_reduce_max({segments, 0}); });
+      expect("reduce_scatter", [](Communicator& c, auto& segments, int) { c.reduce_scatter({segments, 0}); });
+      expect("all_gather", [&](Communicator& c, auto& segments, int rank) {
+        for (Segment& segment : segments) {
+          segment.shard =
+              static_cast<std::byte*>(segment.whole) + segment.elems / size * rank * size_bytes(segment.type);
+        }
+        c.all_gather({segments, 0});
+      });
+    }
+  }
+}
+
+TEST(TransportCommunicator, CutsAnAllReduceThatTheRanksDoNotDivide) {
+  const Use use = [](Communicator& c, auto& segments, int) { c.all_reduce({segments, 0}); };
+  EXPECT_TRUE(by_sockets(3, 1, use) == by_threads(3, 1, use));
+  EXPECT_TRUE(by_sockets(3, 700'001, use) == by_threads(3, 700'001, use));
+}
+
+TEST(Processes, OpenGroupsOfTheirOwn) {
+  as_processes(4, [](Processes& processes) {
+    const int rank = processes.rank();
+    const std::vector<int> mine = {rank % 2, rank % 2 + 2};
+    const auto group = processes.open(mine);
+    EXPECT_EQ(group->size(), 2);
+    EXPECT_EQ(group->rank(), rank / 2);
+    EXPECT_EQ(all_say(*group, rank), mine);
+    EXPECT_EQ(all_say(processes.control(), rank), all_ranks(4));
+  });
+}
+
+TEST(Processes, LearnThatOneHasGoneAndWhy) {
+  as_processes(3, [](Processes& processes) {
+    const auto group = processes.open(all_ranks(3));
+    if (processes.rank() == 1) return processes.abort(11);
+    EXPECT_THROW(all_say(*group, 1), PeerLost);
+    EXPECT_EQ(processes.announced_exit_code(), 11);
+  });
+  as_processes(2, [](Processes& processes) {
+    const auto group = processes.open(all_ranks(2));
+    if (processes.rank() == 1) return;  // without a word
+    EXPECT_THROW(all_say(*group, 1), PeerLost);
+    EXPECT_EQ(processes.announced_exit_code(), std::nullopt);
+  });
+}
+
+TEST(Processes, GiveUpWhenInterrupted) {
+  as_processes(2, [](Processes& processes) {
+    const auto group = processes.open(all_ranks(2));
+    if (processes.rank() == 0) {
+      std::thread other([&] { processes.interrupt(); });
+      EXPECT_THROW(all_say(*group, 1), Aborted);
+      other.join();
+    }
+    all_say(processes.control(), 1);  // what they agree upon goes on
+  });
+}
+
+TEST(Processes, OfJobsOfDifferentSizesDoNotMix) {
+  const SystemClock clock;
+  const int port = free_port();
+  std::thread other([&] {
+    EXPECT_THROW(connect_by_sockets({1, 3, loopback_host(), port, 20.0}, clock), EnvironmentError);
+  });
+  EXPECT_THROW(connect_by_sockets({0, 2, loopback_host(), port, 20.0}, clock), EnvironmentError);
+  other.join();
+}
+
+TEST(Heartbeat, WritesALineABeat) {
+  const auto file = std::filesystem::temp_directory_path() / ("krigtune_heartbeat_" + std::to_string(getpid()));
+  ManualClock clock;
+  Heartbeat heartbeat(file, clock);
+  heartbeat.beat("init", 0);
+  clock.advance_s(1.5);
+  heartbeat.beat("measure", 7);
+  heartbeat.beat("measure", 8, {{"step_time_s", 0.5}});
+  EXPECT_EQ(read_text(file),
+            "{\"phase\":\"init\",\"step\":0,\"t_s\":0.0}\n"
+            "{\"phase\":\"measure\",\"step\":7,\"t_s\":1.5}\n"
+            "{\"phase\":\"measure\",\"step\":8,\"t_s\":1.5,\"step_time_s\":0.5}\n");
+  EXPECT_EQ(heartbeat.last().step, 8);
+  std::filesystem::remove(file);
+  EXPECT_THROW(Heartbeat("/nowhere/heartbeat", clock), EnvironmentError);
+}
+
+TEST(Watchdog, BarksOnceWhenNoBeatHasCome) {
+  ManualClock clock;
+  Heartbeat heartbeat("", clock);
+  heartbeat.beat("measure", 3);
+  clock.advance_s(10.0);
+  std::atomic<int> barks = 0;
+  Beat heard;
+  const Watchdog watchdog(heartbeat, 2.0, clock, [&](const Beat& last) {
+    heard = last;
+    ++barks;
+    barks.notify_all();
+  });
+  barks.wait(0);
+  EXPECT_EQ(barks.load(), 1);
+  EXPECT_EQ(heard.step, 3);
+  ManualClock still;
+  Heartbeat alive("", still);
+  const Watchdog silent(alive, 2.0, still, [](const Beat&) { FAIL(); });
+}
+
+}  // namespace krigtune::processes_test

@@ -1,0 +1,194 @@
+// What is found out of a job's surroundings: the installed DeepSpeed, and where its ranks come from.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "deepspeed/job/ds_command.h"
+#include "deepspeed/job/ds_probe.h"
+#include "deepspeed/job/ds_ranks.h"
+#include "trial/event_clock.h"
+#include "trial/temporary_directory.h"
+#include "user_error.h"
+
+namespace krigtune::deepspeed_probe_test {
+
+using Words = std::vector<std::string>;
+
+// Answers as an interpreter that was asked for a version; to any other program it is a failure.
+constexpr const char* kPython = "[ \"$1\" = -c ] && echo 0.16.9+cu121\n";
+
+class DeepSpeedProbe : public ::testing::Test {
+ protected:
+  std::optional<DsVersion> version_of_command(const Words& argv) const {
+    return installed_version(read_ds_command(argv), dir_.path(), still_);
+  }
+  std::string path(const std::string& name) const { return (dir_ / name).string(); }
+
+  TemporaryDirectory dir_;
+  ManualClock still_;
+};
+
+TEST_F(DeepSpeedProbe, AsksTheInterpreterOfTheLauncher) {
+  dir_.write_program("python3", kPython);
+  dir_.write("deepspeed", "#!" + path("python3") + "\nimport deepspeed\n");
+  std::filesystem::permissions(dir_ / "deepspeed", std::filesystem::perms::owner_all);
+  const DsVersion expected{0, 16, 9};
+  EXPECT_EQ(version_of_command({"./deepspeed", "train.py", "--deepspeed_config", "ds.json"}), expected);
+  EXPECT_EQ(version_of_command({path("python3"), "-m", "torch.distributed.run", "train.py", "--deepspeed=ds.json"}),
+            expected);
+  EXPECT_EQ(version_of_command({"env", "A=1", "PATH=" + dir_.path().string(), "deepspeed", "train.py",
+                                "--deepspeed_config", "ds.json"}),
+            expected);
+}
+
+TEST_F(DeepSpeedProbe, AVersionThatNobodyKnowsIsNoError) {
+  dir_.write_program("python3", "exit 1\n");  // PackageNotFoundError
+  dir_.write_program("deepspeed", "exec other\n");
+  const Words job = {"train.py", "--deepspeed_config", "ds.json"};
+  const auto unknown = [&](Words argv) {
+    argv.insert(argv.end(), job.begin(), job.end());
+    return !version_of_command(argv).has_value();
+  };
+  EXPECT_TRUE(unknown({path("python3")}));
+  EXPECT_TRUE(unknown({path("deepspeed")}));
+  EXPECT_TRUE(unknown({path("no_such_python3")}));
+  EXPECT_TRUE(unknown({"apptainer", "exec", "image.sif", path("python3")}));
+  EXPECT_TRUE(unknown({"./run.sh"}));
+}
+
+TEST_F(DeepSpeedProbe, ASilentInterpreterIsGivenUp) {
+  dir_.write_program("python3", "sleep 600\n");
+  double now = 0.0;
+  const EventClock clock([&] { return now += 1.0; });
+  const DsCommand command = read_ds_command({path("python3"), "train.py", "--deepspeed_config", "ds.json"});
+  EXPECT_EQ(installed_version(command, dir_.path(), clock), std::nullopt);
+}
+
+// The last one as distlib writes it (pip 23.0.1).
+TEST(DeepSpeedInterpreter, IsNamedByTheFirstLines) {
+  EXPECT_EQ(interpreter_in("#!/venv/bin/python\nimport sys\n"), Words({"/venv/bin/python"}));
+  EXPECT_EQ(interpreter_in("#!/venv/bin/python3.11 -sP"), Words({"/venv/bin/python3.11", "-sP"}));
+  EXPECT_EQ(interpreter_in("#! /usr/bin/env python3\r\n"), Words({"python3"}));
+  EXPECT_EQ(interpreter_in("#!/usr/bin/env -S python3 -u\n"), Words({"python3", "-u"}));
+  EXPECT_EQ(interpreter_in("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n"),
+            Words({"/a b/bin/python3"}));
+  for (const char* other : {"", "#!", "#!/bin/sh\n", "#!/bin/sh\nexec python3\n", "#!/usr/bin/env\n",
+                            "\x7f"
+                            "ELF"}) {
+    EXPECT_TRUE(interpreter_in(other).empty()) << other;
+  }
+}
+
+Words blank_separated(const std::string& line) {
+  Words words;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    if (end > at) words.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+using Variables = std::map<std::string, std::string>;
+
+class DeepSpeedRanks : public ::testing::Test {
+ protected:
+  DeepSpeedRanks() {
+    dir_.write("hosts", "# two of eight\nnode1.cluster slots=8\n\nnode2 slots=8 # the other\n");
+    dir_.write("uneven", "node1 slots=8\nnode2 slots=4\n");
+    dir_.write("alone", "localhost slots=3\n");
+    dir_.write("acc.yaml", "compute_environment: LOCAL_MACHINE\nnum_machines: 2\nnum_processes: 16 # all\n");
+    std::filesystem::create_directories(dir_ / "hf/accelerate");
+    dir_.write("hf/accelerate/default_config.json", "{\n  \"num_machines\": 1,\n  \"num_processes\": 6\n}\n");
+  }
+
+  DsRanks found(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
+    DsSurroundings around;
+    around.variable = [&](const char* name) {
+      const auto at = variables.find(name);
+      return at == variables.end() ? std::string() : at->second;
+    };
+    around.directory = dir_.path();
+    around.hostname = "node1";
+    around.gpus = gpus;
+    around.cpus = 12;
+    return ranks_around(read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")), around);
+  }
+
+  // "RANKS/NODES", "-" for what is not known, "+" where other nodes have a part.
+  std::string text(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
+    const auto number = [](const auto& count) { return count ? std::to_string(*count) : "-"; };
+    const DsRanks ranks = found(launcher, gpus, variables);
+    EXPECT_EQ(ranks.missing.empty(), ranks.ranks.has_value()) << launcher;
+    return number(ranks.ranks) + "/" + number(ranks.nodes) + (ranks.is_elsewhere ? "+" : "");
+  }
+
+  TemporaryDirectory dir_;
+};
+
+// deepspeed/launcher/runner.py, DeepSpeed 0.19.6.
+TEST_F(DeepSpeedRanks, OfDeepSpeedComeFromTheHostfileOrTheGpus) {
+  EXPECT_EQ(text("deepspeed", 4), "4/1");
+  EXPECT_EQ(text("deepspeed --exclude localhost:0", 4), "3/1");
+  EXPECT_EQ(text("deepspeed"), "-/1");
+  EXPECT_EQ(text("deepspeed", 0, {{"LOCAL_SIZE", "2"}}), "2/1");
+  EXPECT_EQ(text("deepspeed --num_gpus 2"), "2/1");
+  EXPECT_EQ(text("deepspeed --hostfile hosts"), "16/2+");
+  EXPECT_EQ(text("deepspeed -H hosts --num_nodes 1", 4), "8/1");
+  EXPECT_EQ(text("deepspeed -H hosts --num_gpus=4"), "8/2+");
+  EXPECT_EQ(text("deepspeed -H hosts --include node2"), "8/1+");
+  EXPECT_EQ(text("deepspeed -H hosts -i node1.cluster:0,1@node2:3,4"), "4/2+");
+  EXPECT_EQ(text("deepspeed -H hosts --exclude node2@node1.cluster:0,1"), "6/1");
+  EXPECT_EQ(text("deepspeed -H alone", 8), "3/1");
+  EXPECT_EQ(text("deepspeed -H no_such_file --num_gpus 2", 8), "2/1");
+}
+
+TEST_F(DeepSpeedRanks, OfTorchrunFollowTheDevices) {
+  EXPECT_EQ(text("torchrun --nproc_per_node gpu", 4), "4/1");
+  EXPECT_EQ(text("torchrun --nproc-per-node=auto", 4), "4/1");
+  EXPECT_EQ(text("torchrun --nproc_per_node auto"), "12/1");
+  EXPECT_EQ(text("torchrun --nproc_per_node cpu", 4), "12/1");
+  EXPECT_EQ(text("torchrun --nproc_per_node gpu"), "-/1");
+  EXPECT_EQ(text("torchrun", 4), "1/1");
+  EXPECT_EQ(text("torchrun --nnodes 2", 4, {{"PET_NPROC_PER_NODE", "gpu"}}), "8/2+");
+  EXPECT_EQ(text("torchrun --nnodes 1:4 --nproc_per_node 2"), "-/-");
+  EXPECT_EQ(found("torchrun --nnodes 1:4 --nproc_per_node 2").missing, "--nnodes N, one number");
+}
+
+TEST_F(DeepSpeedRanks, OfAccelerateStandInItsConfiguration) {
+  EXPECT_EQ(text("accelerate launch --config_file acc.yaml"), "16/2+");
+  EXPECT_EQ(text("accelerate launch --config_file acc.yaml --num_processes 4 --num_machines 1"), "4/1");
+  EXPECT_EQ(text("accelerate launch", 4, {{"HF_HOME", (dir_ / "hf").string()}}), "6/1");
+  EXPECT_EQ(text("accelerate launch", 4, {{"HF_HOME", "/nowhere"}}), "4/1");
+  EXPECT_EQ(text("accelerate launch", 0, {{"HF_HOME", "/nowhere"}}), "-/1");
+}
+
+TEST_F(DeepSpeedRanks, OfSlurmStandInItsVariables) {
+  const Variables job = {{"SLURM_JOB_ID", "1"}, {"SLURM_NNODES", "2"}, {"SLURM_NTASKS", "16"}};
+  EXPECT_EQ(text("srun python", 8, job), "16/2+");
+  EXPECT_EQ(text("srun --ntasks-per-node 4 python", 8, job), "8/2+");
+  EXPECT_EQ(text("srun -n 4 python", 8, {{"SLURM_JOB_ID", "1"}, {"SLURM_NNODES", "1"}}), "4/1");
+  EXPECT_EQ(text("srun -N 2 python", 0, {}), "2/2+");
+  EXPECT_EQ(text("srun -N2 -n8 python"), "8/2+");
+  EXPECT_EQ(text("srun --exclusive python"), "-/-+");
+  EXPECT_EQ(text("srun torchrun --nnodes 2 --nproc_per_node 8", 0, job), "16/2+");
+  EXPECT_EQ(text("mpirun python", 0, job), "16/2+");
+  EXPECT_EQ(text("mpirun --hostfile hosts python"), "16/2+");
+  EXPECT_EQ(text("mpirun -np 8 --hostfile hosts python"), "8/1");
+  EXPECT_EQ(text("mpirun python"), "-/-");
+  EXPECT_EQ(text("./run.sh", 4), "4/1");
+}
+
+TEST_F(DeepSpeedRanks, ReadsNoHostfileThatDeepSpeedRefuses) {
+  const auto error = [&](const std::string& launcher) { return user_error_of([&] { found(launcher); }); };
+  dir_.write("torn", "node1 slots=8\nnode2 eight\n");
+  dir_.write("twice", "node1 slots=8\nnode1 slots=8\n");
+  dir_.write("empty", "# nobody\n");
+  EXPECT_NE(error("deepspeed -H torn").find("torn:2: 'node2 eight'"), std::string::npos);
+  EXPECT_NE(error("deepspeed -H twice").find("twice:2"), std::string::npos);
+  EXPECT_NE(error("deepspeed -H empty").find("names no host"), std::string::npos);
+  EXPECT_NE(error("deepspeed -H hosts --include node7").find("'node7'"), std::string::npos);
+  EXPECT_NE(error("deepspeed -H uneven").find("differ"), std::string::npos);
+}
+
+}  // namespace krigtune::deepspeed_probe_test

@@ -1,0 +1,295 @@
+// Sessions made of a user's ds_config.json and command, against what was worked out by hand.
+#include "deepspeed/session/deepspeed_session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "deepspeed/job/ds_config.h"
+#include "session/session.h"
+#include "user_error.h"
+
+namespace krigtune::deepspeed_session_test {
+
+constexpr const char* kSizes =
+    "--num-layers 4 --hidden-size=256 --num_attention_heads 4 --vocab_size 1000 --seq_length 64";
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::istringstream stream(line);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+DsSessionInputs inputs_of(const std::string& config, const std::string& flags = "", int ranks = 4) {
+  DsSessionInputs inputs;
+  inputs.config = read_ds_config(config, "ds.json");
+  inputs.ds_config = "ds.json";
+  inputs.directory = "/";
+  inputs.machine.cluster.gpus_per_node = ranks;
+  inputs.command = read_ds_command(words_of("deepspeed train.py --deepspeed --deepspeed_config ds.json " + flags));
+  return inputs;
+}
+
+DsSessionInputs trainers(const std::string& config, const std::string& flags) {
+  DsSessionInputs inputs = inputs_of(config, "", 1);  // the command says 4
+  inputs.command = read_ds_command(words_of("torchrun --nproc_per_node 4 train.py --deepspeed ds.json " + flags));
+  return inputs;
+}
+
+DsSession made(const std::string& config, const std::string& flags = "", int ranks = 4) {
+  return deepspeed_session(inputs_of(config, flags, ranks));
+}
+
+// As the tuner reads it.
+Session read(const DsSession& session) { return read_session(session.json, "s.json", "/"); }
+
+bool says(const DsSession& session, const std::string& text) {
+  return std::any_of(session.remarks.begin(), session.remarks.end(),
+                     [&](const std::string& remark) { return remark.find(text) != std::string::npos; });
+}
+
+Json json(const char* text) { return parse_json(text, "expected"); }
+
+TEST(DeepSpeedSession, SearchesWhatAFileLeavesOpenAndKeepsWhatItFixes) {
+  const DsSession session = made(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": [2, 4, 8],
+      "zero_optimization": {"stage": [1, 2], "overlap_comm": true, "reduce_bucket_size": "auto",
+                            "allgather_bucket_size": [5e7, 5e8], "allgather_partitions": [true, false],
+                            "reduce_scatter": [true, false], "contiguous_gradients": false}})");
+  const Json& space = session.json["space"];
+  EXPECT_EQ(space["zero_stage"], json("[1, 2]"));
+  EXPECT_EQ(space["micro_batch"], json("[2, 4, 8]"));
+  EXPECT_EQ(space["gradient_accumulation_steps"], json("[1, 2, 4]"));  // 32 / (4 ranks * micro_batch)
+  EXPECT_EQ(space["zero_optimization.reduce_scatter"], json("[true, false]"));
+  EXPECT_TRUE(space.contains("reduce_bucket_size"));
+  for (const char* name :
+       {"overlap_comm", "allgather_bucket_size", "zero_optimization.allgather_partitions", "contiguous_gradients",
+        "stage3_prefetch_bucket_size", "tensor_parallel", "offload_optimizer", "activation_checkpointing"}) {
+    EXPECT_FALSE(space.contains(name)) << name;
+  }
+  EXPECT_TRUE(says(session, "allgather_bucket_size is left out"));
+  EXPECT_TRUE(says(session, "allgather_partitions is left out"));
+  EXPECT_TRUE(says(session, "overlap_comm, contiguous_gradients: stays as the file says"));
+  const Configuration baseline = read(session).baseline.value();
+  EXPECT_EQ(baseline.integer("zero_stage", -1), 1);
+  EXPECT_EQ(baseline.integer("micro_batch", -1), 2);
+  EXPECT_EQ(baseline.integer("gradient_accumulation_steps", -1), 4);
+  EXPECT_EQ(baseline.integer("reduce_bucket_size", -1), 500'000'000);  // DeepSpeed's default
+}
+
+TEST(DeepSpeedSession, KeepsTheBatchInEveryConfigurationWithAndWithoutAModel) {
+  for (const std::string flags : {"", kSizes}) {
+    const DsSession session = made(R"({"train_batch_size": 48, "zero_optimization": {"stage": [0, 2]}})", flags);
+    EXPECT_EQ(session.json.contains("workload"), !flags.empty());
+    const Session read_back = read(session);
+    std::set<std::int64_t> micro;
+    read_back.space.for_each([&](const Configuration& c) {
+      micro.insert(c.integer("micro_batch", 0));
+      EXPECT_EQ(c.integer("micro_batch", 0) * c.integer("gradient_accumulation_steps", 0) * 4, 48);
+      return true;
+    });
+    EXPECT_EQ(micro, (std::set<std::int64_t>{1, 2, 3, 4, 6, 12}));
+    EXPECT_EQ(read_back.baseline->integer("micro_batch", 0), 12);  // DeepSpeed's: no accumulation
+  }
+}
+
+TEST(DeepSpeedSession, OpensAFileThatOpensNothing) {
+  const DsSession session = made(
+      R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 3},
+          "bf16": {"enabled": true}})",
+      kSizes);
+  const Json& space = session.json["space"];
+  EXPECT_EQ(space["zero_stage"], json("[0, 1, 2, 3]"));
+  EXPECT_EQ(space["micro_batch"], json("[1, 2, 4, 8]"));
+  EXPECT_EQ(space["overlap_comm"], json(R"({"values": [false, true], "when": "zero_stage >= 1"})"));
+  EXPECT_EQ(space["stage3_prefetch_bucket_size"]["when"], "zero_stage >= 3");
+  EXPECT_TRUE(says(session, "micro_batch, zero_stage: searched, since the file opens nothing"));
+  const Session read_back = read(session);
+  EXPECT_EQ(read_back.workload->train_batch_size, 32);
+  EXPECT_EQ(read_back.workload->precision, Precision::kBf16);
+  EXPECT_EQ(read_back.workload->framework, Framework::kDeepSpeed);
+  EXPECT_EQ(read_back.workload->dialect, Dialect::kDeepSpeed);
+  EXPECT_EQ(read_back.workload->model.layers, 4);
+  EXPECT_EQ(read_back.workload->model.hidden, 256);
+  // 4 (12 h h + 13 h) + 2 h + 1000 h + 64 h parameters: no bucket needs to hold more, rounded up to two digits.
+  EXPECT_EQ(parameter_count(read_back.workload->model), 4 * (12 * 65536 + 13 * 256) + 1066 * 256);
+  EXPECT_EQ(space["reduce_bucket_size"]["max"], 3'500'000);
+  const Configuration& baseline = *read_back.baseline;
+  EXPECT_EQ(baseline.integer("zero_stage", 0), 3);
+  EXPECT_EQ(baseline.integer("micro_batch", 0), 4);
+  EXPECT_EQ(baseline.boolean("overlap_comm", false), true);  // DeepSpeed's default at stage 3 alone
+}
+
+TEST(DeepSpeedSession, FillsInAutoAsTheTrainerDoesAndSearchesItsFlags) {
+  const char* config = R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+      "gradient_accumulation_steps": "auto", "bf16": {"enabled": "auto"}, "gradient_clipping": "auto",
+      "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}},
+      "zero_optimization": {"stage": 3, "overlap_comm": true, "reduce_bucket_size": "auto",
+        "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}})";
+  DsSessionInputs inputs =
+      trainers(config, "--per_device_train_batch_size 2 --gradient_accumulation_steps=4 --bf16 --hidden_size 1024");
+  const DsSession session = deepspeed_session(inputs);
+  const Json& space = session.json["space"];
+  EXPECT_EQ(space["zero_stage"], json("[3]"));
+  EXPECT_EQ(space["micro_batch"], json("[1, 2, 4, 8]"));  // 2 * 4 sequences on each of 4 ranks
+  EXPECT_EQ(space["activation_checkpointing"], json(R"(["none", "full"])"));
+  EXPECT_FALSE(space.contains("overlap_comm"));
+  EXPECT_FALSE(space["reduce_bucket_size"].contains("when"));
+  EXPECT_EQ(session.json["baseline"], json(R"({"zero_stage": 3, "micro_batch": 2, "gradient_accumulation_steps": 4,
+      "reduce_bucket_size": 1048576, "stage3_prefetch_bucket_size": 943718, "stage3_param_persistence_threshold": 10240,
+      "activation_checkpointing": "none"})"));
+  EXPECT_TRUE(read(session).baseline.has_value());
+
+  // The Trainer's own default of the micro-batch is 8.
+  const DsSession unsaid = deepspeed_session(trainers(config, "--bf16 --output_dir out"));
+  EXPECT_EQ(unsaid.json["space"]["micro_batch"], json("[1, 2, 4, 8]"));
+  EXPECT_EQ(unsaid.json["baseline"]["micro_batch"], 8);
+}
+
+TEST(DeepSpeedSession, LeavesTheBatchToAScriptThatNoFlagReaches) {
+  const DsSession session = made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+                                     "zero_optimization": {"stage": [1, 2]}})",
+                                 kSizes);
+  EXPECT_FALSE(session.json["space"].contains("micro_batch"));
+  EXPECT_FALSE(session.json.contains("workload"));
+  EXPECT_TRUE(says(session, "stay as the script chooses them"));
+  const DsSession mapped = made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 2,
+      "zero_optimization": {"stage": [1, 2]},
+      "autotuning": {"arg_mappings": {"train_micro_batch_size_per_gpu": "--bs"}}})",
+                                "--bs 2");
+  EXPECT_EQ(mapped.json["baseline"]["micro_batch"], 2);
+  EXPECT_EQ(mapped.json["space"]["gradient_accumulation_steps"], json("[2]"));
+}
+
+TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
+  const DsSession session = made(R"({"train_batch_size": 64, "zero_optimization": {"stage": "all"},
+      "autotuning": {"enabled": true, "fast": true, "metric": "latency", "tuner_num_trials": 12,
+                     "tuner_early_stopping": 4, "tuner_type": "random", "start_profile_step": 4, "end_profile_step": 11,
+                     "max_train_micro_batch_size_per_gpu": 8, "min_train_micro_batch_size_per_gpu": 2,
+                     "num_tuning_micro_batch_sizes": 2}})");
+  EXPECT_EQ(session.json["space"], json(R"({"zero_stage": [0, 1, 2, 3], "micro_batch": [2, 4, 8],
+                                            "gradient_accumulation_steps": [2, 4, 8]})"));
+  EXPECT_EQ(session.json["objective"], json(R"({"metric": "latency"})"));
+  EXPECT_EQ(session.json["budget"], json(R"({"trials": 12, "patience": 4})"));
+  EXPECT_EQ(session.json["stagewise"], json(R"({"plateau": 0.05, "fast": true, "tuner": "random", "tuner_trials": 12,
+                                                "early_stopping": 4, "micro_batches": 2})"));
+  EXPECT_EQ(session.json["runner"]["kind"], "deepspeed");
+  EXPECT_EQ(session.json["runner"]["warmup_steps"], 4);
+  EXPECT_EQ(session.json["runner"]["measure_steps"], 8);
+  EXPECT_TRUE(says(session, "--strategy"));
+  EXPECT_TRUE(says(session, "num_tuning_micro_batch_sizes"));
+  const Session read_back = read(session);
+  const auto& job = std::get<DeepSpeedSpec>(read_back.runner);
+  EXPECT_EQ(job.argv.front(), "deepspeed");
+  EXPECT_EQ(job.steps.due(), 12);
+  EXPECT_FALSE(read_back.objective.maximize);
+  EXPECT_EQ(read_back.budget.trials, 12);
+  EXPECT_EQ(read_back.baseline->integer("micro_batch", 0),
+            16);  // outside of what is searched, and measured all the same
+}
+
+TEST(DeepSpeedSession, LetsTheBatchVaryWhereNothingSaysItAndSaysSo) {
+  const DsSession session = made(R"({"train_micro_batch_size_per_gpu": [1, 2, 4], "gradient_accumulation_steps": 3,
+      "autotuning": {"max_train_batch_size": 24}, "zero_optimization": {"stage": 0}})");
+  EXPECT_TRUE(says(session, "the sequences of a step vary"));
+  const Session read_back = read(session);
+  EXPECT_EQ(read_back.space.count(), 2);  // 3 * 4 ranks * 4 sequences are too many
+}
+
+TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
+  const char* config = R"({"train_batch_size": 64, "optimizer": {"type": "AdamW"}, "bf16": {"enabled": true},
+                           "zero_optimization": {"stage": "all"}})";
+  DsSessionInputs inputs = inputs_of(config, "", 8);
+  inputs.model.num_params = 1'000'000'000;
+  inputs.machine.rank_memory = from_gib(10);
+  inputs.machine.host_memory = from_gib(40);  // 1e9 * max(4 * 8, 16) * 1.5 bytes = 44.7 GiB
+  EXPECT_FALSE(deepspeed_session(inputs).json["space"].contains("offload_optimizer"));
+  inputs.machine.host_memory = from_gib(64);
+  const DsSession session = deepspeed_session(inputs);
+  EXPECT_EQ(session.json["space"]["offload_optimizer"],
+            json(R"({"values": ["none", "cpu"], "when": "zero_stage >= 1"})"));
+  EXPECT_FALSE(session.json["space"].contains("offload_param"));  // 16e9 bytes over 8 ranks fit
+  EXPECT_FALSE(session.json["space"].contains("tensor_parallel"));
+  EXPECT_TRUE(read(session).baseline.has_value());
+
+  inputs.tensor_parallel = true;
+  EXPECT_EQ(deepspeed_session(inputs).json["space"]["tensor_parallel"], json("[1, 2, 4, 8]"));
+  EXPECT_GT(read(deepspeed_session(inputs)).space.count(), 0);
+  inputs.machine.version = DsVersion{0, 16, 9};  // AutoTP below stage 3 alone
+  EXPECT_EQ(deepspeed_session(inputs).json["constraints"].back(), "tensor_parallel == 1 || zero_stage < 3");
+  inputs.machine.version = DsVersion{0, 14, 4};
+  EXPECT_FALSE(deepspeed_session(inputs).json["space"].contains("tensor_parallel"));
+}
+
+TEST(DeepSpeedSession, LeavesOutStagesThatCannotHoldTheModel) {
+  DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 64, "bf16": {"enabled": true}})", "", 8);
+  inputs.model.num_params = 4'000'000'000;  // stages 0, 1, 2, 3: 64, 22, 15, 8 GB a rank
+  inputs.machine.rank_memory = from_gib(16);
+  const DsSession session = deepspeed_session(inputs);
+  EXPECT_EQ(session.json["space"]["zero_stage"], json("[2, 3]"));
+  EXPECT_TRUE(says(session, "stage 1 is left out"));
+  EXPECT_TRUE(says(session, "time and memory are not predicted"));
+}
+
+TEST(DeepSpeedSession, TellsPredictionsOfOffloadThatTheFileFixes) {
+  const DsSession session = made(R"({"train_micro_batch_size_per_gpu": 4,
+      "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}, "contiguous_gradients": false}})",
+                                 kSizes);
+  EXPECT_EQ(session.json["space"]["offload_optimizer"], json(R"({"values": ["cpu"], "when": "zero_stage >= 1"})"));
+  EXPECT_FALSE(session.json["space"].contains("contiguous_gradients"));
+  EXPECT_TRUE(says(session, "offload_optimizer, contiguous_gradients: stays"));
+  EXPECT_TRUE(read(session).baseline.has_value());
+  const DsSession nvme = made(R"({"train_micro_batch_size_per_gpu": 4,
+      "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme"}}})",
+                              kSizes);
+  EXPECT_FALSE(nvme.json.contains("workload"));
+  EXPECT_TRUE(says(nvme, "offload to NVMe is not modelled"));
+}
+
+TEST(DeepSpeedSession, SearchesNoCommunicationOnOneRank) {
+  const DsSession session =
+      made(R"({"train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": [1, 2]}})", "", 1);
+  EXPECT_EQ(session.json["space"]["zero_stage"], json("[0]"));
+  EXPECT_FALSE(session.json["space"].contains("reduce_bucket_size"));
+  EXPECT_TRUE(says(session, "reduce_bucket_size is left out"));
+}
+
+TEST(DeepSpeedSession, ReadsTheModelOfAConfigOfHuggingFace) {
+  const std::filesystem::path directory = testing::TempDir() + "deepspeed_session_model";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory / "config.json") << R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4,
+      "vocab_size": 500, "n_positions": 128})";
+  const char* config = R"({"train_batch_size": 8, "fp16": {"enabled": true}})";
+  const Session session = read(made(config, "--block_size 32 --model_name_or_path " + directory.string()));
+  EXPECT_EQ(session.workload->model.layers, 2);
+  EXPECT_EQ(session.workload->model.seq_len, 32);
+  EXPECT_EQ(session.workload->precision, Precision::kFp16);
+
+  std::ofstream(directory / "config.json") << R"({"model_type": "t5"})";
+  DsSessionInputs inputs = inputs_of(config);
+  inputs.model.hf_config = directory / "config.json";
+  const DsSession other = deepspeed_session(inputs);
+  EXPECT_FALSE(other.json.contains("workload"));
+  EXPECT_TRUE(says(other, "'t5' is not supported"));
+}
+
+TEST(DeepSpeedSession, RefusesInOneLineWhatCannotBe) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"zero_optimization": {"stage": 1}})", "names no batch"},
+      {R"({"train_batch_size": 64, "autotuning": {"max_train_batch_size": 32}})", "/autotuning/max_train_batch_size"},
+      {R"({"train_batch_size": 64, "autotuning": {"mp_size": 2}})", "/autotuning/mp_size"},
+      {R"({"train_batch_size": 64, "autotuning": {"tuner_num_trails": 9}})", "tuner_num_trials"},
+      {R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": [3, 5]})", "no value of the list divides"},
+      {R"({"train_batch_size": 66})", "/train_batch_size"},
+  };
+  for (const auto& [config, what] : cases) {
+    const std::string error = user_error_of([&] { made(config); });
+    EXPECT_NE(error.find(what), std::string::npos) << config << ": " << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+}
+
+}  // namespace krigtune::deepspeed_session_test

@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include "deepspeed/job/ds_outcome.h"
+
+namespace krigtune::python_exception_test {
+
+TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {
+  const std::string chain =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nbinascii.Error: Incorrect padding\n\n"
+      "During handling of the above exception, another exception occurred:\n\n"
+      "Traceback (most recent call last):\n  File \"/x/deepspeed/runtime/config.py\", line 2, in g\n"
+      "    raise ValueError(\nValueError: Expected a string path\n";
+  const auto cause = cause_of_failure(chain);
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->line(), "ValueError: Expected a string path");
+  EXPECT_EQ(cause->files, std::vector<std::string>{"/x/deepspeed/runtime/config.py"});
+  const std::string two =
+      "[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n"
+      "[rank0]:   File \"a.py\", line 1, in f\n[rank1]:   File \"b.py\", line 1, in f\n"
+      "[rank0]: RuntimeError: first in the text\n[rank1]: RuntimeError: first to fail\n";
+  EXPECT_EQ(cause_of_failure(two)->message, "first in the text");
+  EXPECT_EQ(cause_of_failure(two + "Root Cause (first observed failure):\n  rank      : 1 (local_rank: 1)\n")->message,
+            "first to fail");
+  EXPECT_FALSE(cause_of_failure("ERROR: RuntimeError: said, not raised\nTraceback (most recent call last):\n  File"));
+}
+
+TEST(PythonException, IsFoundBehindTheNamesOfHosts) {
+  const std::string text =
+      "n-1: [rank2]: Traceback (most recent call last):\nn-0: Traceback (most recent call last):\n"
+      "n-1: [rank2]:   File \"b.py\", line 1, in f\nn-0:   File \"a.py\", line 1, in f\n"
+      "n-0: RuntimeError: Connection closed by peer\nn-1: [rank2]: ValueError: odd\n";
+  const auto cause = cause_of_failure(text);
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->line(), "ValueError: odd");
+  EXPECT_EQ(cause->rank, 2);
+  EXPECT_EQ(cause->files, std::vector<std::string>{"b.py"});
+}
+
+TEST(PythonException, ALostConnectionIsAConsequence) {
+  const std::string text =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+      "RuntimeError: [pair.cc:545] Read error: Connection reset by peer. This is typically caused by\n"
+      "Traceback (most recent call last):\n  File \"b.py\", line 1, in f\nIndexError: index out of range\n";
+  EXPECT_EQ(cause_of_failure(text)->type, "IndexError");
+}
+
+}  // namespace krigtune::python_exception_test

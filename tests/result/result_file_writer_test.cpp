@@ -1,0 +1,130 @@
+// When result files are rewritten, and how often what they recommend is made anew.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/csv.h"
+#include "core/files.h"
+#include "result/report_fixtures.h"
+#include "result/result_files.h"
+#include "run/run_directory.h"
+#include "trial/temporary_directory.h"
+
+namespace krigtune::result_file_writer_test {
+
+TEST(ResultFileWriter, WritesWhatOthersHaveClosedMeanwhile) {
+  const Session session = bench_session();
+  const MemoryFilter filter(session);
+  const Candidates candidates(session, filter);
+  const TemporaryDirectory directory;
+  Journal journal(journal_path(directory.path()), session.space, session.objective.field, true);
+  for (int number = 0; number < 2; ++number) {
+    Proposal proposal;
+    proposal.configuration = configuration(2, number + 1, false);
+    ASSERT_TRUE(journal.begin(proposal, 0, journal.trials().size()));
+  }
+  journal.end(0, measured_samples(100.0), 1.0, 0);
+  const History before = journal.trials();
+  journal.end(1, measured_samples(200.0), 1.0, 0);
+  const History none;
+  RunView run = run_view(session, none, std::nullopt);
+  run.directory = directory.path();
+  ResultFileWriter writer(run, make_recommender(session, candidates, 1));
+  writer.write(before);
+  ASSERT_TRUE(writer.best());
+  EXPECT_EQ(writer.best()->trial, 1);
+  EXPECT_EQ(parse_csv(read_text(directory / "trials.csv"), "trials").rows.size(), 2U);
+  EXPECT_EQ(load_json(directory / "best.json")["trial"], 1);
+}
+
+TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
+  const Session session = bench_session();
+  const MemoryFilter filter(session);
+  const Candidates candidates(session, filter);
+  const TemporaryDirectory directory;
+  const History none;
+  RunView run = run_view(session, none, std::nullopt);
+  run.directory = directory.path();
+  ResultFileWriter writer(run, make_recommender(session, candidates, 1));
+  writer.resumed(none);
+  EXPECT_TRUE(std::filesystem::exists(directory / "trials.csv"));
+  History history = {trial(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+  writer.trial_ended(history.back(), history);
+  EXPECT_EQ(load_json(directory / "best.json")["trial"], 0);
+  history.push_back(trial(1, configuration(3, 4, true), measured_samples(200.0)));
+  writer.trial_ended(history.back(), history);
+  EXPECT_EQ(load_json(directory / "best.json")["trial"], 1);
+  EXPECT_EQ(load_json(directory / "best.json")["gain"], 2);
+  EXPECT_EQ(parse_csv(read_text(directory / "trials.csv"), "trials").rows.size(), 2U);
+  EXPECT_EQ(load_json(directory / "ds_config_optimal.json")["zero_optimization"]["stage"], 3);
+}
+
+/// A writer whose recommendation is the latest trial, so that the files show by which trials it was made.
+class RecommendationsMade : public testing::Test {
+ protected:
+  RecommendationsMade() : writer_(view(), [this](const History& history) { return fit(history); }) {}
+
+  RunView view() const {
+    RunView run = run_view(session_, none_, std::nullopt);
+    run.directory = directory_.path();
+    return run;
+  }
+  std::optional<Recommendation> fit(const History& history) {
+    ++fits_;
+    if (history.empty()) return std::nullopt;
+    Recommendation latest = recommendation();
+    latest.trial = history.back().number;
+    return latest;
+  }
+  void measure(double samples_per_s, const Configuration& tried = configuration(3, 4, true),
+               const char* by = "random") {
+    history_.push_back(trial(static_cast<int>(history_.size()), tried, measured_samples(samples_per_s), by));
+    writer_.trial_ended(history_.back(), history_);
+  }
+  int trials_of_the_recommendation() const { return load_json(directory_ / "best.json")["trial"].get<int>() + 1; }
+  int trials_in_files() const { return load_json(directory_ / "best.json")["trials"]["ok"].get<int>(); }
+
+  const Session session_;  // of nothing but a metric: two small files
+  const History none_;
+  const TemporaryDirectory directory_;
+  History history_;
+  int fits_ = 0;
+  ResultFileWriter writer_;
+};
+
+TEST_F(RecommendationsMade, AreFewInALongSessionAndLackNoMoreThanATenthOfTheTrials) {
+  writer_.resumed(history_);
+  double operations = 0.0;  // of a fit: the cube of the trials
+  for (int count = 1; count <= 60; ++count) {
+    const int before = fits_;
+    measure(count == 1 ? 100.0 : 50.0, configuration(count == 1 ? 2 : 3, 4, true));
+    if (fits_ > before) operations += std::pow(count, 3);
+    EXPECT_EQ(trials_in_files(), count) << "whatever it recommends";
+    EXPECT_GE(trials_of_the_recommendation(), count <= 10 ? count : 10 * count / 11) << count;
+  }
+  EXPECT_LE(fits_, 30);
+  EXPECT_LE(operations, 5.0 * std::pow(60, 3)) << "after every trial it would be 15 times";
+  const CsvTable trials = parse_csv(read_text(directory_ / "trials.csv"), "trials");
+  EXPECT_EQ(trials.rows.size(), 60U);
+  writer_.session_ended(history_);
+  EXPECT_EQ(trials_of_the_recommendation(), 60);
+  const int whole = fits_;
+  writer_.session_ended(history_);
+  EXPECT_EQ(fits_, whole) << "of the same trials";
+}
+
+TEST_F(RecommendationsMade, FollowTheBestMeanAndTheReferenceAtOnce) {
+  measure(100.0, configuration(2, 4, true));
+  while (history_.size() < 22) measure(50.0);
+  ASSERT_LT(trials_of_the_recommendation(), 22);
+  measure(120.0, configuration(1, 1, true));
+  EXPECT_EQ(trials_of_the_recommendation(), 23) << "a better one";
+  measure(110.0, configuration(1, 1, true));
+  EXPECT_EQ(trials_of_the_recommendation(), 24) << "it again: its mean fell";
+  measure(60.0);
+  EXPECT_EQ(trials_of_the_recommendation(), 24);
+  measure(60.0, configuration(2, 2, false), "baseline");
+  EXPECT_EQ(trials_of_the_recommendation(), 26) << "gains are relative to another trial";
+}
+
+}  // namespace krigtune::result_file_writer_test

@@ -1,0 +1,75 @@
+#include "result/trial_table.h"
+
+#include <gtest/gtest.h>
+
+#include "core/csv.h"
+#include "report/labels.h"
+#include "result/report_fixtures.h"
+
+namespace krigtune::trial_table_test {
+
+TEST(TrialTable, ShowsValuesRelativeToTheBaselineFailuresByNameAndMarksTheBest) {
+  const Session session = bench_session();
+  const History history = all_outcomes();
+  const Table table = trial_table(run_view(session, history, recommendation()));
+  const CsvTable csv = parse_csv(render(table, TableFormat::kCsv), "table");
+  ASSERT_EQ(table.rows.size(), 6U) << "trial 6 still runs";
+  const auto text = [&](std::size_t row, const char* column) {
+    return table.rows.at(row).at(static_cast<std::size_t>(csv.column(column))).text;
+  };
+  EXPECT_EQ(text(0, "gain"), "1.00x");
+  EXPECT_EQ(text(1, "value"), "OOM");
+  EXPECT_EQ(text(2, "reason"), "predicted");
+  EXPECT_EQ(text(3, "value"), "failed (timeout)");
+  EXPECT_EQ(text(4, "value"), "<= 50 samples/s");
+  EXPECT_EQ(text(5, "value"), "125 samples/s");
+  EXPECT_EQ(text(5, "gain"), "1.25x");
+  EXPECT_EQ(text(5, "best"), "*");
+  EXPECT_EQ(text(0, "best"), "");
+  EXPECT_TRUE(table.notes.empty());
+}
+
+TEST(TrialTable, IsLabelledWhereTheNetworkIsEmulated) {
+  const Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
+  const History history = all_outcomes();
+  for (const TableFormat format : {TableFormat::kTable, TableFormat::kMarkdown, TableFormat::kJson}) {
+    const std::string text = render(trial_table(run_view(session, history, std::nullopt)), format);
+    EXPECT_NE(text.find("emulated network eth-25"), std::string::npos) << text;
+  }
+}
+
+TEST(TrialTable, SaysWhatGainsAreRelativeToWhenTheBaselineIsNotOk) {
+  const Session session = bench_session();
+  const History history = {trial(0, configuration(2, 2, false), OutOfMemory{std::nullopt, true}, "baseline"),
+                           trial(1, configuration(3, 2, false), measured_samples(50.0))};
+  EXPECT_EQ(reference_note(session, history),
+            "gains are relative to trial 1, the first that is ok: the baseline is not");
+  EXPECT_EQ(reference_note(session, all_outcomes()), "");
+}
+
+TEST(RunnerUp, IsWithinNoiseInsideTheIntervalOfTheBestOnly) {
+  const Session session = bench_session();
+  for (const auto& [value, expected] : {std::pair(121.0, true), std::pair(119.0, false)}) {
+    History history = all_outcomes();
+    history.push_back(trial(7, configuration(1, 2, true), measured_samples(value)));
+    const auto next = runner_up(run_view(session, history, recommendation()));
+    ASSERT_TRUE(next.has_value());
+    EXPECT_EQ(next->trial.number, 7);
+    EXPECT_EQ(next->within_noise, expected) << value;
+  }
+}
+
+TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {
+  Session session = bench_session();
+  EXPECT_EQ(value_text(session, 12.345), "12.35 samples/s");
+  EXPECT_EQ(value_text(session, 12345.6), "12346 samples/s");
+  session.objective = {"latency", false, "step_time_s"};
+  EXPECT_EQ(value_text(session, 0.0482), "48.2 ms");
+  session.objective = {"flops", true, "flops_per_s"};
+  EXPECT_EQ(value_text(session, 1.25e12), "1.25 TFLOP/s");
+  session.runner = ReplaySpec();
+  session.objective = {"latency", false, "latency"};
+  EXPECT_EQ(value_text(session, 160.6027), "160.6");
+}
+
+}  // namespace krigtune::trial_table_test

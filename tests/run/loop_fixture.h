@@ -1,0 +1,73 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "run/loop.h"
+#include "run/run_directory.h"
+#include "search/fixtures.h"
+
+namespace krigtune {
+
+inline constexpr const char* kLoopSpace = R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4, 8]})";  // 24
+
+inline double loop_speed(const Configuration& c) {
+  const double a = as_number(*c.find("a"));
+  return 10.0 * as_number(*c.find("b")) * std::exp(-0.1 * (a - 3) * (a - 3));
+}
+
+inline bool loop_fails(const Configuration& c) { return as_number(*c.find("a")) + as_number(*c.find("b")) > 11; }
+
+/// Sets the stop flag after so many trials, and remembers what it heard.
+class StoppingObserver final : public Observer {
+ public:
+  explicit StoppingObserver(int trials = 1'000'000) : left_(trials) { stop = trials == 0; }
+  void resumed(const History& history) override { at_start = static_cast<int>(history.size()); }
+  void trial_begins(const Trial& trial, const History&) override { begun.push_back(trial.number); }
+  void trial_ended(const Trial& trial, const History& history) override {
+    ended.push_back(trial.number);
+    EXPECT_TRUE(history.at(static_cast<std::size_t>(trial.number)).outcome);
+    stop = --left_ <= 0;
+  }
+  void session_ended(const History& history) override { at_end.push_back(static_cast<int>(history.size())); }
+  std::atomic<bool> stop{false};
+  int at_start = -1;
+  std::vector<int> begun;
+  std::vector<int> ended;
+  std::vector<int> at_end;  ///< trials, for each time that it heard of an end
+
+ private:
+  int left_;
+};
+
+inline Session budgeted(int trials) {
+  Session session = plain_session(kLoopSpace);
+  session.budget.trials = trials;
+  return session;
+}
+
+class Loop : public testing::Test {
+ protected:
+  std::filesystem::path directory() const { return directory_ / "run"; }
+
+  RunResult run(const Session& session, StoppingObserver& observer, FakeRunner& runner) {
+    const Problem problem(session);
+    return run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, observer,
+                       observer.stop);
+  }
+  RunResult run(const Session& session, int stop_after = 1'000'000) {
+    StoppingObserver observer(stop_after);
+    FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
+    return run(session, observer, runner);
+  }
+  static Outcome answer(const Session& session, const Configuration& c) {
+    if (loop_fails(c)) return OutOfMemory{};
+    return measured(session, loop_speed(c));
+  }
+
+  TemporaryDirectory directory_;
+  RunOptions options_;
+  ManualClock clock_;
+};
+
+}  // namespace krigtune

@@ -1,0 +1,232 @@
+#include "run/loop.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/error.h"
+#include "journal/lock.h"
+#include "run/loop_fixture.h"
+#include "search/model/best.h"
+
+namespace krigtune::loop_test {
+
+TEST_F(Loop, AsksTheSameWhereverItWasStoppedAndStartedAgain) {
+  const std::vector<std::string> whole = texts(run(budgeted(12)).history);
+  ASSERT_EQ(whole.size(), 12u);
+  for (int stop_after = 1; stop_after < 12; ++stop_after) {
+    std::filesystem::remove_all(directory());
+    const RunResult first = run(budgeted(12), stop_after);
+    EXPECT_EQ(first.reason, EndReason::kInterrupted);
+    EXPECT_EQ(first.trials_now, stop_after);
+    const RunResult second = run(budgeted(12));
+    EXPECT_EQ(second.trials_now, 12 - stop_after);
+    EXPECT_EQ(texts(second.history), whole) << "stopped after " << stop_after;
+  }
+}
+
+TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
+  const Session session = budgeted(8);
+  run(session, 5);
+  const std::vector<std::string> before = texts(read_journal(journal_path(directory())));
+  std::string next;
+  {  // A process that dies between asking and telling leaves a trial that runs.
+    const Problem problem(session);
+    const auto strategy = problem.strategy(StrategyKind::kBayes, options_.loop.seed, 8);
+    Journal journal(journal_path(directory()), session.space, session.objective.field, true);
+    const Proposer proposer(problem.session, problem.candidates, *strategy, clock_);
+    const std::optional<Proposal> proposal = proposer.next(journal.trials());
+    ASSERT_TRUE(proposal);
+    journal.begin(*proposal, clock_.unix_us(), journal.trials().size());
+    next = proposal->configuration.text();
+  }
+  const RunResult result = run(session);
+  ASSERT_EQ(result.history.size(), 9u);  // 8 that count
+  EXPECT_TRUE(is_interrupted(result.history[5]));
+  EXPECT_EQ(result.history[5].proposal.configuration.text(), next);
+  EXPECT_EQ(result.history[6].proposal.configuration.text(), next);
+  EXPECT_EQ(result.trials_now, 3);
+  const std::vector<std::string> after = texts(result.history);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));  // nothing lost
+}
+
+TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
+  run(budgeted(3));
+  Session other = plain_session(R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4]})");
+  const std::string journal_before = read_text(journal_path(directory()));
+  try {
+    run(other);
+    FAIL();
+  } catch (const UserError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("/space/b was [1,2,4,8], now [1,2,4]"), std::string::npos) << message;
+    EXPECT_NE(message.find("--out"), std::string::npos) << message;
+  }
+  EXPECT_EQ(read_text(journal_path(directory())), journal_before);
+}
+
+TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
+  run(budgeted(3));
+  options_.loop.seed = 2;
+  EXPECT_THROW(run(budgeted(3)), UserError);
+  options_.loop.seed = 1;
+  options_.loop.strategy = StrategyKind::kGrid;
+  EXPECT_THROW(run(budgeted(3)), UserError);
+}
+
+TEST_F(Loop, AllowsOtherTimeouts) {
+  Session session = budgeted(3);
+  BenchSpec bench;
+  session.runner = bench;
+  run(session);
+  bench.timeout_s = 7.0;
+  session.runner = bench;
+  session.budget.trials = 4;
+  EXPECT_EQ(run(session).trials_now, 1);
+}
+
+TEST_F(Loop, RefusesADirectoryInWhichAnotherOneIsAtWork) {
+  const Session session = budgeted(3);
+  run(session, 1);
+  const TunerClaim other(journal_path(directory()));
+  EXPECT_THROW(run(session), UserError);
+}
+
+TEST_F(Loop, TellsTheObserverThatItWaits) {
+  class Waiting final : public Observer {
+   public:
+    void waiting(const Trial&) override { heard = true; }
+    std::atomic<bool> heard{false};
+  } observer;
+  const Session session = budgeted(1);
+  const Problem problem(session);
+  FakeRunner runner([&](const Configuration&) {
+    while (!observer.heard) std::this_thread::yield();
+    return measured(session, 1.0);
+  });
+  const std::atomic<bool> stop{false};
+  run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, observer, stop);
+  EXPECT_TRUE(observer.heard);
+}
+
+TEST_F(Loop, RunsTheBaselineFirstAndAgainWhenItWasInterrupted) {
+  Session session = budgeted(3);
+  session.baseline = Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
+  {
+    FakeRunner runner([&](const Configuration&) -> Outcome { return Failed{FailureReason::kInterrupted, 130, ""}; });
+    StoppingObserver observer;
+    run(session, observer, runner);
+  }
+  const RunResult result = run(session);
+  EXPECT_EQ(result.history[0].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(result.history[1].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(result.history[1].proposal.configuration.text(), "a=9 b=2");
+  EXPECT_EQ(result.history[2].proposal.strategy, "bayes");
+  EXPECT_EQ(counted_trials(result.history), 3);
+}
+
+const Json kBenchSession = parse_json(R"({
+    "workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "precision": "fp32",
+                 "train_batch_size": 8},
+    "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"}, "memory": {"limit_gib": 1},
+    "space": {"zero_stage": [0, 3], "micro_batch": [1, 2, 4]}, "baseline": {"zero_stage": 0, "micro_batch": 4},
+    "budget": {"trials": 3}})",
+                                      "bench");
+
+TEST_F(Loop, ClosesABaselineThatCannotFitWithoutRunningIt) {
+  Session session = read_session(kBenchSession, "bench", ".");
+  const MemoryFilter all(session);
+  session.usable_per_rank = Bytes{all.planned(*session.baseline)->predicted.count - 1};
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  const RunResult result = run(session, observer, runner);
+  ASSERT_EQ(result.history.size(), 3u);
+  const auto* oom = std::get_if<OutOfMemory>(&*result.history[0].outcome);
+  ASSERT_NE(oom, nullptr);
+  EXPECT_TRUE(oom->predicted);
+  EXPECT_EQ(result.history[0].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(runner.asked.size(), 2u);
+  ASSERT_TRUE(result.history[0].proposal.predicted_memory);
+}
+
+TEST_F(Loop, MakesAFolderForEachTrialOfTheBenchRunner) {
+  const Session session = read_session(kBenchSession, "bench", ".");
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  run(session, observer, runner);
+  EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000_z0_mb4_gas1"));
+}
+
+TEST_F(Loop, MakesAFolderForEachTrialOfACommandAndNoneForAReplayedOne) {
+  Session session = budgeted(1);
+  run(session);
+  EXPECT_FALSE(std::filesystem::exists(directory() / "trials"));
+  std::filesystem::remove_all(directory());
+  session.runner = CommandSpec();
+  run(session);
+  EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000"));
+}
+
+TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
+  Session session = budgeted(5);
+  session.baseline = Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{2}}};
+  options_.tries = {Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{4}}}};
+  FakeRunner runner([&](const Configuration& c) -> Outcome {
+    if (c.text() == "a=3 b=2") return Measured{{{"speed", 20.0}}, 0.5, std::nullopt};
+    return Measured{{{"speed", 10.0}}, 0.5, std::nullopt};
+  });
+  StoppingObserver observer;
+  run(session, observer, runner);
+  ASSERT_EQ(runner.rivals.size(), 5u);
+  EXPECT_FALSE(runner.rivals[0]);  // the baseline
+  EXPECT_FALSE(runner.rivals[1]);  // a guess of the user's
+  for (std::size_t i = 2; i < 5; ++i) {
+    ASSERT_TRUE(runner.rivals[i]) << i;
+    EXPECT_EQ(runner.rivals[i]->metric, "speed");
+    EXPECT_TRUE(runner.rivals[i]->maximize);
+    EXPECT_EQ(runner.rivals[i]->value, 20.0);
+    // Its own spread and twice that from run to run, 3 % where nothing was repeated.
+    EXPECT_LE(std::abs(runner.rivals[i]->value_sem - std::sqrt(0.25 + 2.0 * 0.36)), 1e-9);
+  }
+}
+
+TEST_F(Loop, ABoundedTrialCountsAndIsNeverTheBest) {
+  const Session session = budgeted(6);
+  int count = 0;
+  FakeRunner runner([&](const Configuration&) -> Outcome {
+    if (++count % 2 == 0) return Bounded{1e6};
+    return measured(session, 10.0 + count);
+  });
+  StoppingObserver observer;
+  const RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, EndReason::kTrials);
+  EXPECT_EQ(closed_trials(result.history), 6);
+  EXPECT_EQ(best_value(session.objective, result.history), 15.0);
+}
+
+TEST_F(Loop, IsRebuiltFromItsDirectory) {
+  const Session session = read_session(kBenchSession, "bench", ".");
+  options_.loop.seed = 99;
+  options_.loop.strategy = StrategyKind::kRandom;
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  run(session, observer, runner);
+  const RunRecord record = load_run(directory());
+  EXPECT_EQ(record.options.seed, 99u);
+  EXPECT_EQ(record.options.strategy, StrategyKind::kRandom);
+  EXPECT_EQ(resolved(record.session).dump(), resolved(session).dump());
+  EXPECT_THROW(load_run(directory_ / "nothing"), UserError);
+}
+
+TEST(TrialFolder, NamesWhatMattersMost) {
+  Trial trial;
+  trial.number = 7;
+  EXPECT_EQ(trial_folder(trial), "0007");
+  trial.proposal.configuration = Configuration{{"micro_batch", std::int64_t{4}},
+                                               {"zero_stage", std::int64_t{3}},
+                                               {"gradient_accumulation_steps", std::int64_t{2}}};
+  EXPECT_EQ(trial_folder(trial), "0007_z3_mb4_gas2");
+}
+
+}  // namespace krigtune::loop_test

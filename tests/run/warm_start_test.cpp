@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "run/earlier_run.h"
+#include "run/loop_fixture.h"
+#include "user_error.h"
+
+namespace krigtune::warm_start_test {
+
+// 7 x 8 x 2 = 112 configurations.
+constexpr const char* kSpace = R"({"batch": {"min": 1, "max": 64, "scale": "log2"},
+    "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8}, "overlap": [false, true]})";
+
+// Best at a large batch and a middle bucket; `shift` moves it a little, as another machine does.
+double speed(const Configuration& c, double shift = 0.0) {
+  const double batch = std::exp2(log2_of(c, "batch"));
+  const double bucket = log2_of(c, "bucket") - 15.0 - shift;
+  return 1000.0 * batch / (batch + 6.0) * std::exp(-0.04 * bucket * bucket) *
+         (1.0 + 0.1 * as_number(*c.find("overlap")));
+}
+
+using Speed = std::function<double(const Configuration&)>;
+
+// Every `step`-th configuration of the space.
+EarlierRun run_of(const Session& session, const Speed& value, std::int64_t step = 3) {
+  EarlierRun run;
+  run.source = "old";
+  std::int64_t i = 0;
+  session.space.for_each([&](const Configuration& c) {
+    if (i++ % step == 0) run.trials.push_back({c, value(c)});
+    return true;
+  });
+  return run;
+}
+
+// Trials of bayes until a value within 2 % of the best, in the mean over seeds.
+double mean_trials_to_best(const Session& session, const EarlierRuns& runs) {
+  const MemoryFilter filter(session);
+  const Candidates candidates(session, filter, make_priors(session, filter, runs));
+  double best = 0.0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) best = std::max(best, speed(candidates[i], 0.5));
+  constexpr int kSeeds = 4;
+  int sum = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto strategy = make_strategy(StrategyKind::kBayes, session, candidates, {seed, 30});
+    const ManualClock clock;
+    Tuner tuner({session, candidates, *strategy, clock});
+    double found = 0.0;
+    while (found < 0.98 * best) {
+      const Trial trial = *tuner.ask();
+      found = std::max(found, speed(trial.proposal.configuration, 0.5));
+      tuner.tell(trial.number, measured(session, speed(trial.proposal.configuration, 0.5)), 0.0);
+      ++sum;
+    }
+  }
+  return static_cast<double>(sum) / kSeeds;
+}
+
+TEST(WarmStart, SavesTrialsAndPoisonCostsFew) {
+  const Session session = plain_session(kSpace);
+  const double cold = mean_trials_to_best(session, {});
+  const double warm = mean_trials_to_best(session, {run_of(session, [](const auto& c) { return speed(c); })});
+  const double inverse = mean_trials_to_best(session, {run_of(session, [](const auto& c) { return 1.0 / speed(c); })});
+  Rng rng(3, 0);
+  const double noise =
+      mean_trials_to_best(session, {run_of(session, [&](const auto&) { return std::exp(rng.normal()); })});
+  RecordProperty("cold", std::to_string(cold));
+  RecordProperty("warm", std::to_string(warm));
+  RecordProperty("inverse", std::to_string(inverse));
+  RecordProperty("noise", std::to_string(noise));
+  EXPECT_LE(warm, cold - 2.0);
+  EXPECT_LE(inverse, cold + 2.0);
+  EXPECT_LE(noise, cold + 2.0);
+}
+
+TEST(WarmStart, KnowsTheRunsValuesNearItsTrialsAndWhatIsTypicalFarFromThem) {
+  const Session session = plain_session(R"({"x": {"min": 0, "max": 80}})");
+  EarlierRun run;
+  for (std::int64_t x = 0; x <= 20; ++x) {
+    run.trials.push_back({{{"x", x}}, std::exp(std::sin(0.2 * static_cast<double>(x)))});
+  }
+  const auto prior = make_warm_start_prior(session, run, nullptr);
+  ASSERT_NE(prior, nullptr);
+  std::vector<double> values;
+  for (const EarlierTrial& trial : run.trials) values.push_back(std::log(trial.value));
+  std::sort(values.begin(), values.end());
+  const double typical = values[values.size() / 2];
+  const Eigen::VectorXd said = prior->log_values(
+      {{{"x", std::int64_t{3}}}, {{"x", std::int64_t{9}}}, {{"x", std::int64_t{75}}}, {{"x", std::int64_t{80}}}});
+  EXPECT_NEAR(said(0), std::sin(0.6) - typical, 0.1);
+  EXPECT_NEAR(said(1), std::sin(1.8) - typical, 0.1);
+  EXPECT_LE(std::abs(said(2) - said(3)), 0.1);
+  EXPECT_LE(std::abs(said(3)), 0.5);
+  EXPECT_EQ(prior->coefficient().centre, 0.5);
+  EXPECT_EQ(make_warm_start_prior(session, run, nullptr, 3)->coefficient().centre, 0.25);
+}
+
+// Physics that is right: nothing is left to learn. The contrary of it: not believed.
+TEST(WarmStart, CarriesOverWhatPhysicsDoesNotKnow) {
+  class Physics final : public Prior {
+   public:
+    Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+      Eigen::VectorXd values(static_cast<Eigen::Index>(configurations.size()));
+      for (std::size_t i = 0; i < configurations.size(); ++i) {
+        values(static_cast<Eigen::Index>(i)) = 0.02 * as_number(*configurations[i].find("x"));
+      }
+      return values;
+    }
+    Coefficient coefficient() const override { return {}; }
+  };
+  const Session session = plain_session(R"({"x": {"min": 0, "max": 100}})");
+  const Physics physics;
+  const auto run_with = [](const std::function<double(double)>& log_value) {
+    EarlierRun run;
+    for (std::int64_t x = 0; x <= 100; x += 5) {
+      run.trials.push_back({{{"x", x}}, std::exp(log_value(static_cast<double>(x)))});
+    }
+    return run;
+  };
+  const auto residual = [](double x) { return x > 60.0 ? -0.5 : 0.0; };
+  const auto prior =
+      make_warm_start_prior(session, run_with([&](double x) { return 7.0 + 0.02 * x + residual(x); }), &physics);
+  ASSERT_NE(prior, nullptr);
+  const Eigen::VectorXd said =
+      prior->log_values({{{"x", std::int64_t{20}}}, {{"x", std::int64_t{40}}}, {{"x", std::int64_t{85}}}});
+  EXPECT_NEAR(said(0), said(1), 0.05);
+  EXPECT_NEAR(said(2) - said(0), -0.5, 0.1);
+  EXPECT_EQ(make_warm_start_prior(session, run_with([](double x) { return -0.02 * x; }), &physics), nullptr);
+}
+
+// Minimised, and on other values of the parameters: what was short is good.
+TEST(WarmStart, TurnsWhatIsMinimisedRound) {
+  const Session session = plain_session(R"({"x": {"min": 0, "max": 30}})", false);
+  EarlierRun run;
+  run.maximize = false;
+  for (std::int64_t x = 0; x <= 40; x += 2) run.trials.push_back({{{"x", x}}, std::exp(0.1 * static_cast<double>(x))});
+  const auto prior = make_warm_start_prior(session, run, nullptr);
+  const Eigen::VectorXd said = prior->log_values({{{"x", std::int64_t{1}}}, {{"x", std::int64_t{29}}}});
+  EXPECT_NEAR(said(0) - said(1), 2.8, 0.2);
+}
+
+TEST(WarmStart, LearnsFromParametersThatVariedInBothOnly) {
+  const Session session = plain_session(R"({"x": [1, 2, 4], "y": [true, false], "mode": ["a", "b"], "own": [1, 2]})");
+  EarlierRun run;
+  for (int i = 0; i < 8; ++i) {
+    run.trials.push_back({{{"mode", std::string(i % 2 == 0 ? "b" : "c")},  // a text that is new
+                           {"x", std::int64_t{1} << (i % 4)},
+                           {"y", std::int64_t{i}},     // of another kind
+                           {"own", std::int64_t{1}}},  // always the same
+                          1.0 + i});
+  }
+  EXPECT_EQ(shared_parameters(session.space, run), (std::vector<std::string>{"x", "mode"}));
+}
+
+using WarmStartLoop = Loop;
+
+TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
+  const Session session = budgeted(10);
+  run(session);  // the earlier one
+  const std::filesystem::path old = directory_ / "old";
+  std::filesystem::rename(directory(), old);
+  options_.loop.earlier = {read_earlier_run(old.string(), session, "--warm-start")};
+  EXPECT_GE(options_.loop.earlier[0].trials.size(), 5U);
+  EXPECT_EQ(options_.loop.earlier[0].metric, "speed");
+  std::filesystem::remove_all(old);
+  StoppingObserver observer;
+  FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
+  const MemoryFilter filter(session);
+  const Candidates candidates(session, filter, make_priors(session, filter, options_.loop.earlier));
+  ASSERT_EQ(candidates.beliefs().size(), 1U);
+  run_session(session, candidates, sharing(runner), directory(), options_, clock_, observer, observer.stop);
+
+  EXPECT_EQ(to_json(recorded_earlier_runs(directory())).dump(), to_json(options_.loop.earlier).dump());
+  EXPECT_NO_THROW(check_same_run(directory(), session, options_.loop));
+  LoopOptions without = options_.loop;
+  without.earlier.clear();
+  EXPECT_NE(user_error_of([&] { check_same_run(directory(), session, without); }).find("/warm_start was"),
+            std::string::npos);
+}
+
+// As Optuna 4 writes it: two studies, the second one minimised, with a parameter by its index.
+constexpr const char* kOptuna =
+    R"({"op_code":0,"worker_id":"w","study_name":"other","directions":[2]}
+{"op_code":0,"worker_id":"w","study_name":"mine","directions":[1]}
+{"op_code":4,"worker_id":"w","study_id":0,"datetime_start":null}
+{"op_code":4,"worker_id":"w","study_id":1,"datetime_start":null}
+{"op_code":5,"worker_id":"w","trial_id":1,"param_name":"a","param_value_internal":2.0,"distribution":"{\"name\": \"IntDistribution\", \"attributes\": {\"log\": false, \"step\": 1, \"low\": 0, \"high\": 5}}"}
+{"op_code":5,"worker_id":"w","trial_id":1,"param_name":"b","param_value_internal":3,"distribution":"{\"name\": \"CategoricalDistribution\", \"attributes\": {\"choices\": [1, 2, 4, 8]}}"}
+{"op_code":6,"worker_id":"w","trial_id":1,"state":1,"values":[2.5],"datetime_complete":null}
+{"op_code":4,"worker_id":"w","study_id":1,"datetime_start":null}
+{"op_code":5,"worker_id":"w","trial_id":2,"param_name":"a","param_value_internal":4.0,"distribution":"{\"name\": \"IntDistribution\", \"attributes\": {\"log\": false, \"step\": 1, \"low\": 0, \"high\": 5}}"}
+{"op_code":6,"worker_id":"w","trial_id":2,"state":1,"values":[3.5],"datetime_complete":null}
+{"op_code":4,"worker_id":"w","study_id":1,"datetime_start":null}
+{"op_code":6,"worker_id":"w","trial_id":3,"state":3,"values":null,"datetime_complete":null}
+)";
+
+TEST_F(WarmStartLoop, ReadsAJournalOfOptunas) {
+  const Session session = budgeted(10);
+  const std::string file = directory_.write("optuna.log", kOptuna).string();
+  const EarlierRun run = read_earlier_run(file + ":mine", session, "--warm-start");
+  EXPECT_FALSE(run.maximize);
+  ASSERT_EQ(run.trials.size(), 2U);
+  EXPECT_EQ(run.trials[0].configuration.text(), "a=2 b=8");
+  EXPECT_EQ(run.trials[0].value, 2.5);
+  const auto error_of = [&](const std::string& source) {
+    return user_error_of([&] { read_earlier_run(source, session, "--warm-start"); });
+  };
+  EXPECT_NE(error_of(file).find("holds the studies other, mine; name one: " + file + ":other"), std::string::npos);
+  EXPECT_NE(error_of(file + ":mne").find("holds no study 'mne'; did you mean 'mine'?"), std::string::npos);
+  EXPECT_NE(error_of(file + ":other").find("it has no ok trial"), std::string::npos);
+  EXPECT_EQ(error_of("/nowhere").rfind("--warm-start /nowhere: there is no such directory or file", 0), 0U);
+  EXPECT_NE(error_of(directory_.write("t.csv", "a,b\n1,2\n").string()).find("holds no study"), std::string::npos);
+}
+
+TEST_F(WarmStartLoop, RefusesRunsThatHaveNothingToDoWithTheSession) {
+  run(budgeted(6));
+  const auto error_of = [&](const Session& session) {
+    return user_error_of([&] { read_earlier_run(directory().string(), session, "--warm-start"); });
+  };
+  EXPECT_NE(error_of(plain_session(R"({"c": [1, 2]})")).find("no parameter of the space varied in it; it has a, b"),
+            std::string::npos);
+  Session other = budgeted(6);
+  other.objective = {"loss", false, "loss"};
+  EXPECT_NE(error_of(other).find("it measured 'speed', this session 'loss'"), std::string::npos);
+}
+
+}  // namespace krigtune::warm_start_test

@@ -1,0 +1,132 @@
+#pragma once
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "run/tuner.h"
+#include "runner/runner.h"
+#include "trial/temporary_directory.h"
+
+namespace krigtune {
+
+/// A session without workload over the given block "space", its objective "speed" (or "cost", minimised). Nothing but
+/// its budget ends it.
+inline Session plain_session(const std::string& space, bool maximize = true) {
+  Session session;
+  JobFacts facts;
+  facts.well_known = false;
+  session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts);
+  const std::string metric = maximize ? "speed" : "cost";
+  session.objective = {metric, maximize, metric};
+  session.runner = ReplaySpec();  // the runner without files
+  session.budget.regret = 0.0;
+  session.budget.least_gain = 0.0;
+  return session;
+}
+
+inline Outcome measured(const Session& session, double value) {
+  Measured result;
+  result.metrics[session.objective.field] = value;
+  return result;
+}
+
+/// Answers by a function and counts.
+class FakeRunner final : public Runner {
+ public:
+  using Answer = std::function<Outcome(const Configuration&)>;
+  explicit FakeRunner(Answer answer) : answer_(std::move(answer)) {}
+  Outcome run(const Configuration& configuration, const std::filesystem::path&,
+              const std::optional<Rival>& rival) override {
+    {
+      const std::lock_guard lock(mutex_);
+      asked.push_back(configuration);
+      rivals.push_back(rival);
+    }
+    return answer_(configuration);
+  }
+  std::vector<Configuration> asked;
+  std::vector<std::optional<Rival>> rivals;  ///< one a call
+
+ private:
+  Answer answer_;
+  std::mutex mutex_;  // of asked
+};
+
+/// Runners that hand everything to the one, which must outlive them.
+inline RunnerFactory sharing(Runner& runner) {
+  class Shared final : public Runner {
+   public:
+    explicit Shared(Runner& one) : one_(one) {}
+    Outcome run(const Configuration& configuration, const std::filesystem::path& directory,
+                const std::optional<Rival>& rival) override {
+      return one_.run(configuration, directory, rival);
+    }
+
+   private:
+    Runner& one_;
+  };
+  return [&runner] { return std::make_unique<Shared>(runner); };
+}
+
+/// 4 x 7 x 8 x 2 = 448 configurations.
+inline constexpr const char* kFourKnobs = R"({
+    "stage": [0, 1, 2, 3],
+    "batch": {"min": 1, "max": 64, "scale": "log2"},
+    "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8},
+    "overlap": [false, true]})";
+
+inline double log2_of(const Configuration& configuration, const char* name) {
+  return std::log2(as_number(*configuration.find(name)));
+}
+
+/// Session, memory filter and candidates, which refer to each other.
+struct Problem {
+  explicit Problem(Session the_session)
+      : session(std::move(the_session)), filter(session), candidates(session, filter) {}
+  /// With the session's own prior, where it has one.
+  struct WithPhysics {};
+  Problem(Session the_session, WithPhysics)
+      : session(std::move(the_session)), filter(session), candidates(session, filter, priors_of(session, filter)) {}
+  Problem(const Problem&) = delete;
+  Problem& operator=(const Problem&) = delete;
+
+  std::unique_ptr<Strategy> strategy(StrategyKind kind, std::uint64_t seed, int trials = 30) const {
+    return make_strategy(kind, session, candidates, {seed, trials});
+  }
+  /// Asks and tells up to `trials` times, one trial at a time.
+  History drive(StrategyKind kind, std::uint64_t seed, int trials, const FakeRunner::Answer& answer,
+                History history = {}) const {
+    const auto asked = strategy(kind, seed, trials);
+    const ManualClock clock;
+    Tuner tuner({session, candidates, *asked, clock}, std::move(history));
+    while (static_cast<int>(tuner.history().size()) < trials) {
+      const std::optional<Trial> trial = tuner.ask();
+      if (!trial) break;
+      tuner.tell(trial->number, answer(trial->proposal.configuration), 0.0);
+    }
+    return tuner.history();
+  }
+
+  static Priors priors_of(const Session& session, const MemoryFilter& filter) {
+    Priors priors;
+    if (auto physics = make_physics_prior(session, filter)) priors.push_back(std::move(physics));
+    return priors;
+  }
+
+  Session session;
+  MemoryFilter filter;
+  Candidates candidates;
+};
+
+inline std::vector<std::string> texts(const History& history) {
+  std::vector<std::string> result;
+  for (const Trial& trial : history) result.push_back(trial.proposal.configuration.text());
+  return result;
+}
+
+}  // namespace krigtune

@@ -1,0 +1,66 @@
+// A configuration that is slower than everything around it for reasons that nobody models: it is doubted, and says
+// nothing of its neighbours.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "search/model/trial_model.h"
+#include "search/ultrascale.h"
+
+namespace krigtune::outliers_test {
+
+// Where physics says what to expect.
+TEST(Outliers, AreDoubtedAndNothingElseIs) {
+  const Problem problem(read_session(parse_json(ultrascale(64, "known"), "s"), "s", "."), Problem::WithPhysics{});
+  const Forecaster forecast(problem.session, problem.filter);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
+    const Forecast of = forecast(problem.candidates[i]);
+    if (of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
+  }
+  std::sort(order.begin(), order.end());
+  // The best predicted is left; the second best is the one that is slow.
+  const auto after = [&](double factor) {
+    History history;
+    for (const std::size_t rank : {1U, 5U, 10U, 20U, 30U, 40U}) {
+      Trial trial;
+      trial.number = static_cast<int>(history.size());
+      trial.proposal.configuration = problem.candidates[order[rank].second];
+      const double value = -order[rank].first;
+      trial.outcome = measured(problem.session, rank == 1 ? factor * value : value);
+      history.push_back(trial);
+    }
+    return problem.strategy(StrategyKind::kBayes, 1)->ask(history)->configuration;
+  };
+  EXPECT_EQ(after(0.02), after(1.0));
+}
+
+// Where nothing is known beforehand: a link that retransmits at one configuration says nothing of others of its stage.
+TEST(Outliers, AreNoPropertyOfTheirStage) {
+  const Problem problem(plain_session(R"({"stage": [0, 1, 2, 3], "batch": {"min": 1, "max": 64, "scale": "log2"}})"));
+  const auto predicted_after = [&](double factor) {
+    History history;
+    for (const auto& [stage, batch] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {0, 1}, {0, 16}, {1, 4}, {1, 64}, {2, 2}, {2, 8}, {2, 32}, {3, 1}, {3, 16}}) {
+      Trial trial;
+      trial.number = static_cast<int>(history.size());
+      trial.proposal.configuration = Configuration({{"stage", stage}, {"batch", batch}});
+      const double speed = 100.0 + 5.0 * static_cast<double>(stage) + 8.0 * std::log2(static_cast<double>(batch));
+      trial.outcome = measured(problem.session, stage == 2 && batch == 8 ? speed / factor : speed);
+      history.push_back(trial);
+    }
+    TrialModel model(problem.session.objective, problem.candidates, history);
+    Rng rng(1, 1);
+    model.fit(rng);
+    const Points others =
+        problem.candidates.encode({Configuration({{"stage", std::int64_t{2}}, {"batch", std::int64_t{4}}}),
+                                   Configuration({{"stage", std::int64_t{2}}, {"batch", std::int64_t{16}}})});
+    return Eigen::VectorXd(model.predict(others).mean.array().exp());
+  };
+  for (const double factor : {3.0, 8.0, 30.0}) {
+    const Eigen::VectorXd off = (predicted_after(factor).array() / predicted_after(1.0).array()).log();
+    EXPECT_LE(off.cwiseAbs().maxCoeff(), 0.1) << factor;
+  }
+}
+
+}  // namespace krigtune::outliers_test

@@ -1,0 +1,295 @@
+// Constraints, real ranges, conditional parameters and the runners that krigtune does not know from inside.
+#include <gtest/gtest.h>
+
+#include "run/run_directory.h"
+#include "search/fixtures.h"
+#include "user_error.h"
+
+namespace krigtune::session_space_test {
+
+constexpr const char* kWorkload = R"("workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64,
+    "seq_len": 16}, "precision": "fp32", "train_batch_size": 8})";
+constexpr const char* kCluster = R"("cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"})";
+
+Session read(const std::string& text) { return read_session(parse_json(text, "s.json"), "s.json", "/"); }
+
+std::string error_of(const std::string& text) {
+  return user_error_of([&] { read(text); });
+}
+
+// A session whose trials are told by hand; `keys` follow the space.
+std::string plain(const std::string& space, const std::string& keys = "") {
+  return R"({"objective": {"metric": "speed", "direction": "maximize"}, "space": )" + space + keys + "}";
+}
+
+std::string with_workload(const std::string& space, const std::string& keys = "") {
+  return std::string("{") + kWorkload + ", " + kCluster + R"(, "memory": {"limit_gib": 4}, "space": )" + space + keys +
+         "}";
+}
+
+constexpr const char* kCommand = R"(, "runner": {"kind": "command", "argv": ["run.sh", "{config}", "{result}"]})";
+
+TEST(Constraints, KeepWhatTheyHoldFor) {
+  const Session session =
+      read(plain(R"({"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]})", R"(, "constraints": ["a * b <= 4", "a != 4"])"));
+  EXPECT_EQ(session.space.count(), 7);  // of the eight points with a b <= 4, (4, 1) goes
+  session.space.for_each([](const Configuration& c) {
+    EXPECT_LE(c.integer("a", 0) * c.integer("b", 0), 4);
+    return true;
+  });
+}
+
+TEST(Constraints, MayUseFactsOfTheJob) {
+  const Session session = read(
+      with_workload(R"({"micro_batch": [1, 2, 4]})",
+                    R"(, "constraints": ["micro_batch * seq_len <= 32", "nodes * gpus_per_node == ranks && dp == 2",
+          "layers == 2 && hidden == 32 && heads == 2 && kv_heads == 2 && vocab == 64 && train_batch_size == 8"])"));
+  EXPECT_EQ(session.space.count(), 2);  // 4 * 16 = 64 is too many
+}
+
+struct Bad {
+  const char* name;
+  std::string text;
+  std::string begin;  ///< of the line: where, and what
+  std::string mend;
+};
+
+class BadSpace : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadSpace, IsRefusedInOneLineWithThePlaceAndTheMend) {
+  const std::string message = error_of(GetParam().text);
+  EXPECT_EQ(message.rfind("s.json: " + GetParam().begin, 0), 0U) << message;
+  EXPECT_NE(message.find(GetParam().mend), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+constexpr const char* kSmall = R"({"a": [1, 2, 3]})";
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, BadSpace,
+    testing::Values(
+        Bad{"syntax", plain(kSmall, R"(, "constraints": ["a > 1", "a * 2 <= 4 +"])"),
+            "/constraints/1: at character 13: ", ";"},
+        Bad{"unknown_name", plain(kSmall, R"(, "constraints": ["a > 1", "aa < 3"])"), "/constraints/1: ", "'a'"},
+        Bad{"no_list", plain(kSmall, R"(, "constraints": "a > 1")"), "/constraints: a list of strings", "["},
+        Bad{"no_text", plain(kSmall, R"(, "constraints": [true])"), "/constraints: a list of strings", "["},
+        Bad{"unsatisfiable", plain(R"({"a": [1, 2, 3], "b": [1, 2]})", R"(, "constraints": ["a + b > 9"])"),
+            "/constraints/0: no configuration is left: constraint 'a + b > 9' (6)", "loosen"},
+        Bad{"unsatisfiable_and_batch",
+            with_workload(R"({"micro_batch": [1, 3, 4]})", R"(, "constraints": ["micro_batch > 4"])"),
+            "/constraints/0: no configuration is left: constraint 'micro_batch > 4' (2), batch not divisible (1)",
+            "loosen"},
+        Bad{"unsatisfiable_real",
+            plain(R"({"x": {"type": "real", "min": 0, "max": 1}})", R"(, "constraints": ["x > 2"])"),
+            "/constraints/0: no configuration is left", "loosen"},
+        Bad{"factorial_of_reals",
+            plain(R"({"x": {"type": "real", "min": 0, "max": 1}})", R"(, "grid": {"order": "session"})"),
+            "/grid/order: ", "steps"},
+        Bad{"bench_real",
+            with_workload(R"({"overlap_comm": {"type": "real", "min": 0, "max": 1}})",
+                          R"(, "runner": {"kind": "bench"})"),
+            "/space/overlap_comm: krigtune-bench takes no real numbers", "list its values"},
+        Bad{"baseline_kind", plain(kSmall, R"(, "baseline": {"a": "one"})"),
+            "/baseline/a: a number was expected, not \"one\"", "as in the space"},
+        Bad{"baseline_name", plain(kSmall, R"(, "baseline": {"b": 1})"), "/baseline/b: ", "'a'"}),
+    [](const auto& param_info) { return param_info.param.name; });
+
+TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
+  EXPECT_TRUE(is<BenchSpec>(read(with_workload(R"({"micro_batch": [1, 2]})")).runner));
+  const Session none = read(plain(kSmall));
+  EXPECT_TRUE(is<NoRunner>(none.runner));
+  EXPECT_EQ(resolved(none).at("runner"), parse_json(R"({"kind": "none"})", "t"));
+  EXPECT_EQ(none.objective.field, "speed");
+}
+
+TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {
+  const Session session = read(with_workload(R"({"micro_batch": [1, 2, 3], "my_own": ["x", "y"]})", kCommand));
+  EXPECT_EQ(session.space.count(), 4);  // 3 * 2 ranks do not divide 8
+  ASSERT_TRUE(session.usable_per_rank);
+  EXPECT_EQ(session.usable_per_rank->count, static_cast<std::int64_t>(0.95 * 4.0 * 1024.0 * 1024.0 * 1024.0));
+  EXPECT_EQ(session.objective.field, "throughput");
+  ASSERT_TRUE(session.baseline);  // the defaults of the known, the first of the others
+  EXPECT_EQ(session.baseline->text(), "micro_batch=1 my_own=x gradient_accumulation_steps=4");
+}
+
+TEST(Runners, OfCommandsMayHaveABaselineOutsideTheSpace) {
+  const Session session = read(plain(R"({"a": [1, 2], "x": {"type": "real", "min": 0, "max": 1}})",
+                                     std::string(kCommand) + R"(, "baseline": {"a": 7, "x": 2.5})"));
+  EXPECT_EQ(session.baseline->text(), "a=7 x=2.5");
+  EXPECT_FALSE(session.space.contains(*session.baseline));
+}
+
+TEST(Baseline, IsNotTheDefaultsWhereAConstraintForbidsThem) {
+  const Session session = read(plain(R"({"a": [1, 2]})", R"(, "constraints": ["a > 1"])"));
+  EXPECT_FALSE(session.baseline);
+  ASSERT_EQ(session.warnings.size(), 1U);
+  EXPECT_NE(session.warnings[0].find("a constraint does not hold"), std::string::npos) << session.warnings[0];
+}
+
+TEST(Try, IsCompletedLikeABaseline) {
+  const Session session = read(with_workload(R"({"zero_stage": [0, 3], "micro_batch": [1, 2, 4]})"));
+  EXPECT_EQ(read_try(session, R"({"micro_batch": 2, "zero_stage": 3})", "--try").text(),
+            "zero_stage=3 micro_batch=2 gradient_accumulation_steps=2");
+  EXPECT_EQ(read_try(session, R"({"zero_stage": 1,})", "--try").text(),  // outside the list, the batch at its default
+            "zero_stage=1 micro_batch=1 gradient_accumulation_steps=4");
+  for (const auto& [text, what] :
+       std::vector<std::pair<const char*, const char*>>{{R"({"micro_batch": 3})", "batch not divisible"},
+                                                        {R"({"micro_bach": 2})", "did you mean 'micro_batch'?"},
+                                                        {R"({"zero_stage": 9})", "out of range"},
+                                                        {R"([1])", "an object was expected"},
+                                                        {R"({"micro_batch": )", "not JSON"}}) {
+    const std::string message = user_error_of([&] { read_try(session, text, "--try"); });
+    EXPECT_EQ(message.rfind("--try: ", 0), 0U) << message;
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  }
+}
+
+TEST(Try, LeavesTheBaselineWhereItSaysNothingAndKeepsAConstraintsBatch) {
+  const Session session = read(plain(R"({"zero_stage": [0, 1, 2], "micro_batch": [1, 2, 4],
+      "gradient_accumulation_steps": [1, 2, 4], "overlap_comm": [false, true]})",
+                                     R"(, "constraints": ["micro_batch * gradient_accumulation_steps == 4"],
+      "baseline": {"zero_stage": 2, "micro_batch": 1, "gradient_accumulation_steps": 4, "overlap_comm": true})"));
+  EXPECT_EQ(read_try(session, R"({"micro_batch": 2})", "--try").text(),
+            "zero_stage=2 micro_batch=2 gradient_accumulation_steps=2 overlap_comm=true");
+  EXPECT_EQ(read_try(session, R"({"zero_stage": 1})", "--try").text(),
+            "zero_stage=1 micro_batch=1 gradient_accumulation_steps=4 overlap_comm=true");
+  const std::string error = user_error_of([&] { read_try(session, R"({"micro_batch": 3})", "--try"); });
+  EXPECT_NE(error.find("no gradient_accumulation_steps of the space keeps the constraints"), std::string::npos)
+      << error;
+}
+
+TEST(Session, WithEverythingReadsBackAsResolved) {
+  const Session session =
+      read(std::string(R"({"$schema": "https://example.org/session.json", )") + kWorkload + ", " + kCluster + R"(,
+      "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 4, "scale": "log2"},
+                "stage3_prefetch_bucket_size": {"min": 1e6, "max": 1e8, "scale": "log", "steps": 5, "when": "zero_stage == 3"},
+                "lr": {"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log"},
+                "dropout": {"type": "real", "min": 0, "max": 0.5}, "kind": ["a", "b"]},
+      "baseline": {"zero_stage": 3, "micro_batch": 4, "lr": 0.5},
+      "constraints": ["micro_batch * seq_len <= 64", "kind == 'a' || zero_stage < 3"],
+      "objective": {"metric": "latency"}, "grid": {"order": "seed"},
+      "runner": {"kind": "command", "argv": ["python", "run.py", "{config}", "{result}"], "timeout_s": 600},
+      "budget": {"trials": 12, "hours": 1.5, "gpu_hours": 6, "patience": 5}})");
+  const Json json = resolved(session);
+  EXPECT_FALSE(json.contains("$schema"));
+  EXPECT_EQ(json.at("constraints").size(), 2U);
+  const Session again = read_session(parse_json(json.dump(), "r"), "r", "/elsewhere");
+  EXPECT_EQ(resolved(again).dump(), json.dump());
+  EXPECT_EQ(again.baseline, session.baseline);
+  EXPECT_EQ(again.budget.gpu_hours, 6.0);
+  EXPECT_EQ(again.objective.field, "latency");
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {  // the same space: the same draws
+    Rng one(seed, 0);
+    Rng two(seed, 0);
+    EXPECT_EQ(again.space.sample(one), session.space.sample(two));
+  }
+}
+
+// A job of that framework on 8 GPUs of two kinds of parallelism.
+std::string job_of(const std::string& framework, const std::string& keys = "") {
+  return R"({"workload": {"model": {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 50304, "seq_len": 2048},
+      "precision": "bf16", "framework": ")" +
+         framework + R"(", "train_batch_size": 64},
+      "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-80gb"},
+      "runner": {"kind": "command", "argv": ["run.sh", "{config}", "{result}"]})" +
+         keys + "}";
+}
+
+constexpr const char* kSplits = R"(, "space": {"tensor_parallel": [1, 2, 4], "micro_batch": [1, 2]})";
+
+TEST(Fixed, IsInEveryConfigurationAndNoColumn) {
+  const Session session = read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": true},
+      "constraints": ["!sequence_parallel || tensor_parallel < 4"], "baseline": {"tensor_parallel": 2})"));
+  EXPECT_EQ(session.space.columns(),
+            (std::vector<std::string>{"tensor_parallel", "micro_batch", "gradient_accumulation_steps"}));
+  EXPECT_EQ(session.space.count(), 4) << "constraints know what is fixed";
+  session.space.for_each([](const Configuration& c) {
+    EXPECT_TRUE(c.boolean("sequence_parallel", false)) << c.text();
+    return true;
+  });
+  EXPECT_TRUE(session.baseline->boolean("sequence_parallel", false));
+  Rng rng(1, 0);
+  EXPECT_TRUE(session.space.contains(session.space.sample(rng)));
+  const Json json = resolved(session);
+  EXPECT_EQ(json.at("fixed").dump(), R"({"sequence_parallel":true})");
+  EXPECT_EQ(resolved(read(json.dump())).dump(), json.dump());
+}
+
+TEST(Fixed, DecidesWhatIsPredicted) {
+  const auto bytes = [](const std::string& value) {
+    const Session session = read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": )" +
+                                                        value + R"(}, "baseline": {"tensor_parallel": 4})"));
+    return MemoryFilter(session).check(*session.baseline)->predicted;
+  };
+  EXPECT_LT(bytes("true"), bytes("false"));
+}
+
+TEST(Fixed, IsRefusedWithThePlaceWhereItMakesNoSense) {
+  const auto error = [](const std::string& fixed) {
+    return error_of(job_of("megatron", std::string(kSplits) + R"(, "fixed": )" + fixed));
+  };
+  EXPECT_NE(error(R"({"micro_batch": 2})").find("fixed and stands in the space as well"), std::string::npos);
+  EXPECT_NE(error(R"({"zero_stage": 7})").find("/fixed"), std::string::npos) << error(R"({"zero_stage": 7})");
+  EXPECT_NE(error(R"({"sequence_parallel": 3})").find("/fixed"), std::string::npos);
+  EXPECT_NE(error("[1]").find("/fixed"), std::string::npos);
+  const std::string other = error_of(job_of("megatron", std::string(kSplits) + R"(,
+      "fixed": {"overlap_comm": true}, "baseline": {"overlap_comm": false})"));
+  EXPECT_NE(other.find("is false, but fixed at true"), std::string::npos) << other;
+}
+
+std::vector<std::string> assumed_by(const Session& session) {
+  std::vector<std::string> texts;
+  for (const Assumption& one : session.assumptions) texts.push_back(one.name + "=" + to_string(one.value));
+  return texts;
+}
+
+TEST(Assumptions, AreWhatTheFrameworkUsuallySetsAndNobodySays) {
+  using Texts = std::vector<std::string>;
+  const std::string splits = kSplits;
+  EXPECT_EQ(assumed_by(read(job_of("megatron", splits))),
+            (Texts{"sequence_parallel=true", "zero_stage=1", "attention=flash"}));
+  EXPECT_EQ(assumed_by(read(job_of("megatron", splits + R"(, "fixed": {"sequence_parallel": false})"))),
+            (Texts{"zero_stage=1", "attention=flash"}));
+  EXPECT_EQ(assumed_by(read(job_of("fsdp", R"(, "space": {"micro_batch": [1, 2]})"))),
+            (Texts{"zero_stage=3", "attention=flash"}));
+  EXPECT_EQ(assumed_by(read(job_of("deepspeed", splits))), Texts{"attention=flash"});
+}
+
+// What is assumed is what is predicted: as if it were fixed.
+TEST(Assumptions, ArePredictedWith) {
+  const auto bytes = [](const std::string& keys) {
+    const Session session =
+        read(job_of("nanotron", std::string(kSplits) + R"(, "baseline": {"tensor_parallel": 4})" + keys));
+    return MemoryFilter(session).check(*session.baseline)->predicted.count;
+  };
+  EXPECT_EQ(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": true, "zero_stage": 1})"));
+  EXPECT_NE(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": false, "zero_stage": 1})"));
+}
+
+TEST(OtherNames, AreRecognisedAndRuleNothingOut) {
+  const Session session = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
+      "micro_batch": [1, 64], "dataloader_workers": [1, 2]})"));
+  const auto said = [&](const std::string& part) {
+    return std::any_of(session.warnings.begin(), session.warnings.end(),
+                       [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+  };
+  EXPECT_TRUE(said("'tensor_model_parallel_size' looks like tensor_parallel"));
+  EXPECT_FALSE(said("'dataloader_workers' looks like"));
+  const MemoryFilter filter(session);
+  session.space.for_each([&](const Configuration& configuration) {
+    EXPECT_NE(filter.check(configuration)->verdict, Verdict::kTooLarge) << configuration.text();
+    return true;
+  });
+}
+
+TEST(RecordedTrials, GiveRealRangesTheValuesThatWereMeasured) {
+  const TemporaryDirectory directory;
+  write_atomically(directory / "trials.csv",
+                   "trial,status,x,kind,value\n0,ok,0.25,a,10\n1,ok,0.5,b,20\n2,oom,0.75,a,\n");
+  const Session session = read(plain(R"({"x": {"type": "real", "min": 0, "max": 1}, "kind": ["a", "b"]})"));
+  const Session recorded = with_recorded_trials(session, directory / "trials.csv");
+  EXPECT_EQ(recorded.space.count(), 3);
+  EXPECT_EQ(recorded.table->optimum(recorded.space), 20.0);
+}
+
+}  // namespace krigtune::session_space_test

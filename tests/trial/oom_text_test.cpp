@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+
+#include "trial/failure_text.h"
+
+namespace krigtune::oom_text_test {
+
+bool runs_out(const std::string& text) { return find_memory_complaint(text, {}).has_value(); }
+
+// As the programs have printed them: issues of PyTorch, NCCL, JAX, nextflow, Megatron-LM and DeepSpeed on GitHub.
+TEST(OomText, TheWordsOfTheUsualProgramsAreKnown) {
+  for (const char* line :
+       {"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 79.15 GiB total capacity)",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79 GiB",
+        "RuntimeError: CUDA error: out of memory",
+        "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB",
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 256.00 MiB.",
+        "cudaErrorMemoryAllocation: out of memory",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "enqueue.cc:1085 NCCL WARN Cuda failure 'out of memory'",
+        "NCCL WARN Cuda failure 2 'out of memory'",
+        "ncclUnhandledCudaError: Call to CUDA function failed. Last error: Cuda failure 2 'out of memory'",
+        "RuntimeError: NCCL error: unhandled cuda error, out of memory",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+        "tried "
+        "to allocate 4096 bytes. Error code 12 (Cannot allocate memory)",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "MemoryError",
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.45 GiB for an array with shape (1000000000,)",
+        "OSError: [Errno 12] Cannot allocate memory",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=11300781.0. Some of the step tasks have been OOM "
+        "Killed.",
+        "slurmstepd: error: Detected 1 oom-kill event(s) in step 3495064.0 cgroup.",
+        "srun: error: n1: task 0: Out Of Memory",
+        "Out of memory: Killed process 4711 (python3) total-vm:1024kB, anon-rss:512kB",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 74066 bytes.",
+        "[launch.py:319:sigkill_handler] ['python', 'train.py'] exits with return code = -9",
+        "E0325 20:57:27.620000 2606 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
+        "local_rank: 5 (pid: 2630) of binary: /root/miniconda3/bin/python"}) {
+    EXPECT_TRUE(runs_out(std::string("step 1\n") + line + "\nstep 2")) << line;
+    EXPECT_EQ(find_memory_complaint(std::string("step 1\n") + line, {})->line, line);
+  }
+}
+
+TEST(OomText, OtherTroubleIsNot) {
+  for (const char* line :
+       {"", "error", "ERROR: wandb could not connect", "a warning that will raise an error in version 4.46",
+        "memory: 12 GiB of 80 GiB", "NCCL WARN Cuda failure 'invalid device context'", "unhandled cuda error",
+        "RESOURCE_EXHAUSTED: too many requests", "Killed", "Segmentation fault (core dumped)",
+        "failed (exitcode: 1) local_rank: 0", "exits with return code = 1", "MemAllocated=12GB, MaxMemAllocated=13GB",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory."}) {
+    EXPECT_FALSE(runs_out(line)) << line;
+  }
+}
+
+TEST(OomText, TheRequestIsReadWithItsUnit) {
+  EXPECT_EQ(requested_in("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0"), Bytes{2684354560});
+  EXPECT_EQ(requested_in("Tried to allocate 20.00 MiB."), Bytes{20 << 20});
+  EXPECT_EQ(requested_in("Tried to allocate 512 bytes"), Bytes{512});
+  EXPECT_EQ(requested_in("can't allocate memory: you tried to allocate 4096 bytes. Error"), Bytes{4096});
+  EXPECT_EQ(requested_in("Out of memory allocating 20029400304 bytes."), Bytes{20029400304});
+  for (const char* line : {"Tried to allocate more than 1EB memory", "tried to allocate -5 bytes", "allocate",
+                           "tried to allocate 5 apples", "tried to allocate 1e300 bytes", "allocate 99999999999 GiB",
+                           "Tried to allocate nan GiB", "Tried to allocate inf GiB"}) {
+    EXPECT_FALSE(requested_in(line).has_value()) << line;
+  }
+}
+
+TEST(OomText, PatternsOfTheUserAreAdded) {
+  const std::vector<std::regex> patterns = {compile_pattern("arena [0-9]+ exhausted|^no room$")};
+  EXPECT_TRUE(find_memory_complaint("x\narena 12 exhausted\n", patterns).has_value());
+  EXPECT_TRUE(find_memory_complaint("x\nno room", patterns).has_value());
+  EXPECT_FALSE(find_memory_complaint("x\nthere is no room here", patterns).has_value());
+}
+
+TEST(OomText, ALineWithoutEndIsNoDanger) {
+  const std::vector<std::regex> patterns = {compile_pattern("(x|xx)+y$"), compile_pattern("(.*) (.*)never")};
+  EXPECT_FALSE(find_memory_complaint(std::string(1 << 20, ' '), patterns).has_value());
+  EXPECT_FALSE(find_memory_complaint(std::string(1 << 20, '\0'), patterns).has_value());
+  EXPECT_FALSE(find_memory_complaint(std::string(1 << 20, 'x'), patterns).has_value());
+  EXPECT_TRUE(runs_out("MemoryError " + std::string(1 << 20, 'x')));
+}
+
+}  // namespace krigtune::oom_text_test
