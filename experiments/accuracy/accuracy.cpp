@@ -34,11 +34,11 @@ std::string rank(double value) { return std::isnan(value) ? "" : fmt::format("{:
 
 SpaceResult examine(const std::pair<std::string, std::string>& name, const Steps& steps) {
   SpaceResult result{name.first, name.second, {}, {}, {}, false};
-  result.before = score(predict(steps, TimeCalibration{}), measured(steps));
+  result.before = score(predict(steps, cost::TimeCalibration{}), measured(steps));
   if (steps.size() < kSmallest) return result;
   result.calibrated = true;
   const Split parts = split(steps);
-  result.held_out_before = score(predict(parts.rest, TimeCalibration{}), measured(parts.rest));
+  result.held_out_before = score(predict(parts.rest, cost::TimeCalibration{}), measured(parts.rest));
   result.after = score(predict(parts.rest, calibrate(parts.drawn)), measured(parts.rest));
   return result;
 }
@@ -94,7 +94,7 @@ std::string tables_csv(const Spaces& spaces, const std::vector<SpaceResult>& res
                                "mean_spearman", "median_spearman", "least_spearman", "held_out_mape_percent",
                                "calibrated_mape_percent", "calibrated_mean_spearman", "spaces_worse_by_calibration"});
   for (const auto& [table, steps] : rows) {
-    const Score whole = score(predict(steps, TimeCalibration{}), measured(steps));
+    const Score whole = score(predict(steps, cost::TimeCalibration{}), measured(steps));
     std::vector<double> ranks, before, after, ranks_after;
     std::size_t worse = 0;
     for (const SpaceResult& r : results) {
@@ -131,7 +131,7 @@ std::string residuals_csv(const std::vector<MeasuredStep>& all) {
   for (const MeasuredStep& step : all) tables[step.table].push_back(&step);
   std::string text = csv_line({"table", "row", "measured_s", "predicted_s", "predicted_over_measured"});
   for (const auto& [table, steps] : tables) {
-    const std::vector<double> predicted_s = predict(steps, TimeCalibration{});
+    const std::vector<double> predicted_s = predict(steps, cost::TimeCalibration{});
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       order.emplace_back(-std::abs(std::log(predicted_s[i] / steps[i]->seconds)), i);
@@ -157,10 +157,10 @@ std::string left_out_csv(const Spaces& spaces) {
     for (const auto& [name, steps] : spaces) {
       if (name.first != table) continue;
       rows.insert(rows.end(), steps.begin(), steps.end());
-      ranks.push_back(spearman(predict(steps, TimeCalibration{}), measured(steps)));
+      ranks.push_back(spearman(predict(steps, cost::TimeCalibration{}), measured(steps)));
       ranks_without.push_back(spearman(predict(steps, without_table(table)), measured(steps)));
     }
-    const Score with = score(predict(rows, TimeCalibration{}), measured(rows));
+    const Score with = score(predict(rows, cost::TimeCalibration{}), measured(rows));
     const Score without = score(predict(rows, without_table(table)), measured(rows));
     text += csv_line({table, std::to_string(with.rows), percent(with.mape), percent(without.mape), percent(with.bias),
                       percent(without.bias), rank(mean(ranks)), rank(mean(ranks_without))});

@@ -73,39 +73,41 @@ Score score(std::span<const double> predicted, std::span<const double> measured)
 }
 
 std::vector<double> predict(std::span<const MeasuredStep* const> steps, const MakeMachine& make) {
-  std::map<std::string, std::unique_ptr<StepCostModel>> models;
+  std::map<std::string, std::unique_ptr<cost::StepCostModel>> models;
   std::vector<double> predicted_s;
   for (const MeasuredStep* step : steps) {
-    auto& model = models[to_json(step->workload).dump() + to_json(step->cluster).dump()];
+    auto& model = models[workload::to_json(step->workload).dump() + workload::to_json(step->cluster).dump()];
     if (!model) {
-      const Machine machine = make(step->workload, step->cluster);
-      model = std::make_unique<StepCostModel>(step->workload, step->cluster, machine);
+      const cost::Machine machine = make(step->workload, step->cluster);
+      model = std::make_unique<cost::StepCostModel>(step->workload, step->cluster, machine);
     }
     predicted_s.push_back((*model)(step->configuration).step_time_s);
   }
   return predicted_s;
 }
 
-std::vector<double> predict(std::span<const MeasuredStep* const> steps, const TimeCalibration& calibration) {
-  return predict(steps, [&](const Workload& workload, const ClusterSpec& cluster) {
-    return make_machine(workload, cluster, calibration);
+std::vector<double> predict(std::span<const MeasuredStep* const> steps, const cost::TimeCalibration& calibration) {
+  return predict(steps, [&](const workload::Workload& workload, const workload::ClusterSpec& cluster) {
+    return cost::make_machine(workload, cluster, calibration);
   });
 }
 
 MakeMachine without_table(const std::string& table) {
-  return [table](const Workload& workload, const ClusterSpec& cluster) {
-    Machine machine = make_machine(workload, cluster);
-    const FrameworkTraits& traits = traits_of(workload.framework);
-    const auto rate = [&machine](OpClass of) -> ClassRate& { return machine.rates[static_cast<std::size_t>(of)]; };
+  return [table](const workload::Workload& workload, const workload::ClusterSpec& cluster) {
+    cost::Machine machine = cost::make_machine(workload, cluster);
+    const cost::FrameworkTraits& traits = cost::traits_of(workload.framework);
+    const auto rate = [&machine](workload::OpClass of) -> workload::ClassRate& {
+      return machine.rates[static_cast<std::size_t>(of)];
+    };
     if (table == "vtrain_single_node") {
       machine.issue_s = 4 * 10e-6;  // kernels an operation; of each as DistIR has it (Santhanam et al. 2021)
     } else if (table == "llmfoundry") {
       constexpr double kEagerBytes = 2.0;  // as many bytes again
-      rate(OpClass::kMemory).bytes_per_s *= traits.elementwise_factor / kEagerBytes;
-      rate(OpClass::kOptimizer).bytes_per_s *= traits.optimizer_factor / kEagerBytes;
+      rate(workload::OpClass::kMemory).bytes_per_s *= traits.elementwise_factor / kEagerBytes;
+      rate(workload::OpClass::kOptimizer).bytes_per_s *= traits.optimizer_factor / kEagerBytes;
       machine.loss_factor *= kEagerBytes / traits.elementwise_factor;
-      rate(OpClass::kAttention).flops_per_s *= 0.5 / traits.attention_factor;
-      if (cluster.device->id.starts_with("h")) rate(OpClass::kProduct).flops_per_s *= 0.68 / 0.64;
+      rate(workload::OpClass::kAttention).flops_per_s *= 0.5 / traits.attention_factor;
+      if (cluster.device->id.starts_with("h")) rate(workload::OpClass::kProduct).flops_per_s *= 0.68 / 0.64;
     } else if (table == "ultrascale_dev") {
       machine.internode_issue_s = machine.pipelined_issue_s = machine.send_wait_s = 0.0;
     }
@@ -127,10 +129,11 @@ std::vector<double> measured(std::span<const MeasuredStep* const> steps) {
   return seconds;
 }
 
-TimeCalibration calibrate(std::span<const MeasuredStep* const> drawn) {
-  std::vector<MeasuredTime> times;
+cost::TimeCalibration calibrate(std::span<const MeasuredStep* const> drawn) {
+  std::vector<cost::MeasuredTime> times;
   for (const MeasuredStep* step : drawn) times.push_back({.seconds = step->seconds});
-  return calibrate_time([&](const TimeCalibration& calibration) { return predict(drawn, calibration); }, times);
+  return cost::calibrate_time([&](const cost::TimeCalibration& calibration) { return predict(drawn, calibration); },
+                              times);
 }
 
 }  // namespace krigtune::accuracy

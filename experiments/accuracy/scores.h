@@ -21,11 +21,11 @@ Score score(std::span<const double> predicted, std::span<const double> measured)
 double spearman(std::span<const double> a, std::span<const double> b);
 double median(std::vector<double> values);
 
-using MakeMachine = std::function<Machine(const Workload&, const ClusterSpec&)>;
+using MakeMachine = std::function<cost::Machine(const workload::Workload&, const workload::ClusterSpec&)>;
 
 /// Seconds of steps, by table row; one model for all rows of a workload on a cluster.
 std::vector<double> predict(std::span<const MeasuredStep* const> steps, const MakeMachine& make);
-std::vector<double> predict(std::span<const MeasuredStep* const> steps, const TimeCalibration& calibration);
+std::vector<double> predict(std::span<const MeasuredStep* const> steps, const cost::TimeCalibration& calibration);
 
 /// Machines on which what was fitted on `table` has its value from the literature instead (docs/accuracy.md).
 MakeMachine without_table(const std::string& table);
@@ -36,7 +36,7 @@ struct Split {
 };
 Split split(std::vector<const MeasuredStep*> steps);
 
-TimeCalibration calibrate(std::span<const MeasuredStep* const> drawn);
+cost::TimeCalibration calibrate(std::span<const MeasuredStep* const> drawn);
 std::vector<double> measured(std::span<const MeasuredStep* const> steps);
 
 }  // namespace krigtune::accuracy

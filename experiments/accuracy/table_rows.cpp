@@ -17,17 +17,18 @@ const std::string& Table::text(std::size_t row, std::string_view column) const {
   return table_.rows[row][static_cast<std::size_t>(at)];
 }
 
-ClusterSpec gpus(std::int64_t count, std::int64_t per_node, const std::string& gpu, const std::string& network) {
+workload::ClusterSpec gpus(std::int64_t count, std::int64_t per_node, const std::string& gpu,
+                           const std::string& network) {
   const std::int64_t local = std::min(count, per_node);
   Json json = {{"nodes", count / local}, {"gpus_per_node", local}, {"gpu", gpu}};
   if (count > local) json["network"] = network;
-  return read_cluster(json, "table", "/cluster");
+  return workload::read_cluster(json, "table", "/cluster");
 }
 
-ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
+workload::ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
   constexpr std::int64_t kVocab = 51200;
   constexpr std::int64_t kFfn = 4;
-  ModelSpec model;
+  workload::ModelSpec model;
   model.layers = layers;
   model.hidden = hidden;
   model.heads = model.kv_heads = heads;
@@ -37,14 +38,14 @@ ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std:
   return model;
 }
 
-ModelSpec llama(ModelSpec sizes) {
+workload::ModelSpec llama(workload::ModelSpec sizes) {
   sizes.gated_mlp = true;
-  sizes.positions = Positions::kRotary;
-  sizes.norm = Norm::kRmsNorm;
+  sizes.positions = workload::Positions::kRotary;
+  sizes.norm = workload::Norm::kRmsNorm;
   return sizes;
 }
 
-Configuration parallel(std::int64_t micro_batch, std::int64_t tensor, std::int64_t stages) {
+space::Configuration parallel(std::int64_t micro_batch, std::int64_t tensor, std::int64_t stages) {
   return {{"zero_stage", std::int64_t{0}},
           {"micro_batch", micro_batch},
           {"tensor_parallel", tensor},

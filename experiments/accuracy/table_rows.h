@@ -38,14 +38,15 @@ class Table {
 };
 
 /// `network` is between nodes.
-ClusterSpec gpus(std::int64_t count, std::int64_t per_node, const std::string& gpu, const std::string& network);
+workload::ClusterSpec gpus(std::int64_t count, std::int64_t per_node, const std::string& gpu,
+                           const std::string& network);
 
 /// GPT as Megatron trains it, its vocabulary padded to 51200.
-ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len);
+workload::ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len);
 /// Llama of these sizes.
-ModelSpec llama(ModelSpec sizes);
+workload::ModelSpec llama(workload::ModelSpec sizes);
 
 /// ZeRO stage 0.
-Configuration parallel(std::int64_t micro_batch, std::int64_t tensor, std::int64_t stages);
+space::Configuration parallel(std::int64_t micro_batch, std::int64_t tensor, std::int64_t stages);
 
 }  // namespace krigtune::accuracy

@@ -23,10 +23,10 @@ MeasuredStep vtrain_row(const Table& table, std::size_t row) {
   const auto integer = [&](const char* column) { return table.integer(row, column); };
   MeasuredStep step;
   step.workload.model = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
-  step.workload.model.attention = Attention::kEager;
-  step.workload.precision = Precision::kFp16;
-  step.workload.framework = Framework::kDeepSpeed;
-  step.workload.dialect = Dialect::kDeepSpeed;
+  step.workload.model.attention = workload::Attention::kEager;
+  step.workload.precision = workload::Precision::kFp16;
+  step.workload.framework = workload::Framework::kDeepSpeed;
+  step.workload.dialect = workload::Dialect::kDeepSpeed;
   step.workload.train_batch_size = integer("global_batch");
   // The paper's cluster: DGX A100; one HDR card a GPU is assumed.
   step.cluster = gpus(integer("n_gpus"), kPerNode, "a100-80gb", "ib-hdr-200");
@@ -57,13 +57,13 @@ MeasuredStep nanotron_row(const Table& table, std::size_t row) {
   MeasuredStep step;
   step.table = "ultrascale_dev";
   step.space = fmt::format("{} gpus={}", table.text(row, "model"), integer("n_gpus"));
-  ModelSpec sizes = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
+  workload::ModelSpec sizes = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
   sizes.ffn_hidden = integer("ffn_hidden");
   sizes.vocab = integer("vocab");
   sizes.tied_embeddings = table.text(row, "model") == "1B";  // as the stated parameters say
   step.workload.model = llama(sizes);
-  step.workload.precision = Precision::kBf16;
-  step.workload.framework = Framework::kNanotron;
+  step.workload.precision = workload::Precision::kBf16;
+  step.workload.framework = workload::Framework::kNanotron;
   step.workload.train_batch_size = integer("train_batch_size");
   step.cluster = gpus(integer("n_gpus"), kPerNode, "h100-80gb", "ib-ndr-400");
   step.stages = integer("pipeline_parallel");
@@ -147,8 +147,8 @@ std::vector<MeasuredStep> llmfoundry(const std::filesystem::path& data) {
     step.space = table.text(row, "gpu");
     step.workload.model = gpt(sizes.layers, sizes.hidden, sizes.heads, table.integer(row, "seq_len_tokens"));
     step.workload.model.vocab = kVocab;
-    step.workload.precision = Precision::kBf16;
-    step.workload.framework = Framework::kFsdp;
+    step.workload.precision = workload::Precision::kBf16;
+    step.workload.framework = workload::Framework::kFsdp;
     step.workload.train_batch_size = table.integer(row, "global_batch_seqs");
     const auto& [gpu, network] = machines.at(step.space);
     step.cluster = gpus(table.integer(row, "n_gpus"), kPerNode, gpu, network);
@@ -196,14 +196,14 @@ std::vector<MeasuredStep> simumax(const std::filesystem::path& data) {
       step.table = "simumax_b200";
       step.space = known.prefix;
       step.label = name;
-      ModelSpec sizes = gpt(known.layers, known.hidden, known.heads, 4096);
+      workload::ModelSpec sizes = gpt(known.layers, known.hidden, known.heads, 4096);
       sizes.kv_heads = 8;
       sizes.ffn_hidden = known.ffn;
       sizes.vocab = 128256;
       sizes.tied_embeddings = false;
       step.workload.model = llama(sizes);
-      step.workload.precision = Precision::kBf16;
-      step.workload.framework = Framework::kMegatron;
+      step.workload.precision = workload::Precision::kBf16;
+      step.workload.framework = workload::Framework::kMegatron;
       const std::int64_t tensor = *number_behind(name, "tp");
       step.stages = *number_behind(name, "pp");
       step.workload.train_batch_size = *number_behind(name, "mbc") * *number_behind(name, "dp");
@@ -229,9 +229,9 @@ std::vector<MeasuredStep> korthikanti(const std::filesystem::path& data) {
       step.table = "korthikanti_2022";
       step.space = "table 5";
       step.workload.model = gpt(known.layers, known.hidden, known.heads, 2048);
-      step.workload.model.attention = Attention::kEager;
-      step.workload.precision = Precision::kFp16;
-      step.workload.framework = Framework::kMegatron;
+      step.workload.model.attention = workload::Attention::kEager;
+      step.workload.precision = workload::Precision::kFp16;
+      step.workload.framework = workload::Framework::kMegatron;
       step.workload.train_batch_size = known.batch;
       step.cluster = gpus(known.gpus, kPerNode, "a100-80gb", "ib-hdr-200");
       step.stages = known.stages;

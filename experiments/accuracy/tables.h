@@ -13,9 +13,9 @@ struct MeasuredStep {
   std::string table;
   std::string space;  ///< rows that one tuning session would have to rank
   std::string label;
-  Workload workload;
-  ClusterSpec cluster;
-  Configuration configuration;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  space::Configuration configuration;
   std::int64_t stages = 1;
   double seconds = 0.0;
 };

@@ -29,19 +29,19 @@ namespace {
 void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq_len, std::int64_t queries_per_key,
                     Table& table) {
   constexpr std::int64_t kTokens = 16384;
-  Workload workload = one_layer(scale);
+  workload::Workload workload = one_layer(scale);
   workload.model.hidden = scale.small ? 2 * head_size : 2048;
   workload.model.heads = workload.model.hidden / head_size;
   workload.model.kv_heads = workload.model.heads / queries_per_key;
   workload.model.vocab = 512;
   workload.model.seq_len = seq_len;
-  const StepPlan plan = plan_of(workload, {.micro_batch = scale.small ? 1 : kTokens / seq_len});
+  const plan::StepPlan plan = plan_of(workload, {.micro_batch = scale.small ? 1 : kTokens / seq_len});
   OperationTimer timer(plan, scale.effort);
-  for (const Operation& operation : plan.operations) {
-    const bool forward = operation.kind == OpKind::kAttentionForward;
-    if (!forward && operation.kind != OpKind::kAttentionBackward) continue;
+  for (const plan::Operation& operation : plan.operations) {
+    const bool forward = operation.kind == schedule::OpKind::kAttentionForward;
+    if (!forward && operation.kind != schedule::OpKind::kAttentionBackward) continue;
     const double time_s = timer.time_s(operation);
-    const Shape& s = operation.shape;
+    const plan::Shape& s = operation.shape;
     table.add({forward ? "forward" : "backward", fmt::to_string(head_size), fmt::to_string(s.seq),
                fmt::to_string(s.batch), fmt::to_string(s.heads), fmt::to_string(s.kv_heads), number(operation.flops),
                number(kMicroseconds * time_s), number(operation.flops / time_s)});
@@ -60,25 +60,27 @@ void time_attention(const std::filesystem::path& folder, const Scale& scale) {
   table.write();
 }
 
-void time_products(const Workload& workload, std::int64_t micro_batch, const Scale& scale, Table& table) {
-  const StepPlan plan = plan_of(workload, {.micro_batch = micro_batch});
+void time_products(const workload::Workload& workload, std::int64_t micro_batch, const Scale& scale, Table& table) {
+  const plan::StepPlan plan = plan_of(workload, {.micro_batch = micro_batch});
   OperationTimer timer(plan, scale.effort);
-  std::set<std::tuple<OpKind, std::int64_t, std::int64_t, std::int64_t>> seen;
-  for (const Operation& operation : plan.operations) {
-    const Shape& s = operation.shape;
-    if (!is_matrix_product(operation.kind) || !seen.insert({operation.kind, s.rows, s.inner, s.outer}).second) continue;
+  std::set<std::tuple<schedule::OpKind, std::int64_t, std::int64_t, std::int64_t>> seen;
+  for (const plan::Operation& operation : plan.operations) {
+    const plan::Shape& s = operation.shape;
+    if (!plan::is_matrix_product(operation.kind) || !seen.insert({operation.kind, s.rows, s.inner, s.outer}).second)
+      continue;
     const double time_s = timer.time_s(operation);
-    table.add({to_string(operation.kind), fmt::to_string(s.rows), fmt::to_string(s.inner), fmt::to_string(s.outer),
-               number(operation.flops), number(kMicroseconds * time_s), number(operation.flops / time_s)});
+    table.add({plan::to_string(operation.kind), fmt::to_string(s.rows), fmt::to_string(s.inner),
+               fmt::to_string(s.outer), number(operation.flops), number(kMicroseconds * time_s),
+               number(operation.flops / time_s)});
   }
 }
 
 void time_products(const std::filesystem::path& folder, const Scale& scale) {
   Table table(folder / "gemm.csv", {"product", "rows", "inner", "outer", "flops", "time_us", "flops_per_s"});
-  const Workload gpt = one_layer(scale);
+  const workload::Workload gpt = one_layer(scale);
   time_products(gpt, scale.small ? 1 : 16, scale, table);
   if (!scale.small) {
-    Workload wide = gpt;
+    workload::Workload wide = gpt;
     wide.model.hidden = 4096;
     wide.model.heads = wide.model.kv_heads = 32;
     wide.model.ffn_hidden = 16384;
@@ -89,7 +91,8 @@ void time_products(const std::filesystem::path& folder, const Scale& scale) {
 }
 
 /// Alone on its stream, so that nothing but the hold itself makes the collective longer than asked.
-double held_s(DeviceCommunicator& communicator, const Operation& operation, std::span<const OperandView> operands) {
+double held_s(DeviceCommunicator& communicator, const plan::Operation& operation,
+              std::span<const engine::OperandView> operands) {
   const StreamHandle stream = make_stream(true);
   const Span span;
   for (int call = 0; call < 2; ++call) {  // the first one loads the kernels
@@ -104,8 +107,9 @@ double held_s(DeviceCommunicator& communicator, const Operation& operation, std:
 void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
   constexpr std::int64_t kRanks = 8;
   const Json nvlink = {{"gpus_per_node", kRanks}, {"emulate_network", "nvlink4"}};
-  const EmulatedNetwork network = read_cluster(nvlink, "gpu_rates", "/cluster").emulated_network.value();
-  const GroupSpan span{kRanks, 1, kRanks};
+  const workload::EmulatedNetwork network =
+      workload::read_cluster(nvlink, "gpu_rates", "/cluster").emulated_network.value();
+  const plan::GroupSpan span{kRanks, 1, kRanks};
   const EmulatedDeviceLink link;
   const auto communicator = make_emulated_communicator(network, span, link);
   Table table(folder / "pacing.csv", {"collective", "bytes", "asked_us", "held_us", "error"});
@@ -114,18 +118,19 @@ void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
   fill_numbers(memory.get(), most, nullptr);
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
   for (std::int64_t bytes = std::int64_t{1} << 20U; bytes <= most; bytes *= 4) {
-    for (const OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kAllReduce}) {
-      const OperandView whole{memory.get(), bytes / 2, Access::kReadWrite, DType::kBf16};
-      const OperandView shard{memory.get(), bytes / 2 / kRanks, Access::kRead, DType::kBf16};
-      std::vector<OperandView> operands{whole};
-      if (kind == OpKind::kAllGather) operands = {shard, whole};
-      Operation operation;
+    for (const schedule::OpKind kind :
+         {schedule::OpKind::kAllGather, schedule::OpKind::kReduceScatter, schedule::OpKind::kAllReduce}) {
+      const engine::OperandView whole{memory.get(), bytes / 2, plan::Access::kReadWrite, schedule::DType::kBf16};
+      const engine::OperandView shard{memory.get(), bytes / 2 / kRanks, plan::Access::kRead, schedule::DType::kBf16};
+      std::vector<engine::OperandView> operands{whole};
+      if (kind == schedule::OpKind::kAllGather) operands = {shard, whole};
+      plan::Operation operation;
       operation.kind = kind;
-      operation.wire_bytes = (kind == OpKind::kAllReduce ? 2 : 1) * bytes * (kRanks - 1) / kRanks;
-      const double asked_s = collective_time_s(network, kind, span, operation.wire_bytes);
+      operation.wire_bytes = (kind == schedule::OpKind::kAllReduce ? 2 : 1) * bytes * (kRanks - 1) / kRanks;
+      const double asked_s = plan::collective_time_s(network, kind, span, operation.wire_bytes);
       const double held = held_s(*communicator, operation, operands);
-      table.add({to_string(kind), fmt::to_string(bytes), number(kMicroseconds * asked_s), number(kMicroseconds * held),
-                 fmt::format("{:.4f}", held / asked_s - 1.0)});
+      table.add({plan::to_string(kind), fmt::to_string(bytes), number(kMicroseconds * asked_s),
+                 number(kMicroseconds * held), fmt::format("{:.4f}", held / asked_s - 1.0)});
     }
   }
   table.write();

@@ -13,19 +13,19 @@ namespace krigtune::cuda {
 namespace {
 
 /// Plans that have every operation bound by memory between them.
-std::vector<StepPlan> plans_with_all_kernels(const Scale& scale) {
+std::vector<plan::StepPlan> plans_with_all_kernels(const Scale& scale) {
   const std::int64_t micro_batch = scale.small ? 1 : 16;
-  const Workload gpt = one_layer(scale);
-  Workload llama = gpt;
-  llama.optimizer = OptimizerKind::kSgd;
-  llama.model.positions = Positions::kRotary;
-  llama.model.norm = Norm::kRmsNorm;
+  const workload::Workload gpt = one_layer(scale);
+  workload::Workload llama = gpt;
+  llama.optimizer = workload::OptimizerKind::kSgd;
+  llama.model.positions = workload::Positions::kRotary;
+  llama.model.norm = workload::Norm::kRmsNorm;
   llama.model.gated_mlp = true;
   llama.model.tied_embeddings = false;
-  Workload clipped = gpt;
+  workload::Workload clipped = gpt;
   clipped.model.dropout = 0.1;
   clipped.gradient_clipping = 1.0;
-  Workload split = gpt;
+  workload::Workload split = gpt;
   split.model.heads = scale.small ? 2 : 20;  // which two ranks share
   split.model.kv_heads = split.model.heads;
   return {plan_of(gpt, {.micro_batch = micro_batch}), plan_of(llama, {.micro_batch = micro_batch}),
@@ -34,31 +34,34 @@ std::vector<StepPlan> plans_with_all_kernels(const Scale& scale) {
 }
 
 // Whoever adds an operation adds a plan that has it, or finds here that none has.
-void expect_all_kernels(const std::set<OpKind>& timed) {
-  for (int k = 0; k < kOpKindCount; ++k) {
-    const auto kind = static_cast<OpKind>(k);
+void expect_all_kernels(const std::set<schedule::OpKind>& timed) {
+  for (int k = 0; k < schedule::kOpKindCount; ++k) {
+    const auto kind = static_cast<schedule::OpKind>(k);
     // Of these a step has one or none, of a few elements.
-    const bool is_small = kind == OpKind::kLoadBatch || kind == OpKind::kZero || kind == OpKind::kLossScale;
-    if (is_collective(kind) || is_product(kind) || is_small || timed.count(kind) > 0) continue;
-    throw std::logic_error(fmt::format("kernels.csv has no {}: no plan of kernel_rates.cpp has one", to_string(kind)));
+    const bool is_small =
+        kind == schedule::OpKind::kLoadBatch || kind == schedule::OpKind::kZero || kind == schedule::OpKind::kLossScale;
+    if (plan::is_collective(kind) || plan::is_product(kind) || is_small || timed.count(kind) > 0) continue;
+    throw std::logic_error(
+        fmt::format("kernels.csv has no {}: no plan of kernel_rates.cpp has one", plan::to_string(kind)));
   }
 }
 
-std::int64_t bytes_of(const Operation& operation) { return operation.bytes_read + operation.bytes_written; }
+std::int64_t bytes_of(const plan::Operation& operation) { return operation.bytes_read + operation.bytes_written; }
 
-bool is_bound_by_memory(const Operation& operation, const Scale& scale) {
+bool is_bound_by_memory(const plan::Operation& operation, const Scale& scale) {
   constexpr std::int64_t kLeastBytes = std::int64_t{1} << 20U;
-  return !is_collective(operation.kind) && !is_product(operation.kind) && operation.stream != Stream::kHost &&
-         (scale.small || bytes_of(operation) >= kLeastBytes);
+  return !plan::is_collective(operation.kind) && !plan::is_product(operation.kind) &&
+         operation.stream != schedule::Stream::kHost && (scale.small || bytes_of(operation) >= kLeastBytes);
 }
 
 /// Of each kind that is not in `seen` the operation that moves most.
-std::map<OpKind, const Operation*> largest_of_each_kind(const StepPlan& plan, const std::set<OpKind>& seen,
-                                                        const Scale& scale) {
-  std::map<OpKind, const Operation*> largest;
-  for (const Operation& operation : plan.operations) {
+std::map<schedule::OpKind, const plan::Operation*> largest_of_each_kind(const plan::StepPlan& plan,
+                                                                        const std::set<schedule::OpKind>& seen,
+                                                                        const Scale& scale) {
+  std::map<schedule::OpKind, const plan::Operation*> largest;
+  for (const plan::Operation& operation : plan.operations) {
     if (!is_bound_by_memory(operation, scale) || seen.count(operation.kind) > 0) continue;
-    const Operation*& best = largest[operation.kind];
+    const plan::Operation*& best = largest[operation.kind];
     if (best == nullptr || bytes_of(operation) > bytes_of(*best)) best = &operation;
   }
   return largest;
@@ -70,7 +73,7 @@ class KernelTable {
       : table_(folder / "kernels.csv",
                {"kernel", "rows", "inner", "outer", "bytes", "time_us", "bytes_per_s", "of_copy"}),
         copy_bytes_per_s_(copy_bytes_per_s) {}
-  void add(const std::string& kernel, const Shape& s, std::int64_t bytes, double time_s) {
+  void add(const std::string& kernel, const plan::Shape& s, std::int64_t bytes, double time_s) {
     const double bytes_per_s = static_cast<double>(bytes) / time_s;
     table_.add({kernel, fmt::to_string(s.rows), fmt::to_string(s.inner), fmt::to_string(s.outer), fmt::to_string(bytes),
                 number(kMicroseconds * time_s), number(bytes_per_s),
@@ -84,14 +87,14 @@ class KernelTable {
 };
 
 /// The first addition that the executor joins with the norm behind it; what the norm reads is then in registers.
-void time_addition_with_norm(const StepPlan& plan, OperationTimer& timer, KernelTable& table) {
+void time_addition_with_norm(const plan::StepPlan& plan, OperationTimer& timer, KernelTable& table) {
   for (std::size_t i = 0; i + 1 < plan.operations.size(); ++i) {
-    const Operation& add = plan.operations[i];
-    const Operation& norm = plan.operations[i + 1];
+    const plan::Operation& add = plan.operations[i];
+    const plan::Operation& norm = plan.operations[i + 1];
     if (add.stream != norm.stream || !timer.are_one(add, norm)) continue;
     const std::int64_t sum_bytes = add.bytes_written;
-    table.add(std::string("add and ") + to_string(norm.kind), norm.shape, bytes_of(add) + bytes_of(norm) - sum_bytes,
-              timer.time_s(add, &norm));
+    table.add(std::string("add and ") + plan::to_string(norm.kind), norm.shape,
+              bytes_of(add) + bytes_of(norm) - sum_bytes, timer.time_s(add, &norm));
     return;
   }
 }
@@ -103,15 +106,15 @@ void time_kernels(const std::filesystem::path& folder, const Scale& scale) {
   const double copy_bytes_per_s = copied_bytes_per_s(copied, scale.effort);
   KernelTable table(folder, copy_bytes_per_s);
   table.add("copy by cudaMemcpyAsync", {}, 2 * copied, static_cast<double>(2 * copied) / copy_bytes_per_s);
-  std::set<OpKind> seen;
-  for (const StepPlan& plan : plans_with_all_kernels(scale)) {
+  std::set<schedule::OpKind> seen;
+  for (const plan::StepPlan& plan : plans_with_all_kernels(scale)) {
     OperationTimer timer(plan, scale.effort);
     const auto largest = largest_of_each_kind(plan, seen, scale);
     for (const auto& [kind, operation] : largest) {
       seen.insert(kind);
-      table.add(to_string(kind), operation->shape, bytes_of(*operation), timer.time_s(*operation));
+      table.add(plan::to_string(kind), operation->shape, bytes_of(*operation), timer.time_s(*operation));
     }
-    if (largest.count(OpKind::kLayerNormForward) + largest.count(OpKind::kRmsNormForward) > 0) {
+    if (largest.count(schedule::OpKind::kLayerNormForward) + largest.count(schedule::OpKind::kRmsNormForward) > 0) {
       time_addition_with_norm(plan, timer, table);
     }
   }

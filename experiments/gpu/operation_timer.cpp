@@ -21,9 +21,10 @@ double elapsed_s_of(Queue queue, const std::function<void()>& work) {
   return span.elapsed_s();
 }
 
-std::int64_t most_scratch_bytes(const StepPlan& plan) {
+std::int64_t most_scratch_bytes(const plan::StepPlan& plan) {
   std::int64_t most = 0;
-  for (const Stream stream : {Stream::kCompute, Stream::kGather, Stream::kReduce, Stream::kCopy}) {
+  for (const schedule::Stream stream :
+       {schedule::Stream::kCompute, schedule::Stream::kGather, schedule::Stream::kReduce, schedule::Stream::kCopy}) {
     most = std::max(most, scratch_bytes(plan, stream));
   }
   return most;
@@ -36,7 +37,7 @@ int rounds_in(double batch_s, double round_s) {
 
 }  // namespace
 
-OperationTimer::OperationTimer(const StepPlan& plan, const Effort& effort)
+OperationTimer::OperationTimer(const plan::StepPlan& plan, const Effort& effort)
     : plan_(plan),
       effort_(effort),
       gemm_(make_blas_gemm()),
@@ -70,28 +71,29 @@ void OperationTimer::fill(std::size_t arena) {
   const DeviceMemory& memory = *arenas_[arena];
   memory.fill_with_numbers();
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-  for (const Buffer& buffer : plan_.buffers) {
-    if (buffer.term == Term::kOptimizerState && buffer.place == Place::kDevice) memory.clear(buffer);
+  for (const plan::Buffer& buffer : plan_.buffers) {
+    if (buffer.term == schedule::Term::kOptimizerState && buffer.place == schedule::Place::kDevice)
+      memory.clear(buffer);
   }
   if (plan_.control >= 0) {
-    memory.upload(plan_, {plan_.control, 0, kControlElementCount, 0}, 0,
-                  std::vector<float>(kControlElementCount, 1.0F));
+    memory.upload(plan_, {plan_.control, 0, schedule::kControlElementCount, 0}, 0,
+                  std::vector<float>(schedule::kControlElementCount, 1.0F));
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
-    if (plan_.operations[i].kind == OpKind::kLoadBatch) operations_[arena][i].kernel(call_of(arena, i));
+    if (plan_.operations[i].kind == schedule::OpKind::kLoadBatch) operations_[arena][i].kernel(call_of(arena, i));
   }
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
 }
 
-std::size_t OperationTimer::id_of(const Operation& operation) const {
+std::size_t OperationTimer::id_of(const plan::Operation& operation) const {
   return static_cast<std::size_t>(&operation - plan_.operations.data());
 }
 
-bool OperationTimer::are_one(const Operation& operation, const Operation& norm) const {
+bool OperationTimer::are_one(const plan::Operation& operation, const plan::Operation& norm) const {
   return add_norm_fits(call_of(0, id_of(operation)), call_of(0, id_of(norm)));
 }
 
-void OperationTimer::start(std::size_t arena, std::size_t operation, const Operation* norm) const {
+void OperationTimer::start(std::size_t arena, std::size_t operation, const plan::Operation* norm) const {
   if (norm != nullptr) {
     add_norm_forward(call_of(arena, operation), call_of(arena, id_of(*norm)));
   } else {
@@ -99,7 +101,7 @@ void OperationTimer::start(std::size_t arena, std::size_t operation, const Opera
   }
 }
 
-double OperationTimer::rounds_s(std::size_t operation, const Operation* norm, int rounds) {
+double OperationTimer::rounds_s(std::size_t operation, const plan::Operation* norm, int rounds) {
   return elapsed_s_of(stream_.get(), [&] {
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t arena = 0; arena < kArenas; ++arena) start(arena, operation, norm);
@@ -107,9 +109,9 @@ double OperationTimer::rounds_s(std::size_t operation, const Operation* norm, in
   });
 }
 
-double OperationTimer::time_s(const Operation& operation, const Operation* norm) {
+double OperationTimer::time_s(const plan::Operation& operation, const plan::Operation* norm) {
   const std::size_t id = id_of(operation);
-  if (is_matrix_product(operation.kind)) gemm_->prepare(product_of(call_of(0, id)));
+  if (plan::is_matrix_product(operation.kind)) gemm_->prepare(product_of(call_of(0, id)));
   for (std::size_t arena = 0; arena < kArenas; ++arena) fill(arena);
   rounds_s(id, norm, 1);  // loads the kernel
   const int rounds = rounds_in(effort_.batch_s, rounds_s(id, norm, 1));

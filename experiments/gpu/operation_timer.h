@@ -17,27 +17,27 @@ struct Effort {
 /// are several arenas, and calls go round them, so that what an operation reads is not in the cache when it comes back.
 class OperationTimer {
  public:
-  OperationTimer(const StepPlan& plan, const Effort& effort);
+  OperationTimer(const plan::StepPlan& plan, const Effort& effort);
 
   /// Median over the batches of the seconds of one call, as the stream takes them one behind the other. The operation
   /// computes on random-looking numbers. Neither a collective nor the host's. `norm`: directly behind the addition
   /// `operation` and fit to be one kernel with it, which is then timed.
-  double time_s(const Operation& operation, const Operation* norm = nullptr);
+  double time_s(const plan::Operation& operation, const plan::Operation* norm = nullptr);
   /// Whether the executor makes one kernel of the operation and the one behind it.
-  bool are_one(const Operation& operation, const Operation& norm) const;
+  bool are_one(const plan::Operation& operation, const plan::Operation& norm) const;
 
  private:
   static constexpr std::size_t kArenas = 3;
 
   DeviceCall call_of(std::size_t arena, std::size_t operation) const;
   void fill(std::size_t arena);
-  void start(std::size_t arena, std::size_t operation, const Operation* norm) const;
-  double rounds_s(std::size_t operation, const Operation* norm, int rounds);
-  std::size_t id_of(const Operation& operation) const;
+  void start(std::size_t arena, std::size_t operation, const plan::Operation* norm) const;
+  double rounds_s(std::size_t operation, const plan::Operation* norm, int rounds);
+  std::size_t id_of(const plan::Operation& operation) const;
 
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   Effort effort_;
-  StepContext context_;
+  engine::StepContext context_;
   StreamHandle stream_ = make_stream(false);
   std::unique_ptr<Gemm> gemm_;
   DeviceBytes step_;

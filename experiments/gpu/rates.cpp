@@ -23,9 +23,9 @@ void Table::write() const {
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
-Workload one_layer(const Scale& scale) {
-  Workload workload;
-  workload.precision = Precision::kBf16;
+workload::Workload one_layer(const Scale& scale) {
+  workload::Workload workload;
+  workload.precision = workload::Precision::kBf16;
   workload.model = {.hidden = 1600, .heads = 25, .ffn_hidden = 6400, .vocab = 50304, .seq_len = 1024};
   if (scale.small) workload.model = {.hidden = 128, .heads = 2, .ffn_hidden = 256, .vocab = 320, .seq_len = 32};
   workload.model.layers = 1;
@@ -33,14 +33,14 @@ Workload one_layer(const Scale& scale) {
   return workload;
 }
 
-StepPlan plan_of(const Workload& workload, const Run& run) {
-  ClusterSpec cluster;
+plan::StepPlan plan_of(const workload::Workload& workload, const Run& run) {
+  workload::ClusterSpec cluster;
   cluster.gpus_per_node = run.data_ranks * run.tensor_ranks;
-  return build_plan(workload, cluster,
-                    {{"zero_stage", run.zero_stage},
-                     {"micro_batch", run.micro_batch},
-                     {"gradient_accumulation_steps", run.micro_steps},
-                     {"tensor_parallel", run.tensor_ranks}});
+  return plan::build_plan(workload, cluster,
+                          {{"zero_stage", run.zero_stage},
+                           {"micro_batch", run.micro_batch},
+                           {"gradient_accumulation_steps", run.micro_steps},
+                           {"tensor_parallel", run.tensor_ranks}});
 }
 
 }  // namespace krigtune::cuda

@@ -31,12 +31,12 @@ class Table {
 std::string number(double value);  ///< six digits
 
 /// One layer of GPT-2 1.5B with its embeddings and its head, in bf16.
-Workload one_layer(const Scale& scale);
+workload::Workload one_layer(const Scale& scale);
 
 struct Run {
   std::int64_t micro_batch = 1, micro_steps = 1, zero_stage = 0, data_ranks = 1, tensor_ranks = 1;
 };
-StepPlan plan_of(const Workload& workload, const Run& run);
+plan::StepPlan plan_of(const workload::Workload& workload, const Run& run);
 
 /// Writes kernels.csv.
 void time_kernels(const std::filesystem::path& folder, const Scale& scale);

@@ -30,8 +30,8 @@ constexpr double kQuantile = 0.05;  // of steps: what else the machine does make
 
 /// What one of the configurations took.
 struct Row {
-  Configuration configuration;
-  StepPlan plan;
+  space::Configuration configuration;
+  plan::StepPlan plan;
   double predicted_s = 0.0;
   std::vector<double> steps_s;  // of all rounds
   std::int64_t arena_bytes = 0;
@@ -45,11 +45,11 @@ struct Row {
 struct Setting {
   std::string name;
   std::int64_t ranks = 2;
-  std::optional<EmulatedNetwork> network{};
+  std::optional<workload::EmulatedNetwork> network{};
 };
 
-Workload workload_of(const Setting& /*setting*/) {
-  Workload workload;
+workload::Workload workload_of(const Setting& /*setting*/) {
+  workload::Workload workload;
   workload.model = {
       .layers = 2, .hidden = 96, .heads = 4, .kv_heads = 4, .ffn_hidden = 384, .vocab = 400, .seq_len = 32};
   workload.train_batch_size = 32;
@@ -61,32 +61,33 @@ T one_of(Rng& rng, std::vector<T> values) {
   return values[rng.below(values.size())];
 }
 
-Configuration draw(const Setting& setting, Rng& rng) {
+space::Configuration draw(const Setting& setting, Rng& rng) {
   const std::int64_t tensor = one_of<std::int64_t>(rng, {1, 1, 2});
   const std::int64_t data = setting.ranks / tensor;
   const std::int64_t share = 32 / data;
   std::int64_t micro_batch = one_of<std::int64_t>(rng, {1, 2, 4, 8, 16, 32});
   while (micro_batch > share) micro_batch /= 2;
   const std::int64_t bucket = one_of<std::int64_t>(rng, {3'000, 20'000, 100'000, 1'000'000});
-  Configuration configuration = {{"zero_stage", one_of<std::int64_t>(rng, {0, 1, 2, 3})},
-                                 {"micro_batch", micro_batch},
-                                 {"gradient_accumulation_steps", share / micro_batch},
-                                 {"tensor_parallel", tensor},
-                                 {"reduce_bucket_size", bucket},
-                                 {"allgather_bucket_size", bucket},
-                                 {"overlap_comm", one_of<std::int64_t>(rng, {0, 1}) == 1},
-                                 {"activation_checkpointing", one_of<std::string>(rng, {"none", "none", "full"})},
-                                 {"offload_optimizer", one_of<std::string>(rng, {"none", "none", "cpu"})}};
+  space::Configuration configuration = {
+      {"zero_stage", one_of<std::int64_t>(rng, {0, 1, 2, 3})},
+      {"micro_batch", micro_batch},
+      {"gradient_accumulation_steps", share / micro_batch},
+      {"tensor_parallel", tensor},
+      {"reduce_bucket_size", bucket},
+      {"allgather_bucket_size", bucket},
+      {"overlap_comm", one_of<std::int64_t>(rng, {0, 1}) == 1},
+      {"activation_checkpointing", one_of<std::string>(rng, {"none", "none", "full"})},
+      {"offload_optimizer", one_of<std::string>(rng, {"none", "none", "cpu"})}};
   return configuration;
 }
 
-std::vector<Row> draw_rows(const Setting& setting, const MeasuredMachine& measured, std::uint64_t seed) {
-  const Workload workload = workload_of(setting);
-  ClusterSpec cluster;
+std::vector<Row> draw_rows(const Setting& setting, const workload::MeasuredMachine& measured, std::uint64_t seed) {
+  const workload::Workload workload = workload_of(setting);
+  workload::ClusterSpec cluster;
   cluster.gpus_per_node = setting.ranks;
   cluster.emulated_network = setting.network;
   cluster.measured = measured;
-  const Machine machine = make_machine(workload, cluster);
+  const cost::Machine machine = cost::make_machine(workload, cluster);
   std::vector<Row> rows;
   Rng rng(seed, 0);
   while (rows.size() < kConfigurations) {
@@ -94,15 +95,15 @@ std::vector<Row> draw_rows(const Setting& setting, const MeasuredMachine& measur
     row.configuration = draw(setting, rng);
     const auto same = [&](const Row& other) { return other.configuration == row.configuration; };
     if (std::any_of(rows.begin(), rows.end(), same)) continue;
-    row.plan = build_plan(workload, cluster, row.configuration);
-    row.predicted_s = predict_step(row.plan, machine).step_time_s;
+    row.plan = plan::build_plan(workload, cluster, row.configuration);
+    row.predicted_s = cost::predict_step(row.plan, machine).step_time_s;
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
 void measure(const Setting& setting, const Clock& clock, Row& row) {
-  Trainer trainer(row.plan, setting.network, clock);
+  engine::Trainer trainer(row.plan, setting.network, clock);
   for (int i = 0; i < 2; ++i) trainer.step();
   const double end_s = clock.now_s() + kRoundS;
   for (int i = 0; i < 3 || clock.now_s() < end_s; ++i) row.steps_s.push_back(trainer.step().step_time_s);
@@ -156,9 +157,12 @@ class Experiment {
   void run(const Setting& setting, std::uint64_t seed, const Clock& clock) {
     const std::filesystem::path file = directory_ / fmt::format("machine-{}.json", settings_++);
     if (!again_) {
-      write_atomically(file, to_json(measure_machine(setting.ranks, Precision::kFp32, clock)).dump(2) + "\n");
+      write_atomically(
+          file,
+          workload::to_json(bench::measure_machine(setting.ranks, workload::Precision::kFp32, clock)).dump(2) + "\n");
     }
-    std::vector<Row> rows = draw_rows(setting, read_measured_machine(load_json(file), file.string(), ""), seed);
+    std::vector<Row> rows =
+        draw_rows(setting, workload::read_measured_machine(load_json(file), file.string(), ""), seed);
     for (int round = 0; round < kRounds && !again_; ++round) {
       for (Row& row : rows) measure(setting, clock, row);
     }
@@ -193,9 +197,10 @@ int main(int argc, char** argv) {
   const SystemClock clock;
   Experiment experiment(argv[1], argc > 3);
   fmt::print("setting,configuration,predicted_s,measured_s,predicted_bytes,measured_bytes\n");
-  for (const Setting& setting : {Setting{"2 ranks", 2, std::nullopt},
-                                 Setting{"2 ranks 100 us + 200 MB/s", 2, EmulatedNetwork{"slow", 100e-6, 2e8}},
-                                 Setting{"4 ranks 30 us + 1 GB/s", 4, EmulatedNetwork{"fast", 30e-6, 1e9}}}) {
+  for (const Setting& setting :
+       {Setting{"2 ranks", 2, std::nullopt},
+        Setting{"2 ranks 100 us + 200 MB/s", 2, workload::EmulatedNetwork{"slow", 100e-6, 2e8}},
+        Setting{"4 ranks 30 us + 1 GB/s", 4, workload::EmulatedNetwork{"fast", 30e-6, 1e9}}}) {
     experiment.run(setting, seed, clock);
   }
 }

@@ -37,7 +37,8 @@ struct Truth {
 
   double tolerance() const { return std::max(0.02, 2.0 * relative_error); }
 
-  Truth(const Session& session, const ReplayTable& table, const Candidates& candidates, bool rows_are_noisy) {
+  Truth(const session::Session& session, const runner::ReplayTable& table, const search::Candidates& candidates,
+        bool rows_are_noisy) {
     double squares = 0.0;
     double degrees = 0.0;
     double rows = 1.0;
@@ -45,9 +46,9 @@ struct Truth {
       const int count = rows_are_noisy ? table.measurements(candidates[i]) : 1;
       std::vector<double> values;
       for (int row = 0; row < count; ++row) {
-        Trial trial;
+        journal::Trial trial;
         trial.outcome = table.look_up(candidates[i], row);
-        if (const auto value = value_of(trial, session.objective)) values.push_back(*value);
+        if (const auto value = search::value_of(trial, session.objective)) values.push_back(*value);
       }
       if (values.empty()) continue;
       double mean = 0.0;
@@ -64,9 +65,9 @@ struct Truth {
 
 /// What all runs share.
 struct Setting {
-  const Session& session;
-  const ReplayTable& table;
-  const Candidates& candidates;
+  const session::Session& session;
+  const runner::ReplayTable& table;
+  const search::Candidates& candidates;
   const Truth& truth;
   const Options& options;
 };
@@ -87,7 +88,7 @@ class Measuring {
         options_(setting.options),
         seed_(seed) {}
 
-  Outcome operator()(const Configuration& configuration) {
+  trial::Outcome operator()(const space::Configuration& configuration) {
     const std::string key = candidates_.key(configuration);
     const auto [its, is_new] = turns_.try_emplace(key);
     Turn& turn = its->second;
@@ -107,8 +108,8 @@ class Measuring {
     std::size_t next = 0;
   };
   // Runs differ by what is stated of none of them, and by a third of that, which they state.
-  Outcome with_noise(Outcome outcome, const std::string& key, std::size_t measurement) const {
-    auto* measured = std::get_if<Measured>(&outcome);
+  trial::Outcome with_noise(trial::Outcome outcome, const std::string& key, std::size_t measurement) const {
+    auto* measured = std::get_if<trial::Measured>(&outcome);
     if (measured == nullptr) return outcome;
     Rng rng(seed_, hash_of(key) + measurement);
     const double within = options_.noise / 3.0;
@@ -118,9 +119,9 @@ class Measuring {
     return outcome;
   }
 
-  const Session& session_;
-  const ReplayTable& table_;
-  const Candidates& candidates_;
+  const session::Session& session_;
+  const runner::ReplayTable& table_;
+  const search::Candidates& candidates_;
   const Options& options_;
   std::uint64_t seed_;
   std::map<std::string, Turn> turns_;
@@ -136,16 +137,16 @@ struct Score {
 };
 
 /// The recommendation after so many trials, by what the table says of it.
-void judge(const Setting& setting, const History& history, int trials, std::uint64_t seed, Score& score) {
-  const History known(history.begin(), history.begin() + std::min<std::ptrdiff_t>(trials, std::ssize(history)));
-  const auto best = recommend(setting.session, setting.candidates, known, seed);
+void judge(const Setting& setting, const search::History& history, int trials, std::uint64_t seed, Score& score) {
+  const search::History known(history.begin(), history.begin() + std::min<std::ptrdiff_t>(trials, std::ssize(history)));
+  const auto best = search::recommend(setting.session, setting.candidates, known, seed);
   const Truth& truth = setting.truth;
   const double share = best ? truth.means.at(setting.candidates.key(best->configuration)) / truth.best : 0.0;
   score.within[trials] += (share >= 1.0 - truth.tolerance() ? 1.0 : 0.0) / setting.options.seeds;
   score.regret[trials] += (1.0 - share) / setting.options.seeds;
 }
 
-void count(const Setting& setting, const Trial& trial, Score& score) {
+void count(const Setting& setting, const journal::Trial& trial, Score& score) {
   score.suggest_s += trial.proposal.suggest_s / setting.session.budget.trials / setting.options.seeds;
   if (trial.proposal.repeat_of) score.repeats += 1.0 / setting.options.seeds;
 }
@@ -153,10 +154,10 @@ void count(const Setting& setting, const Trial& trial, Score& score) {
 /// Asks until so many trials are open, and closes the oldest.
 void run_once(const Setting& setting, std::uint64_t seed, bool repeats, Score& score) {
   const int budget = setting.session.budget.trials;
-  const auto strategy = make_strategy(StrategyKind::kBayes, setting.session, setting.candidates,
-                                      {.seed = seed, .trials = budget, .repeats = repeats});
+  const auto strategy = search::make_strategy(search::StrategyKind::kBayes, setting.session, setting.candidates,
+                                              {.seed = seed, .trials = budget, .repeats = repeats});
   const SystemClock clock;
-  Tuner tuner({setting.session, setting.candidates, *strategy, clock});
+  run::Tuner tuner({setting.session, setting.candidates, *strategy, clock});
   Measuring measure(setting, seed);
   int within_5pct = budget + 1;
   for (int closed = 0; closed < budget;) {
@@ -166,9 +167,9 @@ void run_once(const Setting& setting, std::uint64_t seed, bool repeats, Score& s
       count(setting, *trial, score);
     }
     if (std::ssize(tuner.history()) == closed) break;  // nothing is left
-    const Configuration configuration = tuner.history()[static_cast<std::size_t>(closed)].proposal.configuration;
-    const Outcome outcome = measure(configuration);
-    if (!std::holds_alternative<Measured>(outcome) && closed < 20) score.failures += 1.0 / setting.options.seeds;
+    const space::Configuration configuration = tuner.history()[static_cast<std::size_t>(closed)].proposal.configuration;
+    const trial::Outcome outcome = measure(configuration);
+    if (!std::holds_alternative<trial::Measured>(outcome) && closed < 20) score.failures += 1.0 / setting.options.seeds;
     tuner.tell(closed++, outcome, 0.0);
     const auto mean = setting.truth.means.find(setting.candidates.key(configuration));
     if (mean != setting.truth.means.end() && mean->second >= 0.95 * setting.truth.best) {
@@ -201,15 +202,15 @@ void print(const char* name, Score score) {
   }
 }
 
-int run(const Options& options) {
-  Session session = load_session(options.session);
+int run_experiment(const Options& options) {
+  session::Session session = session::load_session(options.session);
   if (session.table == nullptr || !session.objective.maximize) {
     throw UserError(options.session + ": not a table whose values are maximised", "name such a session");
   }
-  const MemoryFilter filter(session);
-  const auto physics = options.physics ? make_physics_prior(session, filter) : nullptr;
-  const Candidates candidates(session, filter, physics ? Priors{physics} : Priors{});
-  const std::shared_ptr<const ReplayTable> table = session.table;
+  const session::MemoryFilter filter(session);
+  const auto physics = options.physics ? forecast::make_physics_prior(session, filter) : nullptr;
+  const search::Candidates candidates(session, filter, physics ? forecast::Priors{physics} : forecast::Priors{});
+  const std::shared_ptr<const runner::ReplayTable> table = session.table;
   const Truth truth(session, *table, candidates, options.noise == 0.0);
   if (options.noise > 0.0) session.table = nullptr;  // any number of measurements
   fmt::print("{} configurations, best {:.6g}, tolerance {:.1f} %, physics {}\n", candidates.size(), truth.best,
@@ -243,7 +244,7 @@ int main(int argc, char** argv) try {
       options.session = word;
     }
   }
-  return run(options);
+  return run_experiment(options);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 2;

@@ -15,14 +15,15 @@
 namespace krigtune {
 namespace {
 
-std::vector<std::string> row_of(const Session& session, const Configuration& configuration, const Outcome& outcome) {
+std::vector<std::string> row_of(const session::Session& session, const space::Configuration& configuration,
+                                const trial::Outcome& outcome) {
   std::vector<std::string> row;
-  for (const Parameter& parameter : session.space.parameters()) {
-    const Value* value = configuration.find(parameter.name);
-    row.push_back(value == nullptr ? "" : to_string(*value));
+  for (const space::Parameter& parameter : session.space.parameters()) {
+    const space::Value* value = configuration.find(parameter.name);
+    row.push_back(value == nullptr ? "" : space::to_string(*value));
   }
-  const auto* result = std::get_if<Measured>(&outcome);
-  row.emplace_back(status_text(outcome));
+  const auto* result = std::get_if<trial::Measured>(&outcome);
+  row.emplace_back(trial::status_text(outcome));
   row.push_back(result == nullptr ? "" : fmt::format("{:.6g}", result->metrics.at(session.objective.field)));
   const bool has_peak = result != nullptr && result->peak_memory;
   row.push_back(has_peak ? fmt::format("{}", result->peak_memory->count) : "");
@@ -30,17 +31,17 @@ std::vector<std::string> row_of(const Session& session, const Configuration& con
 }
 
 void measure(const std::filesystem::path& file) {
-  const Session session = load_session(file);
-  if (!is<SimulateSpec>(session.runner)) {
+  const session::Session session = session::load_session(file);
+  if (!runner::is<runner::SimulateSpec>(session.runner)) {
     throw UserError(fmt::format("{}: /runner/kind is not \"simulate\"", file.string()), "give a session that has it");
   }
-  const auto runner = make_simulate_runner(
-      {*session.workload, session.cluster, session.memory, session.space, std::get<SimulateSpec>(session.runner)});
+  const auto runner = runner::make_simulate_runner({*session.workload, session.cluster, session.memory, session.space,
+                                                    std::get<runner::SimulateSpec>(session.runner)});
   std::vector<std::string> header;
-  for (const Parameter& parameter : session.space.parameters()) header.push_back(parameter.name);
+  for (const space::Parameter& parameter : session.space.parameters()) header.push_back(parameter.name);
   header.insert(header.end(), {"status", session.objective.metric, "peak_memory_bytes"});
   std::cout << csv_line(header);
-  session.space.for_each([&](const Configuration& configuration) {
+  session.space.for_each([&](const space::Configuration& configuration) {
     std::cout << csv_line(row_of(session, configuration, runner->run(configuration, {})));
     return true;
   });

@@ -21,15 +21,15 @@ constexpr double kNormal95 = 1.6449;
 constexpr double kStatedShare = 0.25;  // of the noise: a run sees little of what differs from run to run
 
 /// A table's answers, each off by a factor exp(Normal(0, noise^2)) drawn from (seed, how many were drawn).
-class NoisyRunner final : public Runner {
+class NoisyRunner final : public trial::Runner {
  public:
-  NoisyRunner(const ReplayTable& table, std::string field, double noise, std::uint64_t seed)
-      : table_(make_replay_runner(table)), field_(std::move(field)), noise_(noise), rng_(seed, 0) {}
+  NoisyRunner(const runner::ReplayTable& table, std::string field, double noise, std::uint64_t seed)
+      : table_(runner::make_replay_runner(table)), field_(std::move(field)), noise_(noise), rng_(seed, 0) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& directory,
-              const std::optional<Rival>& rival) override {
-    Outcome outcome = table_->run(configuration, directory, rival);
-    auto* measured = std::get_if<Measured>(&outcome);
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& directory,
+                     const std::optional<trial::Rival>& rival) override {
+    trial::Outcome outcome = table_->run(configuration, directory, rival);
+    auto* measured = std::get_if<trial::Measured>(&outcome);
     if (measured == nullptr || noise_ == 0.0) return outcome;
     double& value = measured->metrics.at(field_);
     value *= std::exp(noise_ * rng_.normal());
@@ -38,7 +38,7 @@ class NoisyRunner final : public Runner {
   }
 
  private:
-  std::unique_ptr<Runner> table_;
+  std::unique_ptr<trial::Runner> table_;
   std::string field_;
   double noise_;
   Rng rng_;
@@ -46,7 +46,7 @@ class NoisyRunner final : public Runner {
 
 /// How one session ended.
 struct Ended {
-  EndReason reason{};
+  run::EndReason reason{};
   int trials = 0;
   double bound = -1.0;  ///< negative: none was stated
   double regret = 1.0;  ///< of what it recommends, without noise; as a fraction of it
@@ -59,46 +59,47 @@ struct Ended {
 class Replayed {
  public:
   explicit Replayed(const std::filesystem::path& file)
-      : session_(load_session(file)), filter_(session_), candidates_(session_, filter_, priors()) {}
+      : session_(session::load_session(file)), filter_(session_), candidates_(session_, filter_, priors()) {}
 
   Ended run(std::uint64_t seed, double noise, const std::filesystem::path& directory) const {
-    const RunnerFactory make_runner = [&] {
+    const trial::RunnerFactory make_runner = [&] {
       return std::make_unique<NoisyRunner>(*session_.table, session_.objective.field, noise, seed);
     };
     std::filesystem::remove_all(directory);
-    Session session = session_;
+    session::Session session = session_;
     // A table whose rows take turns is not exact: the model is to know that values are noisy.
-    if (noise > 0.0) std::get<ReplaySpec>(session.runner).repeats = ReplaySpec::Repeats::kCycle;
-    RunOptions options;
+    if (noise > 0.0) std::get<runner::ReplaySpec>(session.runner).repeats = runner::ReplaySpec::Repeats::kCycle;
+    run::RunOptions options;
     options.loop.seed = seed;
-    Observer nobody;
+    run::Observer nobody;
     const std::atomic<bool> stop{false};
-    const RunResult result = run_session(session, candidates_, make_runner, directory, options, clock_, nobody, stop);
+    const run::RunResult result =
+        run::run_session(session, candidates_, make_runner, directory, options, clock_, nobody, stop);
     Ended ended;
     ended.reason = result.reason;
-    ended.trials = closed_trials(result.history);
+    ended.trials = search::closed_trials(result.history);
     if (result.outlook) ended.bound = result.outlook->regret_bound;
-    const auto best = recommend(session, candidates_, result.history, seed);
+    const auto best = search::recommend(session, candidates_, result.history, seed);
     if (best) ended.regret = regret_of(best->configuration);
     ended.first_near = session.budget.trials + 1;
-    for (const Trial& trial : result.history) add(trial, ended);
+    for (const journal::Trial& trial : result.history) add(trial, ended);
     return ended;
   }
 
   std::string name() const { return session_.file.stem().string(); }
 
  private:
-  Priors priors() const {
-    auto physics = make_physics_prior(session_, filter_);
-    return physics ? Priors{physics} : Priors{};
+  forecast::Priors priors() const {
+    auto physics = forecast::make_physics_prior(session_, filter_);
+    return physics ? forecast::Priors{physics} : forecast::Priors{};
   }
 
-  void add(const Trial& trial, Ended& ended) const {
-    const std::optional<double> value = value_of(trial, session_.objective);
+  void add(const journal::Trial& trial, Ended& ended) const {
+    const std::optional<double> value = search::value_of(trial, session_.objective);
     if (!value) return;
     if (regret_of(trial.proposal.configuration) <= kNear)
       ended.first_near = std::min(ended.first_near, trial.number + 1);
-    const Proposal& proposal = trial.proposal;
+    const journal::Proposal& proposal = trial.proposal;
     if (!proposal.predicted_value || !proposal.predicted_stddev) return;
     // Values are log-normal, and half the 68 % interval of one is median * sinh(stddev).
     const double stddev = std::asinh(*proposal.predicted_stddev / *proposal.predicted_value);
@@ -106,15 +107,15 @@ class Replayed {
     ended.held += std::abs(std::log(*value / *proposal.predicted_value)) <= kNormal95 * stddev ? 1 : 0;
   }
 
-  double regret_of(const Configuration& configuration) const {
-    const Outcome outcome = session_.table->look_up(configuration, 0);
-    const double value = std::get<Measured>(outcome).metrics.at(session_.objective.field);
-    return gain_over(session_.objective, *session_.table->optimum(session_.space), value) - 1.0;
+  double regret_of(const space::Configuration& configuration) const {
+    const trial::Outcome outcome = session_.table->look_up(configuration, 0);
+    const double value = std::get<trial::Measured>(outcome).metrics.at(session_.objective.field);
+    return search::gain_over(session_.objective, *session_.table->optimum(session_.space), value) - 1.0;
   }
 
-  Session session_;
-  MemoryFilter filter_;
-  Candidates candidates_;
+  session::Session session_;
+  session::MemoryFilter filter_;
+  search::Candidates candidates_;
   ManualClock clock_;
 };
 
@@ -128,8 +129,8 @@ int run_all(int seeds, const std::vector<std::string>& files) {
       for (int seed = 1; seed <= seeds; ++seed) {
         const Ended ended = replayed.run(static_cast<std::uint64_t>(seed), noise, directory);
         std::cout << fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", replayed.name(), noise, seed,
-                                 to_string(ended.reason), ended.trials, ended.bound, ended.regret, ended.first_near,
-                                 ended.predicted, ended.held);
+                                 run::to_string(ended.reason), ended.trials, ended.bound, ended.regret,
+                                 ended.first_near, ended.predicted, ended.held);
       }
     }
   }

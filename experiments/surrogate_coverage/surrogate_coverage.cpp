@@ -22,12 +22,12 @@ namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-using krigtune::GaussianProcess;
-using krigtune::Observations;
-using krigtune::Points;
 using krigtune::Rng;
-using krigtune::Surrogate;
-using krigtune::SurrogateOptions;
+using krigtune::surrogate::GaussianProcess;
+using krigtune::surrogate::Observations;
+using krigtune::surrogate::Points;
+using krigtune::surrogate::Surrogate;
+using krigtune::surrogate::SurrogateOptions;
 
 constexpr std::array kLevels{0.5, 0.9, 0.95};
 

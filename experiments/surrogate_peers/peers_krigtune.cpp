@@ -16,11 +16,11 @@
 namespace {
 
 using Eigen::Index;
-using krigtune::CandidatePredictions;
-using krigtune::Observations;
-using krigtune::Points;
 using krigtune::Rng;
-using krigtune::Surrogate;
+using krigtune::surrogate::CandidatePredictions;
+using krigtune::surrogate::Observations;
+using krigtune::surrogate::Points;
+using krigtune::surrogate::Surrogate;
 
 constexpr Index kDims = 8;
 constexpr Index kCandidates[] = {10'000, 100'000};
@@ -100,19 +100,20 @@ class Measurement {
     return cpu_s() - began;
   }
   double suggesting(const Surrogate& surrogate, const Observations& observed) {
-    const krigtune::MixedSpace cube{std::vector<krigtune::OrderedDimension>(kDims), {}, {}, {}};
+    const krigtune::surrogate::MixedSpace cube{std::vector<krigtune::surrogate::OrderedDimension>(kDims), {}, {}, {}};
     const auto model = std::make_shared<const Surrogate>(surrogate);
     Rng rng(1, 2);
     const double began = cpu_s();
     Index incumbent = 0;
     observed.values.maxCoeff(&incumbent);
-    const krigtune::Score score({{model, krigtune::make_log_expected_improvement(observed.values[incumbent]), 1.0}});
-    chosen_ += krigtune::maximize(score, cube, observed.points.slice(incumbent, 1), rng).score;
+    const krigtune::surrogate::Score score(
+        {{model, krigtune::surrogate::make_log_expected_improvement(observed.values[incumbent]), 1.0}});
+    chosen_ += krigtune::surrogate::maximize(score, cube, observed.points.slice(incumbent, 1), rng).score;
     return cpu_s() - began;
   }
-  void choose(const krigtune::Prediction& prediction, const Observations& observed) {
-    chosen_ += static_cast<double>(krigtune::best_candidate(
-        krigtune::make_log_expected_improvement(observed.values.maxCoeff())->values(prediction)));
+  void choose(const krigtune::surrogate::Prediction& prediction, const Observations& observed) {
+    chosen_ += static_cast<double>(krigtune::surrogate::best_candidate(
+        krigtune::surrogate::make_log_expected_improvement(observed.values.maxCoeff())->values(prediction)));
   }
 
   /// Root mean square error of the posterior mean.

@@ -41,7 +41,7 @@ bool equal(double got, double expected) { return std::abs(got - expected) <= kTo
 void check_expected_values(const std::string& path) {
   const CsvTable table = parse_csv(read_text(path), path);
   for (const std::vector<std::string>& row : table.rows) {
-    const Evaluation got =
+    const surrogate::Evaluation got =
         problem_named(row[0]).evaluate({numbers_of<double>(row[1]), numbers_of<int>(row[2]), Eigen::MatrixXd(1, 0)});
     const VectorXd constraints = numbers_of<double>(row[4]).transpose();
     bool same = got.value.has_value() == (row[3] != "failed") && got.constraints.size() == constraints.size();

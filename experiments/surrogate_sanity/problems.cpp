@@ -29,7 +29,7 @@ constexpr Table<3> kA3{{{3, 10, 30}, {0.1, 10, 35}, {3, 10, 30}, {0.1, 10, 35}}}
 constexpr Table<3> kP3{{{3689, 1170, 2673}, {4699, 4387, 7470}, {1091, 8732, 5547}, {381, 5743, 8828}}};
 
 template <std::size_t kDims>
-double hartmann(const Points& point, const Table<kDims>& a, const Table<kDims>& p) {
+double hartmann(const surrogate::Points& point, const Table<kDims>& a, const Table<kDims>& p) {
   double sum = 0.0;
   for (std::size_t row = 0; row < 4; ++row) {
     double exponent = 0.0;
@@ -42,21 +42,21 @@ double hartmann(const Points& point, const Table<kDims>& a, const Table<kDims>& 
   return -sum;
 }
 
-Evaluation branin(const Points& point) {
+surrogate::Evaluation branin(const surrogate::Points& point) {
   const double x = -5.0 + 15.0 * point.ordered(0, 0);
   const double y = 15.0 * point.ordered(0, 1);
   const double bowl = y - 5.1 / (4.0 * pi * pi) * x * x + 5.0 / pi * x - 6.0;
   return {point, bowl * bowl + 10.0 * (1.0 - 1.0 / (8.0 * pi)) * std::cos(x) + 10.0, {}};
 }
 
-Evaluation hartmann6(const Points& point) { return {point, hartmann(point, kA6, kP6), {}}; }
+surrogate::Evaluation hartmann6(const surrogate::Points& point) { return {point, hartmann(point, kA6, kP6), {}}; }
 
-Evaluation hartmann3_failing(const Points& point) {
+surrogate::Evaluation hartmann3_failing(const surrogate::Points& point) {
   if (point.ordered(0, 0) + point.ordered(0, 1) > 1.2) return {point, {}, {}};
   return {point, hartmann(point, kA3, kP3), {}};
 }
 
-Evaluation ackley4(const Points& point) {
+surrogate::Evaluation ackley4(const surrogate::Points& point) {
   const Eigen::RowVector4d optimum(0.6, -1.4, 2.2, 0.4);
   const Eigen::RowVector4d x = (-5.0 + 10.0 * point.ordered.row(0).array()).matrix() - optimum;
   const double root = std::sqrt(x.squaredNorm() / 4.0);
@@ -64,7 +64,7 @@ Evaluation ackley4(const Points& point) {
   return {point, -20.0 * std::exp(-0.2 * root) - std::exp(waves) + 20.0 + std::numbers::e, {}};
 }
 
-Evaluation mixed_bowls(const Points& point) {
+surrogate::Evaluation mixed_bowls(const surrogate::Points& point) {
   constexpr std::array<double, 4> kOffset{0.3, 0.15, 0.0, 0.5};
   constexpr std::array<double, 4> kX{0.2, 0.8, 0.35, 0.6};
   constexpr std::array<double, 4> kY{0.7, 0.3, 0.55, 0.9};
@@ -79,7 +79,7 @@ Evaluation mixed_bowls(const Points& point) {
 
 // Ackley's function of two real columns, a grid of eleven whole numbers from -5 to 5, and two categories of four levels
 // each. A category counts as a coordinate of no order: 0 at its best level, else 1, 2 or 3 away from it.
-Evaluation mixed_ackley(const Points& point) {
+surrogate::Evaluation mixed_ackley(const surrogate::Points& point) {
   constexpr std::array<double, 4> kFirst{2.0, 0.0, 3.0, 1.0};
   constexpr std::array<double, 4> kSecond{1.0, 3.0, 2.0, 0.0};
   Eigen::Vector<double, 5> x;
@@ -91,7 +91,7 @@ Evaluation mixed_ackley(const Points& point) {
       point, -20.0 * std::exp(-0.2 * std::sqrt(x.squaredNorm() / 5.0)) - std::exp(waves) + 20.0 + std::numbers::e, {}};
 }
 
-Evaluation gramacy(const Points& point) {
+surrogate::Evaluation gramacy(const surrogate::Points& point) {
   const double x = point.ordered(0, 0);
   const double y = point.ordered(0, 1);
   const double wavy = 1.5 - x - 2.0 * y - 0.5 * std::sin(2.0 * pi * (x * x - 2.0 * y));
@@ -100,10 +100,10 @@ Evaluation gramacy(const Points& point) {
 
 }  // namespace
 
-MixedSpace Problem::space() const {
-  MixedSpace result;
+surrogate::MixedSpace Problem::space() const {
+  surrogate::MixedSpace result;
   for (const int count : levels) {
-    OrderedDimension dimension;
+    surrogate::OrderedDimension dimension;
     for (int k = 0; k < count; ++k) dimension.values.push_back(static_cast<double>(k) / (count - 1));
     result.ordered.push_back(dimension);
   }

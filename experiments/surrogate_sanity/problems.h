@@ -14,9 +14,9 @@ struct Problem {
   int evaluations;
   double optimum;
   /// Value to be minimised (none: failed) and constraints, feasible where all are <= 0.
-  Evaluation (*evaluate)(const Points& point);
+  surrogate::Evaluation (*evaluate)(const surrogate::Points& point);
 
-  MixedSpace space() const;
+  surrogate::MixedSpace space() const;
 };
 
 std::vector<Problem> problems();

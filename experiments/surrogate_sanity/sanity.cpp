@@ -27,8 +27,8 @@ Strategy strategy_named(const std::string& name) {
 }
 
 /// Uniform.
-Points random_point(const Problem& problem, Rng& rng) {
-  Points point = Points::zero(1, std::ssize(problem.levels), std::ssize(problem.categories));
+surrogate::Points random_point(const Problem& problem, Rng& rng) {
+  surrogate::Points point = surrogate::Points::zero(1, std::ssize(problem.levels), std::ssize(problem.categories));
   for (std::size_t i = 0; i < problem.levels.size(); ++i) {
     const int count = problem.levels[i];
     point.ordered(0, static_cast<Eigen::Index>(i)) =
@@ -40,21 +40,21 @@ Points random_point(const Problem& problem, Rng& rng) {
   return point;
 }
 
-bool feasible(const Evaluation& outcome) {
+bool feasible(const surrogate::Evaluation& outcome) {
   return outcome.value && (outcome.constraints.size() == 0 || outcome.constraints.maxCoeff() <= 0.0);
 }
 
 /// Smallest regret after every evaluation.
 std::vector<double> search(const Problem& problem, Strategy strategy, std::uint64_t seed) {
-  OptimizerOptions options;
+  surrogate::OptimizerOptions options;
   options.seed = seed;
-  if (strategy == Strategy::kOursImpute) options.failures = OptimizerOptions::Failures::kImpute;
-  Optimizer optimizer(problem.space(), options);
+  if (strategy == Strategy::kOursImpute) options.failures = surrogate::OptimizerOptions::Failures::kImpute;
+  surrogate::Optimizer optimizer(problem.space(), options);
   Rng rng(seed, 0);
   double best = std::numeric_limits<double>::infinity();
   std::vector<double> regrets;
   for (int i = 0; i < problem.evaluations; ++i) {
-    Evaluation outcome =
+    surrogate::Evaluation outcome =
         problem.evaluate(strategy == Strategy::kRandom ? random_point(problem, rng) : *optimizer.ask());
     if (feasible(outcome)) best = std::min(best, *outcome.value - problem.optimum);
     regrets.push_back(best);

@@ -12,31 +12,31 @@
 #include "run/runner_pool.h"
 #include "session/goodput.h"
 
-namespace krigtune {
+namespace krigtune::compare {
 namespace {
 
-std::optional<double> worth_in_table(const Session& session, const Configuration& configuration) {
+std::optional<double> worth_in_table(const session::Session& session, const space::Configuration& configuration) {
   const std::optional<double> value = session.table->value_of(configuration);
   return value ? std::optional(in_objective(session, configuration, *value)) : std::nullopt;
 }
 
-ComparedTrial compared_trial(const ComparedJob& job, const Trial& trial, int number) {
+ComparedTrial compared_trial(const ComparedJob& job, const journal::Trial& trial, int number) {
   ComparedTrial row;
   row.strategy = job.key.strategy;
   row.seed = job.key.seed;
   row.trial = number;
-  row.status = status_text(*trial.outcome);
-  row.value = value_of(trial, job.session.objective);
+  row.status = trial::status_text(*trial.outcome);
+  row.value = search::value_of(trial, job.session.objective);
   row.wall_s = trial.proposal.suggest_s + trial.wall_s;
   row.configuration = job.candidates.key(trial.proposal.configuration);
   if (row.value && job.session.table) row.worth = worth_in_table(job.session, trial.proposal.configuration);
   return row;
 }
 
-std::vector<ComparedTrial> compared_trials(const ComparedJob& job, const History& history) {
+std::vector<ComparedTrial> compared_trials(const ComparedJob& job, const search::History& history) {
   std::vector<ComparedTrial> rows;
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial)) continue;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !search::counts(trial)) continue;
     if (static_cast<int>(rows.size()) == job.options.trials) break;  // resumed with a smaller budget
     rows.push_back(compared_trial(job, trial, static_cast<int>(rows.size())));
   }
@@ -44,22 +44,22 @@ std::vector<ComparedTrial> compared_trials(const ComparedJob& job, const History
 }
 
 // The budget of trials alone ends a run.
-Session without_stop_rules(const ComparedJob& job) {
-  Session session = job.session;
-  session.budget = Budget{};
+session::Session without_stop_rules(const ComparedJob& job) {
+  session::Session session = job.session;
+  session.budget = session::Budget{};
   session.budget.trials = job.options.trials;
   session.budget.regret = 0.0;
   session.budget.least_gain = 0.0;
   return session;
 }
 
-class HookObserver final : public Observer {
+class HookObserver final : public run::Observer {
  public:
   explicit HookObserver(const RunHooks& hooks) : hooks_(hooks) {}
 
-  void resumed(const History&) override { hooks_.look(); }
-  void waiting(const Trial&) override { hooks_.look(); }
-  void trial_ended(const Trial&, const History&) override { hooks_.trial_ended(); }
+  void resumed(const search::History&) override { hooks_.look(); }
+  void waiting(const journal::Trial&) override { hooks_.look(); }
+  void trial_ended(const journal::Trial&, const search::History&) override { hooks_.trial_ended(); }
 
  private:
   const RunHooks& hooks_;
@@ -67,29 +67,29 @@ class HookObserver final : public Observer {
 
 }  // namespace
 
-double in_objective(const Session& session, const Configuration& configuration, double value) {
-  const Objective& objective = session.objective;
+double in_objective(const session::Session& session, const space::Configuration& configuration, double value) {
+  const session::Objective& objective = session.objective;
   if (objective.throughput_field.empty()) return value;
-  return value *
-         statistical_efficiency(*objective.gradient_noise, static_cast<double>(global_batch(session, configuration)));
+  return value * session::statistical_efficiency(*objective.gradient_noise,
+                                                 static_cast<double>(session::global_batch(session, configuration)));
 }
 
 RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks) {
-  const std::unique_ptr<Runner> runner = job.make_runner();
+  const std::unique_ptr<trial::Runner> runner = job.make_runner();
   const auto strategy =
-      make_strategy(job.key.strategy, job.session, job.candidates, {job.key.seed, job.options.trials});
-  Tuner tuner({job.session, job.candidates, *strategy, job.clock});
+      search::make_strategy(job.key.strategy, job.session, job.candidates, {job.key.seed, job.options.trials});
+  run::Tuner tuner({job.session, job.candidates, *strategy, job.clock});
   RunRows run;
   while (static_cast<int>(tuner.history().size()) < job.options.trials) {
     hooks.look();
     if (hooks.stop) break;
-    const std::optional<Trial> trial = tuner.ask();
+    const std::optional<journal::Trial> trial = tuner.ask();
     if (!trial) {
       run.whole = true;
       break;
     }
     const double begun_s = job.clock.now_s();
-    const Outcome outcome = run_trial(job.candidates.filter(), *runner, trial->proposal, {});
+    const trial::Outcome outcome = run::run_trial(job.candidates.filter(), *runner, trial->proposal, {});
     tuner.tell(trial->number, outcome, job.clock.now_s() - begun_s);
     hooks.trial_ended();
   }
@@ -100,33 +100,33 @@ RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks) {
 
 RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks) {
   const std::filesystem::path directory =
-      job.options.directory / fmt::format("{}-{}", to_string(job.key.strategy), job.key.seed);
+      job.options.directory / fmt::format("{}-{}", search::to_string(job.key.strategy), job.key.seed);
   HookObserver observer(hooks);
-  RunOptions options;
+  run::RunOptions options;
   options.loop = job.key;
-  const Session session = without_stop_rules(job);
-  const RunResult result =
-      run_session(session, job.candidates, job.make_runner, directory, options, job.clock, observer, hooks.stop);
-  if (result.reason == EndReason::kEnvironment) {
+  const session::Session session = without_stop_rules(job);
+  const run::RunResult result =
+      run::run_session(session, job.candidates, job.make_runner, directory, options, job.clock, observer, hooks.stop);
+  if (result.reason == run::EndReason::kEnvironment) {
     throw EnvironmentError(fmt::format("{}: nothing can run here: {}", directory.string(), result.detail),
                            "mend it and give the same command again: what was measured is kept");
   }
-  return {compared_trials(job, result.history), result.reason != EndReason::kInterrupted};
+  return {compared_trials(job, result.history), result.reason != run::EndReason::kInterrupted};
 }
 
 namespace {
 
-std::vector<LoopOptions> runs_of(const Session& session, const CompareOptions& options) {
-  std::vector<LoopOptions> keys;
-  for (const StrategyKind strategy : options.strategies) {
-    const int seeds = depends_on_seed(strategy, session) ? options.seeds : 1;
+std::vector<run::LoopOptions> runs_of(const session::Session& session, const CompareOptions& options) {
+  std::vector<run::LoopOptions> keys;
+  for (const search::StrategyKind strategy : options.strategies) {
+    const int seeds = search::depends_on_seed(strategy, session) ? options.seeds : 1;
     for (int i = 0; i < seeds; ++i) keys.push_back({strategy, options.seed + static_cast<std::uint64_t>(i)});
   }
   return keys;
 }
 
 // Seed by seed, so that a comparison that is cut short has pairs to show, and what drifts on a machine drifts for all.
-std::vector<std::size_t> order_of(const std::vector<LoopOptions>& keys) {
+std::vector<std::size_t> order_of(const std::vector<run::LoopOptions>& keys) {
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -187,13 +187,14 @@ class RunsDone {
   CompareState state_;
 };
 
-std::optional<double> optimum_of_table(const Session& session) {
-  return session.table->optimum(session.space, [&](const Configuration& configuration, double value) {
+std::optional<double> optimum_of_table(const session::Session& session) {
+  return session.table->optimum(session.space, [&](const space::Configuration& configuration, double value) {
     return in_objective(session, configuration, value);
   });
 }
 
-Comparison collect(std::vector<RunRows> runs, const std::vector<LoopOptions>& keys, const Session& session) {
+Comparison collect(std::vector<RunRows> runs, const std::vector<run::LoopOptions>& keys,
+                   const session::Session& session) {
   Comparison comparison;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].whole) comparison.cut_short.emplace_back(keys[i].strategy, keys[i].seed);
@@ -206,10 +207,10 @@ Comparison collect(std::vector<RunRows> runs, const std::vector<LoopOptions>& ke
 
 }  // namespace
 
-Comparison compare(const Session& session, const Candidates& candidates, const CompareOptions& options,
-                   const RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress,
+Comparison compare(const session::Session& session, const search::Candidates& candidates, const CompareOptions& options,
+                   const trial::RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress,
                    const std::atomic<bool>* stop) {
-  const std::vector<LoopOptions> keys = runs_of(session, options);
+  const std::vector<run::LoopOptions> keys = runs_of(session, options);
   std::vector<RunRows> runs(keys.size());
   RunsDone state(keys.size(), progress, stop);
   state.look();
@@ -218,7 +219,7 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
   in_threads(std::max(options.jobs, 1), keys.size(), state.stop(), [&](std::size_t turn) {
     const std::size_t i = order[turn];
     const ComparedJob job{session, candidates, options, keys[i], make_runner, clock};
-    runs[i] = traits_of(session.runner).runs_programs ? run_on_disk(job, hooks) : run_in_memory(job, hooks);
+    runs[i] = runner::traits_of(session.runner).runs_programs ? run_on_disk(job, hooks) : run_in_memory(job, hooks);
     state.run_ended();
   });
   Comparison comparison = collect(std::move(runs), keys, session);
@@ -226,4 +227,4 @@ Comparison compare(const Session& session, const Candidates& candidates, const C
   return comparison;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::compare

@@ -12,10 +12,10 @@
 #include "runner/runner.h"
 #include "search/strategies/strategy.h"
 
-namespace krigtune {
+namespace krigtune::compare {
 
 struct CompareOptions {
-  std::vector<StrategyKind> strategies = all_strategies();
+  std::vector<search::StrategyKind> strategies = search::all_strategies();
   int seeds = 20;
   std::uint64_t seed = 1;  ///< seeds seed ... seed + seeds - 1
   int trials = 40;
@@ -26,7 +26,7 @@ struct CompareOptions {
 
 /// A row of comparison.csv.
 struct ComparedTrial {
-  StrategyKind strategy{};
+  search::StrategyKind strategy{};
   std::uint64_t seed = 0;
   int trial = 0;       ///< from 0; interrupted trials do not count
   std::string status;  ///< ok, oom, failed, bounded
@@ -46,7 +46,7 @@ inline constexpr std::array<double, 2> kComparedWithin{0.05, 0.01};  ///< regret
 
 /// One run in numbers. Trials from 1; never within the budget: budget + 1, and the time of the whole run.
 struct ComparedRun {
-  StrategyKind strategy{};
+  search::StrategyKind strategy{};
   std::uint64_t seed = 0;
   std::array<double, kComparedWithin.size()> trials_to{};
   std::array<double, kComparedWithin.size()> seconds_to{};
@@ -57,7 +57,7 @@ struct ComparedRun {
 
 /// A row of comparison_summary.csv, over the runs that are whole.
 struct StrategySummary {
-  StrategyKind strategy{};
+  search::StrategyKind strategy{};
   int seeds = 0;
   SeedStatistics trials_to_5pct;
   SeedStatistics trials_to_1pct;
@@ -75,7 +75,7 @@ struct Comparison {
   std::vector<PairedComparison> pairs;  ///< the first strategy with each other one, for each of kComparedWithin
   std::optional<double> optimum;        ///< empty: no trial of any run was ok
   bool optimum_is_known = false;        ///< of the table; else the best of all runs here
-  std::vector<std::pair<StrategyKind, std::uint64_t>> cut_short = {};  ///< runs that were not finished
+  std::vector<std::pair<search::StrategyKind, std::uint64_t>> cut_short = {};  ///< runs that were not finished
 };
 
 /// Heard after every trial, one call at a time.
@@ -87,26 +87,26 @@ using CompareProgress = std::function<void(const CompareState&)>;
 /// The same budget for each strategy and seed; no stop rule but the budget and an exhausted space. The baseline, if
 /// any, is trial 0 of every run. Once `stop` is true it begins no trial and returns what there is. EnvironmentError
 /// where nothing can run. But for times the same whatever the number of jobs.
-Comparison compare(const Session& session, const Candidates& candidates, const CompareOptions& options,
-                   const RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress = {},
+Comparison compare(const session::Session& session, const search::Candidates& candidates, const CompareOptions& options,
+                   const trial::RunnerFactory& make_runner, const Clock& clock, const CompareProgress& progress = {},
                    const std::atomic<bool>* stop = nullptr);
 
 /// The statistics alone, from rows with status, value and configuration: fills best_so_far, regret and the rest.
-void summarise(Comparison& comparison, const Objective& objective, int budget);
+void summarise(Comparison& comparison, const session::Objective& objective, int budget);
 
 /// Median and quartiles of the regret over a strategy's whole runs after each of `trials` trials. A run that ended
 /// earlier keeps its last.
-std::vector<SeedStatistics> regret_curve(const Comparison& comparison, StrategyKind strategy, int trials);
+std::vector<SeedStatistics> regret_curve(const Comparison& comparison, search::StrategyKind strategy, int trials);
 
 // One run of a comparison: a strategy, a seed, the budget.
 
 /// What a run is made of; all of it must outlive the run.
 struct ComparedJob {
-  const Session& session;
-  const Candidates& candidates;
+  const session::Session& session;
+  const search::Candidates& candidates;
   const CompareOptions& options;
-  LoopOptions key;
-  const RunnerFactory& make_runner;
+  run::LoopOptions key;
+  const trial::RunnerFactory& make_runner;
   const Clock& clock;
 };
 
@@ -122,7 +122,7 @@ struct RunRows {
 };
 
 /// A table's value in the objective's unit.
-double in_objective(const Session& session, const Configuration& configuration, double value);
+double in_objective(const session::Session& session, const space::Configuration& configuration, double value);
 
 /// For trials that take no time and leave no files.
 RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks);
@@ -131,4 +131,4 @@ RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks);
 /// EnvironmentError where nothing can run.
 RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks);
 
-}  // namespace krigtune
+}  // namespace krigtune::compare

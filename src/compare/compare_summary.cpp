@@ -13,7 +13,7 @@
 #include "compare/compare.h"
 #include "core/statistics.h"
 
-namespace krigtune {
+namespace krigtune::compare {
 namespace {
 
 constexpr int kFirstTrials = 20;  // of failed_first_20
@@ -58,7 +58,7 @@ void fill_worth(Comparison& comparison) {
   }
 }
 
-std::optional<double> best_worth(const std::vector<ComparedTrial>& rows, const Objective& objective) {
+std::optional<double> best_worth(const std::vector<ComparedTrial>& rows, const session::Objective& objective) {
   std::optional<double> best;
   for (const ComparedTrial& row : rows) {
     if (row.worth && (!best || objective.better(*row.worth, *best))) best = row.worth;
@@ -69,7 +69,7 @@ std::optional<double> best_worth(const std::vector<ComparedTrial>& rows, const O
 /// The configuration that a run holds to be the best.
 class Incumbent {
  public:
-  explicit Incumbent(const Objective& objective) : objective_(objective) {}
+  explicit Incumbent(const session::Objective& objective) : objective_(objective) {}
 
   void add(const std::string& key, double value, double worth) {
     Seen& seen = seen_[key];
@@ -90,12 +90,12 @@ class Incumbent {
     RunningMean mean;
     double worth = 0.0;
   };
-  const Objective& objective_;
+  const session::Objective& objective_;
   std::map<std::string, Seen> seen_;
   std::string best_;
 };
 
-void fill_regret(Row first, Row last, const Objective& objective, std::optional<double> optimum) {
+void fill_regret(Row first, Row last, const session::Objective& objective, std::optional<double> optimum) {
   Incumbent incumbent(objective);
   for (Row row = first; row != last; ++row) {
     if (row->value) incumbent.add(key_of(*row, static_cast<std::size_t>(row - first)), *row->value, *row->worth);
@@ -206,7 +206,7 @@ void fill_pairs(Comparison& comparison, const std::vector<std::vector<ComparedRu
 
 }  // namespace
 
-void summarise(Comparison& comparison, const Objective& objective, int budget) {
+void summarise(Comparison& comparison, const session::Objective& objective, int budget) {
   fill_worth(comparison);
   if (!comparison.optimum_is_known) comparison.optimum = best_worth(comparison.trials, objective);
   comparison.runs.clear();
@@ -223,7 +223,7 @@ void summarise(Comparison& comparison, const Objective& objective, int budget) {
   fill_pairs(comparison, groups, budget);
 }
 
-std::vector<SeedStatistics> regret_curve(const Comparison& comparison, StrategyKind strategy, int trials) {
+std::vector<SeedStatistics> regret_curve(const Comparison& comparison, search::StrategyKind strategy, int trials) {
   std::vector<std::vector<double>> runs;
   const ConstRow end = comparison.trials.end();
   for (ConstRow first = comparison.trials.begin(); first != end;) {
@@ -243,4 +243,4 @@ std::vector<SeedStatistics> regret_curve(const Comparison& comparison, StrategyK
   return curve;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::compare

@@ -20,7 +20,7 @@
 #include "core/rng.h"
 #include "core/statistics.h"
 
-namespace krigtune {
+namespace krigtune::compare {
 namespace {
 
 constexpr std::size_t kMostCounted = 400;
@@ -178,4 +178,4 @@ std::optional<PairedComparison> paired_comparison(const PairedRuns& first, const
   return result;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::compare

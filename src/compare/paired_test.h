@@ -5,7 +5,7 @@
 
 #include "search/strategies/strategy.h"
 
-namespace krigtune {
+namespace krigtune::compare {
 
 /// Probability of a difference as clear as this one or clearer, in either direction, if there were none: Wilcoxon's
 /// signed-rank test. Differences of 0 say nothing and are left out; 1 where none is left.
@@ -30,7 +30,7 @@ enum class Pairing {
 
 /// How many trials the first strategy and another need until the best is within so much of the optimum.
 struct PairedComparison {
-  StrategyKind first{}, other{};
+  search::StrategyKind first{}, other{};
   double within = 0.05;
   Pairing pairing = Pairing::kSeeds;
   int pairs = 0;
@@ -53,4 +53,4 @@ struct PairedRuns {
 /// can be paired.
 std::optional<PairedComparison> paired_comparison(const PairedRuns& first, const PairedRuns& other, int budget);
 
-}  // namespace krigtune
+}  // namespace krigtune::compare

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// What measured step times taught: factors on predicted seconds, 1 where nothing is known.
 struct TimeCalibration {
@@ -21,4 +21,4 @@ struct MemoryCalibration {
   double log_stddev = 0.0;      ///< of measured over predicted; 0: the framework's spread
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

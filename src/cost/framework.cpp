@@ -8,7 +8,7 @@
 
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 // PyTorch without compilation: kernels are not fused, and an operation of the plan is several of them, each called from
@@ -22,11 +22,13 @@ constexpr double kEagerLossBytes = 28.0 / 4.0;
 
 // What jobs of Megatron and of those after it set: --sequence-parallel wherever layers are split (Korthikanti et al.
 // 2022; tp_mode REDUCE_SCATTER in nanotron's examples) and --use-distributed-optimizer.
-Configuration tensor_parallel_habits() { return {{kSequenceParallel, true}, {kZeroStage, std::int64_t{1}}}; }
+space::Configuration tensor_parallel_habits() {
+  return {{space::kSequenceParallel, true}, {space::kZeroStage, std::int64_t{1}}};
+}
 
 FrameworkTraits krigtune_bench() {
   return {
-      .framework = Framework::kKrigtune,
+      .framework = workload::Framework::kKrigtune,
       .name = "krigtune",
       .exact_memory = true,
       .context_bytes = 0.0,
@@ -40,9 +42,9 @@ FrameworkTraits krigtune_bench() {
 
 FrameworkTraits deepspeed() {
   return {
-      .framework = Framework::kDeepSpeed,
+      .framework = workload::Framework::kDeepSpeed,
       .name = "deepspeed",
-      .dialect = Dialect::kDeepSpeed,
+      .dialect = workload::Dialect::kDeepSpeed,
       .logits_bytes = 12.0,
       .log_stddev = 0.12,
       .elementwise_factor = kEagerBytes,
@@ -57,7 +59,7 @@ FrameworkTraits deepspeed() {
 
 FrameworkTraits fsdp() {
   return {
-      .framework = Framework::kFsdp,
+      .framework = workload::Framework::kFsdp,
       .name = "fsdp",
       .elementwise_factor = kEagerBytes,
       .optimizer_factor = kEagerBytes,
@@ -67,14 +69,14 @@ FrameworkTraits fsdp() {
       .issue_s = kEagerIssueS,
       .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
       .whole_units = true,
-      .recompute_stops_early = true,             // torch.utils.checkpoint without re-entrance
-      .usual = {{kZeroStage, std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
+      .recompute_stops_early = true,                    // torch.utils.checkpoint without re-entrance
+      .usual = {{space::kZeroStage, std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
   };
 }
 
 FrameworkTraits megatron() {
   return {
-      .framework = Framework::kMegatron,
+      .framework = workload::Framework::kMegatron,
       .name = "megatron",
       .logits_bytes = 2.0,
       .gradient_bytes = 4.0,
@@ -89,7 +91,7 @@ FrameworkTraits megatron() {
 
 FrameworkTraits nanotron() {
   return {
-      .framework = Framework::kNanotron,
+      .framework = workload::Framework::kNanotron,
       .name = "nanotron",
       .activation_factor = 1.6,  // unfused layers; this, the logits and the spread are fitted on ultrascale_dev.csv
       .logits_bytes = 9.0,
@@ -119,7 +121,7 @@ const std::array<FrameworkTraits, 5>& registry() {
 
 }  // namespace
 
-const FrameworkTraits& traits_of(Framework framework) {
+const FrameworkTraits& traits_of(workload::Framework framework) {
   for (const FrameworkTraits& traits : registry()) {
     if (traits.framework == framework) return traits;
   }
@@ -133,21 +135,22 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
-Configuration with_usual_settings(const Workload& workload, const Configuration& configuration) {
-  Configuration completed = configuration;
+space::Configuration with_usual_settings(const workload::Workload& workload,
+                                         const space::Configuration& configuration) {
+  space::Configuration completed = configuration;
   for (const auto& [name, value] : traits_of(workload.framework).usual) {
     if (configuration.has(name)) continue;
-    const std::int64_t ranks = configuration.integer(kTensorParallel, 1);
-    const bool splits_tokens = name == kSequenceParallel;
+    const std::int64_t ranks = configuration.integer(space::kTensorParallel, 1);
+    const bool splits_tokens = name == space::kSequenceParallel;
     if (!splits_tokens || (ranks > 0 && workload.model.seq_len % ranks == 0)) completed.set(name, value);
   }
   return completed;
 }
 
-Workload in_framework_dialect(const Workload& workload) {
-  Workload translated = workload;
-  if (workload.framework != Framework::kKrigtune) translated.dialect = traits_of(workload.framework).dialect;
+workload::Workload in_framework_dialect(const workload::Workload& workload) {
+  workload::Workload translated = workload;
+  if (workload.framework != workload::Framework::kKrigtune) translated.dialect = traits_of(workload.framework).dialect;
   return translated;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -6,15 +6,15 @@
 #include "space/configuration.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// What a framework does otherwise than the plan: its buffers, what its allocator and its libraries keep, how it issues
 /// kernels. One line each in a registry (src/cost/framework.cpp), every number with its source.
 struct FrameworkTraits {
-  Framework framework{};
+  workload::Framework framework{};
   const char* name = "";
-  Dialect dialect = Dialect::kCanonical;  ///< whose schedule comes closest
-  bool exact_memory = false;              ///< the plan is what runs
+  workload::Dialect dialect = workload::Dialect::kCanonical;  ///< whose schedule comes closest
+  bool exact_memory = false;                                  ///< the plan is what runs
   // Memory.
   double activation_factor = 1.0;  ///< on the plan's activations: unfused kernels keep more
   double logits_bytes = 6.0;       ///< of one logit, by its 16-bit value, its fp32 copy, their gradients
@@ -46,14 +46,14 @@ struct FrameworkTraits {
   bool whole_packed_buckets = false;   ///< made all at once, as large as the knob says, whatever the model's size
   bool recompute_stops_early = false;  ///< of a layer, once all that was not kept is there again
   bool even_stages = false;            ///< as many layers in each pipeline stage; else as even in time as can be
-  Configuration usual = {};            ///< what its jobs set as a rule: taken where nobody says otherwise
+  space::Configuration usual = {};     ///< what its jobs set as a rule: taken where nobody says otherwise
 };
-const FrameworkTraits& traits_of(Framework framework);
+const FrameworkTraits& traits_of(workload::Framework framework);
 std::vector<std::string> framework_names();
 /// The configuration, and of the framework's usual settings those that it does not name and that are possible:
 /// sequence_parallel only where tensor_parallel divides the tokens of a sequence.
-Configuration with_usual_settings(const Workload& workload, const Configuration& configuration);
+space::Configuration with_usual_settings(const workload::Workload& workload, const space::Configuration& configuration);
 /// The workload in the dialect that comes closest to its framework's schedule.
-Workload in_framework_dialect(const Workload& workload);
+workload::Workload in_framework_dialect(const workload::Workload& workload);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -12,7 +12,7 @@
 #include "cost/framework.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 // Median of measured less modelled times of all-reduces of 1 to 16 MiB, 2 to 8 ranks of A100, H200 and B200: 14 to 62
@@ -30,47 +30,50 @@ constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 // parameters a nanosecond at 30 bytes each, from the memory of two sockets at 100 to 200 GB/s.
 constexpr double kHostBytesPerS = 200e9;
 
-double peak_flops_per_s(const DeviceSpec& device, Precision precision) {
+double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision precision) {
   switch (precision) {
-    case Precision::kFp32:
+    case workload::Precision::kFp32:
       return device.fp32_flops_per_s;
-    case Precision::kFp16:
+    case workload::Precision::kFp16:
       return device.fp16_flops_per_s;
-    case Precision::kBf16:
+    case workload::Precision::kBf16:
       return device.bf16_flops_per_s;
   }
   return 0.0;
 }
 
-ClassRates device_rates(const Workload& workload, const DeviceSpec& device, const FrameworkTraits& traits,
-                        const TimeCalibration& calibration) {
+workload::ClassRates device_rates(const workload::Workload& workload, const workload::DeviceSpec& device,
+                                  const FrameworkTraits& traits, const TimeCalibration& calibration) {
   const double peak = peak_flops_per_s(device, workload.precision);
   if (!(peak > 0.0)) throw UserError("the GPU " + device.id + " does not compute in this precision", "use another");
-  ClassRates rates{};
-  const auto rate = [&rates](OpClass of) -> ClassRate& { return rates[static_cast<std::size_t>(of)]; };
+  workload::ClassRates rates{};
+  const auto rate = [&rates](workload::OpClass of) -> workload::ClassRate& {
+    return rates[static_cast<std::size_t>(of)];
+  };
   const double memory_rate = device.memory_bytes_per_s * device.memory_fraction;
-  rate(OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
-                             device.gemm_half_flops, memory_rate / calibration.memory};
-  const bool eager = workload.model.attention == Attention::kEager;
+  rate(workload::OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
+                                       device.gemm_half_flops, memory_rate / calibration.memory};
+  const bool eager = workload.model.attention == workload::Attention::kEager;
   const double attention_fraction =
       eager ? kCausalHalf * device.gemm_fraction : device.attention_fraction * traits.attention_factor;
   const double attention_passes = eager ? kEagerAttentionPasses : 1.0;
-  rate(OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
-                               memory_rate / (attention_passes * calibration.memory)};
+  rate(workload::OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
+                                         memory_rate / (attention_passes * calibration.memory)};
   const auto by_bytes = [&](double factor) {
     const double times = factor * calibration.memory;
-    return ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
+    return workload::ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
   };
-  rate(OpClass::kMemory) = by_bytes(traits.elementwise_factor);
-  rate(OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
+  rate(workload::OpClass::kMemory) = by_bytes(traits.elementwise_factor);
+  rate(workload::OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
   // A copy reads and writes every byte that travels once.
-  rate(OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
+  rate(workload::OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
   return rates;
 }
 
 }  // namespace
 
-Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration) {
+Machine make_machine(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                     const TimeCalibration& calibration) {
   if (cluster.measured) return make_local_machine(cluster, calibration);
   if (!cluster.device || !(cluster.network || cluster.emulated_network)) {
     throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
@@ -78,7 +81,7 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   const FrameworkTraits& traits = traits_of(workload.framework);
   Machine machine;
   machine.rates = device_rates(workload, *cluster.device, traits, calibration);
-  machine.rates[static_cast<std::size_t>(OpClass::kHost)].bytes_per_s =
+  machine.rates[static_cast<std::size_t>(workload::OpClass::kHost)].bytes_per_s =
       kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
   machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   if (cluster.emulated_network) {
@@ -98,43 +101,46 @@ Machine make_machine(const Workload& workload, const ClusterSpec& cluster, const
   return machine;
 }
 
-double issue_time_s(const Machine& machine, const Operation& operation, std::int64_t tensor_ranks,
+double issue_time_s(const Machine& machine, const plan::Operation& operation, std::int64_t tensor_ranks,
                     std::int64_t pipeline_ranks) {
-  if (operation.stream == Stream::kHost) return 0.0;
-  const bool tensor = is_collective(operation.kind) && operation.group == Group::kTensor && tensor_ranks > 1;
+  if (operation.stream == schedule::Stream::kHost) return 0.0;
+  const bool tensor =
+      plan::is_collective(operation.kind) && operation.group == schedule::Group::kTensor && tensor_ranks > 1;
   if (!tensor) return machine.issue_s;
   const std::int64_t further_nodes = (tensor_ranks - 1) / machine.ranks_per_node;
   const double pipelined_s = pipeline_ranks > 1 ? machine.pipelined_issue_s * static_cast<double>(tensor_ranks) : 0.0;
   return machine.issue_s + machine.internode_issue_s * static_cast<double>(further_nodes) + pipelined_s;
 }
 
-double kernel_time_s(const Machine& machine, OpClass of, double flops, double bytes) {
+double kernel_time_s(const Machine& machine, workload::OpClass of, double flops, double bytes) {
   return machine.rate(of).seconds(flops, bytes);
 }
 
-double link_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
-  const double seconds = collective_time_s(machine.network, kind, span, wire_bytes);
+double link_time_s(const Machine& machine, schedule::OpKind kind, const plan::GroupSpan& span,
+                   std::int64_t wire_bytes) {
+  const double seconds = plan::collective_time_s(machine.network, kind, span, wire_bytes);
   return seconds > 0.0 ? machine.collective_factor * seconds + machine.collective_overhead_s : 0.0;
 }
 
-double collective_time_s(const Machine& machine, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+double collective_time_s(const Machine& machine, schedule::OpKind kind, const plan::GroupSpan& span,
+                         std::int64_t wire_bytes) {
   return std::max(link_time_s(machine, kind, span, wire_bytes), exchange_time_s(machine, kind, wire_bytes));
 }
 
-double exchange_time_s(const Machine& machine, OpKind kind, std::int64_t wire_bytes) {
+double exchange_time_s(const Machine& machine, schedule::OpKind kind, std::int64_t wire_bytes) {
   if (wire_bytes == 0 || !machine.sleeping_network) return 0.0;
-  const ClassRate& exchange = machine.exchanges[static_cast<std::size_t>(exchange_of(kind))];
+  const workload::ClassRate& exchange = machine.exchanges[static_cast<std::size_t>(plan::exchange_of(kind))];
   return exchange.seconds(0.0, static_cast<double>(wire_bytes));
 }
 
-double operation_time_s(const Machine& machine, const StepPlan& plan, const Operation& operation) {
-  if (is_collective(operation.kind)) {
-    const GroupSpan span = group_span(plan, operation.group, 0, machine.ranks_per_node);
+double operation_time_s(const Machine& machine, const plan::StepPlan& plan, const plan::Operation& operation) {
+  if (plan::is_collective(operation.kind)) {
+    const plan::GroupSpan span = plan::group_span(plan, operation.group, 0, machine.ranks_per_node);
     return collective_time_s(machine, operation.kind, span, operation.wire_bytes);
   }
   auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-  if (operation.kind == OpKind::kCrossEntropy) bytes *= machine.loss_factor;
-  return kernel_time_s(machine, class_of(operation), operation.flops, bytes);
+  if (operation.kind == schedule::OpKind::kCrossEntropy) bytes *= machine.loss_factor;
+  return kernel_time_s(machine, plan::class_of(operation), operation.flops, bytes);
 }
 
 // CPU ranks. What they compute, copy and reduce takes time of cores that all their threads share, so a collective has
@@ -142,23 +148,23 @@ double operation_time_s(const Machine& machine, const StepPlan& plan, const Oper
 // this machine's memory. It ends when both have passed.
 namespace {
 
-ClassRate slower(ClassRate rate, double factor) {
+workload::ClassRate slower(workload::ClassRate rate, double factor) {
   rate.launch_s *= factor;
   rate.flops_per_s /= factor;
   rate.bytes_per_s /= factor;
   return rate;
 }
 
-double factor_of(OpClass of, const TimeCalibration& calibration) {
+double factor_of(workload::OpClass of, const TimeCalibration& calibration) {
   switch (of) {
-    case OpClass::kProduct:
-    case OpClass::kAttention:
+    case workload::OpClass::kProduct:
+    case workload::OpClass::kAttention:
       return calibration.products;
-    case OpClass::kMemory:
-    case OpClass::kOptimizer:
+    case workload::OpClass::kMemory:
+    case workload::OpClass::kOptimizer:
       return calibration.memory;
-    case OpClass::kCopy:
-    case OpClass::kHost:
+    case workload::OpClass::kCopy:
+    case workload::OpClass::kHost:
       return calibration.host;
   }
   return 1.0;
@@ -166,14 +172,14 @@ double factor_of(OpClass of, const TimeCalibration& calibration) {
 
 }  // namespace
 
-Machine make_local_machine(const ClusterSpec& cluster, const TimeCalibration& calibration) {
-  const MeasuredMachine& measured = *cluster.measured;
+Machine make_local_machine(const workload::ClusterSpec& cluster, const TimeCalibration& calibration) {
+  const workload::MeasuredMachine& measured = *cluster.measured;
   if (measured.key.ranks != cluster.ranks()) {
     throw UserError("this machine was measured for another number of ranks", "measure it anew");
   }
   Machine machine;
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
-    machine.rates[i] = slower(measured.rates[i], factor_of(static_cast<OpClass>(i), calibration));
+    machine.rates[i] = slower(measured.rates[i], factor_of(static_cast<workload::OpClass>(i), calibration));
   }
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = slower(measured.exchanges[i], calibration.collectives);
@@ -193,4 +199,4 @@ Machine make_local_machine(const ClusterSpec& cluster, const TimeCalibration& ca
   return machine;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -1,17 +1,17 @@
 #include "cost/tensors_cache.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
-const schedule::StageTensors& TensorsCache::of(const Knobs& knobs, const schedule::StageParts& parts) {
+const schedule::StageTensors& TensorsCache::of(const schedule::Knobs& knobs, const schedule::StageParts& parts) {
   const Key key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.data_ranks,
                 parts.layers,       parts.embedding,         parts.head};
   const std::lock_guard lock(mutex_);
   auto& known = tensors_[key];
   if (!known) {
-    const std::int64_t granule = schedule::granule_elems(knobs.data_ranks, compute_type(workload_.precision));
+    const std::int64_t granule = schedule::granule_elems(knobs.data_ranks, schedule::compute_type(workload_.precision));
     known = std::make_unique<const schedule::StageTensors>(schedule::unit_tensors(workload_, knobs), parts, granule);
   }
   return *known;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -7,20 +7,20 @@
 
 #include "schedule/tensors.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// The tensors of a workload's pipeline stages, made once for each way to cut them. Thread-safe.
 class TensorsCache {
  public:
-  explicit TensorsCache(Workload workload) : workload_(std::move(workload)) {}
+  explicit TensorsCache(workload::Workload workload) : workload_(std::move(workload)) {}
   /// Lives as long as the cache.
-  const schedule::StageTensors& of(const Knobs& knobs, const schedule::StageParts& parts);
+  const schedule::StageTensors& of(const schedule::Knobs& knobs, const schedule::StageParts& parts);
 
  private:
   using Key = std::array<std::int64_t, 6>;  ///< tensor ranks, sequence parallel, data ranks, layers, embedding, head
-  Workload workload_;
+  workload::Workload workload_;
   std::mutex mutex_;  // of what is below
   std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

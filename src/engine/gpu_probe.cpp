@@ -15,7 +15,7 @@
 
 #include "engine/shared_library.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 // A program whose libraries are missing is ended by the loader, with code 127 and a line on stderr, before it can say
 // anything itself. So it is started once to look.
@@ -141,4 +141,4 @@ GpuProbe probe_gpus() {
   return probe;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// What the CUDA driver says. Asked at run time: no program but krigtune-bench-cuda is linked with anything of CUDA.
 struct GpuProbe {
@@ -29,4 +29,4 @@ std::string cuda_start_failure(const std::filesystem::path& program);
 inline constexpr const char* kCudaStartMend =
     "add the folders of cuBLASLt and NCCL to LD_LIBRARY_PATH, or build it again where they are (docs/cuda.md)";
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-namespace krigtune {
+namespace krigtune::engine {
 
 struct CloseLibrary {
   void operator()(void* library) const { dlclose(library); }
@@ -19,4 +19,4 @@ Function* find(const SharedLibrary& library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library.get(), name));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -10,7 +10,7 @@
 #include "plan/step_plan.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 class Processes;
 
@@ -39,10 +39,10 @@ struct TrainingOptions {
 
 /// One optimizer step as it was executed.
 struct StepResult {
-  double step_time_s = 0.0;     ///< from all ranks started to all ranks done
-  double exposed_comm_s = 0.0;  ///< StepBreakdown::exposed_comm_s, largest over ranks
-  double loss = 0.0;            ///< mean over ranks and micro-steps, before the update
-  StepBreakdown breakdown{};    ///< of rank 0
+  double step_time_s = 0.0;         ///< from all ranks started to all ranks done
+  double exposed_comm_s = 0.0;      ///< StepBreakdown::exposed_comm_s, largest over ranks
+  double loss = 0.0;                ///< mean over ranks and micro-steps, before the update
+  plan::StepBreakdown breakdown{};  ///< of rank 0
 };
 
 /// Trains the plan's model on CPU ranks, each with an arena of the planned size and one FIFO worker per logical stream.
@@ -52,7 +52,7 @@ class Trainer {
  public:
   /// Allocates one arena a rank and initialises the parameters. Throws std::bad_alloc. `processes`: one for each rank
   /// of the plan; null: this one has all. The clock and they must outlive it.
-  Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
+  Trainer(plan::StepPlan plan, const std::optional<workload::EmulatedNetwork>& network, const Clock& clock,
           TrainingOptions options = {}, Processes* processes = nullptr);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -64,8 +64,8 @@ class Trainer {
   /// decide alike.
   double now_s() const;
   /// When each operation of the last step was executed, by OpId, on that rank.
-  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
-  const StepPlan& plan() const;
+  std::vector<plan::OperationTime> operation_times(std::int64_t world_rank) const;
+  const plan::StepPlan& plan() const;
 
   /// From now on collectives communicate nothing, in no time (or do so again): what a step takes without them. What is
   /// computed then means nothing.
@@ -77,11 +77,11 @@ class Trainer {
 
   /// The highest byte changed since construction, found by scanning for the fill pattern; largest over ranks.
   /// Independent of the plan's own numbers: the scan goes on behind the planned end. Needs observe_arena.
-  std::int64_t arena_peak_bytes(Place place = Place::kDevice) const;
+  std::int64_t arena_peak_bytes(schedule::Place place = schedule::Place::kDevice) const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

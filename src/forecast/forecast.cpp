@@ -8,57 +8,59 @@
 #include "session/session_blocks.h"
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::forecast {
 namespace {
 
 // Why nobody can say how fast the session's machine is, or "".
-std::string unknown_speed(const Session& session) {
+std::string unknown_speed(const session::Session& session) {
   if (!session.workload) return "no workload is given";
-  if (is<ReplaySpec>(session.runner) && !unplanned_parameters(session.space).empty()) {
+  if (runner::is<runner::ReplaySpec>(session.runner) && !session::unplanned_parameters(session.space).empty()) {
     return "the table has parameters that the plan does not know";
   }
-  const ClusterSpec& cluster = session.cluster;
+  const workload::ClusterSpec& cluster = session.cluster;
   if (cluster.measured || (cluster.device && cluster.network)) return "";
-  return is<BenchSpec>(session.runner) ? "this machine was not measured; a named \"gpu\" needs no measurement"
-                                       : "name the cluster's \"gpu\"";
+  return runner::is<runner::BenchSpec>(session.runner)
+             ? "this machine was not measured; a named \"gpu\" needs no measurement"
+             : "name the cluster's \"gpu\"";
 }
 
 }  // namespace
 
 struct Forecaster::Impl {
-  Impl(const Session& of, const MemoryFilter& memory, bool by_plan)
+  Impl(const session::Session& of, const session::MemoryFilter& memory, bool by_plan)
       : session(of), filter(memory), memory_by_plan(by_plan), why_no_time(unknown_speed(of)) {}
 
-  const Session& session;
-  const MemoryFilter& filter;
+  const session::Session& session;
+  const session::MemoryFilter& filter;
   bool memory_by_plan;
-  std::optional<StepCostModel> model;
+  std::optional<cost::StepCostModel> model;
   std::string why_no_time;
 
-  std::optional<double> value(const StepCost& cost, std::int64_t sequences) const {
-    if (!traits_of(session.runner).has_our_units) return std::nullopt;
-    const ModelSpec& sizes = session.workload->model;
-    const Metric* metric = find_metric(session.objective.metric);
+  std::optional<double> value(const cost::StepCost& cost, std::int64_t sequences) const {
+    if (!runner::traits_of(session.runner).has_our_units) return std::nullopt;
+    const workload::ModelSpec& sizes = session.workload->model;
+    const trial::Metric* metric = trial::find_metric(session.objective.metric);
     if (metric == nullptr) return std::nullopt;
     const double samples_per_s = static_cast<double>(sequences) / cost.step_time_s;
     switch (metric->kind) {
-      case MetricKind::kThroughput:
+      case trial::MetricKind::kThroughput:
         return samples_per_s;
-      case MetricKind::kTokensPerSecond:
+      case trial::MetricKind::kTokensPerSecond:
         return samples_per_s * static_cast<double>(sizes.seq_len);
-      case MetricKind::kLatency:
+      case trial::MetricKind::kLatency:
         return cost.step_time_s;
-      case MetricKind::kFlops:
-        return model_flops(sizes, sequences) / cost.step_time_s / static_cast<double>(session.cluster.ranks());
-      case MetricKind::kGoodput:
+      case trial::MetricKind::kFlops:
+        return workload::model_flops(sizes, sequences) / cost.step_time_s /
+               static_cast<double>(session.cluster.ranks());
+      case trial::MetricKind::kGoodput:
         return samples_per_s *
-               statistical_efficiency(*session.objective.gradient_noise, static_cast<double>(sequences));
+               session::statistical_efficiency(*session.objective.gradient_noise, static_cast<double>(sequences));
     }
     return std::nullopt;
   }
 };
 
-Forecaster::Forecaster(const Session& session, const MemoryFilter& filter, bool memory_by_plan)
+Forecaster::Forecaster(const session::Session& session, const session::MemoryFilter& filter, bool memory_by_plan)
     : impl_(std::make_unique<Impl>(session, filter, memory_by_plan)) {
   if (!impl_->why_no_time.empty()) return;
   try {
@@ -74,11 +76,11 @@ bool Forecaster::knows_time() const { return impl_->model.has_value(); }
 
 const std::string& Forecaster::why_no_time() const { return impl_->why_no_time; }
 
-Forecast Forecaster::operator()(const Configuration& configuration) const {
+Forecast Forecaster::operator()(const space::Configuration& configuration) const {
   Forecast forecast;
   forecast.memory = impl_->memory_by_plan ? impl_->filter.planned(configuration) : impl_->filter.check(configuration);
   if (!impl_->model) return forecast;
-  const Configuration modelled = modelled_part(configuration);
+  const space::Configuration modelled = session::modelled_part(configuration);
   forecast.cost = impl_->model->if_modelled(modelled);
   if (!forecast.cost) return forecast;  // offload to NVMe, say
   const std::int64_t sequences = sequences_per_step(impl_->session, modelled);
@@ -87,8 +89,9 @@ Forecast Forecaster::operator()(const Configuration& configuration) const {
   return forecast;
 }
 
-std::optional<StepCost> Forecaster::cost_on(const ClusterSpec& cluster, const Configuration& configuration) const {
-  return StepCostModel(*impl_->session.workload, cluster).if_modelled(modelled_part(configuration));
+std::optional<cost::StepCost> Forecaster::cost_on(const workload::ClusterSpec& cluster,
+                                                  const space::Configuration& configuration) const {
+  return cost::StepCostModel(*impl_->session.workload, cluster).if_modelled(session::modelled_part(configuration));
 }
 
 double Forecaster::score(const Forecast& forecast) const {
@@ -96,9 +99,9 @@ double Forecaster::score(const Forecast& forecast) const {
   return impl_->session.objective.maximize ? *forecast.value : -*forecast.value;
 }
 
-std::int64_t sequences_per_step(const Session& session, const Configuration& configuration) {
-  const Knobs knobs = read_knobs(*session.workload, session.cluster, configuration);
+std::int64_t sequences_per_step(const session::Session& session, const space::Configuration& configuration) {
+  const schedule::Knobs knobs = schedule::read_knobs(*session.workload, session.cluster, configuration);
   return knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::forecast

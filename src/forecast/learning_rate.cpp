@@ -17,29 +17,29 @@
 
 #include "session/goodput.h"
 
-namespace krigtune {
+namespace krigtune::forecast {
 namespace {
 
-std::optional<std::int64_t> batch_of_today(const Session& session) {
+std::optional<std::int64_t> batch_of_today(const session::Session& session) {
   if (const auto& noise = session.objective.gradient_noise) return std::llround(noise->base_batch);
   if (!session.baseline) return std::nullopt;
-  return global_batch(session, *session.baseline);
+  return session::global_batch(session, *session.baseline);
 }
 
 }  // namespace
 
 double LearningRateAdvice::learning_rate() const {
   if (by_noise) return *by_noise;
-  return optimizer == OptimizerKind::kSgd ? linear : square_root;
+  return optimizer == workload::OptimizerKind::kSgd ? linear : square_root;
 }
 
 const char* LearningRateAdvice::rule() const {
   if (by_noise) return "AdaScale";
-  return optimizer == OptimizerKind::kSgd ? "linear" : "square-root";
+  return optimizer == workload::OptimizerKind::kSgd ? "linear" : "square-root";
 }
 
 std::optional<LearningRateAdvice> learning_rate_advice(std::int64_t base_batch, std::int64_t batch,
-                                                       OptimizerKind optimizer) {
+                                                       workload::OptimizerKind optimizer) {
   if (batch == base_batch) return std::nullopt;
   LearningRateAdvice advice;
   advice.base_batch = base_batch;
@@ -51,17 +51,19 @@ std::optional<LearningRateAdvice> learning_rate_advice(std::int64_t base_batch, 
   return advice;
 }
 
-std::optional<LearningRateAdvice> learning_rate_advice(const Session& session, const Configuration& configuration) {
+std::optional<LearningRateAdvice> learning_rate_advice(const session::Session& session,
+                                                       const space::Configuration& configuration) {
   if (!session.workload) return std::nullopt;
   const std::optional<std::int64_t> today = batch_of_today(session);
   if (!today) return std::nullopt;
-  auto advice = learning_rate_advice(*today, global_batch(session, configuration), session.workload->optimizer);
+  auto advice =
+      learning_rate_advice(*today, session::global_batch(session, configuration), session.workload->optimizer);
   const auto& noise = session.objective.gradient_noise;
   if (!advice || !noise) return advice;
-  const double gain = advice->linear * statistical_efficiency(*noise, static_cast<double>(advice->batch));
-  advice->by_noise = advice->optimizer == OptimizerKind::kSgd ? gain : std::sqrt(gain);
+  const double gain = advice->linear * session::statistical_efficiency(*noise, static_cast<double>(advice->batch));
+  advice->by_noise = advice->optimizer == workload::OptimizerKind::kSgd ? gain : std::sqrt(gain);
   advice->total_steps = 1.0 / gain;
   return advice;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::forecast

@@ -12,7 +12,7 @@
 #include "plan/memory.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::forecast {
 namespace {
 
 constexpr std::int64_t kMostStudied = 1'000'000;
@@ -25,14 +25,14 @@ constexpr double kAlike = 0.005;
 constexpr double kLikely = 0.5;
 
 // Sets what counting alone says.
-void count_space(const Session& session, PlanStudy& study) {
+void count_space(const session::Session& session, PlanStudy& study) {
   std::int64_t left = 0;
-  for (const ExclusionCount& excluded : session.space.exclusions()) {
-    if (excluded.reason == Exclusion::kNone) {
+  for (const space::ExclusionCount& excluded : session.space.exclusions()) {
+    if (excluded.reason == space::Exclusion::kNone) {
       left = excluded.count;
     } else if (excluded.count > 0) {
-      const bool no_row = excluded.reason == Exclusion::kRestricted && session.table != nullptr;
-      const std::string reason = no_row ? "not in the table" : to_string(excluded.reason);
+      const bool no_row = excluded.reason == space::Exclusion::kRestricted && session.table != nullptr;
+      const std::string reason = no_row ? "not in the table" : space::to_string(excluded.reason);
       study.excluded.emplace_back(excluded.constraint.empty() ? reason : reason + " " + excluded.constraint,
                                   excluded.count);
     }
@@ -97,11 +97,11 @@ class BestFew {
 
  private:
   // Names whose values are not the same.
-  static int differences(const Configuration& a, const Configuration& b) {
+  static int differences(const space::Configuration& a, const space::Configuration& b) {
     int count = 0;
     for (const auto& [name, value] : a) {
-      const Value* other = b.find(name);
-      if (other == nullptr || !same_value(value, *other)) ++count;
+      const space::Value* other = b.find(name);
+      if (other == nullptr || !space::same_value(value, *other)) ++count;
     }
     for (const auto& [name, value] : b) count += a.has(name) ? 0 : 1;
     return count;
@@ -114,16 +114,16 @@ class BestFew {
 /// One walk over the space.
 class Study {
  public:
-  Study(const Session& session, const Forecaster& forecaster, const StudyOptions& options)
+  Study(const session::Session& session, const Forecaster& forecaster, const StudyOptions& options)
       : session_(session), forecaster_(forecaster), options_(options), likely_(forecaster), possible_(forecaster) {}
 
   PlanStudy of_the_space() {
-    const Space& space = session_.space;
+    const space::Space& space = session_.space;
     study_.lattice = space.lattice_count();
     if (space.listable()) count_space(session_, study_);
     if (study_.configurations && *study_.configurations <= kMostStudied) {
       expected_ = *study_.configurations;
-      space.for_each([this](const Configuration& configuration) { return look_at(configuration), true; });
+      space.for_each([this](const space::Configuration& configuration) { return look_at(configuration), true; });
     } else {
       expected_ = kSampled;
       Rng rng(kSampleSeed, 0);
@@ -137,7 +137,7 @@ class Study {
   }
 
  private:
-  void look_at(const Configuration& configuration) {
+  void look_at(const space::Configuration& configuration) {
     block_.push_back({configuration, {}});
     if (block_.size() == kForecastBlock) finish_block();
   }
@@ -150,7 +150,7 @@ class Study {
   }
 
   void add(const Candidate& candidate) {
-    const std::optional<MemoryVerdict>& memory = candidate.forecast.memory;
+    const std::optional<plan::MemoryVerdict>& memory = candidate.forecast.memory;
     study_.counts.add(memory);
     if (memory) add_to_stage(candidate, *memory);
     if (options_.visit) options_.visit(candidate);
@@ -159,27 +159,28 @@ class Study {
     if (!limitless || forecaster_.score(candidate.forecast) > forecaster_.score(limitless->forecast)) {
       study_.best_without_limit = candidate;
     }
-    if (memory && memory->verdict == Verdict::kTooLarge) return;
+    if (memory && memory->verdict == plan::Verdict::kTooLarge) return;
     study_.step_times_s.push_back(candidate.forecast.cost->step_time_s);
     possible_.add(candidate);
     if (!memory || memory->probability_fits >= kLikely) likely_.add(candidate);
   }
 
   // Larger is the better example.
-  std::array<double, 3> quality(const Candidate& candidate, const MemoryVerdict& memory) const {
+  std::array<double, 3> quality(const Candidate& candidate, const plan::MemoryVerdict& memory) const {
     const bool is_fast = candidate.forecast.cost && memory.probability_fits >= kLikely;
     const double lowest = std::numeric_limits<double>::lowest();
     return {is_fast ? forecaster_.score(candidate.forecast) : lowest,
-            -static_cast<double>(candidate.configuration.integer(kMicroBatch, 1)),
+            -static_cast<double>(candidate.configuration.integer(space::kMicroBatch, 1)),
             -static_cast<double>(memory.predicted.count)};
   }
 
-  std::int64_t stage_of(const Configuration& configuration) const {
+  std::int64_t stage_of(const space::Configuration& configuration) const {
     const auto& workload = session_.workload;
-    return (workload ? with_usual_settings(*workload, configuration) : configuration).integer(kZeroStage, 0);
+    return (workload ? cost::with_usual_settings(*workload, configuration) : configuration)
+        .integer(space::kZeroStage, 0);
   }
 
-  void add_to_stage(const Candidate& candidate, const MemoryVerdict& memory) {
+  void add_to_stage(const Candidate& candidate, const plan::MemoryVerdict& memory) {
     const std::int64_t number = stage_of(candidate.configuration);
     StageMemory& stage = study_.stages[number];
     const bool first = stage.counts.all() == 0;
@@ -193,7 +194,7 @@ class Study {
     stage.counts.add(memory);
   }
 
-  const Session& session_;
+  const session::Session& session_;
   const Forecaster& forecaster_;
   const StudyOptions& options_;
   PlanStudy study_;
@@ -206,26 +207,26 @@ class Study {
 
 }  // namespace
 
-void VerdictCounts::add(const std::optional<MemoryVerdict>& memory) {
+void VerdictCounts::add(const std::optional<plan::MemoryVerdict>& memory) {
   if (!memory) {
     ++unknown;
     return;
   }
   switch (memory->verdict) {
-    case Verdict::kFits:
+    case plan::Verdict::kFits:
       ++fit;
       break;
-    case Verdict::kUncertain:
+    case plan::Verdict::kUncertain:
       ++uncertain;
       expected_to_run += memory->probability_fits;
       break;
-    case Verdict::kTooLarge:
+    case plan::Verdict::kTooLarge:
       ++too_large;
       break;
   }
 }
 
-PlanStudy study_plan(const Session& session, const Forecaster& forecaster, const StudyOptions& options) {
+PlanStudy study_plan(const session::Session& session, const Forecaster& forecaster, const StudyOptions& options) {
   return Study(session, forecaster, options).of_the_space();
 }
 
@@ -234,28 +235,28 @@ namespace {
 constexpr double kTwice = 2.0;
 
 struct MachineChange {
-  const char* text;                     ///< read aloud behind "with"
-  bool (*apply)(ClusterSpec& cluster);  ///< false: there is no such thing
+  const char* text;                               ///< read aloud behind "with"
+  bool (*apply)(workload::ClusterSpec& cluster);  ///< false: there is no such thing
 };
 
-bool speed_up(std::optional<DeviceSpec>& device, double DeviceSpec::*rate) {
+bool speed_up(std::optional<workload::DeviceSpec>& device, double workload::DeviceSpec::*rate) {
   if (device) *device.*rate *= kTwice;
   return device.has_value();
 }
 
-bool speed_up(EmulatedNetwork& network) {
+bool speed_up(workload::EmulatedNetwork& network) {
   network.latency_s /= kTwice;
   network.bytes_per_s *= kTwice;
   if (!network.nodes) return true;
-  for (NetworkLevel* level : {&network.nodes->intra, &network.nodes->inter}) {
+  for (workload::NetworkLevel* level : {&network.nodes->intra, &network.nodes->inter}) {
     level->latency_s /= kTwice;
     level->bytes_per_s *= kTwice;
   }
   return true;
 }
 
-bool speed_up(MeasuredMachine& machine) {
-  for (ClassRate& rate : machine.rates) {
+bool speed_up(workload::MeasuredMachine& machine) {
+  for (workload::ClassRate& rate : machine.rates) {
     rate.launch_s /= kTwice;
     rate.flops_per_s *= kTwice;
     rate.bytes_per_s *= kTwice;
@@ -263,50 +264,54 @@ bool speed_up(MeasuredMachine& machine) {
   return true;
 }
 
-bool speed_up(NetworkLevel& links) {
+bool speed_up(workload::NetworkLevel& links) {
   links.bytes_per_s *= kTwice;
   return true;
 }
 
 constexpr MachineChange kMachineChanges[] = {
     {"network between nodes twice as fast",
-     [](ClusterSpec& c) { return c.network && c.nodes > 1 && speed_up(c.network->inter); }},
+     [](workload::ClusterSpec& c) { return c.network && c.nodes > 1 && speed_up(c.network->inter); }},
     {"links within nodes twice as fast",
-     [](ClusterSpec& c) { return c.network && c.gpus_per_node > 1 && speed_up(c.network->intra); }},
+     [](workload::ClusterSpec& c) { return c.network && c.gpus_per_node > 1 && speed_up(c.network->intra); }},
     {"matrix products twice as fast",
-     [](ClusterSpec& c) {
-       return speed_up(c.device, &DeviceSpec::fp32_flops_per_s) && speed_up(c.device, &DeviceSpec::fp16_flops_per_s) &&
-              speed_up(c.device, &DeviceSpec::bf16_flops_per_s);
+     [](workload::ClusterSpec& c) {
+       return speed_up(c.device, &workload::DeviceSpec::fp32_flops_per_s) &&
+              speed_up(c.device, &workload::DeviceSpec::fp16_flops_per_s) &&
+              speed_up(c.device, &workload::DeviceSpec::bf16_flops_per_s);
      }},
-    {"device memory twice as fast", [](ClusterSpec& c) { return speed_up(c.device, &DeviceSpec::memory_bytes_per_s); }},
-    {"host link twice as fast", [](ClusterSpec& c) { return speed_up(c.device, &DeviceSpec::host_bytes_per_s); }},
-    {"kernels twice as fast", [](ClusterSpec& c) { return c.measured && speed_up(*c.measured); }},
-    {"network twice as fast", [](ClusterSpec& c) { return c.emulated_network && speed_up(*c.emulated_network); }},
+    {"device memory twice as fast",
+     [](workload::ClusterSpec& c) { return speed_up(c.device, &workload::DeviceSpec::memory_bytes_per_s); }},
+    {"host link twice as fast",
+     [](workload::ClusterSpec& c) { return speed_up(c.device, &workload::DeviceSpec::host_bytes_per_s); }},
+    {"kernels twice as fast", [](workload::ClusterSpec& c) { return c.measured && speed_up(*c.measured); }},
+    {"network twice as fast",
+     [](workload::ClusterSpec& c) { return c.emulated_network && speed_up(*c.emulated_network); }},
 };
 
 // With one parameter changed, what follows from it derived anew; empty where that is no configuration.
-std::optional<Configuration> changed(const Session& session, Configuration configuration, const std::string& name,
-                                     const Value& value) {
-  const bool derived = session.workload->train_batch_size && session.space.find(kAccumulation) == nullptr;
-  if (derived) configuration.erase(kAccumulation);
+std::optional<space::Configuration> changed(const session::Session& session, space::Configuration configuration,
+                                            const std::string& name, const space::Value& value) {
+  const bool derived = session.workload->train_batch_size && session.space.find(space::kAccumulation) == nullptr;
+  if (derived) configuration.erase(space::kAccumulation);
   configuration.set(name, value);
-  if (session.space.complete(configuration) != Exclusion::kNone) return std::nullopt;
+  if (session.space.complete(configuration) != space::Exclusion::kNone) return std::nullopt;
   return configuration;
 }
 
-std::vector<Value> powers_of_two() {
+std::vector<space::Value> powers_of_two() {
   constexpr std::int64_t kMost = 32;
-  std::vector<Value> values;
+  std::vector<space::Value> values;
   for (std::int64_t value = 1; value <= kMost; value *= 2) values.emplace_back(value);
   return values;
 }
 
-std::vector<Variant> variants_of(const Session& session, const Forecaster& forecaster,
-                                 const Configuration& configuration, const std::string& parameter,
-                                 const std::vector<Value>& values) {
+std::vector<Variant> variants_of(const session::Session& session, const Forecaster& forecaster,
+                                 const space::Configuration& configuration, const std::string& parameter,
+                                 const std::vector<space::Value>& values) {
   std::vector<Variant> result;
-  for (const Value& value : values) {
-    const std::optional<Configuration> variant = changed(session, configuration, parameter, value);
+  for (const space::Value& value : values) {
+    const std::optional<space::Configuration> variant = changed(session, configuration, parameter, value);
     if (!variant) continue;
     const Forecast forecast = forecaster(*variant);
     if (forecast.cost) result.push_back({value, {*variant, forecast}});
@@ -314,17 +319,19 @@ std::vector<Variant> variants_of(const Session& session, const Forecaster& forec
   return result;
 }
 
-std::vector<BatchRow> batch_rows(const Session& session, const std::vector<Variant>& variants) {
+std::vector<BatchRow> batch_rows(const session::Session& session, const std::vector<Variant>& variants) {
   std::vector<BatchRow> rows;
   for (const Variant& variant : variants) {
-    const Configuration& configuration = variant.candidate.configuration;
-    rows.push_back({configuration.integer(kMicroBatch, 1), configuration.integer(kAccumulation, 1),
-                    sequences_per_step(session, modelled_part(configuration)), variant.candidate.forecast});
+    const space::Configuration& configuration = variant.candidate.configuration;
+    rows.push_back({configuration.integer(space::kMicroBatch, 1), configuration.integer(space::kAccumulation, 1),
+                    sequences_per_step(session, session::modelled_part(configuration)), variant.candidate.forecast});
   }
   return rows;
 }
 
-bool may_run(const BatchRow& row) { return !row.forecast.memory || row.forecast.memory->verdict != Verdict::kTooLarge; }
+bool may_run(const BatchRow& row) {
+  return !row.forecast.memory || row.forecast.memory->verdict != plan::Verdict::kTooLarge;
+}
 
 void mark_plateau(std::vector<BatchRow>& rows) {
   constexpr double kShare = 0.95;
@@ -340,18 +347,19 @@ void mark_plateau(std::vector<BatchRow>& rows) {
 
 }  // namespace
 
-std::optional<MemoryTerms> memory_terms(const Session& session, const MemoryFilter& filter,
-                                        const Configuration& configuration) {
+std::optional<MemoryTerms> memory_terms(const session::Session& session, const session::MemoryFilter& filter,
+                                        const space::Configuration& configuration) {
   MemoryTerms terms;
   if (filter.is_exact()) {
-    const MemoryReport report = explain(build_plan(*session.workload, session.cluster, configuration));
+    const plan::MemoryReport report =
+        plan::explain(plan::build_plan(*session.workload, session.cluster, configuration));
     terms.term_bytes = report.term_bytes;
     terms.other_bytes = report.fragmentation_bytes;
     terms.peak = {report.peak_bytes};
     terms.peak_at = report.peak_at;
     return terms;
   }
-  const std::optional<MemoryEstimate> estimate = filter.estimate(configuration);
+  const std::optional<cost::MemoryEstimate> estimate = filter.estimate(configuration);
   if (!estimate) return std::nullopt;
   terms.term_bytes = estimate->term_bytes;
   terms.other_bytes = estimate->overhead_bytes;
@@ -360,54 +368,58 @@ std::optional<MemoryTerms> memory_terms(const Session& session, const MemoryFilt
   return terms;
 }
 
-std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaster, const Candidate& candidate) {
+std::vector<WhatIf> what_ifs(const session::Session& session, const Forecaster& forecaster,
+                             const Candidate& candidate) {
   std::vector<WhatIf> answers;
   if (!candidate.forecast.cost) return answers;
   for (const MachineChange& change : kMachineChanges) {
-    ClusterSpec cluster = session.cluster;
+    workload::ClusterSpec cluster = session.cluster;
     if (!change.apply(cluster)) continue;
-    const std::optional<StepCost> cost = forecaster.cost_on(cluster, candidate.configuration);
+    const std::optional<cost::StepCost> cost = forecaster.cost_on(cluster, candidate.configuration);
     if (cost) answers.push_back({change.text, candidate.forecast.cost->step_time_s / cost->step_time_s});
   }
   std::stable_sort(answers.begin(), answers.end(), [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });
   return answers;
 }
 
-std::vector<Variant> variants(const Session& session, const Forecaster& forecaster, const Configuration& configuration,
-                              const std::string& parameter) {
-  const Parameter* found = session.space.find(parameter);
+std::vector<Variant> variants(const session::Session& session, const Forecaster& forecaster,
+                              const space::Configuration& configuration, const std::string& parameter) {
+  const space::Parameter* found = session.space.find(parameter);
   if (found == nullptr || found->continuous()) return {};
   return variants_of(session, forecaster, configuration, parameter, found->values);
 }
 
-BatchAnswer batch_answer(const Session& session, const Forecaster& forecaster, const Configuration& configuration) {
+BatchAnswer batch_answer(const session::Session& session, const Forecaster& forecaster,
+                         const space::Configuration& configuration) {
   BatchAnswer answer;
-  const Parameter* micro_batch = session.space.find(kMicroBatch);
-  const std::vector<Value> sizes =
+  const space::Parameter* micro_batch = session.space.find(space::kMicroBatch);
+  const std::vector<space::Value> sizes =
       micro_batch != nullptr && !micro_batch->continuous() ? micro_batch->values : powers_of_two();
-  answer.by_micro_batch = batch_rows(session, variants_of(session, forecaster, configuration, kMicroBatch, sizes));
+  answer.by_micro_batch =
+      batch_rows(session, variants_of(session, forecaster, configuration, space::kMicroBatch, sizes));
   mark_plateau(answer.by_micro_batch);
   if (session.workload->train_batch_size) return answer;
-  const Parameter* accumulation = session.space.find(kAccumulation);
-  const std::vector<Value> counts =
+  const space::Parameter* accumulation = session.space.find(space::kAccumulation);
+  const std::vector<space::Value> counts =
       accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1 ? accumulation->values
                                                                                                 : powers_of_two();
-  answer.by_accumulation = batch_rows(session, variants_of(session, forecaster, configuration, kAccumulation, counts));
+  answer.by_accumulation =
+      batch_rows(session, variants_of(session, forecaster, configuration, space::kAccumulation, counts));
   mark_plateau(answer.by_accumulation);
   return answer;
 }
 
-ExpectedTime expected_time(const Session& session, const PlanStudy& study) {
+ExpectedTime expected_time(const session::Session& session, const PlanStudy& study) {
   ExpectedTime time;
   time.trials = session.budget.trials;
   if (!study.is_sample()) {
     time.trials = std::min(time.trials, study.looked_at() - study.counts.too_large + (session.baseline ? 1 : 0));
   }
   const auto trials = static_cast<double>(time.trials);
-  if (const auto* bench = std::get_if<BenchSpec>(&session.runner)) {
+  if (const auto* bench = std::get_if<runner::BenchSpec>(&session.runner)) {
     time.trials_s = trials * (bench->warmup_s + bench->measure_s);
   }
-  if (traits_of(session.runner).runs_programs) time.most_trials_s = trials * timeout_s(session.runner);
+  if (runner::traits_of(session.runner).runs_programs) time.most_trials_s = trials * runner::timeout_s(session.runner);
   const auto limit = [&](double seconds) {
     for (std::optional<double>* of : {&time.trials_s, &time.most_trials_s}) {
       if (*of) *of = std::min(**of, seconds);
@@ -421,8 +433,8 @@ ExpectedTime expected_time(const Session& session, const PlanStudy& study) {
   return time;
 }
 
-PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const Forecaster& forecaster,
-                       const PlanStudy& study) {
+PlanAnswers answers_of(const session::Session& session, const session::MemoryFilter& filter,
+                       const Forecaster& forecaster, const PlanStudy& study) {
   PlanAnswers answers;
   for (const auto& [number, stage] : study.stages) {
     if (const auto terms = memory_terms(session, filter, stage.example)) answers.terms.emplace(number, *terms);
@@ -435,10 +447,10 @@ PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const
   if (study.best.empty()) return answers;
   const Candidate& best = study.best.front();
   answers.what_ifs = what_ifs(session, forecaster, best);
-  answers.by_zero_stage = variants(session, forecaster, best.configuration, kZeroStage);
-  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, kTensorParallel);
+  answers.by_zero_stage = variants(session, forecaster, best.configuration, space::kZeroStage);
+  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, space::kTensorParallel);
   answers.batch = batch_answer(session, forecaster, best.configuration);
   return answers;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::forecast

@@ -8,7 +8,7 @@
 
 #include "forecast/forecast.h"
 
-namespace krigtune {
+namespace krigtune::forecast {
 
 /// How many configurations may run, as far as is known.
 struct VerdictCounts {
@@ -19,7 +19,7 @@ struct VerdictCounts {
   double expected_to_run = 0.0;  ///< of the uncertain ones: the sum of their probabilities
 
   std::int64_t all() const { return fit + uncertain + too_large + unknown; }
-  void add(const std::optional<MemoryVerdict>& memory);
+  void add(const std::optional<plan::MemoryVerdict>& memory);
 };
 
 /// The memory of the configurations of one ZeRO stage.
@@ -29,12 +29,12 @@ struct StageMemory {
   Bytes largest;
   /// The fastest that fits more likely than not; where there is none or no time is known, of the smallest micro-batch
   /// the one with the smallest peak.
-  Configuration example;
+  space::Configuration example;
 };
 
 /// A configuration with what is predicted of it.
 struct Candidate {
-  Configuration configuration;
+  space::Configuration configuration;
   Forecast forecast;
   std::int64_t similar = 0;  ///< of the best: so many others differ in one parameter and by less than 0.5 %
 };
@@ -66,18 +66,18 @@ struct StudyOptions {
 
 /// Looks at every configuration, in a space of more than a million (or without end) at a random sample. The result does
 /// not depend on the number of threads.
-PlanStudy study_plan(const Session& session, const Forecaster& forecaster, const StudyOptions& options);
+PlanStudy study_plan(const session::Session& session, const Forecaster& forecaster, const StudyOptions& options);
 
 /// Where the memory of a configuration goes.
 struct MemoryTerms {
-  std::array<std::int64_t, kTermCount> term_bytes{};
+  std::array<std::int64_t, schedule::kTermCount> term_bytes{};
   std::int64_t other_bytes = 0;  ///< context, communicators, fragmentation
   Bytes peak;                    ///< the sum
   std::string peak_at;           ///< "backward of block 3"
 };
 /// To the byte with krigtune-bench. Empty where memory is not modelled.
-std::optional<MemoryTerms> memory_terms(const Session& session, const MemoryFilter& filter,
-                                        const Configuration& configuration);
+std::optional<MemoryTerms> memory_terms(const session::Session& session, const session::MemoryFilter& filter,
+                                        const space::Configuration& configuration);
 
 /// What a configuration would gain from another machine.
 struct WhatIf {
@@ -85,17 +85,17 @@ struct WhatIf {
   double gain = 1.0;   ///< in speed: 1.3 is 30 % faster
 };
 /// Everything twice as fast in turn, the largest gain first.
-std::vector<WhatIf> what_ifs(const Session& session, const Forecaster& forecaster, const Candidate& candidate);
+std::vector<WhatIf> what_ifs(const session::Session& session, const Forecaster& forecaster, const Candidate& candidate);
 
 /// A configuration with one parameter changed.
 struct Variant {
-  Value value;
+  space::Value value;
   Candidate candidate;
 };
 /// All values of the parameter that the session's space holds, the others as they are; those that the batch or the
 /// models do not allow are left out. Empty where the space has no such parameter.
-std::vector<Variant> variants(const Session& session, const Forecaster& forecaster, const Configuration& configuration,
-                              const std::string& parameter);
+std::vector<Variant> variants(const session::Session& session, const Forecaster& forecaster,
+                              const space::Configuration& configuration, const std::string& parameter);
 
 /// One step of growth of the batch.
 struct BatchRow {
@@ -110,7 +110,8 @@ struct BatchAnswer {
   std::vector<BatchRow> by_accumulation;  ///< accumulation grows; empty where the batch is kept
 };
 /// The others as in `configuration`. What the space does not hold is tried as well: accumulation by powers of two.
-BatchAnswer batch_answer(const Session& session, const Forecaster& forecaster, const Configuration& configuration);
+BatchAnswer batch_answer(const session::Session& session, const Forecaster& forecaster,
+                         const space::Configuration& configuration);
 
 /// What the session will take.
 struct ExpectedTime {
@@ -118,7 +119,7 @@ struct ExpectedTime {
   std::optional<double> trials_s;       ///< of them all; empty: nobody knows how long a trial takes
   std::optional<double> most_trials_s;  ///< by the time limits of trials and budget
 };
-ExpectedTime expected_time(const Session& session, const PlanStudy& study);
+ExpectedTime expected_time(const session::Session& session, const PlanStudy& study);
 
 /// Everything above, of the best configuration that was found; empty where no time is known.
 struct PlanAnswers {
@@ -130,7 +131,7 @@ struct PlanAnswers {
   BatchAnswer batch;
   ExpectedTime time;
 };
-PlanAnswers answers_of(const Session& session, const MemoryFilter& filter, const Forecaster& forecaster,
-                       const PlanStudy& study);
+PlanAnswers answers_of(const session::Session& session, const session::MemoryFilter& filter,
+                       const Forecaster& forecaster, const PlanStudy& study);
 
-}  // namespace krigtune
+}  // namespace krigtune::forecast

@@ -14,7 +14,7 @@
 #include "space/well_known.h"
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::forecast {
 namespace {
 
 constexpr int kTypicalSamples = 100;
@@ -32,15 +32,15 @@ constexpr std::array<OtherLinks, 4> kOtherLinks{{{0.25, 0.07}, {0.5, 0.13}, {2.0
 
 class PhysicsPrior final : public Prior {
  public:
-  PhysicsPrior(const Session& session, const TimeCalibration& calibration)
+  PhysicsPrior(const session::Session& session, const cost::TimeCalibration& calibration)
       : session_(session),
         model_(*session_.workload, session_.cluster, calibration),
-        is_latency_(find_metric(session.objective.metric)->kind == MetricKind::kLatency),
+        is_latency_(trial::find_metric(session.objective.metric)->kind == trial::MetricKind::kLatency),
         typical_(typical()) {}
 
   bool knows_anything() const { return typical_.has_value(); }
 
-  Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+  Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
     Eigen::VectorXd values(static_cast<Eigen::Index>(configurations.size()));
     const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
     const std::size_t threads = std::clamp(configurations.size() / kFewestPerThread, std::size_t{1}, cores);
@@ -62,7 +62,7 @@ class PhysicsPrior final : public Prior {
     std::vector<Alternative> others;
     if (session_.cluster.ranks() == 1) return others;
     for (const OtherLinks& links : kOtherLinks) {
-      TimeCalibration calibration;
+      cost::TimeCalibration calibration;
       calibration.collectives = links.times;
       others.push_back({std::make_shared<PhysicsPrior>(session_, calibration), links.probability});
     }
@@ -70,14 +70,14 @@ class PhysicsPrior final : public Prior {
   }
 
  private:
-  std::optional<double> log_value(const Configuration& configuration) const {
-    const Configuration modelled = modelled_part(configuration);
-    const std::optional<StepCost> cost = model_.if_modelled(modelled);
+  std::optional<double> log_value(const space::Configuration& configuration) const {
+    const space::Configuration modelled = session::modelled_part(configuration);
+    const std::optional<cost::StepCost> cost = model_.if_modelled(modelled);
     if (!cost) return std::nullopt;
     const auto batch = static_cast<double>(sequences_per_step(session_, modelled));
     const auto& noise = session_.objective.gradient_noise;
     const double samples = is_latency_ ? 1.0 : batch;
-    return std::log(samples / cost->step_time_s * (noise ? statistical_efficiency(*noise, batch) : 1.0));
+    return std::log(samples / cost->step_time_s * (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
   }
 
   // The median of a sample; empty where nothing of it is predicted.
@@ -91,18 +91,18 @@ class PhysicsPrior final : public Prior {
     return median(std::move(values));
   }
 
-  Session session_;
-  StepCostModel model_;
+  session::Session session_;
+  cost::StepCostModel model_;
   bool is_latency_;
   std::optional<double> typical_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Prior> make_physics_prior(const Session& session, const MemoryFilter& filter) {
-  if (find_metric(session.objective.metric) == nullptr) return nullptr;
+std::shared_ptr<const Prior> make_physics_prior(const session::Session& session, const session::MemoryFilter& filter) {
+  if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
   if (Forecaster(session, filter).knows_time()) {
-    auto prior = std::make_shared<const PhysicsPrior>(session, TimeCalibration{});
+    auto prior = std::make_shared<const PhysicsPrior>(session, cost::TimeCalibration{});
     if (prior->knows_anything()) return prior;
   }
   return make_rules_of_thumb(session);
@@ -139,63 +139,63 @@ constexpr Prior::Coefficient kRulesCoefficient{1.0, 0.5};
 
 constexpr double kLogSpeedOfTraffic = -0.1;  // for each doubling
 
-double number_or(const Configuration& configuration, std::string_view name, double fallback) {
-  const Value* value = configuration.find(std::string(name));
-  return value != nullptr && is_number(*value) ? as_number(*value) : fallback;
+double number_or(const space::Configuration& configuration, std::string_view name, double fallback) {
+  const space::Value* value = configuration.find(std::string(name));
+  return value != nullptr && space::is_number(*value) ? space::as_number(*value) : fallback;
 }
 
 // Parameters that a rank sends in a step.
-double traffic(const Configuration& configuration) {
-  const double stage = number_or(configuration, kZeroStage, 0.0);
-  const double micro_steps = std::max(1.0, number_or(configuration, kAccumulation, 1.0));
+double traffic(const space::Configuration& configuration) {
+  const double stage = number_or(configuration, space::kZeroStage, 0.0);
+  const double micro_steps = std::max(1.0, number_or(configuration, space::kAccumulation, 1.0));
   if (stage >= 3.0) return 3.0 * micro_steps;
   if (stage >= 2.0) return 2.0 * micro_steps + 1.0;
   return stage >= 1.0 ? 3.0 : 2.0;
 }
 
 // Under the parameter's own name alone: other names of it have words of their own ("true" for full).
-const std::vector<WordCost>& words_of(std::string_view name) {
-  static const std::vector<WordCost> kNone;
-  const WellKnownParameter* known = find_well_known(name);
+const std::vector<space::WordCost>& words_of(std::string_view name) {
+  static const std::vector<space::WordCost> kNone;
+  const space::WellKnownParameter* known = space::find_well_known(name);
   return known == nullptr ? kNone : known->rule.words;
 }
 
-double log_speed_of_word(std::string_view name, const Value& value) {
-  const std::string text = to_string(value);
-  for (const WordCost& cost : words_of(name)) {
+double log_speed_of_word(std::string_view name, const space::Value& value) {
+  const std::string text = space::to_string(value);
+  for (const space::WordCost& cost : words_of(name)) {
     if (cost.word == text) return cost.log_speed;
   }
   return 0.0;
 }
 
-bool says_something(const Parameter& parameter) {
+bool says_something(const space::Parameter& parameter) {
   const bool varies = parameter.continuous() || parameter.values.size() > 1;
   return varies && (rule_of_thumb(parameter.name) != nullptr || !words_of(parameter.name).empty());
 }
 
-bool rules_speak_of(const Objective& objective) {
-  const Metric* known = find_metric(objective.metric);
+bool rules_speak_of(const session::Objective& objective) {
+  const trial::Metric* known = trial::find_metric(objective.metric);
   return known != nullptr && known->is_speed;
 }
 
-double largest_of(const Parameter& parameter) {
+double largest_of(const space::Parameter& parameter) {
   if (parameter.continuous()) return parameter.range->max;
   double largest = 0.0;
-  for (const Value& value : parameter.values)
-    largest = is_number(value) ? std::max(largest, as_number(value)) : largest;
+  for (const space::Value& value : parameter.values)
+    largest = space::is_number(value) ? std::max(largest, space::as_number(value)) : largest;
   return largest;
 }
 
 class RulesOfThumb final : public Prior {
  public:
-  explicit RulesOfThumb(const Space& space) {
-    for (const Parameter& parameter : space.parameters()) largest_[parameter.name] = largest_of(parameter);
+  explicit RulesOfThumb(const space::Space& space) {
+    for (const space::Parameter& parameter : space.parameters()) largest_[parameter.name] = largest_of(parameter);
   }
 
-  Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+  Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
     Eigen::VectorXd values = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(configurations.size()));
     for (Eigen::Index i = 0; i < values.size(); ++i) {
-      const Configuration& configuration = configurations[static_cast<std::size_t>(i)];
+      const space::Configuration& configuration = configurations[static_cast<std::size_t>(i)];
       values(i) = kLogSpeedOfTraffic * std::log2(traffic(configuration) / 2.0);
       for (const auto& [name, value] : configuration) values(i) += log_speed_of(name, value);
     }
@@ -205,12 +205,12 @@ class RulesOfThumb final : public Prior {
   Coefficient coefficient() const override { return kRulesCoefficient; }
 
  private:
-  double log_speed_of(const std::string& name, const Value& value) const {
-    const RuleOfThumb* rule = rule_of_thumb(name);
-    if (rule == nullptr || !is_number(value)) return log_speed_of_word(name, value);
+  double log_speed_of(const std::string& name, const space::Value& value) const {
+    const space::RuleOfThumb* rule = rule_of_thumb(name);
+    if (rule == nullptr || !space::is_number(value)) return log_speed_of_word(name, value);
     const auto largest = largest_.find(name);
-    if (largest == largest_.end() || !(as_number(value) > 0.0) || !(largest->second > 0.0)) return 0.0;
-    return rule->log_speed * std::log2(as_number(value) / largest->second);
+    if (largest == largest_.end() || !(space::as_number(value) > 0.0) || !(largest->second > 0.0)) return 0.0;
+    return rule->log_speed * std::log2(space::as_number(value) / largest->second);
   }
 
   std::map<std::string, double> largest_;
@@ -218,22 +218,22 @@ class RulesOfThumb final : public Prior {
 
 }  // namespace
 
-const RuleOfThumb* rule_of_thumb(const std::string& name) {
-  const WellKnownParameter* known = find_well_known(well_known_name(name));
+const space::RuleOfThumb* rule_of_thumb(const std::string& name) {
+  const space::WellKnownParameter* known = space::find_well_known(space::well_known_name(name));
   return known != nullptr && known->rule.speaks_of_numbers() ? &known->rule : nullptr;
 }
 
-std::vector<std::string> model_splits(const Space& space) {
+std::vector<std::string> model_splits(const space::Space& space) {
   std::vector<std::string> names;
-  for (const Parameter& parameter : space.parameters()) {
-    const RuleOfThumb* rule = rule_of_thumb(parameter.name);
+  for (const space::Parameter& parameter : space.parameters()) {
+    const space::RuleOfThumb* rule = rule_of_thumb(parameter.name);
     const bool varies = parameter.continuous() || parameter.values.size() > 1;
     if (rule != nullptr && rule->splits_model && varies && !parameter.categorical) names.push_back(parameter.name);
   }
   return names;
 }
 
-std::shared_ptr<const Prior> make_rules_of_thumb(const Session& session) {
+std::shared_ptr<const Prior> make_rules_of_thumb(const session::Session& session) {
   const auto& parameters = session.space.parameters();
   if (!rules_speak_of(session.objective) || std::none_of(parameters.begin(), parameters.end(), says_something)) {
     return nullptr;
@@ -241,4 +241,4 @@ std::shared_ptr<const Prior> make_rules_of_thumb(const Session& session) {
   return std::make_shared<const RulesOfThumb>(session.space);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::forecast

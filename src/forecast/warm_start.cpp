@@ -29,7 +29,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "space/encoder.h"
 
-namespace krigtune {
+namespace krigtune::forecast {
 namespace {
 
 constexpr double kCoefficientStddev = 0.5;
@@ -39,36 +39,38 @@ constexpr Eigen::Index kPointsAtATime = 4096;
 // Streams of random numbers that no trial draws from.
 constexpr std::uint64_t kFitStream = (std::uint64_t{1} << 62) + (std::uint64_t{1} << 61);
 
-bool same_kind(const Value& a, const Value& b) { return is_number(a) ? is_number(b) : a.index() == b.index(); }
+bool same_kind(const space::Value& a, const space::Value& b) {
+  return space::is_number(a) ? space::is_number(b) : a.index() == b.index();
+}
 
 // Values of the run that are of the parameter's kind.
-std::vector<Value> values_in(const EarlierRun& run, const Parameter& parameter) {
-  const Value example = parameter.continuous() ? Value(0.0) : parameter.values.front();
-  std::vector<Value> values;
+std::vector<space::Value> values_in(const EarlierRun& run, const space::Parameter& parameter) {
+  const space::Value example = parameter.continuous() ? space::Value(0.0) : parameter.values.front();
+  std::vector<space::Value> values;
   for (const EarlierTrial& trial : run.trials) {
-    const Value* value = trial.configuration.find(parameter.name);
+    const space::Value* value = trial.configuration.find(parameter.name);
     if (value == nullptr || !same_kind(*value, example)) continue;
-    const auto is_it = [&](const Value& other) { return same_value(other, *value); };
+    const auto is_it = [&](const space::Value& other) { return space::same_value(other, *value); };
     if (std::none_of(values.begin(), values.end(), is_it)) values.push_back(*value);
   }
   return values;
 }
 
-void add_values(Parameter& parameter, const std::vector<Value>& more) {
+void add_values(space::Parameter& parameter, const std::vector<space::Value>& more) {
   if (parameter.continuous()) return;  // beyond its range lies beyond its axis
-  for (const Value& value : more) {
+  for (const space::Value& value : more) {
     if (parameter.index_of(value) < 0) parameter.values.push_back(value);
   }
-  if (!is_number(parameter.values.front())) return;
+  if (!space::is_number(parameter.values.front())) return;
   std::sort(parameter.values.begin(), parameter.values.end(),
-            [](const Value& a, const Value& b) { return as_number(a) < as_number(b); });
+            [](const space::Value& a, const space::Value& b) { return space::as_number(a) < space::as_number(b); });
 }
 
 // What varied in the run, over the values of both: other parameters it says nothing of.
-std::vector<Parameter> shared(const Space& space, const EarlierRun& run) {
-  std::vector<Parameter> parameters;
-  for (const Parameter& parameter : space.parameters()) {
-    const std::vector<Value> values = values_in(run, parameter);
+std::vector<space::Parameter> shared(const space::Space& space, const EarlierRun& run) {
+  std::vector<space::Parameter> parameters;
+  for (const space::Parameter& parameter : space.parameters()) {
+    const std::vector<space::Value> values = values_in(run, parameter);
     if (values.size() < 2) continue;
     parameters.push_back(parameter);
     parameters.back().when.reset();  // its condition may be on what they do not share
@@ -77,8 +79,8 @@ std::vector<Parameter> shared(const Space& space, const EarlierRun& run) {
   return parameters;
 }
 
-Space space_of(std::vector<Parameter> parameters) {
-  JobFacts plain;
+space::Space space_of(std::vector<space::Parameter> parameters) {
+  space::JobFacts plain;
   plain.well_known = false;
   return {std::move(parameters), plain};
 }
@@ -112,8 +114,8 @@ Eigen::VectorXd latent_values(const EarlierRun& run, const std::vector<EarlierTr
   return values;
 }
 
-std::vector<Configuration> configurations_of(const std::vector<EarlierTrial>& trials) {
-  std::vector<Configuration> configurations;
+std::vector<space::Configuration> configurations_of(const std::vector<EarlierTrial>& trials) {
+  std::vector<space::Configuration> configurations;
   for (const EarlierTrial& trial : trials) configurations.push_back(trial.configuration);
   return configurations;
 }
@@ -136,7 +138,7 @@ double agreement(const Eigen::VectorXd& values, const Eigen::VectorXd& predicted
 }
 
 // R^2 of leave-one-out.
-double explained(const GaussianProcess& process) {
+double explained(const surrogate::GaussianProcess& process) {
   constexpr Eigen::Index kFewest = 3;
   const Eigen::VectorXd& values = process.values();
   if (values.size() < kFewest) return 0.0;
@@ -147,7 +149,7 @@ double explained(const GaussianProcess& process) {
 
 class WarmStartPrior final : public Prior {
  public:
-  WarmStartPrior(const Session& session, const EarlierRun& run, const Prior* physics, std::size_t count)
+  WarmStartPrior(const session::Session& session, const EarlierRun& run, const Prior* physics, std::size_t count)
       : encoder_(space_of(shared(session.space, run))), centre_(1.0 / (1.0 + static_cast<double>(count))) {
     const std::vector<EarlierTrial> trials = telling_trials(run);
     Eigen::VectorXd residuals = latent_values(run, trials);
@@ -164,8 +166,8 @@ class WarmStartPrior final : public Prior {
 
   double trust() const { return trust_; }
 
-  Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
-    const Points points = encode(configurations);
+  Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
+    const surrogate::Points points = encode(configurations);
     Eigen::VectorXd values(points.size());
     for (Eigen::Index first = 0; first < points.size(); first += kPointsAtATime) {
       const Eigen::Index count = std::min(kPointsAtATime, points.size() - first);
@@ -177,11 +179,11 @@ class WarmStartPrior final : public Prior {
   Coefficient coefficient() const override { return {centre_, kCoefficientStddev}; }
 
  private:
-  Points encode(const std::vector<Configuration>& configurations) const {
+  surrogate::Points encode(const std::vector<space::Configuration>& configurations) const {
     const auto count = static_cast<Eigen::Index>(configurations.size());
-    Points points = Points::zero(count, encoder_.ordered_dims(), encoder_.category_dims());
+    surrogate::Points points = surrogate::Points::zero(count, encoder_.ordered_dims(), encoder_.category_dims());
     for (Eigen::Index row = 0; row < count; ++row) {
-      const EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
+      const space::EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
       for (int column = 0; column < encoder_.ordered_dims(); ++column) {
         points.ordered(row, column) = point.ordered[static_cast<std::size_t>(column)];
       }
@@ -192,28 +194,28 @@ class WarmStartPrior final : public Prior {
     return points;
   }
 
-  Encoder encoder_;
+  space::Encoder encoder_;
   double centre_;
   double typical_ = 0.0;
   double trust_ = 1.0;
-  Surrogate surrogate_;
+  surrogate::Surrogate surrogate_;
 };
 
 }  // namespace
 
-std::vector<std::string> shared_parameters(const Space& space, const EarlierRun& run) {
+std::vector<std::string> shared_parameters(const space::Space& space, const EarlierRun& run) {
   std::vector<std::string> names;
-  for (const Parameter& parameter : shared(space, run)) names.push_back(parameter.name);
+  for (const space::Parameter& parameter : shared(space, run)) names.push_back(parameter.name);
   return names;
 }
 
-std::shared_ptr<const Prior> make_warm_start_prior(const Session& session, const EarlierRun& run, const Prior* physics,
-                                                   std::size_t count) {
+std::shared_ptr<const Prior> make_warm_start_prior(const session::Session& session, const EarlierRun& run,
+                                                   const Prior* physics, std::size_t count) {
   auto prior = std::make_shared<const WarmStartPrior>(session, run, physics, count);
   return prior->trust() >= kLeastTrust ? prior : nullptr;
 }
 
-Priors make_priors(const Session& session, const MemoryFilter& filter, const EarlierRuns& runs) {
+Priors make_priors(const session::Session& session, const session::MemoryFilter& filter, const EarlierRuns& runs) {
   Priors priors;
   const auto physics = make_physics_prior(session, filter);
   if (physics) priors.push_back(physics);
@@ -224,4 +226,4 @@ Priors make_priors(const Session& session, const MemoryFilter& filter, const Ear
   return priors;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::forecast

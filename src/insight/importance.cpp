@@ -28,7 +28,7 @@
 #include "search/model/best.h"
 #include "search/model/trial_model.h"
 
-namespace krigtune {
+namespace krigtune::insight {
 
 // The covariance C of the posterior at many points is of low rank but for rounding: functions this smooth differ in few
 // ways. Cholesky with pivoting (Harbrecht, Peters & Schneider 2012, Applied Numerical Mathematics 62) takes the column
@@ -44,7 +44,7 @@ namespace {
 constexpr Eigen::Index kMostRank = 200;
 constexpr double kUnexplained = 1e-6;  // of the largest variance
 
-Eigen::MatrixXd low_rank_factor(const GaussianProcess& process, const Points& points) {
+Eigen::MatrixXd low_rank_factor(const surrogate::GaussianProcess& process, const surrogate::Points& points) {
   const Eigen::Index count = points.size();
   const Eigen::MatrixXd whitened =
       process.lower().triangularView<Eigen::Lower>().solve(process.prior_covariance(process.points(), points));
@@ -69,7 +69,8 @@ Eigen::MatrixXd low_rank_factor(const GaussianProcess& process, const Points& po
 
 }  // namespace
 
-Eigen::MatrixXd posterior_deviations(const GaussianProcess& process, const Points& points, int count, Rng& rng) {
+Eigen::MatrixXd posterior_deviations(const surrogate::GaussianProcess& process, const surrogate::Points& points,
+                                     int count, Rng& rng) {
   const Eigen::MatrixXd factor = low_rank_factor(process, points);
   Eigen::MatrixXd normals(factor.cols(), count);
   for (double& normal : normals.reshaped()) normal = rng.normal();
@@ -86,7 +87,7 @@ constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
 
 class ImportanceStudy {
  public:
-  ImportanceStudy(const Session& session, const Candidates& candidates, const History& history,
+  ImportanceStudy(const session::Session& session, const search::Candidates& candidates, const search::History& history,
                   const ImportanceOptions& options)
       : session_(session),
         space_(candidates.space()),
@@ -96,13 +97,13 @@ class ImportanceStudy {
         model_(session.objective, candidates, history),
         rng_(options.seed, kDrawStream) {
     if (!model_.has_values()) return;
-    Rng fit_rng(options.seed, static_cast<std::uint64_t>(counted_trials(history)));
+    Rng fit_rng(options.seed, static_cast<std::uint64_t>(search::counted_trials(history)));
     model_.fit(fit_rng);
   }
 
   std::optional<Importance> result() {
     if (ok_trials() < 2 || !make_design()) return std::nullopt;
-    const Points points = candidates_.encode(design_.points);
+    const surrogate::Points points = candidates_.encode(design_.points);
     const Eigen::VectorXd mean = model_.predict(points).mean;
     const SobolIndices indices = sobol_indices(design_, mean);
     Importance importance;
@@ -118,17 +119,17 @@ class ImportanceStudy {
 
  private:
   std::ptrdiff_t ok_trials() const {
-    return std::count_if(history_.begin(), history_.end(), [this](const Trial& trial) {
-      return counts(trial) && value_of(trial, session_.objective).has_value();
+    return std::count_if(history_.begin(), history_.end(), [this](const journal::Trial& trial) {
+      return search::counts(trial) && search::value_of(trial, session_.objective).has_value();
     });
   }
 
-  bool belongs(const Configuration& configuration) const {
+  bool belongs(const space::Configuration& configuration) const {
     return candidates_.contains(configuration) && (!options_.where || options_.where(configuration));
   }
 
   bool make_design() {
-    std::vector<Configuration> listed;
+    std::vector<space::Configuration> listed;
     for (std::size_t i = 0; candidates_.listed() && i < candidates_.size() && listed.size() <= kMostWeighed; ++i) {
       if (!options_.where || options_.where(candidates_[i])) listed.push_back(candidates_[i]);
     }
@@ -140,21 +141,22 @@ class ImportanceStudy {
     // Whether krigtune-bench's plan fits takes milliseconds to find out.
     const SampleSize size = candidates_.filter().is_exact() ? SampleSize{500, 100} : SampleSize{};
     design_ = sampled_design(
-        space_, [this] { return draw().value(); }, [this](const Configuration& c) { return belongs(c); }, size);
+        space_, [this] { return draw().value(); }, [this](const space::Configuration& c) { return belongs(c); }, size);
     return true;
   }
 
   // Empty: `where` leaves next to nothing.
-  std::optional<Configuration> draw() {
+  std::optional<space::Configuration> draw() {
     for (int i = 0; i < kMostRefused; ++i) {
-      std::optional<Configuration> drawn = candidates_.draw(rng_, [](const Configuration&) { return false; });
+      std::optional<space::Configuration> drawn =
+          candidates_.draw(rng_, [](const space::Configuration&) { return false; });
       if (!drawn) return std::nullopt;
       if (!options_.where || options_.where(*drawn)) return drawn;
     }
     return std::nullopt;
   }
 
-  void fill_parameters(Importance& importance, const Points& points, const Eigen::VectorXd& mean,
+  void fill_parameters(Importance& importance, const surrogate::Points& points, const Eigen::VectorXd& mean,
                        const SobolIndices& indices) {
     const Eigen::MatrixXd deviations =
         model_.latent_unit() *
@@ -182,8 +184,8 @@ class ImportanceStudy {
   }
 
   // The recommendation; in a slice without it what the model holds to be the best.
-  Configuration best(const Eigen::VectorXd& mean) const {
-    const auto recommended = recommend(session_, candidates_, history_, options_.seed);
+  space::Configuration best(const Eigen::VectorXd& mean) const {
+    const auto recommended = search::recommend(session_, candidates_, history_, options_.seed);
     if (recommended && belongs(recommended->configuration)) return recommended->configuration;
     Eigen::Index point = 0;
     mean.maxCoeff(&point);
@@ -193,7 +195,7 @@ class ImportanceStudy {
   void fill_effects(Importance& importance, const Eigen::VectorXd& mean) const {
     importance.best = best(mean);
     if (!model_.scale().logarithmic()) return;
-    for (const Parameter& parameter : space_.parameters()) {
+    for (const space::Parameter& parameter : space_.parameters()) {
       if (const auto effect = effect_of(parameter, importance.best)) importance.effects.push_back(*effect);
     }
     std::stable_sort(importance.effects.begin(), importance.effects.end(), [](const Effect& a, const Effect& b) {
@@ -202,20 +204,20 @@ class ImportanceStudy {
   }
 
   // Of the clear effects the largest; where none is clear the largest of all.
-  std::optional<Effect> effect_of(const Parameter& parameter, const Configuration& best) const {
-    const Value* own = best.find(parameter.name);
+  std::optional<Effect> effect_of(const space::Parameter& parameter, const space::Configuration& best) const {
+    const space::Value* own = best.find(parameter.name);
     if (own == nullptr) return std::nullopt;
-    std::vector<Configuration> points = {best};
-    for (const Value& value : levels_of(parameter)) {
-      if (same_value(value, *own)) continue;
-      const std::optional<Configuration> moved = with_value(space_, best, parameter.name, value);
+    std::vector<space::Configuration> points = {best};
+    for (const space::Value& value : levels_of(parameter)) {
+      if (space::same_value(value, *own)) continue;
+      const std::optional<space::Configuration> moved = with_value(space_, best, parameter.name, value);
       if (moved && belongs(*moved)) points.push_back(*moved);
     }
     if (points.size() < 2) return std::nullopt;
-    const std::vector<Gain> gains = gains_over_others(model_, candidates_, points);
+    const std::vector<search::Gain> gains = search::gains_over_others(model_, candidates_, points);
     std::optional<Effect> largest;
     for (std::size_t i = 0; i < gains.size(); ++i) {
-      const Gain& gain = gains[i];
+      const search::Gain& gain = gains[i];
       const Effect effect{parameter.name, *own,          *points[i + 1].find(parameter.name),
                           gain.factor,    gain.lower_95, gain.upper_95};
       const bool larger = !largest || std::abs(std::log(gain.factor)) > std::abs(std::log(largest->factor));
@@ -224,21 +226,21 @@ class ImportanceStudy {
     return largest;
   }
 
-  const Session& session_;
-  const Space& space_;
-  const Candidates& candidates_;
-  const History& history_;
+  const session::Session& session_;
+  const space::Space& space_;
+  const search::Candidates& candidates_;
+  const search::History& history_;
   const ImportanceOptions& options_;
-  TrialModel model_;
+  search::TrialModel model_;
   Rng rng_;
   SobolDesign design_;
 };
 
 }  // namespace
 
-std::optional<Importance> importance(const Session& session, const Candidates& candidates, const History& history,
-                                     const ImportanceOptions& options) {
+std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
+                                     const search::History& history, const ImportanceOptions& options) {
   return ImportanceStudy(session, candidates, history, options).result();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::insight

@@ -8,10 +8,11 @@
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::insight {
 
 /// Joint draws of the posterior's deviation from its mean at m points: m x count. O(m r^2) for covariances of rank r.
-Eigen::MatrixXd posterior_deviations(const GaussianProcess& process, const Points& points, int count, Rng& rng);
+Eigen::MatrixXd posterior_deviations(const surrogate::GaussianProcess& process, const surrogate::Points& points,
+                                     int count, Rng& rng);
 
 /// Of the surrogate's posterior mean, and its 95 % interval over what the surrogate holds possible.
 struct IndexEstimate {
@@ -28,8 +29,8 @@ struct ParameterImportance {
 /// What another value of one parameter does, the rest as in the best configuration.
 struct Effect {
   std::string parameter;
-  Value best;           ///< the best configuration's value
-  Value other;          ///< with the largest clear effect; where none is clear, with the largest
+  space::Value best;    ///< the best configuration's value
+  space::Value other;   ///< with the largest clear effect; where none is clear, with the largest
   double factor = 1.0;  ///< how many times better `best` is than `other`, in the median; below 1: worse
   double lower_95 = 1.0, upper_95 = 1.0;
   bool clear() const { return lower_95 > 1.0 || upper_95 < 1.0; }
@@ -39,7 +40,8 @@ struct Importance {
   std::vector<ParameterImportance> parameters;  ///< the largest total first; those with a single value are left out
   std::vector<Effect> effects;  ///< one a parameter where there is another value, the largest first; empty where a
                                 ///< measured value is not positive
-  Configuration best;  ///< what effects are around: the recommended one; of a slice without it the best predicted
+  space::Configuration
+      best;  ///< what effects are around: the recommended one; of a slice without it the best predicted
   std::int64_t configurations = 0;  ///< that the indices are taken over, each with equal weight
   bool sampled = false;             ///< those are drawn from more
   double sampling_error = 0.0;      ///< the largest standard error of an index from drawing; 0 when not sampled
@@ -47,14 +49,14 @@ struct Importance {
 };
 
 struct ImportanceOptions {
-  Space::Predicate where;  ///< only these configurations; empty: all
+  space::Space::Predicate where;  ///< only these configurations; empty: all
   std::uint64_t seed = 1;
 };
 
 /// Over the configurations that may fit in memory. Empty while fewer than two configurations are measured ok, and where
 /// the surrogate sees no difference between any. What the indices mean where parameters depend on each other, and how
 /// they are computed: importance.cpp.
-std::optional<Importance> importance(const Session& session, const Candidates& candidates, const History& history,
-                                     const ImportanceOptions& options);
+std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
+                                     const search::History& history, const ImportanceOptions& options);
 
-}  // namespace krigtune
+}  // namespace krigtune::insight

@@ -13,7 +13,7 @@
 #include "search/model/trial_model.h"
 #include "search/trials/run_effects.h"
 
-namespace krigtune {
+namespace krigtune::insight {
 namespace {
 
 constexpr std::int64_t kMostRows = 1'000'000;
@@ -32,19 +32,19 @@ struct Observed {
 /// Fills rows a block at a time.
 class Predictor {
  public:
-  Predictor(const Session& session, const MemoryFilter& filter, const Candidates& candidates, const History& history,
-            std::uint64_t seed)
+  Predictor(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
+            const search::History& history, std::uint64_t seed)
       : filter_(filter), candidates_(candidates), model_(session.objective, candidates, history) {
     if (model_.has_values()) {
-      Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
+      Rng rng(seed, static_cast<std::uint64_t>(search::counted_trials(history)));
       model_.fit(rng);
-      own_variance_ = model_.own_variance(values_are_exact(session));
+      own_variance_ = model_.own_variance(search::values_are_exact(session));
     }
-    const RunEffects effects(session.objective, history);
-    for (const Trial& trial : history) {
-      if (!trial.outcome || !counts(trial)) continue;
+    const search::RunEffects effects(session.objective, history);
+    for (const journal::Trial& trial : history) {
+      if (!trial.outcome || !search::counts(trial)) continue;
       Observed& observed = observed_[candidates.key(trial.proposal.configuration)];
-      observed.status = status_text(*trial.outcome);
+      observed.status = trial::status_text(*trial.outcome);
       if (const std::optional<double> value = effects.value_of(trial)) {
         observed.sum += *value;
         ++observed.count;
@@ -53,21 +53,21 @@ class Predictor {
   }
 
   void fill(std::vector<PredictionRow>& rows) const {
-    std::vector<Configuration> configurations;
-    std::vector<std::optional<MemoryVerdict>> memory;
+    std::vector<space::Configuration> configurations;
+    std::vector<std::optional<plan::MemoryVerdict>> memory;
     for (PredictionRow& row : rows) {
       fill_known(row);
       configurations.push_back(row.configuration);
       memory.push_back(filter_.check(row.configuration));
     }
-    const Points points = candidates_.encode(configurations);
+    const surrogate::Points points = candidates_.encode(configurations);
     const Eigen::VectorXd probability = model_.probability(points, memory);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool too_large = rows[i].memory_feasible && !*rows[i].memory_feasible;
       rows[i].probability_feasible = too_large ? 0.0 : probability(static_cast<Eigen::Index>(i));
     }
     if (!model_.has_values()) return;
-    const Prediction prediction = model_.predict(points);
+    const surrogate::Prediction prediction = model_.predict(points);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
       fill_posterior(rows[i], prediction.mean(row), std::max(prediction.variance(row), 0.0));
@@ -76,9 +76,9 @@ class Predictor {
 
  private:
   void fill_known(PredictionRow& row) const {
-    if (const std::optional<MemoryVerdict> check = filter_.planned(row.configuration)) {
+    if (const std::optional<plan::MemoryVerdict> check = filter_.planned(row.configuration)) {
       row.predicted_memory = check->predicted;
-      row.memory_feasible = check->verdict != Verdict::kTooLarge;
+      row.memory_feasible = check->verdict != plan::Verdict::kTooLarge;
     }
     const auto found = observed_.find(candidates_.key(row.configuration));
     if (found == observed_.end()) return;
@@ -87,7 +87,7 @@ class Predictor {
   }
 
   void fill_posterior(PredictionRow& row, double mean, double variance) const {
-    const ObjectiveScale& scale = model_.scale();
+    const search::ObjectiveScale& scale = model_.scale();
     const double stddev = model_.widening() * std::sqrt(variance + own_variance_);
     const auto at = [&](double deviations) { return scale.from_latent(mean + deviations * stddev); };
     row.mean = at(0.0);
@@ -98,9 +98,9 @@ class Predictor {
     row.expected_improvement = std::exp(*row.log_expected_improvement);
   }
 
-  const MemoryFilter& filter_;
-  const Candidates& candidates_;
-  TrialModel model_;
+  const session::MemoryFilter& filter_;
+  const search::Candidates& candidates_;
+  search::TrialModel model_;
   double own_variance_ = 0.0;  ///< of what a configuration achieves about the smooth function
   std::map<std::string, Observed> observed_;
 };
@@ -125,11 +125,11 @@ class Selection {
 };
 
 // Empty: too many to walk through, or not to be listed at all.
-std::optional<std::int64_t> matching_count(const Space& space, const Space::Predicate& where) {
+std::optional<std::int64_t> matching_count(const space::Space& space, const space::Space::Predicate& where) {
   if (!space.listable()) return std::nullopt;
   std::int64_t walked = 0;
   std::int64_t count = 0;
-  space.for_each([&](const Configuration& configuration) {
+  space.for_each([&](const space::Configuration& configuration) {
     if (!where || where(configuration)) ++count;
     return ++walked <= kMostWalkedToCount;
   });
@@ -137,7 +137,7 @@ std::optional<std::int64_t> matching_count(const Space& space, const Space::Pred
 }
 
 // Without replacement, in lattice order; fewer where so many are hardly to be found.
-std::vector<Configuration> drawn(const Candidates& candidates, const PredictOptions& options) {
+std::vector<space::Configuration> drawn(const search::Candidates& candidates, const PredictOptions& options) {
   if (*options.sample > kMostRows) {
     throw UserError(fmt::format("a sample of {} is more than {}", *options.sample, kMostRows), "ask for fewer");
   }
@@ -145,17 +145,17 @@ std::vector<Configuration> drawn(const Candidates& candidates, const PredictOpti
   const std::size_t most_draws = kDrawsPerRow * wanted + kFewestDraws;
   Rng rng(options.seed, kSampleStream);
   std::unordered_set<std::string> keys;
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   for (std::size_t i = 0; i < most_draws && configurations.size() < wanted; ++i) {
-    Configuration configuration = candidates.space().sample(rng);
+    space::Configuration configuration = candidates.space().sample(rng);
     if (options.where && !options.where(configuration)) continue;
     if (keys.insert(candidates.key(configuration)).second) configurations.push_back(std::move(configuration));
   }
-  sort_in_lattice_order(candidates.space(), configurations);
+  search::sort_in_lattice_order(candidates.space(), configurations);
   return configurations;
 }
 
-[[noreturn]] void refuse_whole(std::optional<std::int64_t> count, const Space& space) {
+[[noreturn]] void refuse_whole(std::optional<std::int64_t> count, const space::Space& space) {
   const std::string what = count ? fmt::format("{} configurations are more than {}", *count, kMostRows)
                            : space.listable()
                                ? fmt::format("the space has more than {} configurations", kMostWalkedToCount)
@@ -166,9 +166,9 @@ std::vector<Configuration> drawn(const Candidates& candidates, const PredictOpti
 
 }  // namespace
 
-void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
-                         const History& history, const PredictOptions& options,
-                         const std::function<void(const PredictionRow&)>& visit) {
+void for_each_prediction(const session::Session& session, const session::MemoryFilter& filter,
+                         const search::Candidates& candidates, const search::History& history,
+                         const PredictOptions& options, const std::function<void(const PredictionRow&)>& visit) {
   const std::optional<std::int64_t> count = matching_count(session.space, options.where);
   if (!options.sample && (!count || *count > kMostRows)) refuse_whole(count, session.space);
   const Predictor predictor(session, filter, candidates, history, options.seed);
@@ -178,21 +178,21 @@ void for_each_prediction(const Session& session, const MemoryFilter& filter, con
     std::for_each(rows.begin(), rows.end(), visit);
     rows.clear();
   };
-  const auto add = [&](const Configuration& configuration) {
+  const auto add = [&](const space::Configuration& configuration) {
     rows.emplace_back().configuration = configuration;
     if (rows.size() == kRowsAtOnce) flush();
   };
   if (count) {
     Selection selection(*count, options);
-    session.space.for_each([&](const Configuration& configuration) {
+    session.space.for_each([&](const space::Configuration& configuration) {
       if ((!options.where || options.where(configuration)) && selection.take()) add(configuration);
       return true;
     });
   } else {
-    const std::vector<Configuration> configurations = drawn(candidates, options);
+    const std::vector<space::Configuration> configurations = drawn(candidates, options);
     std::for_each(configurations.begin(), configurations.end(), add);
   }
   if (!rows.empty()) flush();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::insight

@@ -6,11 +6,11 @@
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::insight {
 
 /// What the surrogate believes of one configuration: a row of predictions.csv, in the objective's units.
 struct PredictionRow {
-  Configuration configuration;
+  space::Configuration configuration;
   std::optional<double> mean;    ///< posterior median; the posterior's fields are empty while no trial is ok
   std::optional<double> stddev;  ///< half the 68 % interval
   std::optional<double> lower_95;
@@ -25,15 +25,15 @@ struct PredictionRow {
 };
 
 struct PredictOptions {
-  Space::Predicate where;              ///< empty: all
+  space::Space::Predicate where;       ///< empty: all
   std::optional<std::int64_t> sample;  ///< so many configurations at random, in lattice order
   std::uint64_t seed = 1;
 };
 
 /// Visits every configuration of the space, those that are too large as well, in lattice order. Throws UserError when
 /// there are more than 10^6, or no end of them, and no sample was asked for.
-void for_each_prediction(const Session& session, const MemoryFilter& filter, const Candidates& candidates,
-                         const History& history, const PredictOptions& options,
-                         const std::function<void(const PredictionRow&)>& visit);
+void for_each_prediction(const session::Session& session, const session::MemoryFilter& filter,
+                         const search::Candidates& candidates, const search::History& history,
+                         const PredictOptions& options, const std::function<void(const PredictionRow&)>& visit);
 
-}  // namespace krigtune
+}  // namespace krigtune::insight

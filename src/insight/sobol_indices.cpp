@@ -18,29 +18,30 @@
 #include "search/candidates/candidate_list.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::insight {
 namespace {
 
 constexpr std::size_t kMostLevels = 12;  // of a list; of a longer one as of a real range
 constexpr int kRealLevels = 9;           // of a real range
 constexpr int kBatches = 10;             // of the error from drawing
 
-bool has_many_values(const Parameter& parameter) {
+bool has_many_values(const space::Parameter& parameter) {
   return parameter.continuous() || parameter.values.size() > kMostLevels;
 }
 
 // The level of a parameter in a configuration; `coarse`: many values by ninths of their range.
-std::string level_of(const Parameter& parameter, const Configuration& configuration, bool coarse) {
-  const Value* value = configuration.find(parameter.name);
+std::string level_of(const space::Parameter& parameter, const space::Configuration& configuration, bool coarse) {
+  const space::Value* value = configuration.find(parameter.name);
   if (value == nullptr) return "";
   if (!parameter.continuous()) {
-    if (!coarse || !has_many_values(parameter)) return to_string(*value);
+    if (!coarse || !has_many_values(parameter)) return space::to_string(*value);
     const auto index = static_cast<std::size_t>(std::max(parameter.index_of(*value), 0));
     return std::to_string(index * kRealLevels / parameter.values.size());
   }
   int level = 0;
-  while (level + 1 < kRealLevels && as_number(*value) > between(parameter, parameter.range->min, parameter.range->max,
-                                                                (level + 1.0) / kRealLevels)) {
+  while (level + 1 < kRealLevels &&
+         space::as_number(*value) >
+             search::between(parameter, parameter.range->min, parameter.range->max, (level + 1.0) / kRealLevels)) {
     ++level;
   }
   return std::to_string(level);
@@ -52,7 +53,7 @@ std::vector<PointSet> sets_of(std::map<std::string, PointSet>&& by_key) {
   return sets;
 }
 
-std::vector<PointSet> levels(const SobolDesign& design, const Parameter& parameter) {
+std::vector<PointSet> levels(const SobolDesign& design, const space::Parameter& parameter) {
   std::map<std::string, PointSet> by_level;
   for (int i = 0; i < design.population; ++i) {
     by_level[level_of(parameter, design.points[static_cast<std::size_t>(i)], design.sampled)].push_back(i);
@@ -61,18 +62,19 @@ std::vector<PointSet> levels(const SobolDesign& design, const Parameter& paramet
 }
 
 // All but one parameter.
-std::string rest(const std::vector<std::string>& names, const std::string& but, const Configuration& configuration) {
+std::string rest(const std::vector<std::string>& names, const std::string& but,
+                 const space::Configuration& configuration) {
   std::string key;
   for (const std::string& name : names) {
     if (name == but) continue;
-    const Value* value = configuration.find(name);
-    key += value == nullptr ? "\x1e" : to_string(*value) + "\x1f";
+    const space::Value* value = configuration.find(name);
+    key += value == nullptr ? "\x1e" : space::to_string(*value) + "\x1f";
   }
   return key;
 }
 
-bool same_but(const std::vector<std::string>& names, const std::string& but, const Configuration& a,
-              const Configuration& b) {
+bool same_but(const std::vector<std::string>& names, const std::string& but, const space::Configuration& a,
+              const space::Configuration& b) {
   return rest(names, but, a) == rest(names, but, b);
 }
 
@@ -150,42 +152,43 @@ SobolIndices indices_of(const PointSet& population, const std::vector<SobolAxis>
 
 }  // namespace
 
-std::vector<std::string> free_parameters(const Space& space) {
+std::vector<std::string> free_parameters(const space::Space& space) {
   std::vector<std::string> names;
-  for (const Parameter& parameter : space.parameters()) {
-    if (parameter.name == kAccumulation && space.facts().accumulation_follows()) continue;
+  for (const space::Parameter& parameter : space.parameters()) {
+    if (parameter.name == space::kAccumulation && space.facts().accumulation_follows()) continue;
     if (parameter.continuous() || parameter.values.size() > 1) names.push_back(parameter.name);
   }
   return names;
 }
 
-std::vector<Value> levels_of(const Parameter& parameter) {
+std::vector<space::Value> levels_of(const space::Parameter& parameter) {
   if (!has_many_values(parameter)) return parameter.values;
-  std::vector<Value> values;
+  std::vector<space::Value> values;
   for (int level = 0; level < kRealLevels; ++level) {
     if (!parameter.continuous()) {  // the middle one of each ninth
       const auto twice = static_cast<std::size_t>(2 * level + 1) * parameter.values.size();
       values.push_back(parameter.values[twice / (std::size_t{2} * kRealLevels)]);
       continue;
     }
-    values.emplace_back(between(parameter, parameter.range->min, parameter.range->max, (level + 0.5) / kRealLevels));
+    values.emplace_back(
+        search::between(parameter, parameter.range->min, parameter.range->max, (level + 0.5) / kRealLevels));
   }
   return values;
 }
 
-std::optional<Configuration> with_value(const Space& space, const Configuration& configuration, const std::string& name,
-                                        const Value& value) {
-  Configuration moved = configuration;
+std::optional<space::Configuration> with_value(const space::Space& space, const space::Configuration& configuration,
+                                               const std::string& name, const space::Value& value) {
+  space::Configuration moved = configuration;
   moved.set(name, value);
-  if (space.facts().accumulation_follows()) moved.erase(kAccumulation);
-  if (space.complete(moved) != Exclusion::kNone || !space.contains(moved)) return std::nullopt;
-  const Value* now = moved.find(name);
-  if (now == nullptr || !same_value(*now, value)) return std::nullopt;
+  if (space.facts().accumulation_follows()) moved.erase(space::kAccumulation);
+  if (space.complete(moved) != space::Exclusion::kNone || !space.contains(moved)) return std::nullopt;
+  const space::Value* now = moved.find(name);
+  if (now == nullptr || !space::same_value(*now, value)) return std::nullopt;
   if (!same_but(free_parameters(space), name, configuration, moved)) return std::nullopt;
   return moved;
 }
 
-SobolDesign listed_design(const Space& space, std::vector<Configuration> configurations) {
+SobolDesign listed_design(const space::Space& space, std::vector<space::Configuration> configurations) {
   SobolDesign design;
   design.points = std::move(configurations);
   design.population = static_cast<int>(design.points.size());
@@ -200,24 +203,24 @@ SobolDesign listed_design(const Space& space, std::vector<Configuration> configu
   return design;
 }
 
-SobolDesign sampled_design(const Space& space, const std::function<Configuration()>& draw,
-                           const Space::Predicate& contains, const SampleSize& size) {
+SobolDesign sampled_design(const space::Space& space, const std::function<space::Configuration()>& draw,
+                           const space::Space::Predicate& contains, const SampleSize& size) {
   SobolDesign design;
   design.sampled = true;
   design.population = size.population;
   for (int i = 0; i < size.population; ++i) design.points.push_back(draw());
   for (const std::string& name : free_parameters(space)) {
-    const Parameter& parameter = *space.find(name);
+    const space::Parameter& parameter = *space.find(name);
     SobolAxis axis{name, levels(design, parameter), {}};
     for (int i = 0; i < size.rows; ++i) {
-      const Configuration drawn = design.points[static_cast<std::size_t>(i)];
+      const space::Configuration drawn = design.points[static_cast<std::size_t>(i)];
       PointSet row;
       const bool lists_all = !has_many_values(parameter);
       if (lists_all) row.push_back(i);
-      for (const Value& value : levels_of(parameter)) {
-        const Value* own = drawn.find(name);
-        if (lists_all && own != nullptr && same_value(*own, value)) continue;
-        std::optional<Configuration> moved = with_value(space, drawn, name, value);
+      for (const space::Value& value : levels_of(parameter)) {
+        const space::Value* own = drawn.find(name);
+        if (lists_all && own != nullptr && space::same_value(*own, value)) continue;
+        std::optional<space::Configuration> moved = with_value(space, drawn, name, value);
         if (!moved || !contains(*moved)) continue;
         row.push_back(static_cast<int>(design.points.size()));
         design.points.push_back(std::move(*moved));
@@ -248,4 +251,4 @@ double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values) 
   return (deviations.square().rowwise().sum() / (kBatches - 1.0) / kBatches).sqrt().maxCoeff();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::insight

@@ -8,7 +8,7 @@
 #include "space/space.h"
 
 // First-order and total Sobol indices over configurations, see importance.cpp.
-namespace krigtune {
+namespace krigtune::insight {
 
 /// Indices into SobolDesign::points.
 using PointSet = std::vector<int>;
@@ -21,7 +21,7 @@ struct SobolAxis {
 
 /// At which configurations a function must be known, and how its values are put together.
 struct SobolDesign {
-  std::vector<Configuration> points;
+  std::vector<space::Configuration> points;
   int population = 0;    ///< points [0, population) stand for all configurations, with equal weights
   bool sampled = false;  ///< drawn with replacement; else all of them, and rows are a partition of them
   std::vector<SobolAxis> axes;
@@ -29,18 +29,18 @@ struct SobolDesign {
 
 /// Names of the parameters that may vary by themselves: not gradient_accumulation_steps where it follows the
 /// micro-batch.
-std::vector<std::string> free_parameters(const Space& space);
+std::vector<std::string> free_parameters(const space::Space& space);
 
 /// All configurations are given.
-SobolDesign listed_design(const Space& space, std::vector<Configuration> configurations);
+SobolDesign listed_design(const space::Space& space, std::vector<space::Configuration> configurations);
 
 struct SampleSize {
   int population = 2000;
   int rows = 500;  ///< of a parameter: as many of the population have theirs listed
 };
 /// `draw` draws one of the population; `contains`: whether a configuration belongs to it.
-SobolDesign sampled_design(const Space& space, const std::function<Configuration()>& draw,
-                           const Space::Predicate& contains, const SampleSize& size = {});
+SobolDesign sampled_design(const space::Space& space, const std::function<space::Configuration()>& draw,
+                           const space::Space::Predicate& contains, const SampleSize& size = {});
 
 struct SobolIndices {
   double variance = 0.0;        ///< of the function over the population
@@ -55,9 +55,9 @@ double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values);
 
 /// `configuration` with another value of the parameter and nothing else changed (gradient accumulation follows). Empty:
 /// there is no such configuration.
-std::optional<Configuration> with_value(const Space& space, const Configuration& configuration, const std::string& name,
-                                        const Value& value);
+std::optional<space::Configuration> with_value(const space::Space& space, const space::Configuration& configuration,
+                                               const std::string& name, const space::Value& value);
 /// The parameter's values; of more than twelve, and of a real range on its scale, nine evenly spaced.
-std::vector<Value> levels_of(const Parameter& parameter);
+std::vector<space::Value> levels_of(const space::Parameter& parameter);
 
-}  // namespace krigtune
+}  // namespace krigtune::insight

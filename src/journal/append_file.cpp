@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 namespace {
 
 std::size_t size_of(int file) {
@@ -79,4 +79,4 @@ void AppendFile::append(std::string_view lines) {
   fail(path_, error);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace krigtune {
+namespace krigtune::journal {
 
 /// Opens or creates a journal for reading and appending. Throws UserError when that cannot be.
 int open_journal(const std::filesystem::path& path);
@@ -32,4 +32,4 @@ class AppendFile {
   int file_ = -1;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

@@ -6,7 +6,7 @@
 
 #include "journal/trial_record.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 namespace {
 
 constexpr const char* kCategorical = "CategoricalDistribution";
@@ -14,28 +14,28 @@ constexpr const char* kInt = "IntDistribution";
 constexpr const char* kFloat = "FloatDistribution";
 constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: Optuna's internal numbers are doubles
 
-bool is_integer(const Value& value) { return std::holds_alternative<std::int64_t>(value); }
+bool is_integer(const space::Value& value) { return std::holds_alternative<std::int64_t>(value); }
 
 // What a configuration can hold; Optuna's choices may be null, too.
 bool is_scalar(const Json& value) { return value.is_primitive() && !value.is_null(); }
 
-Json categorical(const std::vector<Value>& choices) {
+Json categorical(const std::vector<space::Value>& choices) {
   Json list = Json::array();
-  for (const Value& choice : choices) list.push_back(to_json(choice));
+  for (const space::Value& choice : choices) list.push_back(space::to_json(choice));
   return {{"name", kCategorical}, {"attributes", {{"choices", std::move(list)}}}};
 }
 
 // The values' common step: Optuna wants high - low to be a multiple of it.
-std::int64_t common_step(const std::vector<Value>& values, std::int64_t low) {
+std::int64_t common_step(const std::vector<space::Value>& values, std::int64_t low) {
   std::int64_t step = 0;
-  for (const Value& value : values) step = std::gcd(step, std::get<std::int64_t>(value) - low);
+  for (const space::Value& value : values) step = std::gcd(step, std::get<std::int64_t>(value) - low);
   return std::max<std::int64_t>(step, 1);
 }
 
-Json integers(const std::vector<Value>& values, bool log) {
+Json integers(const std::vector<space::Value>& values, bool log) {
   std::int64_t low = std::get<std::int64_t>(values.front());
   std::int64_t high = low;
-  for (const Value& value : values) {
+  for (const space::Value& value : values) {
     low = std::min(low, std::get<std::int64_t>(value));
     high = std::max(high, std::get<std::int64_t>(value));
   }
@@ -49,21 +49,21 @@ Json real_range(double low, double high, bool log) {
   return {{"name", kFloat}, {"attributes", {{"step", nullptr}, {"low", low}, {"high", high}, {"log", log}}}};
 }
 
-Json reals(const std::vector<Value>& values, bool log) {
-  double low = as_number(values.front());
+Json reals(const std::vector<space::Value>& values, bool log) {
+  double low = space::as_number(values.front());
   double high = low;
-  for (const Value& value : values) {
-    low = std::min(low, as_number(value));
-    high = std::max(high, as_number(value));
+  for (const space::Value& value : values) {
+    low = std::min(low, space::as_number(value));
+    high = std::max(high, space::as_number(value));
   }
   return real_range(low, high, log);
 }
 
 // The position of the choice, or -1.
-int choice_index(const Json& choices, const Value& value) {
+int choice_index(const Json& choices, const space::Value& value) {
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (!is_scalar(choices[i])) continue;
-    if (same_value(value_from_json(choices[i], "choices"), value)) return static_cast<int>(i);
+    if (space::same_value(space::value_from_json(choices[i], "choices"), value)) return static_cast<int>(i);
   }
   return -1;
 }
@@ -104,41 +104,41 @@ bool has_attributes(const std::string& name, const Json& attributes) {
 
 }  // namespace
 
-std::optional<Json> first_distribution(const Parameter& parameter, const Value& first) {
-  const bool log = parameter.scale == Scale::kLog;
+std::optional<Json> first_distribution(const space::Parameter& parameter, const space::Value& first) {
+  const bool log = parameter.scale == space::Scale::kLog;
   if (parameter.range) {
-    if (!is_number(first)) return std::nullopt;
-    const double value = as_number(first);
+    if (!space::is_number(first)) return std::nullopt;
+    const double value = space::as_number(first);
     return real_range(std::min(parameter.range->min, value), std::max(parameter.range->max, value), log);
   }
-  std::vector<Value> values = parameter.values;
+  std::vector<space::Value> values = parameter.values;
   const bool outside = parameter.index_of(first) < 0;
   if (outside) values.push_back(first);
-  const bool numbers = std::all_of(values.begin(), values.end(), is_number);
-  const bool list = parameter.categorical || parameter.scale == Scale::kRank;
+  const bool numbers = std::all_of(values.begin(), values.end(), space::is_number);
+  const bool list = parameter.categorical || parameter.scale == space::Scale::kRank;
   if (!numbers || (list && !outside)) return categorical(values);
   return std::all_of(values.begin(), values.end(), is_integer) ? integers(values, log) : reals(values, log);
 }
 
-std::optional<Json> widened(Json distribution, const Value& value) {
+std::optional<Json> widened(Json distribution, const space::Value& value) {
   const std::string name = distribution.at("name");
   if (name == kCategorical) {
     if (choice_index(distribution.at("attributes").at("choices"), value) < 0) return std::nullopt;
     return distribution;
   }
-  if (!is_number(value)) return std::nullopt;
-  if (name == kFloat) return widened_reals(std::move(distribution), as_number(value));
-  const double number = as_number(value);
+  if (!space::is_number(value)) return std::nullopt;
+  if (name == kFloat) return widened_reals(std::move(distribution), space::as_number(value));
+  const double number = space::as_number(value);
   if (number != std::trunc(number) || std::abs(number) > kLargestInteger) return std::nullopt;
   return widened_integers(std::move(distribution), static_cast<std::int64_t>(number));
 }
 
-Json internal_value(const Json& distribution, const Value& value) {
-  if (distribution.at("name") != kCategorical) return as_number(value);
+Json internal_value(const Json& distribution, const space::Value& value) {
+  if (distribution.at("name") != kCategorical) return space::as_number(value);
   return choice_index(distribution.at("attributes").at("choices"), value);
 }
 
-std::optional<Value> external_value(const Json& distribution, double internal) {
+std::optional<space::Value> external_value(const Json& distribution, double internal) {
   const std::string name = distribution.at("name");
   if (name == kFloat) return internal;
   if (!(std::abs(internal) <= kLargestInteger)) return std::nullopt;
@@ -148,7 +148,7 @@ std::optional<Value> external_value(const Json& distribution, double internal) {
   if (integer < 0 || integer >= static_cast<std::int64_t>(choices.size())) return std::nullopt;
   const Json& choice = choices[static_cast<std::size_t>(integer)];
   if (!is_scalar(choice)) return std::nullopt;
-  return value_from_json(choice, "choice");
+  return space::value_from_json(choice, "choice");
 }
 
 std::optional<Json> read_distribution(const std::string& text) {
@@ -164,4 +164,4 @@ bool are_compatible(const Json& a, const Json& b) {
   return a.at("attributes").at(key) == b.at("attributes").at(key);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

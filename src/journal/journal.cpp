@@ -22,19 +22,19 @@
 #include "journal/replayed_study.h"
 #include "journal/trial_record.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 
 struct Journal::Impl {
   using Lines = std::vector<Json>;
 
   AppendFile file;
-  std::vector<Parameter> parameters;
+  std::vector<space::Parameter> parameters;
   std::string metric;
   SystemClock clock;
   ReplayedStudy study;
   std::size_t applied_bytes = 0;
 
-  Impl(std::filesystem::path path, const Space& space, std::string the_metric)
+  Impl(std::filesystem::path path, const space::Space& space, std::string the_metric)
       : file(std::move(path)),
         parameters(space.parameters()),
         metric(std::move(the_metric)),
@@ -114,8 +114,8 @@ struct Journal::Impl {
     create["user_attrs"] = proposal_attributes(proposal);
     Lines lines = {create};
     const int id = study.next_id();
-    for (const Parameter& parameter : parameters) {
-      const Value* value = proposal.configuration.find(parameter.name);
+    for (const space::Parameter& parameter : parameters) {
+      const space::Value* value = proposal.configuration.find(parameter.name);
       if (value == nullptr) continue;
       const Json* last = study.distribution(parameter.name);
       const std::optional<Json> distribution =
@@ -130,7 +130,7 @@ struct Journal::Impl {
     return lines;
   }
 
-  Lines end_lines(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) const {
+  Lines end_lines(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us) const {
     OutcomeRecord record = outcome_record(outcome, metric);
     record.user_attributes["wall_s"] = std::isfinite(wall_s) ? wall_s : 0.0;
     const int id = study.id_of(trial);
@@ -154,7 +154,7 @@ struct Journal::Impl {
   }
 };
 
-Journal::Journal(std::filesystem::path file, const Space& space, std::string metric, bool maximize)
+Journal::Journal(std::filesystem::path file, const space::Space& space, std::string metric, bool maximize)
     : impl_(std::make_unique<Impl>(std::move(file), space, std::move(metric))) {
   impl_->refuse_other_files();
   impl_->catch_up();
@@ -181,7 +181,7 @@ std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started
   return number;
 }
 
-bool Journal::end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us) {
+bool Journal::end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us) {
   bool ended = false;
   impl_->append([&]() -> Impl::Lines {
     if (trial < 0 || static_cast<std::size_t>(trial) >= trials().size()) throw std::logic_error("no such trial to end");
@@ -240,4 +240,4 @@ JournalStudy read_study(const std::filesystem::path& file, const std::string& na
   throw UserError(fmt::format("{} holds no study '{}'", file.string(), name), suggestion(name, names));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

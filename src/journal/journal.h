@@ -8,7 +8,7 @@
 #include "space/space.h"
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 
 /// Who asked for a trial, and so who is to close it.
 enum class Asker {
@@ -25,7 +25,7 @@ struct Outlook {
 
 /// What was known of a trial when it was asked.
 struct Proposal {
-  Configuration configuration;
+  space::Configuration configuration;
   std::string strategy;  ///< "baseline", "try", "bayes", ...
   Asker asker = Asker::kTune;
   std::optional<double> predicted_value;
@@ -49,7 +49,7 @@ struct Proposal {
 struct Trial {
   int number = 0;
   Proposal proposal;
-  std::optional<Outcome> outcome;  ///< empty: running, unless `waiting`
+  std::optional<trial::Outcome> outcome;  ///< empty: running, unless `waiting`
   double wall_s = 0.0;
   std::string started_at;  ///< naive local time, microseconds (other programs: as they wrote it)
   /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
@@ -64,7 +64,7 @@ class Journal {
   /// Opens or creates. `metric` and `maximize` are written when created, and checked otherwise (UserError).
   /// `space` gives the distributions; values outside it widen theirs. Throws UserError
   /// when the file cannot be opened or is no journal.
-  Journal(std::filesystem::path file, const Space& space, std::string metric, bool maximize);
+  Journal(std::filesystem::path file, const space::Space& space, std::string metric, bool maximize);
   ~Journal();
 
   const std::vector<Trial>& trials() const;  ///< as of the last call of any of these
@@ -76,7 +76,7 @@ class Journal {
   std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
   /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
   /// it before.
-  bool end(int trial, const Outcome& outcome, double wall_s, std::int64_t ended_us);
+  bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us);
 
  private:
   struct Impl;
@@ -96,4 +96,4 @@ JournalStudy read_study(const std::filesystem::path& file, const std::string& na
 /// The trials of a journal, without opening it for writing: for results and predict while a session runs.
 std::vector<Trial> read_journal(const std::filesystem::path& file);
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

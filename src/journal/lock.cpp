@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "journal/append_file.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 namespace {
 
 bool change(int file, int command, short type, LockedByte byte) {
@@ -160,4 +160,4 @@ bool TunerClaim::is_held(const std::filesystem::path& journal) {
   return held;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 
 /// The bytes of a journal that krigtune locks. They lie far beyond the end of any: nobody reads or writes them.
 enum class LockedByte : off_t {
@@ -83,4 +83,4 @@ class TunerClaim {
   int file_ = -1;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

@@ -6,7 +6,7 @@
 #include "journal/distributions.h"
 #include "journal/trial_record.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 namespace {
 
 constexpr const char* kMend = "restore the file from a copy, or start anew with --fresh";
@@ -198,4 +198,4 @@ void ReplayedStudy::fail(const std::string& what, const std::string& hint) const
   throw UserError(fmt::format("{}: line {}: {}", source_, line_, what), hint);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

@@ -9,7 +9,7 @@
 #include "journal/journal.h"
 #include "journal/trial_record.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 
 /// The study that the lines of a journal add up to: this program's, which is the first one, or another by its id. Other
 /// studies in the file are passed over. Trials that another program (an Optuna worker) wrote are understood as far as
@@ -74,4 +74,4 @@ class ReplayedStudy {
   std::map<std::string, Distribution> distributions_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-namespace krigtune {
+namespace krigtune::journal {
 namespace {
 
 // The text with null for the words outside of strings.
@@ -92,7 +92,7 @@ class Recorder {
  public:
   explicit Recorder(const std::string& metric) : metric_(metric) {}
 
-  OutcomeRecord operator()(const Measured& outcome) const {
+  OutcomeRecord operator()(const trial::Measured& outcome) const {
     const auto value = outcome.metrics.find(metric_);
     if (value == outcome.metrics.end() || !std::isfinite(value->second)) {
       throw std::logic_error("a measured trial without a finite '" + metric_ + "'");
@@ -106,7 +106,7 @@ class Recorder {
     return record;
   }
 
-  OutcomeRecord operator()(const OutOfMemory& outcome) const {
+  OutcomeRecord operator()(const trial::OutOfMemory& outcome) const {
     OutcomeRecord record{TrialState::kFail, nullptr, Json::object(), Json::object()};
     record.user_attributes["predicted"] = outcome.predicted;
     if (outcome.requested) record.user_attributes["requested_bytes"] = outcome.requested->count;
@@ -114,14 +114,14 @@ class Recorder {
     return record;
   }
 
-  OutcomeRecord operator()(const Failed& outcome) const {
+  OutcomeRecord operator()(const trial::Failed& outcome) const {
     OutcomeRecord record{TrialState::kFail, nullptr, Json::object(), Json::object()};
     record.user_attributes["exit_code"] = outcome.exit_code;
     record.user_attributes["last_lines"] = outcome.last_lines;
     return record;
   }
 
-  OutcomeRecord operator()(const Bounded& outcome) const {
+  OutcomeRecord operator()(const trial::Bounded& outcome) const {
     if (!std::isfinite(outcome.at_best)) throw std::logic_error("a trial ended early without a finite bound");
     return {TrialState::kPruned, Json::array({outcome.at_best}), Json::object(), Json::object()};
   }
@@ -130,8 +130,8 @@ class Recorder {
   const std::string& metric_;
 };
 
-Measured measured_from(double value, const Json& attributes, const std::string& metric) {
-  Measured outcome;
+trial::Measured measured_from(double value, const Json& attributes, const std::string& metric) {
+  trial::Measured outcome;
   const std::string prefix = kMetricPrefix;
   for (const auto& [name, number] : attributes.items()) {
     if (name.rfind(prefix, 0) == 0 && number.is_number()) outcome.metrics[name.substr(prefix.size())] = number;
@@ -146,7 +146,8 @@ Measured measured_from(double value, const Json& attributes, const std::string& 
 
 Json proposal_attributes(const Proposal& proposal) {
   Json attributes = Json::object();
-  attributes[kConfiguration] = to_json(proposal.configuration).dump(-1, ' ', false, Json::error_handler_t::replace);
+  attributes[kConfiguration] =
+      space::to_json(proposal.configuration).dump(-1, ' ', false, Json::error_handler_t::replace);
   attributes["strategy"] = proposal.strategy;
   attributes["asker"] = proposal.asker == Asker::kHand ? kByHand : kByTune;
   attributes["suggest_s"] = std::isfinite(proposal.suggest_s) ? proposal.suggest_s : 0.0;
@@ -176,14 +177,14 @@ Json proposal_attributes(const Proposal& proposal) {
   return attributes;
 }
 
-std::optional<Configuration> configuration_of(const Json& json) {
+std::optional<space::Configuration> configuration_of(const Json& json) {
   const auto is_scalar = [](const Json& value) { return value.is_primitive() && !value.is_null(); };
   if (!json.is_object() || !std::all_of(json.begin(), json.end(), is_scalar)) return std::nullopt;
-  return configuration_from_json(json, "the journal", "/configuration");
+  return space::configuration_from_json(json, "the journal", "/configuration");
 }
 
 std::optional<Proposal> proposal_from(const Json& attributes) {
-  std::optional<Configuration> configuration =
+  std::optional<space::Configuration> configuration =
       configuration_of(Json::parse(text_attribute(attributes, kConfiguration), nullptr, false));
   if (!configuration) return std::nullopt;
   Proposal proposal;
@@ -212,29 +213,30 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   return proposal;
 }
 
-OutcomeRecord outcome_record(const Outcome& outcome, const std::string& metric) {
+OutcomeRecord outcome_record(const trial::Outcome& outcome, const std::string& metric) {
   OutcomeRecord record = std::visit(Recorder(metric), outcome);
-  record.user_attributes["status"] = status_text(outcome);
-  const std::string reason = reason_text(outcome);
+  record.user_attributes["status"] = trial::status_text(outcome);
+  const std::string reason = trial::reason_text(outcome);
   if (!reason.empty()) record.user_attributes["reason"] = reason;
   return record;
 }
 
-Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric) {
+trial::Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric) {
   const std::optional<double> value = first_number(values);
   if (state == TrialState::kComplete && value) return measured_from(*value, attributes, metric);
-  if (state == TrialState::kComplete) return Failed{FailureReason::kBadResult, 0, "it has no finite value"};
-  if (state == TrialState::kPruned && value) return Bounded{*value};
+  if (state == TrialState::kComplete)
+    return trial::Failed{trial::FailureReason::kBadResult, 0, "it has no finite value"};
+  if (state == TrialState::kPruned && value) return trial::Bounded{*value};
   if (text_attribute(attributes, "status") == "oom") {
     const auto predicted = attributes.find("predicted");
-    return OutOfMemory{bytes_attribute(attributes, "requested_bytes"),
-                       predicted != attributes.end() && predicted->is_boolean() && predicted->get<bool>()};
+    return trial::OutOfMemory{bytes_attribute(attributes, "requested_bytes"),
+                              predicted != attributes.end() && predicted->is_boolean() && predicted->get<bool>()};
   }
-  return Failed{failure_reason_from(text_attribute(attributes, "reason")),
-                static_cast<int>(integer_attribute(attributes, "exit_code").value_or(0)),
-                text_attribute(attributes, "last_lines")};
+  return trial::Failed{trial::failure_reason_from(text_attribute(attributes, "reason")),
+                       static_cast<int>(integer_attribute(attributes, "exit_code").value_or(0)),
+                       text_attribute(attributes, "last_lines")};
 }
 
 double wall_s_from(const Json& attributes) { return number_attribute(attributes, "wall_s").value_or(0.0); }
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

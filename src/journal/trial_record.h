@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "journal/journal.h"
 
-namespace krigtune {
+namespace krigtune::journal {
 
 /// Lines of Optuna's JournalStorage: their "op_code" (optuna/storages/journal/_storage.py).
 enum class JournalOperation {
@@ -47,7 +47,7 @@ Json proposal_attributes(const Proposal& proposal);
 /// Empty where `configuration` is not such a text.
 std::optional<Proposal> proposal_from(const Json& attributes);
 /// Empty where it is not an object of scalars.
-std::optional<Configuration> configuration_of(const Json& json);
+std::optional<space::Configuration> configuration_of(const Json& json);
 
 /// What the end of a trial writes.
 struct OutcomeRecord {
@@ -58,10 +58,10 @@ struct OutcomeRecord {
 };
 /// `metric`: the objective's name among the metrics. A Measured without it, or whose value is not finite, is a bug of
 /// the caller (std::logic_error).
-OutcomeRecord outcome_record(const Outcome& outcome, const std::string& metric);
+OutcomeRecord outcome_record(const trial::Outcome& outcome, const std::string& metric);
 /// Attributes of another kind than this program writes are passed over, a completed trial without a finite value is a
 /// failure (bad_result): other programs write to the journal, too.
-Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
+trial::Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
 double wall_s_from(const Json& attributes);
 
-}  // namespace krigtune
+}  // namespace krigtune::journal

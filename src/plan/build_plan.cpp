@@ -3,13 +3,14 @@
 #include "plan/memory.h"
 #include "plan/transformer.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
-StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
-  check_model(workload);
-  const Knobs knobs = read_knobs(workload, cluster, configuration);
-  check_planned(workload, cluster, knobs);
-  const ParameterTable table = make_parameters(workload, knobs);
+StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                    const space::Configuration& configuration) {
+  schedule::check_model(workload);
+  const schedule::Knobs knobs = schedule::read_knobs(workload, cluster, configuration);
+  schedule::check_planned(workload, cluster, knobs);
+  const schedule::ParameterTable table = schedule::make_parameters(workload, knobs);
 
   StepPlan plan;
   plan.ranks = knobs.data_ranks;
@@ -22,27 +23,28 @@ StepPlan build_plan(const Workload& workload, const ClusterSpec& cluster, const 
   plan.tensors = table.tensors;
   plan.padded_parameter_elems = table.padded_elems;
 
-  const schedule::StageTensors tensors(schedule::unit_tensors(table), {workload.model.layers, true, true},
-                                       schedule::granule_elems(knobs.data_ranks, compute_type(workload.precision)));
-  const schedule::Setting setting{tensors, knobs, make_policy(workload, knobs)};
+  const schedule::StageTensors tensors(
+      schedule::unit_tensors(table), {workload.model.layers, true, true},
+      schedule::granule_elems(knobs.data_ranks, schedule::compute_type(workload.precision)));
+  const schedule::Setting setting{tensors, knobs, schedule::make_policy(workload, knobs)};
   PlanBuilder builder(plan);
   ZeroOperations zero(builder, setting, table);
   plan.parameters = zero.homes();
   plan.copies = zero.copies();
   plan.windows = zero.windows();
   plan.control = zero.control();
-  plan.first_loss_scale = first_loss_scale(workload.precision);
+  plan.first_loss_scale = schedule::first_loss_scale(workload.precision);
   plan.gradient_clipping = workload.gradient_clipping;
-  plan.loss = builder.persistent("loss", Term::kInputs, knobs.micro_steps);
+  plan.loss = builder.persistent("loss", schedule::Term::kInputs, knobs.micro_steps);
   TransformerStep model(builder, zero, table, workload, knobs, plan.loss);
   for (std::int64_t m = 0; m < knobs.micro_steps; ++m) {
     model.begin_micro_step(m);
     zero.micro_step(model);
   }
-  builder.at(Phase::kOptimizer, knobs.micro_steps - 1);
+  builder.at(schedule::Phase::kOptimizer, knobs.micro_steps - 1);
   zero.update();
   lay_out(plan);
   return plan;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -17,7 +17,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
@@ -38,14 +38,15 @@ double most_with_ll(std::int64_t nodes) {
   return nodes == 2 ? 45e9 : 35e9;
 }
 
-double ring_bytes_per_s(const NodeNetwork& network, const GroupSpan& span) {
+double ring_bytes_per_s(const workload::NodeNetwork& network, const GroupSpan& span) {
   if (span.nodes == 1) return network.intra.bytes_per_s;
   const double cards = network.inter.bytes_per_s * static_cast<double>(span.ranks_per_node);
   // A ring of one rank a node uses no links within nodes.
   return span.ranks_per_node == 1 ? cards : std::min(network.intra.bytes_per_s, cards);
 }
 
-double ring_time_s(const NodeNetwork& network, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+double ring_time_s(const workload::NodeNetwork& network, schedule::OpKind kind, const GroupSpan& span,
+                   std::int64_t wire_bytes) {
   const double passes = traits_of(kind).wire_passes;
   const double steps = passes * static_cast<double>(span.ranks - 1);
   const double crossings = passes * static_cast<double>(span.nodes - 1);
@@ -65,13 +66,14 @@ double ring_time_s(const NodeNetwork& network, OpKind kind, const GroupSpan& spa
 
 }  // namespace
 
-GroupSpan group_span(const StepPlan& plan, Group group, std::int64_t world_rank, std::int64_t ranks_per_node) {
+GroupSpan group_span(const StepPlan& plan, schedule::Group group, std::int64_t world_rank,
+                     std::int64_t ranks_per_node) {
   const std::int64_t data_rank = world_rank / plan.tensor_ranks;
   const std::int64_t tensor_rank = world_rank % plan.tensor_ranks;
   std::map<std::int64_t, std::int64_t> on_node;
   for (std::int64_t r = 0; r < plan.group_ranks(group); ++r) {
     const std::int64_t world =
-        group == Group::kData ? r * plan.tensor_ranks + tensor_rank : data_rank * plan.tensor_ranks + r;
+        group == schedule::Group::kData ? r * plan.tensor_ranks + tensor_rank : data_rank * plan.tensor_ranks + r;
     ++on_node[world / ranks_per_node];
   }
   GroupSpan span{plan.group_ranks(group), static_cast<std::int64_t>(on_node.size()), plan.group_ranks(group)};
@@ -79,10 +81,11 @@ GroupSpan group_span(const StepPlan& plan, Group group, std::int64_t world_rank,
   return span;
 }
 
-double collective_time_s(const EmulatedNetwork& network, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes) {
+double collective_time_s(const workload::EmulatedNetwork& network, schedule::OpKind kind, const GroupSpan& span,
+                         std::int64_t wire_bytes) {
   if (wire_bytes == 0) return 0.0;
   if (network.nodes) return ring_time_s(*network.nodes, kind, span, wire_bytes);
   return network.latency_s + static_cast<double>(wire_bytes) / network.bytes_per_s;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -4,7 +4,7 @@
 #include "plan/step_plan.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Where the ranks of a group are.
 struct GroupSpan {
@@ -13,10 +13,11 @@ struct GroupSpan {
   std::int64_t ranks_per_node = 1;  ///< on the node with the fewest
 };
 /// World rank r is on node r / ranks_per_node.
-GroupSpan group_span(const StepPlan& plan, Group group, std::int64_t world_rank, std::int64_t ranks_per_node);
+GroupSpan group_span(const StepPlan& plan, schedule::Group group, std::int64_t world_rank, std::int64_t ranks_per_node);
 
 /// Seconds that a collective takes of which each rank sends `wire_bytes`, from the moment at which the data of all
 /// ranks are ready. Nothing to send takes no time.
-double collective_time_s(const EmulatedNetwork& network, OpKind kind, const GroupSpan& span, std::int64_t wire_bytes);
+double collective_time_s(const workload::EmulatedNetwork& network, schedule::OpKind kind, const GroupSpan& span,
+                         std::int64_t wire_bytes);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 void note_access(Lifetime& life, OpId op, const VectorClock& before, std::size_t stream, std::int32_t position) {
@@ -63,7 +63,7 @@ class Moments {
     VectorClock done{};
     for (auto& at : done_at_) at.push_back(0);
     for (std::size_t i = 0; i < never_; ++i) {
-      if (!is_lazy(index_of(plan.operations[i].stream))) merge(done, lives.before[i]);
+      if (!is_lazy(schedule::index_of(plan.operations[i].stream))) merge(done, lives.before[i]);
       for (std::size_t s = 0; s < done.size(); ++s) {
         while (done_at_[s].size() <= static_cast<std::size_t>(done[s])) done_at_[s].push_back(i);
       }
@@ -95,7 +95,8 @@ class Moments {
   const Lifetimes& lives_;
   unsigned lazy_;
   std::size_t never_;
-  std::array<std::vector<std::size_t>, kStreamCount> done_at_;  ///< by stream and position: from which moment on
+  std::array<std::vector<std::size_t>, schedule::kStreamCount>
+      done_at_;  ///< by stream and position: from which moment on
 };
 
 // The moment of most bytes, of those an operation of the compute stream if there is one; and its bytes.
@@ -105,7 +106,7 @@ std::pair<std::size_t, std::int64_t> highest(const StepPlan& plan, const std::ve
   bool computes = false;
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     live += steps[i];
-    const bool here = plan.operations[i].stream == Stream::kCompute;
+    const bool here = plan.operations[i].stream == schedule::Stream::kCompute;
     if (live < best.second || (live == best.second && (computes || !here))) continue;
     best = {i, live};
     computes = here;
@@ -124,11 +125,11 @@ Lifetimes lifetimes(const StepPlan& plan) {
   std::vector<std::int32_t> positions(plan.operations.size());
   for (std::size_t i = 0; i < plan.operations.size(); ++i) {
     const Operation& operation = plan.operations[i];
-    const std::size_t stream = index_of(operation.stream);
+    const std::size_t stream = schedule::index_of(operation.stream);
     VectorClock& clock = lives.before[i];
     const auto learn = [&](OpId other) {
       const auto at = static_cast<std::size_t>(other);
-      const std::size_t other_stream = index_of(plan.operations[at].stream);
+      const std::size_t other_stream = schedule::index_of(plan.operations[at].stream);
       merge(clock, lives.before[at]);
       clock[other_stream] = std::max(clock[other_stream], positions[at]);
     };
@@ -145,13 +146,13 @@ Lifetimes lifetimes(const StepPlan& plan) {
   return lives;
 }
 
-LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, Place place) {
+LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, schedule::Place place) {
   LivePeak peak;
   peak.is_live.assign(plan.buffers.size(), false);
   unsigned used = 0;
   for (std::size_t s = 0; s < lives.streams.size(); ++s) used |= lives.streams[s].empty() ? 0U : 1U << s;
   const auto counts = [&](std::size_t b) { return plan.buffers[b].place == place && lives.buffers[b].first >= 0; };
-  for (unsigned lazy = 0; lazy < 1U << kStreamCount; ++lazy) {
+  for (unsigned lazy = 0; lazy < 1U << schedule::kStreamCount; ++lazy) {
     // Computation is eager, and so are gathers: who is late there holds nothing that he would not hold otherwise.
     if ((lazy & ~used) != 0 || (lazy & 3U) != 0) continue;
     const Moments moments(plan, lives, lazy);
@@ -174,4 +175,4 @@ LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, Place place) {
   return peak;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

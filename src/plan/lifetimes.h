@@ -5,7 +5,7 @@
 #include "plan/plan_builder.h"
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// When a buffer is in use, seen from the schedule.
 struct Lifetime {
@@ -22,7 +22,7 @@ struct Lifetime {
 struct Lifetimes {
   std::vector<Lifetime> buffers;    ///< persistent buffers live from the first to the last operation
   std::vector<VectorClock> before;  ///< by operation: what is surely done before it starts
-  std::array<std::vector<OpId>, kStreamCount> streams;
+  std::array<std::vector<OpId>, schedule::kStreamCount> streams;
 };
 Lifetimes lifetimes(const StepPlan& plan);
 
@@ -33,6 +33,6 @@ struct LivePeak {
   std::vector<bool> is_live;  ///< by buffer
 };
 /// The largest sum of bytes that are in use together: no layout needs less.
-LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, Place place);
+LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, schedule::Place place);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -13,7 +13,7 @@
 #include "plan/lifetimes.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 // Greedy (as in Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference", 5.2): one buffer
 // after the other, each at the lowest offset where it meets no buffer that may be in use at the same time. "At the same
@@ -28,7 +28,9 @@ namespace {
 
 constexpr double kGoodEnough = 1.025;
 
-std::int64_t align_up(std::int64_t bytes) { return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes; }
+std::int64_t align_up(std::int64_t bytes) {
+  return (bytes + schedule::kAlignmentBytes - 1) / schedule::kAlignmentBytes * schedule::kAlignmentBytes;
+}
 
 // Buffers that share one offset, each of them ending before the next begins.
 struct Chain {
@@ -123,7 +125,7 @@ class Block {
 
 class Layout {
  public:
-  Layout(const StepPlan& plan, const Lifetimes& lives, Place place)
+  Layout(const StepPlan& plan, const Lifetimes& lives, schedule::Place place)
       : plan_(plan), lives_(lives.buffers), streams_(lives.streams) {
     for (std::size_t i = 0; i < plan.operations.size(); ++i) {
       const auto micro_step = static_cast<std::size_t>(plan.operations[i].micro_step);
@@ -208,9 +210,10 @@ class Layout {
   }
 
   std::vector<Chain> make_chains(bool share) const {
-    using Key = std::tuple<std::string_view, Term, std::int64_t, int>;  // name, term, bytes, how often in a micro-step
+    using Key = std::tuple<std::string_view, schedule::Term, std::int64_t,
+                           int>;  // name, term, bytes, how often in a micro-step
     std::map<Key, std::size_t> chain_of;
-    std::map<std::tuple<std::string_view, Term, std::int64_t>, std::pair<std::int32_t, int>> seen;
+    std::map<std::tuple<std::string_view, schedule::Term, std::int64_t>, std::pair<std::int32_t, int>> seen;
     std::vector<Chain> chains;
     for (const std::size_t b : transient_) {
       const Buffer& buffer = plan_.buffers[b];
@@ -315,7 +318,7 @@ class Layout {
 
   const StepPlan& plan_;
   const std::vector<Lifetime>& lives_;
-  const std::array<std::vector<OpId>, kStreamCount>& streams_;
+  const std::array<std::vector<OpId>, schedule::kStreamCount>& streams_;
   std::vector<OpId> step_begins_;  ///< by micro-step: its first operation; and the end
   std::vector<std::size_t> kept_, transient_;
   std::int64_t bound_bytes_ = 0;
@@ -326,22 +329,22 @@ class Layout {
 void lay_out(StepPlan& plan) {
   const Lifetimes lives = lifetimes(plan);
   for (Buffer& buffer : plan.buffers) buffer.offset_bytes = -1;
-  plan.arena_bytes = Layout(plan, lives, Place::kDevice).run(plan.buffers);
-  plan.host_arena_bytes = Layout(plan, lives, Place::kHost).run(plan.buffers);
+  plan.arena_bytes = Layout(plan, lives, schedule::Place::kDevice).run(plan.buffers);
+  plan.host_arena_bytes = Layout(plan, lives, schedule::Place::kHost).run(plan.buffers);
 }
 
 namespace {
 
 std::string place_text(const Operation& operation, std::int64_t micro_steps) {
-  std::string text = to_string(operation.phase);
-  if (operation.phase == Phase::kOptimizer) return text;
+  std::string text = schedule::to_string(operation.phase);
+  if (operation.phase == schedule::Phase::kOptimizer) return text;
   text += operation.layer >= 0 ? fmt::format(" of block {}", operation.layer)
                                : fmt::format(" ({})", to_string(operation.kind));
   if (micro_steps > 1) text += fmt::format(", micro-step {}", operation.micro_step);
   return text;
 }
 
-PlaceReport explain(const StepPlan& plan, const Lifetimes& lives, Place place, std::int64_t arena_bytes) {
+PlaceReport explain(const StepPlan& plan, const Lifetimes& lives, schedule::Place place, std::int64_t arena_bytes) {
   const LivePeak peak = live_peak(plan, lives, place);
   PlaceReport report;
   report.peak_bytes = arena_bytes;
@@ -359,8 +362,8 @@ PlaceReport explain(const StepPlan& plan, const Lifetimes& lives, Place place, s
 MemoryReport explain(const StepPlan& plan) {
   const Lifetimes lives = lifetimes(plan);
   MemoryReport report;
-  static_cast<PlaceReport&>(report) = explain(plan, lives, Place::kDevice, plan.arena_bytes);
-  report.host = explain(plan, lives, Place::kHost, plan.host_arena_bytes);
+  static_cast<PlaceReport&>(report) = explain(plan, lives, schedule::Place::kDevice, plan.arena_bytes);
+  report.host = explain(plan, lives, schedule::Place::kHost, plan.host_arena_bytes);
   return report;
 }
 
@@ -386,12 +389,13 @@ WireBytes wire_bytes(const StepPlan& plan) {
   WireBytes sent;
   for (const Operation& operation : plan.operations) {
     if (is_collective(operation.kind) && operation.operands.front().range.elems == 1) continue;
-    const bool reduces_all = operation.kind == OpKind::kAllReduce || operation.kind == OpKind::kAllReduceMax;
+    const bool reduces_all =
+        operation.kind == schedule::OpKind::kAllReduce || operation.kind == schedule::OpKind::kAllReduceMax;
     if (reduces_all) sent.all_reduce += operation.wire_bytes;
-    if (operation.kind == OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
-    if (operation.kind == OpKind::kAllGather) sent.all_gather += operation.wire_bytes;
+    if (operation.kind == schedule::OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
+    if (operation.kind == schedule::OpKind::kAllGather) sent.all_gather += operation.wire_bytes;
   }
   return sent;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "plan/build_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Lays all buffers of the plan into one arena a place and sets arena_bytes and host_arena_bytes. Two buffers share
 /// bytes only where every access to one happens before every access to the other by stream order and waits, so no
@@ -17,7 +17,7 @@ void lay_out(StepPlan& plan);
 /// Where the peak of one place comes from: the bytes in use in each term when most bytes are in use.
 struct PlaceReport {
   std::int64_t peak_bytes = 0;  ///< the arena
-  std::array<std::int64_t, kTermCount> term_bytes{};
+  std::array<std::int64_t, schedule::kTermCount> term_bytes{};
   std::int64_t lower_bound_bytes = 0;    ///< sum of the terms: no layout needs less
   std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - lower_bound_bytes: gaps between buffers
   std::string peak_at;                   ///< "backward of block 3, micro-step 1"
@@ -72,4 +72,4 @@ struct WireBytes {
 };
 WireBytes wire_bytes(const StepPlan& plan);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -8,20 +8,21 @@
 #include "plan/op_traits.h"
 
 #include <algorithm>
-namespace krigtune {
+namespace krigtune::plan {
 
-OpClass class_of(const Operation& operation) {
-  if (operation.stream == Stream::kHost) return OpClass::kHost;
-  if (operation.stream == Stream::kCopy) return OpClass::kCopy;
+workload::OpClass class_of(const Operation& operation) {
+  if (operation.stream == schedule::Stream::kHost) return workload::OpClass::kHost;
+  if (operation.stream == schedule::Stream::kCopy) return workload::OpClass::kCopy;
   const OpFamily family = traits_of(operation.kind).family;
-  if (family == OpFamily::kAttention) return OpClass::kAttention;
-  if (family == OpFamily::kProduct) return OpClass::kProduct;
-  return operation.phase == Phase::kOptimizer ? OpClass::kOptimizer : OpClass::kMemory;
+  if (family == OpFamily::kAttention) return workload::OpClass::kAttention;
+  if (family == OpFamily::kProduct) return workload::OpClass::kProduct;
+  return operation.phase == schedule::Phase::kOptimizer ? workload::OpClass::kOptimizer : workload::OpClass::kMemory;
 }
 
-ExchangeKind exchange_of(OpKind kind) {
-  if (kind == OpKind::kAllGather) return ExchangeKind::kAllGather;
-  return kind == OpKind::kReduceScatter ? ExchangeKind::kReduceScatter : ExchangeKind::kAllReduce;
+workload::ExchangeKind exchange_of(schedule::OpKind kind) {
+  if (kind == schedule::OpKind::kAllGather) return workload::ExchangeKind::kAllGather;
+  return kind == schedule::OpKind::kReduceScatter ? workload::ExchangeKind::kReduceScatter
+                                                  : workload::ExchangeKind::kAllReduce;
 }
 
 namespace {
@@ -29,7 +30,7 @@ namespace {
 // --- how many elements an operand has
 using S = const Shape&;
 std::int64_t one(S) { return 1; }
-std::int64_t control_elems(S) { return kControlElementCount; }
+std::int64_t control_elems(S) { return schedule::kControlElementCount; }
 std::int64_t rows(S s) { return s.rows; }
 std::int64_t two_rows(S s) { return 2 * s.rows; }
 std::int64_t inner(S s) { return s.inner; }
@@ -95,24 +96,24 @@ double of_attention_backward(const Operation& operation) {
 constexpr auto kTable = std::to_array<OpTraits>({
     {
         // The tokens of a batch and what follows each; outer = vocabulary.
-        .kind = OpKind::kLoadBatch,
+        .kind = schedule::OpKind::kLoadBatch,
         .name = "load_batch",
         .operands = {set("tokens", tokens), set("targets", tokens)},
     },
     {
-        .kind = OpKind::kZero,
+        .kind = schedule::OpKind::kZero,
         .name = "zero",
         .group = {set("range")},
     },
     {
         // Types and places may differ.
-        .kind = OpKind::kCopy,
+        .kind = schedule::OpKind::kCopy,
         .name = "copy",
         .group = {in("source"), set("destination")},
     },
     {
         // destination += source; where it is kWrite: destination = source.
-        .kind = OpKind::kAccumulate,
+        .kind = schedule::OpKind::kAccumulate,
         .name = "accumulate",
         .group = {in("source"), out("destination")},
         .flops_per_elem = 1,
@@ -120,22 +121,22 @@ constexpr auto kTable = std::to_array<OpTraits>({
     {
         // A table split over the tensor group holds tokens [rank * outer, ...); others give 0. outer = rows of the
         // table.
-        .kind = OpKind::kEmbeddingForward,
+        .kind = schedule::OpKind::kEmbeddingForward,
         .name = "embedding_forward",
         .operands = {in("tokens", rows), look_up(in("table", outer_inner)), set("x", rows_inner)},
         .flops = of_rows_inner,
     },
     {
-        .kind = OpKind::kEmbeddingBackward,
+        .kind = schedule::OpKind::kEmbeddingBackward,
         .name = "embedding_backward",
         .operands = {in("tokens", rows), in("dx", rows_inner), look_up(out("dtable", outer_inner)),
                      maybe(held("table", outer_inner))},
         .flops = of_rows_inner,
-        .backward_of = OpKind::kEmbeddingForward,
+        .backward_of = schedule::OpKind::kEmbeddingForward,
     },
     {
         // x += positions. Where rows < batch * seq, tensor rank r holds the tokens [r * rows, ...).
-        .kind = OpKind::kPositionsForward,
+        .kind = schedule::OpKind::kPositionsForward,
         .name = "positions_forward",
         .operands = {sum("x", rows_inner), in("positions", seq_inner)},
         .flops_per_elem = 1,
@@ -143,103 +144,103 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .places_rows = true,
     },
     {
-        .kind = OpKind::kPositionsBackward,
+        .kind = schedule::OpKind::kPositionsBackward,
         .name = "positions_backward",
         .operands = {in("dx", rows_inner), out("dpositions", seq_inner), maybe(held("positions", seq_inner))},
         .flops_per_elem = 1,
-        .backward_of = OpKind::kPositionsForward,
+        .backward_of = schedule::OpKind::kPositionsForward,
         .places_rows = true,
     },
     {
         // stats: the means of the rows, then their 1 / stddev.
-        .kind = OpKind::kLayerNormForward,
+        .kind = schedule::OpKind::kLayerNormForward,
         .name = "layer_norm_forward",
         .operands = {in("x", rows_inner), in("gain", inner), in("bias", inner), set("y", rows_inner),
                      set("stats", two_rows)},
         .flops_per_elem = 7,
     },
     {
-        .kind = OpKind::kLayerNormBackward,
+        .kind = schedule::OpKind::kLayerNormBackward,
         .name = "layer_norm_backward",
         .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats", two_rows),
                      out("dx", rows_inner), out("dgain", inner), out("dbias", inner)},
         .flops_per_elem = 14,
-        .backward_of = OpKind::kLayerNormForward,
+        .backward_of = schedule::OpKind::kLayerNormForward,
     },
     {
         // stats: 1 / rms of the rows.
-        .kind = OpKind::kRmsNormForward,
+        .kind = schedule::OpKind::kRmsNormForward,
         .name = "rms_norm_forward",
         .operands = {in("x", rows_inner), in("gain", inner), set("y", rows_inner), set("stats", rows)},
         .flops_per_elem = 4,
     },
     {
-        .kind = OpKind::kRmsNormBackward,
+        .kind = schedule::OpKind::kRmsNormBackward,
         .name = "rms_norm_backward",
         .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats", rows),
                      out("dx", rows_inner), out("dgain", inner)},
         .flops_per_elem = 11,
-        .backward_of = OpKind::kRmsNormForward,
+        .backward_of = schedule::OpKind::kRmsNormForward,
     },
     {
         // y = x weight^T + bias.
-        .kind = OpKind::kLinearForward,
+        .kind = schedule::OpKind::kLinearForward,
         .name = "linear_forward",
         .family = OpFamily::kProduct,
         .operands = {in("x", rows_inner), in("weight", outer_inner), out("y", rows_outer), maybe(in("bias", outer))},
         .flops = of_product,
     },
     {
-        .kind = OpKind::kLinearBackwardInput,
+        .kind = schedule::OpKind::kLinearBackwardInput,
         .name = "linear_backward_input",
         .family = OpFamily::kProduct,
         .operands = {in("dy", rows_outer), in("weight", outer_inner), out("dx", rows_inner)},
         .flops = of_product,
-        .backward_of = OpKind::kLinearForward,
+        .backward_of = schedule::OpKind::kLinearForward,
     },
     {
-        .kind = OpKind::kLinearBackwardWeight,
+        .kind = schedule::OpKind::kLinearBackwardWeight,
         .name = "linear_backward_weight",
         .family = OpFamily::kProduct,
         .operands = {in("dy", rows_outer), in("x", rows_inner), out("dweight", outer_inner),
                      maybe(out("dbias", outer))},
         .flops = of_product,
-        .backward_of = OpKind::kLinearForward,
+        .backward_of = schedule::OpKind::kLinearForward,
     },
     {
         // y += bias in every row.
-        .kind = OpKind::kAddBias,
+        .kind = schedule::OpKind::kAddBias,
         .name = "add_bias",
         .operands = {sum("y", rows_inner), in("bias", inner)},
         .flops_per_elem = 1,
         .passes_on = 1,
     },
     {
-        .kind = OpKind::kBiasBackward,
+        .kind = schedule::OpKind::kBiasBackward,
         .name = "bias_backward",
         .operands = {in("dy", rows_inner), out("dbias", inner)},
         .flops_per_elem = 1,
-        .backward_of = OpKind::kAddBias,
+        .backward_of = schedule::OpKind::kAddBias,
     },
     {
         // q and k are rotated, v stays.
-        .kind = OpKind::kRotaryForward,
+        .kind = schedule::OpKind::kRotaryForward,
         .name = "rotary_forward",
         .operands = {in_place("qkv", qkv)},
         .flops_per_elem = 3,
     },
     {
         // Rotated back.
-        .kind = OpKind::kRotaryBackward,
+        .kind = schedule::OpKind::kRotaryBackward,
         .name = "rotary_backward",
         .operands = {in_place("dqkv", qkv)},
         .flops_per_elem = 3,
-        .backward_of = OpKind::kRotaryForward,
+        .backward_of = schedule::OpKind::kRotaryForward,
     },
     {
         // The last three are kept by eager attention: the probabilities, and with dropout what is kept and what is
         // left.
-        .kind = OpKind::kAttentionForward,
+        .kind = schedule::OpKind::kAttentionForward,
         .name = "attention_forward",
         .family = OpFamily::kAttention,
         .operands = {in("qkv", qkv), set("out", head_outputs), set("logsumexp", logsumexp),
@@ -249,45 +250,45 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .draws = true,
     },
     {
-        .kind = OpKind::kAttentionBackward,
+        .kind = schedule::OpKind::kAttentionBackward,
         .name = "attention_backward",
         .family = OpFamily::kAttention,
         .operands = {in("dout", head_outputs), in("qkv", qkv), in("out", head_outputs), in("logsumexp", logsumexp),
                      out("dqkv", qkv), maybe(in("probabilities", probabilities)), maybe(in("mask", probabilities)),
                      maybe(in("dropped", probabilities))},
         .flops = of_attention_backward,
-        .backward_of = OpKind::kAttentionForward,
+        .backward_of = schedule::OpKind::kAttentionForward,
     },
     {
-        .kind = OpKind::kGeluForward,
+        .kind = schedule::OpKind::kGeluForward,
         .name = "gelu_forward",
         .operands = {in("x", rows_inner), set("y", rows_inner)},
         .flops_per_elem = 9,
     },
     {
-        .kind = OpKind::kGeluBackward,
+        .kind = schedule::OpKind::kGeluBackward,
         .name = "gelu_backward",
         .operands = {in("x", rows_inner), becomes("dx", "dy", rows_inner)},
         .flops_per_elem = 16,
-        .backward_of = OpKind::kGeluForward,
+        .backward_of = schedule::OpKind::kGeluForward,
     },
     {
         // A row of gate_up: gate (inner) | up (inner). 6 FLOPs an element of y.
-        .kind = OpKind::kSwigluForward,
+        .kind = schedule::OpKind::kSwigluForward,
         .name = "swiglu_forward",
         .operands = {in("gate_up", two_rows_inner), set("y", rows_inner)},
         .flops_per_elem = 3,
     },
     {
-        .kind = OpKind::kSwigluBackward,
+        .kind = schedule::OpKind::kSwigluBackward,
         .name = "swiglu_backward",
         .operands = {in("gate_up", two_rows_inner), in("dy", rows_inner), out("dgate_up", two_rows_inner)},
         .flops_per_elem = 7,
-        .backward_of = OpKind::kSwigluForward,
+        .backward_of = schedule::OpKind::kSwigluForward,
     },
     {
         // Rows as in positions_forward; site tells the dropouts of a layer apart.
-        .kind = OpKind::kDropoutForward,
+        .kind = schedule::OpKind::kDropoutForward,
         .name = "dropout_forward",
         .operands = {in_place("x", rows_inner), set("mask", rows_inner)},
         .flops_per_elem = 1,
@@ -295,15 +296,15 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .places_rows = true,
     },
     {
-        .kind = OpKind::kDropoutBackward,
+        .kind = schedule::OpKind::kDropoutBackward,
         .name = "dropout_backward",
         .operands = {in_place("dx", rows_inner), in("mask", rows_inner)},
         .flops_per_elem = 1,
-        .backward_of = OpKind::kDropoutForward,
+        .backward_of = schedule::OpKind::kDropoutForward,
     },
     {
         // y += x.
-        .kind = OpKind::kAdd,
+        .kind = schedule::OpKind::kAdd,
         .name = "add",
         .group = {sum("y"), in("x")},
         .one_group = true,
@@ -312,7 +313,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // scale times the loss, the mean over rows. outer = vocabulary.
-        .kind = OpKind::kCrossEntropy,
+        .kind = schedule::OpKind::kCrossEntropy,
         .name = "cross_entropy",
         .operands = {becomes("dlogits", "logits", rows_outer), in("targets", rows), set("loss", one)},
         .control = true,
@@ -322,14 +323,14 @@ constexpr auto kTable = std::to_array<OpTraits>({
     {
         // The largest logit of each row. outer = columns of this rank, inner = whole vocabulary; columns behind its end
         // fill up and count for nothing, here and in the next two.
-        .kind = OpKind::kVocabMax,
+        .kind = schedule::OpKind::kVocabMax,
         .name = "vocab_max",
         .operands = {in("logits", rows_outer), set("top", rows)},
         .flops_per_elem = 1,
     },
     {
         // exponentials = exp(logits - top); at_target: logits - top, 0 where another rank holds the target.
-        .kind = OpKind::kVocabSumExp,
+        .kind = schedule::OpKind::kVocabSumExp,
         .name = "vocab_sum_exp",
         .operands = {becomes("exponentials", "logits", rows_outer), in("targets", rows), in("top", rows),
                      set("sums", rows), set("at_target", rows)},
@@ -338,7 +339,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // As cross_entropy.
-        .kind = OpKind::kVocabCrossEntropy,
+        .kind = schedule::OpKind::kVocabCrossEntropy,
         .name = "vocab_cross_entropy",
         .operands = {becomes("dlogits", "exponentials", rows_outer), in("targets", rows), in("sums", rows),
                      in("at_target", rows), set("loss", one)},
@@ -348,7 +349,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // sum += scale * squares of the ranges.
-        .kind = OpKind::kGradientNorm,
+        .kind = schedule::OpKind::kGradientNorm,
         .name = "gradient_norm",
         .operands = {out("sum", one)},
         .group = {in("range")},
@@ -356,13 +357,13 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // sum: the squared norm of the scaled gradients, by which it clips and adapts the loss scale.
-        .kind = OpKind::kLossScale,
+        .kind = schedule::OpKind::kLossScale,
         .name = "loss_scale",
         .operands = {in("sum", one), in_place("control", control_elems)},
     },
     {
         // In fp32, whatever type the gradient has.
-        .kind = OpKind::kAdamW,
+        .kind = schedule::OpKind::kAdamW,
         .name = "adamw",
         .family = OpFamily::kUpdate,
         .group = {in_place("parameter"), in("gradient"), in_place("first_moment"), in_place("second_moment")},
@@ -371,7 +372,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // In fp32, whatever type the gradient has.
-        .kind = OpKind::kSgd,
+        .kind = schedule::OpKind::kSgd,
         .name = "sgd",
         .family = OpFamily::kUpdate,
         .group = {in_place("parameter"), in("gradient"), in_place("momentum")},
@@ -380,7 +381,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // The sum of all ranks.
-        .kind = OpKind::kAllReduce,
+        .kind = schedule::OpKind::kAllReduce,
         .name = "all_reduce",
         .family = OpFamily::kCollective,
         .group = {in_place("whole")},
@@ -389,7 +390,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // The maximum of all ranks.
-        .kind = OpKind::kAllReduceMax,
+        .kind = schedule::OpKind::kAllReduceMax,
         .name = "all_reduce_max",
         .family = OpFamily::kCollective,
         .group = {in_place("whole")},
@@ -398,7 +399,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // Rank r's result is the r-th 1/N of each range.
-        .kind = OpKind::kReduceScatter,
+        .kind = schedule::OpKind::kReduceScatter,
         .name = "reduce_scatter",
         .family = OpFamily::kCollective,
         .group = {in_place("whole")},
@@ -407,7 +408,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
     {
         // Rank r's shard becomes the r-th 1/N of each whole range; it may lie there.
-        .kind = OpKind::kAllGather,
+        .kind = schedule::OpKind::kAllGather,
         .name = "all_gather",
         .family = OpFamily::kCollective,
         .group = {in("shard"), set("whole")},
@@ -415,7 +416,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
     },
 });
 
-constexpr const OpTraits& traits_at(OpKind kind) { return kTable[static_cast<std::size_t>(kind)]; }
+constexpr const OpTraits& traits_at(schedule::OpKind kind) { return kTable[static_cast<std::size_t>(kind)]; }
 
 constexpr std::optional<std::size_t> position_of(const OpTraits& traits, std::string_view name) {
   for (std::size_t i = 0; i < traits.operands.size(); ++i) {
@@ -439,7 +440,7 @@ constexpr bool names_its_forward(const OpTraits& backward) {
   });
 }
 
-static_assert(kTable.size() == kOpKindCount);
+static_assert(kTable.size() == schedule::kOpKindCount);
 static_assert(std::ranges::adjacent_find(kTable, std::ranges::greater_equal{}, &OpTraits::kind) == kTable.end(),
               "in the order of OpKind");
 static_assert(std::ranges::all_of(kTable, [](const OpTraits& t) { return !t.backward_of || names_its_forward(t); }));
@@ -483,7 +484,7 @@ const OperandTraits& OpTraits::operand(std::size_t i, std::size_t count) const {
 
 bool OpTraits::looks_up() const { return std::ranges::any_of(operands, &OperandTraits::looked_up); }
 
-const OpTraits& traits_of(OpKind kind) { return traits_at(kind); }
+const OpTraits& traits_of(schedule::OpKind kind) { return traits_at(kind); }
 
 std::optional<ForwardOperand> find_forward(const OpTraits& forward, std::string_view name) {
   return forward_operand(forward, name);
@@ -530,7 +531,7 @@ std::int64_t wire_bytes(const Operation& operation, const OpTraits& traits, cons
   std::int64_t bytes = 0;
   for (std::size_t whole = stride - 1; whole < operation.operands.size(); whole += stride) {
     const Range& range = operation.operands[whole].range;
-    bytes += range.elems * size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
+    bytes += range.elems * schedule::size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
   }
   return traits.wire_passes * bytes * (ranks - 1) / ranks;
 }
@@ -543,11 +544,12 @@ void add_costs(Operation& operation, const StepPlan& plan) {
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const Operand& operand = operation.operands[i];
     const std::int64_t elems = touched_elems(operation, traits, i);
-    const std::int64_t bytes = elems * size_bytes(plan.buffers[static_cast<std::size_t>(operand.range.buffer)].type);
+    const std::int64_t bytes =
+        elems * schedule::size_bytes(plan.buffers[static_cast<std::size_t>(operand.range.buffer)].type);
     if (operand.access != Access::kWrite) operation.bytes_read += bytes;
     if (operand.access != Access::kRead) operation.bytes_written += bytes;
   }
   if (traits.family == OpFamily::kCollective) operation.wire_bytes = wire_bytes(operation, traits, plan);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

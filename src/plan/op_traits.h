@@ -9,13 +9,13 @@
 #include "workload/hardware.h"
 #include "workload/measured_machine.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Of an operation that is no collective.
-OpClass class_of(const Operation& operation);
+workload::OpClass class_of(const Operation& operation);
 
 /// Of a collective: as which one it is measured and predicted.
-ExchangeKind exchange_of(OpKind kind);
+workload::ExchangeKind exchange_of(schedule::OpKind kind);
 
 // What is known of each kind of operation, declared once: its operands in order, what it costs, whose derivative it is.
 // The table is src/plan/op_traits.cpp, one block a kind; the checker, the costs, the executors and the tests of kernels
@@ -76,7 +76,7 @@ enum class OpFamily : std::uint8_t {
 
 /// One kind of operation. Its operands are `operands`, then any number of `group`s, then the step's control.
 struct OpTraits {
-  OpKind kind{};
+  schedule::OpKind kind{};
   const char* name = "";
   OpFamily family = OpFamily::kElements;
   OperandList operands{};
@@ -91,7 +91,7 @@ struct OpTraits {
   double (*flops)(const Operation&) = nullptr;
   int wire_passes = 0;  ///< of a collective: how often (N - 1) / N of the data are sent
 
-  std::optional<OpKind> backward_of{};
+  std::optional<schedule::OpKind> backward_of{};
   /// The first so many operands get operand 0's derivative, as it is behind the operation, for their own.
   std::size_t passes_on = 0;
   bool is_loss = false;      ///< leaves the loss's derivative by operand 0 in operand 0
@@ -106,14 +106,14 @@ struct OpTraits {
   /// Whether there is a table of which every tensor rank has another part.
   bool looks_up() const;
 };
-const OpTraits& traits_of(OpKind kind);
+const OpTraits& traits_of(schedule::OpKind kind);
 
-inline const char* to_string(OpKind kind) { return traits_of(kind).name; }
-inline bool is_collective(OpKind kind) { return traits_of(kind).family == OpFamily::kCollective; }
-inline bool is_update(OpKind kind) { return traits_of(kind).family == OpFamily::kUpdate; }
-inline bool is_matrix_product(OpKind kind) { return traits_of(kind).family == OpFamily::kProduct; }
+inline const char* to_string(schedule::OpKind kind) { return traits_of(kind).name; }
+inline bool is_collective(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kCollective; }
+inline bool is_update(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kUpdate; }
+inline bool is_matrix_product(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kProduct; }
 /// Matrix products and attention.
-inline bool is_product(OpKind kind) {
+inline bool is_product(schedule::OpKind kind) {
   return is_matrix_product(kind) || traits_of(kind).family == OpFamily::kAttention;
 }
 
@@ -129,4 +129,4 @@ std::optional<ForwardOperand> find_forward(const OpTraits& forward, std::string_
 /// buffers and the sizes of the groups.
 void add_costs(Operation& operation, const StepPlan& plan);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -6,7 +6,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 // Cuts the segment that holds elements on both sides of `at`.
@@ -26,25 +26,28 @@ Operand reads(BufferId buffer, std::int64_t elems) { return {{buffer, 0, elems, 
 Operand writes(BufferId buffer, std::int64_t elems) { return {{buffer, 0, elems, 0}, Access::kWrite}; }
 Operand updates(BufferId buffer, std::int64_t elems) { return {{buffer, 0, elems, 0}, Access::kReadWrite}; }
 
-void PlanBuilder::at(Phase phase, std::int64_t micro_step, std::int64_t layer) {
+void PlanBuilder::at(schedule::Phase phase, std::int64_t micro_step, std::int64_t layer) {
   phase_ = phase;
   micro_step_ = static_cast<std::int32_t>(micro_step);
   layer_ = static_cast<std::int32_t>(layer);
 }
 
-BufferId PlanBuilder::buffer(std::string name, Term term, std::int64_t elems, DType type, Place place) {
+BufferId PlanBuilder::buffer(std::string name, schedule::Term term, std::int64_t elems, schedule::DType type,
+                             schedule::Place place) {
   plan_.buffers.push_back({std::move(name), term, type, elems, false, place, -1});
   touched_.emplace_back();
   return static_cast<BufferId>(plan_.buffers.size()) - 1;
 }
 
-BufferId PlanBuilder::persistent(std::string name, Term term, std::int64_t elems, DType type, Place place) {
+BufferId PlanBuilder::persistent(std::string name, schedule::Term term, std::int64_t elems, schedule::DType type,
+                                 schedule::Place place) {
   const BufferId id = buffer(std::move(name), term, elems, type, place);
   plan_.buffers.back().persistent = true;
   return id;
 }
 
-Operation PlanBuilder::make(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) const {
+Operation PlanBuilder::make(schedule::OpKind kind, schedule::Stream stream, const Shape& shape,
+                            std::vector<Operand> operands) const {
   Operation operation;
   operation.kind = kind;
   operation.stream = stream;
@@ -56,29 +59,30 @@ Operation PlanBuilder::make(OpKind kind, Stream stream, const Shape& shape, std:
   return operation;
 }
 
-OpId PlanBuilder::add(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands, double scale,
-                      std::initializer_list<OpId> after) {
+OpId PlanBuilder::add(schedule::OpKind kind, schedule::Stream stream, const Shape& shape, std::vector<Operand> operands,
+                      double scale, std::initializer_list<OpId> after) {
   Operation operation = make(kind, stream, shape, std::move(operands));
   operation.scale = scale;
   return append(std::move(operation), after);
 }
 
-OpId PlanBuilder::add_tensor_group(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) {
+OpId PlanBuilder::add_tensor_group(schedule::OpKind kind, schedule::Stream stream, const Shape& shape,
+                                   std::vector<Operand> operands) {
   Operation operation = make(kind, stream, shape, std::move(operands));
-  operation.group = Group::kTensor;
+  operation.group = schedule::Group::kTensor;
   return append(std::move(operation), {});
 }
 
 OpId PlanBuilder::append(Operation operation, std::initializer_list<OpId> after) {
-  const Stream stream = operation.stream;
+  const schedule::Stream stream = operation.stream;
   VectorClock clock{};
-  const OpId previous = last_[index_of(stream)];
+  const OpId previous = last_[schedule::index_of(stream)];
   if (previous >= 0) {
     clock = clocks_[static_cast<std::size_t>(previous)];
-    clock[index_of(stream)] = positions_[static_cast<std::size_t>(previous)];
+    clock[schedule::index_of(stream)] = positions_[static_cast<std::size_t>(previous)];
   }
   for (const OpId other : after) wait_for(operation, clock, other);
-  if (stream == Stream::kCompute) {
+  if (stream == schedule::Stream::kCompute) {
     for (const OpId other : held_for_) wait_for(operation, clock, other);
     held_for_.clear();
   }
@@ -89,7 +93,7 @@ OpId PlanBuilder::append(Operation operation, std::initializer_list<OpId> after)
   positions_.push_back(previous < 0 ? 1 : positions_[static_cast<std::size_t>(previous)] + 1);
   clocks_.push_back(clock);
   remember(operation, id);
-  last_[index_of(stream)] = id;
+  last_[schedule::index_of(stream)] = id;
   plan_.operations.push_back(std::move(operation));
   return id;
 }
@@ -102,7 +106,7 @@ void PlanBuilder::hold_compute_for(OpId op) {
 void PlanBuilder::wait_for(Operation& operation, VectorClock& clock, OpId other) const {
   if (other < 0) return;
   const auto at = static_cast<std::size_t>(other);
-  const std::size_t stream = index_of(plan_.operations[at].stream);
+  const std::size_t stream = schedule::index_of(plan_.operations[at].stream);
   if (clock[stream] >= positions_[at]) return;
   operation.waits.push_back(other);
   merge(clock, clocks_[at]);
@@ -117,10 +121,10 @@ std::pair<std::int64_t, std::int64_t> PlanBuilder::elems_of_all_ranks(const Oper
 }
 
 void PlanBuilder::order_by_data(Operation& operation, VectorClock& clock) const {
-  std::array<OpId, kStreamCount> latest{-1, -1, -1, -1, -1};
+  std::array<OpId, schedule::kStreamCount> latest{-1, -1, -1, -1, -1};
   const auto order_behind = [&](OpId other) {
     if (other < 0) return;
-    OpId& last = latest[index_of(plan_.operations[static_cast<std::size_t>(other)].stream)];
+    OpId& last = latest[schedule::index_of(plan_.operations[static_cast<std::size_t>(other)].stream)];
     last = std::max(last, other);
   };
   for (const Operand& operand : operation.operands) {
@@ -154,7 +158,7 @@ void PlanBuilder::remember(const Operation& operation, OpId id) {
     }
     std::int64_t known = begin;
     for (auto at = from; at != to; ++at) {
-      at->second.read[index_of(operation.stream)] = id;
+      at->second.read[schedule::index_of(operation.stream)] = id;
       if (at->first > known) fill(segments, known, at->first, operation.stream, id);
       known = at->second.end_elems;
     }
@@ -162,10 +166,11 @@ void PlanBuilder::remember(const Operation& operation, OpId id) {
   }
 }
 
-void PlanBuilder::fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, Stream stream, OpId id) {
+void PlanBuilder::fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, schedule::Stream stream,
+                       OpId id) {
   Segment segment{end_elems};
-  segment.read[index_of(stream)] = id;
+  segment.read[schedule::index_of(stream)] = id;
   segments.emplace(begin_elems, segment);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

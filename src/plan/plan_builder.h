@@ -8,10 +8,10 @@
 
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Seen from an operation: how many operations of each stream are surely done before it starts.
-using VectorClock = std::array<std::int32_t, kStreamCount>;
+using VectorClock = std::array<std::int32_t, schedule::kStreamCount>;
 inline void merge(VectorClock& into, const VectorClock& other) {
   for (std::size_t s = 0; s < into.size(); ++s) into[s] = into[s] < other[s] ? other[s] : into[s];
 }
@@ -23,22 +23,23 @@ class PlanBuilder {
   explicit PlanBuilder(StepPlan& plan) : plan_(plan) {}
 
   /// Where in the step the following operations belong.
-  void at(Phase phase, std::int64_t micro_step, std::int64_t layer = -1);
+  void at(schedule::Phase phase, std::int64_t micro_step, std::int64_t layer = -1);
 
-  BufferId buffer(std::string name, Term term, std::int64_t elems, DType type = DType::kFp32,
-                  Place place = Place::kDevice);
-  BufferId persistent(std::string name, Term term, std::int64_t elems, DType type = DType::kFp32,
-                      Place place = Place::kDevice);
+  BufferId buffer(std::string name, schedule::Term term, std::int64_t elems,
+                  schedule::DType type = schedule::DType::kFp32, schedule::Place place = schedule::Place::kDevice);
+  BufferId persistent(std::string name, schedule::Term term, std::int64_t elems,
+                      schedule::DType type = schedule::DType::kFp32, schedule::Place place = schedule::Place::kDevice);
 
   /// Appends; `after`: further operations to wait for. Fills in costs. Returns its id.
-  OpId add(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands, double scale = 1.0,
-           std::initializer_list<OpId> after = {});
+  OpId add(schedule::OpKind kind, schedule::Stream stream, const Shape& shape, std::vector<Operand> operands,
+           double scale = 1.0, std::initializer_list<OpId> after = {});
   /// Likewise, among the ranks of the tensor group.
-  OpId add_tensor_group(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands);
+  OpId add_tensor_group(schedule::OpKind kind, schedule::Stream stream, const Shape& shape,
+                        std::vector<Operand> operands);
   /// The next operation on the compute stream waits for `op` too (no-op for -1).
   void hold_compute_for(OpId op);
   /// The last operation of the compute stream, -1 before the first.
-  OpId last_compute() const { return last_[static_cast<std::size_t>(Stream::kCompute)]; }
+  OpId last_compute() const { return last_[static_cast<std::size_t>(schedule::Stream::kCompute)]; }
 
  private:
   /// Neighbouring elements of a buffer with the same history: who wrote them last, and who has read them since, the
@@ -46,27 +47,29 @@ class PlanBuilder {
   struct Segment {
     std::int64_t end_elems;
     OpId written = -1;
-    std::array<OpId, kStreamCount> read{-1, -1, -1, -1, -1};
+    std::array<OpId, schedule::kStreamCount> read{-1, -1, -1, -1, -1};
   };
   using Segments = std::map<std::int64_t, Segment>;  ///< by begin; elements that nobody has touched may be missing
 
   OpId append(Operation operation, std::initializer_list<OpId> after);
-  Operation make(OpKind kind, Stream stream, const Shape& shape, std::vector<Operand> operands) const;
+  Operation make(schedule::OpKind kind, schedule::Stream stream, const Shape& shape,
+                 std::vector<Operand> operands) const;
   void wait_for(Operation& operation, VectorClock& clock, OpId other) const;
   void order_by_data(Operation& operation, VectorClock& clock) const;
   void remember(const Operation& operation, OpId id);
   /// Elements that are read before anybody has touched them.
-  static void fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, Stream stream, OpId id);
+  static void fill(Segments& segments, std::int64_t begin_elems, std::int64_t end_elems, schedule::Stream stream,
+                   OpId id);
   std::pair<std::int64_t, std::int64_t> elems_of_all_ranks(const Operation& operation, const Range& range) const;
 
   StepPlan& plan_;
-  Phase phase_ = Phase::kForward;
+  schedule::Phase phase_ = schedule::Phase::kForward;
   std::int32_t micro_step_ = 0;
   std::int32_t layer_ = -1;
   std::vector<Segments> touched_;        ///< by buffer
   std::vector<VectorClock> clocks_;      ///< by operation: what is done before it starts
   std::vector<std::int32_t> positions_;  ///< by operation: its place in its stream, from 1
-  std::array<OpId, kStreamCount> last_{-1, -1, -1, -1, -1};
+  std::array<OpId, schedule::kStreamCount> last_{-1, -1, -1, -1, -1};
   std::vector<OpId> held_for_;
 };
 
@@ -74,4 +77,4 @@ Operand reads(BufferId buffer, std::int64_t elems);
 Operand writes(BufferId buffer, std::int64_t elems);
 Operand updates(BufferId buffer, std::int64_t elems);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -11,7 +11,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 constexpr std::size_t kWaiting = kActivityCount;  // collectives that wait for other ranks
@@ -26,7 +26,7 @@ struct Edge {
 using Running = std::array<int, kSlots>;
 
 bool is_kernel(const Operation& operation) {
-  return operation.stream == Stream::kCompute && !is_collective(operation.kind);
+  return operation.stream == schedule::Stream::kCompute && !is_collective(operation.kind);
 }
 
 std::vector<Edge> edges_of(const StepPlan& plan, std::span<const OperationTime> times) {
@@ -84,10 +84,10 @@ const char* to_string(Activity activity) {
 }
 
 Activity activity_of(const Operation& operation) {
-  if (operation.kind == OpKind::kReduceScatter) return Activity::kReduceScatter;
-  if (operation.kind == OpKind::kAllGather) return Activity::kAllGather;
+  if (operation.kind == schedule::OpKind::kReduceScatter) return Activity::kReduceScatter;
+  if (operation.kind == schedule::OpKind::kAllGather) return Activity::kAllGather;
   if (is_collective(operation.kind)) return Activity::kAllReduce;
-  return operation.stream == Stream::kHost ? Activity::kHost : Activity::kCopies;
+  return operation.stream == schedule::Stream::kHost ? Activity::kHost : Activity::kCopies;
 }
 
 double StepBreakdown::exposed_comm_s() const {
@@ -132,4 +132,4 @@ StepBreakdown break_down(const StepPlan& plan, std::span<const OperationTime> ti
   return sum;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -5,7 +5,7 @@
 
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// When one rank executed one operation: seconds of the Clock.
 struct OperationTime {
@@ -31,8 +31,8 @@ struct ActivityTime {
 
 /// Where the time of a step went on one rank. Phases, exposed times, waiting and idle time add up to span_s.
 struct StepBreakdown {
-  double span_s = 0.0;                          ///< from the first operation to the end of the last one
-  std::array<double, kPhaseCount> compute_s{};  ///< kernels of the compute stream, by phase
+  double span_s = 0.0;                                    ///< from the first operation to the end of the last one
+  std::array<double, schedule::kPhaseCount> compute_s{};  ///< kernels of the compute stream, by phase
   std::array<ActivityTime, kActivityCount> activities{};
   double waiting_s = 0.0;  ///< no kernel ran and nothing was sent: collectives waited for other ranks
   double idle_s = 0.0;     ///< no kernel ran, and nothing else: threads that wake up or have no core
@@ -48,4 +48,4 @@ struct StepBreakdown {
 /// `times` by OpId, of one rank and one step.
 StepBreakdown break_down(const StepPlan& plan, std::span<const OperationTime> times);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

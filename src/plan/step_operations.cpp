@@ -11,10 +11,10 @@
 
 #include <utility>
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
-StepSizes sizes_of(const ModelSpec& model, const Knobs& knobs) {
+StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knobs) {
   const std::int64_t t = knobs.tensor_ranks;
   StepSizes sizes;
   sizes.batch = knobs.micro_batch;
@@ -25,58 +25,59 @@ StepSizes sizes_of(const ModelSpec& model, const Knobs& knobs) {
   sizes.heads = model.heads / t;
   sizes.kv_heads = model.kv_heads / t;
   sizes.attention = model.hidden / t;
-  sizes.qkv = sizes.attention + 2 * kv_width(model) / t;
+  sizes.qkv = sizes.attention + 2 * schedule::kv_width(model) / t;
   sizes.ffn = model.ffn_hidden / t;
   sizes.up = (model.gated_mlp ? 2 : 1) * sizes.ffn;
-  sizes.vocab = vocab_rows(model, t);
+  sizes.vocab = schedule::vocab_rows(model, t);
   return sizes;
 }
 
 }  // namespace
 
-StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const Workload& workload, const Knobs& knobs)
+StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const workload::Workload& workload,
+                               const schedule::Knobs& knobs)
     : builder_(builder),
       zero_(zero),
       model_(workload.model),
       knobs_(knobs),
-      type_(compute_type(workload.precision)),
+      type_(schedule::compute_type(workload.precision)),
       sizes_(sizes_of(model_, knobs)) {}
 
-void StepOperations::at(Phase phase, std::int64_t layer) {
+void StepOperations::at(schedule::Phase phase, std::int64_t layer) {
   layer_ = layer;
   builder_.at(phase, micro_step_, layer);
 }
 
-BufferId StepOperations::own(std::string name, Term term, std::int64_t width) {
+BufferId StepOperations::own(std::string name, schedule::Term term, std::int64_t width) {
   return buffer(std::move(name), term, sizes_.own_rows * width, type_);
 }
 
-BufferId StepOperations::all(std::string name, Term term, std::int64_t width) {
+BufferId StepOperations::all(std::string name, schedule::Term term, std::int64_t width) {
   return buffer(std::move(name), term, sizes_.rows * width, type_);
 }
 
-BufferId StepOperations::buffer(std::string name, Term term, std::int64_t elems, DType type) {
+BufferId StepOperations::buffer(std::string name, schedule::Term term, std::int64_t elems, schedule::DType type) {
   return builder_.buffer(std::move(name), term, elems, type);
 }
 
-void StepOperations::add(OpKind kind, const Shape& shape, std::vector<Operand> operands, double scale) {
-  builder_.add(kind, Stream::kCompute, shape, std::move(operands), scale);
+void StepOperations::add(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands, double scale) {
+  builder_.add(kind, schedule::Stream::kCompute, shape, std::move(operands), scale);
 }
 
-void StepOperations::add_on_own(OpKind kind, const Shape& shape, std::vector<Operand> operands) {
+void StepOperations::add_on_own(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands) {
   if (!knobs_.sequence_parallel) return add(kind, shape, std::move(operands));
-  builder_.add_tensor_group(kind, Stream::kCompute, shape, std::move(operands));
+  builder_.add_tensor_group(kind, schedule::Stream::kCompute, shape, std::move(operands));
 }
 
-void StepOperations::all_reduce(OpKind kind, std::vector<Operand> wholes) {
+void StepOperations::all_reduce(schedule::OpKind kind, std::vector<Operand> wholes) {
   if (knobs_.tensor_ranks == 1) return;
-  builder_.add_tensor_group(kind, Stream::kCompute, {}, std::move(wholes));
+  builder_.add_tensor_group(kind, schedule::Stream::kCompute, {}, std::move(wholes));
 }
 
 BufferId StepOperations::gathered(BufferId x) {
   if (!knobs_.sequence_parallel) return x;
-  const BufferId whole = all("gathered tokens", Term::kWorkspace, sizes_.hidden);
-  builder_.add_tensor_group(OpKind::kAllGather, Stream::kCompute, {},
+  const BufferId whole = all("gathered tokens", schedule::Term::kWorkspace, sizes_.hidden);
+  builder_.add_tensor_group(schedule::OpKind::kAllGather, schedule::Stream::kCompute, {},
                             {own_reads(x), writes(whole, sizes_.rows * sizes_.hidden)});
   return whole;
 }
@@ -84,92 +85,97 @@ BufferId StepOperations::gathered(BufferId x) {
 Operand StepOperations::reduced(BufferId x) {
   const std::int64_t elems = sizes_.rows * sizes_.hidden;
   if (!knobs_.sequence_parallel) {
-    all_reduce(OpKind::kAllReduce, {updates(x, elems)});
+    all_reduce(schedule::OpKind::kAllReduce, {updates(x, elems)});
     return reads(x, elems);
   }
-  builder_.add_tensor_group(OpKind::kReduceScatter, Stream::kCompute, {}, {updates(x, elems)});
+  builder_.add_tensor_group(schedule::OpKind::kReduceScatter, schedule::Stream::kCompute, {}, {updates(x, elems)});
   const std::int64_t part = elems / knobs_.tensor_ranks;
   return {{x, 0, part, part}, Access::kRead};
 }
 
-BufferId StepOperations::norm_stats(std::string name, Term term) {
-  return buffer(std::move(name), term, (layer_norm() ? 2 : 1) * sizes_.own_rows, DType::kFp32);
+BufferId StepOperations::norm_stats(std::string name, schedule::Term term) {
+  return buffer(std::move(name), term, (layer_norm() ? 2 : 1) * sizes_.own_rows, schedule::DType::kFp32);
 }
 
 Operand StepOperations::stats_operand(BufferId stats, Access access) const {
   return {{stats, 0, (layer_norm() ? 2 : 1) * sizes_.own_rows, 0}, access};
 }
 
-void StepOperations::norm_forward(BufferId x, const NormTensors& norm, BufferId y, BufferId stats) {
+void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, BufferId stats) {
   std::vector<Operand> operands = {own_reads(x), zero_.parameter(norm.gain)};
   if (layer_norm()) operands.push_back(zero_.parameter(norm.bias));
   operands.push_back(writes(y, sizes_.own_rows * sizes_.hidden));
   operands.push_back(stats_operand(stats, Access::kWrite));
-  add(layer_norm() ? OpKind::kLayerNormForward : OpKind::kRmsNormForward, own_shape(), std::move(operands));
+  add(layer_norm() ? schedule::OpKind::kLayerNormForward : schedule::OpKind::kRmsNormForward, own_shape(),
+      std::move(operands));
 }
 
-void StepOperations::norm_backward(const Operand& dy, BufferId x, const NormTensors& norm, BufferId stats,
+void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm, BufferId stats,
                                    const Operand& dx) {
   std::vector<Operand> operands = {
       dy, own_reads(x), zero_.parameter(norm.gain), stats_operand(stats, Access::kRead), dx, zero_.gradient(norm.gain)};
   if (layer_norm()) operands.push_back(zero_.gradient(norm.bias));
-  add_on_own(layer_norm() ? OpKind::kLayerNormBackward : OpKind::kRmsNormBackward, own_shape(), std::move(operands));
+  add_on_own(layer_norm() ? schedule::OpKind::kLayerNormBackward : schedule::OpKind::kRmsNormBackward, own_shape(),
+             std::move(operands));
   zero_.gradient_done(norm.gain);
   if (layer_norm()) zero_.gradient_done(norm.bias);
 }
 
-void StepOperations::linear_forward(BufferId x, const LinearTensors& linear, BufferId y, std::int64_t inner,
+void StepOperations::linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                                     std::int64_t outer) {
   std::vector<Operand> operands = {reads(x, sizes_.rows * inner), zero_.parameter(linear.weight),
                                    writes(y, sizes_.rows * outer)};
-  if (linear.bias != kNoTensor) operands.push_back(zero_.parameter(linear.bias));
-  add(OpKind::kLinearForward, {.rows = sizes_.rows, .inner = inner, .outer = outer}, std::move(operands));
+  if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.parameter(linear.bias));
+  add(schedule::OpKind::kLinearForward, {.rows = sizes_.rows, .inner = inner, .outer = outer}, std::move(operands));
 }
 
-void StepOperations::linear_backward(BufferId dy, BufferId x, const LinearTensors& linear, BufferId dx,
+void StepOperations::linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
                                      std::int64_t inner, std::int64_t outer) {
   const Shape shape{.rows = sizes_.rows, .inner = inner, .outer = outer};
   const Operand gradient = reads(dy, sizes_.rows * outer);
   std::vector<Operand> operands = {gradient, reads(x, sizes_.rows * inner), zero_.gradient(linear.weight)};
-  if (linear.bias != kNoTensor) operands.push_back(zero_.gradient(linear.bias));
-  add(OpKind::kLinearBackwardWeight, shape, std::move(operands));
+  if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.gradient(linear.bias));
+  add(schedule::OpKind::kLinearBackwardWeight, shape, std::move(operands));
   zero_.gradient_done(linear.weight);
-  if (linear.bias != kNoTensor) zero_.gradient_done(linear.bias);
-  add(OpKind::kLinearBackwardInput, shape, {gradient, zero_.parameter(linear.weight), writes(dx, sizes_.rows * inner)});
+  if (linear.bias != schedule::kNoTensor) zero_.gradient_done(linear.bias);
+  add(schedule::OpKind::kLinearBackwardInput, shape,
+      {gradient, zero_.parameter(linear.weight), writes(dx, sizes_.rows * inner)});
 }
 
-BufferId StepOperations::column_forward(BufferId x, const LinearTensors& linear, BufferId y, std::int64_t outer) {
+BufferId StepOperations::column_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y,
+                                        std::int64_t outer) {
   const BufferId input = gathered(x);
   linear_forward(input, linear, y, sizes_.hidden, outer);
   return input;
 }
 
-Operand StepOperations::column_backward(BufferId dy, BufferId x, const LinearTensors& linear, std::int64_t outer,
-                                        const char* name) {
+Operand StepOperations::column_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear,
+                                        std::int64_t outer, const char* name) {
   const BufferId input = gathered(x);
-  const BufferId dx = all(name, Term::kWorkspace, sizes_.hidden);
+  const BufferId dx = all(name, schedule::Term::kWorkspace, sizes_.hidden);
   linear_backward(dy, input, linear, dx, sizes_.hidden, outer);
   return reduced(dx);
 }
 
-void StepOperations::row_forward(BufferId x, const LinearTensors& linear, BufferId y, std::int64_t inner) {
+void StepOperations::row_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_forward(x, linear, y, inner, sizes_.hidden);
-  const BufferId sums =
-      knobs_.sequence_parallel ? all("partial sums", Term::kWorkspace, sizes_.hidden) : y;  // else they are y's tokens
-  linear_forward(x, {linear.weight, kNoTensor}, sums, inner, sizes_.hidden);
+  const BufferId sums = knobs_.sequence_parallel ? all("partial sums", schedule::Term::kWorkspace, sizes_.hidden)
+                                                 : y;  // else they are y's tokens
+  linear_forward(x, {linear.weight, schedule::kNoTensor}, sums, inner, sizes_.hidden);
   const Operand sum = reduced(sums);
-  if (sums != y) add_on_own(OpKind::kCopy, {}, {sum, writes(y, sizes_.own_rows * sizes_.hidden)});
-  if (linear.bias != kNoTensor) add(OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
+  if (sums != y) add_on_own(schedule::OpKind::kCopy, {}, {sum, writes(y, sizes_.own_rows * sizes_.hidden)});
+  if (linear.bias != schedule::kNoTensor)
+    add(schedule::OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
 }
 
-void StepOperations::row_backward(BufferId dy, BufferId x, const LinearTensors& linear, BufferId dx,
+void StepOperations::row_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
                                   std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_backward(dy, x, linear, dx, inner, sizes_.hidden);
-  if (linear.bias != kNoTensor) {
-    add(OpKind::kBiasBackward, own_shape(), {own_reads(dy), zero_.gradient(linear.bias)});
+  if (linear.bias != schedule::kNoTensor) {
+    add(schedule::OpKind::kBiasBackward, own_shape(), {own_reads(dy), zero_.gradient(linear.bias)});
     zero_.gradient_done(linear.bias);
   }
-  linear_backward(gathered(dy), x, {linear.weight, kNoTensor}, dx, inner, sizes_.hidden);
+  linear_backward(gathered(dy), x, {linear.weight, schedule::kNoTensor}, dx, inner, sizes_.hidden);
 }
 
 Shape StepOperations::dropout_shape(std::int32_t site) const {
@@ -181,21 +187,21 @@ Shape StepOperations::dropout_shape(std::int32_t site) const {
   return shape;
 }
 
-BufferId StepOperations::dropout_forward(BufferId y, std::int32_t site, Term term) {
+BufferId StepOperations::dropout_forward(BufferId y, std::int32_t site, schedule::Term term) {
   if (!drops()) return -1;
   const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
-  const BufferId mask = buffer("dropout mask", term, elems, DType::kUint8);
-  add(OpKind::kDropoutForward, dropout_shape(site), {own_updates(y), writes(mask, elems)});
+  const BufferId mask = buffer("dropout mask", term, elems, schedule::DType::kUint8);
+  add(schedule::OpKind::kDropoutForward, dropout_shape(site), {own_updates(y), writes(mask, elems)});
   return mask;
 }
 
 BufferId StepOperations::branch_gradient(BufferId residual_gradient, BufferId mask, std::int32_t site) {
   if (!drops()) return residual_gradient;
   const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
-  const BufferId gradient = own("branch gradient", Term::kWorkspace, sizes_.hidden);
-  add(OpKind::kCopy, {}, {own_reads(residual_gradient), writes(gradient, elems)});
-  add(OpKind::kDropoutBackward, dropout_shape(site), {own_updates(gradient), reads(mask, elems)});
+  const BufferId gradient = own("branch gradient", schedule::Term::kWorkspace, sizes_.hidden);
+  add(schedule::OpKind::kCopy, {}, {own_reads(residual_gradient), writes(gradient, elems)});
+  add(schedule::OpKind::kDropoutBackward, dropout_shape(site), {own_updates(gradient), reads(mask, elems)});
   return gradient;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

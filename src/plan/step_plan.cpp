@@ -2,7 +2,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 double hardware_flops(const StepPlan& plan) {
   double flops = 0.0;
@@ -12,4 +12,4 @@ double hardware_flops(const StepPlan& plan) {
   return flops;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -8,7 +8,7 @@
 #include "schedule/parameters.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 using BufferId = std::int32_t;
 using OpId = std::int32_t;
@@ -39,10 +39,10 @@ struct Shape {
 /// One operation: no host pointer, no closure. All its operands are ready once its stream's earlier operations and
 /// the operations in `waits` (of other streams) are done.
 struct Operation {
-  OpKind kind{};
-  Stream stream = Stream::kCompute;
-  Group group = Group::kData;
-  Phase phase = Phase::kForward;
+  schedule::OpKind kind{};
+  schedule::Stream stream = schedule::Stream::kCompute;
+  schedule::Group group = schedule::Group::kData;
+  schedule::Phase phase = schedule::Phase::kForward;
   std::int32_t layer = -1;  ///< transformer block, -1: embedding, head or none
   std::int32_t micro_step = 0;
   Shape shape;
@@ -57,14 +57,14 @@ struct Operation {
 
 struct Buffer {
   std::string name;
-  Term term{};
-  DType type = DType::kFp32;
+  schedule::Term term{};
+  schedule::DType type = schedule::DType::kFp32;
   std::int64_t elems = 0;
   bool persistent = false;  ///< keeps its contents from step to step
-  Place place = Place::kDevice;
+  schedule::Place place = schedule::Place::kDevice;
   std::int64_t offset_bytes = -1;  ///< in its place's arena, a multiple of kAlignmentBytes; set by the memory planner
 
-  std::int64_t bytes() const { return elems * size_bytes(type); }
+  std::int64_t bytes() const { return elems * schedule::size_bytes(type); }
 };
 
 /// A range that holds values of a tensor from step to step: its elements [first_elem, + range.elems), padding included.
@@ -88,17 +88,17 @@ struct StepPlan {
   std::int64_t ranks = 1;         ///< N: of the data-parallel group
   std::int64_t tensor_ranks = 1;  ///< t; the job has ranks * tensor_ranks ranks
   std::int64_t zero_stage = 0;
-  Dialect dialect = Dialect::kCanonical;
+  workload::Dialect dialect = workload::Dialect::kCanonical;
   Windows windows;
   std::int64_t micro_batch = 1;
   std::int64_t micro_steps = 1;
   std::int64_t seq_len = 1;
-  std::vector<ParameterTensor> tensors;     ///< in model order
-  std::int64_t padded_parameter_elems = 0;  ///< Psi: sum of the padded tensors
-  std::vector<TensorHome> parameters;       ///< that the model computes with, each tensor once (over the data ranks)
-  std::vector<TensorHome> copies;           ///< further ranges that start with a parameter's values: fp32 masters, ...
-  BufferId loss = -1;                       ///< one element per micro-step
-  BufferId control = -1;                    ///< ControlElements, fp32; -1: neither clipping nor loss scaling
+  std::vector<schedule::ParameterTensor> tensors;  ///< in model order
+  std::int64_t padded_parameter_elems = 0;         ///< Psi: sum of the padded tensors
+  std::vector<TensorHome> parameters;  ///< that the model computes with, each tensor once (over the data ranks)
+  std::vector<TensorHome> copies;      ///< further ranges that start with a parameter's values: fp32 masters, ...
+  BufferId loss = -1;                  ///< one element per micro-step
+  BufferId control = -1;               ///< ControlElements, fp32; -1: neither clipping nor loss scaling
   double first_loss_scale = 1.0;
   double gradient_clipping = 0.0;  ///< largest norm of the gradients; 0: not clipped
   std::vector<Buffer> buffers;
@@ -108,11 +108,13 @@ struct StepPlan {
 
   std::int64_t world() const { return ranks * tensor_ranks; }
   std::int64_t samples() const { return ranks * micro_batch * micro_steps; }
-  std::int64_t group_ranks(Group group) const { return group == Group::kData ? ranks : tensor_ranks; }
+  std::int64_t group_ranks(schedule::Group group) const {
+    return group == schedule::Group::kData ? ranks : tensor_ranks;
+  }
 };
 
 /// What the hardware computes on one rank in one step: matrix products and attention, what is computed again included.
 /// Times world(), beside model_flops and palm_flops, the third convention.
 double hardware_flops(const StepPlan& plan);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

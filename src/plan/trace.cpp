@@ -15,14 +15,14 @@
 #include "core/json.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 constexpr double kMicro = 1e6;
 constexpr std::array kStreamNames = {"compute", "gather", "reduce", "copy", "host"};
-static_assert(kStreamNames.size() == kStreamCount);
+static_assert(kStreamNames.size() == schedule::kStreamCount);
 constexpr std::array kPlaceNames = {"device", "host"};
-static_assert(kPlaceNames.size() == kPlaceCount);
+static_assert(kPlaceNames.size() == schedule::kPlaceCount);
 
 Json name_event(const char* what, std::size_t rank, std::size_t stream, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", stream}, {"args", {{"name", name}}}};
@@ -31,7 +31,7 @@ Json name_event(const char* what, std::size_t rank, std::size_t stream, const st
 std::string name_of(const Operation& operation, const StepPlan& plan) {
   std::string name = to_string(operation.kind);
   if (operation.layer >= 0) name += fmt::format(" block {}", operation.layer);
-  if (plan.micro_steps > 1 && operation.phase != Phase::kOptimizer) {
+  if (plan.micro_steps > 1 && operation.phase != schedule::Phase::kOptimizer) {
     name += fmt::format(" micro-step {}", operation.micro_step);
   }
   return name;
@@ -40,7 +40,7 @@ std::string name_of(const Operation& operation, const StepPlan& plan) {
 Json arguments_of(const Operation& operation, std::size_t id) {
   Json arguments = {{"operation", id}};
   if (is_collective(operation.kind)) {
-    arguments["group"] = operation.group == Group::kData ? "data" : "tensor";
+    arguments["group"] = operation.group == schedule::Group::kData ? "data" : "tensor";
     arguments["wire_bytes"] = operation.wire_bytes;
   } else {
     arguments["flops"] = operation.flops;
@@ -61,7 +61,7 @@ class Events {
     if (time.ready_s > time.start_s) {
       add(rank, operation, "other ranks before " + name, "wait", time.start_s, time.ready_s);
     }
-    add(rank, operation, name, to_string(operation.phase), time.ready_s, time.end_s);
+    add(rank, operation, name, schedule::to_string(operation.phase), time.ready_s, time.end_s);
     events_.back()["args"] = arguments_of(operation, id);
   }
   void add_names(std::size_t rank) {
@@ -131,4 +131,4 @@ void write_trace(const std::filesystem::path& path, const StepPlan& plan, const 
   write_atomically(path, trace_json(plan, traced));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

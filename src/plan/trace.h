@@ -6,12 +6,12 @@
 
 #include "plan/step_breakdown.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Bytes in use from a moment on, by Place.
 struct MemoryPoint {
   double at_s = 0.0;
-  std::array<std::int64_t, kPlaceCount> bytes{};
+  std::array<std::int64_t, schedule::kPlaceCount> bytes{};
 };
 
 /// One step as it was executed or predicted: the times of its operations, rank by rank.
@@ -32,4 +32,4 @@ void check_trace_file(const std::filesystem::path& path);
 /// Throws EnvironmentError when the file cannot be written.
 void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -2,38 +2,40 @@
 
 #include <cassert>
 #include <utility>
-namespace krigtune {
+namespace krigtune::plan {
 
 // What selective checkpointing computes again: with eager attention the attention core, whose 5 a s^2 b bytes cost few
 // FLOPs (Korthikanti et al. 2022, section 5); with flash attention, which keeps no such thing, the outputs of the norms
 // and of the MLP's activation (as llm.c's recompute = 2).
 
-LayerTerms kept_layer(Checkpointing checkpointing, Attention attention) {
-  assert(checkpointing != Checkpointing::kFull);
+LayerTerms kept_layer(schedule::Checkpointing checkpointing, workload::Attention attention) {
+  assert(checkpointing != schedule::Checkpointing::kFull);
   LayerTerms terms;
-  if (checkpointing == Checkpointing::kNone) return terms;
-  if (attention == Attention::kEager) {
-    terms.core = Term::kWorkspace;
+  if (checkpointing == schedule::Checkpointing::kNone) return terms;
+  if (attention == workload::Attention::kEager) {
+    terms.core = schedule::Term::kWorkspace;
   } else {
-    terms.norms = Term::kWorkspace;
-    terms.activated = Term::kWorkspace;
+    terms.norms = schedule::Term::kWorkspace;
+    terms.activated = schedule::Term::kWorkspace;
   }
   return terms;
 }
 
-LayerTerms passing_layer(Term output) {
-  return {Term::kWorkspace, Term::kWorkspace, Term::kWorkspace, Term::kWorkspace, output};
+LayerTerms passing_layer(schedule::Term output) {
+  return {schedule::Term::kWorkspace, schedule::Term::kWorkspace, schedule::Term::kWorkspace,
+          schedule::Term::kWorkspace, output};
 }
 
-LayerBuffers layer_forward(StepOperations& to, const BlockTensors& block, BufferId input, const LayerTerms& terms) {
+LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
+                           const LayerTerms& terms) {
   LayerBuffers buffers;
   buffers.attention = attention_forward(to, block, input, terms);
   buffers.mlp = mlp_forward(to, block, buffers.attention.output, terms);
   return buffers;
 }
 
-void layer_backward(StepOperations& to, const BlockTensors& block, LayerBuffers& kept, const LayerTerms& terms,
-                    BufferId residual_gradient) {
+void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
+                    const LayerTerms& terms, BufferId residual_gradient) {
   mlp_backward(to, block, kept.mlp, terms, residual_gradient);
   attention_backward(to, block, kept.attention, terms, residual_gradient);
 }
@@ -46,9 +48,9 @@ void layer_backward(StepOperations& to, const BlockTensors& block, LayerBuffers&
 
 void VocabularyPart::load_batch() {
   const StepSizes& n = to_.sizes();
-  tokens_ = to_.buffer("tokens", Term::kInputs, n.rows, DType::kInt32);
-  targets_ = to_.buffer("targets", Term::kInputs, n.rows, DType::kInt32);
-  to_.add(OpKind::kLoadBatch, {.batch = n.batch, .seq = n.seq, .outer = to_.model().vocab},
+  tokens_ = to_.buffer("tokens", schedule::Term::kInputs, n.rows, schedule::DType::kInt32);
+  targets_ = to_.buffer("targets", schedule::Term::kInputs, n.rows, schedule::DType::kInt32);
+  to_.add(schedule::OpKind::kLoadBatch, {.batch = n.batch, .seq = n.seq, .outer = to_.model().vocab},
           {writes(tokens_, n.rows), writes(targets_, n.rows)});
 }
 
@@ -56,40 +58,41 @@ void VocabularyPart::load_batch() {
 void VocabularyPart::look_up(BufferId x) {
   const StepSizes& n = to_.sizes();
   const bool parts = to_.knobs().sequence_parallel;
-  const BufferId found = parts ? to_.all("partial embedding", Term::kWorkspace, n.hidden) : x;
-  to_.add(OpKind::kEmbeddingForward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
+  const BufferId found = parts ? to_.all("partial embedding", schedule::Term::kWorkspace, n.hidden) : x;
+  to_.add(schedule::OpKind::kEmbeddingForward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
           {reads(tokens_, n.rows), to_.zero().parameter(table_.table), writes(found, n.rows * n.hidden)});
   const Operand sum = to_.reduced(found);
-  if (parts) to_.add_on_own(OpKind::kCopy, {}, {sum, writes(x, n.own_rows * n.hidden)});
+  if (parts) to_.add_on_own(schedule::OpKind::kCopy, {}, {sum, writes(x, n.own_rows * n.hidden)});
 }
 
 BufferId VocabularyPart::embed() {
   const StepSizes& n = to_.sizes();
-  const BufferId x = to_.own("embedding", Term::kActivations, n.hidden);
+  const BufferId x = to_.own("embedding", schedule::Term::kActivations, n.hidden);
   look_up(x);
-  if (table_.positions != kNoTensor) {
-    to_.add(OpKind::kPositionsForward, {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden},
+  if (table_.positions != schedule::kNoTensor) {
+    to_.add(schedule::OpKind::kPositionsForward,
+            {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden},
             {to_.own_updates(x), to_.zero().parameter(table_.positions)});
   }
-  embedding_mask_ = to_.dropout_forward(x, kEmbeddingSite, Term::kActivations);
+  embedding_mask_ = to_.dropout_forward(x, kEmbeddingSite, schedule::Term::kActivations);
   return x;
 }
 
 void VocabularyPart::head(BufferId input) {
   const StepSizes& n = to_.sizes();
-  const BufferId normed = to_.own("final norm", Term::kActivations, n.hidden);
+  const BufferId normed = to_.own("final norm", schedule::Term::kActivations, n.hidden);
   head_input_ = input;
-  stats_ = to_.norm_stats("final norm stats", Term::kActivations);
+  stats_ = to_.norm_stats("final norm stats", schedule::Term::kActivations);
   to_.norm_forward(input, table_.final_norm, normed, stats_);
-  logits_ = to_.all("logits", Term::kLogits, n.vocab);
+  logits_ = to_.all("logits", schedule::Term::kLogits, n.vocab);
   // Backward comes next: what was gathered is used again.
-  normed_ = to_.column_forward(normed, {table_.head, kNoTensor}, logits_, n.vocab);
+  normed_ = to_.column_forward(normed, {table_.head, schedule::kNoTensor}, logits_, n.vocab);
   loss(logits_);
 }
 
 void VocabularyPart::head_backward(BufferId residual_gradient) {
   const StepSizes& n = to_.sizes();
-  const BufferId dnormed = to_.all("final norm gradient", Term::kWorkspace, n.hidden);
+  const BufferId dnormed = to_.all("final norm gradient", schedule::Term::kWorkspace, n.hidden);
   project_backward(dnormed);
   const Operand dx{{residual_gradient, 0, n.own_rows * n.hidden, 0}, Access::kWrite};
   to_.norm_backward(to_.reduced(dnormed), head_input_, table_.final_norm, stats_, dx);
@@ -100,10 +103,10 @@ void VocabularyPart::project_backward(BufferId dnormed) {
   const StepSizes& n = to_.sizes();
   const Shape shape{.rows = n.rows, .inner = n.hidden, .outer = n.vocab};
   const Operand dlogits = reads(logits_, n.rows * n.vocab);
-  to_.add(OpKind::kLinearBackwardWeight, shape,
+  to_.add(schedule::OpKind::kLinearBackwardWeight, shape,
           {dlogits, reads(normed_, n.rows * n.hidden), to_.zero().gradient(table_.head)});
   if (table_.head != table_.table) to_.zero().gradient_done(table_.head);
-  to_.add(OpKind::kLinearBackwardInput, shape,
+  to_.add(schedule::OpKind::kLinearBackwardInput, shape,
           {dlogits, to_.zero().parameter(table_.head), writes(dnormed, n.rows * n.hidden)});
 }
 
@@ -112,9 +115,9 @@ double VocabularyPart::loss_scale() const {
   return 1.0 / static_cast<double>(to_.sizes().rows * to_.knobs().micro_steps * to_.knobs().data_ranks);
 }
 
-void VocabularyPart::add_scaled(OpKind kind, const Shape& shape, std::vector<Operand> operands) {
+void VocabularyPart::add_scaled(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands) {
   const BufferId control = to_.zero().control();
-  if (control >= 0) operands.push_back(reads(control, kControlElementCount));
+  if (control >= 0) operands.push_back(reads(control, schedule::kControlElementCount));
   to_.add(kind, shape, std::move(operands), loss_scale());
 }
 
@@ -122,25 +125,27 @@ void VocabularyPart::loss(BufferId logits) {
   const StepSizes& n = to_.sizes();
   const Operand mean{{loss_, to_.micro_step(), 1, 0}, Access::kWrite};
   if (to_.knobs().tensor_ranks > 1) return split_loss(logits, mean);
-  add_scaled(OpKind::kCrossEntropy, {.rows = n.rows, .outer = n.vocab},
+  add_scaled(schedule::OpKind::kCrossEntropy, {.rows = n.rows, .outer = n.vocab},
              {updates(logits, n.rows * n.vocab), reads(targets_, n.rows), mean});
 }
 
 void VocabularyPart::split_loss(BufferId logits, const Operand& mean) {
   const StepSizes& n = to_.sizes();
   const Shape shape{.rows = n.rows, .inner = to_.model().vocab, .outer = n.vocab};
-  const auto of_rows = [&](const char* name) { return to_.buffer(name, Term::kLogits, n.rows, DType::kFp32); };
+  const auto of_rows = [&](const char* name) {
+    return to_.buffer(name, schedule::Term::kLogits, n.rows, schedule::DType::kFp32);
+  };
   const BufferId top = of_rows("largest logits");
   const BufferId sums = of_rows("sums of exponentials");
   const BufferId at_target = of_rows("targets' logits");
   const std::int64_t elems = n.rows * n.vocab;
   const Operand targets = reads(targets_, n.rows);
-  to_.add(OpKind::kVocabMax, shape, {reads(logits, elems), writes(top, n.rows)});
-  to_.all_reduce(OpKind::kAllReduceMax, {updates(top, n.rows)});
-  to_.add(OpKind::kVocabSumExp, shape,
+  to_.add(schedule::OpKind::kVocabMax, shape, {reads(logits, elems), writes(top, n.rows)});
+  to_.all_reduce(schedule::OpKind::kAllReduceMax, {updates(top, n.rows)});
+  to_.add(schedule::OpKind::kVocabSumExp, shape,
           {updates(logits, elems), targets, reads(top, n.rows), writes(sums, n.rows), writes(at_target, n.rows)});
-  to_.all_reduce(OpKind::kAllReduce, {updates(sums, n.rows), updates(at_target, n.rows)});
-  add_scaled(OpKind::kVocabCrossEntropy, shape,
+  to_.all_reduce(schedule::OpKind::kAllReduce, {updates(sums, n.rows), updates(at_target, n.rows)});
+  add_scaled(schedule::OpKind::kVocabCrossEntropy, shape,
              {updates(logits, elems), targets, reads(sums, n.rows), reads(at_target, n.rows), mean});
 }
 
@@ -149,25 +154,26 @@ void VocabularyPart::embed_backward(BufferId residual_gradient) {
   // Held as every unit is held through its backward.
   const bool held = to_.zero().sharded_parameters();
   const BufferId dx = to_.branch_gradient(residual_gradient, embedding_mask_, kEmbeddingSite);
-  if (table_.positions != kNoTensor) {
+  if (table_.positions != schedule::kNoTensor) {
     std::vector<Operand> positions = {to_.own_reads(dx), to_.zero().gradient(table_.positions)};
     if (held) positions.push_back(to_.zero().parameter(table_.positions));
-    to_.add(OpKind::kPositionsBackward, {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden},
-            std::move(positions));
+    to_.add(schedule::OpKind::kPositionsBackward,
+            {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden}, std::move(positions));
     to_.zero().gradient_done(table_.positions);
   }
   const BufferId whole = to_.gathered(dx);
   std::vector<Operand> table = {reads(tokens_, n.rows), reads(whole, n.rows * n.hidden),
                                 to_.zero().gradient(table_.table)};
   if (held) table.push_back(to_.zero().parameter(table_.table));
-  to_.add(OpKind::kEmbeddingBackward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab}, std::move(table));
+  to_.add(schedule::OpKind::kEmbeddingBackward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
+          std::move(table));
   to_.zero().gradient_done(table_.table);
 }
 
 // The attention branch of a layer: norm, fused q, k, v, rotary positions, causal attention, projection, dropout.
 namespace {
 
-bool eager(const StepOperations& to) { return to.model().attention == Attention::kEager; }
+bool eager(const StepOperations& to) { return to.model().attention == workload::Attention::kEager; }
 
 Shape attention_shape(const StepOperations& to) {
   const StepSizes& n = to.sizes();
@@ -179,13 +185,13 @@ Shape attention_shape(const StepOperations& to) {
 
 std::int64_t probability_elems(const StepSizes& n) { return n.batch * n.heads * n.seq * n.seq; }
 
-void make_probabilities(StepOperations& to, AttentionBuffers& buffers, Term term) {
+void make_probabilities(StepOperations& to, AttentionBuffers& buffers, schedule::Term term) {
   if (!eager(to)) return;
   const std::int64_t elems = probability_elems(to.sizes());
-  const DType type = to.type();
+  const schedule::DType type = to.type();
   buffers.probabilities = to.buffer("probabilities", term, elems, type);
   if (!to.drops()) return;
-  buffers.mask = to.buffer("probabilities mask", term, elems, DType::kUint8);
+  buffers.mask = to.buffer("probabilities mask", term, elems, schedule::DType::kUint8);
   buffers.dropped = to.buffer("dropped probabilities", term, elems, type);
 }
 
@@ -202,22 +208,22 @@ void core_forward(StepOperations& to, const AttentionBuffers& buffers) {
   std::vector<Operand> operands = {reads(buffers.qkv, n.rows * n.qkv), writes(buffers.out, n.rows * n.attention),
                                    writes(buffers.logsumexp, n.rows * n.heads)};
   push_probabilities(to, buffers, Access::kWrite, operands);
-  to.add(OpKind::kAttentionForward, attention_shape(to), std::move(operands));
+  to.add(schedule::OpKind::kAttentionForward, attention_shape(to), std::move(operands));
 }
 
 BufferId core_backward(StepOperations& to, const AttentionBuffers& kept, BufferId dout) {
   const StepSizes& n = to.sizes();
-  const BufferId dqkv = to.all("qkv gradient", Term::kWorkspace, n.qkv);
+  const BufferId dqkv = to.all("qkv gradient", schedule::Term::kWorkspace, n.qkv);
   std::vector<Operand> operands = {reads(dout, n.rows * n.attention), reads(kept.qkv, n.rows * n.qkv),
                                    reads(kept.out, n.rows * n.attention), reads(kept.logsumexp, n.rows * n.heads),
                                    writes(dqkv, n.rows * n.qkv)};
   push_probabilities(to, kept, Access::kRead, operands);
-  to.add(OpKind::kAttentionBackward, attention_shape(to), std::move(operands));
+  to.add(schedule::OpKind::kAttentionBackward, attention_shape(to), std::move(operands));
   return dqkv;
 }
 
-void rotate(StepOperations& to, OpKind kind, BufferId qkv) {
-  if (to.model().positions != Positions::kRotary) return;
+void rotate(StepOperations& to, schedule::OpKind kind, BufferId qkv) {
+  if (to.model().positions != workload::Positions::kRotary) return;
   const StepSizes& n = to.sizes();
   to.add(kind, {.batch = n.batch, .seq = n.seq, .heads = n.heads, .kv_heads = n.kv_heads, .inner = n.attention},
          {updates(qkv, n.rows * n.qkv)});
@@ -225,7 +231,7 @@ void rotate(StepOperations& to, OpKind kind, BufferId qkv) {
 
 }  // namespace
 
-AttentionBuffers attention_forward(StepOperations& to, const BlockTensors& block, BufferId input,
+AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                                    const LayerTerms& terms) {
   const StepSizes& n = to.sizes();
   AttentionBuffers buffers;
@@ -234,39 +240,39 @@ AttentionBuffers attention_forward(StepOperations& to, const BlockTensors& block
   buffers.stats = to.norm_stats("norm1 stats", terms.rest);
   buffers.qkv = to.all("qkv", terms.rest, n.qkv);
   buffers.out = to.all("attention", terms.rest, n.attention);
-  buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, DType::kFp32);
+  buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, schedule::DType::kFp32);
   make_probabilities(to, buffers, terms.core);
   buffers.output = to.own("middle", terms.rest, n.hidden);
 
   to.norm_forward(input, block.norm1, buffers.norm, buffers.stats);
   to.column_forward(buffers.norm, block.qkv, buffers.qkv, n.qkv);
-  rotate(to, OpKind::kRotaryForward, buffers.qkv);
+  rotate(to, schedule::OpKind::kRotaryForward, buffers.qkv);
   core_forward(to, buffers);
   to.row_forward(buffers.out, block.out, buffers.output, n.attention);
   buffers.branch_mask = to.dropout_forward(buffers.output, kAttentionSite, terms.rest);
-  to.add(OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
+  to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
   return buffers;
 }
 
-void attention_backward(StepOperations& to, const BlockTensors& block, AttentionBuffers& kept, const LayerTerms& terms,
-                        BufferId residual_gradient) {
+void attention_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
+                        const LayerTerms& terms, BufferId residual_gradient) {
   const StepSizes& n = to.sizes();
   const BufferId branch = to.branch_gradient(residual_gradient, kept.branch_mask, kAttentionSite);
-  const BufferId dout = to.all("attention gradient", Term::kWorkspace, n.attention);
+  const BufferId dout = to.all("attention gradient", schedule::Term::kWorkspace, n.attention);
   to.row_backward(branch, kept.out, block.out, dout, n.attention);
   if (eager(to) && terms.computes_again(terms.core)) {
-    to.in(Phase::kRecompute);
-    make_probabilities(to, kept, Term::kWorkspace);
+    to.in(schedule::Phase::kRecompute);
+    make_probabilities(to, kept, schedule::Term::kWorkspace);
     core_forward(to, kept);
-    to.in(Phase::kBackward);
+    to.in(schedule::Phase::kBackward);
   }
   const BufferId dqkv = core_backward(to, kept, dout);
-  rotate(to, OpKind::kRotaryBackward, dqkv);
+  rotate(to, schedule::OpKind::kRotaryBackward, dqkv);
   if (terms.computes_again(terms.norms)) {
-    to.in(Phase::kRecompute);
-    kept.norm = to.own("norm1 again", Term::kWorkspace, n.hidden);
+    to.in(schedule::Phase::kRecompute);
+    kept.norm = to.own("norm1 again", schedule::Term::kWorkspace, n.hidden);
     to.norm_forward(kept.input, block.norm1, kept.norm, kept.stats);
-    to.in(Phase::kBackward);
+    to.in(schedule::Phase::kBackward);
   }
   const Operand dnorm = to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
   to.norm_backward(dnorm, kept.input, block.norm1, kept.stats, to.own_updates(residual_gradient));
@@ -277,7 +283,8 @@ namespace {
 
 void activate(StepOperations& to, const MlpBuffers& buffers) {
   const StepSizes& n = to.sizes();
-  to.add(to.model().gated_mlp ? OpKind::kSwigluForward : OpKind::kGeluForward, {.rows = n.rows, .inner = n.ffn},
+  to.add(to.model().gated_mlp ? schedule::OpKind::kSwigluForward : schedule::OpKind::kGeluForward,
+         {.rows = n.rows, .inner = n.ffn},
          {reads(buffers.up, n.rows * n.up), writes(buffers.activated, n.rows * n.ffn)});
 }
 
@@ -287,17 +294,18 @@ BufferId activation_backward(StepOperations& to, const MlpBuffers& kept, BufferI
   const Shape shape{.rows = n.rows, .inner = n.ffn};
   const Operand up = reads(kept.up, n.rows * n.up);
   if (!to.model().gated_mlp) {
-    to.add(OpKind::kGeluBackward, shape, {up, updates(dactivated, n.rows * n.ffn)});
+    to.add(schedule::OpKind::kGeluBackward, shape, {up, updates(dactivated, n.rows * n.ffn)});
     return dactivated;
   }
-  const BufferId dup = to.all("up gradient", Term::kWorkspace, n.up);
-  to.add(OpKind::kSwigluBackward, shape, {up, reads(dactivated, n.rows * n.ffn), writes(dup, n.rows * n.up)});
+  const BufferId dup = to.all("up gradient", schedule::Term::kWorkspace, n.up);
+  to.add(schedule::OpKind::kSwigluBackward, shape, {up, reads(dactivated, n.rows * n.ffn), writes(dup, n.rows * n.up)});
   return dup;
 }
 
 }  // namespace
 
-MlpBuffers mlp_forward(StepOperations& to, const BlockTensors& block, BufferId input, const LayerTerms& terms) {
+MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
+                       const LayerTerms& terms) {
   const StepSizes& n = to.sizes();
   MlpBuffers buffers;
   buffers.input = input;
@@ -312,28 +320,28 @@ MlpBuffers mlp_forward(StepOperations& to, const BlockTensors& block, BufferId i
   activate(to, buffers);
   to.row_forward(buffers.activated, block.down, buffers.output, n.ffn);
   buffers.branch_mask = to.dropout_forward(buffers.output, kMlpSite, terms.rest);
-  to.add(OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
+  to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
   return buffers;
 }
 
-void mlp_backward(StepOperations& to, const BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
+void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
                   BufferId residual_gradient) {
   const StepSizes& n = to.sizes();
   if (terms.computes_again(terms.activated)) {
-    to.in(Phase::kRecompute);
-    kept.activated = to.all("activated again", Term::kWorkspace, n.ffn);
+    to.in(schedule::Phase::kRecompute);
+    kept.activated = to.all("activated again", schedule::Term::kWorkspace, n.ffn);
     activate(to, kept);
-    to.in(Phase::kBackward);
+    to.in(schedule::Phase::kBackward);
   }
   const BufferId branch = to.branch_gradient(residual_gradient, kept.branch_mask, kMlpSite);
-  const BufferId dactivated = to.all("activated gradient", Term::kWorkspace, n.ffn);
+  const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
   to.row_backward(branch, kept.activated, block.down, dactivated, n.ffn);
   const BufferId dup = activation_backward(to, kept, dactivated);
   if (terms.computes_again(terms.norms)) {
-    to.in(Phase::kRecompute);
-    kept.norm = to.own("norm2 again", Term::kWorkspace, n.hidden);
+    to.in(schedule::Phase::kRecompute);
+    kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, n.hidden);
     to.norm_forward(kept.input, block.norm2, kept.norm, kept.stats);
-    to.in(Phase::kBackward);
+    to.in(schedule::Phase::kBackward);
   }
   const Operand dnorm = to.column_backward(dup, kept.norm, block.up, n.up, "norm2 gradient");
   to.norm_backward(dnorm, kept.input, block.norm2, kept.stats, to.own_updates(residual_gradient));
@@ -346,8 +354,8 @@ void mlp_backward(StepOperations& to, const BlockTensors& block, MlpBuffers& kep
 using schedule::Part;
 using schedule::Unit;
 
-TransformerStep::TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const ParameterTable& table,
-                                 const Workload& workload, const Knobs& knobs, BufferId loss)
+TransformerStep::TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const schedule::ParameterTable& table,
+                                 const workload::Workload& workload, const schedule::Knobs& knobs, BufferId loss)
     : table_(table),
       checkpointing_(knobs.checkpointing),
       operations_(builder, zero, workload, knobs),
@@ -356,9 +364,9 @@ TransformerStep::TransformerStep(PlanBuilder& builder, ZeroOperations& zero, con
 
 void TransformerStep::begin(const Part& part) {
   operations_.at(part.phase, part.layer);
-  if (part.is(Unit::kEmbedding, Phase::kForward)) vocabulary_.load_batch();
-  if (part.is(Unit::kHead, Phase::kForward)) {
-    residual_gradient_ = operations_.own("residual gradient", Term::kWorkspace, operations_.sizes().hidden);
+  if (part.is(Unit::kEmbedding, schedule::Phase::kForward)) vocabulary_.load_batch();
+  if (part.is(Unit::kHead, schedule::Phase::kForward)) {
+    residual_gradient_ = operations_.own("residual gradient", schedule::Term::kWorkspace, operations_.sizes().hidden);
   }
 }
 
@@ -376,7 +384,7 @@ void TransformerStep::add(const Part& part) {
 }
 
 void TransformerStep::add_embedding(const Part& part) {
-  if (part.phase == Phase::kForward) {
+  if (part.phase == schedule::Phase::kForward) {
     residual_ = vocabulary_.embed();
   } else {
     vocabulary_.embed_backward(residual_gradient_);
@@ -384,7 +392,7 @@ void TransformerStep::add_embedding(const Part& part) {
 }
 
 void TransformerStep::add_head(const Part& part) {
-  if (part.phase == Phase::kForward) {
+  if (part.phase == schedule::Phase::kForward) {
     vocabulary_.head(residual_);
   } else {
     vocabulary_.head_backward(residual_gradient_);
@@ -392,21 +400,22 @@ void TransformerStep::add_head(const Part& part) {
 }
 
 void TransformerStep::add_block(const Part& part) {
-  const BlockTensors& block = table_.blocks[static_cast<std::size_t>(part.layer)];
+  const schedule::BlockTensors& block = table_.blocks[static_cast<std::size_t>(part.layer)];
   LayerBuffers& buffers = layers_[static_cast<std::size_t>(part.layer)];
-  if (part.phase == Phase::kBackward) {
+  if (part.phase == schedule::Phase::kBackward) {
     return layer_backward(operations_, block, buffers, terms_of(part), residual_gradient_);
   }
-  const bool starts_again = part.phase == Phase::kRecompute && part.in_group == 0;
+  const bool starts_again = part.phase == schedule::Phase::kRecompute && part.in_group == 0;
   if (starts_again) residual_ = buffers.attention.input;
   buffers = layer_forward(operations_, block, residual_, terms_of(part));
   residual_ = buffers.mlp.output;
 }
 
 LayerTerms TransformerStep::terms_of(const Part& part) const {
-  if (checkpointing_ != Checkpointing::kFull) return kept_layer(checkpointing_, operations_.model().attention);
-  const bool leaves_checkpoint = part.phase == Phase::kForward && part.closes_group;
-  return passing_layer(leaves_checkpoint ? Term::kActivations : Term::kWorkspace);
+  if (checkpointing_ != schedule::Checkpointing::kFull)
+    return kept_layer(checkpointing_, operations_.model().attention);
+  const bool leaves_checkpoint = part.phase == schedule::Phase::kForward && part.closes_group;
+  return passing_layer(leaves_checkpoint ? schedule::Term::kActivations : schedule::Term::kWorkspace);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

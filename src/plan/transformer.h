@@ -4,23 +4,23 @@
 #include "plan/step_operations.h"
 #include "schedule/walk.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// What becomes of a layer's tensors after forward: Term::kActivations is kept for backward, what is Term::kWorkspace
 /// while the rest is kept is computed again.
 struct LayerTerms {
-  Term rest = Term::kActivations;
-  Term norms = Term::kActivations;      ///< their outputs
-  Term core = Term::kActivations;       ///< the probabilities of eager attention, with their dropout
-  Term activated = Term::kActivations;  ///< output of the MLP's activation
-  Term output = Term::kActivations;     ///< of the layer: the input of the next one
+  schedule::Term rest = schedule::Term::kActivations;
+  schedule::Term norms = schedule::Term::kActivations;  ///< their outputs
+  schedule::Term core = schedule::Term::kActivations;   ///< the probabilities of eager attention, with their dropout
+  schedule::Term activated = schedule::Term::kActivations;  ///< output of the MLP's activation
+  schedule::Term output = schedule::Term::kActivations;     ///< of the layer: the input of the next one
 
-  bool computes_again(Term part) const { return part != rest; }
+  bool computes_again(schedule::Term part) const { return part != rest; }
 };
 /// Of a layer whose forward is kept (not Checkpointing::kFull).
-LayerTerms kept_layer(Checkpointing checkpointing, Attention attention);
+LayerTerms kept_layer(schedule::Checkpointing checkpointing, workload::Attention attention);
 /// Of a layer that leaves nothing but its output.
-LayerTerms passing_layer(Term output);
+LayerTerms passing_layer(schedule::Term output);
 
 struct AttentionBuffers {
   BufferId input = -1, norm = -1, stats = -1, qkv = -1, out = -1, logsumexp = -1;
@@ -35,13 +35,14 @@ struct MlpBuffers {
 
 /// Pre-norm branches of a decoder layer, each added to the residual stream: causal attention with learned or rotary
 /// positions and grouped queries; an MLP with GELU or SwiGLU.
-AttentionBuffers attention_forward(StepOperations& to, const BlockTensors& block, BufferId input,
+AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                                    const LayerTerms& terms);
-MlpBuffers mlp_forward(StepOperations& to, const BlockTensors& block, BufferId input, const LayerTerms& terms);
+MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
+                       const LayerTerms& terms);
 /// Adds their gradients to the residual stream's. `kept` gets new buffers for what is computed again.
-void attention_backward(StepOperations& to, const BlockTensors& block, AttentionBuffers& kept, const LayerTerms& terms,
-                        BufferId residual_gradient);
-void mlp_backward(StepOperations& to, const BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
+void attention_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
+                        const LayerTerms& terms, BufferId residual_gradient);
+void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
                   BufferId residual_gradient);
 
 /// Both branches.
@@ -49,15 +50,16 @@ struct LayerBuffers {
   AttentionBuffers attention;
   MlpBuffers mlp;
 };
-LayerBuffers layer_forward(StepOperations& to, const BlockTensors& block, BufferId input, const LayerTerms& terms);
-void layer_backward(StepOperations& to, const BlockTensors& block, LayerBuffers& kept, const LayerTerms& terms,
-                    BufferId residual_gradient);
+LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
+                           const LayerTerms& terms);
+void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
+                    const LayerTerms& terms, BufferId residual_gradient);
 
 /// The two ends of a model: token table (and learned positions), and final norm, head and loss. With tensor parallelism
 /// both are split over the vocabulary.
 class VocabularyPart {
  public:
-  VocabularyPart(StepOperations& to, const ParameterTable& table, BufferId loss)
+  VocabularyPart(StepOperations& to, const schedule::ParameterTable& table, BufferId loss)
       : to_(to), table_(table), loss_(loss) {}
 
   void load_batch();
@@ -74,11 +76,11 @@ class VocabularyPart {
   void loss(BufferId logits);
   void split_loss(BufferId logits, const Operand& mean);
   double loss_scale() const;
-  void add_scaled(OpKind kind, const Shape& shape, std::vector<Operand> operands);
+  void add_scaled(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands);
   void project_backward(BufferId dnormed);
 
   StepOperations& to_;
-  const ParameterTable& table_;
+  const schedule::ParameterTable& table_;
   BufferId loss_;
   BufferId tokens_ = -1, targets_ = -1, embedding_mask_ = -1;
   BufferId head_input_ = -1, stats_ = -1, logits_ = -1;
@@ -89,8 +91,8 @@ class VocabularyPart {
 /// mixture. It is told the parts of a micro-step, and adds each part's operations to the plan.
 class TransformerStep final : public schedule::PartSink {
  public:
-  TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const ParameterTable& table, const Workload& workload,
-                  const Knobs& knobs, BufferId loss);
+  TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const schedule::ParameterTable& table,
+                  const workload::Workload& workload, const schedule::Knobs& knobs, BufferId loss);
   void begin_micro_step(std::int64_t micro_step) { operations_.begin_micro_step(micro_step); }
 
   void begin(const schedule::Part& part) override;
@@ -102,8 +104,8 @@ class TransformerStep final : public schedule::PartSink {
   void add_head(const schedule::Part& part);
   LayerTerms terms_of(const schedule::Part& part) const;
 
-  const ParameterTable& table_;
-  Checkpointing checkpointing_;
+  const schedule::ParameterTable& table_;
+  schedule::Checkpointing checkpointing_;
   StepOperations operations_;
   VocabularyPart vocabulary_;
   std::vector<LayerBuffers> layers_;  ///< what backward finds
@@ -111,4 +113,4 @@ class TransformerStep final : public schedule::PartSink {
   BufferId residual_gradient_ = -1;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

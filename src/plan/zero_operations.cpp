@@ -9,7 +9,7 @@
 #include <cassert>
 #include <string>
 #include <utility>
-namespace krigtune {
+namespace krigtune::plan {
 
 TensorStore::TensorStore(PlanBuilder& builder, const schedule::Setting& setting, const schedule::Store& kind)
     : kind_(kind) {
@@ -40,7 +40,8 @@ ZeroState::ZeroState(PlanBuilder& builder, const schedule::Setting& of, const sc
       host_gradients(builder, of, stores.host_gradients),
       masters(builder, of, stores.masters) {
   for (const schedule::Store& store : stores.moments) moments.emplace_back(builder, of, store);
-  if (of.policy.controls) control = builder.persistent("control", Term::kInputs, kControlElementCount);
+  if (of.policy.controls)
+    control = builder.persistent("control", schedule::Term::kInputs, schedule::kControlElementCount);
 }
 
 Range ZeroState::own_part(const Range& whole) const {
@@ -76,9 +77,11 @@ std::vector<TensorHome> ZeroState::copies() const {
 
 namespace {
 
-Stream computing_stream(Place place) { return place == Place::kHost ? Stream::kHost : Stream::kCompute; }
+schedule::Stream computing_stream(schedule::Place place) {
+  return place == schedule::Place::kHost ? schedule::Stream::kHost : schedule::Stream::kCompute;
+}
 
-const std::string& name_of(const ParameterTable& table, int t) {
+const std::string& name_of(const schedule::ParameterTable& table, int t) {
   return table.tensors[static_cast<std::size_t>(t)].name;
 }
 
@@ -86,7 +89,8 @@ const std::string& name_of(const ParameterTable& table, int t) {
 
 // --- parameters
 
-ParameterOperations::ParameterOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table)
+ParameterOperations::ParameterOperations(PlanBuilder& builder, const ZeroState& state,
+                                         const schedule::ParameterTable& table)
     : builder_(builder),
       state_(state),
       table_(table),
@@ -101,13 +105,13 @@ BufferId& ParameterOperations::buffer_of(const schedule::GatheredItem& item) {
 // What is let go behind the use before this one may give its bytes to what is gathered now.
 void ParameterOperations::gather(std::span<const schedule::GatheredItem* const> items) {
   const schedule::Setting& setting = state_.setting;
-  const bool fetches_from_host = state_.parameter_shards.place() == Place::kHost;
+  const bool fetches_from_host = state_.parameter_shards.place() == schedule::Place::kHost;
   const OpId before_use = builder_.last_compute();
   std::vector<Operand> copies;
   std::vector<Operand> operands;
   for (const schedule::GatheredItem* item : items) {
     BufferId& buffer = buffer_of(*item);
-    buffer = builder_.buffer("gathered " + name_of(table_, item->tensors.front()), Term::kGatheredParameters,
+    buffer = builder_.buffer("gathered " + name_of(table_, item->tensors.front()), schedule::Term::kGatheredParameters,
                              item->elems, setting.policy.type);
     std::int64_t begin = 0;
     for (const int t : item->tensors) {
@@ -120,8 +124,10 @@ void ParameterOperations::gather(std::span<const schedule::GatheredItem* const> 
       operands.push_back({whole, Access::kWrite});
     }
   }
-  if (fetches_from_host) builder_.add(OpKind::kCopy, Stream::kCopy, {}, std::move(copies), 1.0, {before_use});
-  const OpId gathered = builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands), 1.0, {before_use});
+  if (fetches_from_host)
+    builder_.add(schedule::OpKind::kCopy, schedule::Stream::kCopy, {}, std::move(copies), 1.0, {before_use});
+  const OpId gathered =
+      builder_.add(schedule::OpKind::kAllGather, schedule::Stream::kGather, {}, std::move(operands), 1.0, {before_use});
   builder_.hold_compute_for(under_way_.enter(gathered).value_or(-1));
 }
 
@@ -151,7 +157,8 @@ Operand ParameterOperations::parameter(int t) const {
 
 // --- gradients
 
-GradientOperations::GradientOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table)
+GradientOperations::GradientOperations(PlanBuilder& builder, const ZeroState& state,
+                                       const schedule::ParameterTable& table)
     : builder_(builder),
       state_(state),
       policy_(state.setting.policy),
@@ -168,8 +175,9 @@ Range GradientOperations::whole(int t) const {
 Operand GradientOperations::gradient(int t, bool is_first) {
   const std::int64_t elems = state_.setting.tensors.elems(t);
   if (is_transient() && is_first) {
-    buffer_[static_cast<std::size_t>(t)] = builder_.buffer("gradient " + name_of(table_, t), Term::kReduceBuckets,
-                                                           state_.setting.tensors.padded(t), policy_.type);
+    buffer_[static_cast<std::size_t>(t)] =
+        builder_.buffer("gradient " + name_of(table_, t), schedule::Term::kReduceBuckets,
+                        state_.setting.tensors.padded(t), policy_.type);
     zero_padding(whole(t), elems);
   }
   Operand operand{whole(t), is_first ? Access::kWrite : Access::kReadWrite};
@@ -182,13 +190,13 @@ Operand GradientOperations::gradient(int t, bool is_first) {
 void GradientOperations::zero_padding(const Range& gradient, std::int64_t elems) {
   if (gradient.elems == elems) return;
   const Range padding{gradient.buffer, gradient.begin_elems + elems, gradient.elems - elems, 0};
-  builder_.add(OpKind::kZero, Stream::kCompute, {}, {{padding, Access::kWrite}});
+  builder_.add(schedule::OpKind::kZero, schedule::Stream::kCompute, {}, {{padding, Access::kWrite}});
 }
 
 BufferId GradientOperations::make_packed_bucket(std::int64_t elems) {
   constexpr const char* kName = "reduce bucket";
-  return policy_.keeps_packed_buckets ? builder_.persistent(kName, Term::kReduceBuckets, elems, policy_.type)
-                                      : builder_.buffer(kName, Term::kReduceBuckets, elems, policy_.type);
+  return policy_.keeps_packed_buckets ? builder_.persistent(kName, schedule::Term::kReduceBuckets, elems, policy_.type)
+                                      : builder_.buffer(kName, schedule::Term::kReduceBuckets, elems, policy_.type);
 }
 
 void GradientOperations::pack(const schedule::Reduction& by, int t, bool) {
@@ -196,7 +204,8 @@ void GradientOperations::pack(const schedule::Reduction& by, int t, bool) {
   if (bucket < 0) bucket = make_packed_bucket(by.packed_bucket_elems());
   const std::int64_t begin = open_.empty() ? 0 : open_.back().whole.begin_elems + open_.back().whole.elems;
   const Range packed{bucket, begin, state_.setting.tensors.padded(t), 0};
-  builder_.add(OpKind::kCopy, policy_.packing_stream, {}, {{whole(t), Access::kRead}, {packed, Access::kWrite}});
+  builder_.add(schedule::OpKind::kCopy, policy_.packing_stream, {},
+               {{whole(t), Access::kRead}, {packed, Access::kWrite}});
   open_.push_back({t, packed});
 }
 
@@ -208,7 +217,7 @@ void GradientOperations::reduce(const schedule::Reduction& by, std::span<const i
   sum_over_tensor_ranks(pieces);
   std::vector<Operand> wholes;
   for (const Piece& piece : pieces) wholes.push_back({piece.whole, Access::kReadWrite});
-  const OpId reduced = builder_.add(policy_.reduction, Stream::kReduce, {}, std::move(wholes));
+  const OpId reduced = builder_.add(policy_.reduction, schedule::Stream::kReduce, {}, std::move(wholes));
   const OpId kept = keep(pieces, by.adds());
   builder_.hold_compute_for(under_way_.enter(kept < 0 ? reduced : kept).value_or(-1));
 }
@@ -223,7 +232,7 @@ void GradientOperations::sum_over_tensor_ranks(const std::vector<Piece>& pieces)
     if (state_.setting.tensors.is_partial(piece.tensor)) wholes.push_back({piece.whole, Access::kReadWrite});
   }
   if (wholes.empty()) return;
-  builder_.add_tensor_group(OpKind::kAllReduce, Stream::kReduce, {}, std::move(wholes));
+  builder_.add_tensor_group(schedule::OpKind::kAllReduce, schedule::Stream::kReduce, {}, std::move(wholes));
 }
 
 // Takes what this rank's optimizer needs to where it stays until the update; -1: it is there.
@@ -240,12 +249,12 @@ OpId GradientOperations::keep(const std::vector<Piece>& pieces, bool adds) {
     elems += to.elems;
   }
   if (moves.empty()) return -1;
-  if (kept.place() != Place::kHost) {
-    return builder_.add(OpKind::kAccumulate, Stream::kReduce, {}, std::move(moves));
+  if (kept.place() != schedule::Place::kHost) {
+    return builder_.add(schedule::OpKind::kAccumulate, schedule::Stream::kReduce, {}, std::move(moves));
   }
-  if (!adds) return builder_.add(OpKind::kCopy, Stream::kCopy, {}, std::move(moves));
+  if (!adds) return builder_.add(schedule::OpKind::kCopy, schedule::Stream::kCopy, {}, std::move(moves));
   const BufferId arrived =
-      builder_.buffer("arrived gradients", Term::kReduceBuckets, elems, policy_.type, Place::kHost);
+      builder_.buffer("arrived gradients", schedule::Term::kReduceBuckets, elems, policy_.type, schedule::Place::kHost);
   std::vector<Operand> sums;
   std::int64_t begin = 0;
   for (std::size_t i = 1; i < moves.size(); i += 2) {
@@ -255,40 +264,42 @@ OpId GradientOperations::keep(const std::vector<Piece>& pieces, bool adds) {
     sums.push_back(moves[i]);
     moves[i] = {landed, Access::kWrite};
   }
-  const OpId moved = builder_.add(OpKind::kCopy, Stream::kCopy, {}, std::move(moves));
-  builder_.add(OpKind::kAccumulate, Stream::kHost, {}, std::move(sums));
+  const OpId moved = builder_.add(schedule::OpKind::kCopy, schedule::Stream::kCopy, {}, std::move(moves));
+  builder_.add(schedule::OpKind::kAccumulate, schedule::Stream::kHost, {}, std::move(sums));
   return moved;
 }
 
 // --- update
 
-BufferId UpdateOperations::scalar(Place place) {
-  return builder_.buffer("squared norm", Term::kInputs, 1, DType::kFp32, place);
+BufferId UpdateOperations::scalar(schedule::Place place) {
+  return builder_.buffer("squared norm", schedule::Term::kInputs, 1, schedule::DType::kFp32, place);
 }
 
 void UpdateOperations::control() {
-  const Place place = state_.reduced_gradients().place();
+  const schedule::Place place = state_.reduced_gradients().place();
   const BufferId own_sum = scalar(place);
   add_norms(writes(own_sum, 1), computing_stream(place));
   BufferId sum = own_sum;
-  if (place != Place::kDevice) {
-    sum = scalar(Place::kDevice);
-    builder_.add(OpKind::kCopy, Stream::kCopy, {}, {reads(own_sum, 1), writes(sum, 1)});
+  if (place != schedule::Place::kDevice) {
+    sum = scalar(schedule::Place::kDevice);
+    builder_.add(schedule::OpKind::kCopy, schedule::Stream::kCopy, {}, {reads(own_sum, 1), writes(sum, 1)});
   }
-  builder_.add(OpKind::kAllReduce, Stream::kReduce, {}, {updates(sum, 1)});
+  builder_.add(schedule::OpKind::kAllReduce, schedule::Stream::kReduce, {}, {updates(sum, 1)});
   if (state_.setting.knobs.tensor_ranks > 1) {
-    builder_.add_tensor_group(OpKind::kAllReduce, Stream::kReduce, {}, {updates(sum, 1)});
+    builder_.add_tensor_group(schedule::OpKind::kAllReduce, schedule::Stream::kReduce, {}, {updates(sum, 1)});
   }
-  builder_.add(OpKind::kLossScale, Stream::kCompute, {},
-               {reads(sum, 1), updates(state_.control, kControlElementCount)});
+  builder_.add(schedule::OpKind::kLossScale, schedule::Stream::kCompute, {},
+               {reads(sum, 1), updates(state_.control, schedule::kControlElementCount)});
   control_ = state_.control;
-  if (policy_.optimizer_place == Place::kDevice) return;
-  control_ = builder_.buffer("host control", Term::kInputs, kControlElementCount, DType::kFp32, Place::kHost);
-  builder_.add(OpKind::kCopy, Stream::kCopy, {},
-               {reads(state_.control, kControlElementCount), writes(control_, kControlElementCount)});
+  if (policy_.optimizer_place == schedule::Place::kDevice) return;
+  control_ = builder_.buffer("host control", schedule::Term::kInputs, schedule::kControlElementCount,
+                             schedule::DType::kFp32, schedule::Place::kHost);
+  builder_.add(
+      schedule::OpKind::kCopy, schedule::Stream::kCopy, {},
+      {reads(state_.control, schedule::kControlElementCount), writes(control_, schedule::kControlElementCount)});
 }
 
-void UpdateOperations::add_norms(const Operand& sum, Stream stream) {
+void UpdateOperations::add_norms(const Operand& sum, schedule::Stream stream) {
   std::vector<Operand> split = {sum};
   std::vector<Operand> shared = {sum};
   const std::int64_t tensor_ranks = state_.setting.knobs.tensor_ranks;
@@ -297,10 +308,10 @@ void UpdateOperations::add_norms(const Operand& sum, Stream stream) {
     (counts_once ? split : shared).push_back({state_.own_part(state_.reduced_gradients(), t), Access::kRead});
   }
   const bool has_split = split.size() > 1;
-  if (has_split) builder_.add(OpKind::kGradientNorm, stream, {}, std::move(split));
+  if (has_split) builder_.add(schedule::OpKind::kGradientNorm, stream, {}, std::move(split));
   if (shared.size() == 1) return;
   if (has_split) shared.front().access = Access::kReadWrite;
-  builder_.add(OpKind::kGradientNorm, stream, {}, std::move(shared), 1.0 / static_cast<double>(tensor_ranks));
+  builder_.add(schedule::OpKind::kGradientNorm, stream, {}, std::move(shared), 1.0 / static_cast<double>(tensor_ranks));
 }
 
 void UpdateOperations::update(std::span<const int> bucket) {
@@ -311,28 +322,31 @@ void UpdateOperations::update(std::span<const int> bucket) {
     operands.push_back({state_.updated_part(state_.reduced_gradients(), t), Access::kRead});
     for (const TensorStore& moments : state_.moments) operands.push_back({moments.all(t), Access::kReadWrite});
   }
-  if (control_ >= 0) operands.push_back(reads(control_, kControlElementCount));
-  const OpKind kind = policy_.optimizer == OptimizerKind::kSgd ? OpKind::kSgd : OpKind::kAdamW;
+  if (control_ >= 0) operands.push_back(reads(control_, schedule::kControlElementCount));
+  const schedule::OpKind kind =
+      policy_.optimizer == workload::OptimizerKind::kSgd ? schedule::OpKind::kSgd : schedule::OpKind::kAdamW;
   builder_.add(kind, computing_stream(policy_.optimizer_place), {}, std::move(operands));
 }
 
-void UpdateOperations::deliver(Place to, std::span<const int> mastered) {
-  const Place from = policy_.optimizer_place;
+void UpdateOperations::deliver(schedule::Place to, std::span<const int> mastered) {
+  const schedule::Place from = policy_.optimizer_place;
   std::vector<Operand> pairs;
   for (const int t : mastered) {
     pairs.push_back({state_.masters.all(t), Access::kRead});
     pairs.push_back({state_.updated_part(state_.home(t), t), Access::kWrite});
   }
-  if (from != to && policy_.type != DType::kFp32) pairs = round(std::move(pairs));
-  builder_.add(OpKind::kCopy, from == to ? computing_stream(to) : Stream::kCopy, {}, std::move(pairs));
+  if (from != to && policy_.type != schedule::DType::kFp32) pairs = round(std::move(pairs));
+  builder_.add(schedule::OpKind::kCopy, from == to ? computing_stream(to) : schedule::Stream::kCopy, {},
+               std::move(pairs));
 }
 
 // What travels is rounded first: half the bytes.
 std::vector<Operand> UpdateOperations::round(std::vector<Operand> pairs) {
-  const Place place = policy_.optimizer_place;
+  const schedule::Place place = policy_.optimizer_place;
   std::int64_t elems = 0;
   for (std::size_t i = 0; i < pairs.size(); i += 2) elems += pairs[i].range.elems;
-  const BufferId rounded = builder_.buffer("rounded parameters", Term::kParameters, elems, policy_.type, place);
+  const BufferId rounded =
+      builder_.buffer("rounded parameters", schedule::Term::kParameters, elems, policy_.type, place);
   std::vector<Operand> rounding;
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < pairs.size(); i += 2) {
@@ -342,7 +356,7 @@ std::vector<Operand> UpdateOperations::round(std::vector<Operand> pairs) {
     rounding.push_back({range, Access::kWrite});
     pairs[i] = {range, Access::kRead};
   }
-  builder_.add(OpKind::kCopy, computing_stream(place), {}, std::move(rounding));
+  builder_.add(schedule::OpKind::kCopy, computing_stream(place), {}, std::move(rounding));
   return pairs;
 }
 
@@ -352,13 +366,14 @@ void UpdateOperations::gather(std::span<const int> whole) {
     operands.push_back({state_.own_part(state_.parameters, t), Access::kRead});
     operands.push_back({state_.parameters.all(t), Access::kWrite});
   }
-  const OpId gathered = builder_.add(OpKind::kAllGather, Stream::kGather, {}, std::move(operands));
+  const OpId gathered = builder_.add(schedule::OpKind::kAllGather, schedule::Stream::kGather, {}, std::move(operands));
   if (!state_.setting.knobs.overlap_comm) builder_.hold_compute_for(gathered);
 }
 
 // --- all of it
 
-ZeroOperations::ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting, const ParameterTable& table)
+ZeroOperations::ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting,
+                               const schedule::ParameterTable& table)
     : setting_(setting),
       builder_(builder),
       state_(builder, setting),
@@ -373,9 +388,9 @@ void ZeroOperations::update() {
 
 // Of gathered parameters the current use's unit, and what is ahead of it: at least one unit where there is prefetching.
 Windows ZeroOperations::windows() const {
-  const ZeroPolicy& policy = setting_.policy;
+  const schedule::ZeroPolicy& policy = setting_.policy;
   const auto limit = [](std::size_t width) {
-    return width == ZeroPolicy::kNoLimit ? -1 : static_cast<std::int64_t>(width);
+    return width == schedule::ZeroPolicy::kNoLimit ? -1 : static_cast<std::int64_t>(width);
   };
   const std::int64_t largest = walk_.gathering().largest_elems();
   const std::int64_t ahead = policy.prefetches ? std::max(setting_.knobs.prefetch_elems, largest) : 0;
@@ -383,4 +398,4 @@ Windows ZeroOperations::windows() const {
   return {limit(policy.reductions_under_way), limit(policy.gathers_under_way), policy.fetches_tensors ? -1 : gathered};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -8,7 +8,7 @@
 #include "schedule/setting.h"
 #include "schedule/walk.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// The buffer of a schedule::Store, and where each tensor lies in it.
 class TensorStore {
@@ -19,7 +19,7 @@ class TensorStore {
   bool empty() const { return buffer_ < 0; }
   bool has(int t) const { return !empty() && ranges_[static_cast<std::size_t>(t)].buffer >= 0; }
   bool sharded() const { return kind_.parts; }
-  Place place() const { return kind_.place; }
+  schedule::Place place() const { return kind_.place; }
   /// All that it holds of the tensor, padding included.
   const Range& all(int t) const { return ranges_[static_cast<std::size_t>(t)]; }
 
@@ -58,7 +58,7 @@ struct ZeroState {
 /// Gathered parameters: their buffers, and the all-gathers that fill them.
 class ParameterOperations final : public schedule::GatheringSink {
  public:
-  ParameterOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table);
+  ParameterOperations(PlanBuilder& builder, const ZeroState& state, const schedule::ParameterTable& table);
 
   void gather(std::span<const schedule::GatheredItem* const> items) override;
   void let_go(const schedule::GatheredItem& item) override;
@@ -73,7 +73,7 @@ class ParameterOperations final : public schedule::GatheringSink {
 
   PlanBuilder& builder_;
   const ZeroState& state_;
-  const ParameterTable& table_;
+  const schedule::ParameterTable& table_;
   std::vector<BufferId> buffer_;  ///< by slot; -1: nothing is there
   std::vector<Range> current_;    ///< by tensor: where it is in the current use
   std::vector<int> used_;         ///< tensors of the current use
@@ -83,7 +83,7 @@ class ParameterOperations final : public schedule::GatheringSink {
 /// Gradients: where they are written, the copies into buckets, and the collectives that sum them.
 class GradientOperations final : public schedule::ReductionSink {
  public:
-  GradientOperations(PlanBuilder& builder, const ZeroState& state, const ParameterTable& table);
+  GradientOperations(PlanBuilder& builder, const ZeroState& state, const schedule::ParameterTable& table);
   void pack(const schedule::Reduction& by, int t, bool completes) override;
   void reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) override;
   void end_micro_step() override;
@@ -106,8 +106,8 @@ class GradientOperations final : public schedule::ReductionSink {
 
   PlanBuilder& builder_;
   const ZeroState& state_;
-  const ZeroPolicy& policy_;
-  const ParameterTable& table_;
+  const schedule::ZeroPolicy& policy_;
+  const schedule::ParameterTable& table_;
   schedule::Window<OpId> under_way_;
   std::vector<BufferId> buffer_;  ///< by tensor: of a transient gradient in this micro-step
   std::vector<BufferId> packed_;  ///< buffers of packed buckets; -1: not yet
@@ -122,17 +122,17 @@ class UpdateOperations final : public schedule::UpdateSink {
 
   void control() override;
   void update(std::span<const int> bucket) override;
-  void deliver(Place to, std::span<const int> mastered) override;
+  void deliver(schedule::Place to, std::span<const int> mastered) override;
   void gather(std::span<const int> whole) override;
 
  private:
-  void add_norms(const Operand& sum, Stream stream);
-  BufferId scalar(Place place);
+  void add_norms(const Operand& sum, schedule::Stream stream);
+  BufferId scalar(schedule::Place place);
   std::vector<Operand> round(std::vector<Operand> pairs);
 
   PlanBuilder& builder_;
   const ZeroState& state_;
-  const ZeroPolicy& policy_;
+  const schedule::ZeroPolicy& policy_;
   BufferId control_ = -1;  ///< where the optimizer reads it
 };
 
@@ -140,7 +140,7 @@ class UpdateOperations final : public schedule::UpdateSink {
 /// they travel (schedule::Walk decides). The model asks where a tensor is.
 class ZeroOperations {
  public:
-  ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting, const ParameterTable& table);
+  ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting, const schedule::ParameterTable& table);
   ZeroOperations(const ZeroOperations&) = delete;
   ZeroOperations& operator=(const ZeroOperations&) = delete;
 
@@ -176,4 +176,4 @@ class ZeroOperations {
   schedule::Walk walk_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -7,7 +7,7 @@
 #include "core/json.h"
 #include "report/labels.h"
 
-namespace krigtune {
+namespace krigtune::report {
 namespace {
 
 constexpr double kTimes = 1.5;  // from there on "1.5 times" is easier to grasp than "50 %"
@@ -17,34 +17,36 @@ std::string percent(double fraction) {
   return std::abs(value) < 9.95 ? fmt::format("{:.1f} %", value) : fmt::format("{:.0f} %", value);
 }
 
-const char* alone_word(Change::Alone alone) {
+const char* alone_word(search::Change::Alone alone) {
   switch (alone) {
-    case Change::Alone::kPossible:
+    case search::Change::Alone::kPossible:
       return "possible";
-    case Change::Alone::kFollows:
+    case search::Change::Alone::kFollows:
       return "follows";
-    case Change::Alone::kNeedsAnother:
+    case search::Change::Alone::kNeedsAnother:
       return "needs_another";
-    case Change::Alone::kTooLarge:
+    case search::Change::Alone::kTooLarge:
       return "too_large";
   }
   return "unknown";
 }
 
-Json gain_json(const std::optional<Gain>& gain) {
+Json gain_json(const std::optional<search::Gain>& gain) {
   if (!gain) return nullptr;
   return {{"factor", json_number(gain->factor)},
           {"lower_95", json_number(gain->lower_95)},
           {"upper_95", json_number(gain->upper_95)}};
 }
 
-Json value_json(const std::optional<Value>& value) { return value ? to_json(*value) : Json(nullptr); }
+Json value_json(const std::optional<space::Value>& value) { return value ? space::to_json(*value) : Json(nullptr); }
 
-std::string value_or_none(const std::optional<Value>& value) { return value ? to_string(*value) : "none"; }
+std::string value_or_none(const std::optional<space::Value>& value) {
+  return value ? space::to_string(*value) : "none";
+}
 
 }  // namespace
 
-std::string gain_sentence(const Objective& objective, const Gain& gain) {
+std::string gain_sentence(const session::Objective& objective, const search::Gain& gain) {
   if (!gain.clear()) {
     return fmt::format("no clear effect ({} to {})", percent(gain.lower_95 - 1.0), percent(gain.upper_95 - 1.0));
   }
@@ -61,23 +63,23 @@ std::string gain_sentence(const Objective& objective, const Gain& gain) {
   return fmt::format("{} {} ({} to {})", percent(std::abs(gain.factor - 1.0)), word, percent(low), percent(high));
 }
 
-std::string change_sentence(const Objective& objective, const Change& change) {
+std::string change_sentence(const session::Objective& objective, const search::Change& change) {
   switch (change.alone) {
-    case Change::Alone::kPossible:
+    case search::Change::Alone::kPossible:
       break;
-    case Change::Alone::kFollows:
+    case search::Change::Alone::kFollows:
       return "follows from the others";
-    case Change::Alone::kNeedsAnother:
+    case search::Change::Alone::kNeedsAnother:
       return "goes with another change";
-    case Change::Alone::kTooLarge:
+    case search::Change::Alone::kTooLarge:
       return "without it the rest does not fit into memory";
   }
   return change.gain ? gain_sentence(objective, *change.gain) : "its gain is not known";
 }
 
-std::vector<std::string> change_lines(const Objective& objective, const Changes& changes) {
+std::vector<std::string> change_lines(const session::Objective& objective, const search::Changes& changes) {
   std::vector<std::string> lines;
-  for (const Change& change : changes.each) {
+  for (const search::Change& change : changes.each) {
     lines.push_back(fmt::format("{} {} -> {}: {}", change.parameter, value_or_none(change.before),
                                 value_or_none(change.after), change_sentence(objective, change)));
   }
@@ -87,10 +89,10 @@ std::vector<std::string> change_lines(const Objective& objective, const Changes&
   return lines;
 }
 
-Json changes_json(const Changes& changes) {
+Json changes_json(const search::Changes& changes) {
   if (changes.each.empty()) return nullptr;
   Json json = {{"each", Json::array()}, {"together", gain_json(changes.together)}};
-  for (const Change& change : changes.each) {
+  for (const search::Change& change : changes.each) {
     json["each"].push_back({{"parameter", change.parameter},
                             {"before", value_json(change.before)},
                             {"after", value_json(change.after)},
@@ -100,4 +102,4 @@ Json changes_json(const Changes& changes) {
   return json;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::report

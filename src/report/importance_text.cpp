@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "report/labels.h"
 
-namespace krigtune {
+namespace krigtune::report {
 namespace {
 
 constexpr std::size_t kMostSentences = 3;
@@ -22,7 +22,7 @@ struct Words {
 
 // What another value than the best one's does. A time that is 12 % longer is no speed that is 12 % lower: whoever reads
 // must know which.
-Words words_for(const Objective& objective, bool worse) {
+Words words_for(const session::Objective& objective, bool worse) {
   if (is_speed(objective)) return worse ? Words{"slower", "takes {} % longer"} : Words{"faster", "is {} % faster"};
   if (objective.maximize == worse) return {"lower", "gives {} % less"};
   return {"higher", "gives {} % more"};
@@ -34,15 +34,15 @@ std::string percent_text(const char* words, double factor, bool of_the_larger) {
 }
 
 // `factor`: how many times better the best is than the other; its ends likewise.
-std::string sentence(const Objective& objective, const Effect& effect) {
+std::string sentence(const session::Objective& objective, const insight::Effect& effect) {
   constexpr double kWorthTimes = 1.5;
   const bool worse = effect.factor > 1.0;
   const double factor = worse ? effect.factor : 1.0 / effect.factor;
   const double low = worse ? effect.lower_95 : 1.0 / effect.upper_95;
   const double high = worse ? effect.upper_95 : 1.0 / effect.lower_95;
   const Words words = words_for(objective, worse);
-  const std::string instead =
-      fmt::format("{} {} instead of {}: ", effect.parameter, to_string(effect.other), to_string(effect.best));
+  const std::string instead = fmt::format("{} {} instead of {}: ", effect.parameter, space::to_string(effect.other),
+                                          space::to_string(effect.best));
   if (factor >= kWorthTimes)
     return instead + fmt::format("{:.1f} times {} ({:.1f} to {:.1f})", factor, words.times, low, high);
   // "12 % less" is a share of the larger, "12 % more" one of the smaller.
@@ -51,27 +51,27 @@ std::string sentence(const Objective& objective, const Effect& effect) {
          fmt::format(" ({} to {})", percent_text("{}", low, less), percent_text("{}", high, less));
 }
 
-std::string index_text(const IndexEstimate& index) {
+std::string index_text(const insight::IndexEstimate& index) {
   return fmt::format("{:.2f} ({:.2f} to {:.2f})", index.value, index.lower_95, index.upper_95);
 }
 
-Cell index_cell(const IndexEstimate& index) { return number_cell(index.value, index_text(index)); }
+Cell index_cell(const insight::IndexEstimate& index) { return number_cell(index.value, index_text(index)); }
 
 }  // namespace
 
-Table importance_table(const Importance& importance) {
+Table importance_table(const insight::Importance& importance) {
   Table table{
       "parameters", {{"parameter", "parameter"}, {"total", "total", true}, {"first_order", "alone", true}}, {}, {}};
-  for (const ParameterImportance& parameter : importance.parameters) {
+  for (const insight::ParameterImportance& parameter : importance.parameters) {
     table.rows.push_back({text_cell(parameter.name), index_cell(parameter.total), index_cell(parameter.first_order)});
   }
   return table;
 }
 
-std::vector<std::string> effect_sentences(const Session& session, const Importance& importance) {
+std::vector<std::string> effect_sentences(const session::Session& session, const insight::Importance& importance) {
   std::vector<std::string> sentences;
   std::vector<std::string> unclear;
-  for (const Effect& effect : importance.effects) {
+  for (const insight::Effect& effect : importance.effects) {
     const bool tells = std::max(effect.factor, 1.0 / effect.factor) >= kLeastTold;
     if (!effect.clear() || !tells) {
       unclear.push_back(effect.parameter);
@@ -83,10 +83,10 @@ std::vector<std::string> effect_sentences(const Session& session, const Importan
   return sentences;
 }
 
-std::string importance_note(const Importance& importance) {
+std::string importance_note(const insight::Importance& importance) {
   if (!importance.sampled) return fmt::format("over the {} configurations that may fit", importance.configurations);
   return fmt::format("over {} configurations drawn from those that may fit; drawing others changes them by {:.2g}",
                      importance.configurations, importance.sampling_error);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::report

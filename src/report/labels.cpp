@@ -7,11 +7,11 @@
 #include "core/text.h"
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::report {
 namespace {
 
-const Measured* measured(const Trial& trial) {
-  return trial.outcome ? std::get_if<Measured>(&*trial.outcome) : nullptr;
+const trial::Measured* measured(const journal::Trial& trial) {
+  return trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
 }
 
 }  // namespace
@@ -22,12 +22,12 @@ std::string field(std::optional<Bytes> bytes) { return bytes ? fmt::format("{}",
 
 std::string field(std::optional<bool> flag) { return flag ? (*flag ? "true" : "false") : ""; }
 
-std::vector<std::string> fields(const Configuration& configuration, const std::vector<std::string>& columns) {
+std::vector<std::string> fields(const space::Configuration& configuration, const std::vector<std::string>& columns) {
   std::vector<std::string> row;
   row.reserve(columns.size());
   for (const std::string& column : columns) {
-    const Value* value = configuration.find(column);
-    row.push_back(value == nullptr ? "" : to_string(*value));
+    const space::Value* value = configuration.find(column);
+    row.push_back(value == nullptr ? "" : space::to_string(*value));
   }
   return row;
 }
@@ -36,23 +36,23 @@ void append(std::vector<std::string>& row, const std::vector<std::string>& more)
   row.insert(row.end(), more.begin(), more.end());
 }
 
-std::optional<double> metric_of(const Trial& trial, const std::string& name) {
-  const Measured* result = measured(trial);
+std::optional<double> metric_of(const journal::Trial& trial, const std::string& name) {
+  const trial::Measured* result = measured(trial);
   if (result == nullptr) return std::nullopt;
   const auto found = result->metrics.find(name);
   return found == result->metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<Bytes> peak_memory_of(const Trial& trial) {
-  const Measured* result = measured(trial);
+std::optional<Bytes> peak_memory_of(const journal::Trial& trial) {
+  const trial::Measured* result = measured(trial);
   return result == nullptr ? std::nullopt : result->peak_memory;
 }
 
 namespace {
 
 // A replayed table's unit is its own.
-bool has_unit(const Session& session) {
-  return find_metric(session.objective.metric) != nullptr && traits_of(session.runner).has_our_units;
+bool has_unit(const session::Session& session) {
+  return trial::find_metric(session.objective.metric) != nullptr && runner::traits_of(session.runner).has_our_units;
 }
 
 // Four significant digits, never an exponent for numbers that people write out.
@@ -63,56 +63,56 @@ std::string digits(double value) {
 
 }  // namespace
 
-bool is_emulated(const Session& session) { return session.cluster.emulated_network.has_value(); }
+bool is_emulated(const session::Session& session) { return session.cluster.emulated_network.has_value(); }
 
-std::string emulated_label(const Session& session) {
+std::string emulated_label(const session::Session& session) {
   return is_emulated(session) ? "emulated network " + session.cluster.emulated_network->name : "";
 }
 
-std::string emulated_note(const Session& session) {
+std::string emulated_note(const session::Session& session) {
   return is_emulated(session) ? fmt::format(" ({})", emulated_label(session)) : "";
 }
 
-bool is_speed(const Objective& objective) {
-  const Metric* known = find_metric(objective.metric);
+bool is_speed(const session::Objective& objective) {
+  const trial::Metric* known = trial::find_metric(objective.metric);
   return known != nullptr && known->is_speed;
 }
 
-std::string value_text(const Session& session, double value) {
+std::string value_text(const session::Session& session, double value) {
   if (!has_unit(session)) return digits(value);
-  const Metric& metric = *find_metric(session.objective.metric);
+  const trial::Metric& metric = *trial::find_metric(session.objective.metric);
   if (metric.unit.empty()) return duration_text(value);
   return fmt::format("{} {}", digits(value * metric.units_a_value), metric.unit);
 }
 
-std::string value_or_named_text(const Session& session, double value) {
+std::string value_or_named_text(const session::Session& session, double value) {
   return has_unit(session) ? value_text(session, value) : named_value_text(session, value);
 }
 
-std::string named_value_text(const Session& session, double value) {
+std::string named_value_text(const session::Session& session, double value) {
   return session.objective.metric + " " + value_text(session, value);
 }
 
 std::string gain_text(double gain) { return fmt::format("{:.2f}x", gain); }
 
-std::string outcome_text(const Session& session, const Trial& trial) {
+std::string outcome_text(const session::Session& session, const journal::Trial& trial) {
   if (!trial.outcome) return "running";
-  if (std::holds_alternative<OutOfMemory>(*trial.outcome)) return "OOM";
-  if (const auto* bounded = std::get_if<Bounded>(&*trial.outcome)) {
+  if (std::holds_alternative<trial::OutOfMemory>(*trial.outcome)) return "OOM";
+  if (const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome)) {
     return (session.objective.maximize ? "<= " : ">= ") + value_text(session, bounded->at_best);
   }
-  if (const auto value = value_of(trial, session.objective)) return value_text(session, *value);
-  return fmt::format("{} ({})", status_text(*trial.outcome), reason_text(*trial.outcome));
+  if (const auto value = search::value_of(trial, session.objective)) return value_text(session, *value);
+  return fmt::format("{} ({})", trial::status_text(*trial.outcome), trial::reason_text(*trial.outcome));
 }
 
-std::string short_text(const Session& session, const Configuration& configuration) {
+std::string short_text(const session::Session& session, const space::Configuration& configuration) {
   std::vector<std::string> parts;
-  for (const Parameter& parameter : session.space.parameters()) {
-    const Value* value = configuration.find(parameter.name);
+  for (const space::Parameter& parameter : session.space.parameters()) {
+    const space::Value* value = configuration.find(parameter.name);
     if (value == nullptr || (parameter.values.size() == 1 && parameter.index_of(*value) == 0)) continue;
-    parts.push_back(parameter.name + "=" + to_string(*value));
+    parts.push_back(parameter.name + "=" + space::to_string(*value));
   }
   return parts.empty() ? configuration.text() : join(parts, " ");
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::report

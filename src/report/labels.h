@@ -8,46 +8,46 @@
 #include "search/strategies/strategy.h"
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::report {
 
 /// Fields of CSV tables: what is not available is empty, booleans are true and false, integers have no exponent.
 std::string field(std::optional<double> number);
 std::string field(std::optional<Bytes> bytes);
 std::string field(std::optional<bool> flag);
 /// The configuration's values in the order of the columns.
-std::vector<std::string> fields(const Configuration& configuration, const std::vector<std::string>& columns);
+std::vector<std::string> fields(const space::Configuration& configuration, const std::vector<std::string>& columns);
 void append(std::vector<std::string>& row, const std::vector<std::string>& more);
 
 /// A number of an ok trial's result. Empty when it is not ok or has none of that name.
-std::optional<double> metric_of(const Trial& trial, const std::string& name);
+std::optional<double> metric_of(const journal::Trial& trial, const std::string& name);
 /// What an ok trial measured.
-std::optional<Bytes> peak_memory_of(const Trial& trial);
+std::optional<Bytes> peak_memory_of(const journal::Trial& trial);
 
 /// Whether the session's results were made over a network that krigtune-bench imitates. Wherever a number of such a
 /// session is shown, the label stands beside it.
-bool is_emulated(const Session& session);
+bool is_emulated(const session::Session& session);
 /// "emulated network eth-25", "emulated network 100 us + 250 MB/s", or "" where none is emulated.
-std::string emulated_label(const Session& session);
+std::string emulated_label(const session::Session& session);
 /// " (emulated network eth-25)", or "": to be put behind a number.
-std::string emulated_note(const Session& session);
+std::string emulated_note(const session::Session& session);
 
 /// Whether better is faster: throughput, tokens_per_second, flops, latency.
-bool is_speed(const Objective& objective);
+bool is_speed(const session::Objective& objective);
 
 /// For people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s"; "160.6" for a metric of the user's own and for a replayed
 /// table, whose units are not known.
-std::string value_text(const Session& session, double value);
+std::string value_text(const session::Session& session, double value);
 /// The same by its metric: "throughput 12.3 samples/s".
-std::string named_value_text(const Session& session, double value);
+std::string named_value_text(const session::Session& session, double value);
 /// The value with its unit, else by its metric's name.
-std::string value_or_named_text(const Session& session, double value);
+std::string value_or_named_text(const session::Session& session, double value);
 /// "1.34x".
 std::string gain_text(double gain);
 
 /// What stands in the place of a value: "OOM", "failed (timeout)", or the value's text.
-std::string outcome_text(const Session& session, const Trial& trial);
+std::string outcome_text(const session::Session& session, const journal::Trial& trial);
 
 /// "zero_stage=2 micro_batch=4": without parameters that have a single value.
-std::string short_text(const Session& session, const Configuration& configuration);
+std::string short_text(const session::Session& session, const space::Configuration& configuration);
 
-}  // namespace krigtune
+}  // namespace krigtune::report

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-namespace krigtune {
+namespace krigtune::report {
 namespace {
 
 constexpr double kEdge = 1e-9;  // of the axis: a tick at its end must not be lost to rounding
@@ -248,4 +248,4 @@ std::string plot_svg(const Plot& plot) {
   return text + axes(plot) + curves(plot) + legend(plot) + "</svg>\n";
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::report

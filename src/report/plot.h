@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::report {
 
 /// An axis from `min` to `max`, which lie apart; both positive where it is logarithmic.
 struct PlotAxis {
@@ -41,4 +41,4 @@ std::vector<double> axis_ticks(const PlotAxis& axis, int most);
 /// scheme, lines differ in their dashes too. What lies outside the axes is drawn at their ends.
 std::string plot_svg(const Plot& plot);
 
-}  // namespace krigtune
+}  // namespace krigtune::report

@@ -5,17 +5,17 @@
 #include "run/loop.h"
 #include "search/model/best.h"
 
-namespace krigtune {
+namespace krigtune::report {
 
 /// What result files are made of: a run directory as it stands. `session` and `history` must outlive it.
 struct RunView {
-  const Session& session;
-  const History& history;
+  const session::Session& session;
+  const search::History& history;
   std::string name;  ///< of the session, for people
-  LoopOptions options;
+  run::LoopOptions options;
   std::filesystem::path directory;
   std::filesystem::path bench;  ///< krigtune-bench, as a command should name it
-  std::optional<Recommendation> best;
+  std::optional<search::Recommendation> best;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::report

@@ -10,7 +10,7 @@
 #include "core/json.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::report {
 namespace {
 
 struct FormatEntry {
@@ -32,19 +32,21 @@ int kind_of(const Cell& cell) {
 bool comes_before(const Cell& a, const Cell& b, bool descending) {
   if (kind_of(a) != kind_of(b)) return kind_of(a) < kind_of(b);
   if (kind_of(a) == 2) return false;
-  const Value& first = descending ? *b.value : *a.value;
-  const Value& second = descending ? *a.value : *b.value;
+  const space::Value& first = descending ? *b.value : *a.value;
+  const space::Value& second = descending ? *a.value : *b.value;
   if (kind_of(a) == 1) return std::get<std::string>(first) < std::get<std::string>(second);
-  return as_number(first) < as_number(second);
+  return space::as_number(first) < space::as_number(second);
 }
 
 }  // namespace
 
 Cell number_cell(std::optional<double> number, const std::string& text) {
-  return {text, number ? std::optional<Value>(*number) : std::nullopt};
+  return {text, number ? std::optional<space::Value>(*number) : std::nullopt};
 }
 
-Cell text_cell(const std::string& text) { return {text, text.empty() ? std::nullopt : std::optional<Value>(text)}; }
+Cell text_cell(const std::string& text) {
+  return {text, text.empty() ? std::nullopt : std::optional<space::Value>(text)};
+}
 
 std::vector<std::string> table_format_names() {
   std::vector<std::string> names;
@@ -84,7 +86,7 @@ std::string render_csv(const Table& table) {
   std::string text = csv_line(names);
   for (const std::vector<Cell>& row : table.rows) {
     std::vector<std::string> line;
-    for (const Cell& cell : row) line.push_back(cell.value ? to_string(*cell.value) : "");
+    for (const Cell& cell : row) line.push_back(cell.value ? space::to_string(*cell.value) : "");
     text += csv_line(line);
   }
   return text;
@@ -95,7 +97,7 @@ Json rows_json(const Table& table) {
   for (const std::vector<Cell>& row : table.rows) {
     Json object = Json::object();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      object[table.columns[i].name] = row[i].value ? to_json(*row[i].value) : Json(nullptr);
+      object[table.columns[i].name] = row[i].value ? space::to_json(*row[i].value) : Json(nullptr);
     }
     rows.push_back(std::move(object));
   }
@@ -170,4 +172,4 @@ std::string render_text(const Table& table) {
   return text;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::report

@@ -7,12 +7,12 @@
 
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::report {
 
 /// One field of a table: as people read it, and as programs do.
 struct Cell {
   std::string text;
-  std::optional<Value> value;  ///< empty: not available
+  std::optional<space::Value> value;  ///< empty: not available
 };
 Cell number_cell(std::optional<double> number, const std::string& text);
 Cell text_cell(const std::string& text);
@@ -50,4 +50,4 @@ std::string render_markdown(const Table& table);
 std::string render_csv(const Table& table);
 std::string render_json(const Table& table);
 
-}  // namespace krigtune
+}  // namespace krigtune::report

@@ -3,7 +3,7 @@
 #include "core/csv.h"
 #include "report/labels.h"
 
-namespace krigtune {
+namespace krigtune::report {
 
 std::string plan_header(const std::vector<std::string>& columns) {
   std::vector<std::string> row = columns;
@@ -12,18 +12,18 @@ std::string plan_header(const std::vector<std::string>& columns) {
   return csv_line(row);
 }
 
-std::string plan_line(const Configuration& configuration, const Forecast& forecast,
+std::string plan_line(const space::Configuration& configuration, const forecast::Forecast& forecast,
                       const std::vector<std::string>& columns) {
   std::vector<std::string> row = fields(configuration, columns);
-  const std::optional<StepCost>& cost = forecast.cost;
+  const std::optional<cost::StepCost>& cost = forecast.cost;
   append(row, {field(forecast.value), field(cost ? std::optional(cost->step_time_s) : std::nullopt)});
-  if (const std::optional<MemoryVerdict>& memory = forecast.memory) {
-    append(row, {field(std::optional(memory->predicted)), to_string(memory->verdict),
+  if (const std::optional<plan::MemoryVerdict>& memory = forecast.memory) {
+    append(row, {field(std::optional(memory->predicted)), plan::to_string(memory->verdict),
                  field(std::optional(memory->probability_fits))});
   } else {
     append(row, {"", "", ""});
   }
-  row.emplace_back(cost ? to_string(cost->bottleneck()) : "");
+  row.emplace_back(cost ? cost::to_string(cost->bottleneck()) : "");
   return csv_line(row);
 }
 
@@ -34,7 +34,7 @@ std::string predictions_header(const std::vector<std::string>& columns) {
   return csv_line(row);
 }
 
-std::string prediction_line(const PredictionRow& row, const std::vector<std::string>& columns) {
+std::string prediction_line(const insight::PredictionRow& row, const std::vector<std::string>& columns) {
   std::vector<std::string> line = fields(row.configuration, columns);
   append(line,
          {field(row.mean), field(row.stddev), field(row.lower_95), field(row.upper_95), field(row.expected_improvement),
@@ -43,4 +43,4 @@ std::string prediction_line(const PredictionRow& row, const std::vector<std::str
   return csv_line(line);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::report

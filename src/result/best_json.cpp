@@ -8,15 +8,15 @@
 #include "result/writers.h"
 #include "search/trials/run_effects.h"
 
-namespace krigtune {
+namespace krigtune::result {
 namespace {
 
 // Closed trials by status; those that were interrupted are none.
-Json trial_counts(const History& history) {
+Json trial_counts(const search::History& history) {
   Json counts = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
-  for (const Trial& trial : history) {
-    if (!trial.outcome || is_interrupted(trial)) continue;
-    Json& count = counts[status_text(*trial.outcome)];
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || search::is_interrupted(trial)) continue;
+    Json& count = counts[trial::status_text(*trial.outcome)];
     count = count.get<int>() + 1;
   }
   return counts;
@@ -24,23 +24,23 @@ Json trial_counts(const History& history) {
 
 }  // namespace
 
-std::optional<std::string> best_json(const RunView& run) {
+std::optional<std::string> best_json(const report::RunView& run) {
   if (!run.best) return std::nullopt;
-  const Recommendation& best = *run.best;
+  const search::Recommendation& best = *run.best;
   Json json;
   json["schema_version"] = 1;
   json["session"] = run.name;
-  json["strategy"] = to_string(run.options.strategy);
+  json["strategy"] = search::to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["objective"] = {{"metric", run.session.objective.metric},
                        {"direction", run.session.objective.maximize ? "maximize" : "minimize"}};
-  if (is_emulated(run.session)) {
-    json["label"] = emulated_label(run.session);
-    json["emulated_network"] = to_json(run.session.cluster)["emulate_network"];
+  if (report::is_emulated(run.session)) {
+    json["label"] = report::emulated_label(run.session);
+    json["emulated_network"] = workload::to_json(run.session.cluster)["emulate_network"];
   }
-  if (const auto check = loss_check(run)) json["loss_check"] = loss_check_json(check);
+  if (const auto check = deepspeed::loss_check(run)) json["loss_check"] = deepspeed::loss_check_json(check);
   json["trial"] = best.trial;
-  json["configuration"] = to_json(best.configuration);
+  json["configuration"] = space::to_json(best.configuration);
   json["value"] = json_number(best.value);
   json["measurements"] = best.measurements;
   json["value_sem"] = best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr);
@@ -49,12 +49,12 @@ std::optional<std::string> best_json(const RunView& run) {
                        {"upper_95", json_number(best.upper_95)}};
   json["reference"] = {{"trial", best.reference_trial}, {"value", json_number(best.reference_value)}};
   json["gain"] = json_number(best.gain);
-  const std::string machine = run_effect_sentence(run.session.objective, run.history);
+  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
   if (!machine.empty()) json["machine"] = machine;
-  if (Json changes = changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
-  if (Json advice = batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
+  if (Json changes = report::changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
+  if (Json advice = deepspeed::batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
   json["trials"] = trial_counts(run.history);
   return json.dump(2) + "\n";
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::result

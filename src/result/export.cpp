@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "result/writers.h"
 
-namespace krigtune {
+namespace krigtune::result {
 
 std::vector<ExportFormat> export_formats() {
   return {{"deepspeed", "ds_config.json for DeepSpeed", export_deepspeed},
@@ -25,8 +25,8 @@ ExportFormat export_format_from(const std::string& name, const std::string& wher
                   "there are " + join(names, ", "));
 }
 
-std::vector<ExportedFile> export_csv(const RunView& run, const std::filesystem::path& /*directory*/) {
+std::vector<ExportedFile> export_csv(const report::RunView& run, const std::filesystem::path& /*directory*/) {
   return {{"trials.csv", trials_csv(run).value(), "a row a trial; the runner replay reads it too"}};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::result

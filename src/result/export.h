@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "report/run_view.h"
 
-namespace krigtune {
+namespace krigtune::result {
 
 /// A file of another tool's, made of a configuration.
 struct ExportedFile {
@@ -20,7 +20,7 @@ struct ExportFormat {
   const char* name;
   const char* summary;  ///< one line
   /// Of run.best. `directory`: where the files will lie, absolute. Throws UserError where the run has no such thing.
-  std::vector<ExportedFile> (*files)(const RunView& run, const std::filesystem::path& directory);
+  std::vector<ExportedFile> (*files)(const report::RunView& run, const std::filesystem::path& directory);
 };
 
 std::vector<ExportFormat> export_formats();
@@ -28,13 +28,13 @@ std::vector<ExportFormat> export_formats();
 ExportFormat export_format_from(const std::string& name, const std::string& where);
 
 // One exporter a file; export.cpp is their registry.
-std::vector<ExportedFile> export_deepspeed(const RunView& run, const std::filesystem::path& directory);
-std::vector<ExportedFile> export_accelerate(const RunView& run, const std::filesystem::path& directory);
-std::vector<ExportedFile> export_csv(const RunView& run, const std::filesystem::path& directory);
+std::vector<ExportedFile> export_deepspeed(const report::RunView& run, const std::filesystem::path& directory);
+std::vector<ExportedFile> export_accelerate(const report::RunView& run, const std::filesystem::path& directory);
+std::vector<ExportedFile> export_csv(const report::RunView& run, const std::filesystem::path& directory);
 
 inline constexpr const char* kDsConfigFile = "ds_config.json";
 
 /// run.best as DeepSpeed reads it. Throws UserError: the session says nothing of a training.
-Json exported_ds_config(const RunView& run);
+Json exported_ds_config(const report::RunView& run);
 
-}  // namespace krigtune
+}  // namespace krigtune::result

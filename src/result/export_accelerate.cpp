@@ -13,7 +13,7 @@
 #include "result/export.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::result {
 namespace {
 
 constexpr const char* kStages = "/zero_optimization/stage";
@@ -51,7 +51,7 @@ std::vector<std::string> batch_lines(const Json& config) {
                   number_or_auto(config, "gradient_accumulation_steps"))};
 }
 
-std::string launch_lines(const ClusterSpec& cluster) {
+std::string launch_lines(const workload::ClusterSpec& cluster) {
   std::string text = fmt::format(
       "machine_rank: 0\nmain_training_function: main\nnum_machines: {}\nnum_processes: {}\nrdzv_backend: static\n"
       "same_network: true\nuse_cpu: false\n",
@@ -64,7 +64,8 @@ std::string launch_lines(const ClusterSpec& cluster) {
   return text;
 }
 
-std::string with_deepspeed(const Json& config, const ClusterSpec& cluster, const std::filesystem::path& ds_config) {
+std::string with_deepspeed(const Json& config, const workload::ClusterSpec& cluster,
+                           const std::filesystem::path& ds_config) {
   std::string text = commented(batch_lines(config)) + "compute_environment: LOCAL_MACHINE\ndebug: false\n";
   text += "deepspeed_config:\n  deepspeed_config_file: " + quoted(ds_config.string()) + "\n";
   if (cluster.nodes > 1) text += "  deepspeed_multinode_launcher: standard\n";
@@ -102,7 +103,7 @@ std::string precision_line(const Json& config) {
   return is_open ? "# mixed_precision: the script's, ds_config.json says auto\n" : "mixed_precision: 'no'\n";
 }
 
-std::string with_fsdp(const Json& config, const ClusterSpec& cluster, bool checkpoints_activations) {
+std::string with_fsdp(const Json& config, const workload::ClusterSpec& cluster, bool checkpoints_activations) {
   const auto stage = value_at<std::int64_t>(config, kStages, 0);
   std::vector<std::string> lines = fsdp_remarks(config, stage);
   for (const std::string& line : batch_lines(config)) lines.push_back(line);
@@ -119,11 +120,11 @@ std::string with_fsdp(const Json& config, const ClusterSpec& cluster, bool check
 
 }  // namespace
 
-std::vector<ExportedFile> export_accelerate(const RunView& run, const std::filesystem::path& directory) {
+std::vector<ExportedFile> export_accelerate(const report::RunView& run, const std::filesystem::path& directory) {
   const Json config = exported_ds_config(run);
-  const ClusterSpec& cluster = run.session.cluster;
-  const Value* checkpointing = run.best->configuration.find(kCheckpointing);
-  const bool checkpoints = checkpointing != nullptr && to_string(*checkpointing) != "none";
+  const workload::ClusterSpec& cluster = run.session.cluster;
+  const space::Value* checkpointing = run.best->configuration.find(space::kCheckpointing);
+  const bool checkpoints = checkpointing != nullptr && space::to_string(*checkpointing) != "none";
   std::vector<ExportedFile> files = export_deepspeed(run, directory);
   files.front().use = "accelerate_deepspeed.yaml names it";
   files.push_back({"accelerate_deepspeed.yaml", with_deepspeed(config, cluster, directory / kDsConfigFile),
@@ -133,4 +134,4 @@ std::vector<ExportedFile> export_accelerate(const RunView& run, const std::files
   return files;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::result

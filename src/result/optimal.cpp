@@ -9,7 +9,7 @@
 #include "space/well_known.h"
 #include "trial/program.h"
 
-namespace krigtune {
+namespace krigtune::result {
 
 // ds_config_optimal.json: the recommended configuration as DeepSpeed reads it, complete, so that a training started
 // with it runs what was measured: the user's own file where there is one. Names of keys and defaults are those of
@@ -19,43 +19,46 @@ namespace {
 
 // Written out also where they are not in the space, with the value that the plan trained with, because DeepSpeed's own
 // default may be another one (overlap_comm is on by default at stage 3).
-constexpr std::array<const char*, 7> kAlways = {kZeroStage,       kMicroBatch, kAccumulation,       kReduceBucket,
-                                                kAllgatherBucket, kOverlap,    kContiguousGradients};
+constexpr std::array<const char*, 7> kAlways = {
+    space::kZeroStage,       space::kMicroBatch, space::kAccumulation,       space::kReduceBucket,
+    space::kAllgatherBucket, space::kOverlap,    space::kContiguousGradients};
 
-Configuration completed(Configuration configuration) {
+space::Configuration completed(space::Configuration configuration) {
   for (const char* name : kAlways) {
-    if (!configuration.has(name)) configuration.set(name, find_well_known(name)->default_value);
+    if (!configuration.has(name)) configuration.set(name, space::find_well_known(name)->default_value);
   }
   return configuration;
 }
 
 // The defaults of torch.optim.AdamW and SGD: they change neither time nor memory, and a training needs some.
-Json optimizer(const Workload& workload, const Configuration& configuration) {
-  const Value* chosen = configuration.find("lr");
-  const Json lr = chosen != nullptr ? to_json(*chosen) : Json(1e-3);
-  if (workload.optimizer == OptimizerKind::kSgd) return {{"type", "SGD"}, {"params", {{"lr", lr}}}};
+Json optimizer(const workload::Workload& workload, const space::Configuration& configuration) {
+  const space::Value* chosen = configuration.find("lr");
+  const Json lr = chosen != nullptr ? space::to_json(*chosen) : Json(1e-3);
+  if (workload.optimizer == workload::OptimizerKind::kSgd) return {{"type", "SGD"}, {"params", {{"lr", lr}}}};
   return {{"type", "AdamW"},
           {"params", {{"lr", lr}, {"betas", Json::array({0.9, 0.999})}, {"eps", 1e-8}, {"weight_decay", 0.01}}}};
 }
 
 }  // namespace
 
-std::optional<std::string> ds_config_optimal(const RunView& run) {
+std::optional<std::string> ds_config_optimal(const report::RunView& run) {
   if (!run.best) return std::nullopt;
-  if (const auto job = ds_user_job(run.session)) return ds_config_text(ds_config_of(*job, run.best->configuration));
+  if (const auto job = deepspeed::ds_user_job(run.session))
+    return deepspeed::ds_config_text(deepspeed::ds_config_of(*job, run.best->configuration));
   if (!run.session.workload) return std::nullopt;
-  const Workload& workload = *run.session.workload;
-  const Configuration& configuration = run.best->configuration;
+  const workload::Workload& workload = *run.session.workload;
+  const space::Configuration& configuration = run.best->configuration;
   const Json first_key = {{"train_batch_size", 1}};  // its value is set with the others
-  const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer(kPipelineParallel, 1);
-  Json json = with_values(first_key, completed(configuration), DsUse::kResult, ranks, "ds_config_optimal.json");
+  const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer(space::kPipelineParallel, 1);
+  Json json = deepspeed::with_values(first_key, completed(configuration), deepspeed::DsUse::kResult, ranks,
+                                     "ds_config_optimal.json");
   json["zero_optimization"]["reduce_scatter"] = true;
   json["optimizer"] = optimizer(workload, configuration);
   // ZeRO knows the optimizers that it shards; others it takes on the user's word.
-  if (workload.optimizer == OptimizerKind::kSgd) json["zero_allow_untested_optimizer"] = true;
-  json["fp16"] = {{"enabled", workload.precision == Precision::kFp16}};
-  json["bf16"] = {{"enabled", workload.precision == Precision::kBf16}};
-  return ds_config_text(json);
+  if (workload.optimizer == workload::OptimizerKind::kSgd) json["zero_allow_untested_optimizer"] = true;
+  json["fp16"] = {{"enabled", workload.precision == workload::Precision::kFp16}};
+  json["bf16"] = {{"enabled", workload.precision == workload::Precision::kBf16}};
+  return deepspeed::ds_config_text(json);
 }
 
 // config_optimal.json and cmd_optimal.txt: the command that runs the recommended configuration as its trial was run,
@@ -64,13 +67,14 @@ namespace {
 
 constexpr const char* kResultFile = "result_optimal.json";  // made by the user's program when the command is run
 
-std::filesystem::path in_directory(const RunView& run, const char* name) {
+std::filesystem::path in_directory(const report::RunView& run, const char* name) {
   return std::filesystem::absolute(run.directory / name).lexically_normal();
 }
 
-std::string command_of(const BenchSpec& bench, const RunView& run) {
+std::string command_of(const runner::BenchSpec& bench, const report::RunView& run) {
   std::vector<std::string> words;
-  if (bench.launcher == Launcher::kMpirun) words = {"mpirun", "-np", std::to_string(run.session.cluster.ranks())};
+  if (bench.launcher == runner::Launcher::kMpirun)
+    words = {"mpirun", "-np", std::to_string(run.session.cluster.ranks())};
   words.insert(words.end(), {run.bench.string(), "--config", in_directory(run, kConfigFile).string(), "--json",
                              "--warmup-s", number_text(bench.warmup_s), "--measure-s", number_text(bench.measure_s)});
   if (bench.memory_limit_gib) {
@@ -90,26 +94,26 @@ std::string in_shell(const Program& program, const std::vector<std::string>& arg
   return fmt::format("{} && {}", shell_line({"cd", program.working_directory.string()}), shell_line(words));
 }
 
-std::string command_of(const CommandSpec& command, const RunView& run) {
-  const Placeholders values = {{"config", in_directory(run, kConfigFile).string()},
-                               {"result", in_directory(run, kResultFile).string()},
-                               {"dir", in_directory(run, "").parent_path().string()},
-                               {"trial", fmt::format("{}", run.best->trial)}};
+std::string command_of(const runner::CommandSpec& command, const report::RunView& run) {
+  const trial::Placeholders values = {{"config", in_directory(run, kConfigFile).string()},
+                                      {"result", in_directory(run, kResultFile).string()},
+                                      {"dir", in_directory(run, "").parent_path().string()},
+                                      {"trial", fmt::format("{}", run.best->trial)}};
   std::vector<std::string> words;
-  for (const std::string& word : command.argv) words.push_back(fill_in(word, values));
+  for (const std::string& word : command.argv) words.push_back(trial::fill_in(word, values));
   return in_shell(command, words);
 }
 
-std::string command_of(const DeepSpeedSpec& spec, const RunView& run) {
-  const DsUserJob job = ds_user_job(run.session).value();
-  const std::string config = spec.config_as == DsConfigAs::kBase64
-                                 ? ds_config_base64(ds_config_of(job, run.best->configuration))
+std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunView& run) {
+  const deepspeed::DsUserJob job = deepspeed::ds_user_job(run.session).value();
+  const std::string config = spec.config_as == deepspeed::DsConfigAs::kBase64
+                                 ? deepspeed::ds_config_base64(deepspeed::ds_config_of(job, run.best->configuration))
                                  : in_directory(run, kDsConfigOptimal).string();
-  return in_shell(spec, ds_command_of(job, run.best->configuration, config));
+  return in_shell(spec, deepspeed::ds_command_of(job, run.best->configuration, config));
 }
 
 // Empty: the runner has none.
-std::optional<std::string> command_line(const RunView& run) {
+std::optional<std::string> command_line(const report::RunView& run) {
   return std::visit(
       [&](const auto& spec) -> std::optional<std::string> {
         if constexpr (requires { command_of(spec, run); }) {
@@ -123,28 +127,29 @@ std::optional<std::string> command_line(const RunView& run) {
 
 }  // namespace
 
-std::optional<std::string> config_optimal(const RunView& run) {
-  const Session& session = run.session;
+std::optional<std::string> config_optimal(const report::RunView& run) {
+  const session::Session& session = run.session;
   // A DeepSpeed job's command reads ds_config_optimal.json.
-  const bool is_read = !is<ReplaySpec>(session.runner) && !is<DeepSpeedSpec>(session.runner);
+  const bool is_read =
+      !runner::is<runner::ReplaySpec>(session.runner) && !runner::is<deepspeed::DeepSpeedSpec>(session.runner);
   if (!run.best || !is_read) return std::nullopt;
-  Json json = to_json(run.best->configuration);
-  if (is<BenchSpec>(session.runner)) {
-    json = {{"workload", to_json(*session.workload)},
-            {"cluster", to_json(session.cluster)},
-            {"memory", to_json(session.memory)},
+  Json json = space::to_json(run.best->configuration);
+  if (runner::is<runner::BenchSpec>(session.runner)) {
+    json = {{"workload", workload::to_json(*session.workload)},
+            {"cluster", workload::to_json(session.cluster)},
+            {"memory", workload::to_json(session.memory)},
             {"configuration", std::move(json)}};
   }
   return json.dump(2) + "\n";
 }
 
-std::optional<std::string> cmd_optimal(const RunView& run) {
+std::optional<std::string> cmd_optimal(const report::RunView& run) {
   const std::optional<std::string> command = run.best ? command_line(run) : std::nullopt;
   if (!command) return std::nullopt;
   std::string text = *command + "\n";
   // DeepSpeed's reader knows no comments, a shell does.
-  for (const std::string& line : batch_advice_lines(run)) text += "# " + line + "\n";
+  for (const std::string& line : deepspeed::batch_advice_lines(run)) text += "# " + line + "\n";
   return text;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::result

@@ -7,19 +7,20 @@
 #include "result/writers.h"
 #include "run/run_directory.h"
 
-namespace krigtune {
+namespace krigtune::result {
 namespace {
 
 constexpr std::ptrdiff_t kGrowth = 10;  // a recommendation may lack a tenth of the trials that it knows
 
-std::ptrdiff_t closed(const History& history) {
-  return std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.outcome.has_value(); });
+std::ptrdiff_t closed(const search::History& history) {
+  return std::count_if(history.begin(), history.end(),
+                       [](const journal::Trial& trial) { return trial.outcome.has_value(); });
 }
 
 // What the journal holds by now; nothing where there is none.
-History journalled(const std::filesystem::path& directory) {
-  const std::filesystem::path journal = journal_path(directory);
-  return std::filesystem::exists(journal) ? read_journal(journal) : History();
+search::History journalled(const std::filesystem::path& directory) {
+  const std::filesystem::path journal = run::journal_path(directory);
+  return std::filesystem::exists(journal) ? journal::read_journal(journal) : search::History();
 }
 
 }  // namespace
@@ -28,12 +29,12 @@ std::vector<ResultFile> result_files() {
   return {{"trials.csv", trials_csv},
           {"best.json", best_json},
           {kDsConfigOptimal, ds_config_optimal},
-          {"ds_config_diff.md", ds_config_difference},
+          {"ds_config_diff.md", deepspeed::ds_config_difference},
           {kConfigFile, config_optimal},
           {"cmd_optimal.txt", cmd_optimal}};
 }
 
-std::vector<std::string> write_result_files(const RunView& run) {
+std::vector<std::string> write_result_files(const report::RunView& run) {
   std::vector<std::string> written;
   for (const ResultFile& file : result_files()) {
     const std::optional<std::string> text = file.text(run);
@@ -44,20 +45,25 @@ std::vector<std::string> write_result_files(const RunView& run) {
   return written;
 }
 
-Recommender make_recommender(const Session& session, const Candidates& candidates, std::uint64_t seed) {
-  return
-      [&session, &candidates, seed](const History& history) { return recommend(session, candidates, history, seed); };
+Recommender make_recommender(const session::Session& session, const search::Candidates& candidates,
+                             std::uint64_t seed) {
+  return [&session, &candidates, seed](const search::History& history) {
+    return search::recommend(session, candidates, history, seed);
+  };
 }
 
-void ResultFileWriter::trial_ended(const Trial& /*trial*/, const History& history) { write(history, false); }
+void ResultFileWriter::trial_ended(const journal::Trial& /*trial*/, const search::History& history) {
+  write(history, false);
+}
 
-void ResultFileWriter::write(const History& history) { write(history, true); }
+void ResultFileWriter::write(const search::History& history) { write(history, true); }
 
-ResultFileWriter::Basis ResultFileWriter::basis_of(const History& history) const {
-  const Objective& objective = run_.session.objective;
+ResultFileWriter::Basis ResultFileWriter::basis_of(const search::History& history) const {
+  const session::Objective& objective = run_.session.objective;
   Basis basis{closed(history), std::nullopt, std::nullopt};
-  if (const std::optional<Trial> reference = reference_trial(objective, history)) basis.reference = reference->number;
-  for (const MeasuredMean& mean : measured_means(objective, history)) {
+  if (const std::optional<journal::Trial> reference = search::reference_trial(objective, history))
+    basis.reference = reference->number;
+  for (const search::MeasuredMean& mean : search::measured_means(objective, history)) {
     if (!basis.best_mean || objective.better(mean.value, basis.best_mean->value)) basis.best_mean = mean;
   }
   return basis;
@@ -69,8 +75,8 @@ bool ResultFileWriter::is_outdated(const Basis& now) const {
          kGrowth * (now.closed - basis_->closed) >= basis_->closed;
 }
 
-void ResultFileWriter::write(History history, bool all_trials_count) {
-  const Session& session = run_.session;
+void ResultFileWriter::write(search::History history, bool all_trials_count) {
+  const session::Session& session = run_.session;
   while (true) {
     const Basis now = basis_of(history);
     if (!basis_ || (all_trials_count ? now.closed != basis_->closed : is_outdated(now))) {
@@ -78,10 +84,10 @@ void ResultFileWriter::write(History history, bool all_trials_count) {
       basis_ = now;
     }
     write_result_files({session, history, run_.name, run_.options, run_.directory, run_.bench, run_.best});
-    History later = journalled(run_.directory);
+    search::History later = journalled(run_.directory);
     if (closed(later) <= now.closed) return;
     history = std::move(later);
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::result

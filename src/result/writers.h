@@ -6,16 +6,16 @@
 #include "core/json.h"
 #include "report/run_view.h"
 
-namespace krigtune {
+namespace krigtune::result {
 
 // One writer a file; result_files.cpp is their registry.
-std::optional<std::string> trials_csv(const RunView& run);
-std::optional<std::string> best_json(const RunView& run);
-std::optional<std::string> ds_config_optimal(const RunView& run);
-std::optional<std::string> config_optimal(const RunView& run);
-std::optional<std::string> cmd_optimal(const RunView& run);
+std::optional<std::string> trials_csv(const report::RunView& run);
+std::optional<std::string> best_json(const report::RunView& run);
+std::optional<std::string> ds_config_optimal(const report::RunView& run);
+std::optional<std::string> config_optimal(const report::RunView& run);
+std::optional<std::string> cmd_optimal(const report::RunView& run);
 
 inline constexpr const char* kConfigFile = "config_optimal.json";
 inline constexpr const char* kDsConfigOptimal = "ds_config_optimal.json";
 
-}  // namespace krigtune
+}  // namespace krigtune::result

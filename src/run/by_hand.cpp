@@ -11,26 +11,26 @@
 #include "journal/lock.h"
 #include "run/run_directory.h"
 
-namespace krigtune {
+namespace krigtune::run {
 namespace {
 
-Journal open_journal(const Session& session, const std::filesystem::path& directory) {
+journal::Journal open_journal(const session::Session& session, const std::filesystem::path& directory) {
   return {journal_path(directory), session.space, session.objective.field, session.objective.maximize};
 }
 
-std::optional<Trial> ask_one(const Proposer& proposer, Journal& journal, const Clock& clock) {
+std::optional<journal::Trial> ask_one(const Proposer& proposer, journal::Journal& journal, const Clock& clock) {
   while (true) {
-    std::optional<Proposal> proposal = proposer.next(journal.trials());
+    std::optional<journal::Proposal> proposal = proposer.next(journal.trials());
     if (!proposal) return std::nullopt;
-    proposal->asker = Asker::kHand;
+    proposal->asker = journal::Asker::kHand;
     // Empty when somebody asked in between: then the question is asked anew, on what is known now.
     const std::optional<int> number = journal.begin(*proposal, clock.unix_us(), journal.trials().size());
     if (number) return journal.trials()[static_cast<std::size_t>(*number)];
   }
 }
 
-void check_value(const Session& session, const Outcome& outcome) {
-  const auto* measured = std::get_if<Measured>(&outcome);
+void check_value(const session::Session& session, const trial::Outcome& outcome) {
+  const auto* measured = std::get_if<trial::Measured>(&outcome);
   if (measured == nullptr) return;
   const auto value = measured->metrics.find(session.objective.field);
   if (value == measured->metrics.end()) {
@@ -42,22 +42,22 @@ void check_value(const Session& session, const Outcome& outcome) {
   }
 }
 
-[[noreturn]] void refuse_closed(const Trial& trial) {
-  const std::string reason = reason_text(*trial.outcome);
-  throw UserError(fmt::format("trial {} is closed already: {}{}{}", trial.number, status_text(*trial.outcome),
+[[noreturn]] void refuse_closed(const journal::Trial& trial) {
+  const std::string reason = trial::reason_text(*trial.outcome);
+  throw UserError(fmt::format("trial {} is closed already: {}{}{}", trial.number, trial::status_text(*trial.outcome),
                               reason.empty() ? "" : ", ", reason),
                   "what is recorded is never changed; ask for another trial");
 }
 
-void check_open(const std::vector<Trial>& trials, int number, const std::filesystem::path& directory) {
+void check_open(const std::vector<journal::Trial>& trials, int number, const std::filesystem::path& directory) {
   if (number < 0 || static_cast<std::size_t>(number) >= trials.size()) {
     throw UserError(fmt::format("{}: there is no trial {}", directory.string(), number),
                     trials.empty() ? "krigtune ask makes the first one"
                                    : fmt::format("the last one is trial {}", trials.back().number));
   }
-  const Trial& trial = trials[static_cast<std::size_t>(number)];
+  const journal::Trial& trial = trials[static_cast<std::size_t>(number)];
   if (trial.outcome) refuse_closed(trial);
-  if (trial.proposal.asker == Asker::kTune && TunerClaim::is_held(journal_path(directory))) {
+  if (trial.proposal.asker == journal::Asker::kTune && journal::TunerClaim::is_held(journal_path(directory))) {
     throw UserError(fmt::format("trial {} is being run by a krigtune tune", number),
                     "wait for its end; tell is for the trials of krigtune ask");
   }
@@ -65,35 +65,35 @@ void check_open(const std::vector<Trial>& trials, int number, const std::filesys
 
 }  // namespace
 
-std::vector<Trial> ask_by_hand(const Session& session, const Candidates& candidates,
-                               const std::filesystem::path& directory, const LoopOptions& options, const Clock& clock,
-                               int count) {
+std::vector<journal::Trial> ask_by_hand(const session::Session& session, const search::Candidates& candidates,
+                                        const std::filesystem::path& directory, const LoopOptions& options,
+                                        const Clock& clock, int count) {
   check_same_run(directory, session, options);
-  std::vector<Trial> trials;
+  std::vector<journal::Trial> trials;
   if (candidates.empty()) return trials;
-  const std::unique_ptr<Strategy> strategy =
-      make_strategy(options.strategy, session, candidates, {options.seed, session.budget.trials});
+  const std::unique_ptr<search::Strategy> strategy =
+      search::make_strategy(options.strategy, session, candidates, {options.seed, session.budget.trials});
   const Proposer proposer(session, candidates, *strategy, clock);
   make_writable_directory(directory);
-  Journal journal = open_journal(session, directory);
+  journal::Journal journal = open_journal(session, directory);
   if (!std::filesystem::exists(session_path(directory))) {
     write_run_record(directory, session, options);
   }
   while (static_cast<int>(trials.size()) < count) {
-    const std::optional<Trial> trial = ask_one(proposer, journal, clock);
+    const std::optional<journal::Trial> trial = ask_one(proposer, journal, clock);
     if (!trial) break;
     trials.push_back(*trial);
   }
   return trials;
 }
 
-Trial tell_by_hand(const Session& session, const std::filesystem::path& directory, int trial, const Outcome& outcome,
-                   const Clock& clock) {
+journal::Trial tell_by_hand(const session::Session& session, const std::filesystem::path& directory, int trial,
+                            const trial::Outcome& outcome, const Clock& clock) {
   check_value(session, outcome);
   if (!std::filesystem::exists(journal_path(directory))) {
     throw UserError(fmt::format("{}: holds no run", directory.string()), "name a directory that krigtune ask made");
   }
-  Journal journal = open_journal(session, directory);
+  journal::Journal journal = open_journal(session, directory);
   check_open(journal.trials(), trial, directory);
   const auto index = static_cast<std::size_t>(trial);
   const std::int64_t now_us = clock.unix_us();
@@ -103,4 +103,4 @@ Trial tell_by_hand(const Session& session, const std::filesystem::path& director
   return journal.trials()[index];
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -16,27 +16,27 @@
 
 #include "search/model/best.h"
 
-namespace krigtune {
+namespace krigtune::run {
 namespace {
 
 constexpr double kLongestPauseS = 600.0;
 
-std::string machine_now(const Session& session, const RunOptions& options) {
-  if (traits_of(session.runner).runs_programs) return options.machine;
-  const auto* spec = std::get_if<SimulateSpec>(&session.runner);
+std::string machine_now(const session::Session& session, const RunOptions& options) {
+  if (runner::traits_of(session.runner).runs_programs) return options.machine;
+  const auto* spec = std::get_if<runner::SimulateSpec>(&session.runner);
   if (spec == nullptr) return "";
   return fmt::format("simulated: slowdown {}, seed {}", spec->today.slowdown, spec->today.seed.value_or(spec->seed));
 }
 
-const Trial* last_of_tune(const History& history) {
-  const auto last = std::find_if(history.rbegin(), history.rend(), [](const Trial& trial) {
-    return trial.proposal.asker == Asker::kTune && !trial.waiting;
+const journal::Trial* last_of_tune(const search::History& history) {
+  const auto last = std::find_if(history.rbegin(), history.rend(), [](const journal::Trial& trial) {
+    return trial.proposal.asker == journal::Asker::kTune && !trial.waiting;
   });
   return last == history.rend() ? nullptr : &*last;
 }
 
 // A clock that was set back says nothing of the pause: that is a long one too.
-bool paused_for_long(const Trial& last, const Clock& clock) {
+bool paused_for_long(const journal::Trial& last, const Clock& clock) {
   const std::optional<std::int64_t> began_us = unix_us_of(last.started_at);
   if (!began_us) return true;
   const double pause_s = static_cast<double>(clock.unix_us() - *began_us) * 1e-6 - last.wall_s;
@@ -45,38 +45,40 @@ bool paused_for_long(const Trial& last, const Clock& clock) {
 
 }  // namespace
 
-int latest_run(const History& history) {
+int latest_run(const search::History& history) {
   int latest = 0;
-  for (const Trial& trial : history) latest = std::max(latest, trial.proposal.run);
+  for (const journal::Trial& trial : history) latest = std::max(latest, trial.proposal.run);
   return latest;
 }
 
-CurrentRun current_run(const Session& session, const History& history, const RunOptions& options, const Clock& clock) {
+CurrentRun current_run(const session::Session& session, const search::History& history, const RunOptions& options,
+                       const Clock& clock) {
   CurrentRun run{latest_run(history), machine_now(session, options), options.loop.seed};
-  const Trial* last = last_of_tune(history);
+  const journal::Trial* last = last_of_tune(history);
   if (last == nullptr) return run;
   const std::string& before = last->proposal.machine;
   const bool is_elsewhere = !before.empty() && !run.machine.empty() && before != run.machine;
-  const bool is_later = traits_of(session.runner).runs_programs && paused_for_long(*last, clock);
+  const bool is_later = runner::traits_of(session.runner).runs_programs && paused_for_long(*last, clock);
   if (is_elsewhere || is_later) ++run.number;
   return run;
 }
 
-std::optional<Proposal> leader_again(const Session& session, const Candidates& candidates, const History& history,
-                                     const CurrentRun& run) {
+std::optional<journal::Proposal> leader_again(const session::Session& session, const search::Candidates& candidates,
+                                              const search::History& history, const CurrentRun& run) {
   if (run.number == 0) return std::nullopt;
-  const bool was_asked = std::any_of(history.begin(), history.end(), [&](const Trial& trial) {
-    return trial.proposal.run == run.number && trial.proposal.strategy == kAgainStrategy && counts(trial);
+  const bool was_asked = std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {
+    return trial.proposal.run == run.number && trial.proposal.strategy == search::kAgainStrategy &&
+           search::counts(trial);
   });
   if (was_asked) return std::nullopt;
-  const std::optional<Recommendation> leader = recommend(session, candidates, history, run.seed);
+  const std::optional<search::Recommendation> leader = search::recommend(session, candidates, history, run.seed);
   if (!leader) return std::nullopt;
-  Proposal proposal;
+  journal::Proposal proposal;
   proposal.configuration = leader->configuration;
-  proposal.strategy = kAgainStrategy;
+  proposal.strategy = search::kAgainStrategy;
   proposal.repeat_of = leader->trial;
   proposal.predicted_value = leader->posterior_mean;
   return proposal;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -14,13 +14,13 @@
 #include "run/stop_rules.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::run {
 namespace {
 
 /// One call of run_session, from the journal's claim on.
 class Run {
  public:
-  Run(const Session& session, const Candidates& candidates, const std::filesystem::path& directory,
+  Run(const session::Session& session, const search::Candidates& candidates, const std::filesystem::path& directory,
       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
       std::unique_ptr<RunnerPool> runners)
       : session_(session),
@@ -31,8 +31,8 @@ class Run {
         stop_(stop),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
-        strategy_(
-            make_strategy(options.loop.strategy, session, candidates, {options.loop.seed, session.budget.trials})),
+        strategy_(search::make_strategy(options.loop.strategy, session, candidates,
+                                        {options.loop.seed, session.budget.trials})),
         proposer_(session, candidates, *strategy_, clock, options.tries,
                   current_run(session, journal_.trials(), options, clock)),
         runners_(std::move(runners)) {
@@ -70,9 +70,9 @@ class Run {
   void close_trials_of_the_dead() {
     const std::size_t count = journal_.trials().size();
     for (std::size_t i = 0; i < count; ++i) {
-      const Trial& trial = journal_.trials()[i];
-      if (trial.outcome || trial.waiting || trial.proposal.asker != Asker::kTune) continue;
-      journal_.end(trial.number, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
+      const journal::Trial& trial = journal_.trials()[i];
+      if (trial.outcome || trial.waiting || trial.proposal.asker != journal::Asker::kTune) continue;
+      journal_.end(trial.number, trial::Failed{trial::FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
     }
   }
 
@@ -84,11 +84,11 @@ class Run {
 
   EndReason reason_of_silence() const {
     switch (strategy_->why_idle(journal_.trials())) {
-      case Idle::kAllTried:
+      case search::Idle::kAllTried:
         return EndReason::kExhausted;
-      case Idle::kThrough:
+      case search::Idle::kThrough:
         return EndReason::kThrough;
-      case Idle::kWaits:
+      case search::Idle::kWaits:
         return EndReason::kWaits;
     }
     return EndReason::kExhausted;
@@ -97,17 +97,18 @@ class Run {
   // What runs counts once it is closed: no more are begun than the budget has left for them.
   bool may_begin() const {
     const int running = static_cast<int>(runners_->running().size());
-    return !stop_ && runners_->has_room() && closed_trials(journal_.trials()) + running < session_.budget.trials;
+    return !stop_ && runners_->has_room() &&
+           search::closed_trials(journal_.trials()) + running < session_.budget.trials;
   }
 
   // What would come next, for those who wonder whether to go on. Nothing is asked where no outlook ever was.
   void look_ahead(RunResult& result) const {
     if (stop_ || result.reason == EndReason::kInterrupted || result.reason == EndReason::kEnvironment) return;
     if (std::none_of(result.history.begin(), result.history.end(),
-                     [](const Trial& trial) { return trial.proposal.outlook.has_value(); })) {
+                     [](const journal::Trial& trial) { return trial.proposal.outlook.has_value(); })) {
       return;
     }
-    const std::optional<Proposal> next = proposer_.next(result.history);
+    const std::optional<journal::Proposal> next = proposer_.next(result.history);
     if (!next || !next->outlook) return;
     result.outlook = next->outlook;
     result.worth = worth_of(session_, result.history, *next->outlook);
@@ -117,13 +118,13 @@ class Run {
   std::optional<EndReason> begin_one() {
     std::optional<int> number;
     while (!number) {
-      const std::optional<Proposal> proposal = proposer_.next(journal_.trials());
+      const std::optional<journal::Proposal> proposal = proposer_.next(journal_.trials());
       if (!proposal) return reason_of_silence();
       if (const auto reason = not_worth_running(session_, journal_.trials(), *proposal)) return reason;
       // Empty when somebody asked in between: then the question is asked anew, on what is known now.
       number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
     }
-    const Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
+    const journal::Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
     observer_.trial_begins(trial, journal_.trials());
     runners_->start(trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial));
     return std::nullopt;
@@ -132,33 +133,33 @@ class Run {
   void wait_for_one() {
     const std::optional<FinishedTrial> finished = runners_->wait();
     if (!finished) {
-      for (const Trial& trial : runners_->running()) observer_.waiting(trial);
+      for (const journal::Trial& trial : runners_->running()) observer_.waiting(trial);
       return;
     }
     // Where somebody told the trial by hand, theirs is what counts.
     journal_.end(finished->number, finished->outcome, finished->wall_s, clock_.unix_us());
     ++trials_now_;
-    const Trial closed = journal_.trials()[static_cast<std::size_t>(finished->number)];
-    was_interrupted_ = was_interrupted_ || is_interrupted(closed);
+    const journal::Trial closed = journal_.trials()[static_cast<std::size_t>(finished->number)];
+    was_interrupted_ = was_interrupted_ || search::is_interrupted(closed);
     observer_.trial_ended(closed, journal_.trials());
   }
 
-  std::filesystem::path make_trial_directory(const Trial& trial) const {
-    if (!traits_of(session_.runner).runs_programs) return directory_;
+  std::filesystem::path make_trial_directory(const journal::Trial& trial) const {
+    if (!runner::traits_of(session_.runner).runs_programs) return directory_;
     std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
     make_writable_directory(path);
     return path;
   }
 
-  const Session& session_;
-  const Candidates& candidates_;
+  const session::Session& session_;
+  const search::Candidates& candidates_;
   const std::filesystem::path& directory_;
   const Clock& clock_;
   Observer& observer_;
   const std::atomic<bool>& stop_;
-  TunerClaim claim_;
-  Journal journal_;
-  std::unique_ptr<Strategy> strategy_;
+  journal::TunerClaim claim_;
+  journal::Journal journal_;
+  std::unique_ptr<search::Strategy> strategy_;
   Proposer proposer_;
   std::unique_ptr<RunnerPool> runners_;  ///< the first to go: the claim lasts as long as anything runs
   int trials_now_ = 0;
@@ -197,20 +198,23 @@ const char* to_string(EndReason reason) {
   return "unknown";
 }
 
-std::string trial_folder(const Trial& trial) {
-  const Configuration& configuration = trial.proposal.configuration;
+std::string trial_folder(const journal::Trial& trial) {
+  const space::Configuration& configuration = trial.proposal.configuration;
   std::string name = fmt::format("{:04}", trial.number);
-  const std::pair<const char*, const char*> kParts[] = {{kZeroStage, "z"}, {kMicroBatch, "mb"}, {kAccumulation, "gas"}};
+  const std::pair<const char*, const char*> kParts[] = {
+      {space::kZeroStage, "z"}, {space::kMicroBatch, "mb"}, {space::kAccumulation, "gas"}};
   for (const auto& [parameter, prefix] : kParts) {
-    if (const Value* value = configuration.find(parameter)) name += fmt::format("_{}{}", prefix, to_string(*value));
+    if (const space::Value* value = configuration.find(parameter))
+      name += fmt::format("_{}{}", prefix, space::to_string(*value));
   }
   return name;
 }
 
-RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
-                      const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
-                      Observer& observer, const std::atomic<bool>& stop) {
-  if (is<NoRunner>(session.runner)) {
+RunResult run_session(const session::Session& session, const search::Candidates& candidates,
+                      const trial::RunnerFactory& make_runner, const std::filesystem::path& directory,
+                      const RunOptions& options, const Clock& clock, Observer& observer,
+                      const std::atomic<bool>& stop) {
+  if (runner::is<runner::NoRunner>(session.runner)) {
     const std::string source = session.file.empty() ? "the session" : session.file.string();
     throw UserError(source + ": /runner: nobody runs the trials",
                     "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");
@@ -230,4 +234,4 @@ RunResult run_session(const Session& session, const Candidates& candidates, cons
   return run.until_it_ends();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -10,32 +10,33 @@
 #include "run/tuner.h"
 #include "runner/runner.h"
 
-namespace krigtune {
+namespace krigtune::run {
 
 /// What a progress display and the writers of result files hear of. All calls come from the thread of run_session.
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void resumed(const History& /*history*/) {}  ///< once, before the first trial; empty for a new directory
-  virtual void trial_begins(const Trial& /*trial*/, const History& /*history*/) {}
-  virtual void waiting(const Trial& /*trial*/) {}  ///< a few times a second while it runs
+  virtual void resumed(const search::History& /*history*/) {
+  }  ///< once, before the first trial; empty for a new directory
+  virtual void trial_begins(const journal::Trial& /*trial*/, const search::History& /*history*/) {}
+  virtual void waiting(const journal::Trial& /*trial*/) {}  ///< a few times a second while it runs
   /// The trial is in the journal. Exceptions end the session.
-  virtual void trial_ended(const Trial& /*trial*/, const History& /*history*/) {}
+  virtual void trial_ended(const journal::Trial& /*trial*/, const search::History& /*history*/) {}
   /// Once, after the last trial, whatever ended the session; not where an exception did.
-  virtual void session_ended(const History& /*history*/) {}
+  virtual void session_ended(const search::History& /*history*/) {}
 };
 
 struct LoopOptions {
-  StrategyKind strategy = StrategyKind::kBayes;
+  search::StrategyKind strategy = search::StrategyKind::kBayes;
   std::uint64_t seed = 1;
-  EarlierRuns earlier = {};  ///< that the candidates' priors know of
+  forecast::EarlierRuns earlier = {};  ///< that the candidates' priors know of
 };
 
 struct RunOptions {
   LoopOptions loop;
-  int jobs = 1;                      ///< trials at a time
-  std::vector<Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
-  std::string machine = {};          ///< that the trials are run on: another one has another clock; "": not known
+  int jobs = 1;                             ///< trials at a time
+  std::vector<space::Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
+  std::string machine = {};  ///< that the trials are run on: another one has another clock; "": not known
 };
 
 enum class EndReason {
@@ -62,11 +63,11 @@ struct TrialWorth {
 
 struct RunResult {
   EndReason reason = EndReason::kTrials;
-  History history;     ///< all trials of the directory
-  int trials_now = 0;  ///< closed by this call
-  std::string detail;  ///< kEnvironment: what the last trials said; kThrough: what is left out, if that is known
-  std::optional<Outlook> outlook;   ///< of the trial that would come next; empty: the strategy does not say
-  std::optional<TrialWorth> worth;  ///< of that trial, where it is known
+  search::History history;  ///< all trials of the directory
+  int trials_now = 0;       ///< closed by this call
+  std::string detail;       ///< kEnvironment: what the last trials said; kThrough: what is left out, if that is known
+  std::optional<journal::Outlook> outlook;  ///< of the trial that would come next; empty: the strategy does not say
+  std::optional<TrialWorth> worth;          ///< of that trial, where it is known
 };
 
 /// Checks everything that can be checked before anything is written, then runs trials until something ends them. The
@@ -77,15 +78,15 @@ struct RunResult {
 /// called once for each job. With one job the same journal asks the same next question. `stop`: set it (from a signal
 /// handler) and the loop returns kInterrupted after closing the trials. Meanwhile other processes may ask and tell on
 /// the same directory; a second run_session is a UserError.
-RunResult run_session(const Session& session, const Candidates& candidates, const RunnerFactory& make_runner,
-                      const std::filesystem::path& directory, const RunOptions& options, const Clock& clock,
-                      Observer& observer, const std::atomic<bool>& stop);
+RunResult run_session(const session::Session& session, const search::Candidates& candidates,
+                      const trial::RunnerFactory& make_runner, const std::filesystem::path& directory,
+                      const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop);
 
 /// What budgets of hours are spent by: suggestions, and the trials of run_session. A trial asked by hand lasts from
 /// `ask` to `tell`: that is the user's time, and no budget's.
-double seconds_spent(const History& history);
+double seconds_spent(const search::History& history);
 
 /// "0007_z3_mb4_gas2": the trial's folder below trials/.
-std::string trial_folder(const Trial& trial);
+std::string trial_folder(const journal::Trial& trial);
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -11,7 +11,7 @@
 #include "deepspeed/job/ds_trial.h"
 #include "run/earlier_run.h"
 
-namespace krigtune {
+namespace krigtune::run {
 namespace {
 
 constexpr int kSchemaVersion = 1;
@@ -34,8 +34,8 @@ Json load_record(const std::filesystem::path& directory) {
 // Without what may change from one command to the next; parameters as this version writes them.
 Json comparable(Json record) {
   if (record.contains("space")) {
-    for (const Parameter& parameter : read_parameters(record["space"], "session.json", "/space")) {
-      record["space"][parameter.name] = to_json(parameter);
+    for (const space::Parameter& parameter : space::read_parameters(record["space"], "session.json", "/space")) {
+      record["space"][parameter.name] = space::to_json(parameter);
     }
   }
   record.erase("schema_version");
@@ -67,9 +67,9 @@ std::vector<std::string> keys_of(const Json& object) {
   return keys;
 }
 
-std::optional<MeasuredMachine> machine_of(const Json& record, const std::string& source) {
+std::optional<workload::MeasuredMachine> machine_of(const Json& record, const std::string& source) {
   if (!record.contains(kMachine)) return std::nullopt;
-  return read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
+  return workload::read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
 }
 
 // "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
@@ -105,7 +105,7 @@ RunRecord load_run(const std::filesystem::path& directory) {
     if (block.integer("schema_version", 0) != kSchemaVersion) {
       block.fail("schema_version", "is not one that this version reads", "use the krigtune that made the directory");
     }
-    record.options.strategy = strategy_kind_from(block.text("strategy", ""), source + ": /strategy");
+    record.options.strategy = search::strategy_kind_from(block.text("strategy", ""), source + ": /strategy");
     const Json& seed = block.require("seed");
     if (!seed.is_number_integer()) block.fail("seed", "a whole number was expected", "restore session.json");
     record.options.seed = seed.get<std::uint64_t>();
@@ -113,61 +113,64 @@ RunRecord load_run(const std::filesystem::path& directory) {
       record.options.earlier = earlier_runs_from_json(*runs, source, "/warm_start");
     }
   }
-  const std::optional<MeasuredMachine> machine = machine_of(json, source);
+  const std::optional<workload::MeasuredMachine> machine = machine_of(json, source);
   for (const char* key : kOwnKeys) json.erase(key);
-  record.session = read_session(json, source, std::filesystem::absolute(directory));
+  record.session = session::read_session(json, source, std::filesystem::absolute(directory));
   record.session.file = session_path(directory);
   record.session.cluster.measured = machine;
   recall_ds_config(record.session, directory);
   return record;
 }
 
-bool recall_ds_config(Session& session, const std::filesystem::path& directory) {
-  auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+bool recall_ds_config(session::Session& session, const std::filesystem::path& directory) {
+  auto* spec = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner);
   if (spec == nullptr) return true;
-  const std::filesystem::path begun = begun_ds_config_path(directory);
+  const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
   std::error_code error;
   const bool is_begun = !directory.empty() && std::filesystem::exists(begun, error);
   const std::filesystem::path& source = is_begun ? begun : spec->ds_config;
   // Where there is neither, whoever needs it says so.
   if (std::filesystem::exists(source, error)) spec->ds_config_text = read_text(source);
-  return !has_changed_since(*spec);
+  return !deepspeed::has_changed_since(*spec);
 }
 
-void write_run_record(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
-  const std::filesystem::path begun = begun_ds_config_path(directory);
-  const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+void write_run_record(const std::filesystem::path& directory, const session::Session& session,
+                      const LoopOptions& options) {
+  const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
+  const auto* spec = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner);
   if (spec != nullptr && !std::filesystem::exists(begun)) {
     write_atomically(begun, spec->ds_config_text.empty() ? read_text(spec->ds_config) : spec->ds_config_text);
   }
   write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
 }
 
-EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
+forecast::EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
   const Json json = load_record(directory);
   const std::string source = session_path(directory).string();
-  return json.contains(kWarmStart) ? earlier_runs_from_json(json[kWarmStart], source, "/warm_start") : EarlierRuns();
+  return json.contains(kWarmStart) ? earlier_runs_from_json(json[kWarmStart], source, "/warm_start")
+                                   : forecast::EarlierRuns();
 }
 
-std::optional<MeasuredMachine> recorded_machine(const std::filesystem::path& directory) {
+std::optional<workload::MeasuredMachine> recorded_machine(const std::filesystem::path& directory) {
   if (!std::filesystem::exists(session_path(directory))) return std::nullopt;
   return machine_of(load_record(directory), session_path(directory).string());
 }
 
-Json run_record(const Session& session, const LoopOptions& options) {
+Json run_record(const session::Session& session, const LoopOptions& options) {
   Json record = Json::object();
   record["schema_version"] = kSchemaVersion;
   record["krigtune_version"] = KRIGTUNE_VERSION;
-  record["strategy"] = to_string(options.strategy);
+  record["strategy"] = search::to_string(options.strategy);
   record["seed"] = options.seed;
-  if (session.cluster.measured) record[kMachine] = to_json(*session.cluster.measured);
-  const Json session_json = resolved(session);
+  if (session.cluster.measured) record[kMachine] = workload::to_json(*session.cluster.measured);
+  const Json session_json = session::resolved(session);
   for (const auto& [key, value] : session_json.items()) record[key] = value;
   if (!options.earlier.empty()) record[kWarmStart] = to_json(options.earlier);
   return record;
 }
 
-void check_same_run(const std::filesystem::path& directory, const Session& session, const LoopOptions& options) {
+void check_same_run(const std::filesystem::path& directory, const session::Session& session,
+                    const LoopOptions& options) {
   if (!std::filesystem::exists(session_path(directory))) return;
   const Json before = comparable(load_record(directory));
   // Through text, so that numbers compare as they are written.
@@ -184,4 +187,4 @@ void check_same_run(const std::filesystem::path& directory, const Session& sessi
       "change it back, or choose another directory with --out");
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -7,9 +7,10 @@
 #include "run/tuner.h"
 #include "search/trials/objective_scale.h"
 
-namespace krigtune {
+namespace krigtune::run {
 
-RunnerPool::RunnerPool(const RunnerFactory& make_runner, int jobs, const MemoryFilter& filter, const Clock& clock)
+RunnerPool::RunnerPool(const trial::RunnerFactory& make_runner, int jobs, const session::MemoryFilter& filter,
+                       const Clock& clock)
     : filter_(filter), clock_(clock) {
   for (int i = 0; i < std::max(jobs, 1); ++i) slots_.push_back({make_runner(), {}, -1});
 }
@@ -20,8 +21,8 @@ RunnerPool::~RunnerPool() {
   }
 }
 
-void RunnerPool::start(const Trial& trial, const std::filesystem::path& trial_directory,
-                       const std::optional<Rival>& rival) {
+void RunnerPool::start(const journal::Trial& trial, const std::filesystem::path& trial_directory,
+                       const std::optional<trial::Rival>& rival) {
   const auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.trial < 0; });
   const auto slot = static_cast<std::size_t>(free - slots_.begin());
   running_.push_back(trial);
@@ -29,8 +30,8 @@ void RunnerPool::start(const Trial& trial, const std::filesystem::path& trial_di
   free->thread = std::thread([=, this] { work(slot, trial, trial_directory, rival); });
 }
 
-void RunnerPool::work(std::size_t slot, const Trial& trial, const std::filesystem::path& trial_directory,
-                      const std::optional<Rival>& rival) {
+void RunnerPool::work(std::size_t slot, const journal::Trial& trial, const std::filesystem::path& trial_directory,
+                      const std::optional<trial::Rival>& rival) {
   Ended ended;
   ended.slot = slot;
   ended.trial.number = trial.number;
@@ -57,30 +58,31 @@ std::optional<FinishedTrial> RunnerPool::wait() {
   slot.thread.join();
   slot.trial = -1;
   running_.erase(std::find_if(running_.begin(), running_.end(),
-                              [&](const Trial& trial) { return trial.number == ended.trial.number; }));
+                              [&](const journal::Trial& trial) { return trial.number == ended.trial.number; }));
   if (ended.error) std::rethrow_exception(ended.error);
   return ended.trial;
 }
 
-std::optional<Rival> rival_of(const Session& session, const Candidates& candidates, const History& history,
-                              const Trial& trial) {
-  if (trial.proposal.strategy == kBaselineStrategy || trial.proposal.strategy == kTryStrategy) return std::nullopt;
+std::optional<trial::Rival> rival_of(const session::Session& session, const search::Candidates& candidates,
+                                     const search::History& history, const journal::Trial& trial) {
+  if (trial.proposal.strategy == search::kBaselineStrategy || trial.proposal.strategy == search::kTryStrategy)
+    return std::nullopt;
   const std::string key = candidates.key(trial.proposal.configuration);
-  const Trial* best = nullptr;
-  for (const Trial& other : history) {
-    const std::optional<double> value = value_of(other, session.objective);
+  const journal::Trial* best = nullptr;
+  for (const journal::Trial& other : history) {
+    const std::optional<double> value = search::value_of(other, session.objective);
     if (!value) continue;
     if (candidates.key(other.proposal.configuration) == key) return std::nullopt;
     if (other.proposal.run != trial.proposal.run) continue;  // by another clock
-    if (best == nullptr || session.objective.better(*value, *value_of(*best, session.objective))) best = &other;
+    if (best == nullptr || session.objective.better(*value, *search::value_of(*best, session.objective))) best = &other;
   }
   if (best == nullptr) return std::nullopt;
-  const double value = *value_of(*best, session.objective);
-  const TrialNoise noise(session.objective, candidates, history);
+  const double value = *search::value_of(*best, session.objective);
+  const search::TrialNoise noise(session.objective, candidates, history);
   const double between = noise.between_fraction() * value;
   // Of the best one's run, and of the run that is compared with it.
-  const double of_the_best = std::hypot(std::get<Measured>(*best->outcome).value_sem, between);
-  return Rival{session.objective.field, session.objective.maximize, value, std::hypot(of_the_best, between)};
+  const double of_the_best = std::hypot(std::get<trial::Measured>(*best->outcome).value_sem, between);
+  return trial::Rival{session.objective.field, session.objective.maximize, value, std::hypot(of_the_best, between)};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -17,20 +17,20 @@
 #include "core/statistics.h"
 #include "search/model/best.h"
 
-namespace krigtune {
+namespace krigtune::run {
 namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 constexpr int kEnvironmentFailures = 3;  // in a row: nothing will run here
 constexpr int kLeastEvidence = 6;        // ok trials before anything is decided
 
-double ranks(const Session& session) { return static_cast<double>(session.cluster.ranks()); }
+double ranks(const session::Session& session) { return static_cast<double>(session.cluster.ranks()); }
 
 // What a trial takes, its suggestion included. Empty: none was closed by a tuner yet.
-std::optional<double> typical_hours(const History& history) {
+std::optional<double> typical_hours(const search::History& history) {
   std::vector<double> seconds;
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial) || trial.proposal.asker != Asker::kTune) continue;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !search::counts(trial) || trial.proposal.asker != journal::Asker::kTune) continue;
     seconds.push_back(trial.wall_s + trial.proposal.suggest_s);
   }
   if (seconds.empty()) return std::nullopt;
@@ -38,35 +38,39 @@ std::optional<double> typical_hours(const History& history) {
 }
 
 // Of a gain as a fraction of the best value: the fraction of the time per step that it saves.
-double time_saved(const Objective& objective, double gain) { return objective.maximize ? gain / (1.0 + gain) : gain; }
+double time_saved(const session::Objective& objective, double gain) {
+  return objective.maximize ? gain / (1.0 + gain) : gain;
+}
 
-int ok_trials(const Session& session, const History& history) {
-  return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const Trial& trial) {
-    return value_of(trial, session.objective).has_value();
+int ok_trials(const session::Session& session, const search::History& history) {
+  return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const journal::Trial& trial) {
+    return search::value_of(trial, session.objective).has_value();
   }));
 }
 
 }  // namespace
 
-double seconds_spent(const History& history) {
+double seconds_spent(const search::History& history) {
   double seconds = 0.0;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     seconds += trial.proposal.suggest_s;
-    if (trial.proposal.asker == Asker::kTune) seconds += trial.wall_s;
+    if (trial.proposal.asker == journal::Asker::kTune) seconds += trial.wall_s;
   }
   return seconds;
 }
 
-std::optional<TrialWorth> worth_of(const Session& session, const History& history, const Outlook& outlook) {
+std::optional<TrialWorth> worth_of(const session::Session& session, const search::History& history,
+                                   const journal::Outlook& outlook) {
   const std::optional<double> hours = typical_hours(history);
   if (!hours || !session.budget.run_gpu_hours) return std::nullopt;
   return TrialWorth{*hours * ranks(session),
                     *session.budget.run_gpu_hours * time_saved(session.objective, outlook.expected_gain)};
 }
 
-std::optional<EndReason> not_worth_running(const Session& session, const History& history, const Proposal& proposal) {
+std::optional<EndReason> not_worth_running(const session::Session& session, const search::History& history,
+                                           const journal::Proposal& proposal) {
   if (!proposal.outlook) return std::nullopt;
-  const Budget& budget = session.budget;
+  const session::Budget& budget = session.budget;
   if (ok_trials(session, history) < kLeastEvidence) return std::nullopt;
   if (budget.regret > 0.0 && proposal.outlook->regret_bound <= budget.regret) return EndReason::kSure;
   if (proposal.outlook->expected_gain < budget.least_gain) return EndReason::kLittleToGain;
@@ -75,31 +79,31 @@ std::optional<EndReason> not_worth_running(const Session& session, const History
   return std::nullopt;
 }
 
-std::optional<EndReason> budget_is_spent(const Session& session, const History& history) {
-  const Budget& budget = session.budget;
-  if (closed_trials(history) >= budget.trials) return EndReason::kTrials;
+std::optional<EndReason> budget_is_spent(const session::Session& session, const search::History& history) {
+  const session::Budget& budget = session.budget;
+  if (search::closed_trials(history) >= budget.trials) return EndReason::kTrials;
   const double hours = seconds_spent(history) / kSecondsPerHour;
   if (budget.hours && hours >= *budget.hours) return EndReason::kHours;
   if (budget.gpu_hours && hours * ranks(session) >= *budget.gpu_hours) {
     return EndReason::kHours;
   }
-  if (budget.patience && trials_without_gain(session.objective, history) >= *budget.patience) {
+  if (budget.patience && search::trials_without_gain(session.objective, history) >= *budget.patience) {
     return EndReason::kPatience;
   }
   return std::nullopt;
 }
 
-std::optional<std::string> environment_failure(const History& history) {
+std::optional<std::string> environment_failure(const search::History& history) {
   int in_a_row = 0;
   std::optional<std::string> last;
   for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
-    if (!trial->outcome || trial->proposal.asker != Asker::kTune) continue;
-    const auto* failed = std::get_if<Failed>(&*trial->outcome);
-    if (failed == nullptr || failed->reason != FailureReason::kEnvironment) break;
+    if (!trial->outcome || trial->proposal.asker != journal::Asker::kTune) continue;
+    const auto* failed = std::get_if<trial::Failed>(&*trial->outcome);
+    if (failed == nullptr || failed->reason != trial::FailureReason::kEnvironment) break;
     if (!last) last = failed->last_lines;
     if (++in_a_row == kEnvironmentFailures) return last;
   }
   return std::nullopt;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -8,10 +8,11 @@
 #include "search/candidates/candidate_list.h"
 #include "search/model/best.h"
 
-namespace krigtune {
+namespace krigtune::run {
 
-Proposer::Proposer(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
-                   std::vector<Configuration> tries, CurrentRun run)
+Proposer::Proposer(const session::Session& session, const search::Candidates& candidates,
+                   const search::Strategy& strategy, const Clock& clock, std::vector<space::Configuration> tries,
+                   CurrentRun run)
     : session_(session),
       candidates_(candidates),
       strategy_(strategy),
@@ -19,12 +20,12 @@ Proposer::Proposer(const Session& session, const Candidates& candidates, const S
       tries_(std::move(tries)),
       run_(std::move(run)) {}
 
-std::optional<Proposal> Proposer::next(const History& history) const {
+std::optional<journal::Proposal> Proposer::next(const search::History& history) const {
   const double begun_s = clock_.now_s();
-  std::optional<Proposal> proposal = of_the_user(history);
+  std::optional<journal::Proposal> proposal = of_the_user(history);
   if (!proposal) proposal = strategy_.ask(history);
   if (!proposal) return std::nullopt;
-  if (std::optional<Proposal> again = leader_again(session_, candidates_, history, run_)) {
+  if (std::optional<journal::Proposal> again = leader_again(session_, candidates_, history, run_)) {
     again->outlook = proposal->outlook;
     proposal = std::move(again);
   }
@@ -33,45 +34,45 @@ std::optional<Proposal> Proposer::next(const History& history) const {
   if (const auto memory = candidates_.filter().planned(proposal->configuration)) {
     proposal->predicted_memory = memory->predicted;
   }
-  proposal->trials_without_gain = trials_without_gain(session_.objective, history);
+  proposal->trials_without_gain = search::trials_without_gain(session_.objective, history);
   proposal->suggest_s = clock_.now_s() - begun_s;
   return proposal;
 }
 
-std::optional<Proposal> Proposer::of_the_user(const History& history) const {
-  const auto proposal_of = [&](const Configuration& configuration, const char* strategy) {
-    Proposal proposal;
+std::optional<journal::Proposal> Proposer::of_the_user(const search::History& history) const {
+  const auto proposal_of = [&](const space::Configuration& configuration, const char* strategy) {
+    journal::Proposal proposal;
     proposal.configuration = configuration;
     proposal.strategy = strategy;
     return proposal;
   };
-  const bool baseline_was_asked = std::any_of(history.begin(), history.end(), [](const Trial& trial) {
-    return counts(trial) && trial.proposal.strategy == kBaselineStrategy;
+  const bool baseline_was_asked = std::any_of(history.begin(), history.end(), [](const journal::Trial& trial) {
+    return search::counts(trial) && trial.proposal.strategy == search::kBaselineStrategy;
   });
-  if (session_.baseline && !baseline_was_asked) return proposal_of(*session_.baseline, kBaselineStrategy);
+  if (session_.baseline && !baseline_was_asked) return proposal_of(*session_.baseline, search::kBaselineStrategy);
   if (tries_.empty()) return std::nullopt;
-  const std::unordered_set<std::string> asked = asked_keys(candidates_, history);
-  const auto left = std::find_if(tries_.begin(), tries_.end(), [&](const Configuration& configuration) {
+  const std::unordered_set<std::string> asked = search::asked_keys(candidates_, history);
+  const auto left = std::find_if(tries_.begin(), tries_.end(), [&](const space::Configuration& configuration) {
     return asked.count(candidates_.key(configuration)) == 0;
   });
-  return left == tries_.end() ? std::nullopt : std::optional(proposal_of(*left, kTryStrategy));
+  return left == tries_.end() ? std::nullopt : std::optional(proposal_of(*left, search::kTryStrategy));
 }
 
-std::optional<Trial> Tuner::ask() {
-  std::optional<Proposal> proposal = proposer_.next(history_);
+std::optional<journal::Trial> Tuner::ask() {
+  std::optional<journal::Proposal> proposal = proposer_.next(history_);
   if (!proposal) return std::nullopt;
-  Trial trial;
+  journal::Trial trial;
   trial.number = static_cast<int>(history_.size());
   trial.proposal = std::move(*proposal);
   history_.push_back(trial);
   return trial;
 }
 
-void Tuner::tell(int trial, Outcome outcome, double wall_s) {
-  Trial& closed = history_.at(static_cast<std::size_t>(trial));
+void Tuner::tell(int trial, trial::Outcome outcome, double wall_s) {
+  journal::Trial& closed = history_.at(static_cast<std::size_t>(trial));
   assert(!closed.outcome && "a trial is closed once");
   closed.outcome = std::move(outcome);
   closed.wall_s = wall_s;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "search/strategies/strategy.h"
 
-namespace krigtune {
+namespace krigtune::run {
 
 /// Where and when the trials are run that are proposed now. See Proposal::run.
 struct CurrentRun {
@@ -23,38 +23,39 @@ class Proposer {
  public:
   /// `tries` are completed guesses (read_try); each is asked once. The others must outlive it; `clock` times the
   /// suggestions.
-  Proposer(const Session& session, const Candidates& candidates, const Strategy& strategy, const Clock& clock,
-           std::vector<Configuration> tries = {}, CurrentRun run = {});
+  Proposer(const session::Session& session, const search::Candidates& candidates, const search::Strategy& strategy,
+           const Clock& clock, std::vector<space::Configuration> tries = {}, CurrentRun run = {});
 
   /// But for the time that it took, a pure function of the history. Empty: nothing is left to ask.
-  std::optional<Proposal> next(const History& history) const;
+  std::optional<journal::Proposal> next(const search::History& history) const;
 
  private:
-  std::optional<Proposal> of_the_user(const History& history) const;
+  std::optional<journal::Proposal> of_the_user(const search::History& history) const;
 
-  const Session& session_;
-  const Candidates& candidates_;
-  const Strategy& strategy_;
+  const session::Session& session_;
+  const search::Candidates& candidates_;
+  const search::Strategy& strategy_;
   const Clock& clock_;
-  std::vector<Configuration> tries_;
+  std::vector<space::Configuration> tries_;
   CurrentRun run_;
 };
 
 /// Ask and tell without a journal, any number of trials pending in between. Knows nothing of how a trial is run.
 class Tuner {
  public:
-  Tuner(Proposer proposer, History history = {}) : proposer_(std::move(proposer)), history_(std::move(history)) {}
+  Tuner(Proposer proposer, search::History history = {})
+      : proposer_(std::move(proposer)), history_(std::move(history)) {}
 
   /// The next trial, now pending. Empty: nothing is left to ask.
-  std::optional<Trial> ask();
+  std::optional<journal::Trial> ask();
   /// Closes a pending trial.
-  void tell(int trial, Outcome outcome, double wall_s);
+  void tell(int trial, trial::Outcome outcome, double wall_s);
 
-  const History& history() const { return history_; }
+  const search::History& history() const { return history_; }
 
  private:
   Proposer proposer_;
-  History history_;
+  search::History history_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::run

@@ -18,7 +18,7 @@
 #include "trial/program.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 constexpr const char* kStepTime = "step_time_s";
@@ -44,7 +44,7 @@ std::optional<Bytes> bytes_field(const std::optional<Json>& document, const char
   return Bytes{(*document)[name].get<std::int64_t>()};
 }
 
-Failed failed(FailureReason reason, const BenchEnd& end, const std::string& what = "") {
+trial::Failed failed(trial::FailureReason reason, const BenchEnd& end, const std::string& what = "") {
   std::string lines = what;
   if (!what.empty() && !end.last_lines.empty()) lines += "\n";
   return {reason, end.process.exit_code, lines + end.last_lines};
@@ -79,17 +79,18 @@ double objective_sem(const std::map<std::string, double>& metrics, const std::st
   return metrics.at(metric_field) * sem->second / metrics.at("step_time_s");
 }
 
-Outcome measured_from_document(const BenchEnd& end, const std::string& metric_field) {
-  if (!end.document) return failed(FailureReason::kBadResult, end, "its standard output is no JSON document");
+trial::Outcome measured_from_document(const BenchEnd& end, const std::string& metric_field) {
+  if (!end.document) return failed(trial::FailureReason::kBadResult, end, "its standard output is no JSON document");
   const Json& document = *end.document;
   const std::string status = document.contains("status") && document["status"].is_string() ? document["status"] : "";
   if (status != "ok") {
-    return failed(FailureReason::kBadResult, end, fmt::format("exit code 0, but the result's status is '{}'", status));
+    return failed(trial::FailureReason::kBadResult, end,
+                  fmt::format("exit code 0, but the result's status is '{}'", status));
   }
-  Measured outcome;
+  trial::Measured outcome;
   outcome.metrics = bench_metrics(document);
   const std::string wrong = complaint(outcome.metrics, metric_field);
-  if (!wrong.empty()) return failed(FailureReason::kBadResult, end, wrong);
+  if (!wrong.empty()) return failed(trial::FailureReason::kBadResult, end, wrong);
   outcome.value_sem = objective_sem(outcome.metrics, metric_field);
   outcome.peak_memory = bytes_field(end.document, "arena_peak_bytes");
   return outcome;
@@ -117,55 +118,56 @@ std::map<std::string, double> bench_metrics(const Json& document) {
   return metrics;
 }
 
-std::optional<Provisional> provisional_objective(const std::map<std::string, double>& metrics,
-                                                 const std::string& metric_field) {
+std::optional<trial::Provisional> provisional_objective(const std::map<std::string, double>& metrics,
+                                                        const std::string& metric_field) {
   const bool known = metric_field == kStepTime || is_rate(metric_field);
   const auto steps = metrics.find("steps");
   if (!known || steps == metrics.end() || metrics.count("step_time_sem_s") == 0) return std::nullopt;
   if (!complaint(metrics, metric_field).empty()) return std::nullopt;
-  return Provisional{metrics.at(metric_field), objective_sem(metrics, metric_field),
-                     static_cast<std::int64_t>(steps->second)};
+  return trial::Provisional{metrics.at(metric_field), objective_sem(metrics, metric_field),
+                            static_cast<std::int64_t>(steps->second)};
 }
 
-Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
-  const ProcessResult& process = end.process;
+trial::Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field) {
+  const trial::ProcessResult& process = end.process;
   if (!process.start_error.empty()) {
-    return failed(FailureReason::kEnvironment, end, "krigtune-bench does not start: " + process.start_error);
+    return failed(trial::FailureReason::kEnvironment, end, "krigtune-bench does not start: " + process.start_error);
   }
-  if (process.stopped) return failed(FailureReason::kInterrupted, end);
+  if (process.stopped) return failed(trial::FailureReason::kInterrupted, end);
   // Unless it had come to its own end in the meantime.
-  if (process.cut_short && end.bound && process.exit_code != BenchExit::kOk) return Bounded{*end.bound};
+  if (process.cut_short && end.bound && process.exit_code != BenchExit::kOk) return trial::Bounded{*end.bound};
   if (process.timed_out) {
-    return failed(FailureReason::kTimeout, end, fmt::format("ended after {:.1f} s", process.wall_s));
+    return failed(trial::FailureReason::kTimeout, end, fmt::format("ended after {:.1f} s", process.wall_s));
   }
   if (process.hung) {
     const std::string last = end.last_heartbeat.empty() ? "none" : end.last_heartbeat;
-    return failed(FailureReason::kHang, end,
+    return failed(trial::FailureReason::kHang, end,
                   fmt::format("no sign of life; ended after {:.1f} s; last heartbeat: {}", process.wall_s, last));
   }
-  if (process.signal != 0) return failed(FailureReason::kCrash, end, signal_message(process.signal));
+  if (process.signal != 0) return failed(trial::FailureReason::kCrash, end, signal_message(process.signal));
   switch (process.exit_code) {
     case BenchExit::kOk:
       return measured_from_document(end, metric_field);
     // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
     // was asked for.
     case BenchExit::kPredictedOutOfMemory:
-      return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
+      return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
     case BenchExit::kOutOfMemory:
-      return OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
+      return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
     case BenchExit::kBadInput:
-      return failed(FailureReason::kInvalid, end);
+      return failed(trial::FailureReason::kInvalid, end);
     case BenchExit::kHang:
-      return failed(FailureReason::kHang, end);
+      return failed(trial::FailureReason::kHang, end);
     case BenchExit::kNumericalFailure:
-      return failed(FailureReason::kBadResult, end);
+      return failed(trial::FailureReason::kBadResult, end);
     case BenchExit::kEnvironmentLacks:
     case BenchExit::kNoDevice:
-      return failed(FailureReason::kEnvironment, end);
+      return failed(trial::FailureReason::kEnvironment, end);
     case BenchExit::kCommunication:
     default:
       // mpirun passes on what ended one of its processes.
-      return failed(FailureReason::kCrash, end, process.exit_code > 128 ? signal_message(process.exit_code - 128) : "");
+      return failed(trial::FailureReason::kCrash, end,
+                    process.exit_code > 128 ? signal_message(process.exit_code - 128) : "");
   }
 }
 
@@ -185,43 +187,43 @@ std::filesystem::path required_bench(const std::filesystem::path& krigtune) {
       "build it: ninja krigtune-bench");
 }
 
-class BenchRunner final : public Runner {
+class BenchRunner final : public trial::Runner {
  public:
   BenchRunner(BenchJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
-              const std::optional<Rival>& rival) override {
-    const TrialFiles files(trial_dir);
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
+                     const std::optional<trial::Rival>& rival) override {
+    const trial::TrialFiles files(trial_dir);
     std::filesystem::remove(heartbeat(files));
-    ProcessSpec spec = prepare(configuration, files);
+    trial::ProcessSpec spec = prepare(configuration, files);
     BenchEnd end;
     end.limit_is_the_sessions = !job_.spec.memory_limit_gib;
-    ProgressLines progress(heartbeat(files));
+    trial::ProgressLines progress(heartbeat(files));
     std::map<std::string, double> provisional;
     if (rival && job_.spec.early_end && rival->metric == job_.metric_field) {
       spec.enough = [&] { return is_lost(*rival, progress, provisional, end); };
     }
-    end.process = run_process(spec, clock_);
-    end.last_lines = last_lines(read_text(spec.stderr_file));
-    end.last_heartbeat = last_line(read_tail(heartbeat(files), kHeartbeatBytes));
+    end.process = trial::run_process(spec, clock_);
+    end.last_lines = trial::last_lines(read_text(spec.stderr_file));
+    end.last_heartbeat = last_line(trial::read_tail(heartbeat(files), kHeartbeatBytes));
     end.document = bench_document(read_text(spec.stdout_file));
-    write_exit(files, end.process);
-    Outcome outcome = bench_outcome(end, job_.metric_field);
-    if (std::holds_alternative<Bounded>(outcome)) end.document = bounded_document(provisional);
+    trial::write_exit(files, end.process);
+    trial::Outcome outcome = bench_outcome(end, job_.metric_field);
+    if (std::holds_alternative<trial::Bounded>(outcome)) end.document = bounded_document(provisional);
     if (end.document) write_atomically(files.result(), end.document->dump(2) + "\n");
     return outcome;
   }
 
  private:
   // Sets the bound once it is.
-  bool is_lost(const Rival& rival, ProgressLines& progress, std::map<std::string, double>& provisional,
+  bool is_lost(const trial::Rival& rival, trial::ProgressLines& progress, std::map<std::string, double>& provisional,
                BenchEnd& end) const {
     const auto line = progress.next("step_time_s");
     if (!line) return false;
-    const std::optional<Provisional> now = provisional_objective(*line, job_.metric_field);
+    const std::optional<trial::Provisional> now = provisional_objective(*line, job_.metric_field);
     if (!now) return false;
     provisional = *line;
-    end.bound = bound_of_a_loser(*now, rival);
+    end.bound = trial::bound_of_a_loser(*now, rival);
     return end.bound.has_value();
   }
 
@@ -232,13 +234,13 @@ class BenchRunner final : public Runner {
     return document;
   }
 
-  ProcessSpec prepare(const Configuration& configuration, const TrialFiles& files) const {
-    const Json config = {{"workload", to_json(job_.workload)},
-                         {"cluster", to_json(job_.cluster)},
-                         {"memory", to_json(job_.memory)},
-                         {"configuration", to_json(configuration)}};
+  trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files) const {
+    const Json config = {{"workload", workload::to_json(job_.workload)},
+                         {"cluster", workload::to_json(job_.cluster)},
+                         {"memory", workload::to_json(job_.memory)},
+                         {"configuration", space::to_json(configuration)}};
     const BenchSpec& bench = job_.spec;
-    ProcessSpec spec;
+    trial::ProcessSpec spec;
     if (bench.launcher == Launcher::kMpirun) launch_by_mpirun(spec);
     spec.argv.insert(spec.argv.end(),
                      {job_.program.string(), "--config", files.config().string(), "--json", "--warmup-s",
@@ -247,7 +249,7 @@ class BenchRunner final : public Runner {
     if (bench.memory_limit_gib) {
       spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*bench.memory_limit_gib)});
     }
-    write_inputs(files, config, spec);
+    trial::write_inputs(files, config, spec);
     spec.timeout_s = bench.timeout_s;
     spec.stop = job_.stop;
     spec.no_progress_s = kSlack * bench.hang_s;
@@ -255,7 +257,7 @@ class BenchRunner final : public Runner {
     return spec;
   }
 
-  static std::filesystem::path heartbeat(const TrialFiles& files) { return files.dir / "heartbeat.jsonl"; }
+  static std::filesystem::path heartbeat(const trial::TrialFiles& files) { return files.dir / "heartbeat.jsonl"; }
 
   static std::string last_line(const std::string& text) {
     const std::size_t end = text.find_last_not_of('\n');
@@ -266,7 +268,7 @@ class BenchRunner final : public Runner {
   }
 
   // Open MPI is told by variables, so that mpirun of another MPI understands the command as well.
-  void launch_by_mpirun(ProcessSpec& spec) const {
+  void launch_by_mpirun(trial::ProcessSpec& spec) const {
     spec.argv = {"mpirun", "-np", std::to_string(job_.cluster.ranks())};
     spec.environment = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // ranks may be more than cores
                         {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // a rank is several threads
@@ -312,10 +314,10 @@ Block<BenchSpec> bench_block(const std::filesystem::path& /*base_dir*/) {
 
 }  // namespace
 
-RunnerEntry<BenchSpec> BenchSpec::entry() {
+trial::RunnerEntry<BenchSpec> BenchSpec::entry() {
   return {{.name = "bench", .runs_programs = true, .only_what_is_modelled = true, .has_our_fields = true},
           bench_block,
-          [](const BenchSpec& spec, const RunnerJob& job) {
+          [](const BenchSpec& spec, const trial::RunnerJob& job) {
             return make_bench_runner(
                 {required_bench(job.program), job.workload.value(), job.cluster, job.memory, spec, job.field, job.stop},
                 job.clock);
@@ -328,8 +330,8 @@ std::filesystem::path find_bench(const std::filesystem::path& krigtune) {
   return beside.empty() ? find_program(kBenchProgram, {}, program_search_path()) : beside;
 }
 
-std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock) {
+std::unique_ptr<trial::Runner> make_bench_runner(BenchJob job, const Clock& clock) {
   return std::make_unique<BenchRunner>(std::move(job), clock);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

@@ -11,11 +11,11 @@
 #include "trial/race.h"
 #include "trial/runner.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 
 /// What krigtune-bench left behind.
 struct BenchEnd {
-  ProcessResult process;
+  trial::ProcessResult process;
   std::optional<Json> document;        ///< empty: its stdout was no JSON object
   std::string last_lines;              ///< of its stderr
   std::string last_heartbeat;          ///< as krigtune-bench wrote it; empty: none
@@ -32,18 +32,18 @@ std::map<std::string, double> bench_metrics(const Json& document);
 
 /// The objective so far, from the numbers of a line of signs of life, which have the names of the result's. Empty where
 /// it does not follow from them.
-std::optional<Provisional> provisional_objective(const std::map<std::string, double>& metrics,
-                                                 const std::string& metric_field);
+std::optional<trial::Provisional> provisional_objective(const std::map<std::string, double>& metrics,
+                                                        const std::string& metric_field);
 
 /// `metric_field`: the result's field that is the objective.
-Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field);
+trial::Outcome bench_outcome(const BenchEnd& end, const std::string& metric_field);
 
 /// How a trial's ranks are started: as threads of one krigtune-bench, or as processes by mpirun.
 enum class Launcher { kThreads, kMpirun };
 
 /// krigtune-bench.
 struct BenchSpec {
-  static RunnerEntry<BenchSpec> entry();
+  static trial::RunnerEntry<BenchSpec> entry();
 
   double warmup_s = 2.0;
   double measure_s = 10.0;
@@ -57,9 +57,9 @@ struct BenchSpec {
 /// What a bench trial needs besides the configuration. Copied.
 struct BenchJob {
   std::filesystem::path program;  ///< krigtune-bench
-  Workload workload;
-  ClusterSpec cluster;
-  MemorySpec memory;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  workload::MemorySpec memory;
   BenchSpec spec;
   std::string metric_field;  ///< of the result, whose standard error is wanted: step_time_s, samples_per_s, ...
   const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
@@ -68,6 +68,6 @@ struct BenchJob {
 std::filesystem::path find_bench(const std::filesystem::path& krigtune);
 
 /// Starts krigtune-bench in a process group of its own per trial and reads its JSON. `clock` must outlive it.
-std::unique_ptr<Runner> make_bench_runner(BenchJob job, const Clock& clock);
+std::unique_ptr<trial::Runner> make_bench_runner(BenchJob job, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

@@ -20,7 +20,7 @@
 #include "trial/program.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
@@ -43,26 +43,26 @@ void read_result(const std::filesystem::path& file, CommandEnd& end) {
   } else if (std::filesystem::file_size(file, error) > kLargestResult) {
     end.result_error = "its result is larger than 1 MiB: " + file.string();
   } else {
-    end.result = read_tail(file, kLargestResult);
+    end.result = trial::read_tail(file, kLargestResult);
   }
 }
 
-class CommandRunner final : public Runner {
+class CommandRunner final : public trial::Runner {
  public:
   CommandRunner(CommandJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {
     const std::string& name = job_.spec.argv.front();
-    const bool is_plain = unknown_placeholders(name).empty() && fill_in(name, {}) == name;
-    if (is_plain) refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
-    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(compile_pattern(pattern));
+    const bool is_plain = trial::unknown_placeholders(name).empty() && trial::fill_in(name, {}) == name;
+    if (is_plain) trial::refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
+    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(trial::compile_pattern(pattern));
   }
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
-              const std::optional<Rival>& rival) override {
-    const TrialFiles files(trial_dir);
-    ProcessSpec spec = prepare(configuration, files);
-    const std::optional<std::int64_t> kills_before = oom_kills_now();
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
+                     const std::optional<trial::Rival>& rival) override {
+    const trial::TrialFiles files(trial_dir);
+    trial::ProcessSpec spec = prepare(configuration, files);
+    const std::optional<std::int64_t> kills_before = trial::oom_kills_now();
     CommandEnd end;
-    ProgressLines progress(progress_file(files));
+    trial::ProgressLines progress(progress_file(files));
     if (rival && rival->metric == job_.metric) {
       spec.enough = [&] {
         const auto line = progress.next(job_.metric);
@@ -70,37 +70,40 @@ class CommandRunner final : public Runner {
         return end.bound.has_value();
       };
     }
-    end.process = run_process(spec, clock_);
-    write_exit(files, end.process);
-    const std::optional<std::int64_t> kills_after = oom_kills_now();
+    end.process = trial::run_process(spec, clock_);
+    trial::write_exit(files, end.process);
+    const std::optional<std::int64_t> kills_after = trial::oom_kills_now();
     if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
-    end.standard_output = read_tail(spec.stdout_file, kCommandTailBytes);
-    end.standard_error = read_tail(spec.stderr_file, kCommandTailBytes);
+    end.standard_output = trial::read_tail(spec.stdout_file, kCommandTailBytes);
+    end.standard_error = trial::read_tail(spec.stderr_file, kCommandTailBytes);
     read_result(files.result(), end);
     return command_outcome(end, job_, patterns_);
   }
 
  private:
   // Programs that say how they are doing may be ended early.
-  static std::filesystem::path progress_file(const TrialFiles& files) { return files.result().string() + ".progress"; }
+  static std::filesystem::path progress_file(const trial::TrialFiles& files) {
+    return files.result().string() + ".progress";
+  }
 
-  std::optional<double> bound_by(const std::map<std::string, double>& line, const Rival& rival) const {
+  std::optional<double> bound_by(const std::map<std::string, double>& line, const trial::Rival& rival) const {
     const auto sem = line.find("value_sem");
     const auto steps = line.find("steps");
     if (sem == line.end() || steps == line.end()) return std::nullopt;
-    return bound_of_a_loser({line.at(job_.metric), sem->second, static_cast<std::int64_t>(steps->second)}, rival);
+    return trial::bound_of_a_loser({line.at(job_.metric), sem->second, static_cast<std::int64_t>(steps->second)},
+                                   rival);
   }
 
-  ProcessSpec prepare(const Configuration& configuration, const TrialFiles& files) const {
+  trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files) const {
     std::error_code ignored;
     std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
     std::filesystem::remove_all(progress_file(files), ignored);
-    const Placeholders values = {{"config", files.config().string()},
-                                 {"result", files.result().string()},
-                                 {"dir", files.dir.string()},
-                                 {"trial", trial_number(files.dir)}};
-    ProcessSpec spec;
-    for (const std::string& word : job_.spec.argv) spec.argv.push_back(fill_in(word, values));
+    const trial::Placeholders values = {{"config", files.config().string()},
+                                        {"result", files.result().string()},
+                                        {"dir", files.dir.string()},
+                                        {"trial", trial_number(files.dir)}};
+    trial::ProcessSpec spec;
+    for (const std::string& word : job_.spec.argv) spec.argv.push_back(trial::fill_in(word, values));
     spec.timeout_s = job_.spec.timeout_s;
     spec.grace_s = job_.spec.grace_s;
     spec.stop = job_.stop;
@@ -108,7 +111,7 @@ class CommandRunner final : public Runner {
     spec.environment = job_.spec.environment;
     spec.no_progress_s = job_.spec.no_progress_s;
     spec.progress_files = {files.result(), progress_file(files)};
-    write_inputs(files, to_json(configuration), spec);
+    trial::write_inputs(files, space::to_json(configuration), spec);
     return spec;
   }
 
@@ -128,10 +131,10 @@ std::string indexed(const std::string& key, std::size_t index) { return fmt::for
 
 void refuse_unknown_placeholders(const JsonObject& block, const CommandSpec& spec) {
   for (std::size_t i = 0; i < spec.argv.size(); ++i) {
-    const std::vector<std::string> unknown = unknown_placeholders(spec.argv[i]);
+    const std::vector<std::string> unknown = trial::unknown_placeholders(spec.argv[i]);
     if (unknown.empty()) continue;
     block.fail(indexed("argv", i), fmt::format("'{{{}}}' is no placeholder", unknown.front()),
-               suggestion(unknown.front(), known_placeholders()) + " A brace of its own is written '{{'");
+               suggestion(unknown.front(), trial::known_placeholders()) + " A brace of its own is written '{{'");
   }
 }
 
@@ -157,7 +160,7 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
     if (pattern.size() > kLongestPattern) block.fail(key, "is too long", "give 500 characters at most");
     if (pattern.empty()) block.fail(key, "is empty and would match every line", "remove it");
     try {
-      compile_pattern(pattern);
+      trial::compile_pattern(pattern);
     } catch (const std::regex_error&) {
       block.fail(key, fmt::format("'{}' is no regular expression", pattern),
                  "write one as in JavaScript, without back-references");
@@ -168,13 +171,13 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
 Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
   Block<CommandSpec> block("A program of yours, one process a trial");
   block
-      .key("argv", &CommandSpec::argv, command_words(R"(["python", "run.py", "{config}", "{result}"])"),
+      .key("argv", &CommandSpec::argv, trial::command_words(R"(["python", "run.py", "{config}", "{result}"])"),
            "program and arguments with {config}, {result}, {dir}, {trial}; no shell")
       .required();
-  add_surroundings(block, base_dir);
-  block.key("timeout_s", &CommandSpec::timeout_s, time_limit(), "seconds after which a trial is ended");
-  block.key("grace_s", &CommandSpec::grace_s, grace(), "seconds between SIGTERM and SIGKILL");
-  block.key("no_progress_s", &CommandSpec::no_progress_s, time_limit(),
+  trial::add_surroundings(block, base_dir);
+  block.key("timeout_s", &CommandSpec::timeout_s, trial::time_limit(), "seconds after which a trial is ended");
+  block.key("grace_s", &CommandSpec::grace_s, trial::grace(), "seconds between SIGTERM and SIGKILL");
+  block.key("no_progress_s", &CommandSpec::no_progress_s, trial::time_limit(),
             "seconds without output after which it counts as hung (default: never)");
   block.custom("oom_exit_codes", schema::list(from_to(1, kLargestExitCode).applied_to(schema::integer())),
                "exit codes that mean out of memory", read_exit_codes,
@@ -188,17 +191,17 @@ Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
-RunnerEntry<CommandSpec> CommandSpec::entry() {
+trial::RunnerEntry<CommandSpec> CommandSpec::entry() {
   return {{.name = "command",
            .runs_programs = true,
            .after_bad_result = R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})"},
           command_block,
-          [](const CommandSpec& spec, const RunnerJob& job) {
+          [](const CommandSpec& spec, const trial::RunnerJob& job) {
             return make_command_runner({spec, job.field, job.stop}, job.clock);
           }};
 }
 
-std::unique_ptr<Runner> make_command_runner(CommandJob job, const Clock& clock) {
+std::unique_ptr<trial::Runner> make_command_runner(CommandJob job, const Clock& clock) {
   return std::make_unique<CommandRunner>(std::move(job), clock);
 }
 
@@ -214,7 +217,7 @@ constexpr std::size_t kMostMetrics = 1000;  // each becomes a column of trials.c
 // What the result says of itself: no columns.
 constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_bytes"};
 
-Failed bad(const std::string& what) { return {FailureReason::kBadResult, 0, "the result " + what}; }
+trial::Failed bad(const std::string& what) { return {trial::FailureReason::kBadResult, 0, "the result " + what}; }
 
 // The library's message without its "[json.exception...] " prefix.
 std::string parse_error(const std::string& text, const nlohmann::json::exception& error) {
@@ -254,7 +257,7 @@ std::string objective_complaint(const Result& result, const std::map<std::string
                                 const std::string& metric) {
   const auto found = metrics.find(metric);
   if (found != metrics.end()) {
-    if (found->second > 0.0 || find_metric(metric) == nullptr) return "";
+    if (found->second > 0.0 || trial::find_metric(metric) == nullptr) return "";
     return fmt::format("has {} as '{}', which must be above 0", found->second, metric);
   }
   const auto there = result.find(metric);
@@ -269,9 +272,9 @@ std::string objective_complaint(const Result& result, const std::map<std::string
   return fmt::format("has no number '{}'{}", metric, near.empty() ? "" : fmt::format(" (but '{}')", near));
 }
 
-Outcome read_measured(const Result& result, const std::string& metric) {
+trial::Outcome read_measured(const Result& result, const std::string& metric) {
   std::string complaint;
-  Measured measured;
+  trial::Measured measured;
   if (!flatten_result(result, "", 0, measured.metrics)) return bad("is nested too deeply");
   if (measured.metrics.size() > kMostMetrics) {
     return bad(fmt::format("has {} numbers; at most {} become columns", measured.metrics.size(), kMostMetrics));
@@ -289,10 +292,10 @@ Outcome read_measured(const Result& result, const std::string& metric) {
 }
 
 // A program does not know what an interrupted trial means to us: it would be asked again for ever.
-Failed read_failed(const std::string& reason) {
-  const FailureReason word = failure_reason_from(reason);
-  const bool ours = reason == to_string(word) && word != FailureReason::kInterrupted;
-  return {ours ? word : FailureReason::kCrash, 0, ours ? "" : reason};
+trial::Failed read_failed(const std::string& reason) {
+  const trial::FailureReason word = trial::failure_reason_from(reason);
+  const bool ours = reason == trial::to_string(word) && word != trial::FailureReason::kInterrupted;
+  return {ours ? word : trial::FailureReason::kCrash, 0, ours ? "" : reason};
 }
 
 }  // namespace
@@ -316,12 +319,12 @@ CommandResult interpret_result(const std::string& text, const std::string& metri
   };
   const std::string status = result.contains("status") && result["status"].is_string() ? word("status") : "ok";
   if (status == "ok") return {read_measured(result, metric), false};
-  if (status == "oom") return {OutOfMemory{}, true};
+  if (status == "oom") return {trial::OutOfMemory{}, true};
   if (status == "failed") return {read_failed(word("reason")), true};
   return {bad(fmt::format("has the status '{}'; known: ok, oom, failed", status)), false};
 }
 
-Outcome read_command_result(const std::string& text, const std::string& metric) {
+trial::Outcome read_command_result(const std::string& text, const std::string& metric) {
   return interpret_result(text, metric).outcome;
 }
 
@@ -332,57 +335,58 @@ class Ending {
   Ending(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns)
       : end_(end), process_(end.process), job_(job), patterns_(patterns) {}
 
-  Outcome outcome() const {
+  trial::Outcome outcome() const {
     if (!process_.start_error.empty()) {
-      return failed(FailureReason::kEnvironment,
+      return failed(trial::FailureReason::kEnvironment,
                     fmt::format("'{}' does not start: {}", job_.spec.argv.front(), process_.start_error));
     }
-    if (process_.stopped) return failed(FailureReason::kInterrupted, "");
+    if (process_.stopped) return failed(trial::FailureReason::kInterrupted, "");
     const CommandResult result = read_result();
     if (result.names_failure) return named(result.outcome);
-    if (process_.cut_short && end_.bound && process_.exit_code != 0) return Bounded{*end_.bound};
+    if (process_.cut_short && end_.bound && process_.exit_code != 0) return trial::Bounded{*end_.bound};
     if (process_.hung || process_.timed_out) {
-      if (const auto complaint = memory_complaint()) return OutOfMemory{complaint->requested, false};
+      if (const auto complaint = memory_complaint()) return trial::OutOfMemory{complaint->requested, false};
       const char* why =
           process_.hung ? "ended after {:.1f} s, because its output no longer grew" : "ended after {:.1f} s";
-      return failed(process_.hung ? FailureReason::kHang : FailureReason::kTimeout,
+      return failed(process_.hung ? trial::FailureReason::kHang : trial::FailureReason::kTimeout,
                     fmt::format(fmt::runtime(why), process_.wall_s));
     }
-    if (process_.exit_code == 0 && std::holds_alternative<Measured>(result.outcome)) return measured(result.outcome);
-    if (const std::optional<OutOfMemory> oom = out_of_memory()) return *oom;
+    if (process_.exit_code == 0 && std::holds_alternative<trial::Measured>(result.outcome))
+      return measured(result.outcome);
+    if (const std::optional<trial::OutOfMemory> oom = out_of_memory()) return *oom;
     if (process_.exit_code == 0) {
-      return failed(FailureReason::kBadResult, std::get<Failed>(result.outcome).last_lines);
+      return failed(trial::FailureReason::kBadResult, std::get<trial::Failed>(result.outcome).last_lines);
     }
-    return failed(FailureReason::kCrash, how_it_ended());
+    return failed(trial::FailureReason::kCrash, how_it_ended());
   }
 
  private:
   CommandResult read_result() const {
     if (end_.result) return interpret_result(*end_.result, job_.metric);
-    return {Failed{FailureReason::kBadResult, 0, end_.result_error}, false};
+    return {trial::Failed{trial::FailureReason::kBadResult, 0, end_.result_error}, false};
   }
 
-  Failed failed(FailureReason reason, const std::string& what) const {
-    const std::string said = failure_text(end_.standard_output, end_.standard_error);
+  trial::Failed failed(trial::FailureReason reason, const std::string& what) const {
+    const std::string said = trial::failure_text(end_.standard_output, end_.standard_error);
     return {reason, process_.exit_code, what + (what.empty() || said.empty() ? "" : "\n") + said};
   }
 
   // What the program itself calls a failure.
-  Outcome named(const Outcome& outcome) const {
-    if (const auto* failure = std::get_if<Failed>(&outcome)) return failed(failure->reason, failure->last_lines);
+  trial::Outcome named(const trial::Outcome& outcome) const {
+    if (const auto* failure = std::get_if<trial::Failed>(&outcome)) return failed(failure->reason, failure->last_lines);
     const auto complaint = memory_complaint();
-    return OutOfMemory{complaint ? complaint->requested : std::nullopt, false};
+    return trial::OutOfMemory{complaint ? complaint->requested : std::nullopt, false};
   }
 
-  Outcome measured(const Outcome& outcome) const {
-    Measured with_rss = std::get<Measured>(outcome);
+  trial::Outcome measured(const trial::Outcome& outcome) const {
+    trial::Measured with_rss = std::get<trial::Measured>(outcome);
     with_rss.metrics.emplace("peak_rss_bytes", static_cast<double>(process_.peak_rss_bytes));
     return with_rss;
   }
 
-  std::optional<MemoryComplaint> memory_complaint() const {
-    auto complaint = find_memory_complaint(end_.standard_error, patterns_);
-    if (!complaint) complaint = find_memory_complaint(end_.standard_output, patterns_);
+  std::optional<trial::MemoryComplaint> memory_complaint() const {
+    auto complaint = trial::find_memory_complaint(end_.standard_error, patterns_);
+    if (!complaint) complaint = trial::find_memory_complaint(end_.standard_output, patterns_);
     return complaint;
   }
 
@@ -392,13 +396,13 @@ class Ending {
     return process_.exit_code == kShellKilled || process_.exit_code == kDeepSpeedKilled;
   }
 
-  std::optional<OutOfMemory> out_of_memory() const {
+  std::optional<trial::OutOfMemory> out_of_memory() const {
     const auto& codes = job_.spec.oom_exit_codes;
     const bool by_code = std::find(codes.begin(), codes.end(), process_.exit_code) != codes.end();
     const bool by_killer = was_killed() && end_.oom_kills.value_or(1) > 0;
     const auto complaint = memory_complaint();
-    if (complaint) return OutOfMemory{complaint->requested, false};
-    if (by_code || by_killer) return OutOfMemory{};
+    if (complaint) return trial::OutOfMemory{complaint->requested, false};
+    if (by_code || by_killer) return trial::OutOfMemory{};
     return std::nullopt;
   }
 
@@ -414,15 +418,15 @@ class Ending {
   }
 
   const CommandEnd& end_;
-  const ProcessResult& process_;
+  const trial::ProcessResult& process_;
   const CommandJob& job_;
   const std::vector<std::regex>& patterns_;
 };
 
 }  // namespace
 
-Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns) {
+trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns) {
   return Ending(end, job, patterns).outcome();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

@@ -13,11 +13,11 @@
 #include "trial/race.h"
 #include "trial/runner.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 
 /// A program of the user's, one process a trial.
 struct CommandSpec {
-  static RunnerEntry<CommandSpec> entry();
+  static trial::RunnerEntry<CommandSpec> entry();
 
   std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
   std::filesystem::path working_directory;  ///< absolute
@@ -41,23 +41,23 @@ struct CommandJob {
 /// name begins with. A program may append lines {"throughput": 11.9, "value_sem": 0.2, "steps": 8} to
 /// {result}.progress, its objective so far with its standard error: then it is ended (SIGTERM) once it is surely worse
 /// than the best. Out of memory is told by the result's status, exit code, signal or output. `clock` must outlive it.
-std::unique_ptr<Runner> make_command_runner(CommandJob job, const Clock& clock);
+std::unique_ptr<trial::Runner> make_command_runner(CommandJob job, const Clock& clock);
 
 /// A result as the program writes it: {"throughput": 12.3, "peak_memory_bytes": 1.2e10, "status": "ok"}; "value_sem",
 /// "reason" and any number of further metrics are welcome. Anything else (no JSON, no such metric, NaN, a value that is
 /// not positive where the metric is a known one) is Failed with reason bad_result and what is wrong.
-Outcome read_command_result(const std::string& text, const std::string& metric);
+trial::Outcome read_command_result(const std::string& text, const std::string& metric);
 
 /// A result file, read.
 struct CommandResult {
-  Outcome outcome;
+  trial::Outcome outcome;
   bool names_failure = false;  ///< its status is oom or failed: that counts more than exit codes and output
 };
 CommandResult interpret_result(const std::string& text, const std::string& metric);
 
 /// What a command trial left behind.
 struct CommandEnd {
-  ProcessResult process;
+  trial::ProcessResult process;
   std::optional<std::string> result = std::nullopt;  ///< the file's text; empty: there is none that could be read
   std::string result_error = {};                     ///< then: why
   std::optional<double> bound = std::nullopt;        ///< ended early: the objective can be no better
@@ -79,6 +79,6 @@ struct CommandEnd {
 /// A SIGKILL that krigtune did not send (seen as the exit codes 137 = 128 + 9 of shells and 247 = -9 of DeepSpeed's
 /// launcher, too) is the OOM killer's where its count in /proc/vmstat has risen or the kernel keeps none.
 /// `patterns`: those of the spec.
-Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns);
+trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns);
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

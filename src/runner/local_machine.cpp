@@ -12,25 +12,25 @@
 #include "trial/process.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 constexpr double kMeasurementTimeoutS = 120.0;
 
-std::filesystem::path cache_file(const std::filesystem::path& directory, const MachineKey& key) {
-  MeasuredMachine nothing;
+std::filesystem::path cache_file(const std::filesystem::path& directory, const workload::MachineKey& key) {
+  workload::MeasuredMachine nothing;
   nothing.key = key;
-  const std::string text = to_json(nothing).at("key").dump();
+  const std::string text = workload::to_json(nothing).at("key").dump();
   Fnv1a64 hash;
   hash.add(text.data(), text.size());
   return directory / fmt::format("machine-{}.json", hash.hex());
 }
 
-std::optional<MeasuredMachine> cached(const std::filesystem::path& file, const MachineKey& key) {
+std::optional<workload::MeasuredMachine> cached(const std::filesystem::path& file, const workload::MachineKey& key) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
   try {
-    const MeasuredMachine machine = read_measured_machine(load_json(file), file.string(), "");
+    const workload::MeasuredMachine machine = workload::read_measured_machine(load_json(file), file.string(), "");
     if (machine.key == key) return machine;
   } catch (const UserError&) {
     // Written by another version, or half a file: it is written anew.
@@ -45,22 +45,23 @@ std::string last_line(std::string text) {
   return before == std::string::npos ? text : text.substr(before + 1);
 }
 
-MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::filesystem::path& bench,
-                        const Clock& clock) {
-  const ScratchDirectory scratch;
-  ProcessSpec spec;
-  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision", to_string(precision)};
+workload::MeasuredMachine measure(std::int64_t ranks, workload::Precision precision, const std::filesystem::path& bench,
+                                  const Clock& clock) {
+  const trial::ScratchDirectory scratch;
+  trial::ProcessSpec spec;
+  spec.argv = {bench.string(), "--measure-machine", std::to_string(ranks), "--precision",
+               workload::to_string(precision)};
   spec.stdout_file = scratch / "stdout";
   spec.stderr_file = scratch / "stderr";
   spec.timeout_s = kMeasurementTimeoutS;
-  const ProcessResult result = run_process(spec, clock);
+  const trial::ProcessResult result = trial::run_process(spec, clock);
   if (result.exit_code != 0 || !result.start_error.empty()) {
     const std::string why = result.start_error.empty() ? last_line(read_text(spec.stderr_file)) : result.start_error;
     throw EnvironmentError(fmt::format("this machine could not be measured: {}", why),
                            "see krigtune-bench --measure-machine, or name a \"gpu\"");
   }
   try {
-    return read_measured_machine(load_json(spec.stdout_file), "krigtune-bench --measure-machine", "");
+    return workload::read_measured_machine(load_json(spec.stdout_file), "krigtune-bench --measure-machine", "");
   } catch (const UserError& error) {
     throw EnvironmentError(fmt::format("this machine could not be measured: {}", error.what()),
                            "use the krigtune-bench of this version");
@@ -69,19 +70,19 @@ MeasuredMachine measure(std::int64_t ranks, Precision precision, const std::file
 
 }  // namespace
 
-MeasuredMachine local_machine(std::int64_t ranks, Precision precision, const LocalMachineOptions& options,
-                              const Clock& clock) {
-  const MachineKey key = machine_key(ranks, precision);
+workload::MeasuredMachine local_machine(std::int64_t ranks, workload::Precision precision,
+                                        const LocalMachineOptions& options, const Clock& clock) {
+  const workload::MachineKey key = workload::machine_key(ranks, precision);
   const std::filesystem::path file = options.cache.empty() ? std::filesystem::path() : cache_file(options.cache, key);
   if (!options.fresh && !file.empty()) {
-    if (std::optional<MeasuredMachine> machine = cached(file, key)) return *machine;
+    if (std::optional<workload::MeasuredMachine> machine = cached(file, key)) return *machine;
   }
   options.say(fmt::format("measuring this machine with {} rank(s), once, for about 5 s", ranks));
-  MeasuredMachine machine = measure(ranks, precision, options.bench, clock);
+  workload::MeasuredMachine machine = measure(ranks, precision, options.bench, clock);
   if (file.empty()) return machine;
   try {
     make_writable_directory(options.cache);
-    write_atomically(file, to_json(machine).dump(2) + "\n");
+    write_atomically(file, workload::to_json(machine).dump(2) + "\n");
   } catch (const std::exception& error) {
     options.say(fmt::format("what was measured is not kept: {}; set KRIGTUNE_CACHE to a directory that can be written",
                             error.what()));
@@ -89,4 +90,4 @@ MeasuredMachine local_machine(std::int64_t ranks, Precision precision, const Loc
   return machine;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 
 /// How `"gpu": "local"` becomes numbers.
 struct LocalMachineOptions {
@@ -19,7 +19,7 @@ struct LocalMachineOptions {
 /// This machine for so many ranks: from the cache, or measured by krigtune-bench --measure-machine and cached. A cache
 /// that cannot be read or written costs the measurement, nothing else. Throws EnvironmentError if it cannot be
 /// measured.
-MeasuredMachine local_machine(std::int64_t ranks, Precision precision, const LocalMachineOptions& options,
-                              const Clock& clock);
+workload::MeasuredMachine local_machine(std::int64_t ranks, workload::Precision precision,
+                                        const LocalMachineOptions& options, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

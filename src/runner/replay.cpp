@@ -21,7 +21,7 @@
 #include "core/text.h"
 #include "runner/replay_rows.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 using Rows = std::vector<ReplayRow>;
@@ -74,8 +74,8 @@ ReplayRow best_row(const Rows& rows, bool maximize) {
   return *std::max_element(rows.begin(), rows.end(), worse);
 }
 
-Measured measured_from_row(ReplayRow row, const std::string& metric) {
-  Measured outcome;
+trial::Measured measured_from_row(ReplayRow row, const std::string& metric) {
+  trial::Measured outcome;
   outcome.metrics = std::move(row.metrics);
   if (const auto sem = outcome.metrics.extract(kValueSem)) outcome.value_sem = std::max(0.0, sem.mapped());
   if (const auto bytes = outcome.metrics.extract(kPeakMemory)) {
@@ -89,52 +89,53 @@ Measured measured_from_row(ReplayRow row, const std::string& metric) {
 /// Turns rows into configurations as the space writes them.
 class RowConfigurations {
  public:
-  RowConfigurations(const Space& space, const std::vector<std::string>& parameters)
+  RowConfigurations(const space::Space& space, const std::vector<std::string>& parameters)
       : space_(space), parameters_(parameters) {
-    for (const Parameter& parameter : space.parameters()) {
-      for (const Value& value : parameter.values) {
-        values_[parameter.name].emplace(spelling_of_field(to_string(value)), value);
+    for (const space::Parameter& parameter : space.parameters()) {
+      for (const space::Value& value : parameter.values) {
+        values_[parameter.name].emplace(spelling_of_field(space::to_string(value)), value);
       }
     }
   }
 
   /// Nothing where it is none of the space's.
-  std::optional<Configuration> of(const ReplayGroup& group) const {
-    Configuration configuration;
-    for (const Parameter& parameter : space_.parameters()) {
+  std::optional<space::Configuration> of(const ReplayGroup& group) const {
+    space::Configuration configuration;
+    for (const space::Parameter& parameter : space_.parameters()) {
       const auto at = std::find(parameters_.begin(), parameters_.end(), parameter.name);
       if (at == parameters_.end()) return std::nullopt;
       const std::string& field = group.fields[static_cast<std::size_t>(at - parameters_.begin())];
       if (field.empty()) continue;  // it does not exist there
-      const std::optional<Value> value = value_of(parameter, field);
+      const std::optional<space::Value> value = value_of(parameter, field);
       if (!value) return std::nullopt;
       configuration.set(parameter.name, *value);
     }
-    if (space_.complete(configuration) != Exclusion::kNone || !space_.contains(configuration)) return std::nullopt;
+    if (space_.complete(configuration) != space::Exclusion::kNone || !space_.contains(configuration))
+      return std::nullopt;
     return configuration;
   }
 
  private:
-  std::optional<Value> value_of(const Parameter& parameter, const std::string& field) const {
-    if (parameter.continuous()) return value_from_text(field);
+  std::optional<space::Value> value_of(const space::Parameter& parameter, const std::string& field) const {
+    if (parameter.continuous()) return space::value_from_text(field);
     const auto& spelled = values_.at(parameter.name);
     const auto found = spelled.find(spelling_of_field(field));
     return found == spelled.end() ? std::nullopt : std::optional(found->second);
   }
 
-  const Space& space_;
+  const space::Space& space_;
   const std::vector<std::string>& parameters_;
-  std::map<std::string, std::map<std::string, Value>> values_;
+  std::map<std::string, std::map<std::string, space::Value>> values_;
 };
 
-class ReplayRunner final : public Runner {
+class ReplayRunner final : public trial::Runner {
  public:
   explicit ReplayRunner(const ReplayTable& table) : table_(table) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-              const std::optional<Rival>& /*rival*/) override {
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+                     const std::optional<trial::Rival>& /*rival*/) override {
     if (!table_.contains(configuration)) {
-      return Failed{FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
+      return trial::Failed{trial::FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
     }
     return table_.look_up(configuration, measurements_[configuration.text()]++);
   }
@@ -155,7 +156,7 @@ struct ReplayTable::Impl {
   ReplayGroups groups;
 
   // Ok if any row is.
-  Outcome merged(const ReplayGroup& group, int measurement) const {
+  trial::Outcome merged(const ReplayGroup& group, int measurement) const {
     if (group.rows.empty()) {
       if (group.bound) return *group.bound;
       if (group.memory) return *group.memory;
@@ -193,36 +194,36 @@ ReplayTable::ReplayTable(const ReplaySpec& spec, const std::vector<std::string>&
 
 ReplayTable::~ReplayTable() = default;
 
-bool ReplayTable::contains(const Configuration& configuration) const {
+bool ReplayTable::contains(const space::Configuration& configuration) const {
   return impl_->groups.count(impl_->keys.of(configuration)) > 0;
 }
 
-Outcome ReplayTable::look_up(const Configuration& configuration, int measurement) const {
+trial::Outcome ReplayTable::look_up(const space::Configuration& configuration, int measurement) const {
   const auto found = impl_->groups.find(impl_->keys.of(configuration));
   if (found == impl_->groups.end()) throw std::logic_error("look_up of a configuration that is not in the table");
   return impl_->merged(found->second, measurement);
 }
 
-int ReplayTable::measurements(const Configuration& configuration) const {
+int ReplayTable::measurements(const space::Configuration& configuration) const {
   const auto found = impl_->groups.find(impl_->keys.of(configuration));
   if (found == impl_->groups.end()) return 0;
   const auto rows = static_cast<int>(found->second.rows.size());
   return impl_->repeats == ReplaySpec::Repeats::kCycle ? std::max(rows, 1) : 1;
 }
 
-std::optional<double> ReplayTable::value_of(const Configuration& configuration) const {
+std::optional<double> ReplayTable::value_of(const space::Configuration& configuration) const {
   const auto found = impl_->groups.find(impl_->keys.of(configuration));
   return found == impl_->groups.end() ? std::nullopt : impl_->merged_value(found->second);
 }
 
-std::optional<double> ReplayTable::optimum(const Space& space, const Worth& worth) const {
+std::optional<double> ReplayTable::optimum(const space::Space& space, const Worth& worth) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;
   // Over the rows: the space may be far larger, or continuous.
   for (const auto& [key, group] : impl_->groups) {
     const std::optional<double> value = impl_->merged_value(group);
     if (!value) continue;
-    const std::optional<Configuration> configuration = configurations.of(group);
+    const std::optional<space::Configuration> configuration = configurations.of(group);
     if (!configuration || impl_->keys.of(*configuration) != key) continue;
     values.push_back(worth ? worth(*configuration, *value) : *value);
   }
@@ -232,7 +233,9 @@ std::optional<double> ReplayTable::optimum(const Space& space, const Worth& wort
 
 std::size_t ReplayTable::size() const { return impl_->groups.size(); }
 
-std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table) { return std::make_unique<ReplayRunner>(table); }
+std::unique_ptr<trial::Runner> make_replay_runner(const ReplayTable& table) {
+  return std::make_unique<ReplayRunner>(table);
+}
 
 namespace {
 
@@ -281,7 +284,8 @@ std::vector<std::pair<std::string, std::string>> conditions_of(JsonObject& block
   if (block.find("where") == nullptr) return conditions;
   const JsonObject object = block.object("where");
   for (const auto& [name, value] : object.value().items()) {
-    conditions.emplace_back(name, to_string(value_from_json(value, block.source() + ": " + object.pointer(name))));
+    conditions.emplace_back(
+        name, space::to_string(space::value_from_json(value, block.source() + ": " + object.pointer(name))));
   }
   return conditions;
 }
@@ -305,7 +309,7 @@ std::filesystem::path table_of(JsonObject& block, const std::filesystem::path& b
 
 Json conditions_json(const std::vector<std::pair<std::string, std::string>>& conditions) {
   Json json = Json::object();
-  for (const auto& [column, value] : conditions) json[column] = to_json(value_from_text(value));
+  for (const auto& [column, value] : conditions) json[column] = space::to_json(space::value_from_text(value));
   return json;
 }
 
@@ -344,30 +348,31 @@ Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
-RunnerEntry<ReplaySpec> ReplaySpec::entry() {
+trial::RunnerEntry<ReplaySpec> ReplaySpec::entry() {
   return {{.name = "replay", .has_our_units = false},
           replay_block,
-          [](const ReplaySpec& /*spec*/, const RunnerJob& job) { return make_replay_runner(*job.table); }};
+          [](const ReplaySpec& /*spec*/, const trial::RunnerJob& job) { return make_replay_runner(*job.table); }};
 }
 
 namespace {
 
 constexpr char kSeparator = '\x1f';  // ASCII's unit separator
 
-std::string spelling(const Value& value) {
+std::string spelling(const space::Value& value) {
   const auto* text = std::get_if<std::string>(&value);
-  return text == nullptr ? number_text(as_number(value)) : *text;
+  return text == nullptr ? number_text(space::as_number(value)) : *text;
 }
 
 // A field as other programs write it: Python's True and False are booleans too.
-Value value_of_field(const std::string& field) {
+space::Value value_of_field(const std::string& field) {
   const bool boolean = field.size() >= 4 && field.size() <= 5 && (field[0] == 'T' || field[0] == 'F');
   const std::string word = boolean ? lower_case(field) : field;
-  return value_from_text(word == "true" || word == "false" ? word : field);
+  return space::value_from_text(word == "true" || word == "false" ? word : field);
 }
 
-std::string key_part(const Value& value, bool other_units) {
-  return (other_units && is_number(value) ? number_text(rounded(as_number(value))) : spelling(value)) + kSeparator;
+std::string key_part(const space::Value& value, bool other_units) {
+  return (other_units && space::is_number(value) ? number_text(rounded(space::as_number(value))) : spelling(value)) +
+         kSeparator;
 }
 
 }  // namespace
@@ -386,10 +391,10 @@ ReplayKeys::ReplayKeys(const ReplaySpec& spec, const std::vector<std::string>& p
   }
 }
 
-std::string ReplayKeys::of(const Configuration& configuration) const {
+std::string ReplayKeys::of(const space::Configuration& configuration) const {
   std::string key;
   for (const Part& part : parts_) {
-    const Value* value = configuration.find(part.parameter);
+    const space::Value* value = configuration.find(part.parameter);
     key += value == nullptr ? std::string(1, kSeparator) : key_part(*value, part.times != 1.0);
   }
   return key;
@@ -398,13 +403,13 @@ std::string ReplayKeys::of(const Configuration& configuration) const {
 std::string ReplayKeys::of(std::vector<std::string>& fields) const {
   std::string key;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    Value value = value_of_field(fields[i]);
+    space::Value value = value_of_field(fields[i]);
     const bool other_units = parts_[i].times != 1.0;
-    if (other_units && is_number(value)) value = rounded(as_number(value) * parts_[i].times);
-    fields[i] = to_string(value);
+    if (other_units && space::is_number(value)) value = rounded(space::as_number(value) * parts_[i].times);
+    fields[i] = space::to_string(value);
     key += key_part(value, other_units);
   }
   return key;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

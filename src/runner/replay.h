@@ -9,7 +9,7 @@
 
 #include "trial/runner.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 
 /// A column of a measured table: its name, and what turns its numbers into ours.
 struct TableColumn {
@@ -19,7 +19,7 @@ struct TableColumn {
 
 /// A measured table that answers trials.
 struct ReplaySpec {
-  static RunnerEntry<ReplaySpec> entry();
+  static trial::RunnerEntry<ReplaySpec> entry();
 
   std::filesystem::path table;                               ///< absolute
   std::vector<std::pair<std::string, std::string>> where;    ///< column, value as text
@@ -40,17 +40,17 @@ class ReplayTable {
               bool maximize);
   ~ReplayTable();
 
-  bool contains(const Configuration& configuration) const;
+  bool contains(const space::Configuration& configuration) const;
   /// The `measurement`-th (from 0) measurement of the configuration, which must be contained.
-  Outcome look_up(const Configuration& configuration, int measurement) const;
+  trial::Outcome look_up(const space::Configuration& configuration, int measurement) const;
   /// How many measurements of it differ: its ok rows with cycle, else 1; 0 when not contained.
-  int measurements(const Configuration& configuration) const;
+  int measurements(const space::Configuration& configuration) const;
   /// What the configuration achieves, repeats merged (cycle: their median). Empty when none is ok, or not contained.
-  std::optional<double> value_of(const Configuration& configuration) const;
+  std::optional<double> value_of(const space::Configuration& configuration) const;
   /// The best value over the configurations of the space, repeats merged (cycle: their median). Empty when none is ok.
   /// `worth`: what a value is worth there; empty: itself.
-  using Worth = std::function<double(const Configuration& configuration, double value)>;
-  std::optional<double> optimum(const Space& space, const Worth& worth = {}) const;
+  using Worth = std::function<double(const space::Configuration& configuration, double value)>;
+  std::optional<double> optimum(const space::Space& space, const Worth& worth = {}) const;
   std::size_t size() const;  ///< configurations
 
  private:
@@ -59,7 +59,7 @@ class ReplayTable {
 };
 
 /// Looks trials up. `table` must outlive it.
-std::unique_ptr<Runner> make_replay_runner(const ReplayTable& table);
+std::unique_ptr<trial::Runner> make_replay_runner(const ReplayTable& table);
 
 /// 12 significant digits: 0.07 * 1e6 is 70000.00000000001.
 double rounded(double number);
@@ -72,7 +72,7 @@ std::string spelling_of_field(const std::string& field);
 class ReplayKeys {
  public:
   ReplayKeys(const ReplaySpec& spec, const std::vector<std::string>& parameters);
-  std::string of(const Configuration& configuration) const;
+  std::string of(const space::Configuration& configuration) const;
   /// Of fields as the table has them; `fields` then holds what they mean in units of the space.
   std::string of(std::vector<std::string>& fields) const;
 
@@ -84,4 +84,4 @@ class ReplayKeys {
   std::vector<Part> parts_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

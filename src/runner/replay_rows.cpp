@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "runner/replay.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 // A table with its name, for errors.
@@ -40,9 +40,9 @@ struct Source {
 };
 
 std::optional<double> number_in(const std::string& field, double times) {
-  const Value value = value_from_text(field);
-  if (!is_number(value) || !std::isfinite(as_number(value) * times)) return std::nullopt;
-  return times == 1.0 ? as_number(value) : rounded(as_number(value) * times);
+  const space::Value value = space::value_from_text(field);
+  if (!space::is_number(value) || !std::isfinite(space::as_number(value) * times)) return std::nullopt;
+  return times == 1.0 ? space::as_number(value) : rounded(space::as_number(value) * times);
 }
 
 struct NumberColumn {
@@ -130,7 +130,8 @@ class RowReader {
   // A trial that was interrupted, or that the machine could not run, tells nothing about its configuration.
   bool is_result(std::size_t row) const {
     const std::string reason = reason_of(row);
-    return reason != to_string(FailureReason::kInterrupted) && reason != to_string(FailureReason::kEnvironment);
+    return reason != trial::to_string(trial::FailureReason::kInterrupted) &&
+           reason != trial::to_string(trial::FailureReason::kEnvironment);
   }
 
   void add(std::size_t row, ReplayGroup& group) const {
@@ -140,7 +141,7 @@ class RowReader {
         group.rows.push_back({value(row), metrics(row)});
         return;
       case RowStatus::kOutOfMemory:
-        if (!group.memory) group.memory = OutOfMemory{std::nullopt, reason_of(row) == "predicted"};
+        if (!group.memory) group.memory = trial::OutOfMemory{std::nullopt, reason_of(row) == "predicted"};
         return;
       case RowStatus::kBounded:
         add_bound(value(row), group);
@@ -178,14 +179,14 @@ class RowReader {
 
   void add_bound(double at_best, ReplayGroup& group) const {
     if (group.bound && (maximize_ ? group.bound->at_best <= at_best : group.bound->at_best >= at_best)) return;
-    group.bound = Bounded{at_best};
+    group.bound = trial::Bounded{at_best};
   }
 
-  Failed failure(std::size_t row, const std::string& status) const {
+  trial::Failed failure(std::size_t row, const std::string& status) const {
     std::string text = "the table says " + (status.empty() ? "nothing" : status);
     const std::string reason = columns_.reason ? source_.field(row, *columns_.reason) : "";
     if (!reason.empty()) text += ": " + reason;
-    return {failure_reason_from(lower_case(reason)), 0, text};
+    return {trial::failure_reason_from(lower_case(reason)), 0, text};
   }
 
   const Source& source_;
@@ -233,4 +234,4 @@ ReplayGroups read_replay_groups(const ReplaySpec& spec, const std::vector<std::s
   return groups;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

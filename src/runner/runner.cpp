@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 // Calls visit(spec) with the defaults of each runner.
@@ -28,7 +28,7 @@ Json kind_is(const char* kind) { return {{"description", "who runs it"}, {"const
 
 // The first runner is what is meant without "kind".
 template <class Spec>
-Json shape_of(const RunnerEntry<Spec>& entry, const std::vector<std::string>& known) {
+Json shape_of(const trial::RunnerEntry<Spec>& entry, const std::vector<std::string>& known) {
   const bool is_default = std::is_same_v<Spec, std::variant_alternative_t<0, RunnerSpec>>;
   const char* name = entry.traits.name;
   Json block = entry.block({}).schema();
@@ -56,18 +56,18 @@ std::vector<std::string> runner_names() {
 
 }  // namespace
 
-RunnerEntry<NoRunner> NoRunner::entry() {
+trial::RunnerEntry<NoRunner> NoRunner::entry() {
   return {{.name = "none"},
           [](const std::filesystem::path& /*base_dir*/) {
             return Block<NoRunner>("Nobody: trials are run by hand, with krigtune ask and tell");
           },
-          [](const NoRunner& /*spec*/, const RunnerJob& /*job*/) -> std::unique_ptr<Runner> {
+          [](const NoRunner& /*spec*/, const trial::RunnerJob& /*job*/) -> std::unique_ptr<trial::Runner> {
             throw UserError("/runner/kind: with 'none' nobody runs trials but you",
                             "use krigtune ask and krigtune tell, or name a runner");
           }};
 }
 
-RunnerTraits traits_of(const RunnerSpec& spec) {
+trial::RunnerTraits traits_of(const RunnerSpec& spec) {
   return std::visit([]<class Spec>(const Spec&) { return Spec::entry().traits; }, spec);
 }
 
@@ -89,7 +89,7 @@ RunnerSpec read_runner(const Json& json, const std::string& source, const std::s
   const std::string kind = object.text("kind", runner_names().front());
   std::optional<RunnerSpec> read;
   for_each_runner([&]<class Spec>(Spec spec) {
-    const RunnerEntry<Spec> entry = Spec::entry();
+    const trial::RunnerEntry<Spec> entry = Spec::entry();
     if (kind != entry.traits.name) return;
     entry.block(base_dir).read(object, spec);
     read = std::move(spec);
@@ -101,7 +101,7 @@ RunnerSpec read_runner(const Json& json, const std::string& source, const std::s
 Json to_json(const RunnerSpec& spec) {
   return std::visit(
       []<class Spec>(const Spec& settings) {
-        const RunnerEntry<Spec> entry = Spec::entry();
+        const trial::RunnerEntry<Spec> entry = Spec::entry();
         Json json = {{"kind", entry.traits.name}};
         entry.block({}).write(settings, json);
         return json;
@@ -121,8 +121,8 @@ Json runner_schema() {
   return schema;
 }
 
-std::unique_ptr<Runner> make_runner(const RunnerSpec& spec, const RunnerJob& job) {
+std::unique_ptr<trial::Runner> make_runner(const RunnerSpec& spec, const trial::RunnerJob& job) {
   return std::visit([&]<class Spec>(const Spec& settings) { return Spec::entry().make(settings, job); }, spec);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

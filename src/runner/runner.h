@@ -12,23 +12,23 @@
 #include "runner/simulate.h"
 #include "trial/runner.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 
 /// Nobody runs trials but the user, with `krigtune ask` and `krigtune tell`.
 struct NoRunner {
-  static RunnerEntry<NoRunner> entry();
+  static trial::RunnerEntry<NoRunner> entry();
 };
 
 /// The session's block "runner", resolved: the settings of the runner that it names. A new runner is one more of these
 /// (docs/adding.md).
-using RunnerSpec = std::variant<BenchSpec, SimulateSpec, ReplaySpec, CommandSpec, DeepSpeedSpec, NoRunner>;
+using RunnerSpec = std::variant<BenchSpec, SimulateSpec, ReplaySpec, CommandSpec, deepspeed::DeepSpeedSpec, NoRunner>;
 
 template <class Spec>
 bool is(const RunnerSpec& spec) {
   return std::holds_alternative<Spec>(spec);
 }
 
-RunnerTraits traits_of(const RunnerSpec& spec);
+trial::RunnerTraits traits_of(const RunnerSpec& spec);
 
 /// Seconds after which a trial is ended; 0: nothing runs that could be.
 double timeout_s(const RunnerSpec& spec);
@@ -41,6 +41,6 @@ nlohmann::ordered_json to_json(const RunnerSpec& spec);
 nlohmann::ordered_json runner_schema();
 
 /// Throws UserError or EnvironmentError where no trial could run.
-std::unique_ptr<Runner> make_runner(const RunnerSpec& spec, const RunnerJob& job);
+std::unique_ptr<trial::Runner> make_runner(const RunnerSpec& spec, const trial::RunnerJob& job);
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

@@ -27,7 +27,7 @@
 #include "space/encoder.h"
 #include "trial/race.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 namespace {
 
 // Streams of the seed's random numbers.
@@ -41,14 +41,14 @@ constexpr double kFrequency = 2.0;  // radians across an axis: half a wave or so
 constexpr int kSamples = 2000;      // that place the plane
 
 struct HiddenFactors {
-  TimeCalibration time;
-  MemoryCalibration memory;
+  cost::TimeCalibration time;
+  cost::MemoryCalibration memory;
 };
 
 HiddenFactors draw_factors(const SimulateSpec& spec) {
   Rng rng(static_cast<std::uint64_t>(spec.seed), kFactorStream);
   HiddenFactors hidden;
-  TimeCalibration& time = hidden.time;
+  cost::TimeCalibration& time = hidden.time;
   for (double* factor : {&time.products, &time.memory, &time.collectives, &time.issue, &time.host}) {
     *factor = std::exp(spec.systematic_error * rng.normal());
   }
@@ -61,7 +61,7 @@ class HiddenSlope {
  public:
   HiddenSlope(std::uint64_t seed, std::uint64_t stream, double scale) : seed_(seed), stream_(stream), scale_(scale) {}
 
-  double at(const EncodedPoint& point) const {
+  double at(const space::EncodedPoint& point) const {
     Rng rng(seed_, stream_);
     double sum = 0.0;
     for (const double coordinate : point.ordered) sum += scale_ * rng.normal() * coordinate;
@@ -97,7 +97,7 @@ class HiddenRipple {
     }
   }
 
-  double at(const EncodedPoint& point) const {
+  double at(const space::EncodedPoint& point) const {
     double sum = 0.0;
     for (std::size_t i = 0; i < waves_.size(); ++i) sum += std::cos(waves_[i].at(point) + phases_[i]);
     return std::sqrt(2.0 / kRipples) * sum;
@@ -111,7 +111,7 @@ class HiddenRipple {
 /// The part of the space that fails.
 class HiddenPlane {
  public:
-  HiddenPlane(const SimulateSpec& spec, const Space& space, const Encoder& encoder)
+  HiddenPlane(const SimulateSpec& spec, const space::Space& space, const space::Encoder& encoder)
       : slope_(static_cast<std::uint64_t>(spec.seed), kPlaneStream, 1.0) {
     if (spec.unforeseen_fraction <= 0.0) return;
     Rng rng(static_cast<std::uint64_t>(spec.seed), kSampleStream);
@@ -122,14 +122,14 @@ class HiddenPlane {
     threshold_ = heights[static_cast<std::size_t>(rank)];
   }
 
-  bool cuts_off(const EncodedPoint& point) const { return slope_.at(point) > threshold_; }
+  bool cuts_off(const space::EncodedPoint& point) const { return slope_.at(point) > threshold_; }
 
  private:
   HiddenSlope slope_;
   double threshold_ = std::numeric_limits<double>::infinity();
 };
 
-class SimulateRunner final : public Runner {
+class SimulateRunner final : public trial::Runner {
  public:
   explicit SimulateRunner(SimulateJob job)
       : job_(std::move(job)),
@@ -139,59 +139,60 @@ class SimulateRunner final : public Runner {
         plane_(job_.spec, job_.space, encoder_),
         time_(job_.workload, job_.cluster, hidden_.time),
         memory_(job_.workload, job_.cluster, job_.memory, hidden_.memory),
-        limit_(memory_limit_per_rank(job_.memory, job_.cluster)) {}
+        limit_(workload::memory_limit_per_rank(job_.memory, job_.cluster)) {}
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-              const std::optional<Rival>& rival) override {
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
+                     const std::optional<trial::Rival>& rival) override {
     try {
-      const Outcome outcome = outcome_of(configuration);
+      const trial::Outcome outcome = outcome_of(configuration);
       return job_.spec.early_end && rival ? raced(outcome, *rival) : outcome;
     } catch (const UserError& error) {
-      return Failed{FailureReason::kInvalid, 0, error.what()};
+      return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
   }
 
  private:
   // No time passes: one look, at all steps.
-  static Outcome raced(const Outcome& outcome, const Rival& rival) {
+  static trial::Outcome raced(const trial::Outcome& outcome, const trial::Rival& rival) {
     constexpr std::int64_t kSteps = 100;
-    const auto* measured = std::get_if<Measured>(&outcome);
+    const auto* measured = std::get_if<trial::Measured>(&outcome);
     if (measured == nullptr || measured->metrics.count(rival.metric) == 0) return outcome;
-    const Provisional last{measured->metrics.at(rival.metric), measured->value_sem, kSteps};
-    const std::optional<double> bound = bound_of_a_loser(last, rival);
-    return bound ? Outcome(Bounded{*bound}) : outcome;
+    const trial::Provisional last{measured->metrics.at(rival.metric), measured->value_sem, kSteps};
+    const std::optional<double> bound = trial::bound_of_a_loser(last, rival);
+    return bound ? trial::Outcome(trial::Bounded{*bound}) : outcome;
   }
 
-  Outcome outcome_of(const Configuration& configuration) {
+  trial::Outcome outcome_of(const space::Configuration& configuration) {
     const SimulateSpec& spec = job_.spec;
     const std::uint64_t key = key_of(configuration);
     Rng rng(key, static_cast<std::uint64_t>(measurements_[key]++));
     double factor = spec.today.slowdown * std::exp(spec.noise * rng.normal());
     if (rng.uniform() < spec.straggler_probability) factor *= spec.straggler_slowdown;
     const bool crashes = rng.uniform() < spec.crash_probability;
-    const MemoryEstimate memory = memory_.estimate(configuration);
-    if (memory.expected > limit_) return OutOfMemory{memory.expected, false};
+    const cost::MemoryEstimate memory = memory_.estimate(configuration);
+    if (memory.expected > limit_) return trial::OutOfMemory{memory.expected, false};
     if (job_.memory.host_limit_gib && memory.host > from_gib(*job_.memory.host_limit_gib)) {
-      return OutOfMemory{memory.host, false};
+      return trial::OutOfMemory{memory.host, false};
     }
-    const EncodedPoint point = encoder_.encode(configuration);
-    if (plane_.cuts_off(point)) return Failed{FailureReason::kCrash, 1, "simulated: this part of the space fails"};
-    if (crashes) return Failed{FailureReason::kCrash, 1, "simulated: a crash by chance"};
+    const space::EncodedPoint point = encoder_.encode(configuration);
+    if (plane_.cuts_off(point))
+      return trial::Failed{trial::FailureReason::kCrash, 1, "simulated: this part of the space fails"};
+    if (crashes) return trial::Failed{trial::FailureReason::kCrash, 1, "simulated: a crash by chance"};
     factor *= std::exp(0.5 * spec.systematic_error * ripple_.at(point));
     return measured(configuration, factor, memory.expected - Bytes{memory.overhead_bytes});
   }
 
-  Measured measured(const Configuration& configuration, double factor, Bytes peak) const {
-    const StepCost cost = time_(configuration);
-    const Knobs knobs = read_knobs(job_.workload, job_.cluster, configuration);
+  trial::Measured measured(const space::Configuration& configuration, double factor, Bytes peak) const {
+    const cost::StepCost cost = time_(configuration);
+    const schedule::Knobs knobs = schedule::read_knobs(job_.workload, job_.cluster, configuration);
     const std::int64_t sequences = knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
     const double step_s = factor * cost.step_time_s;
     const double samples_per_s = static_cast<double>(sequences) / step_s;
-    Measured result;
+    trial::Measured result;
     result.metrics = {{"step_time_s", step_s},
                       {"samples_per_s", samples_per_s},
                       {"tokens_per_s", samples_per_s * static_cast<double>(job_.workload.model.seq_len)},
-                      {"flops_per_s", model_flops(job_.workload.model, sequences) / step_s /
+                      {"flops_per_s", workload::model_flops(job_.workload.model, sequences) / step_s /
                                           static_cast<double>(job_.cluster.ranks())},
                       {"exposed_comm_s", factor * cost.exposed_comm_s}};
     result.peak_memory = peak;
@@ -199,9 +200,9 @@ class SimulateRunner final : public Runner {
   }
 
   // The order in which names were set does not matter.
-  std::uint64_t key_of(const Configuration& configuration) const {
+  std::uint64_t key_of(const space::Configuration& configuration) const {
     std::map<std::string, std::string> sorted;
-    for (const auto& [name, value] : configuration) sorted.emplace(name, to_string(value));
+    for (const auto& [name, value] : configuration) sorted.emplace(name, space::to_string(value));
     Fnv1a64 hash;
     const std::int64_t seed = job_.spec.today.seed.value_or(job_.spec.seed);
     hash.add(&seed, sizeof seed);
@@ -213,12 +214,12 @@ class SimulateRunner final : public Runner {
   }
 
   SimulateJob job_;
-  Encoder encoder_;
+  space::Encoder encoder_;
   HiddenFactors hidden_;
   HiddenRipple ripple_;
   HiddenPlane plane_;
-  StepCostModel time_;
-  MemoryModel memory_;
+  cost::StepCostModel time_;
+  cost::MemoryModel memory_;
   Bytes limit_;
   std::map<std::uint64_t, int> measurements_;
 };
@@ -262,16 +263,16 @@ Block<SimulateSpec> simulate_block(const std::filesystem::path& /*base_dir*/) {
 
 }  // namespace
 
-RunnerEntry<SimulateSpec> SimulateSpec::entry() {
+trial::RunnerEntry<SimulateSpec> SimulateSpec::entry() {
   return {{.name = "simulate", .only_what_is_modelled = true, .has_our_fields = true},
           simulate_block,
-          [](const SimulateSpec& spec, const RunnerJob& job) {
+          [](const SimulateSpec& spec, const trial::RunnerJob& job) {
             return make_simulate_runner({job.workload.value(), job.cluster, job.memory, job.space, spec});
           }};
 }
 
-std::unique_ptr<Runner> make_simulate_runner(SimulateJob job) {
+std::unique_ptr<trial::Runner> make_simulate_runner(SimulateJob job) {
   return std::make_unique<SimulateRunner>(std::move(job));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

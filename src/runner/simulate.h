@@ -5,11 +5,11 @@
 
 #include "trial/runner.h"
 
-namespace krigtune {
+namespace krigtune::runner {
 
 /// Trials on the virtual clock, which takes no time.
 struct SimulateSpec {
-  static RunnerEntry<SimulateSpec> entry();
+  static trial::RunnerEntry<SimulateSpec> entry();
 
   // Standard deviations of logarithms.
   double noise = 0.02;             ///< of a step time, trial by trial
@@ -31,10 +31,10 @@ struct SimulateSpec {
 
 /// What simulated trials need besides the configuration. Copied. The cluster's device and network are known.
 struct SimulateJob {
-  Workload workload;
-  ClusterSpec cluster;
-  MemorySpec memory;
-  Space space;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  workload::MemorySpec memory;
+  space::Space space;
   SimulateSpec spec;
 };
 
@@ -42,6 +42,6 @@ struct SimulateJob {
 /// hidden factors, drawn once from the seed, slow down each class of operations and change what activations take;
 /// trials are noisy, some meet a straggler, some fail as no formula foresees. An outcome is a function of (seed,
 /// configuration, how often this runner measured it before). Results have the names of krigtune-bench's.
-std::unique_ptr<Runner> make_simulate_runner(SimulateJob job);
+std::unique_ptr<trial::Runner> make_simulate_runner(SimulateJob job);
 
-}  // namespace krigtune
+}  // namespace krigtune::runner

@@ -15,7 +15,7 @@
 #include "schedule/op_kind.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::schedule {
 namespace {
 
 // In the order of the enumerators.
@@ -34,36 +34,37 @@ const char* to_string(Phase phase) { return kPhaseNames[static_cast<std::size_t>
 
 namespace {
 
-const Value& default_of(const char* name) {
-  const WellKnownParameter* known = find_well_known(name);
+const space::Value& default_of(const char* name) {
+  const space::WellKnownParameter* known = space::find_well_known(name);
   assert(known != nullptr);
   return known->default_value;
 }
 
 // Those of whose values the schedule makes at least so much.
-std::vector<std::string> parameters_from(Modelling least) {
+std::vector<std::string> parameters_from(space::Modelling least) {
   std::vector<std::string> names;
-  for (const WellKnownParameter& known : well_known_parameters()) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     if (known.modelling >= least) names.emplace_back(known.name);
   }
   return names;
 }
 
 const std::vector<std::string>& known_names() {
-  static const std::vector<std::string> kNames = parameters_from(Modelling::kDefaultOnly);
+  static const std::vector<std::string> kNames = parameters_from(space::Modelling::kDefaultOnly);
   return kNames;
 }
 
 // Reads one configuration; remembers the first thing in it that is not modelled.
 class KnobReader {
  public:
-  KnobReader(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration)
+  KnobReader(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+             const space::Configuration& configuration)
       : workload_(workload), cluster_(cluster), configuration_(configuration) {}
 
   std::variant<Knobs, NotModelled> read() {
     check_names();
-    knobs_.zero_stage = bounded(kZeroStage, 0, 3);
-    knobs_.micro_batch = bounded(kMicroBatch, 1, 1'000'000);
+    knobs_.zero_stage = bounded(space::kZeroStage, 0, 3);
+    knobs_.micro_batch = bounded(space::kMicroBatch, 1, 1'000'000);
     read_ranks();
     if (!problem_) knobs_.micro_steps = micro_steps();
     read_sizes();
@@ -82,27 +83,28 @@ class KnobReader {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       refuse(fmt::format("the training step does not model the parameter '{}'", name), suggestion(name, known));
     }
-    for (const WellKnownParameter& knob : well_known_parameters()) {
-      const Value* value = knob.modelling == Modelling::kDefaultOnly ? configuration_.find(knob.name) : nullptr;
-      if (value == nullptr || same_value(*value, knob.default_value)) continue;
-      refuse(fmt::format("the training step does not model {} = {}", knob.name, to_string(*value)),
-             fmt::format("only {} is", to_string(knob.default_value)));
+    for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
+      const space::Value* value =
+          knob.modelling == space::Modelling::kDefaultOnly ? configuration_.find(knob.name) : nullptr;
+      if (value == nullptr || space::same_value(*value, knob.default_value)) continue;
+      refuse(fmt::format("the training step does not model {} = {}", knob.name, space::to_string(*value)),
+             fmt::format("only {} is", space::to_string(knob.default_value)));
     }
   }
 
-  const Value& value_of(const char* name) const {
-    const Value* value = configuration_.find(name);
+  const space::Value& value_of(const char* name) const {
+    const space::Value* value = configuration_.find(name);
     return value == nullptr ? default_of(name) : *value;
   }
 
   void refuse_kind(const char* name, const char* expected) {
-    refuse(fmt::format("'{}' is {}, where {} was expected", name, to_string(value_of(name)), expected),
+    refuse(fmt::format("'{}' is {}, where {} was expected", name, space::to_string(value_of(name)), expected),
            "mend its value");
   }
 
   // `low` where the value is none.
   std::int64_t bounded(const char* name, std::int64_t low, std::int64_t high) {
-    const std::optional<std::int64_t> value = integer_of(value_of(name));
+    const std::optional<std::int64_t> value = space::integer_of(value_of(name));
     if (!value) refuse_kind(name, "an integer");
     if (value && *value >= low && *value <= high) return *value;
     if (value) {
@@ -118,7 +120,7 @@ class KnobReader {
   }
 
   bool on_host(const char* name) {
-    const std::string device = to_string(value_of(name));
+    const std::string device = space::to_string(value_of(name));
     if (device != "cpu" && device != "none") {
       refuse(fmt::format("the training step does not model {} = {}", name, device), "only none and cpu are");
     }
@@ -126,11 +128,11 @@ class KnobReader {
   }
 
   Checkpointing checkpointing() {
-    const std::string name = to_string(value_of(kCheckpointing));
+    const std::string name = space::to_string(value_of(space::kCheckpointing));
     for (const Checkpointing known : {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull}) {
       if (name == to_string(known)) return known;
     }
-    refuse(fmt::format("{} = {} is not known", kCheckpointing, name), "use none, selective or full");
+    refuse(fmt::format("{} = {} is not known", space::kCheckpointing, name), "use none, selective or full");
     return Checkpointing::kNone;
   }
 
@@ -141,30 +143,30 @@ class KnobReader {
 
   // Sets everything of the ranks, and what they must divide.
   void read_ranks() {
-    const ModelSpec& model = workload_.model;
-    knobs_.tensor_ranks = bounded(kTensorParallel, 1, cluster_.ranks());
-    check_divides(kTensorParallel, knobs_.tensor_ranks, cluster_.ranks(), "ranks");
-    check_divides(kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
-    check_divides(kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
-    check_divides(kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
-    knobs_.pipeline_ranks = bounded(kPipelineParallel, 1, model.layers);
-    check_divides(kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
+    const workload::ModelSpec& model = workload_.model;
+    knobs_.tensor_ranks = bounded(space::kTensorParallel, 1, cluster_.ranks());
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, cluster_.ranks(), "ranks");
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
+    knobs_.pipeline_ranks = bounded(space::kPipelineParallel, 1, model.layers);
+    check_divides(space::kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
                   "ranks beside tensor_parallel");
-    knobs_.data_ranks =
-        data_parallel_ranks(cluster_.ranks(), knobs_.tensor_ranks, knobs_.pipeline_ranks).value_or(1);  // refused above
-    knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(kSequenceParallel);
+    knobs_.data_ranks = space::data_parallel_ranks(cluster_.ranks(), knobs_.tensor_ranks, knobs_.pipeline_ranks)
+                            .value_or(1);  // refused above
+    knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     if (knobs_.sequence_parallel) {
-      check_divides(kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
+      check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
   }
 
   std::int64_t micro_steps() {
     constexpr std::int64_t kMost = 100'000;
-    const bool given = configuration_.has(kAccumulation);
-    const std::int64_t steps = bounded(kAccumulation, 1, kMost);
+    const bool given = configuration_.has(space::kAccumulation);
+    const std::int64_t steps = bounded(space::kAccumulation, 1, kMost);
     if (!workload_.train_batch_size) return steps;
     const std::int64_t batch = *workload_.train_batch_size;
-    const auto derived = accumulation_steps(batch, knobs_.micro_batch, knobs_.data_ranks);
+    const auto derived = space::accumulation_steps(batch, knobs_.micro_batch, knobs_.data_ranks);
     if (!derived || (given && *derived != steps)) {
       refuse(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
                          "micro-step{})",
@@ -177,38 +179,39 @@ class KnobReader {
 
   void read_sizes() {
     constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
-    knobs_.reduce_bucket_elems = bounded(kReduceBucket, 1, kMostElems);
-    knobs_.allgather_bucket_elems = bounded(kAllgatherBucket, 1, kMostElems);
-    knobs_.overlap_comm = boolean(kOverlap);
+    knobs_.reduce_bucket_elems = bounded(space::kReduceBucket, 1, kMostElems);
+    knobs_.allgather_bucket_elems = bounded(space::kAllgatherBucket, 1, kMostElems);
+    knobs_.overlap_comm = boolean(space::kOverlap);
     knobs_.checkpointing = checkpointing();
-    knobs_.checkpoint_layers = bounded(kCheckpointLayers, 1, kMostElems);
-    knobs_.offload_optimizer = on_host(kOffloadOptimizer);
-    knobs_.offload_parameters = on_host(kOffloadParam) && knobs_.zero_stage == 3;
-    knobs_.prefetch_elems = bounded(kPrefetch, 0, kMostElems);
-    knobs_.persistence_elems = bounded(kPersistence, 0, kMostElems);
-    knobs_.max_live_elems = bounded(kMaxLive, 0, kMostElems);
-    knobs_.max_reuse_elems = bounded(kMaxReuse, 0, kMostElems);
+    knobs_.checkpoint_layers = bounded(space::kCheckpointLayers, 1, kMostElems);
+    knobs_.offload_optimizer = on_host(space::kOffloadOptimizer);
+    knobs_.offload_parameters = on_host(space::kOffloadParam) && knobs_.zero_stage == 3;
+    knobs_.prefetch_elems = bounded(space::kPrefetch, 0, kMostElems);
+    knobs_.persistence_elems = bounded(space::kPersistence, 0, kMostElems);
+    knobs_.max_live_elems = bounded(space::kMaxLive, 0, kMostElems);
+    knobs_.max_reuse_elems = bounded(space::kMaxReuse, 0, kMostElems);
   }
 
-  const Workload& workload_;
-  const ClusterSpec& cluster_;
-  const Configuration& configuration_;
+  const workload::Workload& workload_;
+  const workload::ClusterSpec& cluster_;
+  const space::Configuration& configuration_;
   Knobs knobs_;
   std::optional<NotModelled> problem_;
 };
 
 // Beyond the first the plan's counts of bytes would leave 64 bits, beyond the second its list of operations would have
 // no end.
-void check_extent(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs) {
+void check_extent(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
   constexpr double kMostElems = 1e17;
   constexpr double kMostBlocks = 10'000;
-  const ModelSpec& model = workload.model;
+  const workload::ModelSpec& model = workload.model;
   const auto real = [](std::int64_t count) { return static_cast<double>(count); };
   const double rows = real(knobs.micro_batch) * real(model.seq_len);
   const double width =
       32.0 * real(model.hidden) + 8.0 * real(model.ffn_hidden) + 8.0 * real(model.heads * model.seq_len);
-  const double elems = rows * (real(model.layers) * width + 8.0 * real(model.vocab)) +
-                       16.0 * (real(parameter_count(model)) + real(cluster.ranks()) * real(model.layers) * 256.0);
+  const double elems =
+      rows * (real(model.layers) * width + 8.0 * real(model.vocab)) +
+      16.0 * (real(workload::parameter_count(model)) + real(cluster.ranks()) * real(model.layers) * 256.0);
   if (!(elems <= kMostElems)) {
     throw UserError("the training step is too large to be planned: about " + fmt::format("{:.0e}", elems) + " numbers",
                     "choose smaller sizes of the model, or a smaller micro_batch");
@@ -235,41 +238,42 @@ const char* to_string(Checkpointing checkpointing) {
   return "";
 }
 
-DType compute_type(Precision precision) {
+DType compute_type(workload::Precision precision) {
   switch (precision) {
-    case Precision::kFp32:
+    case workload::Precision::kFp32:
       return DType::kFp32;
-    case Precision::kFp16:
+    case workload::Precision::kFp16:
       return DType::kFp16;
-    case Precision::kBf16:
+    case workload::Precision::kBf16:
       return DType::kBf16;
   }
   assert(false);
   return DType::kFp32;
 }
 
-std::variant<Knobs, NotModelled> knobs_of(const Workload& workload, const ClusterSpec& cluster,
-                                          const Configuration& configuration) {
+std::variant<Knobs, NotModelled> knobs_of(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                                          const space::Configuration& configuration) {
   return KnobReader(workload, cluster, configuration).read();
 }
 
-Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
+Knobs read_knobs(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                 const space::Configuration& configuration) {
   return modelled(knobs_of(workload, cluster, configuration));
 }
 
 void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.hint); }
 
-void check_planned(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs) {
+void check_planned(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
   if (knobs.pipeline_ranks > 1) {
-    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", kPipelineParallel,
-                                knobs.pipeline_ranks),
+    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it",
+                                space::kPipelineParallel, knobs.pipeline_ranks),
                     "write 1; the runners command, deepspeed and replay take more");
   }
   check_extent(workload, cluster, knobs);
 }
 
-void check_model(const Workload& workload) {
-  const ModelSpec& model = workload.model;
+void check_model(const workload::Workload& workload) {
+  const workload::ModelSpec& model = workload.model;
   const auto refuse = [](const std::string& what, const std::string& hint) {
     throw UserError("the training step does not model " + what, hint);
   };
@@ -277,7 +281,7 @@ void check_model(const Workload& workload) {
     refuse("hidden sizes that heads do not divide", "make hidden a multiple of heads");
   if (model.kv_heads < 1 || model.heads % model.kv_heads != 0)
     refuse("heads that kv_heads do not divide", "make heads a multiple of kv_heads");
-  if (model.positions == Positions::kRotary && model.hidden / model.heads % 2 != 0)
+  if (model.positions == workload::Positions::kRotary && model.hidden / model.heads % 2 != 0)
     refuse("rotary positions in heads of odd width", "make hidden / heads even");
   if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
     refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");
@@ -285,13 +289,14 @@ void check_model(const Workload& workload) {
 }
 
 const std::vector<std::string>& planned_parameters() {
-  static const std::vector<std::string> kNames = parameters_from(Modelling::kFull);
+  static const std::vector<std::string> kNames = parameters_from(space::Modelling::kFull);
   return kNames;
 }
 
-void check_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration) {
+void check_knobs(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                 const space::Configuration& configuration) {
   check_model(workload);
   check_planned(workload, cluster, read_knobs(workload, cluster, configuration));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

@@ -8,7 +8,7 @@
 #include "space/configuration.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::schedule {
 
 enum class DType : std::uint8_t { kFp32, kBf16, kFp16, kInt32, kUint8 };
 inline constexpr std::int64_t size_bytes(DType type) {
@@ -44,7 +44,7 @@ enum class Checkpointing { kNone, kSelective, kFull };
 const char* to_string(Checkpointing checkpointing);  ///< as activation_checkpointing has it
 
 /// The type of parameters, gradients and activations; statistics, masters and moments are fp32.
-DType compute_type(Precision precision);
+DType compute_type(workload::Precision precision);
 
 /// What the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
@@ -84,21 +84,23 @@ T modelled(std::variant<T, NotModelled> known) {
 /// The knobs of a configuration, or the first thing in it that is not modelled: values out of range, knobs that the
 /// schedule does not know, ranks that do not divide what they share, and where the batch identity
 /// train_batch_size = micro_batch * data ranks * gradient_accumulation_steps does not hold.
-std::variant<Knobs, NotModelled> knobs_of(const Workload& workload, const ClusterSpec& cluster,
-                                          const Configuration& configuration);
+std::variant<Knobs, NotModelled> knobs_of(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                                          const space::Configuration& configuration);
 /// The knobs of a configuration; throws UserError for what is not modelled.
-Knobs read_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
+Knobs read_knobs(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                 const space::Configuration& configuration);
 
 /// Throws UserError for what is modelled (cost/) and not planned operation by operation: pipeline parallelism, and
 /// steps of more operations and numbers than a plan can hold.
-void check_planned(const Workload& workload, const ClusterSpec& cluster, const Knobs& knobs);
+void check_planned(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs);
 
 /// Throws UserError for models that the schedule does not cover.
-void check_model(const Workload& workload);
+void check_model(const workload::Workload& workload);
 
 /// Names of the parameters that change a plan, pipeline_parallel (of which a plan takes 1 only) among them.
 const std::vector<std::string>& planned_parameters();
 /// Throws UserError as build_plan does, for a fraction of its cost.
-void check_knobs(const Workload& workload, const ClusterSpec& cluster, const Configuration& configuration);
+void check_knobs(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                 const space::Configuration& configuration);
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

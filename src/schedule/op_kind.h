@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-namespace krigtune {
+namespace krigtune::schedule {
 
 /// What an operation computes. Its operands in order, its name, what it costs and whose derivative it is stand in one
 /// table, src/plan/op_traits.cpp (plan/op_traits.h). Matrices are row-major. Numbers are computed in fp32 and
@@ -74,4 +74,4 @@ enum class Phase : std::uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 inline constexpr int kPhaseCount = 4;
 const char* to_string(Phase phase);
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

@@ -12,14 +12,14 @@
 #include <numeric>
 #include <utility>
 
-namespace krigtune {
+namespace krigtune::schedule {
 namespace {
 
 constexpr double kStddev = 0.02;
 
 class Adder {
  public:
-  Adder(const Workload& workload, const Knobs& knobs)
+  Adder(const workload::Workload& workload, const Knobs& knobs)
       : model_(workload.model),
         tensor_ranks_(knobs.tensor_ranks),
         sequence_parallel_(knobs.sequence_parallel),
@@ -28,7 +28,7 @@ class Adder {
 
   ParameterTable table() {
     result_.table = vocabulary("table");
-    if (model_.positions == Positions::kLearned) {
+    if (model_.positions == workload::Positions::kLearned) {
       result_.positions = whole("positions", model_.seq_len * model_.hidden, 0.0, kStddev);
     }
     for (std::int64_t i = 0; i < model_.layers; ++i) result_.blocks.push_back(block(fmt::format("block{}.", i)));
@@ -55,7 +55,7 @@ class Adder {
   NormTensors norm(const std::string& name) {
     NormTensors tensors;
     tensors.gain = whole(name + ".gain", model_.hidden, 1.0, 0.0);
-    if (model_.norm == Norm::kLayerNorm) tensors.bias = whole(name + ".bias", model_.hidden, 0.0, 0.0);
+    if (model_.norm == workload::Norm::kLayerNorm) tensors.bias = whole(name + ".bias", model_.hidden, 0.0, 0.0);
     return tensors;
   }
 
@@ -102,7 +102,7 @@ class Adder {
     return static_cast<int>(result_.tensors.size()) - 1;
   }
 
-  const ModelSpec& model_;
+  const workload::ModelSpec& model_;
   std::int64_t tensor_ranks_;
   bool sequence_parallel_;
   std::int64_t granule_elems_;
@@ -123,15 +123,17 @@ void push_both(std::vector<int>& tensors, const Pair& pair) {
 
 }  // namespace
 
-ParameterTable make_parameters(const Workload& workload, const Knobs& knobs) { return Adder(workload, knobs).table(); }
+ParameterTable make_parameters(const workload::Workload& workload, const Knobs& knobs) {
+  return Adder(workload, knobs).table();
+}
 
-std::int64_t vocab_rows(const ModelSpec& model, std::int64_t tensor_ranks) {
+std::int64_t vocab_rows(const workload::ModelSpec& model, std::int64_t tensor_ranks) {
   return (model.vocab + tensor_ranks - 1) / tensor_ranks;
 }
 
-std::int64_t kv_width(const ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
+std::int64_t kv_width(const workload::ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
 
-bool has_biases(const ModelSpec& model) { return model.norm == Norm::kLayerNorm; }
+bool has_biases(const workload::ModelSpec& model) { return model.norm == workload::Norm::kLayerNorm; }
 
 std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks,
                            std::int64_t elem) {
@@ -171,4 +173,4 @@ std::vector<int> gradient_ready_order(const ParameterTable& table) {
   return order;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

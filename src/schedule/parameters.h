@@ -5,7 +5,7 @@
 
 #include "schedule/knobs.h"
 
-namespace krigtune {
+namespace krigtune::schedule {
 
 /// How a tensor is cut over the tensor-parallel ranks.
 enum class Split : std::uint8_t { kNone, kRows, kColumns };
@@ -62,15 +62,15 @@ struct ParameterTable {
   /// summed over the tensor group before it is reduced over the data group. Empty: none.
   std::vector<bool> partial_gradients;
 };
-ParameterTable make_parameters(const Workload& workload, const Knobs& knobs);
+ParameterTable make_parameters(const workload::Workload& workload, const Knobs& knobs);
 
 /// Rows of the token table and of the head that one tensor rank holds; what fills up counts for nothing.
-std::int64_t vocab_rows(const ModelSpec& model, std::int64_t tensor_ranks);
+std::int64_t vocab_rows(const workload::ModelSpec& model, std::int64_t tensor_ranks);
 /// Width of all key heads, and of all value heads.
-std::int64_t kv_width(const ModelSpec& model);
+std::int64_t kv_width(const workload::ModelSpec& model);
 /// Layer-norm models carry biases in their linear layers (GPT-2), RMS-norm models do not (Llama).
-bool has_biases(const ModelSpec& model);
+bool has_biases(const workload::ModelSpec& model);
 /// The tensors in the order in which backward completes their gradients.
 std::vector<int> gradient_ready_order(const ParameterTable& table);
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

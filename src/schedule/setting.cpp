@@ -23,7 +23,7 @@ Stores stores_of(const ZeroPolicy& policy) {
   const auto add_moments = [&](const char* name) {
     stores.moments.push_back({name, Term::kOptimizerState, DType::kFp32, optimizer, parts, true, true});
   };
-  if (policy.optimizer == OptimizerKind::kSgd) {
+  if (policy.optimizer == workload::OptimizerKind::kSgd) {
     add_moments("momentum");
   } else {
     add_moments("first moments");

@@ -24,8 +24,8 @@ UnitTensors unit_tensors(const ParameterTable& table) {
   return model;
 }
 
-UnitTensors unit_tensors(const Workload& workload, const Knobs& knobs) {
-  Workload one_block = workload;
+UnitTensors unit_tensors(const workload::Workload& workload, const Knobs& knobs) {
+  workload::Workload one_block = workload;
   one_block.model.layers = 1;
   return unit_tensors(make_parameters(one_block, knobs));
 }

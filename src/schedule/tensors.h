@@ -31,7 +31,7 @@ struct UnitTensors {
 /// Of the table's first block.
 UnitTensors unit_tensors(const ParameterTable& table);
 /// Of a model that is cut as the knobs say.
-UnitTensors unit_tensors(const Workload& workload, const Knobs& knobs);
+UnitTensors unit_tensors(const workload::Workload& workload, const Knobs& knobs);
 
 /// What one pipeline stage holds of the model; as it is made: a block of it and both ends.
 struct StageParts {

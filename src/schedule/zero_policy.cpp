@@ -4,7 +4,7 @@
 // runtime/zero/stage3.py and partitioned_param_coordinator.py allow two reductions and two fetches under way.
 #include "schedule/zero_policy.h"
 
-namespace krigtune {
+namespace krigtune::schedule {
 namespace {
 
 void reduce_as_canonical(ZeroPolicy& policy, const Knobs& knobs) {
@@ -35,19 +35,21 @@ void reduce_as_deepspeed(ZeroPolicy& policy, const Knobs& knobs) {
 
 }  // namespace
 
-double first_loss_scale(Precision precision) { return precision == Precision::kFp16 ? 0x1.0p16 : 1.0; }
+double first_loss_scale(workload::Precision precision) {
+  return precision == workload::Precision::kFp16 ? 0x1.0p16 : 1.0;
+}
 
-ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs) {
+ZeroPolicy make_policy(const workload::Workload& workload, const Knobs& knobs) {
   ZeroPolicy policy;
   policy.type = compute_type(workload.precision);
   policy.optimizer = workload.optimizer;
-  policy.controls = workload.gradient_clipping > 0.0 || workload.precision == Precision::kFp16;
+  policy.controls = workload.gradient_clipping > 0.0 || workload.precision == workload::Precision::kFp16;
   policy.shards_optimizer = knobs.zero_stage >= 1;
   policy.shards_gradients = knobs.zero_stage >= 2;
   policy.shards_parameters = knobs.zero_stage >= 3;
   policy.optimizer_place = knobs.offload_optimizer ? Place::kHost : Place::kDevice;
   policy.shard_place = knobs.offload_parameters ? Place::kHost : Place::kDevice;
-  if (workload.dialect == Dialect::kDeepSpeed) {
+  if (workload.dialect == workload::Dialect::kDeepSpeed) {
     reduce_as_deepspeed(policy, knobs);
   } else {
     reduce_as_canonical(policy, knobs);
@@ -55,4 +57,4 @@ ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs) {
   return policy;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

@@ -5,7 +5,7 @@
 #include "schedule/knobs.h"
 #include "schedule/op_kind.h"
 
-namespace krigtune {
+namespace krigtune::schedule {
 
 /// What stage, dialect, precision and offload decide, one thing each: the schedule asks these and nothing else.
 struct ZeroPolicy {
@@ -13,7 +13,7 @@ struct ZeroPolicy {
 
   // Where tensors live.
   DType type = DType::kFp32;  ///< of parameters and gradients
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  workload::OptimizerKind optimizer = workload::OptimizerKind::kAdamW;
   bool controls = false;  ///< gradients are clipped or the loss is scaled
   bool shards_parameters = false;
   bool shards_gradients = false;  ///< so they are reduced in every micro-step, not in the last one only
@@ -44,8 +44,8 @@ struct ZeroPolicy {
 
 /// By which the loss is multiplied at first, so that small gradients do not vanish in fp16: 2^16, as DeepSpeed's
 /// initial_scale_power.
-double first_loss_scale(Precision precision);
+double first_loss_scale(workload::Precision precision);
 
-ZeroPolicy make_policy(const Workload& workload, const Knobs& knobs);
+ZeroPolicy make_policy(const workload::Workload& workload, const Knobs& knobs);
 
-}  // namespace krigtune
+}  // namespace krigtune::schedule

@@ -19,24 +19,24 @@
 
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::session {
 namespace {
 
 // Of a session whose objective is goodput.
-double efficiency_of(const Session& session, const Configuration& configuration) {
+double efficiency_of(const Session& session, const space::Configuration& configuration) {
   return statistical_efficiency(*session.objective.gradient_noise,
                                 static_cast<double>(global_batch(session, configuration)));
 }
 
-class GoodputRunner final : public Runner {
+class GoodputRunner final : public trial::Runner {
  public:
-  GoodputRunner(const Session& session, std::unique_ptr<Runner> runner)
+  GoodputRunner(const Session& session, std::unique_ptr<trial::Runner> runner)
       : session_(session), runner_(std::move(runner)) {}
 
   // A rival's goodput is the throughput that this configuration would need to match it.
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
-              const std::optional<Rival>& rival) override {
-    std::optional<Rival> in_throughput = rival;
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
+                     const std::optional<trial::Rival>& rival) override {
+    std::optional<trial::Rival> in_throughput = rival;
     if (in_throughput) {
       const double efficiency = efficiency_of(session_, configuration);
       in_throughput->metric = session_.objective.throughput_field;
@@ -48,7 +48,7 @@ class GoodputRunner final : public Runner {
 
  private:
   const Session& session_;
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<trial::Runner> runner_;
 };
 
 }  // namespace
@@ -66,32 +66,33 @@ std::optional<double> gradient_noise_scale(const GradientNorm& one, const Gradie
   return is_possible ? std::optional(scale) : std::nullopt;
 }
 
-std::int64_t global_batch(const Session& session, const Configuration& configuration) {
+std::int64_t global_batch(const Session& session, const space::Configuration& configuration) {
   if (session.workload->train_batch_size) return *session.workload->train_batch_size;
-  const std::optional<std::int64_t> dp = data_parallel_ranks(
-      session.cluster.ranks(), configuration.integer(kTensorParallel, 1), configuration.integer(kPipelineParallel, 1));
+  const std::optional<std::int64_t> dp =
+      space::data_parallel_ranks(session.cluster.ranks(), configuration.integer(space::kTensorParallel, 1),
+                                 configuration.integer(space::kPipelineParallel, 1));
   // Spaces hold no configuration without whole replicas.
-  return sequences_of_step(configuration.integer(kMicroBatch, 1), dp.value_or(1),
-                           configuration.integer(kAccumulation, 1));
+  return space::sequences_of_step(configuration.integer(space::kMicroBatch, 1), dp.value_or(1),
+                                  configuration.integer(space::kAccumulation, 1));
 }
 
-Outcome with_goodput(const Session& session, const Configuration& configuration, Outcome outcome) {
+trial::Outcome with_goodput(const Session& session, const space::Configuration& configuration, trial::Outcome outcome) {
   const Objective& objective = session.objective;
   if (objective.throughput_field.empty()) return outcome;
   const double efficiency = efficiency_of(session, configuration);
-  if (auto* measured = std::get_if<Measured>(&outcome)) {
+  if (auto* measured = std::get_if<trial::Measured>(&outcome)) {
     measured->metrics["statistical_efficiency"] = efficiency;
     measured->metrics[objective.field] = measured->metrics.at(objective.throughput_field) * efficiency;
     measured->value_sem *= efficiency;
-  } else if (auto* bounded = std::get_if<Bounded>(&outcome)) {
+  } else if (auto* bounded = std::get_if<trial::Bounded>(&outcome)) {
     bounded->at_best *= efficiency;
   }
   return outcome;
 }
 
-std::unique_ptr<Runner> with_goodput(const Session& session, std::unique_ptr<Runner> runner) {
+std::unique_ptr<trial::Runner> with_goodput(const Session& session, std::unique_ptr<trial::Runner> runner) {
   if (session.objective.throughput_field.empty()) return runner;
   return std::make_unique<GoodputRunner>(session, std::move(runner));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::session

@@ -5,7 +5,7 @@
 #include "runner/runner.h"
 #include "session/session.h"
 
-namespace krigtune {
+namespace krigtune::session {
 
 /// Progress that a sample makes in a batch of so many sequences, relative to one of the base batch: 1 there.
 double statistical_efficiency(const GradientNoise& noise, double batch);
@@ -20,12 +20,12 @@ struct GradientNorm {
 std::optional<double> gradient_noise_scale(const GradientNorm& one, const GradientNorm& other);
 
 /// Sequences of one optimizer step. Needs a workload; knows any program's configuration by the parameters' names.
-std::int64_t global_batch(const Session& session, const Configuration& configuration);
+std::int64_t global_batch(const Session& session, const space::Configuration& configuration);
 
 /// What a runner reported, with the objective's value added where it is worked out from the throughput (goodput); else
 /// as it is.
-Outcome with_goodput(const Session& session, const Configuration& configuration, Outcome outcome);
+trial::Outcome with_goodput(const Session& session, const space::Configuration& configuration, trial::Outcome outcome);
 /// The same of a runner; `session` must outlive it.
-std::unique_ptr<Runner> with_goodput(const Session& session, std::unique_ptr<Runner> runner);
+std::unique_ptr<trial::Runner> with_goodput(const Session& session, std::unique_ptr<trial::Runner> runner);
 
-}  // namespace krigtune
+}  // namespace krigtune::session

@@ -12,47 +12,47 @@
 #include "schedule/knobs.h"
 #include "session/session_blocks.h"
 
-namespace krigtune {
+namespace krigtune::session {
 struct MemoryFilter::Impl {
-  std::optional<MemoryModel> model;
+  std::optional<cost::MemoryModel> model;
   Bytes usable;
   Bytes host_usable{std::numeric_limits<std::int64_t>::max()};
   bool exact = false;
   bool strict = false;            // what is not modelled was refused when the session was read
   bool has_own_names = false;     // parameters that the models do not know
   bool may_be_otherwise = false;  // some of them may change what memory is needed
-  Workload workload;
-  ClusterSpec cluster;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
   std::mutex mutex;  // of what follows
-  std::unordered_map<std::string, MemoryVerdict> checked;
-  std::unordered_map<std::string, MemoryVerdict> planned;
+  std::unordered_map<std::string, plan::MemoryVerdict> checked;
+  std::unordered_map<std::string, plan::MemoryVerdict> planned;
 
   template <class Compute>
-  MemoryVerdict remembered(const Configuration& configuration, std::unordered_map<std::string, MemoryVerdict>& known,
-                           Compute compute) {
+  plan::MemoryVerdict remembered(const space::Configuration& configuration,
+                                 std::unordered_map<std::string, plan::MemoryVerdict>& known, Compute compute) {
     const std::string key = configuration.text();
     {
       const std::lock_guard lock(mutex);
       if (const auto found = known.find(key); found != known.end()) return found->second;
     }
-    MemoryVerdict computed = compute(configuration);
+    plan::MemoryVerdict computed = compute(configuration);
     const std::lock_guard lock(mutex);
     return known.emplace(key, std::move(computed)).first->second;
   }
 
   // Of a configuration with parameters that the models do not know, the part that they do.
-  Configuration part_of(const Configuration& configuration) const {
+  space::Configuration part_of(const space::Configuration& configuration) const {
     return has_own_names && !strict ? modelled_part(configuration) : configuration;
   }
 
   // Every configuration of our own runners is modelled: theirs that is not is a mistake.
-  std::optional<MemoryVerdict> verdict(const Configuration& configuration) const {
+  std::optional<plan::MemoryVerdict> verdict(const space::Configuration& configuration) const {
     if (!model) return std::nullopt;
-    std::optional<MemoryVerdict> known = strict
-                                             ? model->verdict(configuration, usable, host_usable)
-                                             : model->verdict_if_modelled(part_of(configuration), usable, host_usable);
-    if (known && may_be_otherwise && known->verdict == Verdict::kTooLarge && known->spread) {
-      known->verdict = Verdict::kUncertain;
+    std::optional<plan::MemoryVerdict> known =
+        strict ? model->verdict(configuration, usable, host_usable)
+               : model->verdict_if_modelled(part_of(configuration), usable, host_usable);
+    if (known && may_be_otherwise && known->verdict == plan::Verdict::kTooLarge && known->spread) {
+      known->verdict = plan::Verdict::kUncertain;
       known->probability_fits = 0.5 * std::erfc(-known->spread->margin / std::numbers::sqrt2);
     }
     return known;
@@ -66,10 +66,11 @@ MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl
   impl_->cluster = session.cluster;
   impl_->usable = *session.usable_per_rank;
   if (session.memory.host_limit_gib) impl_->host_usable = from_gib(*session.memory.host_limit_gib);
-  impl_->exact = traits_of(session.workload->framework).exact_memory &&
-                 session.memory.model == MemoryModelKind::kKrigtune && is<BenchSpec>(session.runner);
-  impl_->strict = traits_of(session.runner).only_what_is_modelled;
-  const std::vector<std::string>& planned = planned_parameters();
+  impl_->exact = cost::traits_of(session.workload->framework).exact_memory &&
+                 session.memory.model == workload::MemoryModelKind::kKrigtune &&
+                 runner::is<runner::BenchSpec>(session.runner);
+  impl_->strict = runner::traits_of(session.runner).only_what_is_modelled;
+  const std::vector<std::string>& planned = schedule::planned_parameters();
   for (const auto& [name, value] : session.space.facts().fixed) {
     if (std::find(planned.begin(), planned.end(), name) == planned.end()) impl_->has_own_names = true;
   }
@@ -83,38 +84,39 @@ bool MemoryFilter::knows_memory() const { return impl_->model.has_value(); }
 
 bool MemoryFilter::is_exact() const { return impl_->exact; }
 
-std::optional<MemoryVerdict> MemoryFilter::check(const Configuration& configuration) const {
+std::optional<plan::MemoryVerdict> MemoryFilter::check(const space::Configuration& configuration) const {
   // Only where plans may be made it takes so long that it pays to remember.
   if (!impl_->exact) return impl_->verdict(configuration);
   return impl_->remembered(configuration, impl_->checked,
-                           [this](const Configuration& of) { return *impl_->verdict(of); });
+                           [this](const space::Configuration& of) { return *impl_->verdict(of); });
 }
 
-std::optional<MemoryVerdict> MemoryFilter::planned(const Configuration& configuration) const {
+std::optional<plan::MemoryVerdict> MemoryFilter::planned(const space::Configuration& configuration) const {
   if (!impl_->exact) return check(configuration);
-  return impl_->remembered(configuration, impl_->planned, [this](const Configuration& modelled) {
-    return exact_verdict({build_plan(impl_->workload, impl_->cluster, modelled).arena_bytes}, impl_->usable);
+  return impl_->remembered(configuration, impl_->planned, [this](const space::Configuration& modelled) {
+    return plan::exact_verdict({plan::build_plan(impl_->workload, impl_->cluster, modelled).arena_bytes},
+                               impl_->usable);
   });
 }
 
-std::optional<MemoryEstimate> MemoryFilter::estimate(const Configuration& configuration) const {
+std::optional<cost::MemoryEstimate> MemoryFilter::estimate(const space::Configuration& configuration) const {
   if (!impl_->model) return std::nullopt;
   if (impl_->strict) return impl_->model->estimate(configuration);
   return impl_->model->estimate_if_modelled(impl_->part_of(configuration));
 }
 
-bool MemoryFilter::may_fit(const Configuration& configuration) const {
-  const std::optional<MemoryVerdict> known = check(configuration);
-  return !known || known->verdict != Verdict::kTooLarge;
+bool MemoryFilter::may_fit(const space::Configuration& configuration) const {
+  const std::optional<plan::MemoryVerdict> known = check(configuration);
+  return !known || known->verdict != plan::Verdict::kTooLarge;
 }
 
-Configuration modelled_part(const Configuration& configuration) {
-  const std::vector<std::string>& planned = planned_parameters();
-  Configuration part;
+space::Configuration modelled_part(const space::Configuration& configuration) {
+  const std::vector<std::string>& planned = schedule::planned_parameters();
+  space::Configuration part;
   for (const auto& [name, value] : configuration) {
     if (std::find(planned.begin(), planned.end(), name) != planned.end()) part.set(name, value);
   }
   return part;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::session

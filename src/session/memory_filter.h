@@ -5,7 +5,7 @@
 #include "cost/memory/memory_model.h"
 #include "session/session.h"
 
-namespace krigtune {
+namespace krigtune::session {
 
 /// What memory configurations need, before anything runs: to the byte with krigtune-bench, with a probability for other
 /// programs, unknown where the session does not say how much there is. Safe from several threads.
@@ -20,13 +20,13 @@ class MemoryFilter {
   bool is_exact() const;
   /// In microseconds where a closed form decides, else in the milliseconds of a plan; what it says is needed may be a
   /// few per cent off. Empty as well for single configurations that are not modelled (offload to NVMe).
-  std::optional<MemoryVerdict> check(const Configuration& configuration) const;
+  std::optional<plan::MemoryVerdict> check(const space::Configuration& configuration) const;
   /// With krigtune-bench to the byte, always by a plan, each once; else as `check`.
-  std::optional<MemoryVerdict> planned(const Configuration& configuration) const;
+  std::optional<plan::MemoryVerdict> planned(const space::Configuration& configuration) const;
   /// Term by term.
-  std::optional<MemoryEstimate> estimate(const Configuration& configuration) const;
+  std::optional<cost::MemoryEstimate> estimate(const space::Configuration& configuration) const;
   /// False only where it cannot fit.
-  bool may_fit(const Configuration& configuration) const;
+  bool may_fit(const space::Configuration& configuration) const;
 
  private:
   struct Impl;
@@ -34,6 +34,6 @@ class MemoryFilter {
 };
 
 /// What the models know of a configuration: parameters of the user's own are left out.
-Configuration modelled_part(const Configuration& configuration);
+space::Configuration modelled_part(const space::Configuration& configuration);
 
-}  // namespace krigtune
+}  // namespace krigtune::session

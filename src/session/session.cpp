@@ -14,52 +14,55 @@
 #include "session/session_blocks.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::session {
 namespace {
 
 void read_workload_side(Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
   const std::string& source = root.source();
   if (const Json* json = root.find("workload")) {
-    session.workload = read_workload(*json, source, "/workload", base_dir);
+    session.workload = workload::read_workload(*json, source, "/workload", base_dir);
   }
   const Json* cluster = root.find("cluster");
-  session.cluster = read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster", base_dir);
-  if (const Json* json = root.find("memory")) session.memory = read_memory(*json, source, "/memory");
+  session.cluster = workload::read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster", base_dir);
+  if (const Json* json = root.find("memory")) session.memory = workload::read_memory(*json, source, "/memory");
 }
 
 // Without the block: krigtune-bench trains the workload; where there is none, the user runs the trials.
-RunnerSpec read_runner_or_default(const Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
-  if (const Json* block = root.find("runner")) return read_runner(*block, root.source(), "/runner", base_dir);
-  return session.workload ? RunnerSpec(BenchSpec()) : RunnerSpec(NoRunner());
+runner::RunnerSpec read_runner_or_default(const Session& session, JsonObject& root,
+                                          const std::filesystem::path& base_dir) {
+  if (const Json* block = root.find("runner")) return runner::read_runner(*block, root.source(), "/runner", base_dir);
+  return session.workload ? runner::RunnerSpec(runner::BenchSpec()) : runner::RunnerSpec(runner::NoRunner());
 }
 
 // Left out in the file, whose program trains follows from the runner, and the schedule from the program.
 void set_framework(Session& session, const JsonObject& root) {
   if (!session.workload) return;
   const JsonObject block(root.value().at("workload"), root.source(), "/workload");
-  Workload& workload = *session.workload;
-  const bool is_bench = is<BenchSpec>(session.runner);
-  if (!block.has("framework")) workload.framework = is_bench ? Framework::kKrigtune : Framework::kDeepSpeed;
-  if (is_bench && workload.framework != Framework::kKrigtune) {
+  workload::Workload& workload = *session.workload;
+  const bool is_bench = runner::is<runner::BenchSpec>(session.runner);
+  if (!block.has("framework"))
+    workload.framework = is_bench ? workload::Framework::kKrigtune : workload::Framework::kDeepSpeed;
+  if (is_bench && workload.framework != workload::Framework::kKrigtune) {
     block.fail("framework", "the runner bench trains with krigtune-bench",
                "leave it out, or use another runner; \"dialect\" chooses the schedule");
   }
-  if (!block.has("dialect")) workload.dialect = traits_of(workload.framework).dialect;
+  if (!block.has("dialect")) workload.dialect = cost::traits_of(workload.framework).dialect;
 }
 
 void set_table(Session& session) {
   std::vector<std::string> names;
-  for (const Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
-  session.table = std::make_shared<const ReplayTable>(std::get<ReplaySpec>(session.runner), names,
-                                                      session.objective.reported_field(), session.objective.maximize);
+  for (const space::Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
+  session.table =
+      std::make_shared<const runner::ReplayTable>(std::get<runner::ReplaySpec>(session.runner), names,
+                                                  session.objective.reported_field(), session.objective.maximize);
   session.space.restrict_to(
-      [table = session.table](const Configuration& configuration) { return table->contains(configuration); });
+      [table = session.table](const space::Configuration& configuration) { return table->contains(configuration); });
 }
 
 // Not with a warning where the models do not cover the transformer.
 bool is_modelled(Session& session) {
   try {
-    check_model(*session.workload);
+    schedule::check_model(*session.workload);
     return true;
   } catch (const UserError& error) {
     session.warnings.push_back(fmt::format("nothing is predicted: {}", error.what()));
@@ -70,24 +73,24 @@ bool is_modelled(Session& session) {
 // What predictions are compared with. Empty where nobody says what a rank has.
 void set_usable_memory(Session& session) {
   if (!session.memory.limit_gib && !session.cluster.device) return;
-  const auto limit = static_cast<double>(memory_limit_per_rank(session.memory, session.cluster).count);
-  const bool exact = traits_of(session.workload->framework).exact_memory;
+  const auto limit = static_cast<double>(workload::memory_limit_per_rank(session.memory, session.cluster).count);
+  const bool exact = cost::traits_of(session.workload->framework).exact_memory;
   session.usable_per_rank =
       Bytes{static_cast<std::int64_t>(limit * (exact ? 1.0 : 1.0 - session.memory.reserve_fraction))};
 }
 
 // The space with the values that the table holds in place of real ranges.
-Space listed_space(const Space& space, const std::filesystem::path& trials_csv) {
+space::Space listed_space(const space::Space& space, const std::filesystem::path& trials_csv) {
   if (space.listable()) return space;
   const CsvTable table = parse_csv(read_text(trials_csv), trials_csv.string());
-  std::vector<Parameter> parameters = space.parameters();
-  for (Parameter& parameter : parameters) {
+  std::vector<space::Parameter> parameters = space.parameters();
+  for (space::Parameter& parameter : parameters) {
     if (!parameter.continuous()) continue;
     const int column = table.column(parameter.name);
     std::set<double> numbers;
     for (const std::vector<std::string>& row : table.rows) {
-      const Value value = value_from_text(column < 0 ? "" : row[static_cast<std::size_t>(column)]);
-      if (is_number(value)) numbers.insert(as_number(value));
+      const space::Value value = space::value_from_text(column < 0 ? "" : row[static_cast<std::size_t>(column)]);
+      if (space::is_number(value)) numbers.insert(space::as_number(value));
     }
     if (numbers.empty()) {
       throw UserError(fmt::format("{}: no row has a value of '{}'", trials_csv.string(), parameter.name),
@@ -105,7 +108,7 @@ void add_other_names(Session& session) {
 }
 
 void prepare_replay(Session& session, const JsonObject& root) {
-  for (const Parameter& parameter : session.space.parameters()) {
+  for (const space::Parameter& parameter : session.space.parameters()) {
     if (!parameter.continuous()) continue;
     root.fail("space/" + parameter.name, "a table has no row for every real number", "list the table's values");
   }
@@ -114,7 +117,7 @@ void prepare_replay(Session& session, const JsonObject& root) {
   if (session.space.is_empty()) {
     root.fail("runner/table",
               fmt::format("no row of {} is a configuration of the space",
-                          std::get<ReplaySpec>(session.runner).table.filename().string()),
+                          std::get<runner::ReplaySpec>(session.runner).table.filename().string()),
               "compare \"space\" and \"columns\" with the table's columns and values");
   }
   const std::vector<std::string> unknown = unplanned_parameters(session.space);
@@ -156,19 +159,19 @@ void prepare_bench(Session& session, const JsonObject& root) {
   check_planned_parameters(session, root);
   refuse_empty_space(session.space, root);
   // The plan is exact to the byte, so nothing is held in reserve.
-  session.usable_per_rank = memory_limit_per_rank(session.memory, session.cluster);
+  session.usable_per_rank = workload::memory_limit_per_rank(session.memory, session.cluster);
 }
 
 void prepare(Session& session, const JsonObject& root) {
-  if (is<ReplaySpec>(session.runner)) return prepare_replay(session, root);
-  if (is<BenchSpec>(session.runner)) return prepare_bench(session, root);
-  if (is<SimulateSpec>(session.runner)) return prepare_simulate(session, root);
+  if (runner::is<runner::ReplaySpec>(session.runner)) return prepare_replay(session, root);
+  if (runner::is<runner::BenchSpec>(session.runner)) return prepare_bench(session, root);
+  if (runner::is<runner::SimulateSpec>(session.runner)) return prepare_simulate(session, root);
   prepare_program(session, root);
 }
 
 void check_peak_factor(const Session& session, const JsonObject& root) {
   if (session.memory.peak_factor == 1.0 || !session.workload) return;
-  if (!traits_of(session.workload->framework).exact_memory) return;
+  if (!cost::traits_of(session.workload->framework).exact_memory) return;
   root.fail("memory/peak_factor", "krigtune-bench needs what is planned, to the byte",
             "leave it out, or name the \"framework\" of the workload");
 }
@@ -191,7 +194,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   set_framework(session, root);
   check_fixed(session, root);
   session.assumptions = assumptions_of(session, root);
-  session.objective = read_objective(root.find("objective"), source, "/objective", traits_of(session.runner));
+  session.objective = read_objective(root.find("objective"), source, "/objective", runner::traits_of(session.runner));
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid = read_grid(root.find("grid"), source, "/grid");
   session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
@@ -214,37 +217,39 @@ Session load_session(const std::filesystem::path& file) {
 
 Json resolved(const Session& session) {
   Json json = Json::object();
-  if (session.workload) json["workload"] = to_json(*session.workload);
-  json["cluster"] = to_json(session.cluster);
+  if (session.workload) json["workload"] = workload::to_json(*session.workload);
+  json["cluster"] = workload::to_json(session.cluster);
   json["space"] = Json::object();
-  for (const Parameter& parameter : session.space.parameters()) json["space"][parameter.name] = to_json(parameter);
-  const Configuration& fixed = session.space.facts().fixed;
-  if (!fixed.empty()) json["fixed"] = to_json(fixed);
+  for (const space::Parameter& parameter : session.space.parameters())
+    json["space"][parameter.name] = space::to_json(parameter);
+  const space::Configuration& fixed = session.space.facts().fixed;
+  if (!fixed.empty()) json["fixed"] = space::to_json(fixed);
   json["constraints"] = Json::array();
-  for (const Expression& constraint : session.space.constraints()) json["constraints"].push_back(constraint.text());
-  json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
+  for (const space::Expression& constraint : session.space.constraints())
+    json["constraints"].push_back(constraint.text());
+  json["baseline"] = session.baseline ? space::to_json(*session.baseline) : Json(nullptr);
   json["objective"] = {{"metric", session.objective.metric},
                        {"direction", session.objective.maximize ? "maximize" : "minimize"}};
   if (const auto& noise = session.objective.gradient_noise) {
     json["objective"]["noise_scale"] = json_number(noise->noise_scale);
     json["objective"]["base_batch"] = json_number(noise->base_batch);
   }
-  json["runner"] = to_json(session.runner);
+  json["runner"] = runner::to_json(session.runner);
   json["budget"] = to_json(session.budget);
   json["grid"] = to_json(session.grid);
   json["stagewise"] = to_json(session.stagewise);
-  json["memory"] = to_json(session.memory);
+  json["memory"] = workload::to_json(session.memory);
   return json;
 }
 
 Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv) {
   Session recorded = session;
   recorded.space = listed_space(session.space, trials_csv);
-  ReplaySpec replay;
+  runner::ReplaySpec replay;
   replay.table = std::filesystem::absolute(trials_csv);
   replay.value.name = "value";
   replay.status_column = "status";
-  replay.repeats = ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
+  replay.repeats = runner::ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
   recorded.runner = replay;
   recorded.objective.field = session.objective.metric;
   recorded.objective.throughput_field.clear();
@@ -261,19 +266,19 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
 // What a session fixes, what it leaves to its framework, and what it says under another name.
 namespace {
 
-bool is_named(const Space& space, const std::string& name) {
+bool is_named(const space::Space& space, const std::string& name) {
   return space.facts().fixed.has(name) || space.find(name) != nullptr;
 }
 
 // Whether any configuration has more than one tensor-parallel rank.
-bool splits_layers(const Space& space) {
-  if (space.facts().fixed.integer(kTensorParallel, 1) > 1) return true;
-  const Parameter* parameter = space.find(kTensorParallel);
-  return parameter != nullptr && (parameter->values.size() > 1 || as_number(parameter->values[0]) > 1.0);
+bool splits_layers(const space::Space& space) {
+  if (space.facts().fixed.integer(space::kTensorParallel, 1) > 1) return true;
+  const space::Parameter* parameter = space.find(space::kTensorParallel);
+  return parameter != nullptr && (parameter->values.size() > 1 || space::as_number(parameter->values[0]) > 1.0);
 }
 
-bool is_of_kind(const Value& value, const Value& other) {
-  return is_number(value) ? is_number(other) : value.index() == other.index();
+bool is_of_kind(const space::Value& value, const space::Value& other) {
+  return space::is_number(value) ? space::is_number(other) : value.index() == other.index();
 }
 
 bool states_attention(const JsonObject& root) {
@@ -283,57 +288,58 @@ bool states_attention(const JsonObject& root) {
 
 }  // namespace
 
-Configuration read_fixed(JsonObject& root) {
+space::Configuration read_fixed(JsonObject& root) {
   const Json* json = root.find("fixed");
-  return json == nullptr ? Configuration() : configuration_from_json(*json, root.source(), root.pointer("fixed"));
+  return json == nullptr ? space::Configuration()
+                         : space::configuration_from_json(*json, root.source(), root.pointer("fixed"));
 }
 
 void check_fixed(const Session& session, const JsonObject& root) {
-  const Configuration& fixed = session.space.facts().fixed;
+  const space::Configuration& fixed = session.space.facts().fixed;
   if (!session.workload || fixed.empty()) return;
   const JsonObject block(root.value().at("fixed"), root.source(), root.pointer("fixed"));
-  Workload workload = *session.workload;
+  workload::Workload workload = *session.workload;
   workload.train_batch_size.reset();  // whether the batch can be kept is a question to the whole configuration
   for (const auto& [name, value] : fixed) {
-    const WellKnownParameter* known = find_well_known(name);
-    if (known == nullptr && !traits_of(session.runner).only_what_is_modelled) continue;
+    const space::WellKnownParameter* known = space::find_well_known(name);
+    if (known == nullptr && !runner::traits_of(session.runner).only_what_is_modelled) continue;
     if (known != nullptr && !is_of_kind(value, known->default_value)) {
-      block.fail(name, fmt::format("{} is no value of it", to_json(value).dump()),
-                 fmt::format("write one as {}", to_json(known->default_value).dump()));
+      block.fail(name, fmt::format("{} is no value of it", space::to_json(value).dump()),
+                 fmt::format("write one as {}", space::to_json(known->default_value).dump()));
     }
     at_key(block, name, [&, &name = name, &value = value] {
-      return read_knobs(workload, session.cluster, {{name, value}});
+      return schedule::read_knobs(workload, session.cluster, {{name, value}});
     });
   }
 }
 
 std::vector<Assumption> assumptions_of(const Session& session, const JsonObject& root) {
   std::vector<Assumption> assumptions;
-  if (!session.workload || session.workload->framework == Framework::kKrigtune) return assumptions;
-  for (const auto& [name, value] : traits_of(session.workload->framework).usual) {
+  if (!session.workload || session.workload->framework == workload::Framework::kKrigtune) return assumptions;
+  for (const auto& [name, value] : cost::traits_of(session.workload->framework).usual) {
     const bool splits_tokens = name == "sequence_parallel";
     if (is_named(session.space, name) || (splits_tokens && !splits_layers(session.space))) continue;
     assumptions.push_back({name, value, splits_tokens ? "where tensor_parallel > 1" : ""});
   }
-  if (!states_attention(root) && session.workload->model.attention == Attention::kFlash) {
+  if (!states_attention(root) && session.workload->model.attention == workload::Attention::kFlash) {
     assumptions.push_back(
         {"attention", std::string("flash"), "write \"attention\": \"eager\" in the model where it is not"});
   }
   return assumptions;
 }
 
-std::vector<std::string> unknown_parameters(const Space& space) {
+std::vector<std::string> unknown_parameters(const space::Space& space) {
   std::vector<std::string> names;
   for (const std::string& name : unplanned_parameters(space)) {
-    if (find_well_known(name) == nullptr) names.push_back(name);
+    if (space::find_well_known(name) == nullptr) names.push_back(name);
   }
   return names;
 }
 
-std::vector<std::string> other_names(const Space& space) {
+std::vector<std::string> other_names(const space::Space& space) {
   std::vector<std::string> remarks;
   for (const std::string& name : unknown_parameters(space)) {
-    const std::string known(well_known_name(name));
+    const std::string known(space::well_known_name(name));
     if (known.empty() || is_named(space, known)) continue;
     remarks.push_back(
         fmt::format("'{}' looks like {}: call it {}, and what it does to memory and time is predicted "
@@ -351,7 +357,7 @@ std::vector<std::pair<std::string, double>> numbers_of(const Session& session) {
   std::vector<std::pair<std::string, double>> numbers = {{"nodes", number(session.cluster.nodes)},
                                                          {"gpus_per_node", number(session.cluster.gpus_per_node)}};
   if (!session.workload) return numbers;
-  const ModelSpec& model = session.workload->model;
+  const workload::ModelSpec& model = session.workload->model;
   numbers.insert(numbers.end(), {{"layers", number(model.layers)},
                                  {"hidden", number(model.hidden)},
                                  {"heads", number(model.heads)},
@@ -361,50 +367,51 @@ std::vector<std::pair<std::string, double>> numbers_of(const Session& session) {
   return numbers;
 }
 
-JobFacts job_facts(const Session& session, const Configuration& fixed) {
-  JobFacts facts;
+space::JobFacts job_facts(const Session& session, const space::Configuration& fixed) {
+  space::JobFacts facts;
   facts.fixed = fixed;
   facts.ranks = session.cluster.ranks();
   facts.numbers = numbers_of(session);
   facts.well_known = session.workload.has_value();
   if (session.workload) {
     facts.train_batch_size = session.workload->train_batch_size;
-    facts.parameter_count = parameter_count(session.workload->model);
+    facts.parameter_count = workload::parameter_count(session.workload->model);
   }
   return facts;
 }
 
 std::string constraint_key(std::size_t index) { return fmt::format("constraints/{}", index); }
 
-std::vector<Expression> read_constraints(JsonObject& root) {
-  std::vector<Expression> constraints;
+std::vector<space::Expression> read_constraints(JsonObject& root) {
+  std::vector<space::Expression> constraints;
   for (const std::string& text : root.texts("constraints")) {
-    constraints.push_back(at_key(root, constraint_key(constraints.size()), [&] { return Expression::parse(text); }));
+    constraints.push_back(
+        at_key(root, constraint_key(constraints.size()), [&] { return space::Expression::parse(text); }));
   }
   return constraints;
 }
 
 // Reasons with their counts, the largest first.
-std::vector<ExclusionCount> reasons_of(const Space& space) {
-  std::vector<ExclusionCount> reasons;
-  for (const ExclusionCount& excluded : space.exclusions()) {
-    if (excluded.reason != Exclusion::kNone && excluded.count > 0) reasons.push_back(excluded);
+std::vector<space::ExclusionCount> reasons_of(const space::Space& space) {
+  std::vector<space::ExclusionCount> reasons;
+  for (const space::ExclusionCount& excluded : space.exclusions()) {
+    if (excluded.reason != space::Exclusion::kNone && excluded.count > 0) reasons.push_back(excluded);
   }
   std::stable_sort(reasons.begin(), reasons.end(),
-                   [](const ExclusionCount& a, const ExclusionCount& b) { return a.count > b.count; });
+                   [](const space::ExclusionCount& a, const space::ExclusionCount& b) { return a.count > b.count; });
   return reasons;
 }
 
-std::string excluded_text(const ExclusionCount& excluded) {
-  if (excluded.reason != Exclusion::kConstraint)
-    return fmt::format("{} ({})", to_string(excluded.reason), excluded.count);
+std::string excluded_text(const space::ExclusionCount& excluded) {
+  if (excluded.reason != space::Exclusion::kConstraint)
+    return fmt::format("{} ({})", space::to_string(excluded.reason), excluded.count);
   return fmt::format("constraint '{}' ({})", excluded.constraint, excluded.count);
 }
 
 // Of all that excludes, the constraint that excludes most; else the space itself.
-std::string key_to_blame(const Space& space, const std::vector<ExclusionCount>& reasons) {
-  const std::vector<Expression>& constraints = space.constraints();
-  if (!reasons.empty() && reasons.front().reason != Exclusion::kConstraint) return "space";
+std::string key_to_blame(const space::Space& space, const std::vector<space::ExclusionCount>& reasons) {
+  const std::vector<space::Expression>& constraints = space.constraints();
+  if (!reasons.empty() && reasons.front().reason != space::Exclusion::kConstraint) return "space";
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     if (reasons.empty() || constraints[i].text() == reasons.front().constraint) return constraint_key(i);
   }
@@ -414,23 +421,25 @@ std::string key_to_blame(const Space& space, const std::vector<ExclusionCount>& 
 }  // namespace
 
 void read_space(Session& session, JsonObject& root) {
-  const std::vector<Parameter> parameters = read_parameters(root.require("space"), root.source(), "/space");
-  const JobFacts facts = job_facts(session, read_fixed(root));
-  const std::vector<Expression> constraints = read_constraints(root);
-  if (!facts.fixed.empty()) at_key(root, "fixed", [&] { return Space({}, facts); });
-  at_key(root, "space", [&] { return Space(parameters, facts); });
+  const std::vector<space::Parameter> parameters =
+      space::read_parameters(root.require("space"), root.source(), "/space");
+  const space::JobFacts facts = job_facts(session, read_fixed(root));
+  const std::vector<space::Expression> constraints = read_constraints(root);
+  if (!facts.fixed.empty()) at_key(root, "fixed", [&] { return space::Space({}, facts); });
+  at_key(root, "space", [&] { return space::Space(parameters, facts); });
   // One by one, so that what is wrong is said of the right one.
   for (std::size_t i = 0; i < constraints.size(); ++i) {
-    at_key(root, constraint_key(i), [&] { return Space(parameters, facts, {constraints[i]}); });
+    at_key(root, constraint_key(i), [&] { return space::Space(parameters, facts, {constraints[i]}); });
   }
-  session.space = Space(parameters, facts, constraints);
+  session.space = space::Space(parameters, facts, constraints);
 }
 
-void refuse_empty_space(const Space& space, const JsonObject& root) {
+void refuse_empty_space(const space::Space& space, const JsonObject& root) {
   if (!at_key(root, "space", [&] { return space.is_empty(); })) return;
-  const std::vector<ExclusionCount> reasons = space.listable() ? reasons_of(space) : std::vector<ExclusionCount>{};
+  const std::vector<space::ExclusionCount> reasons =
+      space.listable() ? reasons_of(space) : std::vector<space::ExclusionCount>{};
   std::vector<std::string> texts;
-  for (const ExclusionCount& reason : reasons) texts.push_back(excluded_text(reason));
+  for (const space::ExclusionCount& reason : reasons) texts.push_back(excluded_text(reason));
   if (texts.empty()) texts.emplace_back("the constraints hold nowhere together");
   const std::string key = key_to_blame(space, reasons);
   root.fail(key, "no configuration is left: " + join(texts, ", "),
@@ -438,4 +447,4 @@ void refuse_empty_space(const Space& space, const JsonObject& root) {
                            : "loosen the constraint, or widen the ranges of its parameters");
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::session

@@ -10,7 +10,7 @@
 #include "space/space.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::session {
 
 // What a session says of the strategies that are compared with bayes.
 
@@ -82,27 +82,27 @@ struct Budget {
 /// A setting that the session does not state, as its framework usually has it.
 struct Assumption {
   std::string name;
-  Value value;
+  space::Value value;
   std::string where;  ///< for people: "where tensor_parallel > 1"; "": everywhere
 };
 
 /// A session file, read, checked and with every default filled in.
 struct Session {
   std::filesystem::path file;  ///< for messages; empty: made in memory
-  std::optional<Workload> workload;
-  ClusterSpec cluster;
-  MemorySpec memory;
-  Space space{{}, {}};
-  std::optional<Configuration> baseline;  ///< completed: every column that exists there has a value
-  std::vector<std::string> warnings;      ///< one line each, to be shown once
-  std::vector<Assumption> assumptions;    ///< of predictions
+  std::optional<workload::Workload> workload;
+  workload::ClusterSpec cluster;
+  workload::MemorySpec memory;
+  space::Space space{{}, {}};
+  std::optional<space::Configuration> baseline;  ///< completed: every column that exists there has a value
+  std::vector<std::string> warnings;             ///< one line each, to be shown once
+  std::vector<Assumption> assumptions;           ///< of predictions
   Objective objective;
-  RunnerSpec runner;
+  runner::RunnerSpec runner;
   Budget budget;
   GridOptions grid;
   StagewiseOptions stagewise;
-  std::shared_ptr<const ReplayTable> table;  ///< of the runner `replay`
-  std::optional<Bytes> usable_per_rank;      ///< set where memory is predicted: the limit without its reserve
+  std::shared_ptr<const runner::ReplayTable> table;  ///< of the runner `replay`
+  std::optional<Bytes> usable_per_rank;              ///< set where memory is predicted: the limit without its reserve
 };
 
 /// Throws UserError: what is wrong, file and JSON pointer, the mend.
@@ -114,7 +114,7 @@ Session read_session(const nlohmann::ordered_json& json, const std::string& sour
 /// A guess of the user's ("--try"): a configuration as JSON text; what it leaves out is as in the baseline, or else at
 /// its default, the accumulation as the batch asks. It may lie outside the space. Throws UserError that begins with
 /// `where`.
-Configuration read_try(const Session& session, const std::string& text, const std::string& where);
+space::Configuration read_try(const Session& session, const std::string& text, const std::string& where);
 
 /// The session with every default written out; read_session reads it back.
 nlohmann::ordered_json resolved(const Session& session);
@@ -123,4 +123,4 @@ nlohmann::ordered_json resolved(const Session& session);
 /// measured remains in the space. No baseline.
 Session with_recorded_trials(const Session& session, const std::filesystem::path& trials_csv);
 
-}  // namespace krigtune
+}  // namespace krigtune::session

@@ -12,7 +12,7 @@
 #include "space/well_known.h"
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::session {
 
 namespace {
 
@@ -129,7 +129,7 @@ void refuse_other_direction(JsonObject& block, const std::string& metric, bool m
 
 std::vector<std::string> known_names() {
   std::vector<std::string> names;
-  for (const Metric& metric : known_metrics()) names.emplace_back(metric.name);
+  for (const trial::Metric& metric : trial::known_metrics()) names.emplace_back(metric.name);
   return names;
 }
 
@@ -186,14 +186,14 @@ Block<WrittenObjective> objective_block() {
 
 // What a runner calls the metric. A program of the user's reports it under its name; in a replayed table it is only a
 // label.
-std::string field_of(const Metric& metric, const RunnerTraits& runner) {
+std::string field_of(const trial::Metric& metric, const trial::RunnerTraits& runner) {
   return std::string(runner.has_our_fields ? metric.field : metric.name);
 }
 
-Objective read_goodput(const JsonObject& block, const WrittenObjective& written, const Metric& goodput,
-                       const RunnerTraits& runner) {
+Objective read_goodput(const JsonObject& block, const WrittenObjective& written, const trial::Metric& goodput,
+                       const trial::RunnerTraits& runner) {
   Objective objective{std::string(goodput.name), goodput.maximize, std::string(goodput.field)};
-  objective.throughput_field = field_of(*find_metric("throughput"), runner);
+  objective.throughput_field = field_of(*trial::find_metric("throughput"), runner);
   if (!written.noise_scale) {
     block.fail("noise_scale", "is missing: goodput needs the gradient noise scale, in sequences", kHowToMeasure);
   }
@@ -202,21 +202,21 @@ Objective read_goodput(const JsonObject& block, const WrittenObjective& written,
 }
 
 bool knows_its_batch(const Session& session) {
-  return traits_of(session.runner).only_what_is_modelled || session.workload->train_batch_size ||
-         session.space.find(kMicroBatch) != nullptr;
+  return runner::traits_of(session.runner).only_what_is_modelled || session.workload->train_batch_size ||
+         session.space.find(space::kMicroBatch) != nullptr;
 }
 
 }  // namespace
 
 Objective read_objective(const Json* json, const std::string& source, const std::string& pointer,
-                         const RunnerTraits& runner) {
+                         const trial::RunnerTraits& runner) {
   const Json empty = Json::object();
   JsonObject block(json == nullptr ? empty : *json, source, pointer);
   WrittenObjective written;
   objective_block().read(block, written);
   const std::string& metric = written.metric;
-  const Metric* known = find_metric(metric);
-  if (known != nullptr && known->kind == MetricKind::kGoodput) {
+  const trial::Metric* known = trial::find_metric(metric);
+  if (known != nullptr && known->kind == trial::MetricKind::kGoodput) {
     refuse_other_direction(block, metric, known->maximize, written.maximize());
     return read_goodput(block, written, *known, runner);
   }
@@ -250,7 +250,7 @@ void complete_goodput(Session& session, const JsonObject& root) {
     root.fail("objective/base_batch", "is missing, and there is no baseline to take it from",
               "give the sequences of a step of today's training");
   }
-  noise->base_batch = static_cast<double>(global_batch(session, session.baseline.value_or(Configuration())));
+  noise->base_batch = static_cast<double>(global_batch(session, session.baseline.value_or(space::Configuration())));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::session

@@ -4,10 +4,10 @@
 #include "session/session.h"
 
 // The blocks of a session that belong to the tuner itself.
-namespace krigtune {
+namespace krigtune::session {
 
 Objective read_objective(const Json* block, const std::string& source, const std::string& pointer,
-                         const RunnerTraits& runner);
+                         const trial::RunnerTraits& runner);
 /// What goodput takes from the rest of the session, which is read: the batch, and the base batch of its baseline.
 void complete_goodput(Session& session, const JsonObject& root);
 Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
@@ -25,7 +25,7 @@ Json stagewise_schema();
 /// Sets session.space from the keys "space" and "constraints" of `root`, once workload and cluster are set.
 void read_space(Session& session, JsonObject& root);
 /// Throws UserError with what excludes how much.
-void refuse_empty_space(const Space& space, const JsonObject& root);
+void refuse_empty_space(const space::Space& space, const JsonObject& root);
 
 /// Sets session.baseline from the key "baseline" of `root`, once space, workload and runner are set.
 void read_baseline(Session& session, JsonObject& root);
@@ -34,14 +34,14 @@ void read_baseline(Session& session, JsonObject& root);
 /// its values.
 void check_planned_parameters(const Session& session, const JsonObject& root);
 /// Names that the plan does not know, of the space's parameters.
-std::vector<std::string> unplanned_parameters(const Space& space);
+std::vector<std::string> unplanned_parameters(const space::Space& space);
 /// Those of them that are not well-known either: nobody can say what they do to memory.
-std::vector<std::string> unknown_parameters(const Space& space);
+std::vector<std::string> unknown_parameters(const space::Space& space);
 /// A line for each of them that is a well-known parameter under another name.
-std::vector<std::string> other_names(const Space& space);
+std::vector<std::string> other_names(const space::Space& space);
 
 /// The key "fixed" of `root`.
-Configuration read_fixed(JsonObject& root);
+space::Configuration read_fixed(JsonObject& root);
 /// Throws UserError where the models do not understand what is fixed. Once space, workload and runner are set.
 void check_fixed(const Session& session, const JsonObject& root);
 /// What predictions take as the framework usually has it, because neither space nor "fixed" says it.
@@ -57,4 +57,4 @@ auto at_key(const JsonObject& object, const std::string& key, Compute compute) {
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::session

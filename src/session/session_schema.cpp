@@ -10,23 +10,23 @@
 #include "session/session_blocks.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::session {
 namespace {
 
 constexpr const char* kParameter = "#/definitions/parameter";
 
-std::string meaning_of(const WellKnownParameter& parameter) {
+std::string meaning_of(const space::WellKnownParameter& parameter) {
   const std::string unit = *parameter.unit == '\0' ? "" : fmt::format(" ({})", parameter.unit);
   const std::string no_effect = *parameter.no_effect == '\0' ? "" : fmt::format("; no effect: {}", parameter.no_effect);
   return fmt::format("{}{}{}; default {}, for example {}", parameter.meaning, unit, no_effect,
-                     to_string(parameter.default_value), parameter.default_range);
+                     space::to_string(parameter.default_value), parameter.default_range);
 }
 
 Json space_schema() {
   Json schema = schema::map({{"$ref", kParameter}}, "What may vary: a parameter a key, in the order of all tables");
   schema["minProperties"] = 1;
   schema["properties"] = Json::object();
-  for (const WellKnownParameter& parameter : well_known_parameters()) {
+  for (const space::WellKnownParameter& parameter : space::well_known_parameters()) {
     schema["properties"][parameter.name] = {{"description", meaning_of(parameter)},
                                             {"allOf", Json::array({{{"$ref", kParameter}}})}};
   }
@@ -47,21 +47,21 @@ Json session_schema() {
   const Json root =
       schema::object("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
                      {{"$schema", schema::text("this schema, for editors")},
-                      {"workload", workload_schema()},
-                      {"cluster", cluster_schema()},
+                      {"workload", workload::workload_schema()},
+                      {"cluster", workload::cluster_schema()},
                       {"space", space_schema(), true},
                       {"fixed", fixed},
                       {"baseline", baseline},
                       {"constraints", constraints},
                       {"objective", objective_schema()},
-                      {"runner", runner_schema()},
+                      {"runner", runner::runner_schema()},
                       {"budget", budget_schema()},
                       {"grid", grid_schema()},
                       {"stagewise", stagewise_schema()},
-                      {"memory", memory_schema()}});
+                      {"memory", workload::memory_schema()}});
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
   schema.update(root);
-  schema["definitions"] = {{"parameter", parameter_schema()}};
+  schema["definitions"] = {{"parameter", space::parameter_schema()}};
   return schema;
 }
 
@@ -192,7 +192,8 @@ std::string runner_sections(const Json& runner) {
 
 std::string facts() {
   std::string text;
-  for (const KnownFact& fact : known_facts()) text += fmt::format("| `{}` | {} |\n", fact.name, escaped(fact.meaning));
+  for (const space::KnownFact& fact : space::known_facts())
+    text += fmt::format("| `{}` | {} |\n", fact.name, escaped(fact.meaning));
   return text;
 }
 
@@ -200,7 +201,7 @@ std::string facts() {
 
 std::string session_reference() {
   const Json blocks = session_schema()["properties"];
-  const Json parameter = parameter_schema();
+  const Json parameter = space::parameter_schema();
   const Json& cluster = blocks["cluster"]["anyOf"][1];
   std::string text = kIntroduction;
   text += "## Blocks\n\n" + table_of(session_schema()) + "\n";
@@ -225,4 +226,4 @@ std::string session_reference() {
   return text + kConditions + facts();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::session

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "space/ranges.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
@@ -199,4 +199,4 @@ BoundRange BoundExpressions::select(const Node& node, const Assignment& assignme
   return either(a, b);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

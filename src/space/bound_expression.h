@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// What is known of a value while only some variables are bound: the kinds that it may be, and its bounds as a number.
 /// Truth is 1 and 0. A text is the number of its word.
@@ -114,4 +114,4 @@ class BoundExpressions {
   std::vector<Node> nodes_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::space

@@ -11,7 +11,7 @@
 #include "core/json.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 std::optional<double> parse_number(const std::string& text) {
@@ -150,4 +150,4 @@ Configuration configuration_from_json(const Json& json, const std::string& sourc
   return configuration;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

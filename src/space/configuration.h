@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// The value of one parameter.
 using Value = std::variant<bool, std::int64_t, double, std::string>;
@@ -66,4 +66,4 @@ nlohmann::ordered_json to_json(const Configuration& configuration);
 Configuration configuration_from_json(const nlohmann::ordered_json& json, const std::string& source,
                                       const std::string& pointer);
 
-}  // namespace krigtune
+}  // namespace krigtune::space

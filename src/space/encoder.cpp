@@ -24,7 +24,7 @@
 #include "core/rng.h"
 #include "space/ranges.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 constexpr double kFarthest = 1.0;  // beyond an end, in lengths of the axis
@@ -201,4 +201,4 @@ std::vector<std::string> Encoder::ordered_names() const {
   return names;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

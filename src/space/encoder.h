@@ -3,7 +3,7 @@
 
 #include "space/space.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// A configuration as the surrogate sees it.
 struct EncodedPoint {
@@ -39,4 +39,4 @@ class Encoder {
   std::vector<int> categorical_;  ///< likewise
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::space

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "space/expression_syntax.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
@@ -188,4 +188,4 @@ std::optional<bool> Expression::holds(const Lookup& lookup) const {
   return result.unknown() ? std::nullopt : std::optional(is_true(result));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

@@ -8,7 +8,7 @@
 
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// A condition over parameters and facts of the job, parsed once: a constraint of the session, or a parameter's "when".
 ///
@@ -40,4 +40,4 @@ class Expression {
   std::shared_ptr<const Node> root_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::space

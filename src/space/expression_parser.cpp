@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "space/expression_syntax.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -327,4 +327,4 @@ Expression Expression::parse(const std::string& text) {
   return expression;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

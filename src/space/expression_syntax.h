@@ -5,7 +5,7 @@
 
 #include "space/expression.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 enum class Operator {
   kNumber,  ///< a literal; true and false are 1 and 0
@@ -88,4 +88,4 @@ class Tokens {
   Token next_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::space

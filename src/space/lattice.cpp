@@ -6,7 +6,7 @@
 #include "space/ranges.h"
 #include "space/vocabulary.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 class Walk {
@@ -151,4 +151,4 @@ void Lattice::draw_reals(Rng& rng, Assignment& assignment) const {
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

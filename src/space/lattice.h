@@ -6,7 +6,7 @@
 #include "space/lattice_count.h"
 #include "space/vocabulary.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// The lattice of a space with all that is computed from its parameters, facts and constraints once.
 class Lattice {
@@ -48,4 +48,4 @@ class Lattice {
 /// returns false. Branches are left as soon as a rule cannot hold any more. All parameters are listed ones.
 void walk(const Lattice& lattice, const std::function<bool(const Assignment&)>& visit);
 
-}  // namespace krigtune
+}  // namespace krigtune::space

@@ -19,7 +19,7 @@
 #include "space/vocabulary.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 // From parameters, facts and constraints to rules. A parameter p is read as
 //
@@ -482,4 +482,4 @@ Assignment LatticeCount::draw_by_descent(Rng& rng) const {
   return assignment;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

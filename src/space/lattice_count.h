@@ -8,7 +8,7 @@
 #include "space/space.h"
 #include "space/vocabulary.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// Over which points of the lattice a set of rules speaks.
 enum class LatticePoints {
@@ -98,4 +98,4 @@ class LatticeCount {
   bool by_rejection_ = false;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::space

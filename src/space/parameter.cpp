@@ -16,7 +16,7 @@
 #include "core/text.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 // Text, booleans and numbers do not mix: there is no order between them.
@@ -426,4 +426,4 @@ std::string parameter_reference() {
   return page;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

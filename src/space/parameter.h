@@ -7,7 +7,7 @@
 #include "space/configuration.h"
 #include "space/expression.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// How the values of a parameter lie on the surrogate's [0, 1] axis.
 enum class Scale {
@@ -52,4 +52,4 @@ nlohmann::ordered_json to_json(const Parameter& parameter);
 /// What may stand behind the name of a parameter in a session, as a JSON Schema.
 nlohmann::ordered_json parameter_schema();
 
-}  // namespace krigtune
+}  // namespace krigtune::space

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -257,4 +257,4 @@ double real_at(const Parameter& continuous, double at) {
   return std::clamp(axis_value(continuous.scale, range.min, range.max, at), range.min, range.max);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

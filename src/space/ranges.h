@@ -7,7 +7,7 @@
 #include "space/expression_syntax.h"
 #include "space/parameter.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// One operation on ranges: bounds by interval arithmetic, exact where the operands are. Rounding is monotone, so the
 /// bounds hold for the rounded results too.
@@ -46,4 +46,4 @@ double axis_value(Scale scale, double low, double high, double at);
 /// The number at a place of a real range's axis, never outside the range.
 double real_at(const Parameter& continuous, double at);
 
-}  // namespace krigtune
+}  // namespace krigtune::space

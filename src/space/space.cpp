@@ -13,7 +13,7 @@
 #include "space/vocabulary.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 // The names that decide what is possible must hold integers, or no rule could be applied to them.
@@ -417,4 +417,4 @@ Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name)
   return Exclusion::kBatchMismatch;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

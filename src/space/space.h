@@ -11,7 +11,7 @@
 #include "space/configuration.h"
 #include "space/parameter.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// What a space must know of the job: plain numbers, given by who composes the session.
 struct JobFacts {
@@ -103,4 +103,4 @@ class Space {
   std::shared_ptr<const Lattice> lattice_;  ///< the rules and their counts, shared by copies
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::space

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 double number_or(const Configuration& configuration, const char* name, double fallback) {
@@ -188,4 +188,4 @@ Value canonical_value(const Parameter& knob, const Value& value, bool no_effect,
   return as_number(value) < all ? value : held_value(knob, all, value);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

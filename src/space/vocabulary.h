@@ -11,7 +11,7 @@
 #include "space/space.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// What names mean in a space: parameters, facts of the job, and well-known parameters that are not in the space and
 /// stand for their default.
@@ -65,4 +65,4 @@ Value canonical_value(const Parameter& knob, const Value& value, bool no_effect,
 /// The first of the list, or of the range.
 Value first_value(const Parameter& parameter);
 
-}  // namespace krigtune
+}  // namespace krigtune::space

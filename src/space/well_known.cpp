@@ -14,7 +14,7 @@
 
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::space {
 namespace {
 
 constexpr std::int64_t kDefaultBucketElems = 500'000'000;
@@ -394,4 +394,4 @@ const std::vector<KnownFact>& known_facts() {
   return kFacts;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::space

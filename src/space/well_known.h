@@ -8,7 +8,7 @@
 
 #include "space/parameter.h"
 
-namespace krigtune {
+namespace krigtune::space {
 
 /// Names of the parameters that code mentions by name: each stands here once, so that a slip of the pen is an error of
 /// the compiler. What they mean stands in well_known_parameters().
@@ -152,4 +152,4 @@ const std::vector<KnownFact>& known_facts();
 /// docs/parameters.md
 std::string parameter_reference();
 
-}  // namespace krigtune
+}  // namespace krigtune::space

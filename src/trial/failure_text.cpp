@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 std::optional<int> number_at(std::string_view text) {
@@ -340,4 +340,4 @@ bool tells_of_a_kill(const std::string& text) {
   return first_line(text, [](const std::string& line) { return holds_one(line, kKillSigns); }).has_value();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

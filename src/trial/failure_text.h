@@ -8,7 +8,7 @@
 
 #include "core/units.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 
 std::vector<std::string> lines_of(const std::string& text);
 
@@ -55,4 +55,4 @@ bool tells_of_a_kill(const std::string& text);
 /// The size behind "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
 std::optional<Bytes> requested_in(const std::string& line);
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 constexpr int kSocket = 3;  // where the guard keeps its only descriptor of use
@@ -212,4 +212,4 @@ void run_guard(const GuardTask& task) {
   ::_exit(0);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace krigtune {
+namespace krigtune::trial {
 
 /// What krigtune may ask of a guard, one byte each. The end of the connection means kKill.
 enum class GuardOrder : char { kTerminate = 'T', kKill = 'K' };
@@ -31,4 +31,4 @@ struct GuardTask {
 /// because other threads may have held any lock at the fork.
 [[noreturn]] void run_guard(const GuardTask& task);
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 constexpr std::array<std::pair<FailureReason, const char*>, 7> kReasons = {{
@@ -89,4 +89,4 @@ bool tells_speed(std::string_view name_or_field) {
   });
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

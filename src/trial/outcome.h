@@ -9,7 +9,7 @@
 
 #include "core/units.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 
 enum class FailureReason { kTimeout, kHang, kCrash, kInvalid, kInterrupted, kBadResult, kEnvironment };
 const char* to_string(FailureReason reason);  ///< timeout, hang, crash, invalid, interrupted, bad_result, environment
@@ -72,4 +72,4 @@ const Metric* find_metric(std::string_view name);
 /// Whether it says how fast training is, in one unit or another; a known metric by its name or its field.
 bool tells_speed(std::string_view name_or_field);
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -18,7 +18,7 @@
 #include "core/error.h"
 #include "trial/guard.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 constexpr double kSliceS = 0.05;  // how soon a stop request or a moved clock is noticed
@@ -238,4 +238,4 @@ ProcessResult run_process(const ProcessSpec& spec, const Clock& clock) {
   return result;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

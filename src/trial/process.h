@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 
 /// A program to be run to its end. Never a shell: argv goes to the program as it is.
 struct ProcessSpec {
@@ -45,4 +45,4 @@ struct ProcessResult {
 /// gone, also those that made sessions of their own. So they are soon after this process has died, however it died.
 ProcessResult run_process(const ProcessSpec& spec, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -10,7 +10,7 @@
 #include "core/files.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -154,4 +154,4 @@ Json environment_json(const Environment& environment) {
   return json;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

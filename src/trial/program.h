@@ -8,7 +8,7 @@
 
 #include "core/block.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 
 /// {config}, {result}, {dir} and {trial} in a word of a command. "{{" stands for a brace; a brace that is not followed
 /// by a name and "}" stands for itself, so that JSON and awk programs need nothing.
@@ -68,4 +68,4 @@ void add_surroundings(Block<Spec>& block, const std::filesystem::path& base_dir)
       [](const Spec& spec) { return environment_json(spec.environment); });
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -19,7 +19,7 @@
 
 #include "core/json.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 constexpr double kDrift = 0.05;
@@ -64,4 +64,4 @@ std::optional<std::map<std::string, double>> ProgressLines::next(const std::stri
   return last;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -8,7 +8,7 @@
 #include "trial/outcome.h"
 
 // Ending a trial that is surely worse than the best so far.
-namespace krigtune {
+namespace krigtune::trial {
 
 /// A running trial as it stands: the objective, from so many measured steps.
 struct Provisional {
@@ -33,4 +33,4 @@ class ProgressLines {
   std::string torn_;  ///< the beginning of a line whose end is not there yet
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -12,9 +12,15 @@
 #include "workload/workload.h"
 
 namespace krigtune {
-
 template <class Spec>
 class Block;
+}  // namespace krigtune
+
+namespace krigtune::runner {
+class ReplayTable;
+}  // namespace krigtune::runner
+
+namespace krigtune::trial {
 
 /// Runs one configuration to its end. Thread-compatible; one call at a time.
 class Runner {
@@ -22,9 +28,9 @@ class Runner {
   virtual ~Runner() = default;
   /// `trial_dir` exists; a runner without files leaves it empty. A trial that fails is an Outcome, no exception; with a
   /// rival it may be ended, as Bounded, once it is surely worse.
-  virtual Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
+  virtual Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
                       const std::optional<Rival>& rival) = 0;
-  Outcome run(const Configuration& c, const std::filesystem::path& dir) { return run(c, dir, std::nullopt); }
+  Outcome run(const space::Configuration& c, const std::filesystem::path& dir) { return run(c, dir, std::nullopt); }
 };
 
 /// Makes a runner of its own for each who runs trials at the same time. May be called from several threads.
@@ -45,18 +51,17 @@ struct RunnerTraits {
   /// What to do about a trial whose result was bad; {} is the field that was wanted.
   const char* after_bad_result = "the result needs a number named '{}'";
 };
-class ReplayTable;
 
 /// What runners need besides their settings. What it points to must outlive the runner.
 struct RunnerJob {
-  const std::optional<Workload>& workload;
-  const ClusterSpec& cluster;
-  const MemorySpec& memory;
-  const Space& space;
-  std::shared_ptr<const ReplayTable> table;  ///< of the runner replay
-  std::string field;                         ///< of the result: the number that is wanted, with its standard error
-  std::filesystem::path program;             ///< krigtune itself; krigtune-bench is looked for beside it and on PATH
-  const std::atomic<bool>* stop = nullptr;   ///< once true, the running trial is ended as interrupted
+  const std::optional<workload::Workload>& workload;
+  const workload::ClusterSpec& cluster;
+  const workload::MemorySpec& memory;
+  const space::Space& space;
+  std::shared_ptr<const runner::ReplayTable> table;  ///< of the runner replay
+  std::string field;                        ///< of the result: the number that is wanted, with its standard error
+  std::filesystem::path program;            ///< krigtune itself; krigtune-bench is looked for beside it and on PATH
+  const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted
   const Clock& clock;
 };
 /// A runner as sessions know it: one for each alternative of RunnerSpec, written beside its code.
@@ -68,4 +73,4 @@ struct RunnerEntry {
   std::unique_ptr<Runner> (*make)(const Spec& spec, const RunnerJob& job);
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

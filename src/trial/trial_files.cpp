@@ -10,7 +10,7 @@
 #include "core/files.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 namespace {
 
 std::string environment_text(const ProcessSpec& spec) {
@@ -86,4 +86,4 @@ std::string last_lines(std::string text) {
   return begin == std::string::npos || begin == 0 ? text : text.substr(begin + 1);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

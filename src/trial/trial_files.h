@@ -11,7 +11,7 @@
 #include "core/json.h"
 #include "trial/process.h"
 
-namespace krigtune {
+namespace krigtune::trial {
 
 /// Files that every program trial leaves in its directory.
 struct TrialFiles {
@@ -64,4 +64,4 @@ class ScratchDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::trial

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "workload/hardware_tables.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 // Dense rates, visible memory and the fractions of a peak that training reaches: experiments/data/gpus.csv, which names
 // its sources. half_gflop was fitted on measured products of the A100 (183 shapes, bf16) and the V100 (80, fp16) with
@@ -500,4 +500,4 @@ Json own_hardware(const ClusterSpec& cluster) {
   return json;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

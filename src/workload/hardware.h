@@ -9,7 +9,7 @@
 
 #include "core/units.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 /// What one rank computes on: a GPU of the table, of the user's own file, or this machine as it was measured. Rates are
 /// of dense numbers. The table (experiments/data/gpus.csv) names its sources.
@@ -101,4 +101,4 @@ struct ClassRate {
 };
 using ClassRates = std::array<ClassRate, kOpClassCount>;  ///< by OpClass
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

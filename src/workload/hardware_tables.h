@@ -7,7 +7,7 @@
 #include "core/block.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 /// A link between GPUs or nodes.
 struct Link {
@@ -64,4 +64,4 @@ Json network_schema();
 bool is_stated(const EmulatedNetwork& network);
 Json to_json(const EmulatedNetwork& network);
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

@@ -14,7 +14,7 @@
 #include "core/processor.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 namespace {
 
 constexpr std::array<const char*, kOpClassCount> kClassWords = {"product",   "attention", "memory",
@@ -128,4 +128,4 @@ MeasuredMachine read_measured_machine(const Json& json, const std::string& sourc
   return machine;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

@@ -6,7 +6,7 @@
 
 #include "workload/hardware.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 /// What a measurement of this machine holds for.
 struct MachineKey {
@@ -45,4 +45,4 @@ nlohmann::ordered_json to_json(const MeasuredMachine& machine);
 MeasuredMachine read_measured_machine(const nlohmann::ordered_json& json, const std::string& source,
                                       const std::string& pointer);
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "workload/model_presets.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 namespace {
 
 constexpr EnumWords<Positions, 2> kPositionWords = {{{"learned", Positions::kLearned}, {"rotary", Positions::kRotary}}};
@@ -139,4 +139,4 @@ ModelSpec read_model(const Json& json, const std::string& source, const std::str
 Json to_json(const ModelSpec& model) { return model_block().written(model); }
 Json model_schema() { return model_block().schema(); }
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

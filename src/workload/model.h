@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::workload {
 
 enum class Positions { kLearned, kRotary };
 enum class Norm { kLayerNorm, kRmsNorm };
@@ -54,4 +54,4 @@ ModelSpec read_model(const nlohmann::ordered_json& json, const std::string& sour
 nlohmann::ordered_json to_json(const ModelSpec& model);
 nlohmann::ordered_json model_schema();  ///< the block as a JSON Schema
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

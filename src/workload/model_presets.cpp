@@ -10,7 +10,7 @@
 #include "core/json.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 // Sizes of published models.
 // GPT-2: Radford et al. 2019, table 2, and the released hparams (vocabulary 50257, context 1024).
@@ -189,4 +189,4 @@ ModelSpec read_hf_config(const Json& json, const std::string& source, const std:
               "gpt2, llama and mistral are; for others write the sizes");
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

@@ -7,7 +7,7 @@
 
 #include "workload/model.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 /// The sizes as published: what is derived (kv_heads, ffn_hidden) is still 0, so that overrides can change its source.
 /// Throws UserError with the nearest name; `where` says where the name stands.
@@ -28,4 +28,4 @@ struct HfOverrides {
 ModelSpec read_hf_config(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
                          const HfOverrides& overrides);
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "workload/hardware_tables.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 namespace {
 
 constexpr EnumWords<OptimizerKind, 2> kOptimizerWords = {
@@ -235,4 +235,4 @@ Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster
   return {total->count / (cluster.emulated_network ? cluster.ranks() : cluster.gpus_per_node)};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

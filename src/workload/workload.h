@@ -12,7 +12,7 @@
 #include "workload/measured_machine.h"
 #include "workload/model.h"
 
-namespace krigtune {
+namespace krigtune::workload {
 
 inline constexpr EnumWords<Precision, 3> kPrecisionWords = {{{to_string(Precision::kFp32), Precision::kFp32},
                                                              {to_string(Precision::kFp16), Precision::kFp16},
@@ -81,4 +81,4 @@ nlohmann::ordered_json memory_schema();
 /// Bytes that one rank may use: the stated limit, else the machine's memory shared by its local ranks.
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster);
 
-}  // namespace krigtune
+}  // namespace krigtune::workload

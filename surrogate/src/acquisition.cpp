@@ -15,7 +15,7 @@
 
 #include "vector_unit/normal_tails.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::VectorXd;
@@ -175,4 +175,4 @@ std::vector<ScoreTerm> constrained_improvement(std::shared_ptr<const Model> obje
   return terms;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

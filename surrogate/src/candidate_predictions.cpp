@@ -18,7 +18,7 @@
 
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -211,4 +211,4 @@ Prediction CandidatePredictions::predict(const Surrogate& surrogate) {
   return surrogate.mixture(each);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -11,7 +11,7 @@
 
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 // Below 1e-10 of the diagonal the jitter is of the order of the rounding errors that it is to outweigh (n times
@@ -69,4 +69,4 @@ std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, con
   return extended;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -2,7 +2,7 @@
 #include <Eigen/Core>
 #include <optional>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 struct Cholesky {
   Eigen::MatrixXd lower;  ///< L, n x n, zero above the diagonal
@@ -24,4 +24,4 @@ Eigen::MatrixXd inverse_of_product(Eigen::MatrixXd lower);
 std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, const Eigen::MatrixXd& cross,
                                                const Eigen::MatrixXd& block);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

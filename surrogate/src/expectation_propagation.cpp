@@ -28,7 +28,7 @@
 #include "krigtune/surrogate/acquisition.h"
 #include "vector_unit/normal_tails.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -180,4 +180,4 @@ SiteSubstitutes propagate_expectations(const GaussianProcess& process, const Poi
   return propagate_expectations(process.predict(points).mean, process.posterior_covariance(points), sites);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -3,7 +3,7 @@
 
 #include "krigtune/surrogate/gaussian_process.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Likelihoods Phi(sign_i (f_i - bound_i) / stddev) of latent values f: "f_i with noise of that stddev lies above
 /// (sign 1) or below (sign -1) its bound".
@@ -30,4 +30,4 @@ SiteSubstitutes propagate_expectations(const Eigen::VectorXd& mean, const Eigen:
 /// the substitutes there makes it the approximate posterior, if its common noise is the sites'.
 SiteSubstitutes propagate_expectations(const GaussianProcess& process, const Points& points, const ProbitSites& sites);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -20,7 +20,7 @@
 #include "quasi_random.h"
 #include "vector_unit/normal_tails.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -132,4 +132,4 @@ std::shared_ptr<const ScoreFunction> make_fantasy_improvement(const GaussianProc
   return make_fantasy_improvement(process, pending, best, uniform.unaryExpr(&probit));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

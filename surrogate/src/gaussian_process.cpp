@@ -25,7 +25,7 @@
 #include "vector_unit/normal_tails.h"
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -223,4 +223,4 @@ double LeaveOneOut::log_density(const VectorXd& values) const {
   return -0.5 * ((values - mean).array().square() / variance.array() + variance.array().log() + kLogTwoPi).sum();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -17,7 +17,7 @@
 #include "nlopt_minimizer.h"
 #include "vector_unit/normal_tails.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::VectorXd;
@@ -336,4 +336,4 @@ std::vector<VectorXd> sample_hyperparameters(const GpStructure& structure, const
   return draws;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

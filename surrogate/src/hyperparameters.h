@@ -4,7 +4,7 @@
 #include "krigtune/surrogate/hyperparameters.h"
 #include "merged_observations.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// log p(y | X, theta) + log p(theta) as a function of theta = [the kernel's, log noise stddev]. Borrows `structure`.
 class HyperparameterPosterior {
@@ -39,4 +39,4 @@ class HyperparameterPosterior {
   Eigen::MatrixXd mean_covariance_;  ///< H B H^T, or nothing
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

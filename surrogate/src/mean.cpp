@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
@@ -59,4 +59,4 @@ MatrixXd Mean::basis(const Points& points) const {
   return h;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

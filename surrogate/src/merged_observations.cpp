@@ -13,7 +13,7 @@
 
 #include "vector_unit/normal_tails.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -69,4 +69,4 @@ MergedObservations::Values MergedObservations::at(double noise_variance) const {
   return result;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -4,7 +4,7 @@
 
 #include "krigtune/surrogate/points.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Distinct points of some observations, in the order of their first appearance. At a noise variance s, observations
 /// i of one point are together one of value ybar = sum_i w_i y_i / w, variance 1 / w, w_i = 1 / (variance_i + s),
@@ -34,4 +34,4 @@ class MergedObservations {
   Eigen::VectorXd variance_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

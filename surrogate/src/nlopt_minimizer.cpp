@@ -10,7 +10,7 @@
 #include <exception>
 #include <memory>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::VectorXd;
@@ -97,4 +97,4 @@ Minimum minimize_in_box(const DifferentiableFunction& f, const VectorXd& start, 
   return best;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -6,7 +6,7 @@
 
 #include "krigtune/surrogate/hyperparameters.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// f(x), writing df/dx; a value that is not finite ends the search there (the best point seen stands).
 using DifferentiableFunction = std::function<double(const Eigen::VectorXd& x, Eigen::VectorXd& gradient)>;
@@ -30,4 +30,4 @@ struct Minimum {
 Minimum minimize_in_box(const DifferentiableFunction& f, const Eigen::VectorXd& start, const Eigen::VectorXd& lower,
                         const Eigen::VectorXd& upper, const MinimizeLimits& limits = {});
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

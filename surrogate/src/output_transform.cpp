@@ -23,7 +23,7 @@
 #include "krigtune/surrogate/success_model.h"
 #include "vector_unit/normal_tails.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::VectorXd;
@@ -145,4 +145,4 @@ double OutputTransform::output_quantile(double mean, double variance, double pro
   return from_latent(mean + std::sqrt(variance) * probit(probability));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

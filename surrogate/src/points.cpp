@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 /// `more` is a copy: an object may be appended to itself.
@@ -67,4 +67,4 @@ void Observations::append(const Observations& more) {
   points.append(more.points);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

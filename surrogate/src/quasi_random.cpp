@@ -8,7 +8,7 @@
 
 #include <numeric>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 bool is_prime(std::uint64_t number) {
@@ -57,4 +57,4 @@ Eigen::MatrixXd HaltonSequence::next(Eigen::Index count) {
   return points;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -5,7 +5,7 @@
 
 #include "core/rng.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Points that fill (0, 1)^dims more evenly than independent ones, scrambled: each is uniform by itself.
 class HaltonSequence {
@@ -27,4 +27,4 @@ class HaltonSequence {
   std::uint64_t index_ = 0;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -21,7 +21,7 @@
 #include "krigtune/surrogate/hyperparameters.h"
 #include "merged_observations.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 // Bounds beside values. Given the values, the latent f at the bounds' points is Gaussian; expectation propagation
 // puts Gaussian observations in the place of the bounds:
@@ -163,4 +163,4 @@ PredictionGradient SuccessModel::predict_with_gradient(const Points& point) cons
 
 std::unique_ptr<Acquisition> make_log_success_probability() { return std::make_unique<LogSuccessProbability>(); }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

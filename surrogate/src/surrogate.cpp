@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -155,4 +155,4 @@ PredictionGradient Surrogate::predict_with_gradient(const Points& point) const {
           square * all.variance_gradient};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

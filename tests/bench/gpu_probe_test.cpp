@@ -46,7 +46,7 @@ class Machine : public testing::Test {
 class MachineWithCuda : public Machine {
  protected:
   void SetUp() override {
-    if (!no_cuda_reason().empty()) GTEST_SKIP() << no_cuda_reason();
+    if (!engine::no_cuda_reason().empty()) GTEST_SKIP() << engine::no_cuda_reason();
   }
 };
 
@@ -60,7 +60,7 @@ void expect_no_gpu(const Ended& probed, const std::string& why) {
 }
 
 TEST_F(Machine, WithoutADriverHasNoGpu) {
-  if (probe_gpus().driver_version > 0) GTEST_SKIP() << "there is a driver";
+  if (engine::probe_gpus().driver_version > 0) GTEST_SKIP() << "there is a driver";
   expect_no_gpu(run("", "--probe"), "there is no NVIDIA driver");
   EXPECT_EQ(run("", job(1)).err, "") << "nobody asked for GPUs";
 }
@@ -116,7 +116,7 @@ TEST_F(MachineWithCuda, GivesJobsThatFitToItsGpus) {
 }
 
 TEST_F(Machine, WhoseBuildHasNoCudaSaysSo) {
-  if (no_cuda_reason().empty()) GTEST_SKIP() << "this build has krigtune-bench-cuda";
+  if (engine::no_cuda_reason().empty()) GTEST_SKIP() << "this build has krigtune-bench-cuda";
   expect_no_gpu(run_with_gpus(1, "--probe"), "1 GPU(s) that cannot be used: this build has no CUDA engine");
 }
 

@@ -69,28 +69,29 @@ TEST_F(KrigtuneBench, PrintsEveryFieldOfAGoodRun) {
   const double step_time_s = document["step_time_s"];
   EXPECT_LE(std::abs(document["samples_per_s"].get<double>() * step_time_s - 8.0), 1e-9);
   EXPECT_LE(std::abs(document["tokens_per_s"].get<double>() * step_time_s - 128.0), 1e-9);
-  const ModelSpec model{
+  const workload::ModelSpec model{
       .layers = 2, .hidden = 32, .heads = 2, .kv_heads = 2, .ffn_hidden = 128, .vocab = 64, .seq_len = 16};
-  EXPECT_LE(std::abs(document["flops_per_s"].get<double>() * step_time_s * 2.0 / model_flops(model, 8) - 1.0), 1e-9);
+  EXPECT_LE(std::abs(document["flops_per_s"].get<double>() * step_time_s * 2.0 / workload::model_flops(model, 8) - 1.0),
+            1e-9);
   // Stage 1 sends half of all gradients and half of all parameters; every tensor here is padded to a multiple of 32.
   EXPECT_EQ(document["wire_bytes"]["all_reduce"], 0);
   EXPECT_EQ(document["wire_bytes"]["reduce_scatter"], document["wire_bytes"]["all_gather"]);
-  EXPECT_EQ(document["wire_bytes"]["all_gather"].get<std::int64_t>(), parameter_count(model) * 4 / 2);
+  EXPECT_EQ(document["wire_bytes"]["all_gather"].get<std::int64_t>(), workload::parameter_count(model) * 4 / 2);
 }
 
 TEST_F(KrigtuneBench, TrainsWhatTheTrainerTrains) {
   const Json document = run(config() + "--json --steps 3 --seed 7").document();
   const SystemClock clock;
-  Workload workload;
+  workload::Workload workload;
   workload.model = {
       .layers = 2, .hidden = 32, .heads = 2, .kv_heads = 2, .ffn_hidden = 128, .vocab = 64, .seq_len = 16};
-  ClusterSpec cluster;
+  workload::ClusterSpec cluster;
   cluster.gpus_per_node = 2;
-  Trainer trainer(build_plan(workload, cluster,
-                             {{"zero_stage", std::int64_t{1}},
-                              {"micro_batch", std::int64_t{2}},
-                              {"gradient_accumulation_steps", std::int64_t{2}}}),
-                  std::nullopt, clock, {.seed = 7});
+  engine::Trainer trainer(plan::build_plan(workload, cluster,
+                                           {{"zero_stage", std::int64_t{1}},
+                                            {"micro_batch", std::int64_t{2}},
+                                            {"gradient_accumulation_steps", std::int64_t{2}}}),
+                          std::nullopt, clock, {.seed = 7});
   const double first = trainer.step().loss;
   trainer.step();
   const double last = trainer.step().loss;
@@ -230,12 +231,12 @@ TEST_F(KrigtuneBench, TrainsForAGpuThatIsNamedOnlyWhereThereIsOne) {
 TEST_F(KrigtuneBench, MeasuresThisMachine) {
   const Ended result = run("--measure-machine 2");
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const MeasuredMachine machine = read_measured_machine(result.document(), "machine", "");
-  EXPECT_EQ(machine.key, machine_key(2, Precision::kFp32));
+  const workload::MeasuredMachine machine = workload::read_measured_machine(result.document(), "machine", "");
+  EXPECT_EQ(machine.key, workload::machine_key(2, workload::Precision::kFp32));
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
     EXPECT_TRUE(std::isfinite(machine.rates[i].flops_per_s) || std::isfinite(machine.rates[i].bytes_per_s)) << i;
   }
-  for (const ClassRate& exchange : machine.exchanges) EXPECT_TRUE(std::isfinite(exchange.bytes_per_s));
+  for (const workload::ClassRate& exchange : machine.exchanges) EXPECT_TRUE(std::isfinite(exchange.bytes_per_s));
   EXPECT_GT(machine.step_overhead_s, 0.0);
   EXPECT_EQ(run("--measure-machine 0").exit_code, 2);
   EXPECT_EQ(run("--measure-machine 2 --precision fp8").exit_code, 2);
@@ -249,12 +250,12 @@ TEST_F(KrigtuneBench, ProbesForAGpu) {
 }
 
 TEST(BenchEnding, OfALossThatIsNoNumberIsANumericalFailure) {
-  Measurement measurement;
-  EXPECT_EQ(ending_of(measurement).exit_code, 0);
+  bench::Measurement measurement;
+  EXPECT_EQ(bench::ending_of(measurement).exit_code, 0);
   measurement.diverged = true;
   measurement.steps = 4;
-  EXPECT_EQ(ending_of(measurement).exit_code, 14);
-  EXPECT_EQ(std::string(ending_of(measurement).status), "failed");
+  EXPECT_EQ(bench::ending_of(measurement).exit_code, 14);
+  EXPECT_EQ(std::string(bench::ending_of(measurement).status), "failed");
 }
 
 }  // namespace krigtune::krigtune_bench_test

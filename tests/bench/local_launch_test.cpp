@@ -55,19 +55,19 @@ struct Said {
   std::string err;
 };
 
-Said launch(const LocalRanks& job) {
+Said launch(const bench::LocalRanks& job) {
   const SystemClock clock;
   std::ostringstream own;
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   Said said;
-  said.exit_code = run_local_ranks(job, clock, own);
+  said.exit_code = bench::run_local_ranks(job, clock, own);
   said.out = testing::internal::GetCapturedStdout();
   said.err = testing::internal::GetCapturedStderr() + own.str();
   return said;
 }
 // Impatient: what does not end by itself never does.
-LocalRanks of_script(int ranks, const std::string& script) {
+bench::LocalRanks of_script(int ranks, const std::string& script) {
   return {.program = "/bin/sh", .arguments = {"-c", script}, .ranks = ranks, .farewell_s = 0.2, .grace_s = 0.2};
 }
 Said launch_script(int ranks, const std::string& script) { return launch(of_script(ranks, script)); }
@@ -79,7 +79,7 @@ pid_t start_launcher(int ranks, const std::string& script) {
   for (const int number : {SIGTERM, SIGINT}) std::signal(number, SIG_DFL);  // what starts the test may ignore them
   const SystemClock clock;
   std::ostringstream own;
-  _exit(run_local_ranks(of_script(ranks, script), clock, own));
+  _exit(bench::run_local_ranks(of_script(ranks, script), clock, own));
 }
 int wait_for(pid_t process) {
   int status = 0;
@@ -96,7 +96,7 @@ TEST(LocalLaunch, TellsEveryRankWhoItIsAndForwardsWhatItSays) {
                                   "${OMPI_COMM_WORLD_SIZE-alone}; [ $MASTER_PORT -gt 0 ] && echo heard $RANK >&2");
   unsetenv("OMPI_COMM_WORLD_SIZE");
   EXPECT_EQ(said.exit_code, 0);
-  const std::string where = " " + loopback_host() + " alone\n";
+  const std::string where = " " + engine::loopback_host() + " alone\n";
   EXPECT_EQ(said.out, "0/3 0/3" + where);
   const std::vector<std::string> lines = {"1/3 1/3" + where, "2/3 2/3" + where, "heard 0", "heard 1", "heard 2"};
   for (const std::string& line : lines) {
@@ -161,7 +161,7 @@ class LaunchedBench : public testing::Test {
   }
   ~LaunchedBench() override { std::filesystem::remove(config_); }
 
-  LocalRanks job(int ranks) const {
+  bench::LocalRanks job(int ranks) const {
     return {.program = KRIGTUNE_BENCH,
             .arguments = {"--config", config_.string(), "--json", "--device", "cpu", "--steps", "8"},
             .ranks = ranks};

@@ -18,14 +18,14 @@ class FakeTraining {
  public:
   explicit FakeTraining(std::function<double(std::int64_t)> length_s) : length_s_(std::move(length_s)) {}
 
-  Measurement measure(const MeasureOptions& options, const OnStep& on_step = {}) {
-    return krigtune::measure([this] { return step(); }, clock_, options, on_step);
+  bench::Measurement measure(const bench::MeasureOptions& options, const bench::OnStep& on_step = {}) {
+    return krigtune::bench::measure([this] { return step(); }, clock_, options, on_step);
   }
   double now_s() const { return clock_.now_s(); }
   std::int64_t diverge_at = -1;
 
  private:
-  StepResult step() {
+  engine::StepResult step() {
     const double length_s = length_s_(steps_);
     clock_.advance_s(length_s);
     const double loss = steps_ == diverge_at ? std::nan("") : 5.0 - static_cast<double>(steps_);
@@ -40,10 +40,10 @@ class FakeTraining {
 
 TEST(Measure, StopsAfterTenStepsOfEqualLength) {
   FakeTraining training([](std::int64_t) { return 0.1; });
-  const Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 100.0});
+  const bench::Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 100.0});
   EXPECT_EQ(result.steps, 10 + 10);  // two windows of five tell that steps are steady
   EXPECT_TRUE(result.steady);
-  EXPECT_EQ(result.stopped, Stopped::kPrecise);
+  EXPECT_EQ(result.stopped, bench::Stopped::kPrecise);
   EXPECT_EQ(result.measured_steps, 10);
   EXPECT_DOUBLE_EQ(result.step_time_s, 0.1);
   EXPECT_DOUBLE_EQ(result.step_time_sem_s, 0.0);
@@ -61,7 +61,7 @@ TEST(Measure, WarmsUpUntilStepsAreSteady) {
   // A tenth less from step to step, then constant from step 12 on.
   FakeTraining cooling(
       [](std::int64_t step) { return std::pow(0.9, std::min<double>(static_cast<double>(step), 12)); });
-  const Measurement result = cooling.measure({.warmup_s = 0.0, .measure_s = 100.0});
+  const bench::Measurement result = cooling.measure({.warmup_s = 0.0, .measure_s = 100.0});
   EXPECT_TRUE(result.steady);
   EXPECT_GE(result.steps - result.measured_steps, 18);  // five steps behind step 12
   EXPECT_DOUBLE_EQ(result.step_time_p90_s, std::pow(0.9, 12));
@@ -69,11 +69,11 @@ TEST(Measure, WarmsUpUntilStepsAreSteady) {
 
 TEST(Measure, GivesUpOnStepsThatNeverBecomeSteady) {
   FakeTraining falling([](std::int64_t step) { return std::pow(0.95, static_cast<double>(step)); });
-  const Measurement by_steps = falling.measure({.warmup_s = 0.0, .measure_s = 100.0});
+  const bench::Measurement by_steps = falling.measure({.warmup_s = 0.0, .measure_s = 100.0});
   EXPECT_FALSE(by_steps.steady);
   EXPECT_EQ(by_steps.steps - by_steps.measured_steps, 20);
   FakeTraining slow([](std::int64_t step) { return 3.0 * std::pow(0.95, static_cast<double>(step)); });
-  const Measurement by_time = slow.measure({.warmup_s = 1.0, .measure_s = 20.0});
+  const bench::Measurement by_time = slow.measure({.warmup_s = 1.0, .measure_s = 20.0});
   EXPECT_FALSE(by_time.steady);
   EXPECT_EQ(by_time.steps - by_time.measured_steps, 4);  // 3 + 2.85 + 2.71 + 2.57 > 1 + 20 / 2
 }
@@ -81,8 +81,8 @@ TEST(Measure, GivesUpOnStepsThatNeverBecomeSteady) {
 TEST(Measure, TellsAProvisionalValueOnceThreeStepsAreMeasured) {
   FakeTraining training([](std::int64_t step) { return step < 10 ? 1.0 : 1.0 + 0.001 * static_cast<double>(step); });
   std::vector<std::string> heard;
-  training.measure({.warmup_s = 0.0, .measure_s = 100.0}, [&](const StepReport& report) {
-    heard.push_back(std::string(to_string(report.phase)) + " " + std::to_string(report.step) + " " +
+  training.measure({.warmup_s = 0.0, .measure_s = 100.0}, [&](const bench::StepReport& report) {
+    heard.push_back(std::string(bench::to_string(report.phase)) + " " + std::to_string(report.step) + " " +
                     (report.provisional_s ? std::to_string(*report.provisional_s) : "-"));
   });
   ASSERT_EQ(heard.size(), 20U);
@@ -97,7 +97,7 @@ TEST(Measure, SaysHowSureItIsAfterFiveStepsAndThenMoreSeldom) {
   FakeTraining training([](std::int64_t step) { return step % 2 == 0 ? 1.0 : 1.1; });
   std::vector<std::int64_t> told;
   double at_first_s = 0.0;
-  training.measure({.warmup_s = 0.0, .steps = 100}, [&](const StepReport& report) {
+  training.measure({.warmup_s = 0.0, .steps = 100}, [&](const bench::StepReport& report) {
     if (!report.provisional_sem_s) return;
     told.push_back(report.measured_steps);
     EXPECT_GT(*report.provisional_sem_s, 0.0);
@@ -114,8 +114,8 @@ TEST(Measure, SaysHowSureItIsAfterFiveStepsAndThenMoreSeldom) {
 TEST(Measure, EndsWhenMoreStepsDoNotNarrowTheInterval) {
   // A trend is no noise: its interval grows with the steps.
   FakeTraining drifting([](std::int64_t step) { return 1.0 + 0.01 * static_cast<double>(step); });
-  const Measurement result = drifting.measure({.warmup_s = 0.0, .measure_s = 1e6});
-  EXPECT_EQ(result.stopped, Stopped::kNoLongerShrinks);
+  const bench::Measurement result = drifting.measure({.warmup_s = 0.0, .measure_s = 1e6});
+  EXPECT_EQ(result.stopped, bench::Stopped::kNoLongerShrinks);
   EXPECT_EQ(result.measured_steps, 80);
   EXPECT_LE(std::abs(result.drift_per_step_s - 0.01), 1e-12);
   // 0.01 a step of the mean, 60 seconds of them, as a fraction of the median.
@@ -125,7 +125,7 @@ TEST(Measure, EndsWhenMoreStepsDoNotNarrowTheInterval) {
 TEST(Measure, CountsOutliersAndKeepsThem) {
   Rng rng(5, 0);
   FakeTraining training([&](std::int64_t step) { return step % 20 == 19 ? 3.0 : 1.0 + 0.01 * rng.normal(); });
-  const Measurement result = training.measure({.steps = 103});
+  const bench::Measurement result = training.measure({.steps = 103});
   EXPECT_EQ(result.measured_steps, 100);
   EXPECT_EQ(result.outliers, 5);
   EXPECT_LE(std::abs(result.step_time_mean_s - 1.1), 0.01);  // 5 % of them at 3
@@ -137,15 +137,15 @@ TEST(Measure, RepeatsStepsForTheirMedianAlone) {
   std::int64_t steps = 0;
   const auto step = [&] {
     clock.advance_s(1.0);
-    StepResult result;
+    engine::StepResult result;
     result.step_time_s = static_cast<double>(++steps);
     return result;
   };
-  EXPECT_DOUBLE_EQ(median_step_time_s(step, clock, 5, 100.0), 5.0);  // 3 to 7
+  EXPECT_DOUBLE_EQ(bench::median_step_time_s(step, clock, 5, 100.0), 5.0);  // 3 to 7
   steps = 0;
-  EXPECT_DOUBLE_EQ(median_step_time_s(step, clock, 100, 3.0), 4.0);  // 3 to 5
+  EXPECT_DOUBLE_EQ(bench::median_step_time_s(step, clock, 100, 3.0), 4.0);  // 3 to 5
   steps = 0;
-  EXPECT_DOUBLE_EQ(median_step_time_s(step, clock, 100, 0.0), 3.0);
+  EXPECT_DOUBLE_EQ(bench::median_step_time_s(step, clock, 100, 0.0), 3.0);
 }
 
 TEST(Measure, LeavesTheWarmUpOutOfTheResult) {
@@ -169,9 +169,9 @@ TEST(Measure, MeasuresOneStepThatIsLongerThanAllTheTime) {
 TEST(Measure, GoesOnUntilTheIntervalIsNarrow) {
   Rng rng(3, 0);
   FakeTraining training([&](std::int64_t) { return 1.0 + 0.05 * rng.normal(); });
-  const Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 1e6});
+  const bench::Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 1e6});
   EXPECT_GT(result.measured_steps, 10);
-  const Interval interval = result.step_time_interval_s;
+  const bench::Interval interval = result.step_time_interval_s;
   EXPECT_LE((interval.high - interval.low) / 2.0, 0.01 * result.step_time_s);
   EXPECT_LE(std::abs(result.step_time_s - 1.0), 0.03);
 }
@@ -179,7 +179,7 @@ TEST(Measure, GoesOnUntilTheIntervalIsNarrow) {
 TEST(Measure, TakesExactlyTheStepsAskedFor) {
   for (const std::int64_t steps : {1, 2, 5, 13, 40}) {
     FakeTraining training([](std::int64_t step) { return 1.0 + static_cast<double>(step); });
-    const Measurement result = training.measure({.warmup_s = 50.0, .measure_s = 0.0, .steps = steps});
+    const bench::Measurement result = training.measure({.warmup_s = 50.0, .measure_s = 0.0, .steps = steps});
     EXPECT_EQ(result.steps, steps);
     EXPECT_EQ(result.measured_steps, steps - std::min<std::int64_t>(3, steps / 4));
   }
@@ -189,7 +189,7 @@ TEST(Measure, EndsWhereTheLossIsNoNumber) {
   for (const std::int64_t at : {0, 2, 7}) {
     FakeTraining training([](std::int64_t) { return 1.0; });
     training.diverge_at = at;
-    const Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 1e6});
+    const bench::Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 1e6});
     EXPECT_TRUE(result.diverged);
     EXPECT_EQ(result.steps, at + 1);
   }

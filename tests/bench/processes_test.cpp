@@ -20,11 +20,11 @@
 #include "engine/host/thread_communicator.h"
 #include "engine/host/transport_communicator.h"
 #include "programs/bench/heartbeat.h"
-#include "thread_processes.h"
+#include "engine/thread_processes.h"
 
 namespace krigtune::processes_test {
 
-Environment variables(std::map<std::string, std::string> all) {
+engine::Environment variables(std::map<std::string, std::string> all) {
   return [all = std::move(all)](const std::string& name) -> std::optional<std::string> {
     const auto found = all.find(name);
     return found == all.end() ? std::nullopt : std::optional(found->second);
@@ -37,15 +37,15 @@ TEST(Launch, IsReadFromWhatTheLauncherSays) {
   EXPECT_EQ(launch_from(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})).kind, Launch::Kind::kAlone);
   EXPECT_EQ(launch_from(variables({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).kind, Launch::Kind::kAlone);
 
-  const Launch mpi = launch_from(variables({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
-  EXPECT_EQ(mpi.kind, Launch::Kind::kMpi);
+  const engine::Launch mpi = launch_from(variables({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
+  EXPECT_EQ(mpi.kind, engine::Launch::Kind::kMpi);
   EXPECT_EQ(mpi.rank, 1);
   EXPECT_EQ(mpi.size, 4);
 
   std::map<std::string, std::string> torchrun = {
       {"RANK", "3"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}};
-  const Launch sockets = launch_from(variables(torchrun));
-  EXPECT_EQ(sockets.kind, Launch::Kind::kSockets);
+  const engine::Launch sockets = launch_from(variables(torchrun));
+  EXPECT_EQ(sockets.kind, engine::Launch::Kind::kSockets);
   EXPECT_EQ(sockets.rendezvous.rank, 3);
   EXPECT_EQ(sockets.rendezvous.size, 8);
   EXPECT_EQ(sockets.rendezvous.host, "node1");
@@ -58,8 +58,8 @@ TEST(Launch, IsReadFromWhatTheLauncherSays) {
                                              {"SLURM_STEP_NUM_NODES", "2"},
                                              {"SLURM_STEP_NODELIST", "gpu[07-08]"},
                                              {"SLURM_JOB_ID", "123456"}};
-  const Launch step = launch_from(variables(srun));
-  EXPECT_EQ(step.kind, Launch::Kind::kSockets);
+  const engine::Launch step = launch_from(variables(srun));
+  EXPECT_EQ(step.kind, engine::Launch::Kind::kSockets);
   EXPECT_EQ(step.rank, 5);
   EXPECT_EQ(step.rendezvous.host, "gpu07");
   EXPECT_GE(step.rendezvous.port, 20000);
@@ -76,11 +76,11 @@ TEST(Launch, SeesTheRankThatItsVariablesName) {
     all.erase(name);
     if (value) all[name] = *value;
   }
-  const Launch launch = launch_from(variables(all));
-  EXPECT_EQ(launch.kind, Launch::Kind::kSockets);
+  const engine::Launch launch = launch_from(variables(all));
+  EXPECT_EQ(launch.kind, engine::Launch::Kind::kSockets);
   EXPECT_EQ(launch.rank, 3);
   EXPECT_EQ(launch.size, 4);
-  EXPECT_EQ(launch.rendezvous.host, loopback_host());
+  EXPECT_EQ(launch.rendezvous.host, engine::loopback_host());
   EXPECT_EQ(launch.rendezvous.port, 1234);
 }
 
@@ -91,16 +91,16 @@ TEST(Launch, RefusesVariablesThatMakeNoSense) {
 }
 
 TEST(Launch, KnowsTheFirstHostOfAList) {
-  EXPECT_EQ(first_host("node1"), "node1");
-  EXPECT_EQ(first_host("node1,node2"), "node1");
-  EXPECT_EQ(first_host("n[007-010,12],m3"), "n007");
-  EXPECT_EQ(first_host("n[3,5]"), "n3");
+  EXPECT_EQ(engine::first_host("node1"), "node1");
+  EXPECT_EQ(engine::first_host("node1,node2"), "node1");
+  EXPECT_EQ(engine::first_host("n[007-010,12],m3"), "n007");
+  EXPECT_EQ(engine::first_host("n[3,5]"), "n3");
 }
 
 TEST(Sockets, ListenWhereProcessesOfOneMachineMeet) {
-  const Socket first = listen_at(loopback_host(), 0);
-  EXPECT_EQ(first.local_host(), loopback_host());
-  EXPECT_THROW(listen_at(loopback_host(), first.local_port()), EnvironmentError) << "the port is taken";
+  const engine::Socket first = engine::listen_at(engine::loopback_host(), 0);
+  EXPECT_EQ(first.local_host(), engine::loopback_host());
+  EXPECT_THROW(engine::listen_at(engine::loopback_host(), first.local_port()), EnvironmentError) << "the port is taken";
 }
 
 std::vector<int> all_ranks(int size) {
@@ -128,11 +128,11 @@ struct Data {
   std::vector<std::uint16_t> halves;
 };
 
-using Use = std::function<void(Communicator&, std::vector<Segment>&, int rank)>;
+using Use = std::function<void(engine::Communicator&, std::vector<Segment>&, int rank)>;
 
 std::vector<Data> by_threads(int size, std::int64_t elems, const Use& use) {
   const SystemClock clock;
-  ThreadGroup group(size, clock);
+  engine::ThreadGroup group(size, clock);
   std::vector<Data> data;
   for (int rank = 0; rank < size; ++rank) data.emplace_back(rank, elems);
   std::vector<std::thread> threads;
@@ -150,7 +150,7 @@ std::vector<Data> by_sockets(int size, std::int64_t elems, const Use& use) {
   const SystemClock clock;
   std::vector<Data> data;
   for (int rank = 0; rank < size; ++rank) data.emplace_back(rank, elems);
-  as_processes(size, [&](Processes& processes) {
+  as_processes(size, [&](engine::Processes& processes) {
     const auto communicator = make_transport_communicator(processes.open(all_ranks(size)), clock);
     auto segments = data[static_cast<std::size_t>(processes.rank())].segments();
     use(*communicator, segments, processes.rank());
@@ -165,13 +165,13 @@ TEST(TransportCommunicator, GivesBitByBitWhatThreadsGive) {
       const auto expect = [&](const char* what, const Use& use) {
         EXPECT_TRUE(by_sockets(size, elems, use) == by_threads(size, elems, use)) << what << " of " << size;
       };
-      expect("all_reduce", [](Communicator& c, auto& segments, int) { c.all_reduce({segments, 0}); });
-      expect("all_reduce_max", [](Communicator& c, auto& segments, int) { c.all_reduce_max({segments, 0}); });
-      expect("reduce_scatter", [](Communicator& c, auto& segments, int) { c.reduce_scatter({segments, 0}); });
-      expect("all_gather", [&](Communicator& c, auto& segments, int rank) {
-        for (Segment& segment : segments) {
+      expect("all_reduce", [](engine::Communicator& c, auto& segments, int) { c.all_reduce({segments, 0}); });
+      expect("all_reduce_max", [](engine::Communicator& c, auto& segments, int) { c.all_reduce_max({segments, 0}); });
+      expect("reduce_scatter", [](engine::Communicator& c, auto& segments, int) { c.reduce_scatter({segments, 0}); });
+      expect("all_gather", [&](engine::Communicator& c, auto& segments, int rank) {
+        for (engine::Segment& segment : segments) {
           segment.shard =
-              static_cast<std::byte*>(segment.whole) + segment.elems / size * rank * size_bytes(segment.type);
+              static_cast<std::byte*>(segment.whole) + segment.elems / size * rank * schedule::size_bytes(segment.type);
         }
         c.all_gather({segments, 0});
       });
@@ -186,7 +186,7 @@ TEST(TransportCommunicator, CutsAnAllReduceThatTheRanksDoNotDivide) {
 }
 
 TEST(Processes, OpenGroupsOfTheirOwn) {
-  as_processes(4, [](Processes& processes) {
+  as_processes(4, [](engine::Processes& processes) {
     const int rank = processes.rank();
     const std::vector<int> mine = {rank % 2, rank % 2 + 2};
     const auto group = processes.open(mine);
@@ -198,29 +198,29 @@ TEST(Processes, OpenGroupsOfTheirOwn) {
 }
 
 TEST(Processes, LearnThatOneHasGoneAndWhy) {
-  as_processes(3, [](Processes& processes) {
+  as_processes(3, [](engine::Processes& processes) {
     const auto group = processes.open(all_ranks(3));
     if (processes.rank() == 1) return processes.abort(11);
-    EXPECT_THROW(all_say(*group, 1), PeerLost);
+    EXPECT_THROW(all_say(*group, 1), engine::PeerLost);
     EXPECT_EQ(processes.announced_exit_code(), 11);
   });
-  as_processes(2, [](Processes& processes) {
+  as_processes(2, [](engine::Processes& processes) {
     const auto group = processes.open(all_ranks(2));
     if (processes.rank() == 1) return;  // without a word
-    EXPECT_THROW(all_say(*group, 1), PeerLost);
+    EXPECT_THROW(all_say(*group, 1), engine::PeerLost);
     EXPECT_EQ(processes.announced_exit_code(), std::nullopt);
   });
 }
 
 TEST(Processes, GiveUpWhenInterrupted) {
-  as_processes(2, [](Processes& processes) {
+  as_processes(2, [](engine::Processes& processes) {
     const auto group = processes.open(all_ranks(2));
     if (processes.rank() == 0) {
       std::thread other([&] { processes.interrupt(); });
-      EXPECT_THROW(all_say(*group, 1), Aborted);
+      EXPECT_THROW(all_say(*group, 1), engine::Aborted);
       other.join();
     }
-    all_say(processes.control(), 1);  // what they agree upon goes on
+    engine::all_say(processes.control(), 1);  // what they agree upon goes on
   });
 }
 
@@ -228,16 +228,16 @@ TEST(Processes, OfJobsOfDifferentSizesDoNotMix) {
   const SystemClock clock;
   const int port = free_port();
   std::thread other([&] {
-    EXPECT_THROW(connect_by_sockets({1, 3, loopback_host(), port, 20.0}, clock), EnvironmentError);
+    EXPECT_THROW(engine::connect_by_sockets({1, 3, engine::loopback_host(), port, 20.0}, clock), EnvironmentError);
   });
-  EXPECT_THROW(connect_by_sockets({0, 2, loopback_host(), port, 20.0}, clock), EnvironmentError);
+  EXPECT_THROW(engine::connect_by_sockets({0, 2, engine::loopback_host(), port, 20.0}, clock), EnvironmentError);
   other.join();
 }
 
 TEST(Heartbeat, WritesALineABeat) {
   const auto file = std::filesystem::temp_directory_path() / ("krigtune_heartbeat_" + std::to_string(getpid()));
   ManualClock clock;
-  Heartbeat heartbeat(file, clock);
+  bench::Heartbeat heartbeat(file, clock);
   heartbeat.beat("init", 0);
   clock.advance_s(1.5);
   heartbeat.beat("measure", 7);
@@ -253,12 +253,12 @@ TEST(Heartbeat, WritesALineABeat) {
 
 TEST(Watchdog, BarksOnceWhenNoBeatHasCome) {
   ManualClock clock;
-  Heartbeat heartbeat("", clock);
+  bench::Heartbeat heartbeat("", clock);
   heartbeat.beat("measure", 3);
   clock.advance_s(10.0);
   std::atomic<int> barks = 0;
-  Beat heard;
-  const Watchdog watchdog(heartbeat, 2.0, clock, [&](const Beat& last) {
+  bench::Beat heard;
+  const bench::Watchdog watchdog(heartbeat, 2.0, clock, [&](const bench::Beat& last) {
     heard = last;
     ++barks;
     barks.notify_all();
@@ -267,8 +267,8 @@ TEST(Watchdog, BarksOnceWhenNoBeatHasCome) {
   EXPECT_EQ(barks.load(), 1);
   EXPECT_EQ(heard.step, 3);
   ManualClock still;
-  Heartbeat alive("", still);
-  const Watchdog silent(alive, 2.0, still, [](const Beat&) { FAIL(); });
+  bench::Heartbeat alive("", still);
+  const bench::Watchdog silent(alive, 2.0, still, [](const bench::Beat&) { FAIL(); });
 }
 
 }  // namespace krigtune::processes_test

@@ -25,8 +25,8 @@ std::vector<RateSample> samples_of(const ClassRate& truth, double noise, int dis
 }
 
 void expect_found(double noise, int disturbed, double tolerance) {
-  const ClassRate truth{3e-6, 2e11, 0.0, 3e10};
-  const ClassRate fitted = fit_rate(samples_of(truth, noise, disturbed), BoundBy::kBoth);
+  const workload::ClassRate truth{3e-6, 2e11, 0.0, 3e10};
+  const workload::ClassRate fitted = fit_rate(samples_of(truth, noise, disturbed), BoundBy::kBoth);
   EXPECT_LE(relative_error(fitted.launch_s, truth.launch_s), tolerance);
   EXPECT_LE(relative_error(fitted.flops_per_s, truth.flops_per_s), tolerance);
   EXPECT_LE(relative_error(fitted.bytes_per_s, truth.bytes_per_s), tolerance);
@@ -37,29 +37,29 @@ TEST(RateFit, FindsTheRatesThatTheTimesWereMadeWith) { expect_found(0.0, 0, 0.02
 TEST(RateFit, IsNotMovedByAFifthOfDisturbedTimes) { expect_found(0.03, 2, 0.1); }
 
 TEST(RateFit, LeavesFreeWhatItDoesNotFit) {
-  const ClassRate truth{1e-6, 1e11, 0.0, 1e300};
-  const ClassRate fitted = fit_rate(samples_of(truth, 0.0, 0), BoundBy::kFlops);
+  const workload::ClassRate truth{1e-6, 1e11, 0.0, 1e300};
+  const workload::ClassRate fitted = fit_rate(samples_of(truth, 0.0, 0), BoundBy::kFlops);
   EXPECT_LE(relative_error(fitted.flops_per_s, 1e11), 0.02);
   EXPECT_TRUE(std::isinf(fitted.bytes_per_s));
   EXPECT_EQ(fit_rate({}, BoundBy::kBoth), ClassRate());
-  const RateSample nothing[] = {{0.0, 0.0, 1e-6}, {1.0, 1.0, 0.0}};
+  const bench::RateSample nothing[] = {{0.0, 0.0, 1e-6}, {1.0, 1.0, 0.0}};
   EXPECT_EQ(fit_rate(nothing, BoundBy::kBoth), ClassRate());
 }
 
 // What a small product costs beyond the launch of any kernel is FLOPs of its own.
 TEST(FitMachine, SplitsTheCostOfSmallProducts) {
-  MachineSamples samples;
-  const ClassRate product{1e-6, 1e11, 4e5, 1e300};
-  const ClassRate memory{1e-6, 1e300, 0.0, 2e10};
+  bench::MachineSamples samples;
+  const workload::ClassRate product{1e-6, 1e11, 4e5, 1e300};
+  const workload::ClassRate memory{1e-6, 1e300, 0.0, 2e10};
   samples.operations[static_cast<std::size_t>(OpClass::kProduct)] = samples_of(product, 0.0, 0);
   samples.operations[static_cast<std::size_t>(OpClass::kMemory)] = samples_of(memory, 0.0, 0);
   samples.wakes_s = {7e-6, 9e-6, 5e-6, 1e-6};
-  const MeasuredMachine machine = fit_machine({}, samples);
-  const ClassRate& fitted = machine.rates[static_cast<std::size_t>(OpClass::kProduct)];
+  const workload::MeasuredMachine machine = bench::fit_machine({}, samples);
+  const workload::ClassRate& fitted = machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)];
   EXPECT_LE(relative_error(fitted.launch_s, 1e-6), 0.05);
   EXPECT_LE(relative_error(fitted.half_flops, 4e5), 0.05);
   EXPECT_EQ(machine.wake_s, 5e-6);  // the lower quartile
-  EXPECT_EQ(machine.rates[static_cast<std::size_t>(OpClass::kCopy)], ClassRate());
+  EXPECT_EQ(machine.rates[static_cast<std::size_t>(workload::OpClass::kCopy)], workload::ClassRate());
 }
 
 }  // namespace krigtune::rate_fit_test

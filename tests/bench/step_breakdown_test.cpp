@@ -20,14 +20,14 @@
 namespace krigtune::step_breakdown_test {
 
 struct Timed {
-  OpKind kind;
-  Stream stream;
-  Phase phase;
-  OperationTime time;
+  schedule::OpKind kind;
+  schedule::Stream stream;
+  schedule::Phase phase;
+  plan::OperationTime time;
 };
 
-StepBreakdown of(const std::vector<Timed>& operations) {
-  StepPlan plan;
+plan::StepBreakdown of(const std::vector<Timed>& operations) {
+  plan::StepPlan plan;
   std::vector<OperationTime> times;
   for (const Timed& timed : operations) {
     Operation operation;
@@ -40,17 +40,21 @@ StepBreakdown of(const std::vector<Timed>& operations) {
   return break_down(plan, times);
 }
 
-double sum_of(const StepBreakdown& b) {
+double sum_of(const plan::StepBreakdown& b) {
   double sum = std::accumulate(b.compute_s.begin(), b.compute_s.end(), b.waiting_s + b.idle_s);
-  for (const ActivityTime& activity : b.activities) sum += activity.exposed_s;
+  for (const plan::ActivityTime& activity : b.activities) sum += activity.exposed_s;
   return sum;
 }
 
-double exposed(const StepBreakdown& b, Activity a) { return b.activities[static_cast<std::size_t>(a)].exposed_s; }
-double time_of(const StepBreakdown& b, Activity a) { return b.activities[static_cast<std::size_t>(a)].time_s; }
+double exposed(const plan::StepBreakdown& b, plan::Activity a) {
+  return b.activities[static_cast<std::size_t>(a)].exposed_s;
+}
+double time_of(const plan::StepBreakdown& b, plan::Activity a) {
+  return b.activities[static_cast<std::size_t>(a)].time_s;
+}
 
 TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
-  const StepBreakdown b = of({
+  const plan::StepBreakdown b = of({
       // A gather for whose data rank 1 is late until 2; the forward pass waits for it until 5, and runs until 9.
       {OpKind::kAllGather, Stream::kGather, Phase::kForward, {0, 0, 2, 5}},
       {OpKind::kLinearForward, Stream::kCompute, Phase::kForward, {0, 5, 5, 9}},
@@ -62,12 +66,12 @@ TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
       {OpKind::kAllGather, Stream::kGather, Phase::kOptimizer, {5, 18, 18, 22}},
   });
   EXPECT_EQ(b.span_s, 22.0);
-  EXPECT_EQ(b.compute_s, (std::array<double, kPhaseCount>{4.0, 0.0, 4.0, 1.0}));
+  EXPECT_EQ(b.compute_s, (std::array<double, schedule::kPhaseCount>{4.0, 0.0, 4.0, 1.0}));
   EXPECT_EQ(b.waiting_s, 2.0);
   EXPECT_EQ(b.idle_s, 1.0);
-  EXPECT_EQ(exposed(b, Activity::kAllGather), 3.0 + 4.0);
-  EXPECT_EQ(exposed(b, Activity::kReduceScatter), 3.0);
-  EXPECT_EQ(time_of(b, Activity::kReduceScatter), 5.0);
+  EXPECT_EQ(exposed(b, plan::Activity::kAllGather), 3.0 + 4.0);
+  EXPECT_EQ(exposed(b, plan::Activity::kReduceScatter), 3.0);
+  EXPECT_EQ(time_of(b, plan::Activity::kReduceScatter), 5.0);
   EXPECT_EQ(b.exposed_comm_s(), 12.0);
   EXPECT_EQ(b.communication_s(), 12.0);
   EXPECT_DOUBLE_EQ(b.overlap_fraction(), 1.0 - 10.0 / 12.0);
@@ -75,7 +79,7 @@ TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
 }
 
 TEST(StepBreakdown, SharesAGapAmongCollectivesAndPutsThemBeforeCopies) {
-  const StepBreakdown b = of({
+  const plan::StepBreakdown b = of({
       {OpKind::kAllGather, Stream::kGather, Phase::kForward, {0, 0, 0, 4}},
       {OpKind::kAllReduce, Stream::kReduce, Phase::kForward, {0, 2, 2, 4}},
       {OpKind::kCopy, Stream::kCopy, Phase::kForward, {0, 0, 0, 6}},
@@ -85,10 +89,10 @@ TEST(StepBreakdown, SharesAGapAmongCollectivesAndPutsThemBeforeCopies) {
       {OpKind::kAllReduce, Stream::kCompute, Phase::kForward, {8, 8, 8.5, 10}},
       {OpKind::kLinearForward, Stream::kCompute, Phase::kRecompute, {10, 10, 10, 12}},
   });
-  EXPECT_EQ(exposed(b, Activity::kAllGather), 2.0 + 1.0);
-  EXPECT_EQ(exposed(b, Activity::kAllReduce), 1.0 + 1.5);
-  EXPECT_EQ(exposed(b, Activity::kCopies), 1.0 + 0.5);
-  EXPECT_EQ(exposed(b, Activity::kHost), 0.5 + 1.0);
+  EXPECT_EQ(exposed(b, plan::Activity::kAllGather), 2.0 + 1.0);
+  EXPECT_EQ(exposed(b, plan::Activity::kAllReduce), 1.0 + 1.5);
+  EXPECT_EQ(exposed(b, plan::Activity::kCopies), 1.0 + 0.5);
+  EXPECT_EQ(exposed(b, plan::Activity::kHost), 0.5 + 1.0);
   EXPECT_EQ(b.waiting_s, 0.5);
   EXPECT_EQ(b.compute_s[1], 2.0);
   EXPECT_EQ(sum_of(b), 12.0);
@@ -97,18 +101,18 @@ TEST(StepBreakdown, SharesAGapAmongCollectivesAndPutsThemBeforeCopies) {
 
 class TrainedBreakdown : public testing::Test {
  protected:
-  static Workload workload() {
-    Workload work;
+  static workload::Workload workload() {
+    workload::Workload work;
     work.model = {.layers = 2, .hidden = 32, .heads = 2, .kv_heads = 2, .ffn_hidden = 128, .vocab = 64, .seq_len = 16};
     return work;
   }
-  static ClusterSpec cluster() {
-    ClusterSpec two;
+  static workload::ClusterSpec cluster() {
+    workload::ClusterSpec two;
     two.gpus_per_node = 2;
     return two;
   }
-  static StepPlan plan(std::int64_t stage) {
-    return build_plan(
+  static plan::StepPlan plan(std::int64_t stage) {
+    return plan::build_plan(
         workload(), cluster(),
         {{"zero_stage", stage}, {"micro_batch", std::int64_t{2}}, {"gradient_accumulation_steps", std::int64_t{2}}});
   }
@@ -117,12 +121,12 @@ class TrainedBreakdown : public testing::Test {
 };
 
 TEST_F(TrainedBreakdown, AddsUpToTheStepOnEveryRank) {
-  Trainer trainer(plan(3), EmulatedNetwork{"slow", 1e-4, 1e9}, clock_);
+  engine::Trainer trainer(plan(3), EmulatedNetwork{"slow", 1e-4, 1e9}, clock_);
   for (int step = 0; step < 3; ++step) {
-    const StepResult result = trainer.step();
+    const engine::StepResult result = trainer.step();
     EXPECT_LE(result.breakdown.span_s, result.step_time_s);
     for (const std::int64_t rank : {0, 1}) {
-      const StepBreakdown b = break_down(trainer.plan(), trainer.operation_times(rank));
+      const plan::StepBreakdown b = plan::break_down(trainer.plan(), trainer.operation_times(rank));
       EXPECT_LE(std::abs(sum_of(b) - b.span_s), 1e-9);
       EXPECT_LE(b.exposed_comm_s(), result.exposed_comm_s);
       EXPECT_GT(b.communication_s(), 0.0);
@@ -131,12 +135,12 @@ TEST_F(TrainedBreakdown, AddsUpToTheStepOnEveryRank) {
 }
 
 TEST_F(TrainedBreakdown, RecordsTimesThatHonourThePlan) {
-  Trainer trainer(plan(3), std::nullopt, clock_);
+  engine::Trainer trainer(plan(3), std::nullopt, clock_);
   trainer.step();
   for (const std::int64_t rank : {0, 1}) {
     const std::vector<OperationTime> times = trainer.operation_times(rank);
     ASSERT_EQ(times.size(), trainer.plan().operations.size());
-    std::array<double, kStreamCount> stream_free_s{};
+    std::array<double, schedule::kStreamCount> stream_free_s{};
     for (std::size_t i = 0; i < times.size(); ++i) {
       const Operation& operation = trainer.plan().operations[i];
       EXPECT_LE(times[i].queued_s, times[i].start_s);
@@ -154,11 +158,11 @@ TEST_F(TrainedBreakdown, RecordsTimesThatHonourThePlan) {
 
 TEST_F(TrainedBreakdown, SilentStepsCommunicateNothingAndTakeNoTimeForIt) {
   const SharedClock clock;  // moved by the network alone
-  Trainer trainer(plan(3), EmulatedNetwork{"slow", 0.5, 1e9}, clock);
+  engine::Trainer trainer(plan(3), EmulatedNetwork{"slow", 0.5, 1e9}, clock);
   const double loud_s = trainer.step().breakdown.communication_s();
   EXPECT_GE(loud_s, 0.5);
   trainer.silence(true);
-  const StepResult silent = trainer.step();
+  const engine::StepResult silent = trainer.step();
   EXPECT_EQ(silent.breakdown.communication_s(), 0.0);
   EXPECT_EQ(silent.step_time_s, 0.0);
   trainer.silence(false);
@@ -166,14 +170,14 @@ TEST_F(TrainedBreakdown, SilentStepsCommunicateNothingAndTakeNoTimeForIt) {
 }
 
 TEST_F(TrainedBreakdown, IsTracedInChromesFormat) {
-  Trainer trainer(plan(2), std::nullopt, clock_);
+  engine::Trainer trainer(plan(2), std::nullopt, clock_);
   trainer.step();
-  TracedStep traced{7, {}};
+  plan::TracedStep traced{7, {}};
   for (const std::int64_t rank : {0, 1}) {
     const std::vector<OperationTime> times = trainer.operation_times(rank);
     traced.ranks.push_back(times);
   }
-  const Json document = Json::parse(trace_json(trainer.plan(), traced));
+  const Json document = Json::parse(plan::trace_json(trainer.plan(), traced));
   std::size_t operations = 0;
   std::set<std::string> named;
   for (const Json& event : document["traceEvents"]) {
@@ -200,14 +204,14 @@ TEST_F(TrainedBreakdown, IsTracedInChromesFormat) {
 // Of the notes' formulas: per token 6 P_mat + 12 L s h c for the model, 14 L s h c where the backward pass of attention
 // computes the scores again.
 TEST_F(TrainedBreakdown, CountsFlopsInThreeConventions) {
-  TrainingJob job;
+  bench::TrainingJob job;
   job.workload = workload();
   job.cluster = cluster();
-  BenchResult result;
-  result.planned = plan_job(job, plan(2), 1.0);
+  bench::BenchResult result;
+  result.planned = bench::plan_job(job, plan(2), 1.0);
   result.trained.emplace();
   result.trained->measurement.step_time_s = 0.5;
-  const ModelSpec& model = job.workload.model;
+  const workload::ModelSpec& model = job.workload.model;
   const double tokens = 2.0 * 2.0 * 2.0 * 16.0;
   const double matrices = 2.0 * 12.0 * 32.0 * 32.0 + 64.0 * 32.0;
   const double attention = 2.0 * 16.0 * 32.0 * 12.0;  // 12 L s h
@@ -217,7 +221,7 @@ TEST_F(TrainedBreakdown, CountsFlopsInThreeConventions) {
   near(result.flops_per_s(), tokens * (6.0 * matrices + attention * causal) / rank_seconds);
   near(result.palm_flops_per_s(), tokens * (6.0 * matrices + attention) / rank_seconds);
   near(result.hardware_flops_per_s(), tokens * (6.0 * matrices + attention * causal * 14.0 / 12.0) / rank_seconds);
-  near(palm_flops(model, 8), tokens * (6.0 * matrices + attention));
+  near(workload::palm_flops(model, 8), tokens * (6.0 * matrices + attention));
 }
 
 }  // namespace krigtune::step_breakdown_test

@@ -14,14 +14,14 @@
 
 namespace krigtune::step_times_test {
 
-StepTimes sample(const std::vector<double>& values) {
-  StepTimes times;
+bench::StepTimes sample(const std::vector<double>& values) {
+  bench::StepTimes times;
   for (const double value : values) times.add(value);
   return times;
 }
 
 TEST(StepTimes, HasTheQuantilesOfAKnownSample) {
-  const StepTimes times = sample({4.0, 1.0, 3.0, 2.0, 5.0});
+  const bench::StepTimes times = sample({4.0, 1.0, 3.0, 2.0, 5.0});
   EXPECT_DOUBLE_EQ(times.median(), 3.0);
   EXPECT_DOUBLE_EQ(times.quantile(0.1), 1.4);  // numpy.quantile
   EXPECT_DOUBLE_EQ(times.quantile(1.0), 5.0);
@@ -66,7 +66,7 @@ double coverage(const Source& source, int n, int trials) {
   int inside = 0;
   for (int trial = 0; trial < trials; ++trial) {
     Rng rng(static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(trial));
-    const Interval interval = sample(source.series(rng, n)).median_interval();
+    const bench::Interval interval = sample(source.series(rng, n)).median_interval();
     if (interval.low <= source.median && source.median <= interval.high) ++inside;
   }
   return static_cast<double>(inside) / static_cast<double>(trials);
@@ -115,9 +115,9 @@ TEST(StepTimes, FallsShortOfItsPromiseWhereASeriesIsShorterThanItsMemory) {
 
 TEST(StepTimes, MakesTheIntervalAsWideAsATrend) {
   Rng rng(4, 0);
-  StepTimes times;
+  bench::StepTimes times;
   for (int i = 0; i < 150; ++i) times.add(10.0 + 0.1 * i + rng.normal());
-  const Interval interval = times.median_interval();
+  const bench::Interval interval = times.median_interval();
   EXPECT_GE(interval.high - interval.low, 0.5 * 15.0);  // that of independent samples would have a tenth of it
 }
 
@@ -127,7 +127,7 @@ TEST(StepTimes, IsNotWiderThanItMustBeForIndependentSamples) {
   constexpr int kCount = 200;
   for (int trial = 0; trial < 400; ++trial) {
     Rng rng(1, static_cast<std::uint64_t>(trial));
-    const StepTimes times = sample(autoregressive(rng, kCount, 0.0));
+    const bench::StepTimes times = sample(autoregressive(rng, kCount, 0.0));
     widths += times.median_interval().high - times.median_interval().low;
     plain += times.quantile(0.5 + 0.98 / std::sqrt(kCount)) - times.quantile(0.5 - 0.98 / std::sqrt(kCount));
   }
@@ -159,7 +159,7 @@ TEST(StepTimes, HasTheStandardErrorOfTheMedian) {
     double claimed = 0.0;
     for (int trial = 0; trial < kSeries; ++trial) {
       Rng rng(11, static_cast<std::uint64_t>(trial));
-      const StepTimes times = sample(autoregressive(rng, 300, phi));
+      const bench::StepTimes times = sample(autoregressive(rng, 300, phi));
       squares += (times.median() - 10.0) * (times.median() - 10.0) / kSeries;
       claimed += times.median_sem() * times.median_sem() / kSeries;
     }
@@ -172,7 +172,7 @@ TEST(StepTimes, HasTheSlopeThatTheilAndSenFind) {
   EXPECT_DOUBLE_EQ(sample({1.0, 3.0, 2.0, 8.0}).drift_per_step_s(), (2.0 + 7.0 / 3.0) / 2.0);
   EXPECT_EQ(sample({4.0}).drift_per_step_s(), 0.0);
   Rng rng(2, 0);
-  StepTimes times;
+  bench::StepTimes times;
   // Long enough to go in as medians of stretches, with outliers that a regression would follow.
   for (int i = 0; i < 2000; ++i) times.add(5.0 + 0.002 * i + 0.1 * rng.normal() + (i > 1950 ? 100.0 : 0.0));
   EXPECT_LE(std::abs(times.drift_per_step_s() / 0.002 - 1.0), 0.05);
@@ -182,7 +182,7 @@ TEST(StepTimes, FlagsOutliersByTheModifiedScore) {
   std::vector<double> values = {10.0, 11.0, 9.0, 10.0, 12.0, 8.0, 10.5, 9.5};  // median 10, MAD 0.75
   values.push_back(10.0 + 14.8 * 1.0);
   values.push_back(10.0 - 14.9 * 1.0);
-  const StepTimes times = sample(values);
+  const bench::StepTimes times = sample(values);
   EXPECT_DOUBLE_EQ(times.median(), 10.0);
   EXPECT_DOUBLE_EQ(times.mad(), 1.0);
   EXPECT_EQ(times.outliers(), 1);

@@ -9,7 +9,7 @@ namespace krigtune::arguments_test {
 class Precedence : public testing::Test {
  protected:
   // Value and origin of the budget of trials, as the command resolves it.
-  std::string trials(const Environment& environment, const std::vector<std::string>& options = {},
+  std::string trials(const cli::Environment& environment, const std::vector<std::string>& options = {},
                      const std::string& session = "job.json") const {
     std::vector<std::string> arguments = {"tune", (directory_ / session).string(), "--show-config", "--json"};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -46,7 +46,8 @@ TEST_F(Precedence, HoldsForARunAsWellAsForWhatIsShown) {
 }
 
 TEST_F(Precedence, NamesTheVariableInErrors) {
-  const auto expect_refused = [&](const Environment& environment, const std::string& command, const std::string& line) {
+  const auto expect_refused = [&](const cli::Environment& environment, const std::string& command,
+                                  const std::string& line) {
     const Said said = run_with(environment, {command, session_});
     EXPECT_EQ(said.code, 2);
     EXPECT_EQ(said.err, "krigtune: " + line + "\n");
@@ -64,7 +65,7 @@ TEST_F(Precedence, NamesTheVariableInErrors) {
 
 TEST_F(Precedence, AsksTheEnvironmentForNothingThatIsMeantForOneCall) {
   const std::string out = (directory_ / "run").string();
-  ASSERT_EQ(run({"tune", session_, "--out", out, "--trials", "3"}).code, 0);
+  ASSERT_EQ(run_krigtune({"tune", session_, "--out", out, "--trials", "3"}).code, 0);
   const Said said = run_with({{"KRIGTUNE_FRESH", "1"}, {"KRIGTUNE_JSON", "1"}, {"KRIGTUNE_HELP", "1"}},
                              {"tune", session_, "--out", out, "--trials", "3"});
   EXPECT_EQ(said.code, 0) << said.err;
@@ -75,8 +76,9 @@ TEST_F(Precedence, AsksTheEnvironmentForNothingThatIsMeantForOneCall) {
 }
 
 TEST_F(Precedence, WarnsOnceOfAVariableThatNoCommandKnows) {
-  const Environment environment = {{"KRIGTUNE_TRAILS", "3"},  {"KRIGTUNE_SEEDS", "3"}, {"KRIGTUNE_TEST_X", "1"},
-                                   {"KRIGTUNE_WERROR", "ON"}, {"KRIGTUNE_", "x"},      {"KRIGTUNE_QQQQQQQQQQ", ""}};
+  const cli::Environment environment = {{"KRIGTUNE_TRAILS", "3"}, {"KRIGTUNE_SEEDS", "3"},
+                                        {"KRIGTUNE_TEST_X", "1"}, {"KRIGTUNE_WERROR", "ON"},
+                                        {"KRIGTUNE_", "x"},       {"KRIGTUNE_QQQQQQQQQQ", ""}};
   const Said said = run_with(environment, {"plan", session_});
   EXPECT_EQ(said.code, 0);
   EXPECT_EQ(
@@ -87,7 +89,7 @@ TEST_F(Precedence, WarnsOnceOfAVariableThatNoCommandKnows) {
 }
 
 TEST_F(Precedence, IsSaidInTheHelpOfEveryOptionThatHasAVariable) {
-  const std::string help = run({"tune", "--help"}).out;
+  const std::string help = run_krigtune({"tune", "--help"}).out;
   for (const char* variable : {"KRIGTUNE_TRIALS", "KRIGTUNE_SEED", "KRIGTUNE_OUT", "KRIGTUNE_LOG_FILE"}) {
     EXPECT_NE(help.find(std::string("also")), std::string::npos);
     EXPECT_NE(help.find(variable), std::string::npos) << variable;

@@ -22,7 +22,7 @@ class AskTellTest : public testing::Test {
   Said tell(std::vector<std::string> more) const { return call("tell", std::move(more)); }
   Said call(const std::string& command, std::vector<std::string> more) const {
     more.insert(more.begin(), {command, run_directory()});
-    return run(more);
+    return run_krigtune(more);
   }
   /// Asks; the first call names the session.
   Json asked(std::vector<std::string> more = {}) const {
@@ -203,7 +203,7 @@ TEST_F(AskTellTest, AKnownMetricMustBeAboveZeroAndHasItsUnit) {
 
 TEST_F(AskTellTest, NobodyButTheUserRunsTrialsOfSuchASession) {
   for (const char* command : {"tune", "compare"}) {
-    const Said said = run({command, session_.string(), "--out", run_directory()});
+    const Said said = run_krigtune({command, session_.string(), "--out", run_directory()});
     EXPECT_EQ(said.code, 2);
     EXPECT_EQ(lines_in(said.err), 1U) << said.err;
     EXPECT_NE(said.err.find("use krigtune ask and krigtune tell"), std::string::npos) << said.err;

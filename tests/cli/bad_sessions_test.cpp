@@ -47,7 +47,7 @@ std::map<std::string, std::filesystem::file_time_type> contents(const std::files
 }
 
 void expect_one_line(const std::vector<std::string>& arguments, const std::string& line) {
-  const Said said = run(arguments);
+  const Said said = run_krigtune(arguments);
   EXPECT_EQ(said.code, 2) << arguments[0];
   EXPECT_EQ(said.err, "krigtune: " + line + "\n") << arguments[0];
   EXPECT_EQ(said.out, "") << arguments[0];
@@ -98,14 +98,14 @@ TEST(BadSession, ThatIsNoFileIsRefusedToo) {
 TEST(GoodSession, MayBeginWithAByteOrderMark) {
   const TemporaryDirectory directory;
   const auto file = directory.write("bom.json", "\xef\xbb\xbf// of Windows\r\n{\"space\": {\"a\": [1, 2]}}\r\n");
-  const Said said = run({"plan", file.string()});
+  const Said said = run_krigtune({"plan", file.string()});
   EXPECT_EQ(said.code, 0) << said.err;
 }
 
 void write_expectations() {
   for (const std::filesystem::path& file : bad_sessions()) {
     const std::string text = read_text(file);
-    std::string line = run({"plan", file.string()}).err;
+    std::string line = run_krigtune({"plan", file.string()}).err;
     line = replaced(line.substr(0, line.find('\n')), kDirectory.string(), "DIR");
     const std::string prefix = "krigtune: ";
     if (line.rfind(prefix, 0) == 0) line = line.substr(prefix.size());

@@ -36,7 +36,7 @@ class BenchSessionTest : public testing::Test {
   Said tune(std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments = {"tune", session_, "--out", (directory_ / "run").string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return krigtune::run(arguments, directory_ / "krigtune", clock_);
+    return krigtune::run_krigtune(arguments, directory_ / "krigtune", clock_);
   }
   /// In a trial's program: a signal to this process, which runs the command line.
   static std::string kill_us(const std::string& signal) {
@@ -112,9 +112,9 @@ TEST_F(BenchSessionTest, ThatLacksSomethingOfTheEnvironmentEndsWithThree) {
 
 TEST_F(BenchSessionTest, ComparesByMeasuringWhereThereIsNoTable) {
   const std::string out = (directory_ / "compared").string();
-  const Said said =
-      krigtune::run({"compare", session_, "--strategies", "random", "--seeds", "2", "--trials", "3", "--out", out},
-                    directory_ / "krigtune", clock_);
+  const Said said = krigtune::run_krigtune(
+      {"compare", session_, "--strategies", "random", "--seeds", "2", "--trials", "3", "--out", out},
+      directory_ / "krigtune", clock_);
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("the best of all runs here (emulated network eth-25)"), std::string::npos) << said.out;
   EXPECT_EQ(parse_csv(read_text(directory_ / "compared/comparison.csv"), "comparison").rows.size(), 6U);

@@ -19,19 +19,20 @@ struct Said {
 
 /// Runs the program's command line with a clock that stands still, so that nothing of what it writes depends on time.
 /// `program`: krigtune-bench is looked for beside it.
-inline Said run(const std::vector<std::string>& arguments, const std::filesystem::path& program = "/nowhere/krigtune",
-                const Clock& clock = ManualClock(), const Environment& environment = {}) {
+inline Said run_krigtune(const std::vector<std::string>& arguments,
+                         const std::filesystem::path& program = "/nowhere/krigtune", const Clock& clock = ManualClock(),
+                         const cli::Environment& environment = {}) {
   std::ostringstream out;
   std::ostringstream err;
-  Console console{out, err, clock, program};
+  cli::Console console{out, err, clock, program};
   console.environment = environment;
-  const int code = run_command_line(arguments, console);
+  const int code = cli::run_command_line(arguments, console);
   return {code, out.str(), err.str()};
 }
 
 /// The same, with KRIGTUNE_* variables.
-inline Said run_with(const Environment& environment, const std::vector<std::string>& arguments) {
-  return run(arguments, "/nowhere/krigtune", ManualClock(), environment);
+inline Said run_with(const cli::Environment& environment, const std::vector<std::string>& arguments) {
+  return run_krigtune(arguments, "/nowhere/krigtune", ManualClock(), environment);
 }
 
 inline std::size_t lines_in(const std::string& text) {

@@ -32,7 +32,7 @@ class CommandSessionTest : public testing::Test {
   std::string run_directory() const { return (directory_ / "run").string(); }
   Said tune(std::vector<std::string> more = {}, const std::string& runner_more = "") const {
     more.insert(more.begin(), {"tune", session(runner_more), "--out", run_directory()});
-    return run(more, "/nowhere/krigtune", clock_);
+    return run_krigtune(more, "/nowhere/krigtune", clock_);
   }
   std::vector<std::string> column(const std::string& name) const {
     const CsvTable table = parse_csv(read_text(directory_ / "run/trials.csv"), "trials");
@@ -137,7 +137,7 @@ TEST_F(CommandSessionTest, EndsTheTrialsWholeGroupOnTheSecondCtrlC) {
 
 TEST_F(CommandSessionTest, RefusesASecondTuneOnTheSameDirectory) {
   ASSERT_EQ(tune().code, 0);
-  const TunerClaim claim(journal_path(run_directory()));
+  const journal::TunerClaim claim(run::journal_path(run_directory()));
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--fresh"}}) {
     const Said said = tune(more);
     EXPECT_EQ(said.code, 2);
@@ -177,14 +177,14 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
 
 TEST_F(CommandSessionTest, ExplainsTimeouts) {
   program("exec sleep 60\n");
-  const Said said = run({"tune",
-                         directory_
-                             .write("slow.json", R"({"space": {"a": [1]}, "baseline": null,
+  const Said said = run_krigtune({"tune",
+                                  directory_
+                                      .write("slow.json", R"({"space": {"a": [1]}, "baseline": null,
       "objective": {"metric": "speed", "direction": "maximize"},
       "runner": {"kind": "command", "argv": ["./own"], "timeout_s": 0.2}})")
-                             .string(),
-                         "--out", run_directory()},
-                        "/nowhere/krigtune", clock_);
+                                      .string(),
+                                  "--out", run_directory()},
+                                 "/nowhere/krigtune", clock_);
   EXPECT_EQ(said.code, 1);
   expect_said(said, "no trial is ok: 1 failed (timeout)\n");
   expect_said(said, "to try: raise /runner/timeout_s of the session (now 0.2 s)");
@@ -196,13 +196,13 @@ TEST_F(CommandSessionTest, AComparisonLosesNothingOnCtrlCAndGoesOn) {
           "sleep 0.3\n" + interrupt() + "wait; fi\n" + kMeasure);
   const std::vector<std::string> command = {"compare", session(), "--strategies", "random",
                                             "--seeds", "2",       "--out",        run_directory()};
-  const Said said = run(command, "/nowhere/krigtune", clock_);
+  const Said said = run_krigtune(command, "/nowhere/krigtune", clock_);
   EXPECT_EQ(said.code, 130) << said.err;
   expect_said(said, "interrupted: 0 of 2 runs are whole; comparison.csv has every closed trial");
   expect_said(said, "To go on: krigtune compare ");
   EXPECT_NE(::kill(std::stoi(read_text(directory_ / "child")), 0), 0);
   EXPECT_EQ(parse_csv(read_text(directory_ / "run/comparison.csv"), "comparison").rows.size(), 2U);
-  const Said again = run(command, "/nowhere/krigtune", clock_);
+  const Said again = run_krigtune(command, "/nowhere/krigtune", clock_);
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(parse_csv(read_text(directory_ / "run/comparison.csv"), "comparison").rows.size(), 8U);
   EXPECT_EQ(lines_in(read_text(directory_ / "began")), 9U) << "eight, and the interrupted one again";

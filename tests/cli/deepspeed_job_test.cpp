@@ -38,7 +38,7 @@ class DeepSpeedJobTest : public testing::Test {
     words.push_back(path("ds.json"));
     std::error_code ignored;
     std::filesystem::remove(directory_ / "session.json", ignored);
-    return run(words);
+    return run_krigtune(words);
   }
   std::string text() const { return read_text(directory_ / "session.json"); }
   Json session() const {
@@ -50,7 +50,7 @@ class DeepSpeedJobTest : public testing::Test {
 
 TEST_F(DeepSpeedJobTest, KnowsTheGpusOfThisNode) {
   gpus(4);
-  ASSERT_EQ(probe_gpus().gpus, 4);
+  ASSERT_EQ(engine::probe_gpus().gpus, 4);
   EXPECT_EQ(init({"deepspeed"}).code, 0);
   EXPECT_EQ(session()["cluster"]["gpus_per_node"], 4);
   EXPECT_EQ(session()["cluster"]["gpu"], "h100-80gb");
@@ -133,7 +133,7 @@ class DeepSpeedModelTest : public DeepSpeedJobTest {
       words.push_back(word);
     }
     words.insert(words.end(), flags.begin(), flags.end());
-    return run(words);
+    return run_krigtune(words);
   }
   Json tuned_session() const { return load_json(directory_ / "run/session.json"); }
   // Stage and micro-batch alone: predictions of few configurations.
@@ -185,7 +185,7 @@ TEST_F(DeepSpeedModelTest, IsNotLaunchedWhereItNeedNotBe) {
   const Said said = tune({"--fresh", "--hf-config", path("config.json")});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(launches(), "trial 8;trial 8;");
-  EXPECT_EQ(run({"tune", "--hf-config", "x", path("ds.json")}).code, 2);
+  EXPECT_EQ(run_krigtune({"tune", "--hf-config", "x", path("ds.json")}).code, 2);
   EXPECT_EQ(tune({"--fresh", "--hf-config", path("no_such_file.json")}).code, 2);
   directory_.write("config.json", R"({"model_type": "bloom"})");  // one that is not known: the job tells its size
   const Said unknown = tune({"--fresh", "--hf-config", path("config.json")});
@@ -274,7 +274,7 @@ TEST_F(DeepSpeedModelTest, TensorParallelismThatFailsIsLeftOutWithTheReason) {
   EXPECT_NE(said.err.find("Data inconsistency within the TP group"), std::string::npos) << said.err;
   EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
   EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // goes on, and is told the same
-  EXPECT_EQ(run({"tune", "--tensor-parallel", path("ds.json")}).code, 2);
+  EXPECT_EQ(run_krigtune({"tune", "--tensor-parallel", path("ds.json")}).code, 2);
 }
 
 TEST_F(DeepSpeedModelTest, InitAsksWhereItIsToldTo) {
@@ -284,12 +284,12 @@ TEST_F(DeepSpeedModelTest, InitAsksWhereItIsToldTo) {
   std::vector<std::string> words = {"init",        "a.json",     "--deepspeed", "ds.json",  "--",
                                     "./deepspeed", "--num_gpus", "2",           "train.py", "--deepspeed_config",
                                     "ds.json"};
-  EXPECT_EQ(run(words).code, 0);
+  EXPECT_EQ(run_krigtune(words).code, 0);
   EXPECT_EQ(read_text("a.json").find("1000000 parameters"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists("launches.log"));
   words[1] = "b.json";
   words.insert(words.begin() + 2, "--model-run");
-  EXPECT_EQ(run(words).code, 0);
+  EXPECT_EQ(run_krigtune(words).code, 0);
   std::filesystem::current_path(here);
   EXPECT_NE(read_text(directory_ / "b.json").find("the model has 1000000 parameters"), std::string::npos);
   EXPECT_EQ(launches(), "model 1;");

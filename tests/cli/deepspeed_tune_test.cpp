@@ -42,7 +42,7 @@ class DeepSpeedTune : public ::testing::Test {
   Said tune(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"tune", session_, "--out", out()};
     words.insert(words.end(), more.begin(), more.end());
-    return run(words);
+    return run_krigtune(words);
   }
   std::string out() const { return (directory_ / "run").string(); }
 
@@ -57,7 +57,7 @@ TEST_F(DeepSpeedTune, SaysWhetherTheLossesAgree) {
                           "steps\n"),
             std::string::npos)
       << said.out;
-  EXPECT_NE(run({"results", out()}).out.find("\nthe losses of trial 1 agree"), std::string::npos);
+  EXPECT_NE(run_krigtune({"results", out()}).out.find("\nthe losses of trial 1 agree"), std::string::npos);
 }
 
 TEST_F(DeepSpeedTune, PutsADisagreementFirst) {
@@ -68,7 +68,7 @@ TEST_F(DeepSpeedTune, PutsADisagreementFirst) {
       said.out.rfind("warning    the losses of trial 1 differ from those of trial 0 from step 3 on: by 0.99 %", 0), 0U)
       << said.out;
   EXPECT_NE(said.out.find("\nbest       trial 1"), std::string::npos);
-  EXPECT_NE(run({"results", out()}).out.find("\nwarning: the losses of trial 1 differ"), std::string::npos);
+  EXPECT_NE(run_krigtune({"results", out()}).out.find("\nwarning: the losses of trial 1 differ"), std::string::npos);
 }
 
 TEST_F(DeepSpeedTune, GoesOnWithTheFileThatItBeganWith) {
@@ -80,9 +80,9 @@ TEST_F(DeepSpeedTune, GoesOnWithTheFileThatItBeganWith) {
   EXPECT_NE(said.err.find("ds_config.json has changed since the session began"), std::string::npos) << said.err;
   EXPECT_EQ(load_json(out() + "/trials/0001_z2/ds_config.json").at("gradient_clipping"), 1.0);
   EXPECT_EQ(load_json(out() + "/ds_config_optimal.json").at("gradient_clipping"), 1.0);
-  EXPECT_EQ(run({"results", out()}).code, 0);
+  EXPECT_EQ(run_krigtune({"results", out()}).code, 0);
   std::filesystem::remove(directory_ / "ds_config.json");
-  EXPECT_EQ(run({"export", out(), "--format", "deepspeed", "--out", (directory_ / "x").string()}).code, 0);
+  EXPECT_EQ(run_krigtune({"export", out(), "--format", "deepspeed", "--out", (directory_ / "x").string()}).code, 0);
   write_config("9.0");
   EXPECT_EQ(tune({"--fresh"}).err.find("has changed"), std::string::npos);
   EXPECT_EQ(load_json(out() + "/ds_config_optimal.json").at("gradient_clipping"), 9.0);

@@ -118,7 +118,7 @@ inline ExampleSession experiment(const std::string& name) {
 inline ExampleSession made_by_init() {
   const TemporaryDirectory directory;
   const std::string file = (directory / "session.json").string();
-  EXPECT_EQ(run({"init", file}).code, 0);
+  EXPECT_EQ(run_krigtune({"init", file}).code, 0);
   return {"init", read_text(file)};
 }
 

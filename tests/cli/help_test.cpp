@@ -10,15 +10,15 @@ const std::vector<std::string> kCommands = {"doctor", "plan",    "tune",    "wat
 
 // docs/cli.md is made from the same declarations as the help: `test_cli_help --write-reference FILE` writes it.
 TEST(Help, IsWhatTheDocumentationSaysAndNothingElse) {
-  EXPECT_EQ(read_text(KRIGTUNE_CLI_REFERENCE), command_line_reference())
+  EXPECT_EQ(read_text(KRIGTUNE_CLI_REFERENCE), cli::command_line_reference())
       << "rewrite it: test_cli_help --write-reference docs/cli.md";
 }
 
 TEST(Help, OfEveryCommandStandsInTheDocumentation) {
   const std::string reference = read_text(KRIGTUNE_CLI_REFERENCE);
-  EXPECT_NE(reference.find(run({"--help"}).out), std::string::npos);
+  EXPECT_NE(reference.find(run_krigtune({"--help"}).out), std::string::npos);
   for (const std::string& command : kCommands) {
-    const Said said = run({command, "--help"});
+    const Said said = run_krigtune({command, "--help"});
     EXPECT_EQ(said.code, 0);
     EXPECT_EQ(said.err, "");
     EXPECT_NE(reference.find("## krigtune " + command + "\n\n```text\n" + said.out + "```\n"), std::string::npos)
@@ -28,7 +28,7 @@ TEST(Help, OfEveryCommandStandsInTheDocumentation) {
 
 TEST(Help, DocumentsEveryOptionThatIsAccepted) {
   for (const std::string& command : kCommands) {
-    const std::string help = run({command, "--help"}).out;
+    const std::string help = run_krigtune({command, "--help"}).out;
     for (const char* option : {"--json", "--quiet", "--verbose", "--log-file", "--help"}) {
       EXPECT_NE(help.find(option), std::string::npos) << command << " " << option;
     }
@@ -37,13 +37,13 @@ TEST(Help, DocumentsEveryOptionThatIsAccepted) {
 
 TEST(Help, FitsATerminalOfHundredColumns) {
   for (const std::string& command : kCommands) {
-    std::istringstream lines(run({command, "--help"}).out);
+    std::istringstream lines(run_krigtune({command, "--help"}).out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
 }
 
 TEST(Version, IsOneLineOnStdout) {
-  const Said said = run({"--version"});
+  const Said said = run_krigtune({"--version"});
   EXPECT_EQ(said.code, 0);
   EXPECT_EQ(said.out.rfind("krigtune ", 0), 0U);
   EXPECT_EQ(lines_in(said.out), 1U);
@@ -55,7 +55,7 @@ TEST(Version, IsOneLineOnStdout) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc == 3 && std::string(argv[1]) == "--write-reference") {
-    krigtune::write_atomically(argv[2], krigtune::command_line_reference());
+    krigtune::write_atomically(argv[2], krigtune::cli::command_line_reference());
     return 0;
   }
   return RUN_ALL_TESTS();

@@ -11,7 +11,7 @@ namespace krigtune::init_test {
 class Init : public testing::Test {
  protected:
   std::string written() const {
-    const Said said = run({"init", file_});
+    const Said said = run_krigtune({"init", file_});
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_EQ(said.out, file_ + ": written; next: krigtune plan " + file_ + "\n");
     return read_text(file_);
@@ -23,23 +23,23 @@ class Init : public testing::Test {
 
 TEST_F(Init, WritesASessionThatCanBePlannedAndTuned) {
   written();
-  const Session session = load_session(file_);
+  const session::Session session = session::load_session(file_);
   EXPECT_TRUE(session.warnings.empty()) << session.warnings.front();
   EXPECT_TRUE(session.baseline) << "what is gained is relative to it";
   EXPECT_GT(session.space.count(), 20);
-  const auto& bench = std::get<BenchSpec>(session.runner);
+  const auto& bench = std::get<runner::BenchSpec>(session.runner);
   EXPECT_LT(bench.warmup_s + bench.measure_s, 3.0) << "three trials take seconds";
-  const Said plan = run({"plan", file_});
+  const Said plan = run_krigtune({"plan", file_});
   EXPECT_EQ(plan.code, 0) << plan.err;
 }
 
 // What is commented out is what the session has without it: uncommented it means the same.
 TEST_F(Init, ShowsTheDefaultsOfEveryBlockAsComments) {
   const std::string text = written();
-  const Json before = resolved(load_session(file_));
+  const Json before = session::resolved(session::load_session(file_));
   const std::regex commented(R"re((^|\n)( *)// (?=["}]))re");
   directory_.write("session.json", std::regex_replace(text, commented, "$1$2"));
-  const Json after = resolved(load_session(file_));
+  const Json after = session::resolved(session::load_session(file_));
   EXPECT_EQ(after.dump(2), before.dump(2));
   for (const auto& [block, value] : before.items()) {
     EXPECT_TRUE(load_json(file_).contains(block)) << block;
@@ -60,7 +60,7 @@ TEST_F(Init, SaysOfEveryLineWhatItMeans) {
 
 TEST_F(Init, OverwritesNothing) {
   directory_.write("session.json", "mine");
-  const Said said = run({"init", file_});
+  const Said said = run_krigtune({"init", file_});
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(said.err, "krigtune: init: '" + file_ +
                           "' is there already; move it away, or name another file: krigtune init OTHER.json\n");
@@ -68,15 +68,15 @@ TEST_F(Init, OverwritesNothing) {
 }
 
 TEST_F(Init, RefusesADirectoryThatIsNotThere) {
-  const Said said = run({"init", (directory_ / "absent/session.json").string()});
+  const Said said = run_krigtune({"init", (directory_ / "absent/session.json").string()});
   EXPECT_EQ(said.code, 2);
   EXPECT_NE(said.err.find("there is no directory '"), std::string::npos) << said.err;
 }
 
 TEST_F(Init, PrintsTheSchemaAndWritesNothing) {
-  const Said said = run({"init", "--schema", file_});
+  const Said said = run_krigtune({"init", "--schema", file_});
   EXPECT_EQ(said.code, 2) << "a file would be expected to be written";
-  EXPECT_EQ(parse_json(run({"init", "--schema"}).out, "schema")["type"], "object");
+  EXPECT_EQ(parse_json(run_krigtune({"init", "--schema"}).out, "schema")["type"], "object");
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 

@@ -14,7 +14,7 @@ void wait_for(const std::atomic<bool>& flag) {
 
 TEST(Interrupt, StopsAfterTheTrialFirstAndEndsItTheSecondTime) {
   std::atomic<int> told{0};
-  Interrupt interrupt([&] { ++told; });
+  cli::Interrupt interrupt([&] { ++told; });
   EXPECT_FALSE(interrupt.stop());
   ::kill(::getpid(), SIGINT);
   wait_for(interrupt.stop());
@@ -25,7 +25,7 @@ TEST(Interrupt, StopsAfterTheTrialFirstAndEndsItTheSecondTime) {
 }
 
 TEST(Interrupt, EndsTheTrialAtOnceWhenTerminated) {
-  Interrupt interrupt([] {});
+  cli::Interrupt interrupt([] {});
   ::kill(::getpid(), SIGTERM);
   wait_for(interrupt.abort());
   EXPECT_TRUE(interrupt.stop());
@@ -35,7 +35,7 @@ TEST(Interrupt, LeavesTheSignalMaskAsItWas) {
   sigset_t before{};
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
   {
-    Interrupt interrupt([] {});
+    cli::Interrupt interrupt([] {});
   }
   sigset_t after{};
   ::pthread_sigmask(SIG_SETMASK, nullptr, &after);

@@ -167,7 +167,7 @@ TEST(MutatedSession, IsReadOrRefusedInOneLine) {
     const std::string text = mutator.next();
     const auto file = directory.write("session.json", text);
     const double begin_s = clock.now_s();
-    const Said said = run({"plan", file.string(), "--show-config"});
+    const Said said = run_krigtune({"plan", file.string(), "--show-config"});
     SCOPED_TRACE("seed " + std::to_string(seed) + ", mutation " + std::to_string(i) + ":\n" + text);
     slowest = std::max(slowest, {clock.now_s() - begin_s, text});
     ASSERT_TRUE(said.code == 0 || said.code == 2) << said.code << ": " << said.err;

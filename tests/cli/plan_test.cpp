@@ -43,9 +43,9 @@ double limit_that_excludes_some(const std::string& csv) {
 
 TEST_F(PlanTest, CountsWhatIsExcludedAndWhy) {
   const std::string csv = (directory_ / "plan.csv").string();
-  ASSERT_EQ(run({"plan", session(1.0), "--csv", csv}).code, 0);
+  ASSERT_EQ(run_krigtune({"plan", session(1.0), "--csv", csv}).code, 0);
   const std::string file = session(limit_that_excludes_some(read_text(csv)));
-  const Said said = run({"plan", file, "--json", "--csv", csv});
+  const Said said = run_krigtune({"plan", file, "--json", "--csv", csv});
   ASSERT_EQ(said.code, 0) << said.err;
   const Json json = parse_json(said.out, "plan");
   EXPECT_EQ(json["lattice_points"], 64);
@@ -58,14 +58,14 @@ TEST_F(PlanTest, CountsWhatIsExcludedAndWhy) {
   const CsvTable table = parse_csv(read_text(csv), "plan");
   EXPECT_EQ(static_cast<int>(table.rows.size()), configurations);
   int too_large = 0;
-  const Session read = load_session(file);
+  const session::Session read = session::load_session(file);
   for (const auto& row : table.rows) {
-    Configuration configuration;
+    space::Configuration configuration;
     for (const std::string& name : read.space.columns()) {
-      configuration.set(name, value_from_text(row[static_cast<std::size_t>(table.column(name))]));
+      configuration.set(name, space::value_from_text(row[static_cast<std::size_t>(table.column(name))]));
     }
-    StepPlan plan = build_plan(*read.workload, read.cluster, configuration);
-    lay_out(plan);
+    plan::StepPlan plan = plan::build_plan(*read.workload, read.cluster, configuration);
+    plan::lay_out(plan);
     EXPECT_EQ(row[static_cast<std::size_t>(table.column("predicted_memory_bytes"))], std::to_string(plan.arena_bytes));
     const bool fits = plan.arena_bytes <= read.usable_per_rank->count;
     EXPECT_EQ(row[static_cast<std::size_t>(table.column("memory_verdict"))], fits ? "fits" : "too_large");
@@ -77,7 +77,7 @@ TEST_F(PlanTest, CountsWhatIsExcludedAndWhy) {
 }
 
 TEST_F(PlanTest, TellsTheTermsOfEachStageAndTheirSum) {
-  const Json json = parse_json(run({"plan", session(1.0), "--json"}).out, "plan");
+  const Json json = parse_json(run_krigtune({"plan", session(1.0), "--json"}).out, "plan");
   ASSERT_EQ(json["memory_by_zero_stage"].size(), 4U);
   for (const auto& [stage, memory] : json["memory_by_zero_stage"].items()) {
     const Json& small = memory["example"];
@@ -91,9 +91,9 @@ TEST_F(PlanTest, TellsTheTermsOfEachStageAndTheirSum) {
 }
 
 TEST_F(PlanTest, ExpectsTheBudgetsTimeAndNoMoreTrialsThanThereAre) {
-  const Json json = parse_json(run({"plan", session(1.0), "--json"}).out, "plan");
+  const Json json = parse_json(run_krigtune({"plan", session(1.0), "--json"}).out, "plan");
   EXPECT_EQ(json["expected_s"], 50);
-  const std::string text = run({"plan", session(1.0)}).out;
+  const std::string text = run_krigtune({"plan", session(1.0)}).out;
   EXPECT_NE(text.find("10 trials of at most 5.00 s each"), std::string::npos) << text;
   EXPECT_NE(text.find("emulated network eth-25"), std::string::npos) << text;
 }
@@ -115,7 +115,7 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   const std::string file = directory_.write("gpus.json", named_gpus("none")).string();
   const std::string csv = (directory_ / "plan.csv").string();
   const std::string trace = (directory_ / "trace.json").string();
-  const Said said = run({"plan", file, "--json", "--csv", csv, "--trace", trace});
+  const Said said = run_krigtune({"plan", file, "--json", "--csv", csv, "--trace", trace});
   ASSERT_EQ(said.code, 0) << said.err;
   const Json json = parse_json(said.out, "plan");
   const CsvTable table = parse_csv(read_text(csv), "plan");
@@ -139,7 +139,7 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   for (const Json& event : document.at("traceEvents")) kinds.insert(event.at("ph"));
   EXPECT_EQ(kinds, (std::set<std::string>{"M", "X", "C"}));  // names, operations, memory over time
 
-  const std::string text = run({"plan", file}).out;
+  const std::string text = run_krigtune({"plan", file}).out;
   for (const char* section :
        {"Job\n", "\nParameters\n", "\nSpace\n", "\nMemory of one rank", "\nPredicted best ", "\nWhat would change it\n",
         "\nBatch size", "\nCommunication of one rank", "\nTime of the session\n", "  baseline: ", "<- plateau"}) {
@@ -148,16 +148,16 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
 }
 
 TEST_F(PlanTest, SaysInOneLineWhyItKnowsNoTime) {
-  const Said said = run({"plan", session(1.0)});
+  const Said said = run_krigtune({"plan", session(1.0)});
   EXPECT_NE(said.out.find("Time of a step\n  not predicted: this machine was not measured"), std::string::npos)
       << said.out;
-  EXPECT_TRUE(parse_json(run({"plan", session(1.0), "--json"}).out, "plan")["best"].empty());
+  EXPECT_TRUE(parse_json(run_krigtune({"plan", session(1.0), "--json"}).out, "plan")["best"].empty());
 }
 
 TEST_F(PlanTest, OfSimulatedTrialsIsFollowedByThem) {
   const std::string file = directory_.write("gpus.json", named_gpus("simulate")).string();
-  EXPECT_NE(run({"plan", file}).out.find("6 trials at most, simulated: nothing runs"), std::string::npos);
-  const Said said = run({"tune", file, "--full-budget", "--out", (directory_ / "run").string()});
+  EXPECT_NE(run_krigtune({"plan", file}).out.find("6 trials at most, simulated: nothing runs"), std::string::npos);
+  const Said said = run_krigtune({"tune", file, "--full-budget", "--out", (directory_ / "run").string()});
   ASSERT_EQ(said.code, 0) << said.err;
   const CsvTable trials = parse_csv(read_text(directory_ / "run" / "trials.csv"), "trials");
   EXPECT_EQ(trials.rows.size(), 6U);
@@ -167,19 +167,20 @@ TEST_F(PlanTest, OfSimulatedTrialsIsFollowedByThem) {
 }
 
 TEST_F(PlanTest, ExitsWithOneWhenNothingFits) {
-  const Said said = run({"plan", session(0.000001)});
+  const Said said = run_krigtune({"plan", session(0.000001)});
   EXPECT_EQ(said.code, 1);
   EXPECT_NE(said.err.find("no configuration fits in memory"), std::string::npos);
   const TemporaryDirectory bench;
   bench.write_program("krigtune-bench", "exit 1\n");
-  const Said tuned = run({"tune", session(0.000001), "--out", (directory_ / "run").string()}, bench / "krigtune");
+  const Said tuned =
+      run_krigtune({"tune", session(0.000001), "--out", (directory_ / "run").string()}, bench / "krigtune");
   EXPECT_EQ(tuned.code, 1) << tuned.err;
   EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
 }
 
 TEST_F(PlanTest, OfATuneWithoutTheBenchProgramIsRefusedWithThree) {
   ::setenv("PATH", "/nowhere", 1);
-  const Said said = run({"tune", session(1.0), "--out", (directory_ / "run").string()});
+  const Said said = run_krigtune({"tune", session(1.0), "--out", (directory_ / "run").string()});
   EXPECT_EQ(said.code, 3);
   EXPECT_NE(said.err.find("krigtune-bench is neither in '/nowhere' nor on PATH"), std::string::npos) << said.err;
   EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));

@@ -20,7 +20,7 @@ constexpr const char* kPython = "/usr/bin/python3";
 constexpr const char* kUnlikely = "zzzzzzzzzzzz";  // near to no key and no name
 
 std::string refusal(const Json& session) {
-  return user_error_of([&] { read_session(session, "s", KRIGTUNE_BAD_SESSIONS); });
+  return user_error_of([&] { session::read_session(session, "s", KRIGTUNE_BAD_SESSIONS); });
 }
 
 std::set<std::string> names_in(const std::string& list) {
@@ -73,7 +73,7 @@ Json any_value_of(const Json& schema) {
 
 // Each runner's keys, in a session that says no more of it than it must.
 void add_runners(std::vector<Place>& places) {
-  const Json runners = session_schema()["properties"]["runner"]["allOf"];
+  const Json runners = session::session_schema()["properties"]["runner"]["allOf"];
   for (std::size_t i = 1; i < runners.size(); ++i) {  // the first is in kTrained
     const Json& block = runners[i]["then"];
     Json session = parse_json(kSpoken, "s");
@@ -145,69 +145,72 @@ const Place* place_of(const std::string& in_schema, const Json& object) {
 }
 
 TEST(SessionSchema, IsWhatStandsInTheDocumentation) {
-  EXPECT_EQ(read_text(KRIGTUNE_DOCS "/session.md"), session_reference())
+  EXPECT_EQ(read_text(KRIGTUNE_DOCS "/session.md"), session::session_reference())
       << "rewrite it: test_cli_schema --write-reference docs";
 }
 
 TEST(SessionSchema, IsPrintedByInit) {
-  const Said said = run({"init", "--schema"});
+  const Said said = run_krigtune({"init", "--schema"});
   EXPECT_EQ(said.code, 0);
   EXPECT_EQ(said.err, "");
-  EXPECT_EQ(said.out, session_schema().dump(2) + "\n");
+  EXPECT_EQ(said.out, session::session_schema().dump(2) + "\n");
 }
 
 TEST(SessionSchema, HasTheKeysOfEveryBlockThatTheReaderHas) {
   std::set<std::string> seen;
-  for_each_closed_object(session_schema(), Json::json_pointer(), [&](const std::string& pointer, const Json& object) {
-    SCOPED_TRACE(pointer);
-    const Place* place = place_of(pointer, object);
-    ASSERT_NE(place, nullptr) << "add it to places()";
-    seen.insert(place->in_schema);
-    Json session = parse_json(place->session, "s");
-    session[Json::json_pointer(place->in_session)][kUnlikely] = 1;
-    const std::string line = refusal(session);
-    const std::string begin = "s: " + place->in_session + "/" + kUnlikely + ": unknown key; known: ";
-    ASSERT_EQ(line.rfind(begin, 0), 0U) << line;
-    std::set<std::string> keys;
-    for (const auto& [key, value] : object["properties"].items()) keys.insert(key);
-    EXPECT_EQ(names_in(line.substr(begin.size())), keys);
-  });
+  for_each_closed_object(
+      session::session_schema(), Json::json_pointer(), [&](const std::string& pointer, const Json& object) {
+        SCOPED_TRACE(pointer);
+        const Place* place = place_of(pointer, object);
+        ASSERT_NE(place, nullptr) << "add it to places()";
+        seen.insert(place->in_schema);
+        Json session = parse_json(place->session, "s");
+        session[Json::json_pointer(place->in_session)][kUnlikely] = 1;
+        const std::string line = refusal(session);
+        const std::string begin = "s: " + place->in_session + "/" + kUnlikely + ": unknown key; known: ";
+        ASSERT_EQ(line.rfind(begin, 0), 0U) << line;
+        std::set<std::string> keys;
+        for (const auto& [key, value] : object["properties"].items()) keys.insert(key);
+        EXPECT_EQ(names_in(line.substr(begin.size())), keys);
+      });
   EXPECT_EQ(seen.size(), places().size()) << "a place that the schema does not have";
 }
 
 TEST(SessionSchema, HasTheNamesThatTheReaderKnows) {
   std::size_t enums = 0;
-  for_each_closed_object(session_schema(), Json::json_pointer(), [&](const std::string& pointer, const Json& object) {
-    const Place* place = place_of(pointer, object);
-    if (place == nullptr) return;
-    for (const auto& [key, value] : object["properties"].items()) {
-      Json names = value.value("enum", Json());
-      if (value.contains("anyOf")) names = value["anyOf"][0].value("enum", Json());
-      if (!names.is_array() || names.size() < 2) continue;
-      SCOPED_TRACE(pointer + "/" + key);
-      Json session = parse_json(place->session, "s");
-      session[Json::json_pointer(place->in_session)][key] = kUnlikely;
-      const std::string line = refusal(session);
-      const std::size_t known = line.find("known: ");
-      std::set<std::string> wanted;
-      for (const Json& name : names) {
-        if (name.is_string()) wanted.insert(name.get<std::string>());
-      }
-      if (wanted.size() < 2) continue;
-      ASSERT_NE(known, std::string::npos) << line;
-      EXPECT_EQ(names_in(line.substr(known + 7)), wanted);
-      ++enums;
-    }
-  });
+  for_each_closed_object(session::session_schema(), Json::json_pointer(),
+                         [&](const std::string& pointer, const Json& object) {
+                           const Place* place = place_of(pointer, object);
+                           if (place == nullptr) return;
+                           for (const auto& [key, value] : object["properties"].items()) {
+                             Json names = value.value("enum", Json());
+                             if (value.contains("anyOf")) names = value["anyOf"][0].value("enum", Json());
+                             if (!names.is_array() || names.size() < 2) continue;
+                             SCOPED_TRACE(pointer + "/" + key);
+                             Json session = parse_json(place->session, "s");
+                             session[Json::json_pointer(place->in_session)][key] = kUnlikely;
+                             const std::string line = refusal(session);
+                             const std::size_t known = line.find("known: ");
+                             std::set<std::string> wanted;
+                             for (const Json& name : names) {
+                               if (name.is_string()) wanted.insert(name.get<std::string>());
+                             }
+                             if (wanted.size() < 2) continue;
+                             ASSERT_NE(known, std::string::npos) << line;
+                             EXPECT_EQ(names_in(line.substr(known + 7)), wanted);
+                             ++enums;
+                           }
+                         });
   EXPECT_GE(enums, 9U);
 }
 
 TEST(SessionSchema, DescribesEveryKey) {
-  for_each_closed_object(session_schema(), Json::json_pointer(), [](const std::string& pointer, const Json& object) {
-    for (const auto& [key, value] : object["properties"].items()) {
-      EXPECT_FALSE(value.value("description", "").empty()) << pointer << "/" << key;
-    }
-  });
+  for_each_closed_object(session::session_schema(), Json::json_pointer(),
+                         [](const std::string& pointer, const Json& object) {
+                           for (const auto& [key, value] : object["properties"].items()) {
+                             EXPECT_FALSE(value.value("description", "").empty()) << pointer << "/" << key;
+                           }
+                         });
 }
 
 /// Whole sessions under the schema, judged by Python's jsonschema (Debian: python3-jsonschema).
@@ -216,16 +219,16 @@ class Validation : public testing::Test {
   void SetUp() override {
     if (python({"-c", "import jsonschema"}) != 0)
       GTEST_SKIP() << kPython << " has no jsonschema: apt-get install python3-jsonschema";
-    schema_ = directory_.write("schema.json", session_schema().dump()).string();
+    schema_ = directory_.write("schema.json", session::session_schema().dump()).string();
   }
 
   int python(std::vector<std::string> arguments) const {
-    ProcessSpec spec;
+    trial::ProcessSpec spec;
     spec.argv = {kPython};
     spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
     spec.stdout_file = directory_ / "out";
     spec.stderr_file = directory_ / "err";
-    return run_process(spec, SystemClock()).exit_code;
+    return trial::run_process(spec, SystemClock()).exit_code;
   }
 
   /// "valid", or what is wrong, for each.
@@ -288,7 +291,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc == 3 && std::string(argv[1]) == "--write-reference") {
     const std::filesystem::path docs = argv[2];
-    krigtune::write_atomically(docs / "session.md", krigtune::session_reference());
+    krigtune::write_atomically(docs / "session.md", krigtune::session::session_reference());
     return 0;
   }
   return RUN_ALL_TESTS();

@@ -19,7 +19,7 @@ class SessionTest : public testing::Test {
   Said tune(const std::string& out, std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments = {"tune", session(), "--out", path(out)};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(arguments);
+    return run_krigtune(arguments);
   }
   TemporaryDirectory directory_;
 };
@@ -33,7 +33,8 @@ TEST_F(SessionTest, EndsWithTheBestItsGainWhyItEndedAndWhereTheFilesAre) {
   const Json best = load_json(directory_ / "run/best.json");
   EXPECT_EQ(best["gain"].get<double>(), 40.0 / first);
   EXPECT_EQ(trials.rows[best["trial"].get<std::size_t>()][static_cast<std::size_t>(trials.column("value"))], "40");
-  EXPECT_NE(said.out.find("speed 40, " + gain_text(40.0 / first) + " trial 0 ("), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("speed 40, " + report::gain_text(40.0 / first) + " trial 0 ("), std::string::npos)
+      << said.out;
   EXPECT_NE(said.out.find("the session has no baseline"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("trials     12: 10 ok, 1 oom, 1 failed\n"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("ended      the budget of trials is spent\n"), std::string::npos) << said.out;
@@ -52,13 +53,13 @@ TEST_F(SessionTest, SaysOneLineForEachClosedTrialWhenPiped) {
 
 TEST_F(SessionTest, IsExportedWholeOrATrialOfItAndOnlyAsWhatThereIs) {
   tune("run", {"--trials", "12"});
-  const Said whole = run({"export", path("run"), "--format", "csv", "--json"});
+  const Said whole = run_krigtune({"export", path("run"), "--format", "csv", "--json"});
   EXPECT_EQ(whole.code, 0) << whole.err;
   const Json document = parse_json(whole.out, "export");
   EXPECT_EQ(document["trial"], load_json(directory_ / "run/best.json")["trial"]);
   EXPECT_EQ(document["files"][0]["file"], path("run/export/trials.csv"));
   EXPECT_EQ(read_text(path("run/export/trials.csv")), read_text(path("run/trials.csv")));
-  const Said one = run({"export", path("run"), "--format", "csv", "--trial", "3", "--out", path("one")});
+  const Said one = run_krigtune({"export", path("run"), "--format", "csv", "--trial", "3", "--out", path("one")});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(one.out.rfind("trial 3: ", 0), 0U) << one.out;
   ASSERT_EQ(table("one/trials.csv").rows.size(), 1U);
@@ -70,7 +71,7 @@ TEST_F(SessionTest, IsExportedWholeOrATrialOfItAndOnlyAsWhatThereIs) {
            {{}, "--format is missing"}}) {
     std::vector<std::string> arguments = {"export", path("run")};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Said refused = run(arguments);
+    const Said refused = run_krigtune(arguments);
     EXPECT_EQ(refused.code, 2) << line;
     EXPECT_NE(refused.err.find(line), std::string::npos) << refused.err;
     EXPECT_EQ(lines_in(refused.err), 1U) << refused.err;
@@ -133,7 +134,7 @@ TEST_F(SessionTest, WithoutAnOkTrialEndsWithOneAndTheReasons) {
                                .write("failures.json", R"({"space": {"a": [1, 2]}, "baseline": null,
       "runner": {"kind": "replay", "table": "failures.csv", "value": "v", "status": "status"}})")
                                .string();
-  const Said said = run({"tune", file, "--out", path("run")});
+  const Said said = run_krigtune({"tune", file, "--out", path("run")});
   EXPECT_EQ(said.code, 1);
   EXPECT_NE(said.err.find("no trial is ok: 1 failed (crash), 1 oom"), std::string::npos) << said.err;
   EXPECT_FALSE(std::filesystem::exists(path("run/best.json")));
@@ -147,7 +148,7 @@ TEST_F(SessionTest, PrintsOneJsonDocumentAndNothingElse) {
         {"predict", path("run"), "--json"},
         {"plan", session(), "--json"},
         {"compare", session(), "--json", "--seeds", "2", "--out", path("compared")}}) {
-    const Said said = run(arguments);
+    const Said said = run_krigtune(arguments);
     EXPECT_EQ(said.code, 0) << said.err;
     const Json json = parse_json(said.out, arguments[0]);
     EXPECT_EQ(json["schema_version"], 1);
@@ -158,48 +159,49 @@ TEST_F(SessionTest, PrintsOneJsonDocumentAndNothingElse) {
 
 TEST_F(SessionTest, ShowsResultsSortedCutAndInEachFormat) {
   tune("run", {"--trials", "12"});
-  const CsvTable csv = parse_csv(run({"results", path("run"), "--format", "csv"}).out, "results");
+  const CsvTable csv = parse_csv(run_krigtune({"results", path("run"), "--format", "csv"}).out, "results");
   ASSERT_EQ(csv.rows.size(), 12U);
   EXPECT_EQ(csv.rows[0][static_cast<std::size_t>(csv.column("value"))], "40") << "the best first";
   EXPECT_EQ(csv.rows[0][static_cast<std::size_t>(csv.column("best"))], "true");
-  const CsvTable by_trial =
-      parse_csv(run({"results", path("run"), "--format", "csv", "--sort", "trial", "--top", "3"}).out, "results");
+  const CsvTable by_trial = parse_csv(
+      run_krigtune({"results", path("run"), "--format", "csv", "--sort", "trial", "--top", "3"}).out, "results");
   ASSERT_EQ(by_trial.rows.size(), 3U);
   EXPECT_EQ(by_trial.rows[2][0], "2");
-  EXPECT_NE(run({"results", path("run")}).out.find("OOM"), std::string::npos);
-  EXPECT_EQ(run({"results", path("run"), "--format", "md"}).out.rfind("| trial |", 0), 0U);
-  EXPECT_EQ(run({"results", path("run"), "--sort", "valeu"}).code, 2);
+  EXPECT_NE(run_krigtune({"results", path("run")}).out.find("OOM"), std::string::npos);
+  EXPECT_EQ(run_krigtune({"results", path("run"), "--format", "md"}).out.rfind("| trial |", 0), 0U);
+  EXPECT_EQ(run_krigtune({"results", path("run"), "--sort", "valeu"}).code, 2);
 }
 
 TEST_F(SessionTest, PredictsTheWholeSpaceOrAPartOfIt) {
   tune("run");
-  EXPECT_EQ(run({"predict", path("run")}).code, 0);
+  EXPECT_EQ(run_krigtune({"predict", path("run")}).code, 0);
   const CsvTable all = table("run/predictions.csv");
   EXPECT_EQ(all.rows.size(), 12U);
   EXPECT_EQ(all.header[0], "zero_stage");
-  EXPECT_EQ(run({"predict", path("run"), "--where", "zero_stage=2", "--out", path("two.csv")}).code, 0);
+  EXPECT_EQ(run_krigtune({"predict", path("run"), "--where", "zero_stage=2", "--out", path("two.csv")}).code, 0);
   const CsvTable two = table("two.csv");
   EXPECT_EQ(two.rows.size(), 4U);
   for (const auto& row : two.rows) EXPECT_EQ(row[0], "2");
-  run({"predict", path("run"), "--where", "zero_stage=2", "--where", "micro_batch=4", "--out", path("one.csv")});
+  run_krigtune(
+      {"predict", path("run"), "--where", "zero_stage=2", "--where", "micro_batch=4", "--out", path("one.csv")});
   EXPECT_EQ(table("one.csv").rows.size(), 1U);
-  run({"predict", path("run"), "--sample", "5", "--out", path("five.csv")});
+  run_krigtune({"predict", path("run"), "--sample", "5", "--out", path("five.csv")});
   EXPECT_EQ(table("five.csv").rows.size(), 5U);
-  const Said said = run({"predict", path("run"), "--where", "zero_stag=2"});
+  const Said said = run_krigtune({"predict", path("run"), "--where", "zero_stag=2"});
   EXPECT_EQ(said.code, 2);
   EXPECT_NE(said.err.find("did you mean 'zero_stage'?"), std::string::npos) << said.err;
 }
 
 TEST_F(SessionTest, ComparesStrategiesFromATableAndFromARecordedRun) {
-  const Said said = run({"compare", session(), "--seeds", "3", "--trials", "6", "--out", path("compared")});
+  const Said said = run_krigtune({"compare", session(), "--seeds", "3", "--trials", "6", "--out", path("compared")});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("optimum speed 40: of the table"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("median regret after 1 to 6 trials"), std::string::npos) << said.out;
   EXPECT_EQ(table("compared/comparison.csv").rows.size(), 3U * 3U * 6U + 6U) << "stagewise runs once";
   EXPECT_EQ(table("compared/comparison_summary.csv").rows.size(), 4U);
   tune("run", {"--trials", "12"});
-  const Said recorded = run({"compare", session(), "--strategies", "random", "--seeds", "2", "--from", path("run"),
-                             "--out", path("recorded")});
+  const Said recorded = run_krigtune({"compare", session(), "--strategies", "random", "--seeds", "2", "--from",
+                                      path("run"), "--out", path("recorded")});
   EXPECT_EQ(recorded.code, 0) << recorded.err;
   EXPECT_EQ(table("recorded/comparison_summary.csv").rows.size(), 1U);
 }
@@ -227,7 +229,7 @@ class EndingTest : public SessionTest {
   Said tune(const std::string& budget, std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"tune", smooth_session(budget), "--out", path("run")});
     std::atomic<int> now{0};
-    return run(more, "/nowhere/krigtune", EventClock([&] { return static_cast<double>(++now); }));
+    return run_krigtune(more, "/nowhere/krigtune", EventClock([&] { return static_cast<double>(++now); }));
   }
 };
 

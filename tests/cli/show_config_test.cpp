@@ -18,7 +18,7 @@ constexpr const char* kBenchSession = R"({
 
 class ShowConfig : public testing::Test {
  protected:
-  Json shown(std::vector<std::string> arguments, const Environment& environment = {}) const {
+  Json shown(std::vector<std::string> arguments, const cli::Environment& environment = {}) const {
     arguments.insert(arguments.end(), {"--show-config", "--json"});
     const Said said = run_with(environment, arguments);
     EXPECT_EQ(said.code, 0) << said.err;
@@ -39,10 +39,11 @@ class ShowConfig : public testing::Test {
 
 TEST_F(ShowConfig, IsItselfASessionFileThatMeansTheSame) {
   for (const std::string& session : {replay_, bench_}) {
-    const Said said = run({"tune", session, "--show-config"});
+    const Said said = run_krigtune({"tune", session, "--show-config"});
     EXPECT_EQ(said.code, 0) << said.err;
     const auto again = directory_.write("again.json", said.out);
-    EXPECT_EQ(resolved(load_session(again)).dump(2), resolved(load_session(session)).dump(2));
+    EXPECT_EQ(session::resolved(session::load_session(again)).dump(2),
+              session::resolved(session::load_session(session)).dump(2));
   }
 }
 
@@ -72,7 +73,7 @@ TEST_F(ShowConfig, SaysOfEachValueWhereItCameFrom) {
 }
 
 TEST_F(ShowConfig, PutsTheOriginBehindTheValueAndTheRunsOwnSettingsAbove) {
-  const std::string text = run({"tune", replay_, "--show-config", "--seed", "7"}).out;
+  const std::string text = run_krigtune({"tune", replay_, "--show-config", "--seed", "7"}).out;
   EXPECT_EQ(text.rfind("// " + replay_ + " as krigtune ", 0), 0U) << text;
   EXPECT_NE(text.find("\n// --strategy bayes  // default\n// --seed 7  // command line: --seed\n"), std::string::npos);
   EXPECT_NE(text.find("\n    \"trials\": 8,  // session file\n"), std::string::npos) << text;
@@ -88,7 +89,7 @@ TEST_F(ShowConfig, ShowsEachLeafOfTheSessionOnceInBothForms) {
     EXPECT_TRUE(json["session"].contains(Json::json_pointer(pointer))) << pointer;
     ++leaves;
   }
-  const std::string text = run({"compare", replay_, "--show-config"}).out;
+  const std::string text = run_krigtune({"compare", replay_, "--show-config"}).out;
   const std::string body = text.substr(text.find("\n{"));
   std::size_t comments = 0;
   for (std::size_t at = body.find("  // "); at != std::string::npos; at = body.find("  // ", at + 1)) ++comments;
@@ -98,7 +99,7 @@ TEST_F(ShowConfig, ShowsEachLeafOfTheSessionOnceInBothForms) {
 
 TEST_F(ShowConfig, OfComparisonNamesItsStrategiesAndItsTable) {
   const std::string out = (directory_ / "run").string();
-  ASSERT_EQ(run({"tune", replay_, "--out", out}).code, 0);
+  ASSERT_EQ(run_krigtune({"tune", replay_, "--out", out}).code, 0);
   const Json json = shown({"compare", replay_, "--from", out, "--seeds", "3"});
   EXPECT_EQ(json["options"]["seeds"]["value"], 3);
   EXPECT_EQ(json["options"]["seeds"]["origin"], "command line: --seeds");
@@ -110,7 +111,7 @@ TEST_F(ShowConfig, WritesNothingAndStartsNothing) {
   const auto before = files();
   // krigtune-bench is not there: whoever looked for it would complain.
   for (const char* command : {"plan", "tune", "compare"}) {
-    EXPECT_EQ(run({command, bench_, "--show-config"}).code, 0) << command;
+    EXPECT_EQ(run_krigtune({command, bench_, "--show-config"}).code, 0) << command;
   }
   EXPECT_EQ(files(), before);
   EXPECT_FALSE(std::filesystem::exists("runs"));
@@ -118,7 +119,7 @@ TEST_F(ShowConfig, WritesNothingAndStartsNothing) {
 
 TEST_F(ShowConfig, StillRefusesABadSession) {
   const std::string bad = directory_.write("bad.json", R"({"space": {"a": [1]}, "budget": {"trials": 0}})").string();
-  const Said said = run({"plan", bad, "--show-config"});
+  const Said said = run_krigtune({"plan", bad, "--show-config"});
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(said.out, "");
 }

@@ -10,7 +10,7 @@ namespace krigtune::usage_test {
 
 /// Bad usage and bad input: exit code 2, one line on stderr that says so, nothing on stdout.
 void expect_refused(const std::vector<std::string>& arguments, const std::string& line) {
-  const Said said = run(arguments);
+  const Said said = run_krigtune(arguments);
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(said.out, "");
   EXPECT_EQ(lines_in(said.err), 1U) << said.err;
@@ -18,10 +18,10 @@ void expect_refused(const std::vector<std::string>& arguments, const std::string
 }
 
 TEST(Usage, WithoutACommandIsHelpOnStderr) {
-  const Said said = run({});
+  const Said said = run_krigtune({});
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(said.out, "");
-  EXPECT_EQ(said.err, run({"--help"}).out);
+  EXPECT_EQ(said.err, run_krigtune({"--help"}).out);
 }
 
 TEST(Usage, NamesTheNearestCommandAndOption) {
@@ -53,11 +53,11 @@ TEST(Usage, MakesASessionOfADeepSpeedJob) {
   const std::string file = (directory.path() / "ds.json").string();
   const std::string session = (directory.path() / "s.json").string();
   std::ofstream(file) << R"({"train_batch_size": 8, "zero_optimization": {"stage": [1, 2]}})";
-  const Said made = run({"init", session, "--deepspeed", file, "--", "deepspeed", "--num_gpus", "2", "train.py",
-                         "--trials", "9", "--deepspeed_config", file});
+  const Said made = run_krigtune({"init", session, "--deepspeed", file, "--", "deepspeed", "--num_gpus", "2",
+                                  "train.py", "--trials", "9", "--deepspeed_config", file});
   EXPECT_EQ(made.code, 0) << made.err;
-  const Session read = load_session(session);
-  EXPECT_EQ(std::get<DeepSpeedSpec>(read.runner).argv.size(), 8U);  // the command's own --trials is its own
+  const session::Session read = session::load_session(session);
+  EXPECT_EQ(std::get<deepspeed::DeepSpeedSpec>(read.runner).argv.size(), 8U);  // the command's own --trials is its own
   expect_refused({"tune", session, "--jobs", "2"}, "--jobs: trials of a DeepSpeed job use the same ranks and port");
   EXPECT_EQ(read.cluster.ranks(), 2);
   EXPECT_EQ(read.baseline->integer("zero_stage", 0), 1);
@@ -107,15 +107,15 @@ TEST(Usage, RefusesADirectoryThatHoldsNoRun) {
 TEST(Doctor, ExitsWithThreeOnlyWhereTrialsCannotRun) {
   const TemporaryDirectory directory;
   directory.write_program("krigtune-bench", "exit 0\n");
-  const Said with = run({"doctor"}, directory / "krigtune");
+  const Said with = run_krigtune({"doctor"}, directory / "krigtune");
   EXPECT_EQ(with.code, 0) << with.out;
   EXPECT_EQ(with.out.find("FAIL"), std::string::npos) << with.out;
-  const Said json = run({"doctor", "--json"}, directory / "krigtune");
+  const Said json = run_krigtune({"doctor", "--json"}, directory / "krigtune");
   EXPECT_NE(json.out.find("\"schema_version\": 1"), std::string::npos);
   ::setenv("PATH", directory.path().c_str(), 1);
-  EXPECT_EQ(run({"doctor"}).code, 0) << "found on PATH";
+  EXPECT_EQ(run_krigtune({"doctor"}).code, 0) << "found on PATH";
   ::setenv("PATH", "/nowhere", 1);
-  const Said without = run({"doctor"});
+  const Said without = run_krigtune({"doctor"});
   EXPECT_EQ(without.code, 3);
   EXPECT_NE(without.out.find("FAIL  krigtune-bench"), std::string::npos) << without.out;
 }
@@ -123,9 +123,9 @@ TEST(Doctor, ExitsWithThreeOnlyWhereTrialsCannotRun) {
 TEST(Doctor, SaysWhyTheCudaEngineIsOfNoUseAndTheMend) {
   const TemporaryDirectory directory;
   directory.write_program("krigtune-bench", "exit 0\n");
-  const auto said = [&] { return run({"doctor"}, directory / "krigtune").out; };
-  if (!no_cuda_reason().empty()) {
-    EXPECT_NE(said().find("SKIP  CUDA engine      " + no_cuda_reason()), std::string::npos) << said();
+  const auto said = [&] { return run_krigtune({"doctor"}, directory / "krigtune").out; };
+  if (!engine::no_cuda_reason().empty()) {
+    EXPECT_NE(said().find("SKIP  CUDA engine      " + engine::no_cuda_reason()), std::string::npos) << said();
     EXPECT_NE(said().find(
                   "\n                         cmake --preset release $(scripts/cuda-from-pypi ~/.cache/krigtune/cuda)\n"
                   "                         cmake --build --preset release\n"),

@@ -35,18 +35,19 @@ class WatchTest : public testing::Test {
                                     .write("own.json", R"({"space": {"threads": [1, 2, 4, 8]}, "baseline": null,
       "objective": {"metric": "speed", "direction": "maximize"}, "runner": {"kind": "none"}, "budget": {"trials": 4}})")
                                     .string();
-    run({"ask", run_directory(), "--session", session, "--count", std::to_string(count), "--strategy", "grid"});
+    run_krigtune(
+        {"ask", run_directory(), "--session", session, "--count", std::to_string(count), "--strategy", "grid"});
   }
   void tell(int trial, const std::string& value) const {
-    run({"tell", run_directory(), "--trial", std::to_string(trial), "--value", value});
+    run_krigtune({"tell", run_directory(), "--trial", std::to_string(trial), "--value", value});
   }
   Said watch(const Clock& clock, bool terminal, int width = 80) const {
     std::ostringstream out;
     std::ostringstream err;
-    Console console{out, err, clock, "/nowhere/krigtune"};
+    cli::Console console{out, err, clock, "/nowhere/krigtune"};
     console.out_is_terminal = terminal;
     console.width = width;
-    const int code = run_command_line({"watch", run_directory()}, console);
+    const int code = cli::run_command_line({"watch", run_directory()}, console);
     return {code, out.str(), err.str()};
   }
   TemporaryDirectory directory_;
@@ -57,7 +58,7 @@ TEST_F(WatchTest, SaysALineForEachTrialThatIsClosedMeanwhileWhenPiped) {
   tell(0, "10");
   const ScriptedClock clock({[&] { tell(1, "15"); },
                              [&] {
-                               run({"tell", run_directory(), "--trial", "2", "--status", "oom"});
+                               run_krigtune({"tell", run_directory(), "--trial", "2", "--status", "oom"});
                              },
                              [&] { tell(3, "5"); }});
   const Said said = watch(clock, false);
@@ -105,7 +106,7 @@ TEST_F(WatchTest, KeepsEveryLineOfThePanelWithinTheTerminal) {
 
 TEST_F(WatchTest, ShowsTheStateOnceWhenAskedTo) {
   tell(0, "10");
-  const Said said = run({"watch", run_directory(), "--once"});
+  const Said said = run_krigtune({"watch", run_directory(), "--once"});
   EXPECT_EQ(said.code, 0);
   EXPECT_NE(said.out.find("running  trial 1 (by hand) for "), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("         trial 2 (by hand) for "), std::string::npos) << said.out;
@@ -115,7 +116,7 @@ TEST_F(WatchTest, ShowsTheStateOnceWhenAskedTo) {
 
 TEST_F(WatchTest, PrintsTheStateForPrograms) {
   tell(0, "10");
-  const Json json = parse_json(run({"watch", run_directory(), "--json"}).out, "watch");
+  const Json json = parse_json(run_krigtune({"watch", run_directory(), "--json"}).out, "watch");
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["closed"], 1);
   EXPECT_EQ(json["by_class"], parse_json(R"({"ok": 1})", "expected"));
@@ -127,7 +128,7 @@ TEST_F(WatchTest, PrintsTheStateForPrograms) {
 
 TEST_F(WatchTest, GoesOnAsLongAsATuneIsAtWork) {
   for (int trial = 0; trial < 3; ++trial) tell(trial, "1");
-  auto claim = std::make_unique<TunerClaim>(journal_path(run_directory()));
+  auto claim = std::make_unique<journal::TunerClaim>(run::journal_path(run_directory()));
   const ScriptedClock clock({[] {}, [] {}, [&] { claim.reset(); }});
   const Said said = watch(clock, true);
   EXPECT_EQ(said.code, 0);
@@ -140,6 +141,8 @@ TEST_F(WatchTest, EndsWithZeroOnCtrlC) {
   EXPECT_EQ(watch(clock, false).code, 0) << "two trials still wait";
 }
 
-TEST_F(WatchTest, RefusesADirectoryWithoutARun) { EXPECT_EQ(run({"watch", directory_.path().string()}).code, 2); }
+TEST_F(WatchTest, RefusesADirectoryWithoutARun) {
+  EXPECT_EQ(run_krigtune({"watch", directory_.path().string()}).code, 2);
+}
 
 }  // namespace krigtune::watch_test

@@ -7,9 +7,9 @@
 
 namespace krigtune::compare_statistics_test {
 
-ComparedTrial row(StrategyKind strategy, std::uint64_t seed, int trial, std::optional<double> value,
-                  const char* status = "ok") {
-  ComparedTrial compared;
+compare::ComparedTrial row(search::StrategyKind strategy, std::uint64_t seed, int trial, std::optional<double> value,
+                           const char* status = "ok") {
+  compare::ComparedTrial compared;
   compared.strategy = strategy;
   compared.seed = seed;
   compared.trial = trial;
@@ -19,10 +19,10 @@ ComparedTrial row(StrategyKind strategy, std::uint64_t seed, int trial, std::opt
 }
 
 // Three seeds of random and one of grid, which ended early; the optimum is 100, the budget 5.
-Comparison worked_out_by_hand() {
-  constexpr StrategyKind kRandom = StrategyKind::kRandom;
-  constexpr StrategyKind kGrid = StrategyKind::kGrid;
-  Comparison comparison;
+compare::Comparison worked_out_by_hand() {
+  constexpr search::StrategyKind kRandom = search::StrategyKind::kRandom;
+  constexpr search::StrategyKind kGrid = search::StrategyKind::kGrid;
+  compare::Comparison comparison;
   comparison.trials = {row(kRandom, 1, 0, std::nullopt, "oom"),
                        row(kRandom, 1, 1, 80.0),
                        row(kRandom, 1, 2, 100.0),
@@ -42,12 +42,12 @@ Comparison worked_out_by_hand() {
                        row(kGrid, 1, 1, 70.0)};
   comparison.optimum = 100.0;
   comparison.optimum_is_known = true;
-  summarise(comparison, {"speed", true, "speed"}, 5);
+  compare::summarise(comparison, {"speed", true, "speed"}, 5);
   return comparison;
 }
 
 TEST(Summary, FillsTheRegretOfEachTrial) {
-  const std::vector<ComparedTrial> trials = worked_out_by_hand().trials;
+  const std::vector<compare::ComparedTrial> trials = worked_out_by_hand().trials;
   EXPECT_EQ(trials[0].regret, 1.0);  // before the first ok trial
   EXPECT_FALSE(trials[0].best_so_far);
   EXPECT_NEAR(trials[1].regret, 0.2, 1e-15);
@@ -57,9 +57,9 @@ TEST(Summary, FillsTheRegretOfEachTrial) {
 }
 
 TEST(Summary, IsWhatOneWorksOutByHand) {
-  const Comparison comparison = worked_out_by_hand();
+  const compare::Comparison comparison = worked_out_by_hand();
   ASSERT_EQ(comparison.summary.size(), 2u);
-  const StrategySummary& random = comparison.summary[0];
+  const compare::StrategySummary& random = comparison.summary[0];
   EXPECT_EQ(random.seeds, 3);
   // Trials to 5 %: 3, 1 (95 is at the edge), 2. To 1 %: 3, 6 (never), 2 (99 is at the edge).
   EXPECT_EQ(random.trials_to_5pct.median, 2.0);
@@ -75,34 +75,34 @@ TEST(Summary, IsWhatOneWorksOutByHand) {
   EXPECT_NEAR(*random.best_over_optimum_at[0], (1.0 + 0.96 + 0.99) / 3.0, 1e-15);
   EXPECT_FALSE(random.best_over_optimum_at[1]);  // ten trials are beyond the budget
 
-  const StrategySummary& grid = comparison.summary[1];
+  const compare::StrategySummary& grid = comparison.summary[1];
   EXPECT_EQ(grid.seeds, 1);
   EXPECT_EQ(grid.trials_to_5pct.median, 6.0);
   EXPECT_NEAR(*grid.best_over_optimum_at[0], 0.7, 1e-15);  // ended after two: keeps its last
 }
 
 TEST(Summary, MeasuresRegretTheOtherWayRoundWhenMinimised) {
-  Comparison comparison;
-  comparison.trials = {row(StrategyKind::kGrid, 1, 0, 8.0), row(StrategyKind::kGrid, 1, 1, 4.0)};
+  compare::Comparison comparison;
+  comparison.trials = {row(search::StrategyKind::kGrid, 1, 0, 8.0), row(search::StrategyKind::kGrid, 1, 1, 4.0)};
   comparison.optimum = 2.0;
   comparison.optimum_is_known = true;
-  summarise(comparison, {"cost", false, "cost"}, 2);
+  compare::summarise(comparison, {"cost", false, "cost"}, 2);
   EXPECT_NEAR(comparison.trials[0].regret, 0.75, 1e-15);
   EXPECT_NEAR(comparison.trials[1].regret, 0.5, 1e-15);
 }
 
 TEST(Summary, TakesTheBestOfAllRunsWhereTheOptimumIsNotKnown) {
-  Comparison comparison;
-  comparison.trials = {row(StrategyKind::kBayes, 1, 0, 8.0), row(StrategyKind::kGrid, 1, 0, 10.0)};
-  summarise(comparison, {"speed", true, "speed"}, 1);
+  compare::Comparison comparison;
+  comparison.trials = {row(search::StrategyKind::kBayes, 1, 0, 8.0), row(search::StrategyKind::kGrid, 1, 0, 10.0)};
+  compare::summarise(comparison, {"speed", true, "speed"}, 1);
   EXPECT_EQ(comparison.optimum, 10.0);
   EXPECT_NEAR(comparison.trials[0].regret, 0.2, 1e-15);
 }
 
 // A table's truth: a 100, b 90. Each is measured with luck.
 TEST(Summary, JudgesARunByTheConfigurationThatItNamesNotByItsLuckiestMeasurement) {
-  constexpr StrategyKind kRandom = StrategyKind::kRandom;
-  Comparison comparison;
+  constexpr search::StrategyKind kRandom = search::StrategyKind::kRandom;
+  compare::Comparison comparison;
   comparison.trials = {row(kRandom, 1, 0, 96.0), row(kRandom, 1, 1, 99.0), row(kRandom, 1, 2, 85.0)};
   const char* configurations[] = {"a", "b", "b"};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -111,29 +111,29 @@ TEST(Summary, JudgesARunByTheConfigurationThatItNamesNotByItsLuckiestMeasurement
   }
   comparison.optimum = 100.0;
   comparison.optimum_is_known = true;
-  summarise(comparison, {"speed", true, "speed"}, 3);
+  compare::summarise(comparison, {"speed", true, "speed"}, 3);
   EXPECT_EQ(comparison.trials[0].regret, 0.0);
   EXPECT_NEAR(comparison.trials[1].regret, 0.1, 1e-15) << "b looks better, and is not";
   EXPECT_EQ(comparison.trials[2].regret, 0.0) << "measured again, b falls behind: (99 + 85) / 2 < 96";
 }
 
 TEST(Summary, TakesTheMeanOverAllRunsForTheWorthOfAConfigurationThatNoTableKnows) {
-  Comparison comparison;
-  comparison.trials = {row(StrategyKind::kBayes, 1, 0, 110.0), row(StrategyKind::kGrid, 1, 0, 90.0),
-                       row(StrategyKind::kGrid, 1, 1, 102.0)};
+  compare::Comparison comparison;
+  comparison.trials = {row(search::StrategyKind::kBayes, 1, 0, 110.0), row(search::StrategyKind::kGrid, 1, 0, 90.0),
+                       row(search::StrategyKind::kGrid, 1, 1, 102.0)};
   for (std::size_t i = 0; i < 3; ++i) comparison.trials[i].configuration = i < 2 ? "a" : "b";
-  summarise(comparison, {"speed", true, "speed"}, 2);
+  compare::summarise(comparison, {"speed", true, "speed"}, 2);
   EXPECT_EQ(comparison.optimum, 102.0);
   EXPECT_EQ(comparison.trials[0].best_so_far, 100.0);
   EXPECT_NEAR(comparison.trials[0].regret, 1.0 - 100.0 / 102.0, 1e-15);
 }
 
 TEST(Summary, LeavesOutRunsThatWereCutShort) {
-  Comparison comparison;
-  comparison.trials = {row(StrategyKind::kBayes, 1, 0, 8.0), row(StrategyKind::kBayes, 2, 0, 4.0),
-                       row(StrategyKind::kGrid, 1, 0, 10.0)};
-  comparison.cut_short = {{StrategyKind::kBayes, 2}};
-  summarise(comparison, {"speed", true, "speed"}, 1);
+  compare::Comparison comparison;
+  comparison.trials = {row(search::StrategyKind::kBayes, 1, 0, 8.0), row(search::StrategyKind::kBayes, 2, 0, 4.0),
+                       row(search::StrategyKind::kGrid, 1, 0, 10.0)};
+  comparison.cut_short = {{search::StrategyKind::kBayes, 2}};
+  compare::summarise(comparison, {"speed", true, "speed"}, 1);
   EXPECT_EQ(comparison.summary[0].seeds, 1);
   EXPECT_EQ(comparison.runs.size(), 2u);
   EXPECT_EQ(comparison.trials.size(), 3u) << "their trials stay";
@@ -141,34 +141,34 @@ TEST(Summary, LeavesOutRunsThatWereCutShort) {
 }
 
 TEST(Summary, SumsTheSecondsUntilTheTargetAndOfTheWholeRun) {
-  Comparison comparison;
+  compare::Comparison comparison;
   for (int i = 0; i < 4; ++i) {
-    comparison.trials.push_back(row(StrategyKind::kBayes, 1, i, i == 2 ? 100.0 : 50.0));
+    comparison.trials.push_back(row(search::StrategyKind::kBayes, 1, i, i == 2 ? 100.0 : 50.0));
     comparison.trials.back().wall_s = 2.0;
   }
-  summarise(comparison, {"speed", true, "speed"}, 4);
+  compare::summarise(comparison, {"speed", true, "speed"}, 4);
   EXPECT_EQ(comparison.summary[0].seconds_to_5pct.median, 6.0);
   EXPECT_EQ(comparison.summary[0].seconds.median, 8.0);
 }
 
 TEST(RegretCurve, HasTheMedianAndTheQuartilesAndARunThatEndedKeepsItsLast) {
-  Comparison comparison;
+  compare::Comparison comparison;
   const auto add = [&](std::uint64_t seed, const std::vector<double>& regrets) {
     for (std::size_t i = 0; i < regrets.size(); ++i) {
-      comparison.trials.push_back(row(StrategyKind::kBayes, seed, static_cast<int>(i), 1.0));
+      comparison.trials.push_back(row(search::StrategyKind::kBayes, seed, static_cast<int>(i), 1.0));
       comparison.trials.back().regret = regrets[i];
     }
   };
   add(1, {0.9, 0.5, 0.1});
   add(2, {0.8, 0.3});
   add(3, {0.2, 0.2, 0.2});
-  const std::vector<SeedStatistics> curve = regret_curve(comparison, StrategyKind::kBayes, 3);
+  const std::vector<compare::SeedStatistics> curve = compare::regret_curve(comparison, search::StrategyKind::kBayes, 3);
   ASSERT_EQ(curve.size(), 3u);
   EXPECT_EQ(curve[0].median, 0.8);
   EXPECT_EQ(curve[1].median, 0.3);
   EXPECT_EQ(curve[2].median, 0.2);
   EXPECT_NEAR(curve[1].q75, 0.4, 1e-15);
-  EXPECT_TRUE(regret_curve(comparison, StrategyKind::kGrid, 3).empty());
+  EXPECT_TRUE(compare::regret_curve(comparison, search::StrategyKind::kGrid, 3).empty());
 }
 
 // Every one of the 2^n ways to give signs to the ranks.
@@ -207,47 +207,47 @@ std::vector<double> ranked(int count, const std::set<int>& negative) {
 TEST(SignedRank, HasTheTabulatedCriticalValues) {
   // Two-sided 5 %: n = 6: 0, 8: 3, 10: 8, 15: 25, 20: 52 (Wilcoxon, Katti & Wilcox 1970; in every textbook). At the
   // critical value p <= 0.05, one above it p > 0.05.
-  EXPECT_LE(signed_rank_p_value(ranked(6, {})), 0.05);
-  EXPECT_GT(signed_rank_p_value(ranked(6, {1})), 0.05);
-  EXPECT_LE(signed_rank_p_value(ranked(8, {3})), 0.05);
-  EXPECT_GT(signed_rank_p_value(ranked(8, {4})), 0.05);
-  EXPECT_LE(signed_rank_p_value(ranked(10, {8})), 0.05);
-  EXPECT_GT(signed_rank_p_value(ranked(10, {9})), 0.05);
-  EXPECT_LE(signed_rank_p_value(ranked(15, {12, 13})), 0.05);
-  EXPECT_GT(signed_rank_p_value(ranked(15, {12, 14})), 0.05);
-  EXPECT_LE(signed_rank_p_value(ranked(20, {16, 17, 19})), 0.05);
-  EXPECT_GT(signed_rank_p_value(ranked(20, {16, 18, 19})), 0.05);
+  EXPECT_LE(compare::signed_rank_p_value(ranked(6, {})), 0.05);
+  EXPECT_GT(compare::signed_rank_p_value(ranked(6, {1})), 0.05);
+  EXPECT_LE(compare::signed_rank_p_value(ranked(8, {3})), 0.05);
+  EXPECT_GT(compare::signed_rank_p_value(ranked(8, {4})), 0.05);
+  EXPECT_LE(compare::signed_rank_p_value(ranked(10, {8})), 0.05);
+  EXPECT_GT(compare::signed_rank_p_value(ranked(10, {9})), 0.05);
+  EXPECT_LE(compare::signed_rank_p_value(ranked(15, {12, 13})), 0.05);
+  EXPECT_GT(compare::signed_rank_p_value(ranked(15, {12, 14})), 0.05);
+  EXPECT_LE(compare::signed_rank_p_value(ranked(20, {16, 17, 19})), 0.05);
+  EXPECT_GT(compare::signed_rank_p_value(ranked(20, {16, 18, 19})), 0.05);
   // n = 5: 2 / 2^5, exactly.
-  EXPECT_EQ(signed_rank_p_value(ranked(5, {})), 0.0625);
+  EXPECT_EQ(compare::signed_rank_p_value(ranked(5, {})), 0.0625);
 }
 
 TEST(SignedRank, IsExactWithTies) {
   const std::vector<double> tied = {1, 1, -1, 2, 2, -2, 3, 5, 5, 5, -1, 4};
-  EXPECT_NEAR(signed_rank_p_value(tied), signed_rank_by_enumeration(tied), 1e-14);
-  EXPECT_EQ(signed_rank_p_value({1, -1, 2, -2}), 1.0);
+  EXPECT_NEAR(compare::signed_rank_p_value(tied), signed_rank_by_enumeration(tied), 1e-14);
+  EXPECT_EQ(compare::signed_rank_p_value({1, -1, 2, -2}), 1.0);
 }
 
 TEST(SignedRank, LeavesOutWhatDoesNotDiffer) {
-  EXPECT_EQ(signed_rank_p_value({0, 3, 0, 1, 2, 0}), signed_rank_p_value({3, 1, 2}));
-  EXPECT_EQ(signed_rank_p_value({0, 0}), 1.0);
-  EXPECT_EQ(signed_rank_p_value({}), 1.0);
+  EXPECT_EQ(compare::signed_rank_p_value({0, 3, 0, 1, 2, 0}), compare::signed_rank_p_value({3, 1, 2}));
+  EXPECT_EQ(compare::signed_rank_p_value({0, 0}), 1.0);
+  EXPECT_EQ(compare::signed_rank_p_value({}), 1.0);
 }
 
 TEST(SignedRank, OfManyPairsGoesOverIntoTheNormalLimit) {
   std::vector<double> differences;
   for (int i = 1; i <= 400; ++i) differences.push_back(i % 20 < 9 ? -i : i);
-  const double counted = signed_rank_p_value(differences);
+  const double counted = compare::signed_rank_p_value(differences);
   differences.push_back(0.5);  // the least rank: next to nothing changes but the method
-  const double normal = signed_rank_p_value(differences);
+  const double normal = compare::signed_rank_p_value(differences);
   EXPECT_TRUE(counted > 0.001 && counted < 0.2) << counted;
   EXPECT_LE(std::abs(normal / counted - 1.0), 0.02);
 }
 
 TEST(SignTest, IsTheBinomialTail) {
-  EXPECT_NEAR(sign_test_p_value(9, 1), 2.0 * 11.0 / 1024.0, 1e-15);
-  EXPECT_NEAR(sign_test_p_value(0, 5), 2.0 / 32.0, 1e-15);
-  EXPECT_EQ(sign_test_p_value(4, 4), 1.0);
-  EXPECT_EQ(sign_test_p_value(0, 0), 1.0);
+  EXPECT_NEAR(compare::sign_test_p_value(9, 1), 2.0 * 11.0 / 1024.0, 1e-15);
+  EXPECT_NEAR(compare::sign_test_p_value(0, 5), 2.0 / 32.0, 1e-15);
+  EXPECT_EQ(compare::sign_test_p_value(4, 4), 1.0);
+  EXPECT_EQ(compare::sign_test_p_value(0, 0), 1.0);
 }
 
 TEST(RatioOfMeans, HasAnIntervalThatIsThatOfTheDeltaMethod) {
@@ -259,7 +259,7 @@ TEST(RatioOfMeans, HasAnIntervalThatIsThatOfTheDeltaMethod) {
     numerators.push_back(10.0 + (i % 5 - 2));
     denominators.push_back(5.0 + (i / 5 % 5 - 2));
   }
-  const RatioInterval interval = ratio_of_means(numerators, denominators, 1);
+  const compare::RatioInterval interval = compare::ratio_of_means(numerators, denominators, 1);
   EXPECT_NEAR(interval.ratio, 2.0, 1e-14);
   const double stddev = std::sqrt(2.0 / kCount * (1.0 / 100.0 + 1.0 / 25.0));
   // 10^4 resamples know a 2.5 % quantile to some 2 % of the stddev; 6 % allow for the skew as well.
@@ -268,9 +268,9 @@ TEST(RatioOfMeans, HasAnIntervalThatIsThatOfTheDeltaMethod) {
 }
 
 TEST(PairedComparison, PairsTheRunsOfTheSameSeed) {
-  const PairedRuns first{{1, 2, 3}, {2.0, 3.0, 4.0}};
-  const PairedRuns other{{3, 2, 4}, {8.0, 3.0, 1.0}};
-  const auto pair = paired_comparison(first, other, 7);
+  const compare::PairedRuns first{{1, 2, 3}, {2.0, 3.0, 4.0}};
+  const compare::PairedRuns other{{3, 2, 4}, {8.0, 3.0, 1.0}};
+  const auto pair = compare::paired_comparison(first, other, 7);
   ASSERT_TRUE(pair);
   EXPECT_EQ((std::vector<int>{pair->pairs, pair->first_runs, pair->other_runs}), (std::vector<int>{2, 2, 2}));
   EXPECT_EQ(pair->first_mean, 3.5);
@@ -282,17 +282,17 @@ TEST(PairedComparison, PairsTheRunsOfTheSameSeed) {
 }
 
 TEST(PairedComparison, PairsTheOneRunWithEachOfTheOther) {
-  const auto pair = paired_comparison({{1, 2, 3, 4}, {2.0, 2.0, 4.0, 4.0}}, {{1}, {6.0}}, 7);
+  const auto pair = compare::paired_comparison({{1, 2, 3, 4}, {2.0, 2.0, 4.0, 4.0}}, {{1}, {6.0}}, 7);
   ASSERT_TRUE(pair);
-  EXPECT_EQ(pair->pairing, Pairing::kOneWithEach);
+  EXPECT_EQ(pair->pairing, compare::Pairing::kOneWithEach);
   EXPECT_EQ((std::vector<int>{pair->pairs, pair->first_runs, pair->other_runs}), (std::vector<int>{4, 4, 1}));
   EXPECT_EQ(pair->ratio, 2.0);
   EXPECT_EQ(pair->wins, 4);
   EXPECT_TRUE(*pair->lower_95 >= 1.5 && *pair->upper_95 <= 3.0);
-  const auto ones = paired_comparison({{1}, {2.0}}, {{1}, {6.0}}, 7);
-  EXPECT_EQ(ones->pairing, Pairing::kOneWithTheOne);
+  const auto ones = compare::paired_comparison({{1}, {2.0}}, {{1}, {6.0}}, 7);
+  EXPECT_EQ(ones->pairing, compare::Pairing::kOneWithTheOne);
   EXPECT_FALSE(ones->lower_95);
-  EXPECT_FALSE(paired_comparison({{1, 2}, {1.0, 1.0}}, {{3, 4}, {1.0, 1.0}}, 7));
+  EXPECT_FALSE(compare::paired_comparison({{1, 2}, {1.0, 1.0}}, {{3, 4}, {1.0, 1.0}}, 7));
 }
 
 }  // namespace krigtune::compare_statistics_test

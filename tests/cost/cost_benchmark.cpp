@@ -16,25 +16,26 @@ namespace krigtune {
 namespace {
 
 // Two nodes of eight A100: the figures of experiments/data/gpus.csv, rounded.
-ClusterSpec cluster() {
-  ClusterSpec cluster;
+workload::ClusterSpec cluster() {
+  workload::ClusterSpec cluster;
   cluster.nodes = 2;
   cluster.gpus_per_node = 8;
-  DeviceSpec device;
+  workload::DeviceSpec device;
   device.fp32_flops_per_s = 19.5e12;
   device.fp16_flops_per_s = device.bf16_flops_per_s = 312e12;
   device.memory_bytes_per_s = 2.0e12;
   device.host_bytes_per_s = 25e9;
   cluster.device = device;
-  cluster.network = NodeNetwork{
-      {"nvlink3", Hop::kNvlink, 0.0, 240e9}, {"ib-hdr-200", Hop::kNetwork, 1e-6, 25e9}, cluster.gpus_per_node};
+  cluster.network = workload::NodeNetwork{{"nvlink3", workload::Hop::kNvlink, 0.0, 240e9},
+                                          {"ib-hdr-200", workload::Hop::kNetwork, 1e-6, 25e9},
+                                          cluster.gpus_per_node};
   return cluster;
 }
 
-Workload workload(Dialect dialect) {
-  Workload workload;
-  workload.model = model_preset("gpt2-1.5b");
-  workload.precision = Precision::kBf16;
+workload::Workload benchmark_workload(workload::Dialect dialect) {
+  workload::Workload workload;
+  workload.model = workload::model_preset("gpt2-1.5b");
+  workload.precision = workload::Precision::kBf16;
   workload.gradient_clipping = 1.0;
   workload.dialect = dialect;
   return workload;
@@ -45,7 +46,7 @@ T one_of(std::mt19937_64& random, const std::vector<T>& values) {
   return values[random() % values.size()];
 }
 
-Configuration configuration(std::mt19937_64& random) {
+space::Configuration configuration(std::mt19937_64& random) {
   const auto elems = [&] { return one_of<std::int64_t>(random, {5'000'000, 50'000'000, 500'000'000}); };
   return {{"zero_stage", static_cast<std::int64_t>(random() % 4)},
           {"micro_batch", one_of<std::int64_t>(random, {1, 2, 4, 8})},
@@ -64,7 +65,7 @@ Configuration configuration(std::mt19937_64& random) {
 template <class Model>
 void ask_in_turn(benchmark::State& state, const Model& model) {
   std::mt19937_64 random(1);
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   for (int i = 0; i < 2000; ++i) {
     configurations.push_back(configuration(random));
     const std::int64_t stage = state.range(0);
@@ -76,60 +77,63 @@ void ask_in_turn(benchmark::State& state, const Model& model) {
   state.SetItemsProcessed(state.iterations());
 }
 
-ClusterSpec forty_ranks() {  // GPT-2 1.5B has 25 heads: five tensor ranks
-  ClusterSpec machines = cluster();
+workload::ClusterSpec forty_ranks() {  // GPT-2 1.5B has 25 heads: five tensor ranks
+  workload::ClusterSpec machines = cluster();
   machines.nodes = 5;
   return machines;
 }
 
-void predict(benchmark::State& state, Dialect dialect) {
-  ask_in_turn(state, StepCostModel(workload(dialect), forty_ranks()));
+void predict(benchmark::State& state, workload::Dialect dialect) {
+  ask_in_turn(state, cost::StepCostModel(benchmark_workload(dialect), forty_ranks()));
 }
-BENCHMARK_CAPTURE(predict, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
-BENCHMARK_CAPTURE(predict, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+BENCHMARK_CAPTURE(predict, canonical, workload::Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+BENCHMARK_CAPTURE(predict, deepspeed, workload::Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 
 // Memory of krigtune-bench.
-void estimate_memory(benchmark::State& state, Dialect dialect) {
-  const MemoryModel model(workload(dialect), forty_ranks(), {});
-  ask_in_turn(state, [&](const Configuration& of) { return model.estimate(of); });
+void estimate_memory(benchmark::State& state, workload::Dialect dialect) {
+  const cost::MemoryModel model(benchmark_workload(dialect), forty_ranks(), {});
+  ask_in_turn(state, [&](const space::Configuration& of) { return model.estimate(of); });
 }
-BENCHMARK_CAPTURE(estimate_memory, canonical, Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
-BENCHMARK_CAPTURE(estimate_memory, deepspeed, Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+BENCHMARK_CAPTURE(estimate_memory, canonical, workload::Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
+BENCHMARK_CAPTURE(estimate_memory, deepspeed, workload::Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 
 // A model of its own a time: with the templates of its blocks.
 void predict_first(benchmark::State& state) {
-  const Configuration configuration = {{"zero_stage", std::int64_t{2}}};
+  const space::Configuration configuration = {{"zero_stage", std::int64_t{2}}};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(StepCostModel(workload(Dialect::kCanonical), cluster())(configuration));
+    benchmark::DoNotOptimize(
+        cost::StepCostModel(benchmark_workload(workload::Dialect::kCanonical), cluster())(configuration));
   }
 }
 BENCHMARK(predict_first)->Unit(benchmark::kMicrosecond);
 
-Configuration long_step() {
+space::Configuration long_step() {
   return {{"zero_stage", std::int64_t{2}}, {"gradient_accumulation_steps", std::int64_t{8}}};
 }
 
 void plan_gpt2_xl(benchmark::State& state) {
   for (auto _ : state) {
-    benchmark::DoNotOptimize(build_plan(workload(Dialect::kCanonical), cluster(), long_step()));
+    benchmark::DoNotOptimize(
+        plan::build_plan(benchmark_workload(workload::Dialect::kCanonical), cluster(), long_step()));
   }
 }
 BENCHMARK(plan_gpt2_xl)->Unit(benchmark::kMillisecond);
 
 // Two micro-steps of GPT-2 1.5B made deeper: ZeRO stage, layers.
 void lay_out_layers(benchmark::State& state) {
-  Workload deep = workload(Dialect::kCanonical);
+  workload::Workload deep = benchmark_workload(workload::Dialect::kCanonical);
   deep.model.layers = state.range(1);
-  StepPlan plan =
-      build_plan(deep, cluster(), {{"zero_stage", state.range(0)}, {"gradient_accumulation_steps", std::int64_t{2}}});
-  for (auto _ : state) lay_out(plan);
+  plan::StepPlan plan = plan::build_plan(
+      deep, cluster(), {{"zero_stage", state.range(0)}, {"gradient_accumulation_steps", std::int64_t{2}}});
+  for (auto _ : state) plan::lay_out(plan);
 }
 BENCHMARK(lay_out_layers)->ArgsProduct({{0, 2, 3}, {48, 192, 768}})->Unit(benchmark::kMillisecond);
 
 void clock_gpt2_xl(benchmark::State& state) {
-  const StepPlan plan = build_plan(workload(Dialect::kCanonical), cluster(), long_step());
-  const Machine machine = make_machine(workload(Dialect::kCanonical), cluster());
-  for (auto _ : state) benchmark::DoNotOptimize(predict_step(plan, machine));
+  const plan::StepPlan plan =
+      plan::build_plan(benchmark_workload(workload::Dialect::kCanonical), cluster(), long_step());
+  const cost::Machine machine = cost::make_machine(benchmark_workload(workload::Dialect::kCanonical), cluster());
+  for (auto _ : state) benchmark::DoNotOptimize(cost::predict_step(plan, machine));
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(plan.operations.size()));
 }
 BENCHMARK(clock_gpt2_xl)->Unit(benchmark::kMillisecond);

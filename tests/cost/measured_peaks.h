@@ -17,9 +17,9 @@ inline constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 /// One row of a table of measured steps: what was trained, and its peak where it is told.
 struct MeasuredStep {
   std::string space;  ///< rows of one model on so many GPUs
-  Workload workload;
-  ClusterSpec cluster;
-  Configuration configuration;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  space::Configuration configuration;
   bool ran = true;
   double peak_bytes = 0.0;      ///< 0: not told
   bool of_first_stage = false;  ///< where it was measured
@@ -45,9 +45,9 @@ class MeasuredTable {
   CsvTable table_;
 };
 
-inline ModelSpec gpt_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
-                           std::int64_t seq_len) {
-  ModelSpec model;
+inline workload::ModelSpec gpt_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
+                                     std::int64_t seq_len) {
+  workload::ModelSpec model;
   model.layers = layers;
   model.hidden = hidden;
   model.heads = model.kv_heads = heads;
@@ -57,23 +57,24 @@ inline ModelSpec gpt_model(std::int64_t layers, std::int64_t hidden, std::int64_
   return model;
 }
 
-inline ModelSpec llama_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads,
-                             std::int64_t ffn_hidden, std::int64_t vocab, std::int64_t seq_len) {
-  ModelSpec model = gpt_model(layers, hidden, heads, vocab, seq_len);
+inline workload::ModelSpec llama_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                                       std::int64_t kv_heads, std::int64_t ffn_hidden, std::int64_t vocab,
+                                       std::int64_t seq_len) {
+  workload::ModelSpec model = gpt_model(layers, hidden, heads, vocab, seq_len);
   model.kv_heads = kv_heads;
   model.ffn_hidden = ffn_hidden;
   model.gated_mlp = true;
   model.tied_embeddings = false;
-  model.positions = Positions::kRotary;
-  model.norm = Norm::kRmsNorm;
+  model.positions = workload::Positions::kRotary;
+  model.norm = workload::Norm::kRmsNorm;
   return model;
 }
 
-inline ClusterSpec cluster_of(const std::string& gpu, std::int64_t ranks) {
+inline workload::ClusterSpec cluster_of(const std::string& gpu, std::int64_t ranks) {
   constexpr std::int64_t kPerNode = 8;
-  ClusterSpec cluster;
+  workload::ClusterSpec cluster;
   cluster.gpu = gpu;
-  cluster.device = device_of(gpu, "measured peaks");
+  cluster.device = workload::device_of(gpu, "measured peaks");
   cluster.gpus_per_node = ranks < kPerNode ? ranks : kPerNode;
   cluster.nodes = ranks / cluster.gpus_per_node;
   return cluster;
@@ -86,8 +87,8 @@ inline std::vector<MeasuredStep> ultrascale_steps(const char* file = "ultrascale
   for (std::size_t r = 0; r < table.size(); ++r) {
     MeasuredStep step;
     step.space = table.text(r, "model") + " on " + table.text(r, "n_gpus");
-    step.workload.framework = Framework::kNanotron;
-    step.workload.precision = Precision::kBf16;
+    step.workload.framework = workload::Framework::kNanotron;
+    step.workload.precision = workload::Precision::kBf16;
     step.workload.model = llama_model(table.integer(r, "layers"), table.integer(r, "hidden"), table.integer(r, "heads"),
                                       table.integer(r, "heads"), table.integer(r, "ffn_hidden"),
                                       table.integer(r, "vocab"), table.integer(r, "seq_len"));
@@ -127,8 +128,8 @@ inline std::vector<MeasuredStep> llmfoundry_steps() {
     const Size& size = sizes.at(table.text(r, "model"));
     MeasuredStep step;
     step.space = table.text(r, "model") + " on " + table.text(r, "n_gpus") + " " + table.text(r, "gpu");
-    step.workload.framework = Framework::kFsdp;
-    step.workload.precision = Precision::kBf16;
+    step.workload.framework = workload::Framework::kFsdp;
+    step.workload.precision = workload::Precision::kBf16;
     step.workload.model = gpt_model(size.layers, size.hidden, size.heads, 50368, table.integer(r, "seq_len_tokens"));
     std::string gpu = table.text(r, "gpu");
     std::replace(gpu.begin(), gpu.end(), '_', '-');
@@ -162,8 +163,8 @@ inline std::vector<MeasuredStep> b200_steps() {
     const bool large = name.find("405b") != std::string::npos;
     MeasuredStep step;
     step.space = name;
-    step.workload.framework = Framework::kMegatron;
-    step.workload.precision = Precision::kBf16;
+    step.workload.framework = workload::Framework::kMegatron;
+    step.workload.precision = workload::Precision::kBf16;
     step.workload.model =
         large ? llama_model(4, 16384, 128, 8, 53248, 128256, 4096) : llama_model(12, 8192, 64, 8, 28672, 128256, 4096);
     step.cluster = cluster_of("b200-180gb", 8);
@@ -185,13 +186,13 @@ inline std::vector<MeasuredStep> bigscience_steps() {
     if (table.text(r, "peak_mem_gb_first_or_last_stage_nodes").empty() || table.text(r, "status") != "ok") continue;
     MeasuredStep step;
     step.space = "bigscience " + table.text(r, "section");
-    step.workload.framework = Framework::kDeepSpeed;
-    step.workload.precision = Precision::kBf16;
+    step.workload.framework = workload::Framework::kDeepSpeed;
+    step.workload.precision = workload::Precision::kBf16;
     const std::string& heads = table.text(r, "n_heads");
     const std::int64_t hidden = table.integer(r, "hidden_size");
     step.workload.model = gpt_model(table.integer(r, "n_layers"), hidden, heads.empty() ? 32 : std::stoll(heads),
                                     table.integer(r, "vocab_size_approx"), table.integer(r, "seq_len_tokens"));
-    step.workload.model.attention = Attention::kEager;
+    step.workload.model.attention = workload::Attention::kEager;
     const std::int64_t tensor = table.integer(r, "tp");
     const std::int64_t pipeline = table.integer(r, "pp");
     const std::int64_t data = table.integer(r, "dp");
@@ -209,8 +210,8 @@ inline std::vector<MeasuredStep> bigscience_steps() {
   return steps;
 }
 
-inline MemoryEstimate estimate_of(const MeasuredStep& step, const MemoryCalibration& calibration = {}) {
-  return MemoryModel(step.workload, step.cluster, {}, calibration).estimate(step.configuration);
+inline cost::MemoryEstimate estimate_of(const MeasuredStep& step, const cost::MemoryCalibration& calibration = {}) {
+  return cost::MemoryModel(step.workload, step.cluster, {}, calibration).estimate(step.configuration);
 }
 
 }  // namespace krigtune

@@ -18,8 +18,8 @@ constexpr Bytes kEnough{std::numeric_limits<std::int64_t>::max()};
 
 double ratio(std::int64_t bytes, std::int64_t of) { return static_cast<double>(bytes) / static_cast<double>(of); }
 
-ModelSpec gpt_7b() {
-  ModelSpec model;
+workload::ModelSpec gpt_7b() {
+  workload::ModelSpec model;
   model.layers = 32;
   model.hidden = 4096;
   model.heads = model.kv_heads = 32;
@@ -29,26 +29,27 @@ ModelSpec gpt_7b() {
   return model;
 }
 
-Workload training(Framework framework, Precision precision = Precision::kFp16) {
-  Workload workload;
+workload::Workload training(workload::Framework framework, workload::Precision precision = workload::Precision::kFp16) {
+  workload::Workload workload;
   workload.model = gpt_7b();
   workload.precision = precision;
   workload.framework = framework;
   return workload;
 }
 
-ClusterSpec gpus(std::int64_t nodes) {
-  ClusterSpec cluster;
+workload::ClusterSpec gpus(std::int64_t nodes) {
+  workload::ClusterSpec cluster;
   cluster.nodes = nodes;
   cluster.gpus_per_node = 8;
   return cluster;
 }
 
-MemoryEstimate estimate_of(Framework framework, const Configuration& configuration, std::int64_t nodes = 1) {
-  return MemoryModel(training(framework), gpus(nodes), {}).estimate(configuration);
+cost::MemoryEstimate estimate_of(workload::Framework framework, const space::Configuration& configuration,
+                                 std::int64_t nodes = 1) {
+  return cost::MemoryModel(training(framework), gpus(nodes), {}).estimate(configuration);
 }
 
-std::int64_t allocated(const MemoryEstimate& estimate) {
+std::int64_t allocated(const cost::MemoryEstimate& estimate) {
   std::int64_t bytes = 0;
   for (const std::int64_t term : estimate.term_bytes) bytes += term;
   return bytes;
@@ -61,15 +62,16 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
   std::vector<double> errors;
   for (int i = 0; i < sweep(1000); ++i) {
     const PlanCase drawn = plans.next();
-    const MemoryReport report = explain(drawn.plan());
-    const MemoryEstimate estimate = MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
+    const plan::MemoryReport report = plan::explain(drawn.plan());
+    const cost::MemoryEstimate estimate =
+        cost::MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
     const double error = std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0);
-    const Knobs knobs = read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
+    const schedule::Knobs knobs = schedule::read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
     EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.04)) << error << " " << drawn.text();
     EXPECT_EQ(allocated(estimate), estimate.expected.count);
     if (error == 0.0) {
-      EXPECT_EQ(estimate.term_bytes[static_cast<std::size_t>(Term::kParameters)],
-                report.term_bytes[static_cast<std::size_t>(Term::kParameters)])
+      EXPECT_EQ(estimate.term_bytes[static_cast<std::size_t>(schedule::Term::kParameters)],
+                report.term_bytes[static_cast<std::size_t>(schedule::Term::kParameters)])
           << drawn.text();
     }
     errors.push_back(error);
@@ -90,29 +92,29 @@ TEST(MemoryModel, DecidesForKrigtuneBenchAsThePlanDoes) {
       drawn.configuration.set("gradient_accumulation_steps", static_cast<std::int64_t>(4 + rng.below(4)));
     }
     const std::int64_t arena = drawn.plan().arena_bytes;
-    const MemoryModel model(drawn.workload, drawn.cluster, {});
+    const cost::MemoryModel model(drawn.workload, drawn.cluster, {});
     for (const double factor : {0.5, 0.97, 1.0, 1.03, 1.5}) {
       const Bytes usable{static_cast<std::int64_t>(factor * static_cast<double>(arena)) - (factor == 1.0 ? 1 : 0)};
-      const MemoryVerdict verdict = model.verdict(drawn.configuration, usable, kEnough);
-      EXPECT_EQ(verdict.verdict, exact_verdict({arena}, usable).verdict) << factor << " " << drawn.text();
+      const plan::MemoryVerdict verdict = model.verdict(drawn.configuration, usable, kEnough);
+      EXPECT_EQ(verdict.verdict, plan::exact_verdict({arena}, usable).verdict) << factor << " " << drawn.text();
       near += verdict.predicted.count == arena ? 1 : 0;
     }
-    EXPECT_EQ(model.verdict(drawn.configuration, {arena}, kEnough).verdict, Verdict::kFits) << drawn.text();
+    EXPECT_EQ(model.verdict(drawn.configuration, {arena}, kEnough).verdict, plan::Verdict::kFits) << drawn.text();
   }
   EXPECT_GT(near, 0);
 }
 
 TEST(MemoryModel, EstimatesLargeModelsAsTheirPlanIs) {
   for (const std::int64_t stage : {0, 1, 2, 3}) {
-    for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
-      Workload workload = training(Framework::kKrigtune, Precision::kBf16);
+    for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
+      workload::Workload workload = training(workload::Framework::kKrigtune, workload::Precision::kBf16);
       workload.dialect = dialect;
-      const Configuration configuration{{"zero_stage", stage},
-                                        {"micro_batch", std::int64_t{2}},
-                                        {"overlap_comm", true},
-                                        {"gradient_accumulation_steps", std::int64_t{2}}};
-      const MemoryReport report = explain(build_plan(workload, gpus(1), configuration));
-      const MemoryEstimate estimate = MemoryModel(workload, gpus(1), {}).estimate(configuration);
+      const space::Configuration configuration{{"zero_stage", stage},
+                                               {"micro_batch", std::int64_t{2}},
+                                               {"overlap_comm", true},
+                                               {"gradient_accumulation_steps", std::int64_t{2}}};
+      const plan::MemoryReport report = plan::explain(plan::build_plan(workload, gpus(1), configuration));
+      const cost::MemoryEstimate estimate = cost::MemoryModel(workload, gpus(1), {}).estimate(configuration);
       EXPECT_TRUE(std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0) <= 1e-3)
           << stage << " " << estimate.expected.count << " of " << report.lower_bound_bytes;
       EXPECT_EQ(estimate.peak_at.substr(0, 8), report.peak_at.substr(0, 8));
@@ -122,35 +124,38 @@ TEST(MemoryModel, EstimatesLargeModelsAsTheirPlanIs) {
 
 // Rajbhandari et al. 2020, and Megatron-LM's docs/user-guide/features/dist_optimizer.md.
 TEST(MemoryModel, KnowsTheStatesOfFrameworks) {
-  const auto p = static_cast<double>(parameter_count(gpt_7b()));
-  const auto states = [&](Framework framework, std::int64_t stage) {
-    const MemoryEstimate estimate = estimate_of(framework, {{"zero_stage", stage}});
+  const auto p = static_cast<double>(workload::parameter_count(gpt_7b()));
+  const auto states = [&](workload::Framework framework, std::int64_t stage) {
+    const cost::MemoryEstimate estimate = estimate_of(framework, {{"zero_stage", stage}});
     double bytes = 0.0;
-    for (const Term term : {Term::kParameters, Term::kGradients, Term::kOptimizerState}) {
+    for (const schedule::Term term :
+         {schedule::Term::kParameters, schedule::Term::kGradients, schedule::Term::kOptimizerState}) {
       bytes += static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(term)]);
     }
     return bytes / p;
   };
-  EXPECT_NEAR(states(Framework::kMegatron, 0), 18.0, 0.01);
-  EXPECT_NEAR(states(Framework::kMegatron, 1), 6.0 + 12.0 / 8.0, 0.01);
-  EXPECT_NEAR(states(Framework::kNanotron, 1), 6.0 + 12.0 / 8.0, 0.01);
-  EXPECT_NEAR(states(Framework::kFsdp, 3), 16.0 / 8.0, 0.01);
-  EXPECT_NEAR(states(Framework::kFsdp, 2), 4.0 + 2.0 + 12.0 / 8.0, 0.01);
-  EXPECT_NEAR(states(Framework::kDeepSpeed, 0), 14.0 + 6.0, 0.01) << "in the step: gradients, and cast to fp32";
-  EXPECT_NEAR(states(Framework::kDeepSpeed, 1), 4.0 + 12.0 / 8.0, 0.01) << "all gradients, at the end of backward";
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 0), 18.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 1), 6.0 + 12.0 / 8.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kNanotron, 1), 6.0 + 12.0 / 8.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kFsdp, 3), 16.0 / 8.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kFsdp, 2), 4.0 + 2.0 + 12.0 / 8.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kDeepSpeed, 0), 14.0 + 6.0, 0.01)
+      << "in the step: gradients, and cast to fp32";
+  EXPECT_NEAR(states(workload::Framework::kDeepSpeed, 1), 4.0 + 12.0 / 8.0, 0.01)
+      << "all gradients, at the end of backward";
 }
 
 // Issue 1302 of microsoft/DeepSpeed (ds_issue1302_zero2_memory.csv, rows 0, 2, 3 and 4): what nvidia-smi showed with
 // stage 2, the differences between buckets; of a model whose peak is in backward.
 TEST(MemoryModel, CountsDeepSpeedsBucketsTwiceWithOverlap) {
-  Workload workload = training(Framework::kDeepSpeed);
+  workload::Workload workload = training(workload::Framework::kDeepSpeed);
   workload.model.vocab = 512;
-  const MemoryModel model(workload, gpus(1), {});
+  const cost::MemoryModel model(workload, gpus(1), {});
   const auto mib = [&](std::int64_t bucket_elems, bool overlap) {
-    const MemoryEstimate estimate = model.estimate({{"zero_stage", std::int64_t{2}},
-                                                    {"micro_batch", std::int64_t{4}},
-                                                    {"reduce_bucket_size", bucket_elems},
-                                                    {"overlap_comm", overlap}});
+    const cost::MemoryEstimate estimate = model.estimate({{"zero_stage", std::int64_t{2}},
+                                                          {"micro_batch", std::int64_t{4}},
+                                                          {"reduce_bucket_size", bucket_elems},
+                                                          {"overlap_comm", overlap}});
     return static_cast<double>(allocated(estimate)) / 1024.0 / 1024.0;
   };
   EXPECT_NEAR(mib(500'000'000, true) - mib(500'000'000, false), 954.0, 1.0);
@@ -160,9 +165,10 @@ TEST(MemoryModel, CountsDeepSpeedsBucketsTwiceWithOverlap) {
 
 TEST(MemoryModel, CountsTheMicroBatchesInFlightOfTheFirstStage) {
   const auto activations = [](std::int64_t stages, std::int64_t micro_steps) {
-    const MemoryEstimate estimate = estimate_of(
-        Framework::kMegatron, {{"pipeline_parallel", stages}, {"gradient_accumulation_steps", micro_steps}}, 2);
-    return static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(Term::kActivations)]);
+    const cost::MemoryEstimate estimate =
+        estimate_of(workload::Framework::kMegatron,
+                    {{"pipeline_parallel", stages}, {"gradient_accumulation_steps", micro_steps}}, 2);
+    return static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(schedule::Term::kActivations)]);
   };
   EXPECT_NEAR(activations(4, 8) / activations(4, 1), 4.0, 0.4) << "as many as stages";
   EXPECT_NEAR(activations(4, 2) / activations(4, 1), 2.0, 0.2) << "no more than there are";
@@ -172,7 +178,8 @@ TEST(MemoryModel, CountsTheMicroBatchesInFlightOfTheFirstStage) {
 // krigtune-bench does not execute them; what it would need is told nevertheless.
 TEST(MemoryModel, EstimatesPipelineStagesOfKrigtuneBench) {
   const auto bytes = [](std::int64_t stages) {
-    const MemoryEstimate estimate = estimate_of(Framework::kKrigtune, {{"pipeline_parallel", stages}}, 2);
+    const cost::MemoryEstimate estimate =
+        estimate_of(workload::Framework::kKrigtune, {{"pipeline_parallel", stages}}, 2);
     EXPECT_EQ(allocated(estimate), estimate.expected.count) << "no overhead";
     return static_cast<double>(estimate.expected.count);
   };
@@ -181,16 +188,17 @@ TEST(MemoryModel, EstimatesPipelineStagesOfKrigtuneBench) {
 
 // nanotron counts the head as so many layers: with a large vocabulary the last stage has no other.
 TEST(MemoryModel, KnowsAStageOfTheHeadAlone) {
-  Workload workload = training(Framework::kNanotron);
+  workload::Workload workload = training(workload::Framework::kNanotron);
   workload.model.vocab = 10'000'000;
-  const Configuration configuration{{"pipeline_parallel", std::int64_t{8}}, {"activation_checkpointing", "full"}};
-  EXPECT_GT(MemoryModel(workload, gpus(1), {}).estimate(configuration).expected.count, 0);
+  const space::Configuration configuration{{"pipeline_parallel", std::int64_t{8}},
+                                           {"activation_checkpointing", "full"}};
+  EXPECT_GT(cost::MemoryModel(workload, gpus(1), {}).estimate(configuration).expected.count, 0);
 }
 
 TEST(MemoryModel, SaysHowProbablyAConfigurationFits) {
-  const MemoryModel model(training(Framework::kFsdp), gpus(1), {});
-  const Configuration configuration{{"zero_stage", std::int64_t{3}}, {"micro_batch", std::int64_t{4}}};
-  const MemoryEstimate estimate = model.estimate(configuration);
+  const cost::MemoryModel model(training(workload::Framework::kFsdp), gpus(1), {});
+  const space::Configuration configuration{{"zero_stage", std::int64_t{3}}, {"micro_batch", std::int64_t{4}}};
+  const cost::MemoryEstimate estimate = model.estimate(configuration);
   EXPECT_LT(estimate.optimistic, estimate.expected);
   EXPECT_LT(estimate.expected, estimate.conservative);
   // The factors on its parts are unknown as well: more than what one peak differs by.
@@ -202,33 +210,33 @@ TEST(MemoryModel, SaysHowProbablyAConfigurationFits) {
   };
   EXPECT_NEAR(at(0.0).probability_fits, 0.5, 1e-6);
   EXPECT_NEAR(at(0.5).probability_fits, 0.691462461274013, 1e-6) << "Phi(0.5), mpmath";
-  EXPECT_EQ(at(0.0).verdict, Verdict::kUncertain);
-  EXPECT_EQ(model.verdict(configuration, estimate.conservative, kEnough).verdict, Verdict::kFits);
-  EXPECT_EQ(model.verdict(configuration, estimate.optimistic, kEnough).verdict, Verdict::kUncertain);
-  EXPECT_EQ(model.verdict(configuration, estimate.optimistic - Bytes{1}, kEnough).verdict, Verdict::kTooLarge);
+  EXPECT_EQ(at(0.0).verdict, plan::Verdict::kUncertain);
+  EXPECT_EQ(model.verdict(configuration, estimate.conservative, kEnough).verdict, plan::Verdict::kFits);
+  EXPECT_EQ(model.verdict(configuration, estimate.optimistic, kEnough).verdict, plan::Verdict::kUncertain);
+  EXPECT_EQ(model.verdict(configuration, estimate.optimistic - Bytes{1}, kEnough).verdict, plan::Verdict::kTooLarge);
 }
 
 TEST(MemoryModel, SaysTheSameToSeveralThreads) {
   RandomPlans plans(3);
   PlanCase drawn = plans.next();
   drawn.workload.model.layers = 3;
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   for (const std::int64_t stage : {0, 1, 2, 3}) {
     for (const std::int64_t micro_batch : {1, 2}) {
       configurations.push_back({{"zero_stage", stage}, {"micro_batch", micro_batch}});
     }
   }
   drawn.workload.train_batch_size.reset();
-  const auto answers = [&](const MemoryModel& model) {
+  const auto answers = [&](const cost::MemoryModel& model) {
     std::vector<std::int64_t> bytes;
-    for (const Configuration& configuration : configurations) {
+    for (const space::Configuration& configuration : configurations) {
       const Bytes expected = model.estimate(configuration).expected;
       bytes.push_back(model.verdict(configuration, expected, kEnough).predicted.count);
     }
     return bytes;
   };
-  const std::vector<std::int64_t> alone = answers(MemoryModel(drawn.workload, drawn.cluster, {}));
-  const MemoryModel shared(drawn.workload, drawn.cluster, {});
+  const std::vector<std::int64_t> alone = answers(cost::MemoryModel(drawn.workload, drawn.cluster, {}));
+  const cost::MemoryModel shared(drawn.workload, drawn.cluster, {});
   std::vector<std::vector<std::int64_t>> together(4);
   std::vector<std::thread> threads;
   for (auto& bytes : together) threads.emplace_back([&] { bytes = answers(shared); });
@@ -238,14 +246,15 @@ TEST(MemoryModel, SaysTheSameToSeveralThreads) {
 
 // 16 bytes of states in fp32 and 2 of a pinned copy, and 2 of gradients that accumulate.
 TEST(MemoryModel, CountsHostMemoryAsASecondLimit) {
-  const Configuration configuration{{"zero_stage", std::int64_t{2}},
-                                    {"offload_optimizer", std::string("cpu")},
-                                    {"gradient_accumulation_steps", std::int64_t{4}}};
-  const MemoryModel model(training(Framework::kDeepSpeed), gpus(1), {});
-  const MemoryEstimate estimate = model.estimate(configuration);
-  EXPECT_NEAR(static_cast<double>(estimate.host.count) / static_cast<double>(parameter_count(gpt_7b())), 20.0, 0.01);
-  EXPECT_NE(model.verdict(configuration, kEnough, estimate.host).verdict, Verdict::kTooLarge);
-  EXPECT_EQ(model.verdict(configuration, kEnough, estimate.host - Bytes{1}).verdict, Verdict::kTooLarge);
+  const space::Configuration configuration{{"zero_stage", std::int64_t{2}},
+                                           {"offload_optimizer", std::string("cpu")},
+                                           {"gradient_accumulation_steps", std::int64_t{4}}};
+  const cost::MemoryModel model(training(workload::Framework::kDeepSpeed), gpus(1), {});
+  const cost::MemoryEstimate estimate = model.estimate(configuration);
+  EXPECT_NEAR(static_cast<double>(estimate.host.count) / static_cast<double>(workload::parameter_count(gpt_7b())), 20.0,
+              0.01);
+  EXPECT_NE(model.verdict(configuration, kEnough, estimate.host).verdict, plan::Verdict::kTooLarge);
+  EXPECT_EQ(model.verdict(configuration, kEnough, estimate.host - Bytes{1}).verdict, plan::Verdict::kTooLarge);
 }
 
 TEST(MemoryModel, TakesTheHostsShareOfThePlanForKrigtuneBench) {
@@ -253,8 +262,9 @@ TEST(MemoryModel, TakesTheHostsShareOfThePlanForKrigtuneBench) {
   int offloaded = 0;
   for (int i = 0; i < sweep(300); ++i) {
     const PlanCase drawn = plans.next();
-    const MemoryReport report = explain(drawn.plan());
-    const MemoryEstimate estimate = MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
+    const plan::MemoryReport report = plan::explain(drawn.plan());
+    const cost::MemoryEstimate estimate =
+        cost::MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
     const std::int64_t planned = report.host.peak_bytes * drawn.cluster.gpus_per_node;
     if (planned == 0) {
       EXPECT_EQ(estimate.host.count, 0) << drawn.text();
@@ -270,28 +280,29 @@ TEST(MemoryModel, TakesTheHostsShareOfThePlanForKrigtuneBench) {
 // autotuner.py: 2 + 2 + 16 in fp16, 4 + 4 + 8 in everything else, parts over all ranks, and once more over the tensor
 // ranks.
 TEST(MemoryModel, RepeatsTheFormulaOfDeepSpeedsAutotuner) {
-  const auto p = static_cast<double>(parameter_count(gpt_7b()));
-  MemorySpec memory;
-  memory.model = MemoryModelKind::kDeepSpeedAutotuner;
-  const auto states = [&](Precision precision, std::int64_t stage, std::int64_t tensor) {
-    const MemoryModel model(training(Framework::kDeepSpeed, precision), gpus(1), memory);
-    const MemoryEstimate estimate = model.estimate({{"zero_stage", stage}, {"tensor_parallel", tensor}});
+  const auto p = static_cast<double>(workload::parameter_count(gpt_7b()));
+  workload::MemorySpec memory;
+  memory.model = workload::MemoryModelKind::kDeepSpeedAutotuner;
+  const auto states = [&](workload::Precision precision, std::int64_t stage, std::int64_t tensor) {
+    const cost::MemoryModel model(training(workload::Framework::kDeepSpeed, precision), gpus(1), memory);
+    const cost::MemoryEstimate estimate = model.estimate({{"zero_stage", stage}, {"tensor_parallel", tensor}});
     double bytes = 0.0;
-    for (const Term term : {Term::kParameters, Term::kGradients, Term::kOptimizerState}) {
+    for (const schedule::Term term :
+         {schedule::Term::kParameters, schedule::Term::kGradients, schedule::Term::kOptimizerState}) {
       bytes += static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(term)]);
     }
     return bytes / p;
   };
-  EXPECT_NEAR(states(Precision::kFp16, 0, 1), 20.0, 1e-6);
-  EXPECT_NEAR(states(Precision::kFp16, 1, 1), 4.0 + 16.0 / 8.0, 1e-6);
-  EXPECT_NEAR(states(Precision::kFp16, 2, 1), 2.0 + 18.0 / 8.0, 1e-6);
-  EXPECT_NEAR(states(Precision::kFp16, 3, 1), 20.0 / 8.0, 1e-6);
-  EXPECT_NEAR(states(Precision::kBf16, 2, 1), 4.0 + 12.0 / 8.0, 1e-6);
-  EXPECT_NEAR(states(Precision::kFp16, 3, 2), 20.0 / 8.0 / 2.0, 1e-6);
-  const MemoryModel model(training(Framework::kDeepSpeed), gpus(1), memory);
+  EXPECT_NEAR(states(workload::Precision::kFp16, 0, 1), 20.0, 1e-6);
+  EXPECT_NEAR(states(workload::Precision::kFp16, 1, 1), 4.0 + 16.0 / 8.0, 1e-6);
+  EXPECT_NEAR(states(workload::Precision::kFp16, 2, 1), 2.0 + 18.0 / 8.0, 1e-6);
+  EXPECT_NEAR(states(workload::Precision::kFp16, 3, 1), 20.0 / 8.0, 1e-6);
+  EXPECT_NEAR(states(workload::Precision::kBf16, 2, 1), 4.0 + 12.0 / 8.0, 1e-6);
+  EXPECT_NEAR(states(workload::Precision::kFp16, 3, 2), 20.0 / 8.0 / 2.0, 1e-6);
+  const cost::MemoryModel model(training(workload::Framework::kDeepSpeed), gpus(1), memory);
   const Bytes needed = model.estimate({}).expected;
-  EXPECT_EQ(model.verdict({}, needed, kEnough).verdict, Verdict::kFits);
-  EXPECT_EQ(model.verdict({}, needed - Bytes{1}, kEnough).verdict, Verdict::kTooLarge);
+  EXPECT_EQ(model.verdict({}, needed, kEnough).verdict, plan::Verdict::kFits);
+  EXPECT_EQ(model.verdict({}, needed - Bytes{1}, kEnough).verdict, plan::Verdict::kTooLarge);
 }
 
 }  // namespace krigtune::memory_model_test

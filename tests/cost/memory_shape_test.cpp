@@ -8,47 +8,47 @@
 
 namespace krigtune::memory_shape_test {
 
-using Shows = MemoryEvidence::Shows;
+using Shows = cost::MemoryEvidence::Shows;
 
 constexpr double kGb = 1e9;
 constexpr double kSpread = 0.15;              // of a framework
 constexpr double kOwn = 2.0 / 3.0 * kSpread;  // of one peak, beside the factors
 
-MemoryParts parts(double states, double activations, double other_split = 0.0, double logits = 0.0) {
-  MemoryParts bytes{};
-  bytes[static_cast<std::size_t>(MemoryPart::kStates)] = states * kGb;
-  bytes[static_cast<std::size_t>(MemoryPart::kActivations)] = activations * kGb;
-  bytes[static_cast<std::size_t>(MemoryPart::kOtherSplit)] = other_split * kGb;
-  bytes[static_cast<std::size_t>(MemoryPart::kLogits)] = logits * kGb;
+plan::MemoryParts parts(double states, double activations, double other_split = 0.0, double logits = 0.0) {
+  plan::MemoryParts bytes{};
+  bytes[static_cast<std::size_t>(plan::MemoryPart::kStates)] = states * kGb;
+  bytes[static_cast<std::size_t>(plan::MemoryPart::kActivations)] = activations * kGb;
+  bytes[static_cast<std::size_t>(plan::MemoryPart::kOtherSplit)] = other_split * kGb;
+  bytes[static_cast<std::size_t>(plan::MemoryPart::kLogits)] = logits * kGb;
   return bytes;
 }
 
-MemoryEvidence peak(const MemoryParts& planned, double gb) { return {{planned}, Shows::kPeak, gb * kGb}; }
+cost::MemoryEvidence peak(const plan::MemoryParts& planned, double gb) { return {{planned}, Shows::kPeak, gb * kGb}; }
 
-MemoryShape learned(const std::vector<MemoryEvidence>& evidence) {
-  MemoryShape shape(kSpread);
+cost::MemoryShape learned(const std::vector<cost::MemoryEvidence>& evidence) {
+  cost::MemoryShape shape(kSpread);
   shape.learn(evidence);
   return shape;
 }
 
-double predicted_gb(const MemoryShape& shape, const MemoryParts& planned) {
+double predicted_gb(const cost::MemoryShape& shape, const plan::MemoryParts& planned) {
   return std::exp(shape.allocated({planned}).mean) / kGb;
 }
 
 TEST(MemoryShape, IsAsPlannedBeforeAnythingIsMeasured) {
-  const MemoryShape shape(kSpread);
+  const cost::MemoryShape shape(kSpread);
   EXPECT_NEAR(predicted_gb(shape, parts(20, 30, 0, 10)), 60.0, 1e-9);
   // States alone: their own factor, the one on all, and what one peak differs by; independent, so squares add up.
   EXPECT_NEAR(shape.allocated({parts(20, 0)}).stddev, std::sqrt(0.03 * 0.03 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
   EXPECT_NEAR(shape.allocated({parts(0, 5)}).stddev, std::sqrt(0.3 * 0.3 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
-  EXPECT_DOUBLE_EQ(shape.factor(MemoryPart::kActivations), 1.0);
+  EXPECT_DOUBLE_EQ(shape.factor(plan::MemoryPart::kActivations), 1.0);
 }
 
 TEST(MemoryShape, TheLargestMomentIsThePeakAndOverheadIsNotCountedByAnAllocator) {
-  const MemoryShape shape(kSpread);
-  MemoryParts with_overhead = parts(10, 20);
-  with_overhead[static_cast<std::size_t>(MemoryPart::kOverhead)] = 2 * kGb;
-  const std::vector<MemoryParts> moments = {parts(25, 0), with_overhead};
+  const cost::MemoryShape shape(kSpread);
+  plan::MemoryParts with_overhead = parts(10, 20);
+  with_overhead[static_cast<std::size_t>(plan::MemoryPart::kOverhead)] = 2 * kGb;
+  const std::vector<plan::MemoryParts> moments = {parts(25, 0), with_overhead};
   EXPECT_NEAR(std::exp(shape.allocated(moments).mean) / kGb, 30.0, 1e-9);
   EXPECT_NEAR(std::exp(shape.needed(moments).mean) / kGb, 32.0, 1e-9);
 }
@@ -68,7 +68,7 @@ TEST(MemoryShape, FindsTheMostProbableFactors) {
         least = std::min(least, loss);
       }
     }
-    const MemoryShape shape = learned({peak(parts(0, 10), 10 * ratio)});
+    const cost::MemoryShape shape = learned({peak(parts(0, 10), 10 * ratio)});
     EXPECT_NEAR(std::log(predicted_gb(shape, parts(0, 10)) / 10), best, 0.005) << ratio;
   }
 }
@@ -78,28 +78,29 @@ TEST(MemoryShape, ThreePeaksTeachAFrameworkThatKeepsMore) {
   const auto real_gb = [](double states, double activations, double logits) {
     return states + 2.5 * activations + 2.0 * logits;
   };
-  const MemoryShape shape =
+  const cost::MemoryShape shape =
       learned({peak(parts(10, 2, 0, 1), real_gb(10, 2, 1)), peak(parts(10, 16, 0, 1), real_gb(10, 16, 1)),
                peak(parts(3, 4, 0, 8), real_gb(3, 4, 8))});
   EXPECT_NEAR(predicted_gb(shape, parts(5, 32, 0, 2)) / real_gb(5, 32, 2), 1.0, 0.1);
   EXPECT_NEAR(predicted_gb(shape, parts(40, 1, 0, 1)) / real_gb(40, 1, 1), 1.0, 0.05);
-  EXPECT_NEAR(shape.factor(MemoryPart::kActivations), 2.5, 0.3);
-  EXPECT_LT(shape.allocated({parts(5, 32, 0, 2)}).stddev, MemoryShape(kSpread).allocated({parts(5, 32, 0, 2)}).stddev);
+  EXPECT_NEAR(shape.factor(plan::MemoryPart::kActivations), 2.5, 0.3);
+  EXPECT_LT(shape.allocated({parts(5, 32, 0, 2)}).stddev,
+            cost::MemoryShape(kSpread).allocated({parts(5, 32, 0, 2)}).stddev);
 }
 
 // Planned without sequence parallelism, run with it, and the other way round: a factor of eight is information.
 TEST(MemoryShape, TwoPeaksSayThatTokensAreSplitOtherwise) {
-  const MemoryShape split = learned({peak(parts(2, 80, -70), 12.0), peak(parts(2, 40, -30), 12.5)});
-  EXPECT_GT(split.factor(MemoryPart::kOtherSplit), 0.9);
+  const cost::MemoryShape split = learned({peak(parts(2, 80, -70), 12.0), peak(parts(2, 40, -30), 12.5)});
+  EXPECT_GT(split.factor(plan::MemoryPart::kOtherSplit), 0.9);
   EXPECT_NEAR(predicted_gb(split, parts(4, 160, -140)) / 24.0, 1.0, 0.15);
-  const MemoryShape whole = learned({peak(parts(2, 10, 70), 82.0), peak(parts(2, 10, 30), 41.5)});
-  EXPECT_GT(whole.factor(MemoryPart::kOtherSplit), 0.5);  // more activations would explain it as well
+  const cost::MemoryShape whole = learned({peak(parts(2, 10, 70), 82.0), peak(parts(2, 10, 30), 41.5)});
+  EXPECT_GT(whole.factor(plan::MemoryPart::kOtherSplit), 0.5);  // more activations would explain it as well
   EXPECT_NEAR(predicted_gb(whole, parts(4, 20, 140)) / 164.0, 1.0, 0.15);
 }
 
 TEST(MemoryShape, BoundsMoveWhatContradictsThem) {
-  const std::vector<MemoryParts> moments = {parts(20, 40)};
-  const double planned = MemoryShape(kSpread).needed(moments).mean;
+  const std::vector<plan::MemoryParts> moments = {parts(20, 40)};
+  const double planned = cost::MemoryShape(kSpread).needed(moments).mean;
   const auto after = [&](Shows shows, double gb) { return learned({{moments, shows, gb * kGb}}).needed(moments).mean; };
   EXPECT_GT(after(Shows::kRanOut, 80.0), planned + 0.1) << "planned 60, not enough were 80";
   EXPECT_LT(after(Shows::kRan, 45.0), planned - 0.1) << "planned 60, enough were 45";
@@ -108,7 +109,7 @@ TEST(MemoryShape, BoundsMoveWhatContradictsThem) {
 }
 
 TEST(MemoryShape, APeakInAnotherUnitDoesNotBendTheOthers) {
-  std::vector<MemoryEvidence> evidence;
+  std::vector<cost::MemoryEvidence> evidence;
   for (const double activations : {4.0, 8.0, 16.0, 32.0}) {
     evidence.push_back(peak(parts(10, activations), 10 + 1.5 * activations));
   }
@@ -117,7 +118,7 @@ TEST(MemoryShape, APeakInAnotherUnitDoesNotBendTheOthers) {
 }
 
 TEST(MemoryShape, EvidenceWithoutAPlanSaysNothing) {
-  const MemoryShape shape = learned({{{}, Shows::kPeak, 5 * kGb}});
+  const cost::MemoryShape shape = learned({{{}, Shows::kPeak, 5 * kGb}});
   EXPECT_NEAR(predicted_gb(shape, parts(20, 30)), 50.0, 1e-6);
 }
 

@@ -68,17 +68,17 @@ struct Score {
   }
 };
 
-double allocated(const MemoryEstimate& estimate) {
+double allocated(const cost::MemoryEstimate& estimate) {
   return static_cast<double>(estimate.expected.count - estimate.overhead_bytes);
 }
 
-bool is_comparable(const MeasuredStep& step, const MemoryEstimate& estimate) {
+bool is_comparable(const MeasuredStep& step, const cost::MemoryEstimate& estimate) {
   const bool of_last_stage = estimate.peak_at.find("last stage") != std::string::npos;
   return step.peak_bytes > 0.0 && !(step.of_first_stage && of_last_stage);
 }
 
-void add(Score& score, const MemoryModel& model, const MeasuredStep& step, double overhead_bytes = 0.0) {
-  std::optional<MemoryEstimate> estimate;
+void add(Score& score, const cost::MemoryModel& model, const MeasuredStep& step, double overhead_bytes = 0.0) {
+  std::optional<cost::MemoryEstimate> estimate;
   try {
     estimate = model.estimate(step.configuration);
   } catch (const UserError&) {  // say, more stages than layers
@@ -87,25 +87,25 @@ void add(Score& score, const MemoryModel& model, const MeasuredStep& step, doubl
     return;
   }
   const Bytes usable{static_cast<std::int64_t>(step.capacity_bytes)};
-  const MemoryVerdict verdict = model.verdict(step.configuration, usable, kEnough);
-  const bool doubts = verdict.verdict == Verdict::kTooLarge || verdict.probability_fits < 0.5;
+  const plan::MemoryVerdict verdict = model.verdict(step.configuration, usable, kEnough);
+  const bool doubts = verdict.verdict == plan::Verdict::kTooLarge || verdict.probability_fits < 0.5;
   ++(step.ran ? score.ran : score.failed);
   (step.ran ? score.doubted : score.foreseen) += doubts ? 1 : 0;
   if (!step.ran) return;
-  score.rejected += verdict.verdict == Verdict::kTooLarge ? 1 : 0;
-  score.sure += verdict.verdict == Verdict::kFits ? 1 : 0;
+  score.rejected += verdict.verdict == plan::Verdict::kTooLarge ? 1 : 0;
+  score.sure += verdict.verdict == plan::Verdict::kFits ? 1 : 0;
   if (!is_comparable(step, *estimate)) return;
   score.predicted.push_back(allocated(*estimate) + overhead_bytes);
   score.measured.push_back(step.peak_bytes);
   score.errors.push_back(score.predicted.back() / step.peak_bytes - 1.0);
 }
 
-Score score_of(const std::vector<MeasuredStep>& steps, const MemorySpec& memory = {}) {
-  std::map<std::string, std::unique_ptr<MemoryModel>> models;
+Score score_of(const std::vector<MeasuredStep>& steps, const workload::MemorySpec& memory = {}) {
+  std::map<std::string, std::unique_ptr<cost::MemoryModel>> models;
   Score score;
   for (const MeasuredStep& step : steps) {
-    auto& model = models[to_json(step.workload).dump() + std::to_string(step.cluster.ranks())];
-    if (!model) model = std::make_unique<MemoryModel>(step.workload, step.cluster, memory);
+    auto& model = models[workload::to_json(step.workload).dump() + std::to_string(step.cluster.ranks())];
+    if (!model) model = std::make_unique<cost::MemoryModel>(step.workload, step.cluster, memory);
     add(score, *model, step);
   }
   return score;
@@ -157,8 +157,8 @@ TEST(MemoryTables, MostFailuresOfNanotronAreForeseenAndHardlyAnyStepThatRanIsDou
 
 // DeepSpeed's autotuner rejects what its formula does not let fit, whatever ran.
 TEST(MemoryTables, TheFormulaOfDeepSpeedsAutotunerRejectsWhatRan) {
-  MemorySpec memory;
-  memory.model = MemoryModelKind::kDeepSpeedAutotuner;
+  workload::MemorySpec memory;
+  memory.model = workload::MemoryModelKind::kDeepSpeedAutotuner;
   const Score fsdp = score_of(llmfoundry_steps(), memory);
   fsdp.write("llm-foundry by the autotuner's formula");
   const Score megatron = score_of(bigscience_steps(), memory);
@@ -168,11 +168,11 @@ TEST(MemoryTables, TheFormulaOfDeepSpeedsAutotunerRejectsWhatRan) {
 
 // Rows of one space that ran and tell a comparable peak: spread over what is expected to fit, from the smallest need to
 // the largest; where nothing is, the smallest needs.
-std::vector<const MeasuredStep*> trials_of(const std::vector<const MeasuredStep*>& rows, const MemoryModel& model,
+std::vector<const MeasuredStep*> trials_of(const std::vector<const MeasuredStep*>& rows, const cost::MemoryModel& model,
                                            std::size_t count) {
   std::vector<std::pair<double, const MeasuredStep*>> candidates;
   for (const MeasuredStep* row : rows) {
-    const MemoryEstimate estimate = model.estimate(row->configuration);
+    const cost::MemoryEstimate estimate = model.estimate(row->configuration);
     candidates.emplace_back(static_cast<double>(estimate.expected.count), row);
   }
   std::sort(candidates.begin(), candidates.end());
@@ -186,13 +186,13 @@ std::vector<const MeasuredStep*> trials_of(const std::vector<const MeasuredStep*
 }
 
 // The median error of the peaks of one space, the trials' left out, after so many of them were learned from.
-double error_after(std::size_t count, const std::vector<const MeasuredStep*>& rows, const MemoryModel& model) {
+double error_after(std::size_t count, const std::vector<const MeasuredStep*>& rows, const cost::MemoryModel& model) {
   const std::vector<const MeasuredStep*> trials = trials_of(rows, model, count);
-  std::vector<MemoryEvidence> evidence;
+  std::vector<cost::MemoryEvidence> evidence;
   const auto moments = [&](const MeasuredStep& row) { return model.estimate(row.configuration).moments; };
   for (const MeasuredStep* row : trials)
-    evidence.push_back({moments(*row), MemoryEvidence::Shows::kPeak, row->peak_bytes});
-  MemoryShape shape(model.estimate(rows.front()->configuration).log_stddev);
+    evidence.push_back({moments(*row), cost::MemoryEvidence::Shows::kPeak, row->peak_bytes});
+  cost::MemoryShape shape(model.estimate(rows.front()->configuration).log_stddev);
   shape.learn(evidence);
   std::vector<double> errors;
   for (const MeasuredStep* row : rows) {
@@ -203,17 +203,17 @@ double error_after(std::size_t count, const std::vector<const MeasuredStep*>& ro
 }
 
 // By space; peaks that the table tells of another stage than the largest are left out.
-std::map<std::string, double> errors_after_three(Framework framework, bool splits_tokens) {
+std::map<std::string, double> errors_after_three(workload::Framework framework, bool splits_tokens) {
   std::vector<MeasuredStep> steps = ultrascale_steps();
   for (const MeasuredStep& step : ultrascale_steps("ultrascale_3b.csv")) steps.push_back(step);
   std::map<std::string, std::vector<const MeasuredStep*>> spaces;
-  std::map<std::string, std::unique_ptr<MemoryModel>> models;
+  std::map<std::string, std::unique_ptr<cost::MemoryModel>> models;
   for (MeasuredStep& step : steps) {
     if (!step.ran) continue;
     step.workload.framework = framework;
     step.configuration.set("sequence_parallel", splits_tokens);
     auto& model = models[step.space];
-    if (!model) model = std::make_unique<MemoryModel>(step.workload, step.cluster, MemorySpec{});
+    if (!model) model = std::make_unique<cost::MemoryModel>(step.workload, step.cluster, workload::MemorySpec{});
     try {
       if (is_comparable(step, model->estimate(step.configuration))) spaces[step.space].push_back(&step);
     } catch (const UserError&) {  // more stages than layers, which nanotron runs
@@ -230,11 +230,12 @@ TEST(MemoryTables, ThreePeaksTeachWhatAnUnknownFrameworkKeeps) {
   double sum = 0.0;
   int count = 0;
   for (const bool splits_tokens : {true, false}) {
-    for (const Framework framework : {Framework::kMegatron, Framework::kDeepSpeed, Framework::kFsdp}) {
+    for (const workload::Framework framework :
+         {workload::Framework::kMegatron, workload::Framework::kDeepSpeed, workload::Framework::kFsdp}) {
       const std::map<std::string, double> errors = errors_after_three(framework, splits_tokens);
       EXPECT_EQ(errors.size(), 15U);
       for (const auto& [space, error] : errors) {
-        std::cout << fmt::format("{} as {}{}: {:.1f} %\n", space, traits_of(framework).name,
+        std::cout << fmt::format("{} as {}{}: {:.1f} %\n", space, cost::traits_of(framework).name,
                                  splits_tokens ? "" : ", tokens not split", 100.0 * error);
         EXPECT_TRUE(error <= 0.35) << space;
         sum += error;

@@ -18,14 +18,14 @@ const T& one_of(std::mt19937_64& random, const std::vector<T>& values) {
   return values[random() % values.size()];
 }
 
-double parts_s(const StepCost& cost) {
+double parts_s(const cost::StepCost& cost) {
   return cost.products_s + cost.memory_bound_s + cost.optimizer_s + cost.exposed_comm_s + cost.offload_s +
          cost.bubble_s + cost.idle_s;
 }
 
 // Stage by stage, task by task: warm-up forwards, then one forward and one backward, then the backwards that are left.
 // A task starts when its stage is free and what it needs has arrived; sending is a part of the task.
-double simulated_pipeline_s(const std::vector<StageTime>& stages, int micro_steps, double send_s) {
+double simulated_pipeline_s(const std::vector<cost::StageTime>& stages, int micro_steps, double send_s) {
   const int p = static_cast<int>(stages.size());
   std::vector<std::vector<std::pair<bool, int>>> tasks(stages.size());  // backward, micro-step
   for (int i = 0; i < p; ++i) {
@@ -73,12 +73,12 @@ TEST(Pipeline, TakesWhatASimulationOfItsTasksTakes) {
     const auto p = static_cast<std::size_t>(one_of<int>(random, {2, 3, 4, 8}));
     const int k = one_of<int>(random, {1, 2, 4, 8, 32});
     const double send_s = one_of<double>(random, {0.0, 0.05});
-    std::vector<StageTime> stages(p, {1.0, 2.0, 0.5});
-    for (StageTime& stage : stages) {
+    std::vector<cost::StageTime> stages(p, {1.0, 2.0, 0.5});
+    for (cost::StageTime& stage : stages) {
       if (!alike) stage = {uniform(random), 2.0 * uniform(random), uniform(random)};
     }
     const double expected_s = simulated_pipeline_s(stages, k, send_s);
-    const double error = one_forward_one_backward_s(stages, k, send_s) / expected_s - 1.0;
+    const double error = cost::one_forward_one_backward_s(stages, k, send_s) / expected_s - 1.0;
     SCOPED_TRACE(std::to_string(p) + " stages, " + std::to_string(k) + " micro-steps");
     EXPECT_LE(std::abs(error), k <= 3 * static_cast<int>(p) ? 1e-12 : 0.015);
     if (!alike || send_s > 0.0) continue;
@@ -87,39 +87,41 @@ TEST(Pipeline, TakesWhatASimulationOfItsTasksTakes) {
 }
 
 TEST(Pipeline, SharesLayersEvenlyOrByWhatTheHeadCosts) {
-  EXPECT_EQ(stage_layers(10, 4, true, 2.0), (std::vector<std::int64_t>{3, 3, 2, 2}));
-  EXPECT_EQ(stage_layers(10, 4, false, 2.0), (std::vector<std::int64_t>{3, 3, 3, 1}));
-  EXPECT_EQ(stage_layers(8, 1, false, 9.0), (std::vector<std::int64_t>{8}));
-  EXPECT_EQ(stage_layers(4, 4, false, 9.0), (std::vector<std::int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(cost::stage_layers(10, 4, true, 2.0), (std::vector<std::int64_t>{3, 3, 2, 2}));
+  EXPECT_EQ(cost::stage_layers(10, 4, false, 2.0), (std::vector<std::int64_t>{3, 3, 3, 1}));
+  EXPECT_EQ(cost::stage_layers(8, 1, false, 9.0), (std::vector<std::int64_t>{8}));
+  EXPECT_EQ(cost::stage_layers(4, 4, false, 9.0), (std::vector<std::int64_t>{1, 1, 1, 1}));
 }
 
-Workload gpt(Framework framework) {
-  Workload workload;
+workload::Workload gpt(workload::Framework framework) {
+  workload::Workload workload;
   workload.model = {
       .layers = 8, .hidden = 1024, .heads = 16, .kv_heads = 16, .ffn_hidden = 4096, .vocab = 128, .seq_len = 512};
-  workload.precision = Precision::kBf16;
+  workload.precision = workload::Precision::kBf16;
   workload.framework = framework;
   return workload;
 }
 
-ClusterSpec fast_cluster() {
-  ClusterSpec cluster;
+workload::ClusterSpec fast_cluster() {
+  workload::ClusterSpec cluster;
   cluster.gpus_per_node = 8;
-  cluster.device = DeviceSpec{};
+  cluster.device = workload::DeviceSpec{};
   cluster.device->fp32_flops_per_s = 2e13;
   cluster.device->bf16_flops_per_s = 3e14;
   cluster.device->memory_bytes_per_s = 2e12;
   cluster.device->host_bytes_per_s = 2e10;
-  cluster.network = NodeNetwork{{"intra", Hop::kNvlink, 0.0, 2e11}, {"inter", Hop::kNetwork, 1e-6, 2e10}, 8};
+  cluster.network = workload::NodeNetwork{
+      {"intra", workload::Hop::kNvlink, 0.0, 2e11}, {"inter", workload::Hop::kNetwork, 1e-6, 2e10}, 8};
   return cluster;
 }
 
 TEST(StepCostModel, LeavesPipelineStagesTheBubbleOfTheTextbook) {
   for (const std::int64_t p : {2, 4}) {
     for (const std::int64_t k : {4, 16}) {
-      const Configuration configuration = {
+      const space::Configuration configuration = {
           {"pipeline_parallel", p}, {"gradient_accumulation_steps", k}, {"micro_batch", std::int64_t{4}}};
-      const StepCost cost = StepCostModel(gpt(Framework::kMegatron), fast_cluster())(configuration);
+      const cost::StepCost cost =
+          cost::StepCostModel(gpt(workload::Framework::kMegatron), fast_cluster())(configuration);
       const double fraction = static_cast<double>(p - 1) / static_cast<double>(k + p - 1);
       const double once_s = cost.optimizer_s + cost.idle_s + cost.data_comm_s;
       EXPECT_LE(std::abs(cost.bubble_s / (cost.step_time_s - once_s) - fraction), 0.1 * fraction);
@@ -131,19 +133,21 @@ TEST(StepCostModel, LeavesPipelineStagesTheBubbleOfTheTextbook) {
 
 // 4 P of fp32 gradients reduced and scattered, 2 P of bf16 parameters gathered, each times 7/8.
 TEST(StepCostModel, ReducesInTheFrameworksTypeAndWhenItDoes) {
-  const Configuration stage1 = {{"zero_stage", std::int64_t{1}}, {"gradient_accumulation_steps", std::int64_t{4}}};
-  const auto parameters = static_cast<double>(parameter_count(gpt(Framework::kFsdp).model));
-  const auto sent = [&](Framework framework, std::int64_t stage) {
-    Configuration configuration = stage1;
+  const space::Configuration stage1 = {{"zero_stage", std::int64_t{1}},
+                                       {"gradient_accumulation_steps", std::int64_t{4}}};
+  const auto parameters = static_cast<double>(workload::parameter_count(gpt(workload::Framework::kFsdp).model));
+  const auto sent = [&](workload::Framework framework, std::int64_t stage) {
+    space::Configuration configuration = stage1;
     configuration.set("zero_stage", stage);
-    return StepCostModel(gpt(framework), fast_cluster())(configuration).data_wire_bytes / (parameters * 7.0 / 8.0);
+    return cost::StepCostModel(gpt(framework), fast_cluster())(configuration).data_wire_bytes /
+           (parameters * 7.0 / 8.0);
   };
-  EXPECT_LE(std::abs(sent(Framework::kNanotron, 1) - 6.0), 0.01);
-  EXPECT_LE(std::abs(sent(Framework::kMegatron, 1) - 6.0), 0.01);
-  EXPECT_LE(std::abs(sent(Framework::kDeepSpeed, 1) - 6.0), 0.01);
-  EXPECT_LE(std::abs(sent(Framework::kDeepSpeed, 2) - 18.0), 0.01);
-  EXPECT_LE(std::abs(sent(Framework::kFsdp, 2) - 10.0), 0.01);
-  EXPECT_LE(std::abs(sent(Framework::kKrigtune, 0) - 4.0), 0.01);
+  EXPECT_LE(std::abs(sent(workload::Framework::kNanotron, 1) - 6.0), 0.01);
+  EXPECT_LE(std::abs(sent(workload::Framework::kMegatron, 1) - 6.0), 0.01);
+  EXPECT_LE(std::abs(sent(workload::Framework::kDeepSpeed, 1) - 6.0), 0.01);
+  EXPECT_LE(std::abs(sent(workload::Framework::kDeepSpeed, 2) - 18.0), 0.01);
+  EXPECT_LE(std::abs(sent(workload::Framework::kFsdp, 2) - 10.0), 0.01);
+  EXPECT_LE(std::abs(sent(workload::Framework::kKrigtune, 0) - 4.0), 0.01);
 }
 
 }  // namespace krigtune::pipeline_test

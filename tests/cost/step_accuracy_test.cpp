@@ -28,7 +28,7 @@ void expect_accuracy(const std::vector<MeasuredStep>& steps, std::size_t smalles
   for (const auto& [space, members] : by_space(steps)) {
     if (members.size() < smallest) continue;
     rows.insert(rows.end(), members.begin(), members.end());
-    ranks.push_back(spearman(predict(members, TimeCalibration{}), measured(members)));
+    ranks.push_back(spearman(predict(members, cost::TimeCalibration{}), measured(members)));
     ranks_without.push_back(spearman(predict(members, without_table(steps.front().table)), measured(members)));
   }
   const auto mean = [](const std::vector<double>& values) {
@@ -36,7 +36,7 @@ void expect_accuracy(const std::vector<MeasuredStep>& steps, std::size_t smalles
     for (const double value : values) sum += value;
     return sum / static_cast<double>(values.size());
   };
-  EXPECT_LE(score(predict(rows, TimeCalibration{}), measured(rows)).mape, expected.mape);
+  EXPECT_LE(score(predict(rows, cost::TimeCalibration{}), measured(rows)).mape, expected.mape);
   EXPECT_LE(score(predict(rows, without_table(steps.front().table)), measured(rows)).mape, expected.without_mape);
   EXPECT_GE(mean(ranks), expected.mean_spearman);
   EXPECT_GE(mean(ranks_without), expected.without_mean_spearman);
@@ -64,7 +64,7 @@ TEST(StepAccuracy, IsNotWorseAfterCalibrationOnFiveRows) {
     for (const auto& [space, members] : by_space(steps)) {
       if (members.size() < 12) continue;
       const Split parts = split(members);
-      before += score(predict(parts.rest, TimeCalibration{}), measured(parts.rest)).mape;
+      before += score(predict(parts.rest, cost::TimeCalibration{}), measured(parts.rest)).mape;
       after += score(predict(parts.rest, calibrate(parts.drawn)), measured(parts.rest)).mape;
       spaces += 1.0;
     }
@@ -76,48 +76,48 @@ MeasuredStep first(std::vector<MeasuredStep> steps) { return std::move(steps.fro
 
 TEST(StepAccuracy, CollectivesOfNanotronsTensorGroupsAreAFloorThatGrowsWithThem) {
   const MeasuredStep step = first(ultrascale(kData));
-  const Machine machine = make_machine(step.workload, step.cluster);  // 8 GPUs a node
-  Operation collective;
-  collective.kind = OpKind::kAllReduce;
-  collective.group = Group::kTensor;
-  const FrameworkTraits& traits = traits_of(Framework::kNanotron);
-  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 8, 1), traits.issue_s);
-  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 8, 2), traits.issue_s + 8.0 * traits.pipelined_issue_s);
-  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 32, 1), traits.issue_s + 3.0 * traits.internode_issue_s);
-  collective.group = Group::kData;
-  EXPECT_DOUBLE_EQ(issue_time_s(machine, collective, 32, 2), traits.issue_s);
+  const cost::Machine machine = cost::make_machine(step.workload, step.cluster);  // 8 GPUs a node
+  plan::Operation collective;
+  collective.kind = schedule::OpKind::kAllReduce;
+  collective.group = schedule::Group::kTensor;
+  const cost::FrameworkTraits& traits = cost::traits_of(workload::Framework::kNanotron);
+  EXPECT_DOUBLE_EQ(cost::issue_time_s(machine, collective, 8, 1), traits.issue_s);
+  EXPECT_DOUBLE_EQ(cost::issue_time_s(machine, collective, 8, 2), traits.issue_s + 8.0 * traits.pipelined_issue_s);
+  EXPECT_DOUBLE_EQ(cost::issue_time_s(machine, collective, 32, 1), traits.issue_s + 3.0 * traits.internode_issue_s);
+  collective.group = schedule::Group::kData;
+  EXPECT_DOUBLE_EQ(cost::issue_time_s(machine, collective, 32, 2), traits.issue_s);
 }
 
 // Products of a layer: 3 h^2 + h^2 + 4 h^2 and, behind the activation and not computed again, 4 h^2.
 TEST(StepAccuracy, FsdpComputesTwoThirdsOfAForwardAgain) {
   MeasuredStep step = first(llmfoundry(kData));
-  const auto recompute_s = [&](Framework framework) {
+  const auto recompute_s = [&](workload::Framework framework) {
     step.workload.framework = framework;
     step.configuration.set("activation_checkpointing", std::string("full"));
-    Machine machine = make_machine(step.workload, step.cluster);
-    for (ClassRate& rate : machine.rates) rate = {};
-    machine.rates[static_cast<std::size_t>(OpClass::kProduct)].flops_per_s = 1e12;
-    return StepCostModel(step.workload, step.cluster, machine)(step.configuration).recompute_s;
+    cost::Machine machine = cost::make_machine(step.workload, step.cluster);
+    for (workload::ClassRate& rate : machine.rates) rate = {};
+    machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)].flops_per_s = 1e12;
+    return cost::StepCostModel(step.workload, step.cluster, machine)(step.configuration).recompute_s;
   };
-  EXPECT_NEAR(recompute_s(Framework::kFsdp) / recompute_s(Framework::kMegatron), 2.0 / 3.0, 1e-6);
+  EXPECT_NEAR(recompute_s(workload::Framework::kFsdp) / recompute_s(workload::Framework::kMegatron), 2.0 / 3.0, 1e-6);
 }
 
 TEST(StepAccuracy, FactorsOfACalibrationAreFactorsOnTimes) {
   const MeasuredStep step = first(ultrascale(kData));
-  const Machine plain = make_machine(step.workload, step.cluster);
-  const Machine slow = make_machine(step.workload, step.cluster, {2.0, 3.0, 4.0, 5.0, 6.0, 7.0});
-  const auto ratio = [&](OpClass of, double flops, double bytes) {
+  const cost::Machine plain = cost::make_machine(step.workload, step.cluster);
+  const cost::Machine slow = cost::make_machine(step.workload, step.cluster, {2.0, 3.0, 4.0, 5.0, 6.0, 7.0});
+  const auto ratio = [&](workload::OpClass of, double flops, double bytes) {
     const double launch_s = plain.rate(of).launch_s;
     return (slow.rate(of).seconds(flops, bytes) - launch_s) / (plain.rate(of).seconds(flops, bytes) - launch_s);
   };
-  EXPECT_NEAR(ratio(OpClass::kProduct, 1e12, 0.0), 2.0, 1e-9);
-  EXPECT_NEAR(ratio(OpClass::kAttention, 1e12, 0.0), 2.0, 1e-9);
-  EXPECT_NEAR(ratio(OpClass::kMemory, 0.0, 1e9), 3.0, 1e-9);
-  EXPECT_NEAR(ratio(OpClass::kOptimizer, 0.0, 1e9), 3.0, 1e-9);
-  EXPECT_NEAR(ratio(OpClass::kCopy, 0.0, 1e9), 6.0, 1e-9);
-  const GroupSpan span{8, 1, 8};
-  EXPECT_NEAR(collective_time_s(slow, OpKind::kAllReduce, span, 1 << 24) /
-                  collective_time_s(plain, OpKind::kAllReduce, span, 1 << 24),
+  EXPECT_NEAR(ratio(workload::OpClass::kProduct, 1e12, 0.0), 2.0, 1e-9);
+  EXPECT_NEAR(ratio(workload::OpClass::kAttention, 1e12, 0.0), 2.0, 1e-9);
+  EXPECT_NEAR(ratio(workload::OpClass::kMemory, 0.0, 1e9), 3.0, 1e-9);
+  EXPECT_NEAR(ratio(workload::OpClass::kOptimizer, 0.0, 1e9), 3.0, 1e-9);
+  EXPECT_NEAR(ratio(workload::OpClass::kCopy, 0.0, 1e9), 6.0, 1e-9);
+  const plan::GroupSpan span{8, 1, 8};
+  EXPECT_NEAR(cost::collective_time_s(slow, schedule::OpKind::kAllReduce, span, 1 << 24) /
+                  cost::collective_time_s(plain, schedule::OpKind::kAllReduce, span, 1 << 24),
               4.0, 1e-9);
   EXPECT_NEAR(slow.issue_s / plain.issue_s, 5.0, 1e-9);
   EXPECT_NEAR(slow.step_overhead_s - plain.step_overhead_s, 7.0, 1e-9);

@@ -23,13 +23,13 @@ const T& one_of(std::mt19937_64& random, const std::vector<T>& values) {
 }
 
 struct Case {
-  Workload workload;
-  ClusterSpec cluster;
-  Configuration configuration;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  space::Configuration configuration;
 };
 
-DeviceSpec device(std::mt19937_64& random) {
-  DeviceSpec device;
+workload::DeviceSpec device(std::mt19937_64& random) {
+  workload::DeviceSpec device;
   device.id = "test";
   device.fp32_flops_per_s = one_of<double>(random, {1e12, 2e13});
   device.fp16_flops_per_s = device.bf16_flops_per_s = 8.0 * device.fp32_flops_per_s;
@@ -40,9 +40,9 @@ DeviceSpec device(std::mt19937_64& random) {
   return device;
 }
 
-Workload workload(std::mt19937_64& random) {
-  Workload workload;
-  ModelSpec& model = workload.model;
+workload::Workload workload(std::mt19937_64& random) {
+  workload::Workload workload;
+  workload::ModelSpec& model = workload.model;
   const bool llama = random() % 2 == 0;
   model.layers = one_of<std::int64_t>(random, {2, 3, 4, 6, 8});
   model.hidden = one_of<std::int64_t>(random, {64, 256, 512, 1024});
@@ -50,22 +50,24 @@ Workload workload(std::mt19937_64& random) {
   model.ffn_hidden = 4 * model.hidden;
   model.vocab = one_of<std::int64_t>(random, {1000, 8000, 30001});
   model.seq_len = one_of<std::int64_t>(random, {64, 256, 512});
-  model.attention = one_of<Attention>(random, {Attention::kFlash, Attention::kEager});
+  model.attention = one_of<workload::Attention>(random, {workload::Attention::kFlash, workload::Attention::kEager});
   model.dropout = one_of<double>(random, {0.0, 0.1});
   if (llama) {
     model.gated_mlp = true;
-    model.positions = Positions::kRotary;
-    model.norm = Norm::kRmsNorm;
+    model.positions = workload::Positions::kRotary;
+    model.norm = workload::Norm::kRmsNorm;
   }
   model.tied_embeddings = random() % 2 == 0;
-  workload.precision = one_of<Precision>(random, {Precision::kFp32, Precision::kBf16, Precision::kFp16});
-  workload.optimizer = one_of<OptimizerKind>(random, {OptimizerKind::kAdamW, OptimizerKind::kSgd});
-  workload.dialect = one_of<Dialect>(random, {Dialect::kCanonical, Dialect::kDeepSpeed});
+  workload.precision = one_of<workload::Precision>(
+      random, {workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16});
+  workload.optimizer =
+      one_of<workload::OptimizerKind>(random, {workload::OptimizerKind::kAdamW, workload::OptimizerKind::kSgd});
+  workload.dialect = one_of<workload::Dialect>(random, {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed});
   workload.gradient_clipping = one_of<double>(random, {0.0, 1.0});
   return workload;
 }
 
-Configuration configuration(std::mt19937_64& random) {
+space::Configuration configuration(std::mt19937_64& random) {
   const auto size = [&] { return one_of<std::int64_t>(random, {1000, 100'000, 1'000'000, 10'000'000, 500'000'000}); };
   return {{"zero_stage", static_cast<std::int64_t>(random() % 4)},
           {"micro_batch", one_of<std::int64_t>(random, {1, 2, 4})},
@@ -85,15 +87,15 @@ Configuration configuration(std::mt19937_64& random) {
           {"stage3_max_reuse_distance", size()}};
 }
 
-ClusterSpec cluster(std::mt19937_64& random) {
-  ClusterSpec cluster;
+workload::ClusterSpec cluster(std::mt19937_64& random) {
+  workload::ClusterSpec cluster;
   cluster.nodes = one_of<std::int64_t>(random, {1, 2});
   cluster.gpus_per_node = one_of<std::int64_t>(random, {4, 8});
   cluster.device = device(random);
-  NodeNetwork network;
+  workload::NodeNetwork network;
   network.ranks_per_node = cluster.gpus_per_node;
-  network.intra = {"intra", Hop::kNvlink, 1e-6, one_of<double>(random, {2e10, 3e11})};
-  network.inter = {"inter", Hop::kNetwork, 1e-6, one_of<double>(random, {1e9, 2.5e10})};
+  network.intra = {"intra", workload::Hop::kNvlink, 1e-6, one_of<double>(random, {2e10, 3e11})};
+  network.inter = {"inter", workload::Hop::kNetwork, 1e-6, one_of<double>(random, {1e9, 2.5e10})};
   cluster.network = network;
   return cluster;
 }
@@ -127,32 +129,32 @@ double quantile(std::vector<double> values, double level) {
 }
 
 // Of collectives, each alone.
-double communication_s(const StepPlan& plan, const Machine& machine) {
+double communication_s(const plan::StepPlan& plan, const cost::Machine& machine) {
   double sum = 0.0;
-  for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind)) sum += operation_time_s(machine, plan, operation);
+  for (const plan::Operation& operation : plan.operations) {
+    if (plan::is_collective(operation.kind)) sum += cost::operation_time_s(machine, plan, operation);
   }
   return sum;
 }
 
-double sent_bytes(const StepPlan& plan, Group group) {
+double sent_bytes(const plan::StepPlan& plan, schedule::Group group) {
   double bytes = 0.0;
-  for (const Operation& operation : plan.operations) {
+  for (const plan::Operation& operation : plan.operations) {
     if (operation.group == group) bytes += static_cast<double>(operation.wire_bytes);
   }
   return bytes;
 }
 
-double parts_s(const StepCost& cost) {
+double parts_s(const cost::StepCost& cost) {
   return cost.products_s + cost.memory_bound_s + cost.optimizer_s + cost.exposed_comm_s + cost.offload_s +
          cost.bubble_s + cost.idle_s;
 }
 
 // Where the time goes, beside how much of it there is. Of the step: `most`.
-void expect_same_breakdown(const StepCost& cost, const StepBreakdown& full, double most) {
+void expect_same_breakdown(const cost::StepCost& cost, const plan::StepBreakdown& full, double most) {
   const double kernels_s = std::accumulate(full.compute_s.begin(), full.compute_s.end(), 0.0);
-  const double offload_s = full.activities[static_cast<std::size_t>(Activity::kCopies)].exposed_s +
-                           full.activities[static_cast<std::size_t>(Activity::kHost)].exposed_s;
+  const double offload_s = full.activities[static_cast<std::size_t>(plan::Activity::kCopies)].exposed_s +
+                           full.activities[static_cast<std::size_t>(plan::Activity::kHost)].exposed_s;
   const double step_s = cost.step_time_s;
   EXPECT_LE(std::abs(cost.products_s + cost.memory_bound_s + cost.optimizer_s - kernels_s), most * step_s);
   EXPECT_LE(std::abs(cost.exposed_comm_s - full.exposed_comm_s()), most * step_s);
@@ -160,14 +162,14 @@ void expect_same_breakdown(const StepCost& cost, const StepBreakdown& full, doub
 }
 
 /// Of the step's time and of each of its parts: at most `most` of the step.
-Comparison compare(const Case& one, const Machine& machine, double most) {
-  const StepPlan plan = build_plan(one.workload, one.cluster, one.configuration);
-  const PredictedStep full = predict_step(plan, machine);
-  const StepCost cost = StepCostModel(one.workload, one.cluster, machine)(one.configuration);
+Comparison compare(const Case& one, const cost::Machine& machine, double most) {
+  const plan::StepPlan plan = plan::build_plan(one.workload, one.cluster, one.configuration);
+  const cost::PredictedStep full = cost::predict_step(plan, machine);
+  const cost::StepCost cost = cost::StepCostModel(one.workload, one.cluster, machine)(one.configuration);
   const Comparison comparison{full.step_time_s, cost.step_time_s};
   EXPECT_LE(comparison.error(), most);
-  EXPECT_EQ(cost.tensor_wire_bytes, sent_bytes(plan, Group::kTensor));
-  EXPECT_EQ(cost.data_wire_bytes, sent_bytes(plan, Group::kData));
+  EXPECT_EQ(cost.tensor_wire_bytes, sent_bytes(plan, schedule::Group::kTensor));
+  EXPECT_EQ(cost.data_wire_bytes, sent_bytes(plan, schedule::Group::kData));
   EXPECT_LE(std::abs(parts_s(cost) / cost.step_time_s - 1.0), 1e-9);
   const double sent_s = communication_s(plan, machine);
   EXPECT_LE(std::abs(cost.tensor_comm_s + cost.data_comm_s - sent_s), 1e-9 * sent_s);
@@ -195,7 +197,7 @@ TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
   for (int i = 0; i < 400; ++i) {
     const Case one{workload(random), cluster(random), configuration(random)};
     SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
-    all.push_back(compare(one, make_machine(one.workload, one.cluster), 0.02));
+    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.02));
   }
   expect_within(all, {1e-4, 0.006, 0.9999});
 }
@@ -208,16 +210,16 @@ TEST(StepCostModel, EqualsItForDeepModelsAndLongSteps) {
     one.workload.model.layers = i % 2 == 0 ? 48 : 24;
     one.configuration.set("gradient_accumulation_steps", std::int64_t{i % 3 == 0 ? 20 : 6});
     SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
-    all.push_back(compare(one, make_machine(one.workload, one.cluster), 0.005));
+    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.005));
   }
   expect_within(all, {1e-4, 0.005, 0.99});
 }
 
 // Threads on few cores, with an emulated link that carries one collective at a time.
-Machine cpu_ranks(std::mt19937_64& random) {
-  Machine machine;
-  for (ClassRate& rate : machine.rates) rate = {5e-6, 5e10, 1e5, 1e10};
-  for (ClassRate& rate : machine.exchanges) rate = {3e-5, std::numeric_limits<double>::infinity(), 0.0, 2e9};
+cost::Machine cpu_ranks(std::mt19937_64& random) {
+  cost::Machine machine;
+  for (workload::ClassRate& rate : machine.rates) rate = {5e-6, 5e10, 1e5, 1e10};
+  for (workload::ClassRate& rate : machine.exchanges) rate = {3e-5, std::numeric_limits<double>::infinity(), 0.0, 2e9};
   machine.network = {"test", 1e-4, one_of<double>(random, {2.5e8, 1e10})};
   machine.ranks_per_node = 8;
   machine.one_link = machine.sleeping_network = true;
@@ -241,24 +243,25 @@ TEST(StepCostModel, EqualsTheClockOnCpuRanksToo) {
 
 // Offload to NVMe is not modelled: a value says so, to time and memory alike. Whoever asks for it by name is told why.
 TEST(StepCost, WhatIsNotModelledIsEmptyToWhomeverAsksWhetherItIs) {
-  Workload model;
-  model.model = model_preset("gpt2-124m");
-  model.framework = Framework::kDeepSpeed;
-  ClusterSpec machine;
+  workload::Workload model;
+  model.model = workload::model_preset("gpt2-124m");
+  model.framework = workload::Framework::kDeepSpeed;
+  workload::ClusterSpec machine;
   machine.gpus_per_node = 8;
-  DeviceSpec device;
+  workload::DeviceSpec device;
   device.fp32_flops_per_s = 19.5e12;
   device.memory_bytes_per_s = 2.0e12;
   machine.device = device;
-  machine.network = NodeNetwork{{"nvlink3", Hop::kNvlink, 0.0, 240e9}, {"ib", Hop::kNetwork, 1e-6, 25e9}, 8};
-  const Configuration stage_2 = {{"zero_stage", std::int64_t{2}}};
-  const Configuration nvme = {{"zero_stage", std::int64_t{3}}, {"offload_optimizer", std::string("nvme")}};
-  const StepCostModel times(model, machine);
+  machine.network = workload::NodeNetwork{
+      {"nvlink3", workload::Hop::kNvlink, 0.0, 240e9}, {"ib", workload::Hop::kNetwork, 1e-6, 25e9}, 8};
+  const space::Configuration stage_2 = {{"zero_stage", std::int64_t{2}}};
+  const space::Configuration nvme = {{"zero_stage", std::int64_t{3}}, {"offload_optimizer", std::string("nvme")}};
+  const cost::StepCostModel times(model, machine);
   EXPECT_FALSE(times.if_modelled(nvme));
   EXPECT_THROW(times(nvme), UserError);
   ASSERT_TRUE(times.if_modelled(stage_2));
   EXPECT_EQ(times.if_modelled(stage_2)->step_time_s, times(stage_2).step_time_s);
-  const MemoryModel memory(model, machine, {});
+  const cost::MemoryModel memory(model, machine, {});
   const Bytes usable{std::int64_t{80} << 30};
   EXPECT_FALSE(memory.estimate_if_modelled(nvme));
   EXPECT_FALSE(memory.verdict_if_modelled(nvme, usable, usable));

@@ -17,7 +17,7 @@ std::vector<std::string> words(const std::string& line) {
   return result;
 }
 
-DsCommand command(const std::string& line) { return read_ds_command(words(line)); }
+deepspeed::DsCommand command(const std::string& line) { return deepspeed::read_ds_command(words(line)); }
 
 std::string error_of(const std::string& line) {
   return user_error_of([&] { command(line); });
@@ -25,9 +25,9 @@ std::string error_of(const std::string& line) {
 
 using ArgMappings = std::vector<std::pair<std::string, std::string>>;
 
-std::string changed(const std::string& line, const Configuration& values, const ArgMappings& arg_mappings = {}) {
-  const DsCommand read = command(line);
-  return join(rewritten(read, "/t/7/ds.json", values, flag_mappings(read, arg_mappings)), " ");
+std::string changed(const std::string& line, const space::Configuration& values, const ArgMappings& arg_mappings = {}) {
+  const deepspeed::DsCommand read = command(line);
+  return join(deepspeed::rewritten(read, "/t/7/ds.json", values, deepspeed::flag_mappings(read, arg_mappings)), " ");
 }
 
 TEST(DsCommand, FindsTheConfigurationInEveryForm) {
@@ -73,10 +73,11 @@ TEST(DsCommand, ChangesNothingElseOfLauncherAndScript) {
                                          "ds.json",
                                          "",
                                          "--empty="};
-  const DsCommand read = read_ds_command(argv);
+  const deepspeed::DsCommand read = deepspeed::read_ds_command(argv);
   std::vector<std::string> expected = argv;
   expected[15] = "/t/ds.json";
-  EXPECT_EQ(rewritten(read, "/t/ds.json", {{"micro_batch", 4_n}}, flag_mappings(read, {})), expected);
+  EXPECT_EQ(deepspeed::rewritten(read, "/t/ds.json", {{"micro_batch", 4_n}}, deepspeed::flag_mappings(read, {})),
+            expected);
   EXPECT_EQ(read.script, 11U);
 }
 
@@ -101,13 +102,13 @@ TEST(DsCommand, IsRefusedInOneLineWhereNoTrialCouldBeMadeOfIt) {
 
 struct Launched {
   const char* line;
-  std::vector<DsLauncher> launchers;
+  std::vector<deepspeed::DsLauncher> launchers;
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> nodes;
 };
 
 TEST(DsCommand, CountsTheRanksThatItSaysAndNoOthers) {
-  using enum DsLauncher;
+  using enum deepspeed::DsLauncher;
   const std::vector<Launched> cases = {
       {"deepspeed --num_gpus 4 train.py", {kDeepSpeed}, 4, 1},
       {"deepspeed --num_gpus=4 --num_nodes=2 --hostfile h train.py", {kDeepSpeed}, 8, 2},
@@ -134,9 +135,9 @@ TEST(DsCommand, CountsTheRanksThatItSaysAndNoOthers) {
       {"env A=b deepspeed --num_gpus 2 train.py", {kDeepSpeed}, 2, 1},
       {"./train.sh", {}, {}, {}}};
   for (const Launched& one : cases) {
-    const DsCommand read = command(std::string(one.line) + " --deepspeed ds.json");
-    std::vector<DsLauncher> launchers;
-    for (const DsStage& stage : read.stages) launchers.push_back(stage.launcher);
+    const deepspeed::DsCommand read = command(std::string(one.line) + " --deepspeed ds.json");
+    std::vector<deepspeed::DsLauncher> launchers;
+    for (const deepspeed::DsStage& stage : read.stages) launchers.push_back(stage.launcher);
     EXPECT_EQ(launchers, one.launchers) << one.line;
     EXPECT_EQ(read.ranks, one.ranks) << one.line;
     EXPECT_EQ(read.nodes, one.nodes) << one.line;
@@ -144,7 +145,7 @@ TEST(DsCommand, CountsTheRanksThatItSaysAndNoOthers) {
 }
 
 TEST(DsFlags, OfATrainerScriptAgreeWithTheFile) {
-  const Configuration values = {{"zero_stage", 2_n}, {"micro_batch", 8_n}, {"gradient_accumulation_steps", 2_n}};
+  const space::Configuration values = {{"zero_stage", 2_n}, {"micro_batch", 8_n}, {"gradient_accumulation_steps", 2_n}};
   EXPECT_EQ(changed("torchrun run_clm.py --deepspeed ds.json --per_device_train_batch_size 2 --bf16", values),
             "torchrun run_clm.py --deepspeed /t/7/ds.json --per_device_train_batch_size 8 --bf16 "
             "--gradient_accumulation_steps 2");
@@ -156,7 +157,7 @@ TEST(DsFlags, OfATrainerScriptAgreeWithTheFile) {
 }
 
 TEST(DsFlags, AreRewrittenButNotAddedWhereTheScriptIsNotKnownToTakeThem) {
-  const Configuration values = {{"micro_batch", 8_n}, {"gradient_accumulation_steps", 2_n}};
+  const space::Configuration values = {{"micro_batch", 8_n}, {"gradient_accumulation_steps", 2_n}};
   EXPECT_EQ(
       changed("deepspeed train.py --deepspeed --deepspeed_config ds.json --per_device_train_batch_size 2", values),
       "deepspeed train.py --deepspeed --deepspeed_config /t/7/ds.json --per_device_train_batch_size 8");
@@ -168,7 +169,7 @@ TEST(DsFlags, AreRewrittenButNotAddedWhereTheScriptIsNotKnownToTakeThem) {
 }
 
 TEST(DsFlags, OfTheUsersArgMappingsAreAddedWhereAbsent) {
-  const Configuration values = {
+  const space::Configuration values = {
       {"micro_batch", 8_n}, {"zero_stage", 3_n}, {"overlap_comm", true}, {"zero_optimization.sub_group_size", 1000_n}};
   const ArgMappings mappings = {{"train_micro_batch_size_per_gpu ", " --bs"},
                                 {"zero_optimization.stage", "--zero"},
@@ -176,20 +177,20 @@ TEST(DsFlags, OfTheUsersArgMappingsAreAddedWhereAbsent) {
                                 {"sub_group_size", "--tile"}};
   EXPECT_EQ(changed("python t.py --deepspeed ds.json --bs 1 --bs 2 --zero=1", values, mappings),
             "python t.py --deepspeed /t/7/ds.json --bs 8 --bs 8 --zero=3 --overlap True --tile 1000");
-  const DsCommand read = command("python t.py --deepspeed ds.json");
+  const deepspeed::DsCommand read = command("python t.py --deepspeed ds.json");
   EXPECT_NE(user_error_of([&] {
-              flag_mappings(read, {{"stage", "zero"}});
+              deepspeed::flag_mappings(read, {{"stage", "zero"}});
             }).find("'zero' is no flag"),
             std::string::npos);
   EXPECT_NE(user_error_of([&] {
-              flag_mappings(read, {{"stage", "--a"}, {"zero_stage", "--b"}});
+              deepspeed::flag_mappings(read, {{"stage", "--a"}, {"zero_stage", "--b"}});
             }).find("twice"),
             std::string::npos);
 }
 
 TEST(DsFlags, SwitchCheckpointingByBeingThereOrNot) {
-  const Configuration on = {{"activation_checkpointing", "full"}};
-  const Configuration off = {{"activation_checkpointing", "none"}};
+  const space::Configuration on = {{"activation_checkpointing", "full"}};
+  const space::Configuration off = {{"activation_checkpointing", "none"}};
   const std::string trainer = "python t.py --deepspeed ds.json --output_dir o";
   const std::string written = "python t.py --deepspeed /t/7/ds.json --output_dir o";
   EXPECT_EQ(changed(trainer, on), written + " --gradient_checkpointing");
@@ -210,14 +211,15 @@ TEST(DsFlags, SwitchCheckpointingByBeingThereOrNot) {
 
 TEST(DsFlags, SayTheUsersOwnConfiguration) {
   const auto said = [](const std::string& line) {
-    const DsCommand read = command(line);
-    return values_of_flags(read, flag_mappings(read, {{"learning_rate", "--lr"}}));
+    const deepspeed::DsCommand read = command(line);
+    return deepspeed::values_of_flags(read, deepspeed::flag_mappings(read, {{"learning_rate", "--lr"}}));
   };
-  EXPECT_EQ(said("python t.py --deepspeed d.json --per_device_train_batch_size 2 --lr=1e-3 --lr 2e-3 --bf16"),
-            (Configuration{{"learning_rate", 2e-3}, {"micro_batch", 2_n}, {"activation_checkpointing", "none"}}));
+  EXPECT_EQ(
+      said("python t.py --deepspeed d.json --per_device_train_batch_size 2 --lr=1e-3 --lr 2e-3 --bf16"),
+      (space::Configuration{{"learning_rate", 2e-3}, {"micro_batch", 2_n}, {"activation_checkpointing", "none"}}));
   EXPECT_EQ(said("python t.py --deepspeed d.json --gradient_checkpointing"),
-            (Configuration{{"activation_checkpointing", "full"}}));
-  EXPECT_EQ(said("python t.py --deepspeed d.json"), Configuration());
+            (space::Configuration{{"activation_checkpointing", "full"}}));
+  EXPECT_EQ(said("python t.py --deepspeed d.json"), space::Configuration());
   EXPECT_NE(user_error_of([&] { said("python t.py --deepspeed d.json --lr --bf16"); }).find("--lr has no value"),
             std::string::npos);
 }

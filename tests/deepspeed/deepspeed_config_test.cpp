@@ -12,12 +12,12 @@ std::string error_of(const std::string& text) {
   return user_error_of([&] { read(text); });
 }
 
-Json trial(const std::string& text, const Configuration& configuration, std::int64_t ranks = 2) {
-  return with_values(read(text), configuration, DsUse::kTrial, ranks, kSource);
+Json trial(const std::string& text, const space::Configuration& configuration, std::int64_t ranks = 2) {
+  return deepspeed::with_values(read(text), configuration, deepspeed::DsUse::kTrial, ranks, kSource);
 }
 
-Json result(const std::string& text, const Configuration& configuration, std::int64_t ranks = 2) {
-  return with_values(read(text), configuration, DsUse::kResult, ranks, kSource);
+Json result(const std::string& text, const space::Configuration& configuration, std::int64_t ranks = 2) {
+  return deepspeed::with_values(read(text), configuration, deepspeed::DsUse::kResult, ranks, kSource);
 }
 
 TEST(DsConfigFile, IsRefusedWhereItsReadersWouldDiffer) {
@@ -58,35 +58,37 @@ TEST(DsConfigFile, NamesEveryValueOfTheWrongKind) {
 }
 
 TEST(DsTunables, TellWhatIsFixedAutoAndAListInTheOrderOfTheFile) {
-  const std::vector<DsTunable> tunables = tunables_of(read(R"({
+  const std::vector<deepspeed::DsTunable> tunables = deepspeed::tunables_of(read(R"({
     "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": [1, 2, 4, 2],
     "zero_optimization": {"overlap_comm": null, "prefetch_bucket_size": 5e7, "stage": "all",
                           "sub_group_size": [1e6, 1e9],
                           "offload_optimizer": {"device": ["none", "cpu"], "pin_memory": true}},
     "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"betas": [0.9, 0.999]}},
     "elasticity": {"micro_batch_sizes": [2, 4]}, "autotuning": {"anything": [1, 2]}})"),
-                                                      kSource);
+                                                                            kSource);
   ASSERT_EQ(tunables.size(), 6U);
-  const auto expect = [&](std::size_t i, const char* name, const char* pointer, DsSetting setting,
-                          const std::vector<Value>& values) {
+  const auto expect = [&](std::size_t i, const char* name, const char* pointer, deepspeed::DsSetting setting,
+                          const std::vector<space::Value>& values) {
     EXPECT_EQ(tunables[i].name, name);
     EXPECT_EQ(tunables[i].pointer, pointer);
     EXPECT_EQ(tunables[i].setting, setting) << name;
     EXPECT_EQ(tunables[i].values, values) << name;
   };
-  expect(0, "micro_batch", "/train_micro_batch_size_per_gpu", DsSetting::kAuto, {});
-  expect(1, "gradient_accumulation_steps", "/gradient_accumulation_steps", DsSetting::kList, {1_n, 2_n, 4_n});
-  expect(2, "stage3_prefetch_bucket_size", "/zero_optimization/prefetch_bucket_size", DsSetting::kFixed, {50000000_n});
-  expect(3, "zero_stage", "/zero_optimization/stage", DsSetting::kList, {0_n, 1_n, 2_n, 3_n});
-  expect(4, "zero_optimization.sub_group_size", "/zero_optimization/sub_group_size", DsSetting::kList,
+  expect(0, "micro_batch", "/train_micro_batch_size_per_gpu", deepspeed::DsSetting::kAuto, {});
+  expect(1, "gradient_accumulation_steps", "/gradient_accumulation_steps", deepspeed::DsSetting::kList,
+         {1_n, 2_n, 4_n});
+  expect(2, "stage3_prefetch_bucket_size", "/zero_optimization/prefetch_bucket_size", deepspeed::DsSetting::kFixed,
+         {50000000_n});
+  expect(3, "zero_stage", "/zero_optimization/stage", deepspeed::DsSetting::kList, {0_n, 1_n, 2_n, 3_n});
+  expect(4, "zero_optimization.sub_group_size", "/zero_optimization/sub_group_size", deepspeed::DsSetting::kList,
          {1000000_n, 1000000000_n});
-  expect(5, "offload_optimizer", "/zero_optimization/offload_optimizer/device", DsSetting::kList,
+  expect(5, "offload_optimizer", "/zero_optimization/offload_optimizer/device", deepspeed::DsSetting::kList,
          {std::string("none"), std::string("cpu")});
 }
 
 TEST(DsBatch, IsWhatTheFileSaysOrImplies) {
   const auto batch = [](const std::string& text, std::int64_t ranks) {
-    return train_batch_size_of(read(text), ranks, kSource);
+    return deepspeed::train_batch_size_of(read(text), ranks, kSource);
   };
   EXPECT_EQ(batch(R"({"train_batch_size": 32})", 4), 32);
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 8})", 2), 32);
@@ -138,13 +140,13 @@ TEST(DsValues, KeepOrderSpellingAndEverythingThatWasNotTuned) {
     "autotuning": {"enabled": true},
     "csv_monitor": {"enabled": true, "output_path": "mine"}
   })";
-  const Configuration best = {{"zero_stage", 3_n},
-                              {"micro_batch", 8_n},
-                              {"gradient_accumulation_steps", 2_n},
-                              {"stage3_prefetch_bucket_size", 1000_n},
-                              {"reduce_bucket_size", 2000_n},
-                              {"lr", 0.5}};
-  EXPECT_EQ(ds_config_text(result(user, best)), R"({
+  const space::Configuration best = {{"zero_stage", 3_n},
+                                     {"micro_batch", 8_n},
+                                     {"gradient_accumulation_steps", 2_n},
+                                     {"stage3_prefetch_bucket_size", 1000_n},
+                                     {"reduce_bucket_size", 2000_n},
+                                     {"lr", 0.5}};
+  EXPECT_EQ(deepspeed::ds_config_text(result(user, best)), R"({
   "steps_per_print": 100,
   "zero_optimization": {
     "reduce_scatter": true,
@@ -174,19 +176,20 @@ TEST(DsValues, KeepOrderSpellingAndEverythingThatWasNotTuned) {
 }
 
 TEST(DsValues, AreReadBackAsTheyWereWrittenForEveryKnob) {
-  for (const WellKnownParameter& knob : well_known_parameters()) {
+  for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
     if (*knob.deepspeed.key == '\0') continue;
-    Value value = knob.default_value;
+    space::Value value = knob.default_value;
     if (const auto* number = std::get_if<std::int64_t>(&value)) value = *number + 2;
     if (const auto* flag = std::get_if<bool>(&value)) value = !*flag;
     if (std::holds_alternative<std::string>(value)) value = std::string("cpu");
-    Configuration configuration = {{"zero_stage", 3_n}, {"micro_batch", 1_n}, {"gradient_accumulation_steps", 1_n}};
+    space::Configuration configuration = {
+        {"zero_stage", 3_n}, {"micro_batch", 1_n}, {"gradient_accumulation_steps", 1_n}};
     if (knob.name != std::string("zero_stage")) configuration.set(knob.name, value);
     for (const char* before : {"{}", R"({"zero_optimization": {"stage": 1}})"}) {
-      const std::vector<DsTunable> written = tunables_of(trial(before, configuration), kSource);
+      const std::vector<deepspeed::DsTunable> written = deepspeed::tunables_of(trial(before, configuration), kSource);
       EXPECT_EQ(written.size(), configuration.size()) << knob.name;
-      for (const DsTunable& tunable : written) {
-        EXPECT_EQ(tunable.setting, DsSetting::kFixed);
+      for (const deepspeed::DsTunable& tunable : written) {
+        EXPECT_EQ(tunable.setting, deepspeed::DsSetting::kFixed);
         EXPECT_EQ(tunable.values.front(), *configuration.find(tunable.name)) << tunable.name;
       }
     }
@@ -207,7 +210,7 @@ TEST(DsValues, LeaveAutoToWhoeverReadsItUnlessItWasTuned) {
   EXPECT_EQ(trial(user, {{"overlap_comm", true}}), read(R"({"train_batch_size": "auto",
       "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
       "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto", "overlap_comm": true}})"));
-  const Configuration tuned = {{"micro_batch", 4_n}, {"gradient_accumulation_steps", 2_n}};
+  const space::Configuration tuned = {{"micro_batch", 4_n}, {"gradient_accumulation_steps", 2_n}};
   EXPECT_FALSE(trial(user, tuned).contains("train_batch_size"));
   EXPECT_EQ(result(user, tuned)["train_batch_size"], "auto");
   EXPECT_EQ(result(user, tuned)["train_micro_batch_size_per_gpu"], 4);
@@ -256,12 +259,12 @@ TEST(DsValues, SayNothingThatTheStageDoesNotHave) {
 
 // Stage 0 reduces gradients in pieces of its own size (runtime/engine.py) and reads none of these.
 TEST(DsValues, AddNoBucketsAtStage0AndReplaceThoseThatTheFileHas) {
-  const Configuration chosen = {{"zero_stage", 0_n},
-                                {"reduce_bucket_size", 2000_n},
-                                {"overlap_comm", true},
-                                {"contiguous_gradients", false},
-                                {"round_robin_gradients", true},
-                                {"allgather_bucket_size", 501_n}};
+  const space::Configuration chosen = {{"zero_stage", 0_n},
+                                       {"reduce_bucket_size", 2000_n},
+                                       {"overlap_comm", true},
+                                       {"contiguous_gradients", false},
+                                       {"round_robin_gradients", true},
+                                       {"allgather_bucket_size", 501_n}};
   EXPECT_EQ(trial("{}", chosen), parse_json(R"({"zero_optimization": {"stage": 0}})", "expected"));
   const std::string user = R"({"zero_optimization": {"reduce_bucket_size": 1000, "allgather_bucket_size": "auto",
       "overlap_comm": [true, false], "stage": 0}})";
@@ -269,7 +272,7 @@ TEST(DsValues, AddNoBucketsAtStage0AndReplaceThoseThatTheFileHas) {
       "allgather_bucket_size": 502, "overlap_comm": true, "stage": 0}})",
                                             "expected"));
   for (const std::int64_t stage : {1, 2, 3}) {
-    Configuration sharded = chosen;
+    space::Configuration sharded = chosen;
     sharded.set("zero_stage", stage);
     EXPECT_EQ(trial("{}", sharded)["zero_optimization"].size(), chosen.size()) << stage;
   }
@@ -277,10 +280,10 @@ TEST(DsValues, AddNoBucketsAtStage0AndReplaceThoseThatTheFileHas) {
 
 // RFC 4648, section 10, with the quotes of JSON around, and Python: base64.urlsafe_b64encode(...).
 TEST(DsConfigBase64, IsThatOfTheRfcWithTheUrlAlphabet) {
-  EXPECT_EQ(ds_config_base64(Json("fooba")), "ImZvb2JhIg==");
-  EXPECT_EQ(ds_config_base64(Json("foobar")), "ImZvb2JhciI=");
-  EXPECT_EQ(ds_config_base64(Json("foobarb")), "ImZvb2JhcmIi");
-  EXPECT_EQ(ds_config_base64(read(R"({"a": "?>~\u00ff"})")), "eyJhIjoiPz5-w78ifQ==");
+  EXPECT_EQ(deepspeed::ds_config_base64(Json("fooba")), "ImZvb2JhIg==");
+  EXPECT_EQ(deepspeed::ds_config_base64(Json("foobar")), "ImZvb2JhciI=");
+  EXPECT_EQ(deepspeed::ds_config_base64(Json("foobarb")), "ImZvb2JhcmIi");
+  EXPECT_EQ(deepspeed::ds_config_base64(read(R"({"a": "?>~\u00ff"})")), "eyJhIjoiPz5-w78ifQ==");
 }
 
 }  // namespace krigtune::deepspeed_config_test

@@ -12,7 +12,7 @@ namespace krigtune {
 
 inline constexpr const char* kSource = "ds_config.json";
 
-inline Json read(const std::string& text) { return read_ds_config(text, kSource); }
+inline Json read(const std::string& text) { return deepspeed::read_ds_config(text, kSource); }
 
 constexpr std::int64_t operator""_n(unsigned long long number) { return static_cast<std::int64_t>(number); }
 

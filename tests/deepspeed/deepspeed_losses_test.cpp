@@ -19,7 +19,7 @@ struct Line {
 };
 
 void expect_loss(const Line& line) {
-  const auto loss = loss_in_line(line.text);
+  const auto loss = deepspeed::loss_in_line(line.text);
   ASSERT_TRUE(loss) << line.text;
   EXPECT_LE(std::abs(loss->value - line.value), 1e-12) << line.text;
   EXPECT_LE(std::abs(loss->resolution / line.resolution - 1.0), 1e-12) << line.text << " " << loss->resolution;
@@ -47,8 +47,8 @@ TEST(LossInLine, IsReadInEveryFormThatIsKnown) {
            {"lm loss: 1.2E+03", 1200.0, 100.0, -1}}) {
     expect_loss(line);
   }
-  EXPECT_TRUE(std::isnan(loss_in_line("step 4 loss nan")->value));
-  EXPECT_TRUE(std::isinf(loss_in_line("{'loss': inf}")->value));
+  EXPECT_TRUE(std::isnan(deepspeed::loss_in_line("step 4 loss nan")->value));
+  EXPECT_TRUE(std::isinf(deepspeed::loss_in_line("{'loss': inf}")->value));
 }
 
 TEST(LossInLine, IsNoOtherNumber) {
@@ -58,21 +58,21 @@ TEST(LossInLine, IsNoOtherNumber) {
         "validation loss at iteration 100 | lm loss value: 6.4", "test loss: 3.0", "lossless 3", "gloss 3.0",
         "loss_scale=1.0", "aux_loss: 0.01", "load_balancing_loss: 0.3", "loss 3/10", "the loss of 3 ranks",
         "{'train_runtime': 12.3, 'train_samples_per_second': 7.0, 'train_loss': 6.1, 'epoch': 1.0}"}) {
-    EXPECT_FALSE(loss_in_line(line)) << line;
+    EXPECT_FALSE(deepspeed::loss_in_line(line)) << line;
   }
-  EXPECT_EQ(loss_in_line("aux_loss: 0.01, lm loss: 6.4")->value, 6.4);
+  EXPECT_EQ(deepspeed::loss_in_line("aux_loss: 0.01, lm loss: 6.4")->value, 6.4);
 }
 
 // What train.py printed under real DeepSpeed: 11 steps, of which 10 were timed.
 TEST(Losses, OfTheRecordedJobAreItsFirstSteps) {
-  const DsLosses losses = losses_in(read_text(kRecorded / "success.txt"), 10, 10);
+  const deepspeed::DsLosses losses = deepspeed::losses_in(read_text(kRecorded / "success.txt"), 10, 10);
   ASSERT_EQ(losses.values.size(), 10U);
   EXPECT_EQ(losses.values[0], 6.436566);
   EXPECT_EQ(losses.values[9], 5.283401);
   EXPECT_LE(std::abs(losses.resolution - 1e-6), 1e-18);
   EXPECT_EQ(losses.interval, 1);
-  EXPECT_TRUE(losses_in("", 10, 10).values.empty());
-  EXPECT_TRUE(losses_in("nothing of the kind\n", 10, 10).values.empty());
+  EXPECT_TRUE(deepspeed::losses_in("", 10, 10).values.empty());
+  EXPECT_TRUE(deepspeed::losses_in("nothing of the kind\n", 10, 10).values.empty());
 }
 
 // Two ranks, four micro-steps: eight lines a step, the last of the seventeenth step is lost.
@@ -80,7 +80,7 @@ TEST(Losses, ManyLinesOfAStepCountWithTheirMean) {
   std::string text;
   for (int line = 0; line < 17 * 8 - 1; ++line)
     text += "loss " + std::to_string(line / 8 + 1) + "." + std::to_string(line % 8) + "\n";
-  const DsLosses losses = losses_in(text, 16, 15);
+  const deepspeed::DsLosses losses = deepspeed::losses_in(text, 16, 15);
   ASSERT_EQ(losses.values.size(), 15U);
   for (int step = 0; step < 15; ++step) {
     EXPECT_LE(std::abs(losses.values[static_cast<std::size_t>(step)] - (step + 1.35)), 1e-12) << step;
@@ -88,7 +88,7 @@ TEST(Losses, ManyLinesOfAStepCountWithTheirMean) {
 }
 
 TEST(Losses, OfRanksThatNameTheStepAreTogetherWhereverTheyStand) {
-  const DsLosses losses = losses_in(
+  const deepspeed::DsLosses losses = deepspeed::losses_in(
       "[rank0]: step 1 loss 2.0\n[rank0]: step 2 loss 5.0\n[rank1]: step 1 loss 4.0\n"
       "[rank1]: step 2 loss 7.0\n[rank0]: step 3 loss 1.0\n[rank1]: step 3 loss 1.0\n",
       2, 2);
@@ -97,7 +97,7 @@ TEST(Losses, OfRanksThatNameTheStepAreTogetherWhereverTheyStand) {
 
 // tqdm draws a state twice: before the new loss is set, and after.
 TEST(Losses, OfAProgressBarAreTheLastOfEachOfItsStates) {
-  const DsLosses losses = losses_in(
+  const deepspeed::DsLosses losses = deepspeed::losses_in(
       "\r  0%|   | 0/20 [00:00<?, ?it/s]\r  0%|   | 0/20 [00:01<?, ?it/s, loss=7.0]"
       "\r  5%|   | 1/20 [00:01<00:19, 1.0it/s, loss=7.0]"
       "\r  5%|   | 1/20 [00:02<00:19, 1.0it/s, loss=6.5]"
@@ -108,7 +108,7 @@ TEST(Losses, OfAProgressBarAreTheLastOfEachOfItsStates) {
 }
 
 TEST(Losses, MayBeOfEveryFifthStep) {
-  const DsLosses losses = losses_in("{'loss': 6.5}\n{'loss': 6.25}\n{'loss': 6.0}\n", 15, 15);
+  const deepspeed::DsLosses losses = deepspeed::losses_in("{'loss': 6.5}\n{'loss': 6.25}\n{'loss': 6.0}\n", 15, 15);
   EXPECT_EQ(losses.values, (std::vector<double>{6.5, 6.25, 6.0}));
   EXPECT_EQ(losses.interval, 5);
 }
@@ -116,24 +116,24 @@ TEST(Losses, MayBeOfEveryFifthStep) {
 TEST(Losses, AreThoseOfTheEngineWhereItWritesThem) {
   const TemporaryDirectory dir;
   const auto file = dir.write("losses.csv", "step,train_loss\n32,6.5\n64,6.25\n96,6.0\n");
-  EXPECT_EQ(losses_in_monitor(file, 2).values, (std::vector<double>{6.5, 6.25}));
-  EXPECT_TRUE(losses_in_monitor(dir / "none.csv", 2).values.empty());
+  EXPECT_EQ(deepspeed::losses_in_monitor(file, 2).values, (std::vector<double>{6.5, 6.25}));
+  EXPECT_TRUE(deepspeed::losses_in_monitor(dir / "none.csv", 2).values.empty());
 }
 
 TEST(Losses, ComeBackFromAResult) {
   const TemporaryDirectory dir;
   Json result = {{"status", "ok"}};
-  write_losses({{6.5, std::nan(""), 6.25}, 0.01, 10}, result);
-  const DsLosses losses = read_losses(dir.write("result.json", result.dump()));
+  deepspeed::write_losses({{6.5, std::nan(""), 6.25}, 0.01, 10}, result);
+  const deepspeed::DsLosses losses = deepspeed::read_losses(dir.write("result.json", result.dump()));
   ASSERT_EQ(losses.values.size(), 3U);
   EXPECT_EQ(losses.values[0], 6.5);
   EXPECT_TRUE(std::isnan(losses.values[1]));
   EXPECT_EQ(losses.resolution, 0.01);
   EXPECT_EQ(losses.interval, 10);
   for (const char* text : {"", "[]", "{}", R"({"losses": 3})", R"({"losses": []})"}) {
-    EXPECT_TRUE(read_losses(dir.write("other.json", text)).values.empty()) << text;
+    EXPECT_TRUE(deepspeed::read_losses(dir.write("other.json", text)).values.empty()) << text;
   }
-  EXPECT_TRUE(read_losses(dir / "none.json").values.empty());
+  EXPECT_TRUE(deepspeed::read_losses(dir / "none.json").values.empty());
 }
 
 }  // namespace krigtune::deepspeed_losses_test

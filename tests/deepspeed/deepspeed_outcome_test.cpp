@@ -14,17 +14,17 @@ const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/deepspeed/deepspeed_
 
 // What a real job left, as the runner would have seen it: recorded exit codes are Python's (-6: signal 6), those of
 // a job that the time limit ended are null; each step that the csv files hold has a line of times in stdout, too.
-DsEnd recorded(const std::string& name, const Json& code) {
+deepspeed::DsEnd recorded(const std::string& name, const Json& code) {
   const std::string text = read_text(kRecorded / (name + ".txt"));
   const std::string out = "==== stdout\n", err = "==== stderr\n";
   const std::size_t middle = text.find(err);
-  DsEnd end;
+  deepspeed::DsEnd end;
   end.standard_output = text.substr(out.size(), middle - out.size());
   end.standard_error = text.substr(middle + err.size());
   end.hung = code.is_null();
   end.wall_s = 25.0;
   end.exit_code = code.is_null() ? 143 : code.get<int>() < 0 ? 128 - code.get<int>() : code.get<int>();
-  end.steps = static_cast<std::int64_t>(step_times_in(end.standard_output).size());
+  end.steps = static_cast<std::int64_t>(deepspeed::step_times_in(end.standard_output).size());
   end.steps_due = 10;
   end.oom_kills = 0;
   return end;
@@ -116,8 +116,8 @@ TEST(DeepSpeedOutcome, IsThatOfTheRecordedJobs) {
   const Json cases = load_json(kRecorded / "cases.json");
   EXPECT_GE(cases.size(), 36U);
   for (const auto& [name, job] : cases.items()) {
-    const DsVerdict verdict = judge(recorded(name, job.at("rc")));
-    EXPECT_EQ(to_string(verdict.what), job.at("class").get<std::string>()) << name;
+    const deepspeed::DsVerdict verdict = deepspeed::judge(recorded(name, job.at("rc")));
+    EXPECT_EQ(deepspeed::to_string(verdict.what), job.at("class").get<std::string>()) << name;
     const auto sentence = sentences().find(name);
     if (sentence != sentences().end()) {
       EXPECT_EQ(verdict.sentence, sentence->second) << name;
@@ -129,13 +129,13 @@ TEST(DeepSpeedOutcome, IsThatOfTheRecordedJobs) {
 }
 
 TEST(DeepSpeedOutcome, ALongSentenceIsCut) {
-  const DsVerdict verdict = judge(recorded("invalid_own_optimizer_offload", 1));
+  const deepspeed::DsVerdict verdict = deepspeed::judge(recorded("invalid_own_optimizer_offload", 1));
   const std::string begin =
       "DeepSpeed refuses the configuration: ZeRORuntimeException: You are using ZeRO-Offload with a client provided "
       "optimizer";
   EXPECT_EQ(verdict.sentence.substr(0, begin.size()), begin);
   EXPECT_LE(verdict.sentence.size(), 400U);
-  const std::string device = judge(recorded("reported_device_out_of_memory", 1)).sentence;
+  const std::string device = deepspeed::judge(recorded("reported_device_out_of_memory", 1)).sentence;
   EXPECT_EQ(device.rfind("out of memory on the device: OutOfMemoryError: CUDA out of memory. Tried to allocate 786.00 "
                          "MiB (GPU 0; 39.56 GiB total capacity;",
                          0),
@@ -145,44 +145,46 @@ TEST(DeepSpeedOutcome, ALongSentenceIsCut) {
 }
 
 TEST(DeepSpeedOutcome, TellsWhatWasAskedFor) {
-  EXPECT_EQ(judge(recorded("out_of_memory", 1)).requested, Bytes{4194304});
-  EXPECT_FALSE(judge(recorded("out_of_memory_at_once", -6)).requested);
-  EXPECT_EQ(judge(recorded("reported_device_out_of_memory", 1)).requested, Bytes{786 << 20});
-  EXPECT_FALSE(judge(recorded("reported_host_out_of_memory", 134)).requested);  // two ranks wrote into one another
+  EXPECT_EQ(deepspeed::judge(recorded("out_of_memory", 1)).requested, Bytes{4194304});
+  EXPECT_FALSE(deepspeed::judge(recorded("out_of_memory_at_once", -6)).requested);
+  EXPECT_EQ(deepspeed::judge(recorded("reported_device_out_of_memory", 1)).requested, Bytes{786 << 20});
+  EXPECT_FALSE(
+      deepspeed::judge(recorded("reported_host_out_of_memory", 134)).requested);  // two ranks wrote into one another
 }
 
 // The same job, had somebody else ended it.
 TEST(DeepSpeedOutcome, AKillIsOutOfMemoryOnlyWhereTheOomKillerHasARecord) {
   for (const auto& [name, code] : std::map<std::string, int>{{"killed", 247}, {"killed_torchrun", 1}}) {
-    DsEnd end = recorded(name, code);
+    deepspeed::DsEnd end = recorded(name, code);
     end.oom_kills = 1;
-    EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory) << name;
-    EXPECT_EQ(judge(end).sentence, "out of memory on the host: the kernel's OOM killer ended a rank") << name;
+    EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory) << name;
+    EXPECT_EQ(deepspeed::judge(end).sentence, "out of memory on the host: the kernel's OOM killer ended a rank")
+        << name;
     end.oom_kills = std::nullopt;
-    EXPECT_EQ(judge(end).what, DsClass::kKilled) << name;
-    EXPECT_NE(judge(end).sentence.find("as far as is known"), std::string::npos) << name;
+    EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kKilled) << name;
+    EXPECT_NE(deepspeed::judge(end).sentence.find("as far as is known"), std::string::npos) << name;
     end.oom_kills = 0;
     end.standard_error += "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0\n";
-    EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory) << name;
+    EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory) << name;
   }
-  DsEnd shell;
+  deepspeed::DsEnd shell;
   shell.exit_code = 137;
-  EXPECT_EQ(judge(shell).what, DsClass::kKilled);
+  EXPECT_EQ(deepspeed::judge(shell).what, deepspeed::DsClass::kKilled);
   shell.oom_kills = 1;
-  EXPECT_EQ(judge(shell).what, DsClass::kOutOfMemory);
+  EXPECT_EQ(deepspeed::judge(shell).what, deepspeed::DsClass::kOutOfMemory);
 }
 
 // Memory that runs out while ranks connect is no trouble of the network, and what NCCL says after a step is a crash.
 TEST(DeepSpeedOutcome, NcclsComplaintIsLauncherTroubleOnlyWhileTheRanksConnect) {
-  DsEnd end = recorded("reported_nccl", 1);
-  expect_failed(outcome_of(judge(end), end), FailureReason::kEnvironment);
+  deepspeed::DsEnd end = recorded("reported_nccl", 1);
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(end), end), trial::FailureReason::kEnvironment);
   end.steps = 1;
-  EXPECT_EQ(judge(end).what, DsClass::kCrash);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kCrash);
   end.steps = 0;
   end.standard_error =
       "Traceback (most recent call last):\nRuntimeError: NCCL error in: ../ProcessGroupNCCL.cpp:1333, unhandled cuda "
       "error, NCCL version 2.18.1 Cuda failure 'out of memory'\n";
-  EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
 }
 
 // Each says so in its own words when the host's memory is limited far too much (experiments/deepspeed_cpu).
@@ -190,60 +192,60 @@ TEST(DeepSpeedOutcome, OfLibrariesThatGetNoHostMemoryIsOutOfMemory) {
   for (const char* line : {"OpenBLAS error: Memory allocation still failed after 10 retries, giving up.",
                            "OSError: [Errno 12] Cannot allocate memory", "MemoryError",
                            "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 2.00 GiB for an array"}) {
-    DsEnd end;
+    deepspeed::DsEnd end;
     end.exit_code = 1;
     end.standard_error = std::string(line) + "\n";
-    EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory) << line;
-    EXPECT_EQ(judge(end).sentence, std::string("out of memory on the host: ") + line);
+    EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory) << line;
+    EXPECT_EQ(deepspeed::judge(end).sentence, std::string("out of memory on the host: ") + line);
   }
 }
 
 TEST(DeepSpeedOutcome, MemoryOnTheDeviceIsToldFromTheHosts) {
-  DsEnd end;
+  deepspeed::DsEnd end;
   end.exit_code = 1;
   end.standard_error =
       "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"train.py\", line 3, in <module>\n"
       "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has\n";
-  const DsVerdict verdict = judge(end);
+  const deepspeed::DsVerdict verdict = deepspeed::judge(end);
   EXPECT_EQ(verdict.sentence,
             "out of memory on the device: OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has");
   EXPECT_EQ(verdict.requested, from_gib(2.5));
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(outcome_of(verdict, end)));
+  EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(deepspeed::outcome_of(verdict, end)));
 }
 
 // One rank runs out, the others wait for it until krigtune ends them.
 TEST(DeepSpeedOutcome, AHangForWantOfMemoryIsOutOfMemory) {
-  DsEnd end = recorded("hang", nullptr);
-  EXPECT_EQ(judge(end).what, DsClass::kHang);
+  deepspeed::DsEnd end = recorded("hang", nullptr);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kHang);
   end.standard_error = "RuntimeError: CUDA error: out of memory\n";
-  EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
 }
 
 TEST(DeepSpeedOutcome, MemoryThatRunsOutAfterTheLastTimedStepIsNoSuccess) {
-  DsEnd end = recorded("out_of_memory", 1);
+  deepspeed::DsEnd end = recorded("out_of_memory", 1);
   end.steps = end.steps_due;
-  EXPECT_EQ(judge(end).what, DsClass::kOutOfMemory);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
   end.standard_error = "a note on CUDA out of memory, by somebody who says much\n";  // no exception
-  EXPECT_EQ(judge(end).what, DsClass::kSuccess);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kSuccess);
 }
 
 // The words of a refusal, once training has begun or from code that is not DeepSpeed's, are a crash.
 TEST(DeepSpeedOutcome, AnAssertionOfTheScriptOrAfterAStepIsACrash) {
-  DsEnd end = recorded("invalid_stage3_one_bit", 1);
-  EXPECT_EQ(judge(end).what, DsClass::kInvalid);
+  deepspeed::DsEnd end = recorded("invalid_stage3_one_bit", 1);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kInvalid);
   end.steps = 1;
-  EXPECT_EQ(judge(end).what, DsClass::kCrash);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kCrash);
   end.steps = 0;
   end.standard_error =
       "Traceback (most recent call last):\n  File \"/site-packages/deepspeed/runtime/engine.py\", line 9, in forward\n"
       "  File \"/home/me/model.py\", line 3, in forward\nAssertionError: the batch is odd\n";
-  EXPECT_EQ(judge(end).what, DsClass::kCrash);
-  EXPECT_EQ(judge(end).sentence, "it ended (exit code 1): AssertionError: the batch is odd");
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kCrash);
+  EXPECT_EQ(deepspeed::judge(end).sentence, "it ended (exit code 1): AssertionError: the batch is odd");
 }
 
 TEST(DeepSpeedOutcome, AGoodEndWithoutAStepNamesThePossibleReasons) {
-  const DsVerdict verdict = judge(DsEnd{});
-  EXPECT_EQ(verdict.what, DsClass::kTooShort);
+  const deepspeed::DsVerdict verdict = deepspeed::judge(deepspeed::DsEnd{});
+  EXPECT_EQ(verdict.what, deepspeed::DsClass::kTooShort);
   EXPECT_NE(verdict.sentence.find("pipeline engine"), std::string::npos);
 }
 
@@ -254,32 +256,37 @@ TEST(DeepSpeedOutcome, OfShellsSshAndOptionsIsLauncherTrouble) {
                                   {"train.py: error: unrecognized arguments: --per_device_train_batch_size 4", 2},
                                   {"There are not enough slots available in the system to satisfy the 8 slots", 1},
                                   {"srun: error: Unable to allocate resources: Invalid partition name specified", 1}}) {
-    DsEnd end;
+    deepspeed::DsEnd end;
     end.exit_code = code;
     end.standard_error = line + "\n";
-    EXPECT_EQ(judge(end).what, DsClass::kLauncher) << line;
-    expect_failed(outcome_of(judge(end), end), FailureReason::kEnvironment);
+    EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kLauncher) << line;
+    expect_failed(deepspeed::outcome_of(deepspeed::judge(end), end), trial::FailureReason::kEnvironment);
   }
 }
 
 TEST(DeepSpeedOutcome, OfEachClassHasItsReason) {
-  expect_failed(outcome_of(judge(recorded("hang", nullptr)), recorded("hang", nullptr)), FailureReason::kHang);
-  expect_failed(outcome_of(judge(recorded("too_short", 0)), recorded("too_short", 0)), FailureReason::kBadResult);
-  expect_failed(outcome_of(judge(recorded("killed", 247)), recorded("killed", 247)), FailureReason::kCrash);
-  DsEnd late = recorded("hang", nullptr);
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(recorded("hang", nullptr)), recorded("hang", nullptr)),
+                trial::FailureReason::kHang);
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(recorded("too_short", 0)), recorded("too_short", 0)),
+                trial::FailureReason::kBadResult);
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(recorded("killed", 247)), recorded("killed", 247)),
+                trial::FailureReason::kCrash);
+  deepspeed::DsEnd late = recorded("hang", nullptr);
   late.hung = false;
   late.timed_out = true;
-  EXPECT_EQ(judge(late).sentence, "ended at its time limit, after 25.0 s (5 of 10 steps)");
-  expect_failed(outcome_of(judge(late), late), FailureReason::kTimeout);
-  const DsEnd invalid = recorded("invalid_stage", 1);
-  const Failed failed = expect_failed(outcome_of(judge(invalid), invalid), FailureReason::kInvalid);
+  EXPECT_EQ(deepspeed::judge(late).sentence, "ended at its time limit, after 25.0 s (5 of 10 steps)");
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(late), late), trial::FailureReason::kTimeout);
+  const deepspeed::DsEnd invalid = recorded("invalid_stage", 1);
+  const trial::Failed failed =
+      expect_failed(deepspeed::outcome_of(deepspeed::judge(invalid), invalid), trial::FailureReason::kInvalid);
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_EQ(failed.last_lines, judge(invalid).sentence);
-  DsEnd crash;
+  EXPECT_EQ(failed.last_lines, deepspeed::judge(invalid).sentence);
+  deepspeed::DsEnd crash;
   crash.exit_code = 3;
   crash.standard_error = "what the script said\n";
-  EXPECT_EQ(expect_failed(outcome_of(judge(crash), crash), FailureReason::kCrash).last_lines,
-            "it ended (exit code 3)\nwhat the script said");
+  EXPECT_EQ(
+      expect_failed(deepspeed::outcome_of(deepspeed::judge(crash), crash), trial::FailureReason::kCrash).last_lines,
+      "it ended (exit code 3)\nwhat the script said");
 }
 
 }  // namespace krigtune::deepspeed_outcome_test

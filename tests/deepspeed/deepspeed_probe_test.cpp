@@ -19,8 +19,8 @@ constexpr const char* kPython = "[ \"$1\" = -c ] && echo 0.16.9+cu121\n";
 
 class DeepSpeedProbe : public ::testing::Test {
  protected:
-  std::optional<DsVersion> version_of_command(const Words& argv) const {
-    return installed_version(read_ds_command(argv), dir_.path(), still_);
+  std::optional<deepspeed::DsVersion> version_of_command(const Words& argv) const {
+    return deepspeed::installed_version(deepspeed::read_ds_command(argv), dir_.path(), still_);
   }
   std::string path(const std::string& name) const { return (dir_ / name).string(); }
 
@@ -32,7 +32,7 @@ TEST_F(DeepSpeedProbe, AsksTheInterpreterOfTheLauncher) {
   dir_.write_program("python3", kPython);
   dir_.write("deepspeed", "#!" + path("python3") + "\nimport deepspeed\n");
   std::filesystem::permissions(dir_ / "deepspeed", std::filesystem::perms::owner_all);
-  const DsVersion expected{0, 16, 9};
+  const deepspeed::DsVersion expected{0, 16, 9};
   EXPECT_EQ(version_of_command({"./deepspeed", "train.py", "--deepspeed_config", "ds.json"}), expected);
   EXPECT_EQ(version_of_command({path("python3"), "-m", "torch.distributed.run", "train.py", "--deepspeed=ds.json"}),
             expected);
@@ -60,22 +60,23 @@ TEST_F(DeepSpeedProbe, ASilentInterpreterIsGivenUp) {
   dir_.write_program("python3", "sleep 600\n");
   double now = 0.0;
   const EventClock clock([&] { return now += 1.0; });
-  const DsCommand command = read_ds_command({path("python3"), "train.py", "--deepspeed_config", "ds.json"});
-  EXPECT_EQ(installed_version(command, dir_.path(), clock), std::nullopt);
+  const deepspeed::DsCommand command =
+      deepspeed::read_ds_command({path("python3"), "train.py", "--deepspeed_config", "ds.json"});
+  EXPECT_EQ(deepspeed::installed_version(command, dir_.path(), clock), std::nullopt);
 }
 
 // The last one as distlib writes it (pip 23.0.1).
 TEST(DeepSpeedInterpreter, IsNamedByTheFirstLines) {
-  EXPECT_EQ(interpreter_in("#!/venv/bin/python\nimport sys\n"), Words({"/venv/bin/python"}));
-  EXPECT_EQ(interpreter_in("#!/venv/bin/python3.11 -sP"), Words({"/venv/bin/python3.11", "-sP"}));
-  EXPECT_EQ(interpreter_in("#! /usr/bin/env python3\r\n"), Words({"python3"}));
-  EXPECT_EQ(interpreter_in("#!/usr/bin/env -S python3 -u\n"), Words({"python3", "-u"}));
-  EXPECT_EQ(interpreter_in("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n"),
+  EXPECT_EQ(deepspeed::interpreter_in("#!/venv/bin/python\nimport sys\n"), Words({"/venv/bin/python"}));
+  EXPECT_EQ(deepspeed::interpreter_in("#!/venv/bin/python3.11 -sP"), Words({"/venv/bin/python3.11", "-sP"}));
+  EXPECT_EQ(deepspeed::interpreter_in("#! /usr/bin/env python3\r\n"), Words({"python3"}));
+  EXPECT_EQ(deepspeed::interpreter_in("#!/usr/bin/env -S python3 -u\n"), Words({"python3", "-u"}));
+  EXPECT_EQ(deepspeed::interpreter_in("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n"),
             Words({"/a b/bin/python3"}));
   for (const char* other : {"", "#!", "#!/bin/sh\n", "#!/bin/sh\nexec python3\n", "#!/usr/bin/env\n",
                             "\x7f"
                             "ELF"}) {
-    EXPECT_TRUE(interpreter_in(other).empty()) << other;
+    EXPECT_TRUE(deepspeed::interpreter_in(other).empty()) << other;
   }
 }
 
@@ -102,8 +103,8 @@ class DeepSpeedRanks : public ::testing::Test {
     dir_.write("hf/accelerate/default_config.json", "{\n  \"num_machines\": 1,\n  \"num_processes\": 6\n}\n");
   }
 
-  DsRanks found(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
-    DsSurroundings around;
+  deepspeed::DsRanks found(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
+    deepspeed::DsSurroundings around;
     around.variable = [&](const char* name) {
       const auto at = variables.find(name);
       return at == variables.end() ? std::string() : at->second;
@@ -112,13 +113,14 @@ class DeepSpeedRanks : public ::testing::Test {
     around.hostname = "node1";
     around.gpus = gpus;
     around.cpus = 12;
-    return ranks_around(read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")), around);
+    return deepspeed::ranks_around(
+        deepspeed::read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")), around);
   }
 
   // "RANKS/NODES", "-" for what is not known, "+" where other nodes have a part.
   std::string text(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
     const auto number = [](const auto& count) { return count ? std::to_string(*count) : "-"; };
-    const DsRanks ranks = found(launcher, gpus, variables);
+    const deepspeed::DsRanks ranks = found(launcher, gpus, variables);
     EXPECT_EQ(ranks.missing.empty(), ranks.ranks.has_value()) << launcher;
     return number(ranks.ranks) + "/" + number(ranks.nodes) + (ranks.is_elsewhere ? "+" : "");
   }

@@ -52,21 +52,23 @@ class DeepSpeedRunner : public ::testing::Test {
   std::filesystem::path trial_dir() const { return dir_ / "0003_z1"; }
   Json json_of(const std::string& file) const { return load_json(trial_dir() / file); }
 
-  Outcome run(const std::string& script, const Clock& clock, const std::optional<Rival>& rival = std::nullopt) {
+  trial::Outcome run(const std::string& script, const Clock& clock,
+                     const std::optional<trial::Rival>& rival = std::nullopt) {
     dir_.write_program("deepspeed", kEngine + script);
-    return make_deepspeed_runner(job_, clock)->run({{"zero_stage", 1.0}, {"micro_batch", 4.0}}, trial_dir(), rival);
+    return deepspeed::make_deepspeed_runner(job_, clock)
+        ->run({{"zero_stage", 1.0}, {"micro_batch", 4.0}}, trial_dir(), rival);
   }
-  Outcome run(const std::string& script) { return run(script, still_); }
+  trial::Outcome run(const std::string& script) { return run(script, still_); }
 
   TemporaryDirectory dir_;
   ManualClock still_;
-  DeepSpeedJob job_;
+  deepspeed::DeepSpeedJob job_;
 };
 
 // Behind the warm-up of 5 there are the steps 6 to 15: 0 or 1 ms above 310 ms, five of each.
 TEST_F(DeepSpeedRunner, TheStepsBehindTheWarmUpAreTheMeasurement) {
-  const Outcome outcome = run("rows 5 900; rows 10 100");
-  const auto* measured = std::get_if<Measured>(&outcome);
+  const trial::Outcome outcome = run("rows 5 900; rows 10 100");
+  const auto* measured = std::get_if<trial::Measured>(&outcome);
   ASSERT_TRUE(measured != nullptr) << read_text(trial_dir() / "result.json");
   EXPECT_LE(std::abs(measured->metrics.at("step_time_s") - 0.3105), 1e-9);
   EXPECT_LE(std::abs(measured->metrics.at("samples_per_s") - 32.0 / 0.3105), 1e-6);
@@ -92,23 +94,23 @@ TEST_F(DeepSpeedRunner, ATrialHasItsOwnConfigurationAndTheCommandIsTheUsers) {
 }
 
 TEST_F(DeepSpeedRunner, TheConfigurationIsBase64OnRequest) {
-  job_.spec.config_as = DsConfigAs::kBase64;
+  job_.spec.config_as = deepspeed::DsConfigAs::kBase64;
   dir_.write_program("deepspeed", "echo \"$5\" | tr -- -_ +/ | base64 -d > got.json\n");
-  make_deepspeed_runner(job_, still_)->run({{"zero_stage", 1.0}, {"micro_batch", 4.0}}, trial_dir());
+  deepspeed::make_deepspeed_runner(job_, still_)->run({{"zero_stage", 1.0}, {"micro_batch", 4.0}}, trial_dir());
   EXPECT_EQ(load_json(dir_ / "got.json").dump(), json_of("ds_config.json").dump());
   EXPECT_EQ(json_of("ds_config.json").at("zero_optimization").at("stage"), 1);
 }
 
 TEST_F(DeepSpeedRunner, WhatTheFileSaidAtTheBeginningCounts) {
   job_.spec.ds_config_text = R"({"train_batch_size": 32, "gradient_clipping": 1.5})";
-  EXPECT_TRUE(has_changed_since(job_.spec));
+  EXPECT_TRUE(deepspeed::has_changed_since(job_.spec));
   run("rows 15 100");
   EXPECT_EQ(json_of("ds_config.json").at("gradient_clipping"), 1.5);
   EXPECT_FALSE(json_of("ds_config.json").at("zero_optimization").contains("reduce_bucket_size"));
   job_.spec.ds_config_text = read_text(job_.spec.ds_config);
-  EXPECT_FALSE(has_changed_since(job_.spec));
+  EXPECT_FALSE(deepspeed::has_changed_since(job_.spec));
   std::filesystem::remove(job_.spec.ds_config);
-  EXPECT_TRUE(has_changed_since(job_.spec));
+  EXPECT_TRUE(deepspeed::has_changed_since(job_.spec));
 }
 
 TEST_F(DeepSpeedRunner, FlagsSayWhatTheFileSays) {
@@ -132,32 +134,33 @@ TEST_F(DeepSpeedRunner, TheBatchOfTheFlagsStaysWhereTheFileLeavesItToThem) {
   const std::string command = read_text(trial_dir() / "cmd.txt");
   EXPECT_NE(command.find("--per_device_train_batch_size 4 --gradient_accumulation_steps=4"), std::string::npos)
       << command;
-  const auto odd = make_deepspeed_runner(job_, still_)->run({{"micro_batch", 3.0}}, trial_dir());
-  expect_failed(odd, FailureReason::kInvalid);
+  const auto odd = deepspeed::make_deepspeed_runner(job_, still_)->run({{"micro_batch", 3.0}}, trial_dir());
+  expect_failed(odd, trial::FailureReason::kInvalid);
 }
 
 // DeepSpeed 0.19.8 under torchrun: in 7 of 109 runs a rank aborted at its exit.
 TEST_F(DeepSpeedRunner, WholeStepsCountWhateverTheExitCodeIs) {
-  EXPECT_TRUE(std::holds_alternative<Measured>(run("rows 15 100; exit 1")));
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run("rows 15 100; exit 1")));
 }
 
 TEST_F(DeepSpeedRunner, StepsOfAnEarlierRunOfTheTrialDoNotCount) {
   run("rows 15 100");
-  const Failed failed = expect_failed(run("rows 4 100"), FailureReason::kBadResult);
+  const trial::Failed failed = expect_failed(run("rows 4 100"), trial::FailureReason::kBadResult);
   EXPECT_NE(failed.last_lines.find("4 of 15 steps"), std::string::npos) << failed.last_lines;
   EXPECT_EQ(json_of("result.json").at("class"), "too short");
 }
 
 TEST_F(DeepSpeedRunner, OutputTellsTheStepsWhereTheFilesAreNotSeen) {
-  const Outcome outcome =
+  const trial::Outcome outcome =
       run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do "
           "echo '[Rank 0] time (ms) | fwd: 100.00 | bwd: 250.00 | bwd_inner: 1.0 | step: 50.00'; done");
-  EXPECT_LE(std::abs(std::get<Measured>(outcome).metrics.at("samples_per_s") - 2 * 4 * 4 / 0.4), 1e-9);
+  EXPECT_LE(std::abs(std::get<trial::Measured>(outcome).metrics.at("samples_per_s") - 2 * 4 * 4 / 0.4), 1e-9);
 }
 
 TEST_F(DeepSpeedRunner, TheDevicesPeakIsWhatTheEngineSays) {
-  const Outcome outcome = run("rows 15 100; echo 'CurrSamplesPerSec=9.1, MemAllocated=1.0GB, MaxMemAllocated=1.5GB'");
-  EXPECT_EQ(std::get<Measured>(outcome).peak_memory, from_gib(1.5));
+  const trial::Outcome outcome =
+      run("rows 15 100; echo 'CurrSamplesPerSec=9.1, MemAllocated=1.0GB, MaxMemAllocated=1.5GB'");
+  EXPECT_EQ(std::get<trial::Measured>(outcome).peak_memory, from_gib(1.5));
 }
 
 // A GPU that holds 500 MiB before, 9000 after the first step, 8000 later, beside one that is another's.
@@ -171,15 +174,15 @@ echo look >> looks
 )sh");
   job_.spec.environment = {{"PATH", dir_.path().string() + ":/usr/bin:/bin"}};
   const std::string until_seen = "until [ -e looks ]; do :; done; ";
-  const Outcome outcome = run("rows 5 100; " + until_seen + "rows 10 100");
-  EXPECT_EQ(std::get<Measured>(outcome).metrics.at("device_memory_used_bytes"), 8500.0 * (1 << 20));
-  EXPECT_FALSE(std::get<Measured>(outcome).peak_memory);
+  const trial::Outcome outcome = run("rows 5 100; " + until_seen + "rows 10 100");
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("device_memory_used_bytes"), 8500.0 * (1 << 20));
+  EXPECT_FALSE(std::get<trial::Measured>(outcome).peak_memory);
   EXPECT_EQ(json_of("result.json").at("device_memory_used_bytes"), 8500.0 * (1 << 20));
   EXPECT_FALSE(std::filesystem::exists(trial_dir() / "nvidia_smi.out"));
   const std::string looks = read_text(dir_ / "looks");
   EXPECT_LE(std::count(looks.begin(), looks.end(), '\n'), 4);  // after steps 1, 2, 4, 8
-  const Outcome said = run("rows 15 100; echo MaxMemAllocated=1.5GB");
-  EXPECT_EQ(std::get<Measured>(said).metrics.count("device_memory_used_bytes"), 0U);
+  const trial::Outcome said = run("rows 15 100; echo MaxMemAllocated=1.5GB");
+  EXPECT_EQ(std::get<trial::Measured>(said).metrics.count("device_memory_used_bytes"), 0U);
 }
 
 TEST_F(DeepSpeedRunner, TheFirstStepsLossesAreKept) {
@@ -196,18 +199,18 @@ TEST_F(DeepSpeedRunner, TheFirstStepsLossesAreKept) {
 }
 
 TEST_F(DeepSpeedRunner, ALoserIsEndedOnceItIsSurelyOne) {
-  const Rival best{"samples_per_s", true, 500.0, 5.0};
+  const trial::Rival best{"samples_per_s", true, 500.0, 5.0};
   const std::string slow = "rows 10 100; exec sleep 600";
-  const Outcome ended = run(slow, still_, best);
-  ASSERT_TRUE(std::holds_alternative<Bounded>(ended));
-  EXPECT_GT(std::get<Bounded>(ended).at_best, 32.0 / 0.3105);
-  EXPECT_LE(std::get<Bounded>(ended).at_best, 500.0);
+  const trial::Outcome ended = run(slow, still_, best);
+  ASSERT_TRUE(std::holds_alternative<trial::Bounded>(ended));
+  EXPECT_GT(std::get<trial::Bounded>(ended).at_best, 32.0 / 0.3105);
+  EXPECT_LE(std::get<trial::Bounded>(ended).at_best, 500.0);
   EXPECT_EQ(json_of("result.json").at("status"), "bounded");
   job_.spec.early_end = false;
-  EXPECT_TRUE(std::holds_alternative<Measured>(run("rows 15 100", still_, best)));
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run("rows 15 100", still_, best)));
   job_.spec.early_end = true;
-  const Rival equal{"samples_per_s", true, 103.0, 5.0};
-  EXPECT_TRUE(std::holds_alternative<Measured>(run("rows 15 100", still_, equal)));
+  const trial::Rival equal{"samples_per_s", true, 103.0, 5.0};
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run("rows 15 100", still_, equal)));
 }
 
 TEST_F(DeepSpeedRunner, SilenceIsAHang) {
@@ -217,48 +220,50 @@ TEST_F(DeepSpeedRunner, SilenceIsAHang) {
     return now_s;
   });
   job_.spec.no_progress_s = 20.0;
-  const Failed failed =
-      expect_failed(run("rows 3 9; : > \"$trial/there\"; exec sleep 600", clock), FailureReason::kHang);
+  const trial::Failed failed =
+      expect_failed(run("rows 3 9; : > \"$trial/there\"; exec sleep 600", clock), trial::FailureReason::kHang);
   EXPECT_NE(failed.last_lines.find("3 of 15 steps"), std::string::npos) << failed.last_lines;
 }
 
 TEST_F(DeepSpeedRunner, FailuresAreJudgedByWhatIsSaid) {
-  const Outcome oom = run("rows 1 9; echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1");
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(oom));
+  const trial::Outcome oom = run("rows 1 9; echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1");
+  EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(oom));
   EXPECT_NE(json_of("result.json").at("sentence").get<std::string>().find("on the device"), std::string::npos);
   const std::string where = "echo '  File \"/x/deepspeed/runtime/config.py\", line 1, in f' >&2; ";
   expect_failed(run("echo 'Traceback (most recent call last):' >&2; " + where +
                     "echo 'AssertionError: no such thing' >&2; exit 1"),
-                FailureReason::kInvalid);
-  expect_failed(run("echo 'deepspeed: error: unrecognized arguments: --x' >&2; exit 2"), FailureReason::kEnvironment);
-  expect_failed(run("exit 3"), FailureReason::kCrash);
+                trial::FailureReason::kInvalid);
+  expect_failed(run("echo 'deepspeed: error: unrecognized arguments: --x' >&2; exit 2"),
+                trial::FailureReason::kEnvironment);
+  expect_failed(run("exit 3"), trial::FailureReason::kCrash);
 }
 
 TEST_F(DeepSpeedRunner, ABatchThatCannotBeDividedIsInvalidWithoutALaunch) {
   dir_.write_program("deepspeed", kEngine);
-  const Outcome outcome = make_deepspeed_runner(job_, still_)->run({{"micro_batch", 5.0}}, trial_dir());
-  expect_failed(outcome, FailureReason::kInvalid);
+  const trial::Outcome outcome =
+      deepspeed::make_deepspeed_runner(job_, still_)->run({{"micro_batch", 5.0}}, trial_dir());
+  expect_failed(outcome, trial::FailureReason::kInvalid);
   EXPECT_FALSE(std::filesystem::exists(trial_dir() / "exit.json"));
 }
 
 TEST_F(DeepSpeedRunner, ANumberThatNoTrialHasIsNamed) {
   job_.metric = "tokens_per_s";
-  const Failed failed = expect_failed(run("rows 15 100"), FailureReason::kBadResult);
+  const trial::Failed failed = expect_failed(run("rows 15 100"), trial::FailureReason::kBadResult);
   EXPECT_NE(failed.last_lines.find("'tokens_per_s'"), std::string::npos);
   job_.tokens_per_sample = 64;
-  const Outcome outcome = run("rows 15 100");
-  EXPECT_LE(std::abs(std::get<Measured>(outcome).metrics.at("tokens_per_s") - 64.0 * 32.0 / 0.3105), 1e-6);
+  const trial::Outcome outcome = run("rows 15 100");
+  EXPECT_LE(std::abs(std::get<trial::Measured>(outcome).metrics.at("tokens_per_s") - 64.0 * 32.0 / 0.3105), 1e-6);
 }
 
 TEST_F(DeepSpeedRunner, WhatNoTrialCouldUseIsRefusedAtOnce) {
-  EXPECT_THROW(make_deepspeed_runner(job_, still_), EnvironmentError);  // there is no ./deepspeed yet
+  EXPECT_THROW(deepspeed::make_deepspeed_runner(job_, still_), EnvironmentError);  // there is no ./deepspeed yet
   dir_.write_program("deepspeed", "exit 0\n");
-  EXPECT_NO_THROW(make_deepspeed_runner(job_, still_));
+  EXPECT_NO_THROW(deepspeed::make_deepspeed_runner(job_, still_));
   job_.spec.argv = {"./deepspeed", "train.py"};
-  EXPECT_THROW(make_deepspeed_runner(job_, still_), UserError);
+  EXPECT_THROW(deepspeed::make_deepspeed_runner(job_, still_), UserError);
   job_.spec.argv = {"./deepspeed", "train.py", "--deepspeed_config", "ds_config.json"};
   dir_.write("ds_config.json", "{");
-  EXPECT_THROW(make_deepspeed_runner(job_, still_), UserError);
+  EXPECT_THROW(deepspeed::make_deepspeed_runner(job_, still_), UserError);
 }
 
 }  // namespace krigtune::deepspeed_runner_test

@@ -24,30 +24,34 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-DsSessionInputs inputs_of(const std::string& config, const std::string& flags = "", int ranks = 4) {
-  DsSessionInputs inputs;
-  inputs.config = read_ds_config(config, "ds.json");
+deepspeed::DsSessionInputs inputs_of(const std::string& config, const std::string& flags = "", int ranks = 4) {
+  deepspeed::DsSessionInputs inputs;
+  inputs.config = deepspeed::read_ds_config(config, "ds.json");
   inputs.ds_config = "ds.json";
   inputs.directory = "/";
   inputs.machine.cluster.gpus_per_node = ranks;
-  inputs.command = read_ds_command(words_of("deepspeed train.py --deepspeed --deepspeed_config ds.json " + flags));
+  inputs.command =
+      deepspeed::read_ds_command(words_of("deepspeed train.py --deepspeed --deepspeed_config ds.json " + flags));
   return inputs;
 }
 
-DsSessionInputs trainers(const std::string& config, const std::string& flags) {
-  DsSessionInputs inputs = inputs_of(config, "", 1);  // the command says 4
-  inputs.command = read_ds_command(words_of("torchrun --nproc_per_node 4 train.py --deepspeed ds.json " + flags));
+deepspeed::DsSessionInputs trainers(const std::string& config, const std::string& flags) {
+  deepspeed::DsSessionInputs inputs = inputs_of(config, "", 1);  // the command says 4
+  inputs.command =
+      deepspeed::read_ds_command(words_of("torchrun --nproc_per_node 4 train.py --deepspeed ds.json " + flags));
   return inputs;
 }
 
-DsSession made(const std::string& config, const std::string& flags = "", int ranks = 4) {
-  return deepspeed_session(inputs_of(config, flags, ranks));
+deepspeed::DsSession made(const std::string& config, const std::string& flags = "", int ranks = 4) {
+  return deepspeed::deepspeed_session(inputs_of(config, flags, ranks));
 }
 
 // As the tuner reads it.
-Session read(const DsSession& session) { return read_session(session.json, "s.json", "/"); }
+session::Session read(const deepspeed::DsSession& session) {
+  return session::read_session(session.json, "s.json", "/");
+}
 
-bool says(const DsSession& session, const std::string& text) {
+bool says(const deepspeed::DsSession& session, const std::string& text) {
   return std::any_of(session.remarks.begin(), session.remarks.end(),
                      [&](const std::string& remark) { return remark.find(text) != std::string::npos; });
 }
@@ -55,7 +59,7 @@ bool says(const DsSession& session, const std::string& text) {
 Json json(const char* text) { return parse_json(text, "expected"); }
 
 TEST(DeepSpeedSession, SearchesWhatAFileLeavesOpenAndKeepsWhatItFixes) {
-  const DsSession session = made(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": [2, 4, 8],
+  const deepspeed::DsSession session = made(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": [2, 4, 8],
       "zero_optimization": {"stage": [1, 2], "overlap_comm": true, "reduce_bucket_size": "auto",
                             "allgather_bucket_size": [5e7, 5e8], "allgather_partitions": [true, false],
                             "reduce_scatter": [true, false], "contiguous_gradients": false}})");
@@ -73,7 +77,7 @@ TEST(DeepSpeedSession, SearchesWhatAFileLeavesOpenAndKeepsWhatItFixes) {
   EXPECT_TRUE(says(session, "allgather_bucket_size is left out"));
   EXPECT_TRUE(says(session, "allgather_partitions is left out"));
   EXPECT_TRUE(says(session, "overlap_comm, contiguous_gradients: stays as the file says"));
-  const Configuration baseline = read(session).baseline.value();
+  const space::Configuration baseline = read(session).baseline.value();
   EXPECT_EQ(baseline.integer("zero_stage", -1), 1);
   EXPECT_EQ(baseline.integer("micro_batch", -1), 2);
   EXPECT_EQ(baseline.integer("gradient_accumulation_steps", -1), 4);
@@ -82,11 +86,12 @@ TEST(DeepSpeedSession, SearchesWhatAFileLeavesOpenAndKeepsWhatItFixes) {
 
 TEST(DeepSpeedSession, KeepsTheBatchInEveryConfigurationWithAndWithoutAModel) {
   for (const std::string flags : {"", kSizes}) {
-    const DsSession session = made(R"({"train_batch_size": 48, "zero_optimization": {"stage": [0, 2]}})", flags);
+    const deepspeed::DsSession session =
+        made(R"({"train_batch_size": 48, "zero_optimization": {"stage": [0, 2]}})", flags);
     EXPECT_EQ(session.json.contains("workload"), !flags.empty());
-    const Session read_back = read(session);
+    const session::Session read_back = read(session);
     std::set<std::int64_t> micro;
-    read_back.space.for_each([&](const Configuration& c) {
+    read_back.space.for_each([&](const space::Configuration& c) {
       micro.insert(c.integer("micro_batch", 0));
       EXPECT_EQ(c.integer("micro_batch", 0) * c.integer("gradient_accumulation_steps", 0) * 4, 48);
       return true;
@@ -97,7 +102,7 @@ TEST(DeepSpeedSession, KeepsTheBatchInEveryConfigurationWithAndWithoutAModel) {
 }
 
 TEST(DeepSpeedSession, OpensAFileThatOpensNothing) {
-  const DsSession session = made(
+  const deepspeed::DsSession session = made(
       R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 3},
           "bf16": {"enabled": true}})",
       kSizes);
@@ -107,17 +112,17 @@ TEST(DeepSpeedSession, OpensAFileThatOpensNothing) {
   EXPECT_EQ(space["overlap_comm"], json(R"({"values": [false, true], "when": "zero_stage >= 1"})"));
   EXPECT_EQ(space["stage3_prefetch_bucket_size"]["when"], "zero_stage >= 3");
   EXPECT_TRUE(says(session, "micro_batch, zero_stage: searched, since the file opens nothing"));
-  const Session read_back = read(session);
+  const session::Session read_back = read(session);
   EXPECT_EQ(read_back.workload->train_batch_size, 32);
-  EXPECT_EQ(read_back.workload->precision, Precision::kBf16);
-  EXPECT_EQ(read_back.workload->framework, Framework::kDeepSpeed);
-  EXPECT_EQ(read_back.workload->dialect, Dialect::kDeepSpeed);
+  EXPECT_EQ(read_back.workload->precision, workload::Precision::kBf16);
+  EXPECT_EQ(read_back.workload->framework, workload::Framework::kDeepSpeed);
+  EXPECT_EQ(read_back.workload->dialect, workload::Dialect::kDeepSpeed);
   EXPECT_EQ(read_back.workload->model.layers, 4);
   EXPECT_EQ(read_back.workload->model.hidden, 256);
   // 4 (12 h h + 13 h) + 2 h + 1000 h + 64 h parameters: no bucket needs to hold more, rounded up to two digits.
-  EXPECT_EQ(parameter_count(read_back.workload->model), 4 * (12 * 65536 + 13 * 256) + 1066 * 256);
+  EXPECT_EQ(workload::parameter_count(read_back.workload->model), 4 * (12 * 65536 + 13 * 256) + 1066 * 256);
   EXPECT_EQ(space["reduce_bucket_size"]["max"], 3'500'000);
-  const Configuration& baseline = *read_back.baseline;
+  const space::Configuration& baseline = *read_back.baseline;
   EXPECT_EQ(baseline.integer("zero_stage", 0), 3);
   EXPECT_EQ(baseline.integer("micro_batch", 0), 4);
   EXPECT_EQ(baseline.boolean("overlap_comm", false), true);  // DeepSpeed's default at stage 3 alone
@@ -129,9 +134,9 @@ TEST(DeepSpeedSession, FillsInAutoAsTheTrainerDoesAndSearchesItsFlags) {
       "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}},
       "zero_optimization": {"stage": 3, "overlap_comm": true, "reduce_bucket_size": "auto",
         "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}})";
-  DsSessionInputs inputs =
+  deepspeed::DsSessionInputs inputs =
       trainers(config, "--per_device_train_batch_size 2 --gradient_accumulation_steps=4 --bf16 --hidden_size 1024");
-  const DsSession session = deepspeed_session(inputs);
+  const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
   const Json& space = session.json["space"];
   EXPECT_EQ(space["zero_stage"], json("[3]"));
   EXPECT_EQ(space["micro_batch"], json("[1, 2, 4, 8]"));  // 2 * 4 sequences on each of 4 ranks
@@ -144,28 +149,30 @@ TEST(DeepSpeedSession, FillsInAutoAsTheTrainerDoesAndSearchesItsFlags) {
   EXPECT_TRUE(read(session).baseline.has_value());
 
   // The Trainer's own default of the micro-batch is 8.
-  const DsSession unsaid = deepspeed_session(trainers(config, "--bf16 --output_dir out"));
+  const deepspeed::DsSession unsaid = deepspeed::deepspeed_session(trainers(config, "--bf16 --output_dir out"));
   EXPECT_EQ(unsaid.json["space"]["micro_batch"], json("[1, 2, 4, 8]"));
   EXPECT_EQ(unsaid.json["baseline"]["micro_batch"], 8);
 }
 
 TEST(DeepSpeedSession, LeavesTheBatchToAScriptThatNoFlagReaches) {
-  const DsSession session = made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+  const deepspeed::DsSession session =
+      made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
                                      "zero_optimization": {"stage": [1, 2]}})",
-                                 kSizes);
+           kSizes);
   EXPECT_FALSE(session.json["space"].contains("micro_batch"));
   EXPECT_FALSE(session.json.contains("workload"));
   EXPECT_TRUE(says(session, "stay as the script chooses them"));
-  const DsSession mapped = made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 2,
+  const deepspeed::DsSession mapped =
+      made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 2,
       "zero_optimization": {"stage": [1, 2]},
       "autotuning": {"arg_mappings": {"train_micro_batch_size_per_gpu": "--bs"}}})",
-                                "--bs 2");
+           "--bs 2");
   EXPECT_EQ(mapped.json["baseline"]["micro_batch"], 2);
   EXPECT_EQ(mapped.json["space"]["gradient_accumulation_steps"], json("[2]"));
 }
 
 TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
-  const DsSession session = made(R"({"train_batch_size": 64, "zero_optimization": {"stage": "all"},
+  const deepspeed::DsSession session = made(R"({"train_batch_size": 64, "zero_optimization": {"stage": "all"},
       "autotuning": {"enabled": true, "fast": true, "metric": "latency", "tuner_num_trials": 12,
                      "tuner_early_stopping": 4, "tuner_type": "random", "start_profile_step": 4, "end_profile_step": 11,
                      "max_train_micro_batch_size_per_gpu": 8, "min_train_micro_batch_size_per_gpu": 2,
@@ -181,8 +188,8 @@ TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
   EXPECT_EQ(session.json["runner"]["measure_steps"], 8);
   EXPECT_TRUE(says(session, "--strategy"));
   EXPECT_TRUE(says(session, "num_tuning_micro_batch_sizes"));
-  const Session read_back = read(session);
-  const auto& job = std::get<DeepSpeedSpec>(read_back.runner);
+  const session::Session read_back = read(session);
+  const auto& job = std::get<deepspeed::DeepSpeedSpec>(read_back.runner);
   EXPECT_EQ(job.argv.front(), "deepspeed");
   EXPECT_EQ(job.steps.due(), 12);
   EXPECT_FALSE(read_back.objective.maximize);
@@ -192,23 +199,24 @@ TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
 }
 
 TEST(DeepSpeedSession, LetsTheBatchVaryWhereNothingSaysItAndSaysSo) {
-  const DsSession session = made(R"({"train_micro_batch_size_per_gpu": [1, 2, 4], "gradient_accumulation_steps": 3,
+  const deepspeed::DsSession session =
+      made(R"({"train_micro_batch_size_per_gpu": [1, 2, 4], "gradient_accumulation_steps": 3,
       "autotuning": {"max_train_batch_size": 24}, "zero_optimization": {"stage": 0}})");
   EXPECT_TRUE(says(session, "the sequences of a step vary"));
-  const Session read_back = read(session);
+  const session::Session read_back = read(session);
   EXPECT_EQ(read_back.space.count(), 2);  // 3 * 4 ranks * 4 sequences are too many
 }
 
 TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
   const char* config = R"({"train_batch_size": 64, "optimizer": {"type": "AdamW"}, "bf16": {"enabled": true},
                            "zero_optimization": {"stage": "all"}})";
-  DsSessionInputs inputs = inputs_of(config, "", 8);
+  deepspeed::DsSessionInputs inputs = inputs_of(config, "", 8);
   inputs.model.num_params = 1'000'000'000;
   inputs.machine.rank_memory = from_gib(10);
   inputs.machine.host_memory = from_gib(40);  // 1e9 * max(4 * 8, 16) * 1.5 bytes = 44.7 GiB
-  EXPECT_FALSE(deepspeed_session(inputs).json["space"].contains("offload_optimizer"));
+  EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json["space"].contains("offload_optimizer"));
   inputs.machine.host_memory = from_gib(64);
-  const DsSession session = deepspeed_session(inputs);
+  const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
   EXPECT_EQ(session.json["space"]["offload_optimizer"],
             json(R"({"values": ["none", "cpu"], "when": "zero_stage >= 1"})"));
   EXPECT_FALSE(session.json["space"].contains("offload_param"));  // 16e9 bytes over 8 ranks fit
@@ -216,41 +224,41 @@ TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
   EXPECT_TRUE(read(session).baseline.has_value());
 
   inputs.tensor_parallel = true;
-  EXPECT_EQ(deepspeed_session(inputs).json["space"]["tensor_parallel"], json("[1, 2, 4, 8]"));
-  EXPECT_GT(read(deepspeed_session(inputs)).space.count(), 0);
-  inputs.machine.version = DsVersion{0, 16, 9};  // AutoTP below stage 3 alone
-  EXPECT_EQ(deepspeed_session(inputs).json["constraints"].back(), "tensor_parallel == 1 || zero_stage < 3");
-  inputs.machine.version = DsVersion{0, 14, 4};
-  EXPECT_FALSE(deepspeed_session(inputs).json["space"].contains("tensor_parallel"));
+  EXPECT_EQ(deepspeed::deepspeed_session(inputs).json["space"]["tensor_parallel"], json("[1, 2, 4, 8]"));
+  EXPECT_GT(read(deepspeed::deepspeed_session(inputs)).space.count(), 0);
+  inputs.machine.version = deepspeed::DsVersion{0, 16, 9};  // AutoTP below stage 3 alone
+  EXPECT_EQ(deepspeed::deepspeed_session(inputs).json["constraints"].back(), "tensor_parallel == 1 || zero_stage < 3");
+  inputs.machine.version = deepspeed::DsVersion{0, 14, 4};
+  EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json["space"].contains("tensor_parallel"));
 }
 
 TEST(DeepSpeedSession, LeavesOutStagesThatCannotHoldTheModel) {
-  DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 64, "bf16": {"enabled": true}})", "", 8);
+  deepspeed::DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 64, "bf16": {"enabled": true}})", "", 8);
   inputs.model.num_params = 4'000'000'000;  // stages 0, 1, 2, 3: 64, 22, 15, 8 GB a rank
   inputs.machine.rank_memory = from_gib(16);
-  const DsSession session = deepspeed_session(inputs);
+  const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
   EXPECT_EQ(session.json["space"]["zero_stage"], json("[2, 3]"));
   EXPECT_TRUE(says(session, "stage 1 is left out"));
   EXPECT_TRUE(says(session, "time and memory are not predicted"));
 }
 
 TEST(DeepSpeedSession, TellsPredictionsOfOffloadThatTheFileFixes) {
-  const DsSession session = made(R"({"train_micro_batch_size_per_gpu": 4,
+  const deepspeed::DsSession session = made(R"({"train_micro_batch_size_per_gpu": 4,
       "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}, "contiguous_gradients": false}})",
-                                 kSizes);
+                                            kSizes);
   EXPECT_EQ(session.json["space"]["offload_optimizer"], json(R"({"values": ["cpu"], "when": "zero_stage >= 1"})"));
   EXPECT_FALSE(session.json["space"].contains("contiguous_gradients"));
   EXPECT_TRUE(says(session, "offload_optimizer, contiguous_gradients: stays"));
   EXPECT_TRUE(read(session).baseline.has_value());
-  const DsSession nvme = made(R"({"train_micro_batch_size_per_gpu": 4,
+  const deepspeed::DsSession nvme = made(R"({"train_micro_batch_size_per_gpu": 4,
       "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme"}}})",
-                              kSizes);
+                                         kSizes);
   EXPECT_FALSE(nvme.json.contains("workload"));
   EXPECT_TRUE(says(nvme, "offload to NVMe is not modelled"));
 }
 
 TEST(DeepSpeedSession, SearchesNoCommunicationOnOneRank) {
-  const DsSession session =
+  const deepspeed::DsSession session =
       made(R"({"train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": [1, 2]}})", "", 1);
   EXPECT_EQ(session.json["space"]["zero_stage"], json("[0]"));
   EXPECT_FALSE(session.json["space"].contains("reduce_bucket_size"));
@@ -263,15 +271,15 @@ TEST(DeepSpeedSession, ReadsTheModelOfAConfigOfHuggingFace) {
   std::ofstream(directory / "config.json") << R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4,
       "vocab_size": 500, "n_positions": 128})";
   const char* config = R"({"train_batch_size": 8, "fp16": {"enabled": true}})";
-  const Session session = read(made(config, "--block_size 32 --model_name_or_path " + directory.string()));
+  const session::Session session = read(made(config, "--block_size 32 --model_name_or_path " + directory.string()));
   EXPECT_EQ(session.workload->model.layers, 2);
   EXPECT_EQ(session.workload->model.seq_len, 32);
-  EXPECT_EQ(session.workload->precision, Precision::kFp16);
+  EXPECT_EQ(session.workload->precision, workload::Precision::kFp16);
 
   std::ofstream(directory / "config.json") << R"({"model_type": "t5"})";
-  DsSessionInputs inputs = inputs_of(config);
+  deepspeed::DsSessionInputs inputs = inputs_of(config);
   inputs.model.hf_config = directory / "config.json";
-  const DsSession other = deepspeed_session(inputs);
+  const deepspeed::DsSession other = deepspeed::deepspeed_session(inputs);
   EXPECT_FALSE(other.json.contains("workload"));
   EXPECT_TRUE(says(other, "'t5' is not supported"));
 }

@@ -16,16 +16,16 @@
 
 namespace krigtune::ds_result_test {
 
-DsUserJob job() {
-  DsUserJob job;
+deepspeed::DsUserJob job() {
+  deepspeed::DsUserJob job;
   job.source = "ds_config.json";
-  job.config = read_ds_config(R"({
+  job.config = deepspeed::read_ds_config(R"({
     "steps_per_print": 10, "train_batch_size": 64, "train_micro_batch_size_per_gpu": 4,
     "gradient_accumulation_steps": 8, "autotuning": {"enabled": true},
     "zero_optimization": {"overlap_comm": false, "stage": [1, 2, 3], "reduce_bucket_size": 500000000,
                           "sub_group_size": 7},
     "optimizer": {"type": "AdamW", "params": {"lr": 0.0003, "betas": [0.9, 0.95]}}, "my_key": null})",
-                              job.source);
+                                         job.source);
   job.command = {
       "deepspeed", "--num_gpus", "2", "train.py", "--deepspeed", "ds.json", "--per_device_train_batch_size=4",
       "--lr",      "3e-4"};
@@ -33,28 +33,30 @@ DsUserJob job() {
   return job;
 }
 
-Configuration best_configuration() {
+space::Configuration best_configuration() {
   return {{"zero_stage", std::int64_t{2}},
           {"micro_batch", std::int64_t{16}},
           {"gradient_accumulation_steps", std::int64_t{2}},
           {"overlap_comm", true}};
 }
 
-Recommendation best_of_job() {
-  Recommendation best = recommendation();
+search::Recommendation best_of_job() {
+  search::Recommendation best = recommendation();
   best.configuration = best_configuration();
-  best.changes.each = {
-      {"zero_stage", Value(std::int64_t{1}), Value(std::int64_t{2}), Change::Alone::kTooLarge, std::nullopt},
-      {"micro_batch", Value(std::int64_t{4}), Value(std::int64_t{16}), Change::Alone::kPossible, Gain{1.8, 1.6, 2.0}},
-      {"gradient_accumulation_steps", Value(std::int64_t{8}), Value(std::int64_t{2}), Change::Alone::kFollows,
-       std::nullopt},
-      {"overlap_comm", Value(false), Value(true), Change::Alone::kPossible, Gain{1.12, 1.041, 1.21}}};
-  best.changes.together = Gain{2.0, 1.7, 2.4};
+  best.changes.each = {{"zero_stage", space::Value(std::int64_t{1}), space::Value(std::int64_t{2}),
+                        search::Change::Alone::kTooLarge, std::nullopt},
+                       {"micro_batch", space::Value(std::int64_t{4}), space::Value(std::int64_t{16}),
+                        search::Change::Alone::kPossible, search::Gain{1.8, 1.6, 2.0}},
+                       {"gradient_accumulation_steps", space::Value(std::int64_t{8}), space::Value(std::int64_t{2}),
+                        search::Change::Alone::kFollows, std::nullopt},
+                       {"overlap_comm", space::Value(false), space::Value(true), search::Change::Alone::kPossible,
+                        search::Gain{1.12, 1.041, 1.21}}};
+  best.changes.together = search::Gain{2.0, 1.7, 2.4};
   return best;
 }
 
 TEST(DsResult, IsTheUsersFileInTheUsersOrderWithWhatWasTunedAndCleanOfAutotuning) {
-  EXPECT_EQ(ds_config_of(job(), best_configuration()).dump(),
+  EXPECT_EQ(deepspeed::ds_config_of(job(), best_configuration()).dump(),
             R"({"steps_per_print":10,"train_batch_size":64,"train_micro_batch_size_per_gpu":16,)"
             R"("gradient_accumulation_steps":2,"zero_optimization":{"overlap_comm":true,"stage":2,)"
             R"("reduce_bucket_size":500000000,"sub_group_size":7},"optimizer":{"type":"AdamW","params":{"lr":0.0003,)"
@@ -62,14 +64,14 @@ TEST(DsResult, IsTheUsersFileInTheUsersOrderWithWhatWasTunedAndCleanOfAutotuning
 }
 
 TEST(DsResult, CommandIsTheUsersWithTheNewFileAndFlagsThatAgreeWithIt) {
-  EXPECT_EQ(join(ds_command_of(job(), best_configuration(), "/run/ds_config_optimal.json"), " "),
+  EXPECT_EQ(join(deepspeed::ds_command_of(job(), best_configuration(), "/run/ds_config_optimal.json"), " "),
             "deepspeed --num_gpus 2 train.py --deepspeed /run/ds_config_optimal.json --per_device_train_batch_size=16 "
             "--lr 3e-4 --gradient_accumulation_steps 2");
 }
 
 TEST(DsResult, DiffNamesEachChangedKeyAndFlagWithItsGainAndNothingElse) {
-  const Objective objective;
-  const std::string text = ds_config_diff(job(), objective, best_of_job(), {{}, {"learning rate x 2"}});
+  const session::Objective objective;
+  const std::string text = deepspeed::ds_config_diff(job(), objective, best_of_job(), {{}, {"learning rate x 2"}});
   const char* rows =
       "| key or flag | before | after | gain |\n|---|---|---|---|\n"
       "| `train_micro_batch_size_per_gpu` | `4` | `16` | 1.8 times faster (1.6 to 2.0) |\n"
@@ -86,25 +88,25 @@ TEST(DsResult, DiffNamesEachChangedKeyAndFlagWithItsGainAndNothingElse) {
 }
 
 TEST(DsResult, DiffOfAnUnchangedFileSaysSo) {
-  DsUserJob same = job();
-  same.config = read_ds_config(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
+  deepspeed::DsUserJob same = job();
+  same.config = deepspeed::read_ds_config(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
     "zero_optimization": {"stage": 1}, "train_batch_size": 4})",
-                               same.source);
+                                          same.source);
   same.command = {"python", "train.py", "--deepspeed_config", "ds.json"};
-  Recommendation best = recommendation();
+  search::Recommendation best = recommendation();
   best.configuration = {{"zero_stage", std::int64_t{1}},
                         {"micro_batch", std::int64_t{2}},
                         {"gradient_accumulation_steps", std::int64_t{1}}};
-  const std::string text = ds_config_diff(same, Objective(), best, {});
+  const std::string text = deepspeed::ds_config_diff(same, session::Objective(), best, {});
   EXPECT_NE(text.find("Nothing: what you have is the best that was found."), std::string::npos) << text;
 }
 
 TEST(DsResult, NewOffloadIsOneRowWithTheGainOfItsKnob) {
-  Recommendation best = best_of_job();
+  search::Recommendation best = best_of_job();
   best.configuration.set("offload_optimizer", "cpu");
-  best.changes.each.push_back(
-      {"offload_optimizer", Value("none"), Value("cpu"), Change::Alone::kPossible, Gain{0.9, 0.85, 0.95}});
-  const std::string text = ds_config_diff(job(), Objective(), best, {});
+  best.changes.each.push_back({"offload_optimizer", space::Value("none"), space::Value("cpu"),
+                               search::Change::Alone::kPossible, search::Gain{0.9, 0.85, 0.95}});
+  const std::string text = deepspeed::ds_config_diff(job(), session::Objective(), best, {});
   EXPECT_NE(text.find("| `zero_optimization.offload_optimizer` |  | `{\"device\":\"cpu\",\"pin_memory\":true}` | "
                       "10 % slower (5.0 % to 15 %) |"),
             std::string::npos)
@@ -114,22 +116,23 @@ TEST(DsResult, NewOffloadIsOneRowWithTheGainOfItsKnob) {
 TEST(DsResult, IsWhatTheRunDirectoryOfADeepSpeedSessionGets) {
   const TemporaryDirectory directory;
   const auto file = directory.write("ds.json", job().config.dump());
-  const Session session = read_session(parse_json(R"({
+  const session::Session session = session::read_session(parse_json(R"({
     "cluster": {"gpus_per_node": 2},
     "space": {"zero_stage": [1, 2, 3], "micro_batch": [4, 16], "gradient_accumulation_steps": [2, 8],
               "overlap_comm": [false, true]}, "baseline": null,
     "runner": {"kind": "deepspeed", "argv": ["deepspeed", "it's.py", "--deepspeed_config", "ds.json", "--mb", "4"],
                "ds_config": "ds.json", "env": {"A": "1"}, "arg_mappings": {"train_micro_batch_size_per_gpu": "--mb"}}})",
-                                                  "session"),
-                                       "session", directory.path());
-  const History history = all_outcomes();
-  RunView run = run_view(session, history, best_of_job());
+                                                                    "session"),
+                                                         "session", directory.path());
+  const search::History history = all_outcomes();
+  report::RunView run = run_view(session, history, best_of_job());
   run.directory = directory / "run";
   std::filesystem::create_directory(run.directory);
-  EXPECT_EQ(write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json", "ds_config_optimal.json",
-                                                               "ds_config_diff.md", "cmd_optimal.txt"}));
+  EXPECT_EQ(result::write_result_files(run),
+            (std::vector<std::string>{"trials.csv", "best.json", "ds_config_optimal.json", "ds_config_diff.md",
+                                      "cmd_optimal.txt"}));
   const std::string config = (run.directory / "ds_config_optimal.json").string();
-  EXPECT_EQ(read_text(config), ds_config_text(ds_config_of(job(), best_configuration())));
+  EXPECT_EQ(read_text(config), deepspeed::ds_config_text(deepspeed::ds_config_of(job(), best_configuration())));
   EXPECT_EQ(read_text(run.directory / "cmd_optimal.txt"),
             "cd " + directory.path().string() + " && env A=1 deepspeed 'it'\\''s.py' --deepspeed_config " + config +
                 " --mb 16\n");
@@ -137,7 +140,7 @@ TEST(DsResult, IsWhatTheRunDirectoryOfADeepSpeedSessionGets) {
             std::string::npos);
   EXPECT_EQ(load_json(run.directory / "best.json")["changes"]["each"].size(), 4U);
   // The same file is exported.
-  EXPECT_EQ(export_format_from("deepspeed", "").files(run, "/out").at(0).text, read_text(config));
+  EXPECT_EQ(result::export_format_from("deepspeed", "").files(run, "/out").at(0).text, read_text(config));
 }
 
 // A session of a DeepSpeed job with its files, two trials of one cut of the batch, and the losses that they left.
@@ -145,32 +148,32 @@ class DsLossCheck : public ::testing::Test {
  protected:
   DsLossCheck() {
     directory_.write("ds.json", job().config.dump());
-    history_[5] = trial(5, configuration(3, 2, true), measured_samples(125.0, 1.5));
+    history_[5] = trial_record(5, configuration(3, 2, true), measured_samples(125.0, 1.5));
     best_.configuration = configuration(3, 2, true);
   }
   void leave(int number, const std::string& losses) {
-    const auto folder = directory_ / "trials" / trial_folder(history_[static_cast<std::size_t>(number)]);
+    const auto folder = directory_ / "trials" / run::trial_folder(history_[static_cast<std::size_t>(number)]);
     std::filesystem::create_directories(folder);
     write_atomically(folder / "result.json", R"({"losses": )" + losses + R"(, "loss_resolution": 1e-6})");
   }
-  RunView run() const {
-    RunView view = run_view(session_, history_, best_);
+  report::RunView run() const {
+    report::RunView view = run_view(session_, history_, best_);
     view.directory = directory_.path();
     return view;
   }
   std::string file(const std::string& name) const {
-    write_result_files(run());
+    result::write_result_files(run());
     return read_text(directory_ / name);
   }
 
   TemporaryDirectory directory_;
-  Session session_ = read_session(parse_json(R"({"cluster": {"gpus_per_node": 2},
+  session::Session session_ = session::read_session(parse_json(R"({"cluster": {"gpus_per_node": 2},
     "space": {"zero_stage": [1, 2, 3], "micro_batch": [2, 4]}, "baseline": null,
     "runner": {"kind": "deepspeed", "argv": ["deepspeed", "train.py", "--deepspeed_config", "ds.json"]}})",
-                                             "session"),
-                                  "session", directory_.path());
-  History history_ = all_outcomes();
-  Recommendation best_ = recommendation();
+                                                               "session"),
+                                                    "session", directory_.path());
+  search::History history_ = all_outcomes();
+  search::Recommendation best_ = recommendation();
 };
 
 TEST_F(DsLossCheck, ADisagreementStandsOnTopOfTheResultAndHidesNothing) {
@@ -183,7 +186,7 @@ TEST_F(DsLossCheck, ADisagreementStandsOnTopOfTheResultAndHidesNothing) {
   EXPECT_NE(diff.find("| `zero_optimization.stage` |"), std::string::npos);
   EXPECT_EQ(load_json(directory_ / "best.json").at("loss_check").at("verdict"), "differ");
   EXPECT_EQ(load_json(directory_ / "best.json").at("loss_check").at("first").at("loss"), 3);
-  EXPECT_EQ(trial_table(run()).notes.at(0).substr(0, 41), "warning: the losses of trial 5 differ fro");
+  EXPECT_EQ(result::trial_table(run()).notes.at(0).substr(0, 41), "warning: the losses of trial 5 differ fro");
 }
 
 TEST_F(DsLossCheck, AnAgreementIsANoteAndItsAbsenceHasAReason) {
@@ -200,11 +203,11 @@ TEST_F(DsLossCheck, AnAgreementIsANoteAndItsAbsenceHasAReason) {
   leave(5, "[6.5, 6.4, 6.3]");
   EXPECT_NE(file("ds_config_diff.md").find("their batches differ"), std::string::npos);
   best_.trial = best_.reference_trial;
-  EXPECT_FALSE(loss_check(run()));
+  EXPECT_FALSE(deepspeed::loss_check(run()));
 }
 
 TEST_F(DsLossCheck, AFileThatHasChangedSinceIsNotWhatTheResultIsAbout) {
-  std::get<DeepSpeedSpec>(session_.runner).ds_config_text = job().config.dump();
+  std::get<deepspeed::DeepSpeedSpec>(session_.runner).ds_config_text = job().config.dump();
   EXPECT_EQ(file("ds_config_diff.md").find("Warning"), std::string::npos);
   const std::string before = file("ds_config_optimal.json");
   directory_.write("ds.json", R"({"train_batch_size": 2})");
@@ -214,9 +217,10 @@ TEST_F(DsLossCheck, AFileThatHasChangedSinceIsNotWhatTheResultIsAbout) {
 }
 
 TEST_F(DsLossCheck, TheCommandHoldsTheConfigurationWhereTrialsDid) {
-  std::get<DeepSpeedSpec>(session_.runner).config_as = DsConfigAs::kBase64;
+  std::get<deepspeed::DeepSpeedSpec>(session_.runner).config_as = deepspeed::DsConfigAs::kBase64;
   EXPECT_NE(file("cmd_optimal.txt")
-                .find("--deepspeed_config " + ds_config_base64(ds_config_of(job(), best_.configuration)) + "\n"),
+                .find("--deepspeed_config " +
+                      deepspeed::ds_config_base64(deepspeed::ds_config_of(job(), best_.configuration)) + "\n"),
             std::string::npos);
 }
 
@@ -243,14 +247,14 @@ TEST_F(DsLossCheck, AnotherBatchHasAdviceByTheFilesOwnOptimizer) {
 }
 
 TEST(ChangeText, TellsGainsWithTheirIntervals) {
-  Objective objective;
-  EXPECT_EQ(gain_sentence(objective, {1.12, 1.041, 1.21}), "12 % faster (4.1 % to 21 %)");
-  EXPECT_EQ(gain_sentence(objective, {0.9, 0.85, 0.95}), "10 % slower (5.0 % to 15 %)");
-  EXPECT_EQ(gain_sentence(objective, {0.5, 0.4, 0.625}), "2.0 times slower (1.6 to 2.5)");
-  EXPECT_EQ(gain_sentence(objective, {1.01, 0.98, 1.04}), "no clear effect (-2.0 % to 4.0 %)");
+  session::Objective objective;
+  EXPECT_EQ(report::gain_sentence(objective, {1.12, 1.041, 1.21}), "12 % faster (4.1 % to 21 %)");
+  EXPECT_EQ(report::gain_sentence(objective, {0.9, 0.85, 0.95}), "10 % slower (5.0 % to 15 %)");
+  EXPECT_EQ(report::gain_sentence(objective, {0.5, 0.4, 0.625}), "2.0 times slower (1.6 to 2.5)");
+  EXPECT_EQ(report::gain_sentence(objective, {1.01, 0.98, 1.04}), "no clear effect (-2.0 % to 4.0 %)");
   objective.metric = "accuracy";
-  EXPECT_EQ(gain_sentence(objective, {1.12, 1.04, 1.2}), "12 % better (4.0 % to 20 %)");
-  const std::vector<std::string> lines = change_lines(Objective(), best_of_job().changes);
+  EXPECT_EQ(report::gain_sentence(objective, {1.12, 1.04, 1.2}), "12 % better (4.0 % to 20 %)");
+  const std::vector<std::string> lines = report::change_lines(session::Objective(), best_of_job().changes);
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[0], "zero_stage 1 -> 2: without it the rest does not fit into memory");
   EXPECT_EQ(lines[1], "micro_batch 4 -> 16: 1.8 times faster (1.6 to 2.0)");

@@ -11,40 +11,41 @@
 
 namespace krigtune::loss_check_test {
 
-using Verdict = LossCheck::Verdict;
+using Verdict = deepspeed::LossCheck::Verdict;
 
 // Losses that fall from 6.5 on, each `factor(step)` times what it should be.
 template <class Factor>
-DsLosses falling(const Factor& factor, int steps = 15, double resolution = 1e-6) {
-  DsLosses losses;
+deepspeed::DsLosses falling(const Factor& factor, int steps = 15, double resolution = 1e-6) {
+  deepspeed::DsLosses losses;
   for (int step = 1; step <= steps; ++step) losses.values.push_back((6.5 - 0.1 * step) * factor(step));
   losses.resolution = resolution;
   return losses;
 }
 
-const DsLosses& reference() {
-  static const DsLosses kLosses = falling([](int /*step*/) { return 1.0; });
+const deepspeed::DsLosses& reference() {
+  static const deepspeed::DsLosses kLosses = falling([](int /*step*/) { return 1.0; });
   return kLosses;
 }
 
 TEST(LossCheck, RoundingThatGrowsWithTheStepsAgrees) {
-  const LossCheck check = compare_losses(reference(), falling([](int step) { return 1.0 + 9e-4 * step; }), {});
+  const deepspeed::LossCheck check =
+      deepspeed::compare_losses(reference(), falling([](int step) { return 1.0 + 9e-4 * step; }), {});
   EXPECT_EQ(check.verdict, Verdict::kAgree);
   EXPECT_EQ(check.compared, 15);
   EXPECT_LE(std::abs(check.largest - 15 * 9e-4 / (1.0 + 15 * 9e-4)), 1e-12);
-  EXPECT_EQ(loss_check_sentence(check),
+  EXPECT_EQ(deepspeed::loss_check_sentence(check),
             "the losses of trial 0 agree with those of trial 0 within 1.3 % over the first 15 steps");
 }
 
 TEST(LossCheck, ADifferenceIsToldFromItsFirstStepOn) {
-  const LossCheck check =
-      compare_losses(reference(), falling([](int step) { return step < 4 ? 1.0 : 1.0 + 0.01 * (step - 3); }), {});
+  const deepspeed::LossCheck check = deepspeed::compare_losses(
+      reference(), falling([](int step) { return step < 4 ? 1.0 : 1.0 + 0.01 * (step - 3); }), {});
   EXPECT_EQ(check.verdict, Verdict::kDiffer);
-  EXPECT_TRUE(is_warning(check));
+  EXPECT_TRUE(deepspeed::is_warning(check));
   EXPECT_EQ(check.first, 4);
   EXPECT_LE(std::abs(check.at_first - 0.01 / 1.01), 1e-12);
   EXPECT_LE(std::abs(check.largest - 0.12 / 1.12), 1e-12);
-  const std::string sentence = loss_check_sentence(check);
+  const std::string sentence = deepspeed::loss_check_sentence(check);
   EXPECT_NE(sentence.find("differ from those of trial 0 from step 4 on: by 0.99 % there, where rounding explains "
                           "0.39 %, and by up to 11 % over the first 15 steps"),
             std::string::npos)
@@ -53,52 +54,53 @@ TEST(LossCheck, ADifferenceIsToldFromItsFirstStepOn) {
 
 // "6.43" may be anything from 6.425 to 6.435.
 TEST(LossCheck, WhatTheDigitsHideIsNoDifference) {
-  const DsLosses coarse{{6.4}, 0.1, 1}, other{{6.5}, 0.1, 1}, far{{6.7}, 0.1, 1};
-  EXPECT_EQ(compare_losses(coarse, other, {}).verdict, Verdict::kAgree);
-  EXPECT_EQ(compare_losses(coarse, far, {}).verdict, Verdict::kDiffer);
+  const deepspeed::DsLosses coarse{{6.4}, 0.1, 1}, other{{6.5}, 0.1, 1}, far{{6.7}, 0.1, 1};
+  EXPECT_EQ(deepspeed::compare_losses(coarse, other, {}).verdict, Verdict::kAgree);
+  EXPECT_EQ(deepspeed::compare_losses(coarse, far, {}).verdict, Verdict::kDiffer);
 }
 
 // deepspeedai/DeepSpeed#7965: stage 2 with overlap_comm against stage 1, and stage 3 against stage 1.
 TEST(LossCheck, NoNumberIsAlwaysADifference) {
-  const DsLosses stage1{{11.201002, 11.165665, 11.213738, 11.121310}, 1e-6, 1};
-  const DsLosses stage2{{11.201002, 11.165665, std::nan("")}, 1e-6, 1};
-  const DsLosses stage3{{11.201002, 11.165665, 11.204460, 11.121443}, 1e-6, 1};
-  EXPECT_EQ(compare_losses(stage1, stage3, {}).verdict, Verdict::kAgree);
+  const deepspeed::DsLosses stage1{{11.201002, 11.165665, 11.213738, 11.121310}, 1e-6, 1};
+  const deepspeed::DsLosses stage2{{11.201002, 11.165665, std::nan("")}, 1e-6, 1};
+  const deepspeed::DsLosses stage3{{11.201002, 11.165665, 11.204460, 11.121443}, 1e-6, 1};
+  EXPECT_EQ(deepspeed::compare_losses(stage1, stage3, {}).verdict, Verdict::kAgree);
   for (const bool same_cut : {true, false}) {
-    const LossCheck check = compare_losses(stage1, stage2, {true, same_cut});
+    const deepspeed::LossCheck check = deepspeed::compare_losses(stage1, stage2, {true, same_cut});
     EXPECT_EQ(check.verdict, Verdict::kDiffer);
     EXPECT_EQ(check.first, 3);
-    EXPECT_NE(loss_check_sentence(check).find("from step 3 on: one of the two is not a number"), std::string::npos);
-    EXPECT_TRUE(loss_check_json(check).at("largest_difference").is_null());
+    EXPECT_NE(deepspeed::loss_check_sentence(check).find("from step 3 on: one of the two is not a number"),
+              std::string::npos);
+    EXPECT_TRUE(deepspeed::loss_check_json(check).at("largest_difference").is_null());
   }
 }
 
 // Stage 0 against stage 1 with accumulation, deepspeedai/DeepSpeed#1488: every second step from the second on.
 TEST(LossCheck, AReportedFaultOfAccumulationIsFound) {
-  DsLosses stage0{{3.7346994876861572, 2.4462392330169678, 2.4768574237823486, 2.8659024238586426}, 1e-6, 2};
-  DsLosses stage1{{3.709287643432617, 2.4332594871520996, 2.469241142272949, 2.7676191329956055}, 1e-6, 2};
-  const LossCheck check = compare_losses(stage0, stage1, {});
+  deepspeed::DsLosses stage0{{3.7346994876861572, 2.4462392330169678, 2.4768574237823486, 2.8659024238586426}, 1e-6, 2};
+  deepspeed::DsLosses stage1{{3.709287643432617, 2.4332594871520996, 2.469241142272949, 2.7676191329956055}, 1e-6, 2};
+  const deepspeed::LossCheck check = deepspeed::compare_losses(stage0, stage1, {});
   EXPECT_EQ(check.verdict, Verdict::kDiffer);
-  EXPECT_NE(loss_check_sentence(check).find("from loss 1 on"), std::string::npos);
+  EXPECT_NE(deepspeed::loss_check_sentence(check).find("from loss 1 on"), std::string::npos);
 }
 
 TEST(LossCheck, WhatCannotBeComparedSaysWhy) {
-  const auto why = [](const DsLosses& a, const DsLosses& b, const SameData& same) {
-    const LossCheck check = compare_losses(a, b, same);
+  const auto why = [](const deepspeed::DsLosses& a, const deepspeed::DsLosses& b, const deepspeed::SameData& same) {
+    const deepspeed::LossCheck check = deepspeed::compare_losses(a, b, same);
     EXPECT_EQ(check.verdict, Verdict::kUnknown);
-    EXPECT_FALSE(is_warning(check));
-    return loss_check_sentence(check);
+    EXPECT_FALSE(deepspeed::is_warning(check));
+    return deepspeed::loss_check_sentence(check);
   };
-  const DsLosses far = falling([](int /*step*/) { return 1.2; });
+  const deepspeed::DsLosses far = falling([](int /*step*/) { return 1.2; });
   EXPECT_NE(why({}, reference(), {}).find("prints none"), std::string::npos);
   EXPECT_NE(why(reference(), {}, {}).find("--logging_steps 1"), std::string::npos);
   EXPECT_NE(why(reference(), far, {false, true}).find("their batches differ"), std::string::npos);
   EXPECT_NE(why(reference(), far, {true, false}).find("differ by 17 % at step 1"), std::string::npos);
-  DsLosses rare = reference();
+  deepspeed::DsLosses rare = reference();
   rare.interval = 5;
   EXPECT_NE(why(reference(), rare, {}).find("different steps"), std::string::npos);
-  EXPECT_EQ(compare_losses(reference(), reference(), {true, false}).verdict, Verdict::kAgree);
-  EXPECT_TRUE(loss_check_json(std::nullopt).is_null());
+  EXPECT_EQ(deepspeed::compare_losses(reference(), reference(), {true, false}).verdict, Verdict::kAgree);
+  EXPECT_TRUE(deepspeed::loss_check_json(std::nullopt).is_null());
 }
 
 // Real DeepSpeed on two CPU ranks (experiments/deepspeed_cpu/record_losses.py): what is neutral agrees, and stage 0 in
@@ -106,10 +108,10 @@ TEST(LossCheck, WhatCannotBeComparedSaysWhy) {
 TEST(LossCheck, OfRecordedTrainingsTellsRoundingFromAnotherTraining) {
   const std::string file = KRIGTUNE_TEST_DIR "/deepspeed/deepspeed_outputs/losses.csv";
   const CsvTable table = parse_csv(read_text(file), file);
-  std::map<std::string, std::map<std::string, DsLosses>> runs;  // by precision, by the rest
+  std::map<std::string, std::map<std::string, deepspeed::DsLosses>> runs;  // by precision, by the rest
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const auto& cells = table.rows[row];
-    DsLosses& losses = runs[cells[0]][cells[1] + " " + cells[2] + " " + cells[4] + " " + cells[5]];
+    deepspeed::DsLosses& losses = runs[cells[0]][cells[1] + " " + cells[2] + " " + cells[4] + " " + cells[5]];
     losses.values.push_back(std::stod(cells[7]));
     losses.resolution = 1e-6;
   }
@@ -120,7 +122,7 @@ TEST(LossCheck, OfRecordedTrainingsTellsRoundingFromAnotherTraining) {
       ASSERT_EQ(a.values.size(), 16U) << one;
       for (const auto& [other, b] : same) {
         const bool alike = precision == "fp32" || (one.front() == '0') == (other.front() == '0');
-        EXPECT_EQ(compare_losses(a, b, {}).verdict, alike ? Verdict::kAgree : Verdict::kDiffer)
+        EXPECT_EQ(deepspeed::compare_losses(a, b, {}).verdict, alike ? Verdict::kAgree : Verdict::kDiffer)
             << precision << ": " << one << " | " << other;
       }
     }

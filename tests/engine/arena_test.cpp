@@ -18,7 +18,7 @@ namespace krigtune::arena_test {
 constexpr std::int64_t kHuge = 500'000'000;
 
 TEST(Arena, SeesTheHighestChangedByte) {
-  const Arena arena(1000, true);
+  const engine::Arena arena(1000, true);
   EXPECT_EQ(arena.highest_changed_bytes(), 0);
   *arena.at(17) = std::byte{1};
   EXPECT_EQ(arena.highest_changed_bytes(), 18);
@@ -30,31 +30,32 @@ TEST(Arena, SeesTheHighestChangedByte) {
 }
 
 TEST(Arena, StartsOnAPage) {
-  const Arena arena(1, false);
+  const engine::Arena arena(1, false);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.at(0)) % 4096, 0U);
 }
 
-std::int64_t observed_peak(const StepPlan& plan) {
+std::int64_t observed_peak(const plan::StepPlan& plan) {
   const SystemClock clock;
-  Trainer trainer(plan, std::nullopt, clock);
+  engine::Trainer trainer(plan, std::nullopt, clock);
   trainer.step();
   return trainer.arena_peak_bytes();
 }
 
 // The end of what is kept and of what operations name: less than the plan where a bucket is never full (DeepSpeed's
 // have the size that the knob says).
-std::int64_t named_bytes(const StepPlan& plan, Place place) {
+std::int64_t named_bytes(const plan::StepPlan& plan, schedule::Place place) {
   std::int64_t end = 0;
-  for (const Buffer& buffer : plan.buffers) {
+  for (const plan::Buffer& buffer : plan.buffers) {
     if (buffer.place == place && buffer.persistent) end = std::max(end, buffer.offset_bytes + buffer.bytes());
   }
-  for (const Operation& operation : plan.operations) {
-    for (const Operand& operand : operation.operands) {
-      const Range& range = operand.range;
-      const Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
+  for (const plan::Operation& operation : plan.operations) {
+    for (const plan::Operand& operand : operation.operands) {
+      const plan::Range& range = operand.range;
+      const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
       const std::int64_t last = (plan.group_ranks(operation.group) - 1) * range.rank_stride_elems;
       const std::int64_t end_elems = range.begin_elems + last + range.elems;
-      if (buffer.place == place) end = std::max(end, buffer.offset_bytes + end_elems * size_bytes(buffer.type));
+      if (buffer.place == place)
+        end = std::max(end, buffer.offset_bytes + end_elems * schedule::size_bytes(buffer.type));
     }
   }
   return end;
@@ -67,13 +68,13 @@ TEST(ArenaPeak, IsThePlannedPeakToTheByteForRandomModelsAndConfigurations) {
   int unfilled = 0;
   for (int i = 0; i < kConfigurations; ++i) {
     const PlanCase drawn = draws.next();
-    const StepPlan plan = drawn.plan();
-    Trainer trainer(plan, std::nullopt, clock);
+    const plan::StepPlan plan = drawn.plan();
+    engine::Trainer trainer(plan, std::nullopt, clock);
     trainer.step();
-    for (const Place place : {Place::kDevice, Place::kHost}) {
-      const std::int64_t planned = place == Place::kDevice ? plan.arena_bytes : plan.host_arena_bytes;
+    for (const schedule::Place place : {schedule::Place::kDevice, schedule::Place::kHost}) {
+      const std::int64_t planned = place == schedule::Place::kDevice ? plan.arena_bytes : plan.host_arena_bytes;
       EXPECT_EQ(trainer.arena_peak_bytes(place), named_bytes(plan, place)) << drawn.text();
-      const bool is_unfilled = plan.dialect == Dialect::kDeepSpeed && named_bytes(plan, place) < planned;
+      const bool is_unfilled = plan.dialect == workload::Dialect::kDeepSpeed && named_bytes(plan, place) < planned;
       unfilled += is_unfilled ? 1 : 0;
       EXPECT_TRUE(is_unfilled || trainer.arena_peak_bytes(place) == planned) << drawn.text();
     }
@@ -81,24 +82,26 @@ TEST(ArenaPeak, IsThePlannedPeakToTheByteForRandomModelsAndConfigurations) {
   EXPECT_LE(unfilled, kConfigurations / 50);
 }
 
-StepPlan ordinary_plan() { return build_plan(small_model(), cpu_ranks(2), configuration(2, 2, 1, 4000, kHuge, true)); }
+plan::StepPlan ordinary_plan() {
+  return plan::build_plan(small_model(), cpu_ranks(2), configuration(2, 2, 1, 4000, kHuge, true));
+}
 
 // Makes the plan believe that the buffer is 64 bytes shorter, everywhere. Who writes it by its shape still writes it
 // all.
-void shrink(StepPlan& plan, std::size_t id) {
-  Buffer& buffer = plan.buffers[id];
-  buffer.elems -= kAlignmentBytes / size_bytes(buffer.type);
-  for (Operation& operation : plan.operations) {
-    for (Operand& operand : operation.operands) {
-      Range& range = operand.range;
-      if (range.buffer != static_cast<BufferId>(id)) continue;
+void shrink(plan::StepPlan& plan, std::size_t id) {
+  plan::Buffer& buffer = plan.buffers[id];
+  buffer.elems -= schedule::kAlignmentBytes / schedule::size_bytes(buffer.type);
+  for (plan::Operation& operation : plan.operations) {
+    for (plan::Operand& operand : operation.operands) {
+      plan::Range& range = operand.range;
+      if (range.buffer != static_cast<plan::BufferId>(id)) continue;
       range.elems = std::min(range.elems, buffer.elems - range.begin_elems);
     }
   }
 }
 
 // A buffer that no byte of another one follows: the last one of the arena.
-std::size_t top_buffer(const StepPlan& plan) {
+std::size_t top_buffer(const plan::StepPlan& plan) {
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     if (plan.buffers[b].offset_bytes + plan.buffers[b].bytes() == plan.arena_bytes) return b;
   }
@@ -106,19 +109,19 @@ std::size_t top_buffer(const StepPlan& plan) {
 }
 
 TEST(ArenaPeak, ShowsABufferThatIsPlanned64BytesTooShort) {
-  StepPlan plan = ordinary_plan();
+  plan::StepPlan plan = ordinary_plan();
   shrink(plan, top_buffer(plan));
-  plan.arena_bytes -= kAlignmentBytes;
+  plan.arena_bytes -= schedule::kAlignmentBytes;
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(observed_peak(plan), "use-after-poison");
 #else
-  EXPECT_EQ(observed_peak(plan), plan.arena_bytes + kAlignmentBytes);
+  EXPECT_EQ(observed_peak(plan), plan.arena_bytes + schedule::kAlignmentBytes);
 #endif
 }
 
 TEST(ArenaPeak, OfAPlanThatLeavesItsBuffersIsNeverMeasured) {
-  StepPlan plan = ordinary_plan();
+  plan::StepPlan plan = ordinary_plan();
   plan.buffers[top_buffer(plan)].elems -= 16;
   EXPECT_THROW(observed_peak(plan), std::logic_error);
 }

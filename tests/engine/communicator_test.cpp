@@ -29,9 +29,9 @@ Wholes random_wholes(int ranks, std::size_t elems) {
   return wholes;
 }
 
-void on_all_ranks(int ranks, const std::function<void(int, Communicator&)>& work) {
+void on_all_ranks(int ranks, const std::function<void(int, engine::Communicator&)>& work) {
   const SystemClock clock;
-  ThreadGroup group(ranks, clock);
+  engine::ThreadGroup group(ranks, clock);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] { work(rank, *group.member(rank)); });
@@ -40,7 +40,7 @@ void on_all_ranks(int ranks, const std::function<void(int, Communicator&)>& work
 }
 
 // Two segments: the first 2/3 and the rest, both multiples of the number of ranks.
-std::vector<Segment> cut(std::vector<float>& whole) {
+std::vector<engine::Segment> cut(std::vector<float>& whole) {
   const auto first = static_cast<std::int64_t>(whole.size()) / 3 * 2;
   return {{whole.data(), first, nullptr},
           {whole.data() + first, static_cast<std::int64_t>(whole.size()) - first, nullptr}};
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ThreadCommunicatorOfRanks, testing::Values(1, 2,
 TEST_P(ThreadCommunicatorOfRanks, AllReduceSumsInTheOrderOfTheRanks) {
   const Wholes before = random_wholes(ranks(), elems());
   Wholes wholes = before;
-  on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+  on_all_ranks(ranks(), [&](int rank, engine::Communicator& communicator) {
     const auto segments = cut(wholes[static_cast<std::size_t>(rank)]);
     communicator.all_reduce({segments, 0});
   });
@@ -70,11 +70,11 @@ TEST_P(ThreadCommunicatorOfRanks, AllReduceSumsInTheOrderOfTheRanks) {
 TEST_P(ThreadCommunicatorOfRanks, ReduceScatterThenAllGatherIsAllReduceBitByBit) {
   Wholes reduced = random_wholes(ranks(), elems());
   Wholes gathered = reduced;
-  on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+  on_all_ranks(ranks(), [&](int rank, engine::Communicator& communicator) {
     communicator.all_reduce({cut(reduced[static_cast<std::size_t>(rank)]), 0});
     auto segments = cut(gathered[static_cast<std::size_t>(rank)]);
     communicator.reduce_scatter({segments, 0});
-    for (Segment& segment : segments) {
+    for (engine::Segment& segment : segments) {
       segment.shard = static_cast<float*>(segment.whole) + segment.elems / ranks() * rank;
     }
     communicator.all_gather({segments, 0});
@@ -83,21 +83,21 @@ TEST_P(ThreadCommunicatorOfRanks, ReduceScatterThenAllGatherIsAllReduceBitByBit)
 }
 
 TEST_P(ThreadCommunicatorOfRanks, SumsOf16BitsAreFormedInFp32AndRoundedOnce) {
-  for (const DType type : {DType::kBf16, DType::kFp16}) {
+  for (const schedule::DType type : {schedule::DType::kBf16, schedule::DType::kFp16}) {
     Wholes values = random_wholes(ranks(), elems());
     std::vector<std::vector<std::uint16_t>> wholes;
     std::vector<float> sums(elems(), 0.0F);
     for (auto& value : values) {
       std::vector<std::uint16_t> bits(elems());
-      round_to(type, value.data(), static_cast<std::int64_t>(elems()), bits.data());
-      widen(type, bits.data(), static_cast<std::int64_t>(elems()), value.data());
+      engine::round_to(type, value.data(), static_cast<std::int64_t>(elems()), bits.data());
+      engine::widen(type, bits.data(), static_cast<std::int64_t>(elems()), value.data());
       for (std::size_t i = 0; i < elems(); ++i) sums[i] = wholes.empty() ? value[i] : sums[i] + value[i];
       wholes.push_back(bits);
     }
     std::vector<std::uint16_t> expected(elems());
-    round_to(type, sums.data(), static_cast<std::int64_t>(elems()), expected.data());
-    on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
-      const std::vector<Segment> all = {
+    engine::round_to(type, sums.data(), static_cast<std::int64_t>(elems()), expected.data());
+    on_all_ranks(ranks(), [&](int rank, engine::Communicator& communicator) {
+      const std::vector<engine::Segment> all = {
           {wholes[static_cast<std::size_t>(rank)].data(), static_cast<std::int64_t>(elems()), nullptr, type}};
       communicator.all_reduce({all, 0});
     });
@@ -112,9 +112,9 @@ TEST_P(ThreadCommunicatorOfRanks, AllReduceMaxTakesTheLargestAndKeepsNan) {
   for (const auto& whole : wholes) {
     for (std::size_t i = 0; i < whole.size(); ++i) largest[i] = std::max(largest[i], whole[i]);
   }
-  on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+  on_all_ranks(ranks(), [&](int rank, engine::Communicator& communicator) {
     auto& whole = wholes[static_cast<std::size_t>(rank)];
-    const std::vector<Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size())}};
+    const std::vector<engine::Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size())}};
     communicator.all_reduce_max({all, 0});
   });
   for (const auto& whole : wholes) {
@@ -126,9 +126,9 @@ TEST_P(ThreadCommunicatorOfRanks, AllReduceMaxTakesTheLargestAndKeepsNan) {
 TEST_P(ThreadCommunicatorOfRanks, ReduceScatterLeavesForeignPartsAlone) {
   const Wholes before = random_wholes(ranks(), elems());
   Wholes wholes = before;
-  on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+  on_all_ranks(ranks(), [&](int rank, engine::Communicator& communicator) {
     auto& whole = wholes[static_cast<std::size_t>(rank)];
-    const std::vector<Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size()), nullptr}};
+    const std::vector<engine::Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size()), nullptr}};
     communicator.reduce_scatter({all, 0});
   });
   const std::size_t part = elems() / static_cast<std::size_t>(ranks());
@@ -144,10 +144,10 @@ TEST_P(ThreadCommunicatorOfRanks, ReduceScatterLeavesForeignPartsAlone) {
 TEST_P(ThreadCommunicatorOfRanks, AllGatherTakesShardsFromElsewhere) {
   const Wholes shards = random_wholes(ranks(), 500);
   Wholes wholes(static_cast<std::size_t>(ranks()), std::vector<float>(static_cast<std::size_t>(ranks()) * 500));
-  on_all_ranks(ranks(), [&](int rank, Communicator& communicator) {
+  on_all_ranks(ranks(), [&](int rank, engine::Communicator& communicator) {
     auto& whole = wholes[static_cast<std::size_t>(rank)];
     const auto& shard = shards[static_cast<std::size_t>(rank)];
-    const std::vector<Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size()), shard.data()}};
+    const std::vector<engine::Segment> all = {{whole.data(), static_cast<std::int64_t>(whole.size()), shard.data()}};
     communicator.all_gather({all, 0});
   });
   std::vector<float> expected;
@@ -157,12 +157,12 @@ TEST_P(ThreadCommunicatorOfRanks, AllGatherTakesShardsFromElsewhere) {
 
 TEST(ThreadCommunicator, FreesTheOthersWhenARankFails) {
   const SystemClock clock;
-  ThreadGroup group(3, clock);
+  engine::ThreadGroup group(3, clock);
   std::atomic<int> freed{0};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      EXPECT_THROW(group.member(rank)->all_reduce({}), Aborted);
+      EXPECT_THROW(group.member(rank)->all_reduce({}), engine::Aborted);
       ++freed;
     });
   }
@@ -193,14 +193,14 @@ class NotingClock final : public Clock {
 };
 
 TEST(EmulatedLink, SerialisesWhatOverlaps) {
-  EmulatedLink link;
+  engine::EmulatedLink link;
   EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 2.5), 12.5);
   EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 1.5), 14.0);  // behind the first
   EXPECT_DOUBLE_EQ(link.reserve_until_s(20.0, 1.5), 21.5);  // the link has been free
 }
 
 TEST(EmulatedLink, CostsNothingWhereNothingIsSent) {
-  EmulatedLink link;
+  engine::EmulatedLink link;
   EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 0.0), 3.0);
   EXPECT_DOUBLE_EQ(link.reserve_until_s(3.0, 1.0), 4.0);
 }
@@ -208,16 +208,16 @@ TEST(EmulatedLink, CostsNothingWhereNothingIsSent) {
 TEST(EmulatedCommunicator, MovesTheDataAndSleepsToTheEndOfItsSlot) {
   NotingClock clock;
   clock.set_s(7.0);
-  ThreadGroup group(2, clock);
+  engine::ThreadGroup group(2, clock);
   std::vector<std::vector<float>> wholes = {{1, 2}, {10, 20}};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto base = group.member(rank);
-      EmulatedLink link;
-      const EmulatedNetwork network{"test", 0.25, 8.0};
-      const auto emulated = make_emulated(*base, link, network, {2, 1, 2}, clock);
-      const std::vector<Segment> all = {{wholes[static_cast<std::size_t>(rank)].data(), 2, nullptr}};
+      engine::EmulatedLink link;
+      const workload::EmulatedNetwork network{"test", 0.25, 8.0};
+      const auto emulated = engine::make_emulated(*base, link, network, {2, 1, 2}, clock);
+      const std::vector<engine::Segment> all = {{wholes[static_cast<std::size_t>(rank)].data(), 2, nullptr}};
       emulated->all_reduce({all, 16});
     });
   }

@@ -11,7 +11,7 @@
 namespace krigtune::cuda {
 namespace {
 
-bool holds_numbers(DType type) { return type == DType::kFp32 || is_16_bit(type); }
+bool holds_numbers(schedule::DType type) { return type == schedule::DType::kFp32 || engine::is_16_bit(type); }
 
 std::vector<double> widened(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
@@ -21,8 +21,8 @@ std::vector<std::byte> bytes_of(std::int64_t number) {
   return bytes;
 }
 
-Operation operation_of(const Case& given) {
-  Operation operation;
+plan::Operation operation_of(const Case& given) {
+  plan::Operation operation;
   operation.kind = given.kind;
   operation.layer = 1;
   operation.micro_step = 1;
@@ -33,7 +33,7 @@ Operation operation_of(const Case& given) {
 }
 
 // What is behind the diagonal was drawn for nobody.
-std::vector<std::byte> causal_part(const Shape& s, std::vector<std::byte> mask) {
+std::vector<std::byte> causal_part(const plan::Shape& s, std::vector<std::byte> mask) {
   const auto seq = static_cast<std::size_t>(s.seq);
   for (std::size_t i = 0; i < mask.size(); ++i) {
     if (i % seq > i / seq % seq) mask[i] = std::byte{0};
@@ -74,7 +74,7 @@ std::vector<std::byte> DeviceBuffer::read() const {
 DeviceCase::DeviceCase(Case given, std::int64_t behind_elems)
     : given_(std::move(given)), operation_(operation_of(given_)), gemm_(make_blas_gemm()) {
   for (const Datum& d : given_.operands) {
-    const auto behind_bytes = static_cast<std::size_t>(behind_elems * size_bytes(d.type));
+    const auto behind_bytes = static_cast<std::size_t>(behind_elems * schedule::size_bytes(d.type));
     buffers_.push_back(std::make_unique<DeviceBuffer>(d.bytes, behind_bytes));
     views_.push_back({buffers_.back()->data(), d.elems(), d.access, d.type});
   }
@@ -93,7 +93,7 @@ DeviceCall DeviceCase::call() const {
 }
 
 void DeviceCase::prepare() const {
-  if (!is_matrix_product(operation_.kind)) return;
+  if (!plan::is_matrix_product(operation_.kind)) return;
   gemm_->prepare(product_of(call()));
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
   for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->write(given_.operands[i].bytes);
@@ -106,13 +106,13 @@ Case DeviceCase::result() const {
 }
 
 Case done_by_host(Case given) {
-  const Operation operation = operation_of(given);
-  BoundOperation bound;
+  const plan::Operation operation = operation_of(given);
+  engine::BoundOperation bound;
   bound.operation = &operation;
-  bound.kernel = kernel_for<float>(given.kind);
+  bound.kernel = engine::kernel_for<float>(given.kind);
   for (Datum& d : given.operands) bound.operands.push_back({d.bytes.data(), d.elems(), d.access, d.type});
-  std::vector<float> scratch(static_cast<std::size_t>(call_scratch_elems(bound)));
-  call_kernel(bound, given.context, scratch.data());
+  std::vector<float> scratch(static_cast<std::size_t>(engine::call_scratch_elems(bound)));
+  engine::call_kernel(bound, given.context, scratch.data());
   return given;
 }
 
@@ -125,17 +125,17 @@ Case done_by_device(Case given, std::int64_t behind_elems) {
 }
 
 std::vector<std::vector<double>> done_in_fp64(const Case& given) {
-  const Operation operation = operation_of(given);
+  const plan::Operation operation = operation_of(given);
   Case work = given;
   std::vector<std::vector<double>> numbers;
-  std::vector<OperandView> views;
+  std::vector<engine::OperandView> views;
   for (Datum& d : work.operands) {
     numbers.push_back(holds_numbers(d.type) ? widened(d.numbers()) : std::vector<double>{});
     void* data = holds_numbers(d.type) ? static_cast<void*>(numbers.back().data()) : d.bytes.data();
     views.push_back({data, d.elems(), d.access, d.type});
   }
-  std::vector<double> scratch(static_cast<std::size_t>(scratch_elems(given.kind, given.shape)));
-  kernel_for<double>(given.kind)({operation, views, given.context, scratch.data()});
+  std::vector<double> scratch(static_cast<std::size_t>(engine::scratch_elems(given.kind, given.shape)));
+  engine::kernel_for<double>(given.kind)({operation, views, given.context, scratch.data()});
   return numbers;
 }
 
@@ -158,7 +158,7 @@ void expect_same(const Case& device, const Case& host, double most) {
   for (std::size_t i = 0; i < host.operands.size(); ++i) {
     const Datum& expected = host.operands[i];
     const Datum& actual = device.operands[i];
-    if (host.kind == OpKind::kAttentionForward && expected.type == DType::kUint8) {
+    if (host.kind == schedule::OpKind::kAttentionForward && expected.type == schedule::DType::kUint8) {
       EXPECT_EQ(causal_part(host.shape, actual.bytes), causal_part(host.shape, expected.bytes)) << host.name;
     } else if (!holds_numbers(expected.type)) {
       EXPECT_EQ(actual.bytes, expected.bytes) << host.name << ", operand " << i;

@@ -46,9 +46,9 @@ class DeviceCase {
 
  private:
   Case given_;
-  Operation operation_;
+  plan::Operation operation_;
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
-  std::vector<OperandView> views_;
+  std::vector<engine::OperandView> views_;
   std::unique_ptr<DeviceBuffer> scratch_, step_;
   std::unique_ptr<Gemm> gemm_;
 };
@@ -60,7 +60,7 @@ Case done_by_device(Case given, std::int64_t behind_elems = 0);
 std::vector<std::vector<double>> done_in_fp64(const Case& given);
 
 /// Of the comparison with the host's kernels. A rounding unit of bf16 is 2^-8, and some results are rounded twice.
-inline double tolerance(DType type) { return is_16_bit(type) ? 1e-2 : 1e-5; }
+inline double tolerance(schedule::DType type) { return engine::is_16_bit(type) ? 1e-2 : 1e-5; }
 
 /// ||a - b|| / ||b||; elements that are the same infinity or both no number are equal.
 double relative_error(const std::vector<float>& a, const std::vector<double>& b);

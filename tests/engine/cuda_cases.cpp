@@ -7,8 +7,8 @@
 namespace krigtune::cuda {
 namespace {
 
-StepContext context() {
-  StepContext at;
+engine::StepContext context() {
+  engine::StepContext at;
   at.options.seed = 11;
   at.step = 3;
   at.rank = 1;
@@ -21,8 +21,8 @@ StepContext context() {
   return at;
 }
 
-Shape shape(const Sizes& z, std::int64_t rows) {
-  Shape s;
+plan::Shape shape(const Sizes& z, std::int64_t rows) {
+  plan::Shape s;
   s.batch = z.batch;
   s.seq = z.seq;
   s.heads = 4;
@@ -33,14 +33,14 @@ Shape shape(const Sizes& z, std::int64_t rows) {
   s.site = 2;
   return s;
 }
-Shape shape(const Sizes& z = {}) { return shape(z, z.rows()); }
+plan::Shape shape(const Sizes& z = {}) { return shape(z, z.rows()); }
 
-Shape with_dropout(Shape s) {
+plan::Shape with_dropout(plan::Shape s) {
   s.dropout = 0.3;
   return s;
 }
 
-Shape with_inner(Shape s, std::int64_t inner) {
+plan::Shape with_inner(plan::Shape s, std::int64_t inner) {
   s.inner = inner;
   return s;
 }
@@ -49,49 +49,51 @@ Shape with_inner(Shape s, std::int64_t inner) {
 std::vector<float> control(float factor) { return {4.0F, 3.0F, factor, 2.0F, 0.0F}; }
 
 void add_memory(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
+  const auto add = [&](const char* name, schedule::OpKind kind, std::vector<Datum> operands) {
     cases.push_back({name, kind, shape(z), std::move(operands), 1.0, context()});
   };
-  add("load_batch", OpKind::kLoadBatch, {m.tokens(z.rows(), 9, Access::kWrite), m.tokens(z.rows(), 9, Access::kWrite)});
-  add("zero", OpKind::kZero, {m.out(50), m.tokens(9, 9, Access::kWrite)});
-  add("copy", OpKind::kCopy,
-      {m.in(40), m.single(40, 0, 1, Access::kWrite), m.single(9, 0, 1, Access::kRead), m.out(9), m.tokens(5, 9),
-       m.tokens(5, 9, Access::kWrite)});
-  cases.back().operands[3].access = Access::kWrite;
-  add("accumulate", OpKind::kAccumulate, {m.in(40), m.single(40, 0, 1, Access::kReadWrite), m.in(300), m.out(300)});
+  add("load_batch", schedule::OpKind::kLoadBatch,
+      {m.tokens(z.rows(), 9, plan::Access::kWrite), m.tokens(z.rows(), 9, plan::Access::kWrite)});
+  add("zero", schedule::OpKind::kZero, {m.out(50), m.tokens(9, 9, plan::Access::kWrite)});
+  add("copy", schedule::OpKind::kCopy,
+      {m.in(40), m.single(40, 0, 1, plan::Access::kWrite), m.single(9, 0, 1, plan::Access::kRead), m.out(9),
+       m.tokens(5, 9), m.tokens(5, 9, plan::Access::kWrite)});
+  cases.back().operands[3].access = plan::Access::kWrite;
+  add("accumulate", schedule::OpKind::kAccumulate,
+      {m.in(40), m.single(40, 0, 1, plan::Access::kReadWrite), m.in(300), m.out(300)});
 }
 
 // An operand as the table of op_traits.cpp wants it. Numbers have the model's type, but for what is kept in fp32.
-Datum operand_of(Maker& m, const OperandTraits& operand, const Shape& s) {
+Datum operand_of(Maker& m, const plan::OperandTraits& operand, const plan::Shape& s) {
   constexpr std::int64_t kAnySize = 300;
   const std::int64_t elems = operand.elems == nullptr ? kAnySize : operand.elems(s);
-  const bool is_read = operand.role == Role::kInput;
+  const bool is_read = operand.role == plan::Role::kInput;
   if (operand.name == "tokens") return m.tokens(elems, static_cast<std::uint64_t>(2 * s.outer));  // half are of rank 0
-  if (operand.name == "mask") return m.mask(elems, is_read ? Access::kRead : Access::kWrite);
+  if (operand.name == "mask") return m.mask(elems, is_read ? plan::Access::kRead : plan::Access::kWrite);
   if (operand.name == "stats") {
-    return is_read ? m.single(elems, 1.0, 0.1, Access::kRead) : m.single(elems, 0.0, 1.0, Access::kWrite);
+    return is_read ? m.single(elems, 1.0, 0.1, plan::Access::kRead) : m.single(elems, 0.0, 1.0, plan::Access::kWrite);
   }
   if (is_read) return m.in(elems);
-  const bool replaces = operand.role == Role::kInPlace || operand.role == Role::kAddedTo;
+  const bool replaces = operand.role == plan::Role::kInPlace || operand.role == plan::Role::kAddedTo;
   return replaces ? m.in_place(elems) : m.out(elems);
 }
 
 // Of all operations that nothing else is known of: as the table says, with what is optional and without, and where it
 // matters of a part of the batch. Attention is not here: its backward pass reads what its forward pass has computed.
 void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  std::set<OpKind> has_cases;
+  std::set<schedule::OpKind> has_cases;
   for (const Case& each : cases) has_cases.insert(each.kind);
-  for (int k = 0; k < kOpKindCount; ++k) {
-    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
-    const bool is_known = has_cases.count(traits.kind) > 0 || traits.family == OpFamily::kAttention;
-    if (is_known || is_collective(traits.kind)) continue;
+  for (int k = 0; k < schedule::kOpKindCount; ++k) {
+    const plan::OpTraits& traits = plan::traits_of(static_cast<schedule::OpKind>(k));
+    const bool is_known = has_cases.count(traits.kind) > 0 || traits.family == plan::OpFamily::kAttention;
+    if (is_known || plan::is_collective(traits.kind)) continue;
     const std::size_t most = traits.operands.size() + traits.group.size();
     for (std::size_t count = 1; count <= most; ++count) {
       if (!traits.takes(count)) continue;
       for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
         if (rows != z.rows() && !traits.looks_up() && !traits.places_rows && !traits.draws) continue;
-        Shape s = shape(z, rows);
-        const OpTraits& forward = traits.backward_of ? traits_of(*traits.backward_of) : traits;
+        plan::Shape s = shape(z, rows);
+        const plan::OpTraits& forward = traits.backward_of ? plan::traits_of(*traits.backward_of) : traits;
         if (forward.draws) s = with_dropout(s);
         Case added{traits.name, traits.kind, s, {}, 1.0, context()};
         if (count < most) added.name += " of " + std::to_string(count) + " operands";
@@ -105,70 +107,73 @@ void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
 // Of the whole vocabulary rank 0 holds z.outer tokens; here the last 3 columns fill up.
 void add_losses(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   const std::int64_t all = z.rows() * z.outer, vocabulary = 2 * z.outer - 3;
-  const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
+  const auto add = [&](const char* name, schedule::OpKind kind, std::vector<Datum> operands) {
     cases.push_back({name, kind, with_inner(shape(z), vocabulary), std::move(operands), 0.25, context()});
   };
   const auto loss = [&] {
     Datum datum = m.out(1);
-    return bytes_of(DType::kFp32, datum.numbers(), datum.access);
+    return bytes_of(schedule::DType::kFp32, datum.numbers(), datum.access);
   };
-  const auto rows = [&](double mean, Access access) { return m.single(z.rows(), mean, 0.5, access); };
-  const auto state = Maker::singles(control(1.0F), Access::kRead);
-  add("cross_entropy", OpKind::kCrossEntropy,
+  const auto rows = [&](double mean, plan::Access access) { return m.single(z.rows(), mean, 0.5, access); };
+  const auto state = Maker::singles(control(1.0F), plan::Access::kRead);
+  add("cross_entropy", schedule::OpKind::kCrossEntropy,
       {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(z.outer)), loss()});
-  add("cross_entropy, scaled", OpKind::kCrossEntropy,
+  add("cross_entropy, scaled", schedule::OpKind::kCrossEntropy,
       {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(z.outer)), loss(), state});
-  add("vocab_max", OpKind::kVocabMax, {m.in(all), rows(0, Access::kWrite)});
-  add("vocab_sum_exp", OpKind::kVocabSumExp,
-      {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(2, Access::kRead),
-       rows(0, Access::kWrite), rows(0, Access::kWrite)});
+  add("vocab_max", schedule::OpKind::kVocabMax, {m.in(all), rows(0, plan::Access::kWrite)});
+  add("vocab_sum_exp", schedule::OpKind::kVocabSumExp,
+      {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(2, plan::Access::kRead),
+       rows(0, plan::Access::kWrite), rows(0, plan::Access::kWrite)});
   Datum exponentials = m.in_place(all);  // the columns that fill up are 0
   std::vector<float> values = exponentials.numbers();
   const auto held = static_cast<std::size_t>(z.outer);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % held < held - 3 ? std::exp(values[i]) : 0.0F;
-  add("vocab_cross_entropy", OpKind::kVocabCrossEntropy,
-      {bytes_of(exponentials.type, values, Access::kReadWrite),
-       m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(9, Access::kRead), rows(0, Access::kRead),
-       loss(), state});
+  add("vocab_cross_entropy", schedule::OpKind::kVocabCrossEntropy,
+      {bytes_of(exponentials.type, values, plan::Access::kReadWrite),
+       m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(9, plan::Access::kRead),
+       rows(0, plan::Access::kRead), loss(), state});
 }
 
 void add_optimizers(Maker& m, const Sizes& z, std::vector<Case>& cases) {
-  const auto add = [&](const char* name, OpKind kind, std::vector<Datum> operands) {
+  const auto add = [&](const char* name, schedule::OpKind kind, std::vector<Datum> operands) {
     cases.push_back({name, kind, shape(z), std::move(operands), 0.5, context()});
   };
-  const auto state = [&](std::int64_t elems, double mean) { return m.single(elems, mean, 0.1, Access::kReadWrite); };
-  add("gradient_norm", OpKind::kGradientNorm,
-      {m.single(1, 1.0, 0.1, Access::kReadWrite), m.in(300), m.in(10000), m.in(3)});
-  std::vector<Datum> many{m.single(1, 1.0, 0.1, Access::kReadWrite)};
+  const auto state = [&](std::int64_t elems, double mean) {
+    return m.single(elems, mean, 0.1, plan::Access::kReadWrite);
+  };
+  add("gradient_norm", schedule::OpKind::kGradientNorm,
+      {m.single(1, 1.0, 0.1, plan::Access::kReadWrite), m.in(300), m.in(10000), m.in(3)});
+  std::vector<Datum> many{m.single(1, 1.0, 0.1, plan::Access::kReadWrite)};
   while (many.size() < 70) many.push_back(m.in(5));
-  add("gradient_norm of many ranges", OpKind::kGradientNorm, std::move(many));
+  add("gradient_norm of many ranges", schedule::OpKind::kGradientNorm, std::move(many));
   for (const float sum : {0.01F, 9.0F, INFINITY, NAN}) {
-    add("loss_scale", OpKind::kLossScale,
-        {Maker::singles({sum}, Access::kRead), Maker::singles(control(1.0F), Access::kReadWrite)});
+    add("loss_scale", schedule::OpKind::kLossScale,
+        {Maker::singles({sum}, plan::Access::kRead), Maker::singles(control(1.0F), plan::Access::kReadWrite)});
   }
-  add("adamw", OpKind::kAdamW,
+  add("adamw", schedule::OpKind::kAdamW,
       {state(300, 0), m.in(300), state(300, 0), state(300, 2.0), state(9, 0), m.in(9), state(9, 0), state(9, 2.0)});
-  add("sgd", OpKind::kSgd, {state(300, 0), m.in(300), state(300, 0)});
+  add("sgd", schedule::OpKind::kSgd, {state(300, 0), m.in(300), state(300, 0)});
   for (const float factor : {0.5F, 0.0F}) {
-    const Datum controlled = Maker::singles(control(factor), Access::kRead);
-    add("adamw, controlled", OpKind::kAdamW, {state(300, 0), m.in(300), state(300, 0), state(300, 2.0), controlled});
-    add("sgd, controlled", OpKind::kSgd, {state(300, 0), m.in(300), state(300, 0), controlled});
+    const Datum controlled = Maker::singles(control(factor), plan::Access::kRead);
+    add("adamw, controlled", schedule::OpKind::kAdamW,
+        {state(300, 0), m.in(300), state(300, 0), state(300, 2.0), controlled});
+    add("sgd, controlled", schedule::OpKind::kSgd, {state(300, 0), m.in(300), state(300, 0), controlled});
   }
 }
 
-Case attention(Maker& m, const char* name, const Shape& s, bool keeps) {
+Case attention(Maker& m, const char* name, const plan::Shape& s, bool keeps) {
   const std::int64_t d = s.inner / s.heads;
   const std::int64_t scores = s.batch * s.heads * s.seq * s.seq;
-  Case result{name, OpKind::kAttentionForward, s, {}, 1.0, context()};
+  Case result{name, schedule::OpKind::kAttentionForward, s, {}, 1.0, context()};
   result.operands = {m.in(s.batch * s.seq * (s.inner + 2 * s.kv_heads * d)), m.out(s.batch * s.seq * s.inner),
-                     m.single(s.batch * s.heads * s.seq, 0, 1, Access::kWrite)};
+                     m.single(s.batch * s.heads * s.seq, 0, 1, plan::Access::kWrite)};
   const auto written = [&](Datum datum) {
-    datum.access = Access::kWrite;
+    datum.access = plan::Access::kWrite;
     return datum;
   };
   if (keeps) result.operands.push_back(written(m.out(scores)));
   if (keeps && s.dropout > 0.0) {
-    result.operands.push_back(m.mask(scores, Access::kWrite));
+    result.operands.push_back(m.mask(scores, plan::Access::kWrite));
     result.operands.push_back(written(m.out(scores)));
   }
   return result;
@@ -176,7 +181,7 @@ Case attention(Maker& m, const char* name, const Shape& s, bool keeps) {
 
 }  // namespace
 
-std::vector<Case> kernel_cases(DType type, Access out, const Sizes& z) {
+std::vector<Case> kernel_cases(schedule::DType type, plan::Access out, const Sizes& z) {
   Maker m(type, out);
   std::vector<Case> cases;
   add_memory(m, z, cases);
@@ -186,9 +191,9 @@ std::vector<Case> kernel_cases(DType type, Access out, const Sizes& z) {
   return cases;
 }
 
-std::vector<Case> attention_cases(DType type, Access out) {
+std::vector<Case> attention_cases(schedule::DType type, plan::Access out) {
   Maker m(type, out);
-  Shape long_sequence = shape();
+  plan::Shape long_sequence = shape();
   long_sequence.batch = 1;
   long_sequence.seq = 1100;
   long_sequence.heads = 2;
@@ -198,16 +203,16 @@ std::vector<Case> attention_cases(DType type, Access out) {
       attention(m, "flash", shape(), false), attention(m, "flash with dropout", with_dropout(shape()), false),
       attention(m, "eager", shape(), true), attention(m, "eager with dropout", with_dropout(shape()), true)};
   // It takes seconds, and the type changes nothing.
-  if (type == DType::kFp32) cases.push_back(attention(m, "flash, several tiles", long_sequence, false));
+  if (type == schedule::DType::kFp32) cases.push_back(attention(m, "flash, several tiles", long_sequence, false));
   return cases;
 }
 
-Case backward_of(const Case& forward, Access out) {
-  const DType type = forward.operands[0].type;
+Case backward_of(const Case& forward, plan::Access out) {
+  const schedule::DType type = forward.operands[0].type;
   Maker m(type, out);
   Case backward = forward;
-  backward.kind = OpKind::kAttentionBackward;
-  for (Datum& datum : backward.operands) datum.access = Access::kRead;
+  backward.kind = schedule::OpKind::kAttentionBackward;
+  for (Datum& datum : backward.operands) datum.access = plan::Access::kRead;
   backward.operands.insert(backward.operands.begin(), m.in(forward.operands[1].elems()));
   backward.operands.insert(backward.operands.begin() + 4, m.out(forward.operands[0].elems()));
   return backward;

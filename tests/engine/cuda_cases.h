@@ -13,15 +13,15 @@ namespace krigtune::cuda {
 
 /// One operand's elements, as bytes.
 struct Datum {
-  DType type = DType::kFp32;
-  Access access = Access::kRead;
+  schedule::DType type = schedule::DType::kFp32;
+  plan::Access access = plan::Access::kRead;
   std::vector<std::byte> bytes;
 
-  std::int64_t elems() const { return static_cast<std::int64_t>(bytes.size()) / size_bytes(type); }
+  std::int64_t elems() const { return static_cast<std::int64_t>(bytes.size()) / schedule::size_bytes(type); }
   std::vector<float> numbers() const {
     std::vector<float> values(static_cast<std::size_t>(elems()));
-    if (is_16_bit(type)) {
-      widen(type, reinterpret_cast<const std::uint16_t*>(bytes.data()), elems(), values.data());
+    if (engine::is_16_bit(type)) {
+      engine::widen(type, reinterpret_cast<const std::uint16_t*>(bytes.data()), elems(), values.data());
     } else {
       std::memcpy(values.data(), bytes.data(), bytes.size());
     }
@@ -32,18 +32,19 @@ struct Datum {
 /// One operation with its operands.
 struct Case {
   std::string name;
-  OpKind kind{};
-  Shape shape;
+  schedule::OpKind kind{};
+  plan::Shape shape;
   std::vector<Datum> operands;
   double scale = 1.0;
-  StepContext context{};
+  engine::StepContext context{};
 };
 
-inline Datum bytes_of(DType type, const std::vector<float>& values, Access access) {
-  Datum datum{type, access, std::vector<std::byte>(values.size() * static_cast<std::size_t>(size_bytes(type)))};
-  if (is_16_bit(type)) {
-    round_to(type, values.data(), static_cast<std::int64_t>(values.size()),
-             reinterpret_cast<std::uint16_t*>(datum.bytes.data()));
+inline Datum bytes_of(schedule::DType type, const std::vector<float>& values, plan::Access access) {
+  Datum datum{type, access,
+              std::vector<std::byte>(values.size() * static_cast<std::size_t>(schedule::size_bytes(type)))};
+  if (engine::is_16_bit(type)) {
+    engine::round_to(type, values.data(), static_cast<std::int64_t>(values.size()),
+                     reinterpret_cast<std::uint16_t*>(datum.bytes.data()));
   } else {
     std::memcpy(datum.bytes.data(), values.data(), datum.bytes.size());
   }
@@ -61,29 +62,29 @@ struct Sizes {
 class Maker {
  public:
   /// `type` of the model's numbers, `out`: how results are put.
-  Maker(DType type, Access out) : type_(type), out_(out) {}
+  Maker(schedule::DType type, plan::Access out) : type_(type), out_(out) {}
 
   Datum in(std::int64_t elems, double mean = 0.0, double stddev = 1.0) {
-    return bytes_of(type_, draw(elems, mean, stddev), Access::kRead);
+    return bytes_of(type_, draw(elems, mean, stddev), plan::Access::kRead);
   }
   Datum out(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), out_); }
-  Datum in_place(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), Access::kReadWrite); }
+  Datum in_place(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), plan::Access::kReadWrite); }
   /// Of fp32 whatever the model's numbers are.
-  Datum single(std::int64_t elems, double mean, double stddev, Access access) {
-    return bytes_of(DType::kFp32, draw(elems, mean, stddev), access);
+  Datum single(std::int64_t elems, double mean, double stddev, plan::Access access) {
+    return bytes_of(schedule::DType::kFp32, draw(elems, mean, stddev), access);
   }
-  static Datum singles(const std::vector<float>& values, Access access) {
-    return bytes_of(DType::kFp32, values, access);
+  static Datum singles(const std::vector<float>& values, plan::Access access) {
+    return bytes_of(schedule::DType::kFp32, values, access);
   }
-  Datum tokens(std::int64_t elems, std::uint64_t below, Access access = Access::kRead) {
+  Datum tokens(std::int64_t elems, std::uint64_t below, plan::Access access = plan::Access::kRead) {
     std::vector<std::int32_t> values(static_cast<std::size_t>(elems));
     for (std::int32_t& value : values) value = static_cast<std::int32_t>(rng_.below(below));
-    Datum datum{DType::kInt32, access, std::vector<std::byte>(values.size() * sizeof(std::int32_t))};
+    Datum datum{schedule::DType::kInt32, access, std::vector<std::byte>(values.size() * sizeof(std::int32_t))};
     std::memcpy(datum.bytes.data(), values.data(), datum.bytes.size());
     return datum;
   }
-  Datum mask(std::int64_t elems, Access access) {
-    Datum datum{DType::kUint8, access, std::vector<std::byte>(static_cast<std::size_t>(elems))};
+  Datum mask(std::int64_t elems, plan::Access access) {
+    Datum datum{schedule::DType::kUint8, access, std::vector<std::byte>(static_cast<std::size_t>(elems))};
     for (std::byte& keeps : datum.bytes) keeps = static_cast<std::byte>(rng_.below(2));
     return datum;
   }
@@ -95,17 +96,17 @@ class Maker {
     return values;
   }
 
-  DType type_;
-  Access out_;
+  schedule::DType type_;
+  plan::Access out_;
   Rng rng_{7, 1};
 };
 
 /// At least one case for every kind that is not a collective, attention apart: what has no case of its own gets one
 /// from the table of op_traits.cpp. Rank 1 of 2 in both groups.
-std::vector<Case> kernel_cases(DType type, Access out, const Sizes& sizes = {});
+std::vector<Case> kernel_cases(schedule::DType type, plan::Access out, const Sizes& sizes = {});
 /// Flash; eager; eager and flash with dropout; more keys than a tile.
-std::vector<Case> attention_cases(DType type, Access out);
+std::vector<Case> attention_cases(schedule::DType type, plan::Access out);
 /// The backward case of a forward case that was executed.
-Case backward_of(const Case& forward, Access out);
+Case backward_of(const Case& forward, plan::Access out);
 
 }  // namespace krigtune::cuda

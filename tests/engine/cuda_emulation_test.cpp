@@ -104,9 +104,9 @@ TEST(CudaEmulation, AMissingBarrierShows) {
 __global__ void multiply(float* sums) {
   // a: row i, column k holds i + k; b: row k, column j holds k - j. Small integers are exact.
   auto* shared = dynamic_shared<std::uint16_t>();
-  for (unsigned e = threadIdx.x; e < 256; e += 32) shared[e] = to_bf16(static_cast<float>(e / 16 + e % 16));
+  for (unsigned e = threadIdx.x; e < 256; e += 32) shared[e] = engine::to_bf16(static_cast<float>(e / 16 + e % 16));
   for (unsigned e = threadIdx.x; e < 128; e += 32) {
-    shared[256 + e] = to_bf16(static_cast<float>(e / 8) - static_cast<float>(e % 8));
+    shared[256 + e] = engine::to_bf16(static_cast<float>(e / 8) - static_cast<float>(e % 8));
   }
   __syncwarp();
   const unsigned lane = threadIdx.x;

@@ -9,8 +9,8 @@
 namespace krigtune::cuda {
 namespace {
 
-Shape shape(std::int64_t seq, std::int64_t d, std::int64_t heads, std::int64_t kv_heads, std::int64_t batch = 1) {
-  Shape s;
+plan::Shape shape(std::int64_t seq, std::int64_t d, std::int64_t heads, std::int64_t kv_heads, std::int64_t batch = 1) {
+  plan::Shape s;
   s.batch = batch;
   s.seq = seq;
   s.heads = heads;
@@ -20,22 +20,22 @@ Shape shape(std::int64_t seq, std::int64_t d, std::int64_t heads, std::int64_t k
   return s;
 }
 
-std::int64_t qkv_width(const Shape& s) { return s.inner + 2 * s.kv_heads * (s.inner / s.heads); }
+std::int64_t qkv_width(const plan::Shape& s) { return s.inner + 2 * s.kv_heads * (s.inner / s.heads); }
 
 /// stddev: of queries and keys' elements; scores grow with its square.
-Case forward_case(DType type, const Shape& s, Access out, double stddev = 1.0) {
+Case forward_case(schedule::DType type, const plan::Shape& s, plan::Access out, double stddev = 1.0) {
   Maker m(type, out);
-  Case result{"", OpKind::kAttentionForward, s, {}, 1.0, {}};
+  Case result{"", schedule::OpKind::kAttentionForward, s, {}, 1.0, {}};
   result.name = "seq " + std::to_string(s.seq) + ", d " + std::to_string(s.inner / s.heads) + ", heads " +
                 std::to_string(s.heads) + "/" + std::to_string(s.kv_heads);
   result.operands = {m.in(s.batch * s.seq * qkv_width(s), 0.0, stddev), m.out(s.batch * s.seq * s.inner),
-                     m.single(s.batch * s.heads * s.seq, 0, 1, Access::kWrite)};
+                     m.single(s.batch * s.heads * s.seq, 0, 1, plan::Access::kWrite)};
   return result;
 }
 
 // All lengths with both widths; each sharing of heads with several of them.
-std::vector<Shape> shapes() {
-  std::vector<Shape> all;
+std::vector<plan::Shape> shapes() {
+  std::vector<plan::Shape> all;
   for (const std::int64_t d : {64, 128}) {
     for (const std::int64_t seq : {1, 64, 200}) all.push_back(shape(seq, d, 2, 2));
     for (const std::int64_t seq : {65, 129}) all.push_back(shape(seq, d, 4, 2));
@@ -52,7 +52,7 @@ struct Reference {
 
 class Definition {
  public:
-  Definition(const Shape& s, std::vector<float> qkv, std::vector<float> dout)
+  Definition(const plan::Shape& s, std::vector<float> qkv, std::vector<float> dout)
       : s_(s), d_(s.inner / s.heads), qkv_(std::move(qkv)), dout_(std::move(dout)) {
     const auto rows = static_cast<std::size_t>(s.batch * s.seq);
     result_.out.resize(rows * static_cast<std::size_t>(s.inner));
@@ -122,7 +122,7 @@ class Definition {
     }
   }
 
-  Shape s_;
+  plan::Shape s_;
   std::int64_t d_;
   std::vector<float> qkv_, dout_;
   Reference result_;
@@ -143,7 +143,7 @@ double operand_error(const Case& actual, const Case& expected, std::size_t opera
   return relative_error(actual.operands[operand].numbers(), {numbers.begin(), numbers.end()});
 }
 
-class FlashAttention : public testing::TestWithParam<DType> {
+class FlashAttention : public testing::TestWithParam<schedule::DType> {
  protected:
   void SetUp() override {
     if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
@@ -152,13 +152,13 @@ class FlashAttention : public testing::TestWithParam<DType> {
 
 // Probabilities and gradients of scores are rounded to 16 bits before they are multiplied (by 2^-9 of them at most in
 // bf16, 2^-12 in fp16), and so are the results: twice that is seen, three times allowed.
-double most_error(DType type) { return type == DType::kBf16 ? 6e-3 : 7.5e-4; }
+double most_error(schedule::DType type) { return type == schedule::DType::kBf16 ? 6e-3 : 7.5e-4; }
 
 // All cases; about half of them add to what is there.
 TEST_P(FlashAttention, AttendsAsTheHostDoes) {
-  int index = GetParam() == DType::kBf16 ? 0 : 1;
-  for (const Shape& s : shapes()) {
-    const Access out = index++ % 2 == 0 ? Access::kWrite : Access::kReadWrite;
+  int index = GetParam() == schedule::DType::kBf16 ? 0 : 1;
+  for (const plan::Shape& s : shapes()) {
+    const plan::Access out = index++ % 2 == 0 ? plan::Access::kWrite : plan::Access::kReadWrite;
     const Case given = forward_case(GetParam(), s, out);
     SCOPED_TRACE(given.name);
     const Case host = done_by_host(given);
@@ -172,9 +172,9 @@ TEST_P(FlashAttention, AttendsAsTheHostDoes) {
 
 void expect_the_definition(const Case& given, double most, double most_of_scores) {
   SCOPED_TRACE(given.name);
-  const Shape& s = given.shape;
+  const plan::Shape& s = given.shape;
   const Case forward = done_by_device(given);
-  const Case backward = done_by_device(backward_of(forward, Access::kWrite));
+  const Case backward = done_by_device(backward_of(forward, plan::Access::kWrite));
   const Reference expected = Definition(s, given.operands[0].numbers(), backward.operands[0].numbers()).computed();
   EXPECT_LE(relative_error(forward.operands[1].numbers(), expected.out), most);
   EXPECT_LE(relative_error(forward.operands[2].numbers(), expected.logsumexp), 1e-6);
@@ -187,8 +187,9 @@ void expect_the_definition(const Case& given, double most, double most_of_scores
 }
 
 TEST_P(FlashAttention, IsWhatItsDefinitionSays) {
-  for (const Shape& s : {shape(133, 64, 4, 2, 2), shape(70, 128, 3, 1), shape(150, 128, 1, 1)}) {
-    expect_the_definition(forward_case(GetParam(), s, Access::kWrite), most_error(GetParam()), most_error(GetParam()));
+  for (const plan::Shape& s : {shape(133, 64, 4, 2, 2), shape(70, 128, 3, 1), shape(150, 128, 1, 1)}) {
+    expect_the_definition(forward_case(GetParam(), s, plan::Access::kWrite), most_error(GetParam()),
+                          most_error(GetParam()));
   }
 }
 
@@ -196,28 +197,30 @@ TEST_P(FlashAttention, IsWhatItsDefinitionSays) {
 // small difference of V dO and D, which is of the rounded output.
 TEST_P(FlashAttention, StandsAPeakedSoftmax) {
   for (const std::int64_t d : {64, 128}) {
-    expect_the_definition(forward_case(GetParam(), shape(140, d, 2, 1), Access::kWrite, 8.0), most_error(GetParam()),
-                          2 * most_error(GetParam()));
+    expect_the_definition(forward_case(GetParam(), shape(140, d, 2, 1), plan::Access::kWrite, 8.0),
+                          most_error(GetParam()), 2 * most_error(GetParam()));
   }
 }
 
 TEST_P(FlashAttention, HasTheSameBitsInEveryRun) {
-  const Case given = forward_case(GetParam(), shape(150, 64, 4, 1), Access::kWrite);
+  const Case given = forward_case(GetParam(), shape(150, 64, 4, 1), plan::Access::kWrite);
   const Case forward = done_by_device(given);
   EXPECT_EQ(forward.operands[1].bytes, done_by_device(given).operands[1].bytes);
-  const Case backward = backward_of(forward, Access::kWrite);
+  const Case backward = backward_of(forward, plan::Access::kWrite);
   EXPECT_EQ(done_by_device(backward).operands[4].bytes, done_by_device(backward).operands[4].bytes);
 }
 
 bool fits(Case given) { return flash_fits(DeviceCase(std::move(given)).call()); }
 
 TEST_P(FlashAttention, TakesWhatItCanAndNothingElse) {
-  const auto forward = [](DType type, std::int64_t d) { return forward_case(type, shape(3, d, 2, 1), Access::kWrite); };
+  const auto forward = [](schedule::DType type, std::int64_t d) {
+    return forward_case(type, shape(3, d, 2, 1), plan::Access::kWrite);
+  };
   EXPECT_TRUE(fits(forward(GetParam(), 64)));
   EXPECT_TRUE(fits(forward(GetParam(), 128)));
-  EXPECT_TRUE(fits(backward_of(forward(GetParam(), 128), Access::kReadWrite)));
+  EXPECT_TRUE(fits(backward_of(forward(GetParam(), 128), plan::Access::kReadWrite)));
   EXPECT_FALSE(fits(forward(GetParam(), 96)));
-  EXPECT_FALSE(fits(forward(DType::kFp32, 64)));
+  EXPECT_FALSE(fits(forward(schedule::DType::kFp32, 64)));
   Case keeps = forward(GetParam(), 64);
   keeps.operands.push_back(keeps.operands[1]);
   EXPECT_FALSE(fits(keeps));
@@ -226,7 +229,7 @@ TEST_P(FlashAttention, TakesWhatItCanAndNothingElse) {
   EXPECT_FALSE(fits(drops));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, FlashAttention, testing::Values(DType::kBf16, DType::kFp16));
+INSTANTIATE_TEST_SUITE_P(Types, FlashAttention, testing::Values(schedule::DType::kBf16, schedule::DType::kFp16));
 
 }  // namespace
 }  // namespace krigtune::cuda

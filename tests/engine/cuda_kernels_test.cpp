@@ -16,7 +16,7 @@
 namespace krigtune::cuda {
 namespace {
 
-class CudaKernels : public testing::TestWithParam<DType> {
+class CudaKernels : public testing::TestWithParam<schedule::DType> {
  protected:
   void SetUp() override {
     if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
@@ -24,23 +24,23 @@ class CudaKernels : public testing::TestWithParam<DType> {
 };
 
 TEST_P(CudaKernels, ComputeWhatTheHostsCompute) {
-  std::set<OpKind> compared;
-  for (const Access out : {Access::kWrite, Access::kReadWrite}) {
+  std::set<schedule::OpKind> compared;
+  for (const plan::Access out : {plan::Access::kWrite, plan::Access::kReadWrite}) {
     for (const Case& given : kernel_cases(GetParam(), out)) {
       expect_same(done_by_device(given), done_by_host(given), tolerance(GetParam()));
       compared.insert(given.kind);
     }
   }
-  for (int k = 0; k < kOpKindCount; ++k) {
+  for (int k = 0; k < schedule::kOpKindCount; ++k) {
     // Attention has a test of its own; collectives have no kernels.
-    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
-    const bool has_kernel = traits.family != OpFamily::kCollective && traits.family != OpFamily::kAttention;
+    const plan::OpTraits& traits = plan::traits_of(static_cast<schedule::OpKind>(k));
+    const bool has_kernel = traits.family != plan::OpFamily::kCollective && traits.family != plan::OpFamily::kAttention;
     EXPECT_EQ(compared.count(traits.kind), has_kernel ? 1U : 0U) << traits.name;
   }
 }
 
 TEST_P(CudaKernels, AttendAsTheHostsDo) {
-  for (const Access out : {Access::kWrite, Access::kReadWrite}) {
+  for (const plan::Access out : {plan::Access::kWrite, plan::Access::kReadWrite}) {
     for (const Case& given : attention_cases(GetParam(), out)) {
       const Case forward = done_by_host(given);
       expect_same(done_by_device(given), forward, tolerance(GetParam()));
@@ -52,44 +52,45 @@ TEST_P(CudaKernels, AttendAsTheHostsDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaKernels, testing::Values(DType::kFp32, DType::kBf16, DType::kFp16));
+INSTANTIATE_TEST_SUITE_P(Types, CudaKernels,
+                         testing::Values(schedule::DType::kFp32, schedule::DType::kBf16, schedule::DType::kFp16));
 
 struct Training {
   const char* name;
-  Workload workload;
-  Configuration configuration;
+  workload::Workload workload;
+  space::Configuration configuration;
   double loss;  ///< tolerances, relative
   double way;
 };
 
 // Heads of 64 elements.
-Workload with_flash_attention(Workload workload) {
+workload::Workload with_flash_attention(workload::Workload workload) {
   workload.model.hidden = 128;
   workload.model.heads = 2;
   workload.model.kv_heads = 1;
   return workload;
 }
 
-Workload eager_with_dropout() {
-  Workload workload = small_model();
-  workload.model.attention = Attention::kEager;
+workload::Workload eager_with_dropout() {
+  workload::Workload workload = small_model();
+  workload.model.attention = workload::Attention::kEager;
   workload.model.dropout = 0.1;
-  workload.optimizer = OptimizerKind::kSgd;
+  workload.optimizer = workload::OptimizerKind::kSgd;
   return workload;
 }
 
 // AdamW divides by the gradient's own size: where a gradient is nearly nothing, a rounding error is a whole step.
 std::vector<Training> trainings() {
-  Configuration offloaded = configuration(2, 2, 2, 5000, 5000, true);
+  space::Configuration offloaded = configuration(2, 2, 2, 5000, 5000, true);
   offloaded.set("offload_optimizer", std::string("cpu"));
   return {{"GPT, stage 0", small_model(), configuration(0, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
           {"GPT, stage 3", small_model(), configuration(3, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
           {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
-          {"Llama, clipped", llama(Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
-          {"Llama, bf16", llama(Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
-          {"Llama, bf16, flash attention", with_flash_attention(llama(Precision::kBf16)),
+          {"Llama, clipped", llama(workload::Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+          {"Llama, bf16", llama(workload::Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
+          {"Llama, bf16, flash attention", with_flash_attention(llama(workload::Precision::kBf16)),
            configuration(1, 2, 1, 5000, 5000, true), 1e-3, 0.05},
-          {"Llama, fp16, offloaded", llama(Precision::kFp16), offloaded, 1e-3, 0.05}};
+          {"Llama, fp16, offloaded", llama(workload::Precision::kFp16), offloaded, 1e-3, 0.05}};
 }
 
 std::size_t free_bytes() {
@@ -103,11 +104,11 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
   if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr int kSteps = 3;
   const SystemClock clock;
-  const TrainingOptions options{.seed = 5, .steps = kSteps};
+  const engine::TrainingOptions options{.seed = 5, .steps = kSteps};
   for (const Training& training : trainings()) {
     SCOPED_TRACE(training.name);
-    const StepPlan plan = build_plan(training.workload, cpu_ranks(1), training.configuration);
-    Trainer host(plan, std::nullopt, clock, options);
+    const plan::StepPlan plan = plan::build_plan(training.workload, cpu_ranks(1), training.configuration);
+    engine::Trainer host(plan, std::nullopt, clock, options);
     const std::vector<float> before = host.parameters();
     CudaTrainer device(plan, clock, options);
     // The logarithms and sines of both may differ in the last digit.
@@ -121,7 +122,7 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
     EXPECT_EQ(free_bytes(), free_after_warm_up);
     // Of the way that training has gone.
     EXPECT_LE(distance(device.parameters(), host.parameters()), training.way * distance(host.parameters(), before));
-    for (const Place place : {Place::kDevice, Place::kHost}) {
+    for (const schedule::Place place : {schedule::Place::kDevice, schedule::Place::kHost}) {
       EXPECT_EQ(device.arena_peak_bytes(place), host.arena_peak_bytes(place));
     }
     EXPECT_EQ(device.arena_peak_bytes(), plan.arena_bytes);
@@ -132,7 +133,8 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
 TEST(CudaTraining, ReplaysAStepAsAGraph) {
   if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   const SystemClock clock;
-  const StepPlan plan = build_plan(llama(Precision::kBf16), cpu_ranks(1), configuration(1, 2, 2, 5000, 5000, true));
+  const plan::StepPlan plan =
+      plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(1), configuration(1, 2, 2, 5000, 5000, true));
   std::vector<std::vector<float>> parameters;
   for (const bool graph : {false, true}) {
     CudaTrainer trainer(plan, clock, {.seed = 5, .steps = 4, .graph = graph});

@@ -8,7 +8,7 @@
 namespace krigtune::cuda {
 namespace {
 
-class CudaReference : public testing::TestWithParam<DType> {
+class CudaReference : public testing::TestWithParam<schedule::DType> {
  protected:
   void SetUp() override {
     if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
@@ -16,10 +16,14 @@ class CudaReference : public testing::TestWithParam<DType> {
 };
 
 // One rounding to 8 or 11 binary digits (fp16's gradients of a softmax are subnormal in part); sums of fp32.
-double rounding_of(DType type) { return type == DType::kBf16 ? 0x1p-8 : type == DType::kFp16 ? 0x1.4p-11 : 3e-6; }
+double rounding_of(schedule::DType type) {
+  return type == schedule::DType::kBf16 ? 0x1p-8 : type == schedule::DType::kFp16 ? 0x1.4p-11 : 3e-6;
+}
 
 // What is copied or drawn is compared with the host's, bit for bit.
-bool has_reference(OpKind kind) { return kind != OpKind::kLoadBatch && kind != OpKind::kZero && kind != OpKind::kCopy; }
+bool has_reference(schedule::OpKind kind) {
+  return kind != schedule::OpKind::kLoadBatch && kind != schedule::OpKind::kZero && kind != schedule::OpKind::kCopy;
+}
 
 void expect_reference(const Case& given, const Case& device) {
   const std::vector<std::vector<double>> expected = done_in_fp64(given);
@@ -43,7 +47,7 @@ const Sizes kSizes[] = {
 
 TEST_P(CudaReference, KernelsAgreeWithFp64AtAllSizes) {
   for (const Sizes& sizes : kSizes) {
-    for (const Access out : {Access::kWrite, Access::kReadWrite}) {
+    for (const plan::Access out : {plan::Access::kWrite, plan::Access::kReadWrite}) {
       for (const Case& given : kernel_cases(GetParam(), out, sizes)) {
         if (has_reference(given.kind)) expect_reference(given, done_by_device(given));
       }
@@ -54,7 +58,7 @@ TEST_P(CudaReference, KernelsAgreeWithFp64AtAllSizes) {
 TEST_P(CudaReference, OperandsMayBeginAtAnyElement) {
   for (const std::int64_t behind_elems : {1, 4}) {
     for (const Sizes& sizes : {Sizes{2, 7, 24, 10}, Sizes{1, 2, 2056, 35}}) {
-      for (const Case& given : kernel_cases(GetParam(), Access::kReadWrite, sizes)) {
+      for (const Case& given : kernel_cases(GetParam(), plan::Access::kReadWrite, sizes)) {
         expect_same(done_by_device(given, behind_elems), done_by_host(given), tolerance(GetParam()));
       }
     }
@@ -65,19 +69,19 @@ TEST_P(CudaReference, OperandsMayBeginAtAnyElement) {
 struct AddNorm {
   Case add, norm;
 
-  AddNorm(DType type, const Sizes& sizes, bool centred) {
-    Maker m(type, Access::kWrite);
+  AddNorm(schedule::DType type, const Sizes& sizes, bool centred) {
+    Maker m(type, plan::Access::kWrite);
     const std::int64_t rows = sizes.rows();
     const std::int64_t all = rows * sizes.hidden;
     add.name = "add";
-    add.kind = OpKind::kAdd;
+    add.kind = schedule::OpKind::kAdd;
     add.operands = {m.in_place(all), m.in(all)};
     norm.name = centred ? "layer norm of a sum" : "RMS norm of a sum";
-    norm.kind = centred ? OpKind::kLayerNormForward : OpKind::kRmsNormForward;
+    norm.kind = centred ? schedule::OpKind::kLayerNormForward : schedule::OpKind::kRmsNormForward;
     norm.operands = {add.operands[0], m.in(sizes.hidden)};
     if (centred) norm.operands.push_back(m.in(sizes.hidden));
     norm.operands.push_back(m.out(all));
-    norm.operands.push_back(m.single(centred ? 2 * rows : rows, 0, 1, Access::kWrite));
+    norm.operands.push_back(m.single(centred ? 2 * rows : rows, 0, 1, plan::Access::kWrite));
     for (Case* each : {&add, &norm}) {
       each->shape.rows = rows;
       each->shape.inner = sizes.hidden;
@@ -115,12 +119,13 @@ TEST_P(CudaReference, AnAdditionIsNotFusedWithANormThatWritesWhereItReads) {
   EXPECT_FALSE(add_norm_fits(norm.call(), add.call()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaReference, testing::Values(DType::kFp32, DType::kBf16, DType::kFp16));
+INSTANTIATE_TEST_SUITE_P(Types, CudaReference,
+                         testing::Values(schedule::DType::kFp32, schedule::DType::kBf16, schedule::DType::kFp16));
 
 // The bits of two runs are the same, whatever the order in which blocks and threads come.
 TEST(CudaDeterminism, KernelsGiveTheSameBitsAgain) {
   if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
-  for (const Case& given : kernel_cases(DType::kFp32, Access::kReadWrite, {5, 27, 40, 7})) {
+  for (const Case& given : kernel_cases(schedule::DType::kFp32, plan::Access::kReadWrite, {5, 27, 40, 7})) {
     const Case first = done_by_device(given);
     const Case second = done_by_device(given);
     for (std::size_t i = 0; i < first.operands.size(); ++i) {

@@ -27,7 +27,7 @@ struct Trained {
   std::size_t allocated_bytes = 0;  ///< more than before the first step
 };
 
-TrainingOptions options(bool graph = false) { return {.seed = 5, .steps = kSteps, .graph = graph}; }
+engine::TrainingOptions options(bool graph = false) { return {.seed = 5, .steps = kSteps, .graph = graph}; }
 
 Trained train(CudaTrainer& trainer) {
   Trained trained;
@@ -39,10 +39,10 @@ Trained train(CudaTrainer& trainer) {
   return trained;
 }
 
-Trained train_on_devices(const StepPlan& plan, const TrainingOptions& how) {
+Trained train_on_devices(const plan::StepPlan& plan, const engine::TrainingOptions& how) {
   const SystemClock clock;
   Trained of_first;
-  as_processes(static_cast<int>(plan.world()), [&](Processes& processes) {
+  as_processes(static_cast<int>(plan.world()), [&](engine::Processes& processes) {
     // With two groups the order in which ranks come to their collectives must be the same, as on a GPU.
     const bool two_groups = plan.ranks > 1 && plan.tensor_ranks > 1;
     emulation::set_seed(two_groups ? 1 : static_cast<std::uint64_t>(processes.rank()) + 1);
@@ -53,22 +53,22 @@ Trained train_on_devices(const StepPlan& plan, const TrainingOptions& how) {
   return of_first;
 }
 
-Trained train_on_host(const StepPlan& plan) {
+Trained train_on_host(const plan::StepPlan& plan) {
   const SystemClock clock;
-  Trainer trainer(plan, std::nullopt, clock, options());
+  engine::Trainer trainer(plan, std::nullopt, clock, options());
   Trained trained;
   for (int step = 0; step < kSteps; ++step) trained.losses.push_back(trainer.step().loss);
   trained.parameters = trainer.parameters();
   return trained;
 }
 
-std::vector<float> first_parameters(const StepPlan& plan) {
+std::vector<float> first_parameters(const plan::StepPlan& plan) {
   const SystemClock clock;
-  return Trainer(plan, std::nullopt, clock, options()).parameters();
+  return engine::Trainer(plan, std::nullopt, clock, options()).parameters();
 }
 
 // Losses to `loss`, and parameters to `way` of the way that training has gone.
-void expect_as_on_host(const StepPlan& plan, double loss, double way, bool graph = false) {
+void expect_as_on_host(const plan::StepPlan& plan, double loss, double way, bool graph = false) {
   const Trained device = train_on_devices(plan, options(graph));
   const Trained host = train_on_host(plan);
   for (std::size_t s = 0; s < host.losses.size(); ++s) EXPECT_NEAR(device.losses[s], host.losses[s], loss);
@@ -82,39 +82,40 @@ void expect_as_on_host(const StepPlan& plan, double loss, double way, bool graph
 class CudaStages : public testing::TestWithParam<std::int64_t> {};
 
 TEST_P(CudaStages, TwoRanksTrainAsOnTheHost) {
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
-    Workload workload = small_model();
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
+    workload::Workload workload = small_model();
     workload.dialect = dialect;
-    const StepPlan plan = build_plan(workload, cpu_ranks(2), configuration(GetParam(), 2, 2, 5000, 5000, true));
+    const plan::StepPlan plan =
+        plan::build_plan(workload, cpu_ranks(2), configuration(GetParam(), 2, 2, 5000, 5000, true));
     expect_as_on_host(plan, 1e-4, 2e-3);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Zero, CudaStages, testing::Values(0, 1, 2, 3));
 
 TEST(CudaTraining, TensorParallelRanksTrainAsOnTheHost) {
-  Configuration split = configuration(1, 2, 1, 5000, 5000, true);
+  space::Configuration split = configuration(1, 2, 1, 5000, 5000, true);
   split.set("tensor_parallel", std::int64_t{2});
-  expect_as_on_host(build_plan(llama(Precision::kFp32), cpu_ranks(2), split), 1e-4, 2e-3);
-  expect_as_on_host(build_plan(llama(Precision::kFp32), cpu_ranks(4), split), 1e-4, 2e-3);
+  expect_as_on_host(plan::build_plan(llama(workload::Precision::kFp32), cpu_ranks(2), split), 1e-4, 2e-3);
+  expect_as_on_host(plan::build_plan(llama(workload::Precision::kFp32), cpu_ranks(4), split), 1e-4, 2e-3);
 }
 
 TEST(CudaTraining, SixteenBitsOffloadAndCheckpointing) {
-  Configuration saving = configuration(2, 2, 2, 5000, 5000, true);
+  space::Configuration saving = configuration(2, 2, 2, 5000, 5000, true);
   saving.set("offload_optimizer", std::string("cpu"));
   saving.set("activation_checkpointing", std::string("full"));
-  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
-    expect_as_on_host(build_plan(llama(precision), cpu_ranks(2), saving), 5e-3, 0.05);
+  for (const workload::Precision precision : {workload::Precision::kBf16, workload::Precision::kFp16}) {
+    expect_as_on_host(plan::build_plan(llama(precision), cpu_ranks(2), saving), 5e-3, 0.05);
   }
-  Configuration shards = configuration(3, 2, 2, 5000, 5000, true);
+  space::Configuration shards = configuration(3, 2, 2, 5000, 5000, true);
   shards.set("offload_param", std::string("cpu"));
   shards.set("offload_optimizer", std::string("cpu"));
-  expect_as_on_host(build_plan(llama(Precision::kBf16), cpu_ranks(2), shards), 5e-3, 0.05);
+  expect_as_on_host(plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(2), shards), 5e-3, 0.05);
 }
 
 TEST(CudaTraining, AReplayedStepIsTheNextOne) {
   for (const std::int64_t stage : {std::int64_t{0}, std::int64_t{3}}) {
-    const StepPlan plan =
-        build_plan(llama(Precision::kBf16), cpu_ranks(2), configuration(stage, 2, 2, 5000, 5000, true));
+    const plan::StepPlan plan =
+        plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(2), configuration(stage, 2, 2, 5000, 5000, true));
     const Trained replayed = train_on_devices(plan, options(true));
     const Trained queued = train_on_devices(plan, options(false));
     EXPECT_EQ(replayed.losses, queued.losses);
@@ -124,9 +125,9 @@ TEST(CudaTraining, AReplayedStepIsTheNextOne) {
 
 TEST(CudaTraining, TimesEveryStepWhereTheyAreAskedFor) {
   const SystemClock clock;
-  const StepPlan plan = build_plan(small_model(), cpu_ranks(1), configuration(0, 2, 1, 5000, 5000, true));
+  const plan::StepPlan plan = plan::build_plan(small_model(), cpu_ranks(1), configuration(0, 2, 1, 5000, 5000, true));
   for (const bool every : {false, true}) {
-    TrainingOptions how = options();
+    engine::TrainingOptions how = options();
     how.time_every_step = every;
     CudaTrainer trainer(plan, clock, how);
     trainer.step();
@@ -134,20 +135,20 @@ TEST(CudaTraining, TimesEveryStepWhereTheyAreAskedFor) {
     EXPECT_GT(first_s, 0.0);
     trainer.step();
     // The emulation's time counts what was executed: streams in another order end at another time.
-    const std::vector<OperationTime> times = trainer.operation_times(0);
+    const std::vector<plan::OperationTime> times = trainer.operation_times(0);
     ASSERT_EQ(times.size(), plan.operations.size());
-    for (const OperationTime& time : times) EXPECT_LE(time.start_s, time.end_s);
+    for (const plan::OperationTime& time : times) EXPECT_LE(time.start_s, time.end_s);
   }
 }
 
 // One GPU plays rank 0 of 8.
 TEST(CudaEmulatedWorld, TrainsAloneWithinThePlannedMemory) {
   const SystemClock clock;
-  const EmulatedNetwork network{.name = "test", .latency_s = 1e-5, .bytes_per_s = 1e9};
+  const workload::EmulatedNetwork network{.name = "test", .latency_s = 1e-5, .bytes_per_s = 1e9};
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
-    Configuration wanted = configuration(stage, 2, 2, 5000, 5000, true);
+    space::Configuration wanted = configuration(stage, 2, 2, 5000, 5000, true);
     wanted.set("tensor_parallel", std::int64_t{stage == 1 ? 2 : 1});
-    const StepPlan plan = build_plan(llama(Precision::kBf16), cpu_ranks(8), wanted);
+    const plan::StepPlan plan = plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(8), wanted);
     CudaTrainer trainer(plan, clock, options(), nullptr, {.network = network, .ranks_per_node = 8});
     const Trained trained = train(trainer);
     for (const double loss : trained.losses) EXPECT_TRUE(std::isfinite(loss)) << "stage " << stage;
@@ -177,9 +178,9 @@ TEST(CudaEmulatedWorld, CollectivesShareTheLink) {
 
 TEST(CudaEmulatedWorld, MakesUpWhatOthersWouldHaveSent) {
   std::vector<float> shard = {1, 2, 3, 4}, whole(12), sums = {1, 2, 3, 4, 5, 6}, all = {1, -2, 3};
-  gather_alone(std::vector<OperandView>{{shard.data(), 4}, {whole.data(), 12}}, 3, nullptr);
-  reduce_scatter_alone(std::vector<OperandView>{{sums.data(), 6}}, 3, nullptr);
-  all_reduce_alone(std::vector<OperandView>{{all.data(), 3}}, 4, nullptr);
+  gather_alone(std::vector<engine::OperandView>{{shard.data(), 4}, {whole.data(), 12}}, 3, nullptr);
+  reduce_scatter_alone(std::vector<engine::OperandView>{{sums.data(), 6}}, 3, nullptr);
+  all_reduce_alone(std::vector<engine::OperandView>{{all.data(), 3}}, 4, nullptr);
   cudaDeviceSynchronize();
   EXPECT_EQ(std::vector<float>(whole.begin(), whole.begin() + 4), shard);
   std::vector<float> sorted(whole.begin() + 4, whole.begin() + 8);

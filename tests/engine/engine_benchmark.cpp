@@ -23,21 +23,21 @@
 namespace krigtune {
 namespace {
 
-StepPlan plan_of_hidden_512() {
-  Workload workload;
+plan::StepPlan plan_of_hidden_512() {
+  workload::Workload workload;
   workload.model = {
       .layers = 4, .hidden = 512, .heads = 8, .kv_heads = 8, .ffn_hidden = 2048, .vocab = 2048, .seq_len = 256};
   constexpr std::int64_t kBuckets = 1 << 30;
-  return build_plan(workload, cpu_ranks(1), configuration(0, 4, 1, kBuckets, kBuckets, false));
+  return plan::build_plan(workload, cpu_ranks(1), configuration(0, 4, 1, kBuckets, kBuckets, false));
 }
 
-void fill(const StepPlan& plan, const RankMemory& memory) {
-  for (const Buffer& buffer : plan.buffers) {
+void fill(const plan::StepPlan& plan, const engine::RankMemory& memory) {
+  for (const plan::Buffer& buffer : plan.buffers) {
     std::fill_n(memory.at(buffer), static_cast<std::size_t>(buffer.bytes()), std::byte{0});
   }
   Rng rng(1, 0);
-  for (const TensorHome& home : plan.parameters) {
-    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(home.range.buffer)];
+  for (const plan::TensorHome& home : plan.parameters) {
+    const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(home.range.buffer)];
     auto* values = reinterpret_cast<float*>(memory.at(buffer)) + home.range.begin_elems;
     const bool gain = plan.tensors[static_cast<std::size_t>(home.tensor)].initial_mean != 0.0;
     for (std::int64_t i = 0; i < home.range.elems; ++i)
@@ -73,60 +73,62 @@ double total_flops(const std::vector<Timed>& all) {
 /// Forward and backward of one rank.
 class Model {
  public:
-  Model() : plan_(plan_of_hidden_512()), memory_(plan_, false), bound_(bind_plan(plan_, memory_, {0, 0})) {
+  Model() : plan_(plan_of_hidden_512()), memory_(plan_, false), bound_(engine::bind_plan(plan_, memory_, {0, 0})) {
     fill(plan_, memory_);
-    for (const BoundOperation& operation : bound_[index_of(Stream::kCompute)]) {
-      const Phase phase = operation.operation->phase;
-      if (operation.kernel == nullptr || phase == Phase::kOptimizer) continue;
+    for (const engine::BoundOperation& operation : bound_[schedule::index_of(schedule::Stream::kCompute)]) {
+      const schedule::Phase phase = operation.operation->phase;
+      if (operation.kernel == nullptr || phase == schedule::Phase::kOptimizer) continue;
       operations_.push_back(&operation);
-      times_.push_back({is_product(operation.operation->kind) ? operation.operation->flops : 0.0});
-      scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(call_scratch_elems(operation))));
+      times_.push_back({plan::is_product(operation.operation->kind) ? operation.operation->flops : 0.0});
+      scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(engine::call_scratch_elems(operation))));
     }
   }
 
   void run(const Clock& clock) {
-    const StepContext context;
+    const engine::StepContext context;
     for (std::size_t i = 0; i < operations_.size(); ++i) {
-      times_[i].run(clock, [&] { call_kernel(*operations_[i], context, scratch_.data()); });
+      times_[i].run(clock, [&] { engine::call_kernel(*operations_[i], context, scratch_.data()); });
     }
   }
 
-  const std::vector<const BoundOperation*>& operations() const { return operations_; }
+  const std::vector<const engine::BoundOperation*>& operations() const { return operations_; }
   const std::vector<Timed>& times() const { return times_; }
 
  private:
-  StepPlan plan_;
-  RankMemory memory_;
-  BoundPlan bound_;
-  std::vector<const BoundOperation*> operations_;
+  plan::StepPlan plan_;
+  engine::RankMemory memory_;
+  engine::BoundPlan bound_;
+  std::vector<const engine::BoundOperation*> operations_;
   std::vector<Timed> times_;
   std::vector<float> scratch_;
 };
 
-Product<float> product_of(const Operation& operation, float* a, float* b, float* c) {
-  const Shape& s = operation.shape;
-  if (operation.kind == OpKind::kLinearForward) {
-    return {dense<const float>(a, s.rows, s.inner), dense<const float>(b, s.outer, s.inner), dense(c, s.rows, s.outer),
-            false, true};
+engine::Product<float> product_of(const plan::Operation& operation, float* a, float* b, float* c) {
+  const plan::Shape& s = operation.shape;
+  if (operation.kind == schedule::OpKind::kLinearForward) {
+    return {engine::dense<const float>(a, s.rows, s.inner), engine::dense<const float>(b, s.outer, s.inner),
+            engine::dense(c, s.rows, s.outer), false, true};
   }
-  if (operation.kind == OpKind::kLinearBackwardInput) {
-    return {dense<const float>(a, s.rows, s.outer), dense<const float>(b, s.outer, s.inner), dense(c, s.rows, s.inner)};
+  if (operation.kind == schedule::OpKind::kLinearBackwardInput) {
+    return {engine::dense<const float>(a, s.rows, s.outer), engine::dense<const float>(b, s.outer, s.inner),
+            engine::dense(c, s.rows, s.inner)};
   }
-  return {dense<const float>(a, s.rows, s.outer), dense<const float>(b, s.rows, s.inner), dense(c, s.outer, s.inner),
-          true};
+  return {engine::dense<const float>(a, s.rows, s.outer), engine::dense<const float>(b, s.rows, s.inner),
+          engine::dense(c, s.outer, s.inner), true};
 }
 
 /// The products of the linear layers alone, on one vector unit.
 class Products {
  public:
-  Products(const KernelUnit& unit, const Model& model) : unit_(unit), scratch_(kGemmScratchElems) {
+  Products(const engine::KernelUnit& unit, const Model& model) : unit_(unit), scratch_(engine::kGemmScratchElems) {
     std::size_t most = 0;
-    for (const BoundOperation* bound : model.operations()) {
-      const Operation& operation = *bound->operation;
-      if (!is_matrix_product(operation.kind)) continue;
+    for (const engine::BoundOperation* bound : model.operations()) {
+      const plan::Operation& operation = *bound->operation;
+      if (!plan::is_matrix_product(operation.kind)) continue;
       operations_.push_back(&operation);
       times_.push_back({operation.flops});
-      for (const OperandView& view : bound->operands) most = std::max(most, static_cast<std::size_t>(view.elems));
+      for (const engine::OperandView& view : bound->operands)
+        most = std::max(most, static_cast<std::size_t>(view.elems));
     }
     Rng rng(2, 0);
     for (auto* matrix : {&a_, &b_, &c_}) {
@@ -137,7 +139,7 @@ class Products {
 
   void run(const Clock& clock) {
     for (std::size_t i = 0; i < operations_.size(); ++i) {
-      const Product<float> product = product_of(*operations_[i], a_.data(), b_.data(), c_.data());
+      const engine::Product<float> product = product_of(*operations_[i], a_.data(), b_.data(), c_.data());
       times_[i].run(clock, [&] { unit_.multiply_floats(product, scratch_.data()); });
     }
   }
@@ -145,8 +147,8 @@ class Products {
   double flops_per_s() const { return total_flops(times_) / total_s(times_); }
 
  private:
-  const KernelUnit& unit_;
-  std::vector<const Operation*> operations_;
+  const engine::KernelUnit& unit_;
+  std::vector<const plan::Operation*> operations_;
   std::vector<Timed> times_;
   std::vector<float> a_, b_, c_, scratch_;
 };
@@ -155,7 +157,7 @@ void forward_and_backward(benchmark::State& state) {
   const SystemClock clock;
   Model model;
   std::vector<Products> products;
-  for (const KernelUnit* unit : available_kernel_units()) products.emplace_back(*unit, model);
+  for (const engine::KernelUnit* unit : engine::available_kernel_units()) products.emplace_back(*unit, model);
   for (auto _ : state) {
     model.run(clock);
     for (Products& of_unit : products) of_unit.run(clock);
@@ -168,7 +170,7 @@ void forward_and_backward(benchmark::State& state) {
   state.counters["ratio"] = model_rate / gemm_rate;
   std::map<std::string, double> by_kind_s;
   for (std::size_t i = 0; i < model.times().size(); ++i) {
-    by_kind_s[to_string(model.operations()[i]->operation->kind)] += model.times()[i].least_s;
+    by_kind_s[plan::to_string(model.operations()[i]->operation->kind)] += model.times()[i].least_s;
   }
   for (const auto& [kind, time_s] : by_kind_s) state.counters["share " + kind] = time_s / total_s(model.times());
 }

@@ -18,9 +18,9 @@ constexpr std::int64_t kTiny = 1;       // every tensor a bucket of its own
 constexpr std::int64_t kMedium = 3000;  // a few tensors each
 constexpr std::int64_t kHuge = 500'000'000;
 
-std::vector<float> train(std::int64_t ranks, const Configuration& configuration) {
+std::vector<float> train(std::int64_t ranks, const space::Configuration& configuration) {
   const SystemClock clock;
-  Trainer trainer(build_plan(small_model(), cpu_ranks(ranks), configuration), std::nullopt, clock);
+  engine::Trainer trainer(plan::build_plan(small_model(), cpu_ranks(ranks), configuration), std::nullopt, clock);
   for (int step = 0; step < kSteps; ++step) trainer.step();
   return trainer.parameters();
 }
@@ -50,7 +50,7 @@ TEST_P(TrainingOnRanks, GivesTheSameBitsInEveryStageAndWithEveryBucketAndOverlap
       for (const std::int64_t gather_bucket : {kTiny, kMedium, kHuge}) {
         if ((stage == 0 || stage == 3) && gather_bucket != kHuge) continue;  // without effect there
         for (const bool overlap : {false, true}) {
-          const Configuration now = configuration(stage, 2, 1, reduce_bucket, gather_bucket, overlap);
+          const space::Configuration now = configuration(stage, 2, 1, reduce_bucket, gather_bucket, overlap);
           EXPECT_TRUE(same_bits(train(GetParam(), now), expected)) << now.text();
         }
       }
@@ -76,10 +76,10 @@ TEST_P(TrainingOnRanks, WithMicroStepsAgreesWithinTheStagesThatSumInTheSameOrder
   // own size, so that a gradient element that nearly cancels can turn that into a visible part of its step: 1e-3 of the
   // whole change covers it, and a forgotten micro-step or rank would be of the order of 1.
   const SystemClock clock;
-  const std::vector<float> start =
-      Trainer(build_plan(small_model(), cpu_ranks(GetParam()), configuration(0, 2, 3, kHuge, kHuge, false)),
-              std::nullopt, clock)
-          .parameters();
+  const std::vector<float> start = engine::Trainer(plan::build_plan(small_model(), cpu_ranks(GetParam()),
+                                                                    configuration(0, 2, 3, kHuge, kHuge, false)),
+                                                   std::nullopt, clock)
+                                       .parameters();
   EXPECT_LE(relative_difference(micro_steps_first, ranks_first, start), 1e-3);
 }
 
@@ -88,7 +88,8 @@ TEST(Training, DependsOnTheGlobalBatchAndNotOnHowItIsCut) {
   const std::vector<float> one_rank = train(1, configuration(0, 8, 1, kHuge, kHuge, false));
   const SystemClock clock;
   const std::vector<float> start =
-      Trainer(build_plan(small_model(), cpu_ranks(1), configuration(0, 8, 1, kHuge, kHuge, false)), std::nullopt, clock)
+      engine::Trainer(plan::build_plan(small_model(), cpu_ranks(1), configuration(0, 8, 1, kHuge, kHuge, false)),
+                      std::nullopt, clock)
           .parameters();
   EXPECT_LE(relative_difference(one_rank, train(1, configuration(0, 2, 4, kHuge, kHuge, false)), start), 1e-3);
   EXPECT_LE(relative_difference(one_rank, train(2, configuration(2, 2, 2, kMedium, kHuge, true)), start), 1e-3);
@@ -97,9 +98,10 @@ TEST(Training, DependsOnTheGlobalBatchAndNotOnHowItIsCut) {
 
 TEST(Training, IsTheSameOverAnEmulatedNetwork) {
   const SystemClock clock;
-  const StepPlan plan = build_plan(small_model(), cpu_ranks(2), configuration(3, 1, 2, kMedium, kHuge, true));
-  Trainer local(plan, std::nullopt, clock);
-  Trainer emulated(plan, EmulatedNetwork{"test", 1e-4, 1e9}, clock);
+  const plan::StepPlan plan =
+      plan::build_plan(small_model(), cpu_ranks(2), configuration(3, 1, 2, kMedium, kHuge, true));
+  engine::Trainer local(plan, std::nullopt, clock);
+  engine::Trainer emulated(plan, workload::EmulatedNetwork{"test", 1e-4, 1e9}, clock);
   for (int step = 0; step < 3; ++step) {
     local.step();
     emulated.step();
@@ -110,10 +112,10 @@ TEST(Training, IsTheSameOverAnEmulatedNetwork) {
 
 TEST(Training, LowersTheLoss) {
   const SystemClock clock;
-  TrainingOptions options;
+  engine::TrainingOptions options;
   options.learning_rate = 1e-2;
-  Trainer trainer(build_plan(small_model(1), cpu_ranks(2), configuration(1, 8, 1, kHuge, kHuge, true)), std::nullopt,
-                  clock, options);
+  engine::Trainer trainer(plan::build_plan(small_model(1), cpu_ranks(2), configuration(1, 8, 1, kHuge, kHuge, true)),
+                          std::nullopt, clock, options);
   const double first = trainer.step().loss;
   // Untrained, every one of the 67 tokens is about equally likely.
   EXPECT_LE(std::abs(first - std::log(67.0)), 0.1);
@@ -126,8 +128,8 @@ TEST(Training, LowersTheLoss) {
 
 TEST(Training, LowersTheLossWithDefaultOptions) {
   const SystemClock clock;
-  Trainer trainer(build_plan(small_model(1), cpu_ranks(1), configuration(0, 8, 1, kHuge, kHuge, false)), std::nullopt,
-                  clock);
+  engine::Trainer trainer(plan::build_plan(small_model(1), cpu_ranks(1), configuration(0, 8, 1, kHuge, kHuge, false)),
+                          std::nullopt, clock);
   const double first = trainer.step().loss;
   double last = 0.0;
   for (int step = 0; step < 59; ++step) last = trainer.step().loss;

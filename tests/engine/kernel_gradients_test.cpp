@@ -14,16 +14,16 @@ using Vector = std::vector<double>;
 class Gradients {
  public:
   /// With the first `count` operands. `stddev` of the first one.
-  Gradients(OpKind forward, const Shape& shape, std::size_t count, double stddev = 1.0)
-      : traits_(traits_of(forward)), shape_(shape), before_(traits_, shape, count, stddev), after_(before_) {
-    for (int k = 0; k < kOpKindCount; ++k) {
-      const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+  Gradients(schedule::OpKind forward, const plan::Shape& shape, std::size_t count, double stddev = 1.0)
+      : traits_(plan::traits_of(forward)), shape_(shape), before_(traits_, shape, count, stddev), after_(before_) {
+    for (int k = 0; k < schedule::kOpKindCount; ++k) {
+      const plan::OpTraits& traits = plan::traits_of(static_cast<schedule::OpKind>(k));
       if (traits.backward_of == forward) backwards_.push_back(&traits);
     }
-    for (const OpTraits* backward : backwards_) {
-      for (const OperandTraits& operand : backward->operands) {
-        const bool is_read = operand.role == Role::kInput || operand.role == Role::kInPlace;
-        const ForwardOperand is = *find_forward(traits_, operand.name);
+    for (const plan::OpTraits* backward : backwards_) {
+      for (const plan::OperandTraits& operand : backward->operands) {
+        const bool is_read = operand.role == plan::Role::kInput || operand.role == plan::Role::kInPlace;
+        const plan::ForwardOperand is = *plan::find_forward(traits_, operand.name);
         if (is_read && is.is_derivative) derivatives_.try_emplace(is.operand, random(is.operand));
       }
     }
@@ -41,7 +41,7 @@ class Gradients {
   void expect_right() {
     loss();
     const KernelOperands kept = after_;
-    for (const OpTraits* backward : backwards_) expect_right(*backward, kept);
+    for (const plan::OpTraits* backward : backwards_) expect_right(*backward, kept);
   }
 
   const Vector& result(std::size_t operand) { return after_.numbers(operand); }
@@ -49,13 +49,13 @@ class Gradients {
  private:
   Vector random(std::size_t operand) { return random_vector(traits_.operands[operand].elems(shape_), 100 + operand); }
 
-  void expect_right(const OpTraits& backward, KernelOperands kept) {
+  void expect_right(const plan::OpTraits& backward, KernelOperands kept) {
     // What the forward operation was not given, the backward one is not given either.
     std::size_t count = 0;
     while (count < backward.operands.size() && forward_operand(backward, count) < kept.size()) ++count;
     KernelOperands operands(backward, shape_, count);
     for (std::size_t i = 0; i < count; ++i) {
-      const ForwardOperand is = *find_forward(traits_, backward.operands[i].name);
+      const plan::ForwardOperand is = *plan::find_forward(traits_, backward.operands[i].name);
       if (!is.is_derivative) {
         operands.take(i, kept, is.operand);
       } else if (const auto given = derivatives_.find(is.operand); given != derivatives_.end()) {
@@ -64,29 +64,29 @@ class Gradients {
     }
     run_kernel<double>(backward.kind, shape_, operands.views());
     for (std::size_t i = 0; i < count; ++i) {
-      const OperandTraits& operand = backward.operands[i];
-      if (operand.role == Role::kInput || operand.role == Role::kHeld) continue;
+      const plan::OperandTraits& operand = backward.operands[i];
+      if (operand.role == plan::Role::kInput || operand.role == plan::Role::kHeld) continue;
       const std::string_view name = operand.becomes.empty() ? operand.name : operand.becomes;
-      const std::size_t of = find_forward(traits_, name)->operand;
+      const std::size_t of = plan::find_forward(traits_, name)->operand;
       expect_gradient([this] { return loss(); }, before_.numbers(of), operands.numbers(i),
                       std::string(backward.name) + ", " + std::string(name));
     }
   }
 
-  std::size_t forward_operand(const OpTraits& backward, std::size_t i) const {
-    return find_forward(traits_, backward.operands[i].name)->operand;
+  std::size_t forward_operand(const plan::OpTraits& backward, std::size_t i) const {
+    return plan::find_forward(traits_, backward.operands[i].name)->operand;
   }
 
-  const OpTraits& traits_;
-  Shape shape_;
+  const plan::OpTraits& traits_;
+  plan::Shape shape_;
   KernelOperands before_, after_;
-  std::vector<const OpTraits*> backwards_;
+  std::vector<const plan::OpTraits*> backwards_;
   std::map<std::size_t, Vector> derivatives_;  ///< the loss's, by operand of the forward operation
 };
 
 /// Both with what is optional and without.
-void expect_gradients(OpKind forward, const Shape& shape, double stddev = 1.0) {
-  const OpTraits& traits = traits_of(forward);
+void expect_gradients(schedule::OpKind forward, const plan::Shape& shape, double stddev = 1.0) {
+  const plan::OpTraits& traits = plan::traits_of(forward);
   std::size_t least = 0;
   while (!traits.takes(least)) ++least;
   for (const std::size_t count : std::set{least, traits.operands.size()}) {
@@ -97,54 +97,56 @@ void expect_gradients(OpKind forward, const Shape& shape, double stddev = 1.0) {
 
 // A new operation is here as soon as the table says what its backward operation is.
 TEST(Kernels, HaveTheGradientsOfTheirForward) {
-  const Shape sizes = {.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .rows = 6, .inner = 16, .outer = 12};
-  for (int k = 0; k < kOpKindCount; ++k) {
-    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+  const plan::Shape sizes = {.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .rows = 6, .inner = 16, .outer = 12};
+  for (int k = 0; k < schedule::kOpKindCount; ++k) {
+    const plan::OpTraits& traits = plan::traits_of(static_cast<schedule::OpKind>(k));
     if (!traits.backward_of) continue;
-    Shape shape = sizes;
-    if (traits_of(*traits.backward_of).draws) shape.dropout = 0.4;
+    plan::Shape shape = sizes;
+    if (plan::traits_of(*traits.backward_of).draws) shape.dropout = 0.4;
     for (const double stddev : {1.0, 2.0}) expect_gradients(*traits.backward_of, shape, stddev);
   }
 }
 
 TEST(LinearKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
-  expect_gradients(OpKind::kLinearForward, {.rows = 3, .inner = 4, .outer = 5});
+  expect_gradients(schedule::OpKind::kLinearForward, {.rows = 3, .inner = 4, .outer = 5});
 }
 TEST(LinearKernel, HasTheGradientsOfItsForwardForOneRow) {
-  expect_gradients(OpKind::kLinearForward, {.rows = 1, .inner = 20, .outer = 9});
+  expect_gradients(schedule::OpKind::kLinearForward, {.rows = 1, .inner = 20, .outer = 9});
 }
 TEST(RowKernels, HaveTheGradientsOfTheirForwardWhereRowsAreOdd) {
-  for (const OpKind kind : {OpKind::kLayerNormForward, OpKind::kRmsNormForward, OpKind::kAddBias, OpKind::kGeluForward,
-                            OpKind::kSwigluForward}) {
+  for (const schedule::OpKind kind :
+       {schedule::OpKind::kLayerNormForward, schedule::OpKind::kRmsNormForward, schedule::OpKind::kAddBias,
+        schedule::OpKind::kGeluForward, schedule::OpKind::kSwigluForward}) {
     expect_gradients(kind, {.rows = 5, .inner = 19}, 2.0);
   }
 }
 
 TEST(AttentionKernel, HasTheGradientsOfItsForward) {
-  expect_gradients(OpKind::kAttentionForward, {.batch = 2, .seq = 7, .heads = 2, .kv_heads = 2, .inner = 16});
+  expect_gradients(schedule::OpKind::kAttentionForward, {.batch = 2, .seq = 7, .heads = 2, .kv_heads = 2, .inner = 16});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereSizesAreTiny) {
-  expect_gradients(OpKind::kAttentionForward, {.batch = 1, .seq = 4, .heads = 3, .kv_heads = 3, .inner = 6});
+  expect_gradients(schedule::OpKind::kAttentionForward, {.batch = 1, .seq = 4, .heads = 3, .kv_heads = 3, .inner = 6});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardOverSeveralTiles) {
-  expect_gradients(OpKind::kAttentionForward, {.batch = 1, .seq = 101, .heads = 1, .kv_heads = 1, .inner = 2});
+  expect_gradients(schedule::OpKind::kAttentionForward,
+                   {.batch = 1, .seq = 101, .heads = 1, .kv_heads = 1, .inner = 2});
 }
 TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereHeadsShareKeys) {
-  expect_gradients(OpKind::kAttentionForward, {.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12});
+  expect_gradients(schedule::OpKind::kAttentionForward, {.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12});
 }
 
 // Nothing, its probabilities, or these, the mask and what the mask left of them.
 TEST(AttentionKernel, HasTheSameOutputAndGradientsWhateverItKeeps) {
-  const auto output = [](const Shape& shape, std::size_t operands) {
-    Gradients gradients(OpKind::kAttentionForward, shape, operands);
+  const auto output = [](const plan::Shape& shape, std::size_t operands) {
+    Gradients gradients(schedule::OpKind::kAttentionForward, shape, operands);
     gradients.expect_right();
     gradients.loss();
     return gradients.result(1);
   };
-  const Shape plain{.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12};
+  const plan::Shape plain{.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12};
   const Vector out = output(plain, 3);
   EXPECT_EQ(output(plain, 4), out);
-  Shape drops = plain;
+  plan::Shape drops = plain;
   drops.dropout = 0.3;
   const Vector dropped = output(drops, 3);
   EXPECT_NE(dropped, out);
@@ -153,12 +155,12 @@ TEST(AttentionKernel, HasTheSameOutputAndGradientsWhateverItKeeps) {
 }
 
 TEST(AttentionKernel, EqualsItsDefinition) {
-  const Shape s{.batch = 2, .seq = 5, .heads = 2, .inner = 6};
+  const plan::Shape s{.batch = 2, .seq = 5, .heads = 2, .inner = 6};
   const std::int64_t d = s.inner / s.heads;
   Vector qkv = random_vector(s.batch * s.seq * 3 * s.inner, 1);
   Vector out(static_cast<std::size_t>(s.batch * s.seq * s.inner));
   Vector logsumexp(static_cast<std::size_t>(s.batch * s.heads * s.seq));
-  run_kernel<double>(OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp)});
+  run_kernel<double>(schedule::OpKind::kAttentionForward, s, {reads(qkv), writes(out), writes(logsumexp)});
   // part 0, 1, 2: q, k, v
   const auto at = [&](std::int64_t b, std::int64_t t, std::int64_t part, std::int64_t head, std::int64_t j) {
     return qkv[static_cast<std::size_t>((b * s.seq + t) * 3 * s.inner + part * s.inner + head * d + j)];
@@ -187,7 +189,7 @@ TEST(AttentionKernel, EqualsItsDefinition) {
 }
 
 TEST(CrossEntropyKernel, LeavesTheScaledGradientOfTheSumOfTheRows) {
-  const Shape s{.rows = 4, .outer = 11};
+  const plan::Shape s{.rows = 4, .outer = 11};
   constexpr double kScale = 0.375;
   Vector logits = random_vector(s.rows * s.outer, 1, 2.0);
   std::vector<std::int32_t> targets = {3, 0, 10, 3};
@@ -195,7 +197,7 @@ TEST(CrossEntropyKernel, LeavesTheScaledGradientOfTheSumOfTheRows) {
   Vector loss(1);
   const auto scaled_sum = [&] {
     work = logits;
-    run_kernel<double>(OpKind::kCrossEntropy, s, {updates(work), reads(targets), writes(loss)}, kScale);
+    run_kernel<double>(schedule::OpKind::kCrossEntropy, s, {updates(work), reads(targets), writes(loss)}, kScale);
     return loss[0] * static_cast<double>(s.rows) * kScale;
   };
   scaled_sum();

@@ -16,27 +16,27 @@
 namespace krigtune {
 
 template <class T>
-OperandView reads(std::vector<T>& data) {
-  return {data.data(), static_cast<std::int64_t>(data.size()), Access::kRead};
+engine::OperandView reads(std::vector<T>& data) {
+  return {data.data(), static_cast<std::int64_t>(data.size()), plan::Access::kRead};
 }
 template <class T>
-OperandView writes(std::vector<T>& data) {
-  return {data.data(), static_cast<std::int64_t>(data.size()), Access::kWrite};
+engine::OperandView writes(std::vector<T>& data) {
+  return {data.data(), static_cast<std::int64_t>(data.size()), plan::Access::kWrite};
 }
 template <class T>
-OperandView updates(std::vector<T>& data) {
-  return {data.data(), static_cast<std::int64_t>(data.size()), Access::kReadWrite};
+engine::OperandView updates(std::vector<T>& data) {
+  return {data.data(), static_cast<std::int64_t>(data.size()), plan::Access::kReadWrite};
 }
 
 template <class T>
-void run_kernel(OpKind kind, const Shape& shape, const std::vector<OperandView>& operands, double scale = 1.0,
-                const StepContext& context = {}) {
-  Operation operation;
+void run_kernel(schedule::OpKind kind, const plan::Shape& shape, const std::vector<engine::OperandView>& operands,
+                double scale = 1.0, const engine::StepContext& context = {}) {
+  plan::Operation operation;
   operation.kind = kind;
   operation.shape = shape;
   operation.scale = scale;
-  std::vector<T> scratch(static_cast<std::size_t>(scratch_elems(kind, shape)));
-  kernel_for<T>(kind)({operation, operands, context, scratch.data()});
+  std::vector<T> scratch(static_cast<std::size_t>(engine::scratch_elems(kind, shape)));
+  engine::kernel_for<T>(kind)({operation, operands, context, scratch.data()});
 }
 
 inline std::vector<double> random_vector(std::int64_t count, std::uint64_t stream, double stddev = 1.0) {
@@ -51,12 +51,12 @@ inline std::vector<double> random_vector(std::int64_t count, std::uint64_t strea
 class KernelOperands {
  public:
   /// The first `count` operands; of a group, which may have any size, 48 elements each. `stddev` of operand 0.
-  KernelOperands(const OpTraits& traits, const Shape& shape, std::size_t count, double stddev = 1.0)
+  KernelOperands(const plan::OpTraits& traits, const plan::Shape& shape, std::size_t count, double stddev = 1.0)
       : traits_(&traits), values_(count) {
     constexpr std::int64_t kAnySize = 48;
     Rng rng(43, 0);
     for (std::size_t i = 0; i < count; ++i) {
-      const OperandTraits& operand = this->traits(i);
+      const plan::OperandTraits& operand = this->traits(i);
       const std::int64_t elems = operand.elems == nullptr ? kAnySize : operand.elems(shape);
       Values& values = values_[i];
       if (operand.name == "tokens" || operand.name == "targets") {
@@ -65,7 +65,7 @@ class KernelOperands {
         }
       } else if (operand.name == "mask") {
         values.mask.assign(static_cast<std::size_t>(elems), 99);
-      } else if (operand.role == Role::kOutput || operand.role == Role::kSet) {
+      } else if (operand.role == plan::Role::kOutput || operand.role == plan::Role::kSet) {
         values.numbers.assign(static_cast<std::size_t>(elems), 99.0);
       } else {
         values.numbers = random_vector(elems, i + 1, i == 0 ? stddev : 1.0);
@@ -74,21 +74,21 @@ class KernelOperands {
   }
 
   std::size_t size() const { return values_.size(); }
-  const OperandTraits& traits(std::size_t i) const { return traits_->operand(i, size()); }
+  const plan::OperandTraits& traits(std::size_t i) const { return traits_->operand(i, size()); }
   std::vector<double>& numbers(std::size_t i) { return values_[i].numbers; }
   /// Another operation's operand.
   void take(std::size_t i, const KernelOperands& from, std::size_t at) { values_[i] = from.values_[at]; }
 
   /// As long as these operands live. What may be written or added to is written.
-  std::vector<OperandView> views() {
-    std::vector<OperandView> all;
+  std::vector<engine::OperandView> views() {
+    std::vector<engine::OperandView> all;
     for (std::size_t i = 0; i < size(); ++i) {
       Values& values = values_[i];
       all.push_back(!values.tokens.empty() ? reads(values.tokens)
                     : !values.mask.empty() ? reads(values.mask)
                                            : reads(values.numbers));
-      for (const Access access : {Access::kRead, Access::kReadWrite, Access::kWrite}) {
-        if (allows(traits(i).role, access)) all.back().access = access;
+      for (const plan::Access access : {plan::Access::kRead, plan::Access::kReadWrite, plan::Access::kWrite}) {
+        if (plan::allows(traits(i).role, access)) all.back().access = access;
       }
     }
     return all;
@@ -101,7 +101,7 @@ class KernelOperands {
     std::vector<std::uint8_t> mask;
   };
 
-  const OpTraits* traits_;
+  const plan::OpTraits* traits_;
   std::vector<Values> values_;
 };
 

@@ -13,11 +13,11 @@ using Vector = std::vector<double>;
 using Mask = std::vector<std::uint8_t>;
 
 TEST(RotaryKernel, TurnsEveryPairOfQueriesAndKeysByItsAngleAndLeavesValues) {
-  const Shape s{.batch = 2, .seq = 3, .heads = 2, .kv_heads = 1, .inner = 8};
+  const plan::Shape s{.batch = 2, .seq = 3, .heads = 2, .kv_heads = 1, .inner = 8};
   const std::size_t width = 16, d = 4;
   const Vector before = random_vector(s.batch * s.seq * 16, 1);
   Vector after = before;
-  run_kernel<double>(OpKind::kRotaryForward, s, {updates(after)});
+  run_kernel<double>(schedule::OpKind::kRotaryForward, s, {updates(after)});
   for (std::size_t row = 0; row < 6; ++row) {
     for (std::size_t head = 0; head < 4; ++head) {  // q, q, k, v
       for (std::size_t i = 0; i < d / 2; ++i) {
@@ -33,14 +33,14 @@ TEST(RotaryKernel, TurnsEveryPairOfQueriesAndKeysByItsAngleAndLeavesValues) {
 
 TEST(SwigluKernel, EqualsItsDefinition) {
   Vector gate_up = {1.0, -2.0, 3.0, 5.0}, y(2);
-  run_kernel<double>(OpKind::kSwigluForward, {.rows = 1, .inner = 2}, {reads(gate_up), writes(y)});
+  run_kernel<double>(schedule::OpKind::kSwigluForward, {.rows = 1, .inner = 2}, {reads(gate_up), writes(y)});
   EXPECT_LE(std::abs(y[0] - 3.0 / (1.0 + std::exp(-1.0))), 1e-15);
   EXPECT_LE(std::abs(y[1] + 10.0 / (1.0 + std::exp(2.0))), 1e-15);
 }
 
 TEST(RmsNormKernel, EqualsItsDefinition) {
   Vector x = {3.0, 4.0}, gain = {1.0, 2.0}, y(2), stats(1);
-  run_kernel<double>(OpKind::kRmsNormForward, {.rows = 1, .inner = 2},
+  run_kernel<double>(schedule::OpKind::kRmsNormForward, {.rows = 1, .inner = 2},
                      {reads(x), reads(gain), writes(y), writes(stats)});
   const double rms = std::sqrt(12.5 + 1e-5);
   EXPECT_LE(std::abs(stats[0] - 1.0 / rms), 1e-15);
@@ -48,16 +48,16 @@ TEST(RmsNormKernel, EqualsItsDefinition) {
   EXPECT_LE(std::abs(y[1] - 8.0 / rms), 1e-15);
 }
 
-Mask draw(const Shape& s, const StepContext& at, std::int32_t micro_step = 0, std::int32_t layer = 0) {
-  Operation operation;
-  operation.kind = OpKind::kDropoutForward;
+Mask draw(const plan::Shape& s, const engine::StepContext& at, std::int32_t micro_step = 0, std::int32_t layer = 0) {
+  plan::Operation operation;
+  operation.kind = schedule::OpKind::kDropoutForward;
   operation.shape = s;
   operation.micro_step = micro_step;
   operation.layer = layer;
   Vector x(static_cast<std::size_t>(s.rows * s.inner), 3.0);
   Mask mask(x.size());
-  const std::vector<OperandView> operands = {updates(x), writes(mask)};
-  kernel_for<double>(OpKind::kDropoutForward)({operation, operands, at});
+  const std::vector<engine::OperandView> operands = {updates(x), writes(mask)};
+  engine::kernel_for<double>(schedule::OpKind::kDropoutForward)({operation, operands, at});
   for (std::size_t i = 0; i < x.size(); ++i) {
     EXPECT_LE(std::abs(x[i] - (mask[i] != 0 ? 3.0 / (1.0 - s.dropout) : 0.0)), 1e-14);
   }
@@ -65,16 +65,16 @@ Mask draw(const Shape& s, const StepContext& at, std::int32_t micro_step = 0, st
 }
 
 TEST(DropoutKernel, DropsAboutItsShareAndDrawsAnewForEveryPlaceAndStep) {
-  const Shape s{.batch = 4, .seq = 50, .rows = 200, .inner = 101, .dropout = 0.1};
+  const plan::Shape s{.batch = 4, .seq = 50, .rows = 200, .inner = 101, .dropout = 0.1};
   const Mask mask = draw(s, {});
   // Binomial: five standard deviations.
   const auto count = static_cast<double>(mask.size());
   const auto dropped = static_cast<double>(std::count(mask.begin(), mask.end(), 0));
   EXPECT_LE(std::abs(dropped - 0.1 * count), 5.0 * std::sqrt(count * 0.1 * 0.9));
   EXPECT_EQ(draw(s, {}), mask);  // as when it is computed again
-  Shape other_site = s;
+  plan::Shape other_site = s;
   other_site.site = 1;
-  const StepContext step{.step = 1}, seed{.options = {.seed = 2}};
+  const engine::StepContext step{.step = 1}, seed{.options = {.seed = 2}};
   for (const Mask& other : {draw(other_site, {}), draw(s, step), draw(s, seed), draw(s, {}, 1), draw(s, {}, 0, 1)}) {
     std::size_t same = 0;
     for (std::size_t i = 0; i < mask.size(); ++i) same += mask[i] == other[i] ? 1 : 0;
@@ -84,8 +84,8 @@ TEST(DropoutKernel, DropsAboutItsShareAndDrawsAnewForEveryPlaceAndStep) {
 }
 
 TEST(DropoutKernel, DrawsTheSameHoweverTheBatchIsCut) {
-  const Shape whole{.batch = 8, .seq = 5, .rows = 40, .inner = 6, .dropout = 0.5};
-  const Shape part{.batch = 2, .seq = 5, .rows = 10, .inner = 6, .dropout = 0.5};
+  const plan::Shape whole{.batch = 8, .seq = 5, .rows = 40, .inner = 6, .dropout = 0.5};
+  const plan::Shape part{.batch = 2, .seq = 5, .rows = 10, .inner = 6, .dropout = 0.5};
   Mask cut;
   for (std::int32_t micro_step = 0; micro_step < 2; ++micro_step) {
     for (std::int64_t rank = 0; rank < 2; ++rank) {
@@ -96,16 +96,16 @@ TEST(DropoutKernel, DrawsTheSameHoweverTheBatchIsCut) {
   EXPECT_EQ(draw(whole, {.step = 3}), cut);
   // Every tensor rank draws the same for rows that all hold, and its own for a share of the rows.
   EXPECT_EQ(draw(whole, {.step = 3, .tensor_rank = 1, .tensor_ranks = 2}), cut);
-  Shape half = whole;
+  plan::Shape half = whole;
   half.rows = 20;
   EXPECT_EQ(draw(half, {.step = 3, .tensor_rank = 1, .tensor_ranks = 2}), Mask(cut.begin() + 120, cut.end()));
 }
 
 TEST(AttentionKernel, DropsByTheHeadOfTheWholeModel) {
-  const Shape s{.batch = 2, .seq = 6, .heads = 4, .kv_heads = 4, .inner = 4, .dropout = 0.5};
-  Shape half = s;
+  const plan::Shape s{.batch = 2, .seq = 6, .heads = 4, .kv_heads = 4, .inner = 4, .dropout = 0.5};
+  plan::Shape half = s;
   half.heads = half.kv_heads = half.inner = 2;
-  const auto mask_of = [](const Shape& shape, const StepContext& at) {
+  const auto mask_of = [](const plan::Shape& shape, const engine::StepContext& at) {
     Vector qkv(static_cast<std::size_t>(shape.batch * shape.seq * 3 * shape.inner), 1.0);
     Vector out(static_cast<std::size_t>(shape.batch * shape.seq * shape.inner));
     Vector logsumexp(static_cast<std::size_t>(shape.batch * shape.heads * shape.seq));
@@ -113,7 +113,7 @@ TEST(AttentionKernel, DropsByTheHeadOfTheWholeModel) {
     Vector dropped = probabilities;
     Mask mask(probabilities.size());
     run_kernel<double>(
-        OpKind::kAttentionForward, shape,
+        schedule::OpKind::kAttentionForward, shape,
         {reads(qkv), writes(out), writes(logsumexp), writes(probabilities), writes(mask), writes(dropped)}, 1.0, at);
     return mask;
   };
@@ -131,14 +131,14 @@ constexpr std::int64_t kRows = 4, kVocabulary = 11, kColumns = 6;  // two ranks:
 
 // Of whole rows of logits by two ranks; they become the gradient.
 double parallel_loss(Vector& logits, std::vector<std::int32_t>& targets, double scale) {
-  const Shape s{.rows = kRows, .inner = kVocabulary, .outer = kColumns};
+  const plan::Shape s{.rows = kRows, .inner = kVocabulary, .outer = kColumns};
   std::array<Vector, 2> part, top, sums, at_target, loss;
   const auto each = [&](auto&& act) {
     for (std::size_t r = 0; r < 2; ++r)
-      act(r, StepContext{.tensor_rank = static_cast<std::int64_t>(r), .tensor_ranks = 2});
+      act(r, engine::StepContext{.tensor_rank = static_cast<std::int64_t>(r), .tensor_ranks = 2});
   };
   const auto column = [](std::size_t r, std::int64_t j) { return static_cast<std::int64_t>(r) * kColumns + j; };
-  each([&](std::size_t r, const StepContext& at) {
+  each([&](std::size_t r, const engine::StepContext& at) {
     part[r].assign(kRows * kColumns, 1e6);  // filling up must not count
     for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
       const std::int64_t j = column(r, i % kColumns);
@@ -147,11 +147,11 @@ double parallel_loss(Vector& logits, std::vector<std::int32_t>& targets, double 
     }
     for (auto* values : {&top[r], &sums[r], &at_target[r]}) values->resize(kRows);
     loss[r].resize(1);
-    run_kernel<double>(OpKind::kVocabMax, s, {reads(part[r]), writes(top[r])}, 1.0, at);
+    run_kernel<double>(schedule::OpKind::kVocabMax, s, {reads(part[r]), writes(top[r])}, 1.0, at);
   });
   for (std::size_t i = 0; i < kRows; ++i) top[0][i] = top[1][i] = std::max(top[0][i], top[1][i]);
-  each([&](std::size_t r, const StepContext& at) {
-    run_kernel<double>(OpKind::kVocabSumExp, s,
+  each([&](std::size_t r, const engine::StepContext& at) {
+    run_kernel<double>(schedule::OpKind::kVocabSumExp, s,
                        {updates(part[r]), reads(targets), reads(top[r]), writes(sums[r]), writes(at_target[r])}, 1.0,
                        at);
   });
@@ -160,9 +160,9 @@ double parallel_loss(Vector& logits, std::vector<std::int32_t>& targets, double 
     at_target[0][i] = at_target[1][i] = at_target[0][i] + at_target[1][i];
   }
   Vector control = {4.0, 0.0, 0.25, 0.0, 0.0};
-  each([&](std::size_t r, const StepContext& at) {
+  each([&](std::size_t r, const engine::StepContext& at) {
     run_kernel<double>(
-        OpKind::kVocabCrossEntropy, s,
+        schedule::OpKind::kVocabCrossEntropy, s,
         {updates(part[r]), reads(targets), reads(sums[r]), reads(at_target[r]), writes(loss[r]), reads(control)},
         scale / 4.0, at);
     for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
@@ -186,8 +186,8 @@ TEST(VocabCrossEntropyKernels, HaveTheLossAndTheGradientOfTheWholeRow) {
   Vector gradient = logits;
   const double parallel = parallel_loss(gradient, targets, kScale);
   Vector whole = logits, loss(1);
-  const Shape s{.rows = kRows, .outer = kVocabulary};
-  run_kernel<double>(OpKind::kCrossEntropy, s, {updates(whole), reads(targets), writes(loss)}, kScale);
+  const plan::Shape s{.rows = kRows, .outer = kVocabulary};
+  run_kernel<double>(schedule::OpKind::kCrossEntropy, s, {updates(whole), reads(targets), writes(loss)}, kScale);
   EXPECT_LE(std::abs(parallel - loss[0]), 1e-14);
   for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_LE(std::abs(gradient[i] - whole[i]), 1e-15);
   const auto scaled_sum = [&] {
@@ -197,7 +197,7 @@ TEST(VocabCrossEntropyKernels, HaveTheLossAndTheGradientOfTheWholeRow) {
   expect_gradient(scaled_sum, logits, gradient, "dlogits");
   Vector control = {8.0, 0.0, 0.125, 0.0, 0.0};
   whole = logits;
-  run_kernel<double>(OpKind::kCrossEntropy, s, {updates(whole), reads(targets), writes(loss), reads(control)},
+  run_kernel<double>(schedule::OpKind::kCrossEntropy, s, {updates(whole), reads(targets), writes(loss), reads(control)},
                      kScale / 8.0);
   for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_LE(std::abs(gradient[i] - whole[i]), 1e-15);
   targets[2] = kVocabulary;
@@ -206,47 +206,47 @@ TEST(VocabCrossEntropyKernels, HaveTheLossAndTheGradientOfTheWholeRow) {
 
 TEST(GradientNormKernel, AddsScaledSquaresOfItsRanges) {
   Vector sum = {1.0}, a = {1.0, 2.0}, b = {3.0};
-  run_kernel<double>(OpKind::kGradientNorm, {}, {updates(sum), reads(a), reads(b)}, 0.5);
+  run_kernel<double>(schedule::OpKind::kGradientNorm, {}, {updates(sum), reads(a), reads(b)}, 0.5);
   EXPECT_EQ(sum[0], 8.0);
-  run_kernel<double>(OpKind::kGradientNorm, {}, {writes(sum), reads(a)});
+  run_kernel<double>(schedule::OpKind::kGradientNorm, {}, {writes(sum), reads(a)});
   EXPECT_EQ(sum[0], 5.0);
 }
 
-Vector after_loss_scale(double sum_of_squares, Vector control, const StepContext& context) {
+Vector after_loss_scale(double sum_of_squares, Vector control, const engine::StepContext& context) {
   Vector sum = {sum_of_squares};
-  run_kernel<double>(OpKind::kLossScale, {}, {reads(sum), updates(control)}, 1.0, context);
+  run_kernel<double>(schedule::OpKind::kLossScale, {}, {reads(sum), updates(control)}, 1.0, context);
   return control;
 }
 
 TEST(LossScaleKernel, ClipsToTheLargestNorm) {
-  const StepContext clips{.gradient_clipping = 0.5};
+  const engine::StepContext clips{.gradient_clipping = 0.5};
   EXPECT_EQ(after_loss_scale(4.0, {1, 7, 1, 3, 0}, clips), (Vector{1, 8, 0.25, 4, 2}));
-  EXPECT_EQ(after_loss_scale(0.04, {1, 7, 1, 3, 0}, clips)[kFactorElement], 1.0);
+  EXPECT_EQ(after_loss_scale(0.04, {1, 7, 1, 3, 0}, clips)[schedule::kFactorElement], 1.0);
   EXPECT_EQ(after_loss_scale(4.0, {1, 7, 1, 3, 0}, {}), (Vector{1, 8, 1, 4, 2}));
 }
 
 TEST(LossScaleKernel, HalvesOnOverflowAndDoublesAfterTwoThousandGoodSteps) {
-  const StepContext fp16{.first_loss_scale = 65536.0};
+  const engine::StepContext fp16{.first_loss_scale = 65536.0};
   EXPECT_EQ(after_loss_scale(256.0, {16, 0, 0, 0, 0}, fp16), (Vector{16, 1, 1.0 / 16, 1, 1}));
   EXPECT_EQ(after_loss_scale(256.0, {16, 1999, 0, 5, 0}, fp16), (Vector{32, 0, 1.0 / 16, 6, 1}));
-  EXPECT_EQ(after_loss_scale(256.0, {16, 1999, 0, 5, 0}, {})[kLossScaleElement], 16.0);
+  EXPECT_EQ(after_loss_scale(256.0, {16, 1999, 0, 5, 0}, {})[schedule::kLossScaleElement], 16.0);
   for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
     const Vector after = after_loss_scale(bad, {16, 1999, 1, 5, 0}, fp16);
     EXPECT_EQ((Vector{after.begin(), after.begin() + 4}), (Vector{8, 0, 0, 5}));
-    EXPECT_FALSE(std::isfinite(after[kNormElement]));
-    EXPECT_EQ(after_loss_scale(bad, {1, 0, 1, 5, 0}, fp16)[kLossScaleElement], 1.0);
+    EXPECT_FALSE(std::isfinite(after[schedule::kNormElement]));
+    EXPECT_EQ(after_loss_scale(bad, {1, 0, 1, 5, 0}, fp16)[schedule::kLossScaleElement], 1.0);
   }
 }
 
 TEST(OptimizerKernels, CountUpdatesScaleGradientsAndLeaveOutOverflows) {
-  StepContext context{.step = 40};
+  engine::StepContext context{.step = 40};
   context.options.learning_rate = 0.1;
   context.options.weight_decay = 0.5;
-  for (const OpKind kind : {OpKind::kAdamW, OpKind::kSgd}) {
+  for (const schedule::OpKind kind : {schedule::OpKind::kAdamW, schedule::OpKind::kSgd}) {
     const auto run = [&](double gradient, Vector control, std::int64_t step) {
       Vector p = {1.0}, g = {gradient}, m = {0.2}, v = {0.3};
-      std::vector<OperandView> operands = {updates(p), reads(g), updates(m)};
-      if (kind == OpKind::kAdamW) operands.push_back(updates(v));
+      std::vector<engine::OperandView> operands = {updates(p), reads(g), updates(m)};
+      if (kind == schedule::OpKind::kAdamW) operands.push_back(updates(v));
       if (!control.empty()) operands.push_back(reads(control));
       context.step = step;
       run_kernel<double>(kind, {}, operands, 1.0, context);
@@ -259,33 +259,34 @@ TEST(OptimizerKernels, CountUpdatesScaleGradientsAndLeaveOutOverflows) {
 
 // Two steps with g = 1 then 2 and momentum 0.9: m = 1, 2.9.
 TEST(SgdKernel, FollowsItsRecursion) {
-  StepContext context;
+  engine::StepContext context;
   context.options.learning_rate = 0.1;
   context.options.weight_decay = 0.5;
   Vector p = {1.0}, g = {1.0}, m = {0.0};
-  run_kernel<double>(OpKind::kSgd, {}, {updates(p), reads(g), updates(m)}, 1.0, context);
+  run_kernel<double>(schedule::OpKind::kSgd, {}, {updates(p), reads(g), updates(m)}, 1.0, context);
   EXPECT_LE(std::abs(p[0] - 0.85), 1e-15);
   g = {2.0};
-  run_kernel<double>(OpKind::kSgd, {}, {updates(p), reads(g), updates(m)}, 1.0, context);
+  run_kernel<double>(schedule::OpKind::kSgd, {}, {updates(p), reads(g), updates(m)}, 1.0, context);
   EXPECT_LE(std::abs(m[0] - 2.9), 1e-15);
   EXPECT_LE(std::abs(p[0] - (0.85 - 0.1 * (2.9 + 0.5 * 0.85))), 1e-15);
 }
 
 TEST(KernelUnits, AgreeUpToRounding) {
-  const Shape s{.batch = 2, .seq = 70, .heads = 2, .kv_heads = 1, .rows = 140, .inner = 12, .outer = 31};
+  const plan::Shape s{.batch = 2, .seq = 70, .heads = 2, .kv_heads = 1, .rows = 140, .inner = 12, .outer = 31};
   const Vector start = random_vector(140 * 24, 1), matrix = random_vector(31 * 12, 2);
   std::vector<std::vector<float>> results;
-  for (const KernelUnit* unit : available_kernel_units()) {
+  for (const engine::KernelUnit* unit : engine::available_kernel_units()) {
     std::vector<float> qkv(start.begin(), start.end()), weight(matrix.begin(), matrix.end()), out(1680), stats(280);
-    std::vector<float> scratch(static_cast<std::size_t>(scratch_elems(OpKind::kAttentionForward, s))), y(4340);
-    Operation operation;
+    std::vector<float> scratch(static_cast<std::size_t>(engine::scratch_elems(schedule::OpKind::kAttentionForward, s))),
+        y(4340);
+    plan::Operation operation;
     operation.shape = s;
-    const auto run = [&](OpKind kind, const std::vector<OperandView>& operands) {
-      kernel_for<float>(kind, *unit)({operation, operands, StepContext{}, scratch.data()});
+    const auto run = [&](schedule::OpKind kind, const std::vector<engine::OperandView>& operands) {
+      engine::kernel_for<float>(kind, *unit)({operation, operands, engine::StepContext{}, scratch.data()});
     };
-    run(OpKind::kAttentionForward, {reads(qkv), writes(out), writes(stats)});
-    run(OpKind::kLinearForward, {reads(out), reads(weight), writes(y)});
-    run(OpKind::kGeluForward, {reads(y), updates(out)});
+    run(schedule::OpKind::kAttentionForward, {reads(qkv), writes(out), writes(stats)});
+    run(schedule::OpKind::kLinearForward, {reads(out), reads(weight), writes(y)});
+    run(schedule::OpKind::kGeluForward, {reads(y), updates(out)});
     results.push_back(out);
     for (std::size_t i = 0; i < out.size(); ++i) EXPECT_LE(std::abs(out[i] - results[0][i]), 1e-5F) << unit->name;
   }

@@ -10,18 +10,18 @@
 
 namespace krigtune::kernel_values_test {
 
-using KRIGTUNE_KERNELS::exponential;
+using engine::KRIGTUNE_KERNELS::exponential;
 using Vector = std::vector<double>;
 
 // Runs with kWrite over garbage and with kReadWrite over 10: the difference must be 10.
-void expect_overwrites_or_adds(OpKind kind, const Shape& s, std::vector<OperandView> operands,
+void expect_overwrites_or_adds(schedule::OpKind kind, const plan::Shape& s, std::vector<engine::OperandView> operands,
                                const std::vector<std::size_t>& outputs) {
   std::vector<Vector> written;
   for (const double start : {-99.0, 10.0}) {
     for (const std::size_t o : outputs) {
       auto* out = static_cast<double*>(operands[o].data);
       std::fill(out, out + operands[o].elems, start);
-      operands[o].access = start < 0.0 ? Access::kWrite : Access::kReadWrite;
+      operands[o].access = start < 0.0 ? plan::Access::kWrite : plan::Access::kReadWrite;
     }
     run_kernel<double>(kind, s, operands);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -37,29 +37,29 @@ void expect_overwrites_or_adds(OpKind kind, const Shape& s, std::vector<OperandV
 }
 
 TEST(Kernels, OverwriteWhereAccessIsWriteAndAddWhereItIsReadWrite) {
-  const Shape sizes = {.batch = 2, .seq = 4, .heads = 3, .kv_heads = 1, .rows = 8, .inner = 6, .outer = 10};
-  for (int k = 0; k < kOpKindCount; ++k) {
-    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+  const plan::Shape sizes = {.batch = 2, .seq = 4, .heads = 3, .kv_heads = 1, .rows = 8, .inner = 6, .outer = 10};
+  for (int k = 0; k < schedule::kOpKindCount; ++k) {
+    const plan::OpTraits& traits = plan::traits_of(static_cast<schedule::OpKind>(k));
     KernelOperands made(traits, sizes, traits.operands.size() + traits.group.size());
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (made.traits(i).role == Role::kOutput) outputs.push_back(i);
+      if (made.traits(i).role == plan::Role::kOutput) outputs.push_back(i);
     }
-    if (traits.kind == OpKind::kSwigluForward) outputs = {1};  // it can, though no plan adds to it
+    if (traits.kind == schedule::OpKind::kSwigluForward) outputs = {1};  // it can, though no plan adds to it
     SCOPED_TRACE(traits.name);
     if (!outputs.empty()) expect_overwrites_or_adds(traits.kind, sizes, made.views(), outputs);
   }
 }
 
 TEST(Kernels, AreThereForEveryOperationThatIsNoCollective) {
-  for (int k = 0; k < kOpKindCount; ++k) {
-    const auto kind = static_cast<OpKind>(k);
-    if (is_collective(kind)) {
-      EXPECT_THROW(kernel_for<float>(kind), std::logic_error) << to_string(kind);
+  for (int k = 0; k < schedule::kOpKindCount; ++k) {
+    const auto kind = static_cast<schedule::OpKind>(k);
+    if (plan::is_collective(kind)) {
+      EXPECT_THROW(engine::kernel_for<float>(kind), std::logic_error) << plan::to_string(kind);
     } else {
-      for (const KernelUnit* unit : available_kernel_units()) {
-        EXPECT_NE(kernel_for<float>(kind, *unit), nullptr) << to_string(kind);
-        EXPECT_NE(kernel_for<double>(kind, *unit), nullptr) << to_string(kind);
+      for (const engine::KernelUnit* unit : engine::available_kernel_units()) {
+        EXPECT_NE(engine::kernel_for<float>(kind, *unit), nullptr) << plan::to_string(kind);
+        EXPECT_NE(engine::kernel_for<double>(kind, *unit), nullptr) << plan::to_string(kind);
       }
     }
   }
@@ -67,9 +67,9 @@ TEST(Kernels, AreThereForEveryOperationThatIsNoCollective) {
 
 TEST(Kernels, ZeroAndAddDoWhatTheySay) {
   Vector a = {1, 2, 3}, b = {4, 5, 6}, c = {7};
-  run_kernel<double>(OpKind::kAdd, {}, {updates(a), reads(b)});
+  run_kernel<double>(schedule::OpKind::kAdd, {}, {updates(a), reads(b)});
   EXPECT_EQ(a, (Vector{5, 7, 9}));
-  run_kernel<double>(OpKind::kZero, {}, {writes(b), writes(c)});
+  run_kernel<double>(schedule::OpKind::kZero, {}, {writes(b), writes(c)});
   EXPECT_EQ(b, (Vector{0, 0, 0}));
   EXPECT_EQ(c, (Vector{0}));
 }
@@ -89,7 +89,7 @@ TEST(Exponential, IsWithinTwoUnitsInTheLastPlaceInFloat) {
 TEST(GeluKernel, HasThePublishedValues) {
   Vector x = {1.0, -1.0, 0.0, 30.0, -30.0};
   Vector y(5);
-  run_kernel<double>(OpKind::kGeluForward, {.rows = 1, .inner = 5}, {reads(x), writes(y)});
+  run_kernel<double>(schedule::OpKind::kGeluForward, {.rows = 1, .inner = 5}, {reads(x), writes(y)});
   EXPECT_LE(std::abs(y[0] - 0.841192), 5e-7);
   EXPECT_LE(std::abs(y[1] + 0.158808), 5e-7);
   EXPECT_EQ(y[2], 0.0);
@@ -101,7 +101,8 @@ TEST(CrossEntropyKernel, OfEqualLogitsIsTheLogarithmOfTheVocabulary) {
   std::vector<float> logits(3 * 7, 0.25F);
   std::vector<std::int32_t> targets = {0, 3, 6};
   std::vector<float> loss(1);
-  run_kernel<float>(OpKind::kCrossEntropy, {.rows = 3, .outer = 7}, {updates(logits), reads(targets), writes(loss)});
+  run_kernel<float>(schedule::OpKind::kCrossEntropy, {.rows = 3, .outer = 7},
+                    {updates(logits), reads(targets), writes(loss)});
   EXPECT_LE(std::abs(loss[0] - std::log(7.0F)), 1e-6F);
 }
 
@@ -109,24 +110,24 @@ TEST(CrossEntropyKernel, RefusesATargetOutsideTheVocabulary) {
   std::vector<float> logits(7);
   std::vector<std::int32_t> targets = {7};
   std::vector<float> loss(1);
-  EXPECT_THROW(run_kernel<float>(OpKind::kCrossEntropy, {.rows = 1, .outer = 7},
+  EXPECT_THROW(run_kernel<float>(schedule::OpKind::kCrossEntropy, {.rows = 1, .outer = 7},
                                  {updates(logits), reads(targets), writes(loss)}),
                std::runtime_error);
 }
 
 // Written out for two steps with g = 1 then g = 2: m = 0.1, 0.29; v = 0.05, 0.2475 (b1 = 0.9, b2 = 0.95).
 TEST(AdamWKernel, FollowsThePublishedRecursion) {
-  StepContext context;
+  engine::StepContext context;
   context.options.learning_rate = 0.1;
   context.options.weight_decay = 0.5;
   context.options.epsilon = 0.0;
   Vector p = {1.0}, g = {1.0}, m = {0.0}, v = {0.0};
-  run_kernel<double>(OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
+  run_kernel<double>(schedule::OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
   // Corrected moments are 1 and 1: p = 1 - 0.1 (1 + 0.5).
   EXPECT_LE(std::abs(p[0] - 0.85), 1e-14);
   context.step = 1;
   g = {2.0};
-  run_kernel<double>(OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
+  run_kernel<double>(schedule::OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
   EXPECT_LE(std::abs(m[0] - 0.29), 1e-14);
   EXPECT_LE(std::abs(v[0] - 0.2475), 1e-14);
   const double direction = (0.29 / 0.19) / std::sqrt(0.2475 / 0.0975);
@@ -135,14 +136,14 @@ TEST(AdamWKernel, FollowsThePublishedRecursion) {
 
 TEST(AdamWKernel, LeavesPaddingZero) {
   std::vector<float> p(4), g(4), m(4), v(4);
-  run_kernel<float>(OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)});
+  run_kernel<float>(schedule::OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)});
   EXPECT_EQ(p, std::vector<float>(4, 0.0F));
 }
 
 // Around the sizes of tiles and of the parts in which sums are cut.
-void expect_products(const KernelUnit& unit, std::int64_t m, std::int64_t n, std::int64_t k) {
+void expect_products(const engine::KernelUnit& unit, std::int64_t m, std::int64_t n, std::int64_t k) {
   Vector a = random_vector(m * k, 1), b = random_vector(k * n, 2), bias = random_vector(n, 3);
-  Vector at(a.size()), bt(b.size()), c(static_cast<std::size_t>(m * n)), scratch(kGemmScratchElems);
+  Vector at(a.size()), bt(b.size()), c(static_cast<std::size_t>(m * n)), scratch(engine::kGemmScratchElems);
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t q = 0; q < k; ++q)
       at[static_cast<std::size_t>(q * m + i)] = a[static_cast<std::size_t>(i * k + q)];
@@ -150,14 +151,16 @@ void expect_products(const KernelUnit& unit, std::int64_t m, std::int64_t n, std
     for (std::int64_t j = 0; j < n; ++j)
       bt[static_cast<std::size_t>(j * k + q)] = b[static_cast<std::size_t>(q * n + j)];
   for (int variant = 0; variant < 16; ++variant) {
-    Product<double> product;
-    product.c = dense(c.data(), m, n);
+    engine::Product<double> product;
+    product.c = engine::dense(c.data(), m, n);
     product.a_transposed = (variant & 1) != 0;
     product.b_transposed = (variant & 2) != 0;
     product.adds = (variant & 4) != 0;
     if ((variant & 8) != 0) product.bias = bias.data();
-    product.a = product.a_transposed ? dense<const double>(at.data(), k, m) : dense<const double>(a.data(), m, k);
-    product.b = product.b_transposed ? dense<const double>(bt.data(), n, k) : dense<const double>(b.data(), k, n);
+    product.a = product.a_transposed ? engine::dense<const double>(at.data(), k, m)
+                                     : engine::dense<const double>(a.data(), m, k);
+    product.b = product.b_transposed ? engine::dense<const double>(bt.data(), n, k)
+                                     : engine::dense<const double>(b.data(), k, n);
     std::fill(c.begin(), c.end(), 1.0);
     unit.multiply_doubles(product, scratch.data());
     for (std::int64_t i = 0; i < m * n; ++i) {
@@ -171,7 +174,7 @@ void expect_products(const KernelUnit& unit, std::int64_t m, std::int64_t n, std
 }
 
 TEST(Gemm, EqualsTheTripleLoopForAllShapesOnEveryVectorUnit) {
-  for (const KernelUnit* unit : available_kernel_units()) {
+  for (const engine::KernelUnit* unit : engine::available_kernel_units()) {
     for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1},
                                                                           {1, 30, 9},
                                                                           {30, 1, 9},
@@ -190,20 +193,20 @@ TEST(Gemm, EqualsTheTripleLoopForAllShapesOnEveryVectorUnit) {
 // An element's sum does not depend on what stands beside it.
 TEST(Gemm, GivesAnElementTheSameBitsWhereverItStands) {
   constexpr std::int64_t kDepth = 300;
-  std::vector<float> a(21 * kDepth), b(70 * kDepth), c(21 * 70), part(5 * 7), scratch(kGemmScratchElems);
+  std::vector<float> a(21 * kDepth), b(70 * kDepth), c(21 * 70), part(5 * 7), scratch(engine::kGemmScratchElems);
   Rng rng(6, 0);
   for (auto* values : {&a, &b}) {
     for (float& value : *values) value = static_cast<float>(rng.normal());
   }
-  const auto multiply = kernel_unit().multiply_floats;
-  multiply({.a = dense<const float>(a.data(), 21, kDepth),
-            .b = dense<const float>(b.data(), 70, kDepth),
-            .c = dense(c.data(), 21, 70),
+  const auto multiply = engine::kernel_unit().multiply_floats;
+  multiply({.a = engine::dense<const float>(a.data(), 21, kDepth),
+            .b = engine::dense<const float>(b.data(), 70, kDepth),
+            .c = engine::dense(c.data(), 21, 70),
             .b_transposed = true},
            scratch.data());
-  multiply({.a = dense<const float>(a.data() + 13 * kDepth, 5, kDepth),
-            .b = dense<const float>(b.data() + 60 * kDepth, 7, kDepth),
-            .c = dense(part.data(), 5, 7),
+  multiply({.a = engine::dense<const float>(a.data() + 13 * kDepth, 5, kDepth),
+            .b = engine::dense<const float>(b.data() + 60 * kDepth, 7, kDepth),
+            .c = engine::dense(part.data(), 5, 7),
             .b_transposed = true},
            scratch.data());
   for (std::size_t i = 0; i < 5; ++i) {
@@ -213,7 +216,7 @@ TEST(Gemm, GivesAnElementTheSameBitsWhereverItStands) {
 
 // The same data at two addresses that differ modulo every vector width.
 TEST(Kernels, GiveTheSameBitsAtEveryAddress) {
-  const Shape s{.rows = 3, .inner = 37, .outer = 29};
+  const plan::Shape s{.rows = 3, .inner = 37, .outer = 29};
   std::vector<std::vector<float>> results;
   for (const std::size_t shift : {0U, 1U, 3U}) {
     std::vector<float> memory(shift + 37 * 3 + 37 * 29 + 29 * 3 + 64);
@@ -222,12 +225,13 @@ TEST(Kernels, GiveTheSameBitsAtEveryAddress) {
     float* y = weight + 37 * 29;
     Rng rng(5, 0);
     for (float* at = x; at != y; ++at) *at = static_cast<float>(rng.normal());
-    const std::vector<OperandView> linear = {
-        {x, 111, Access::kRead}, {weight, 1073, Access::kRead}, {y, 87, Access::kWrite}};
-    run_kernel<float>(OpKind::kLinearForward, s, linear);
+    const std::vector<engine::OperandView> linear = {
+        {x, 111, plan::Access::kRead}, {weight, 1073, plan::Access::kRead}, {y, 87, plan::Access::kWrite}};
+    run_kernel<float>(schedule::OpKind::kLinearForward, s, linear);
     std::vector<std::int32_t> targets = {1, 2, 3};
     std::vector<float> loss(1);
-    run_kernel<float>(OpKind::kCrossEntropy, s, {{y, 87, Access::kReadWrite}, reads(targets), writes(loss)});
+    run_kernel<float>(schedule::OpKind::kCrossEntropy, s,
+                      {{y, 87, plan::Access::kReadWrite}, reads(targets), writes(loss)});
     results.emplace_back(y, y + 87);
     results.back().push_back(loss[0]);
   }
@@ -239,21 +243,21 @@ struct Batch {
   std::vector<std::int32_t> tokens, targets;
 };
 
-Batch load(const StepContext& context, std::int32_t micro_step, std::int64_t batch, std::int64_t vocabulary) {
+Batch load(const engine::StepContext& context, std::int32_t micro_step, std::int64_t batch, std::int64_t vocabulary) {
   constexpr std::int64_t kSeq = 50;
   Batch loaded{std::vector<std::int32_t>(static_cast<std::size_t>(batch * kSeq)),
                std::vector<std::int32_t>(static_cast<std::size_t>(batch * kSeq))};
-  Operation operation;
-  operation.kind = OpKind::kLoadBatch;
+  plan::Operation operation;
+  operation.kind = schedule::OpKind::kLoadBatch;
   operation.micro_step = micro_step;
   operation.shape = {.batch = batch, .seq = kSeq, .outer = vocabulary};
-  const std::vector<OperandView> operands = {writes(loaded.tokens), writes(loaded.targets)};
-  kernel_for<float>(OpKind::kLoadBatch)({operation, operands, context});
+  const std::vector<engine::OperandView> operands = {writes(loaded.tokens), writes(loaded.targets)};
+  engine::kernel_for<float>(schedule::OpKind::kLoadBatch)({operation, operands, context});
   return loaded;
 }
 
 TEST(LoadBatchKernel, MakesTheSameGlobalBatchHoweverItIsCut) {
-  StepContext two_ranks{.step = 3, .rank = 0, .ranks = 2, .micro_steps = 2};
+  engine::StepContext two_ranks{.step = 3, .rank = 0, .ranks = 2, .micro_steps = 2};
   std::vector<std::int32_t> cut;
   for (std::int32_t micro_step = 0; micro_step < 2; ++micro_step) {
     for (two_ranks.rank = 0; two_ranks.rank < 2; ++two_ranks.rank) {

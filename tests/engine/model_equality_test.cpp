@@ -13,48 +13,49 @@
 
 namespace krigtune::model_equality_test {
 
-Workload gpt() {
-  Workload workload = small_model(3);
+workload::Workload gpt() {
+  workload::Workload workload = small_model(3);
   workload.model.heads = workload.model.kv_heads = 4;
   workload.model.seq_len = 12;  // parts for 2 and 4 ranks
   return workload;
 }
 
-Workload llama() {
-  Workload workload = gpt();
+workload::Workload llama() {
+  workload::Workload workload = gpt();
   workload.model.kv_heads = 2;
   workload.model.gated_mlp = true;
   workload.model.tied_embeddings = false;
-  workload.model.positions = Positions::kRotary;
-  workload.model.norm = Norm::kRmsNorm;
+  workload.model.positions = workload::Positions::kRotary;
+  workload.model.norm = workload::Norm::kRmsNorm;
   return workload;
 }
 
-Workload with(Workload workload, double dropout, Attention attention) {
+workload::Workload with(workload::Workload workload, double dropout, workload::Attention attention) {
   workload.model.dropout = dropout;
   workload.model.attention = attention;
   return workload;
 }
 
-std::vector<Workload> models() {
-  std::vector<Workload> all;
-  for (const Workload& workload : {gpt(), llama()}) {
-    for (const Attention attention : {Attention::kFlash, Attention::kEager}) {
+std::vector<workload::Workload> models() {
+  std::vector<workload::Workload> all;
+  for (const workload::Workload& workload : {gpt(), llama()}) {
+    for (const workload::Attention attention : {workload::Attention::kFlash, workload::Attention::kEager}) {
       for (const double dropout : {0.0, 0.2}) all.push_back(with(workload, dropout, attention));
     }
   }
   return all;
 }
 
-std::string label(const Workload& workload, const Configuration& configuration) {
-  const ModelSpec& model = workload.model;
-  return std::string(model.gated_mlp ? "llama" : "gpt") + (model.attention == Attention::kEager ? " eager" : " flash") +
+std::string label(const workload::Workload& workload, const space::Configuration& configuration) {
+  const workload::ModelSpec& model = workload.model;
+  return std::string(model.gated_mlp ? "llama" : "gpt") +
+         (model.attention == workload::Attention::kEager ? " eager" : " flash") +
          (model.dropout > 0.0 ? " with dropout" : "") + (model.tied_embeddings ? " tied, " : " untied, ") +
-         (workload.precision == Precision::kFp32 ? "" : "16 bit, ") + configuration.text();
+         (workload.precision == workload::Precision::kFp32 ? "" : "16 bit, ") + configuration.text();
 }
 
-Configuration checkpointing(const char* kind, std::int64_t layers, std::int64_t stage, std::int64_t tensor_parallel,
-                            bool sequence_parallel) {
+space::Configuration checkpointing(const char* kind, std::int64_t layers, std::int64_t stage,
+                                   std::int64_t tensor_parallel, bool sequence_parallel) {
   return {{"zero_stage", stage},
           {"micro_batch", std::int64_t{2}},
           {"gradient_accumulation_steps", std::int64_t{2}},
@@ -69,10 +70,11 @@ Configuration checkpointing(const char* kind, std::int64_t layers, std::int64_t 
 constexpr int kSteps = 3;
 
 /// The parameters of all tensor ranks, one after the other.
-std::vector<float> train(const Workload& workload, std::int64_t ranks, const Configuration& configuration) {
+std::vector<float> train(const workload::Workload& workload, std::int64_t ranks,
+                         const space::Configuration& configuration) {
   const SystemClock clock;
-  const StepPlan plan = build_plan(workload, cpu_ranks(ranks), configuration);
-  Trainer trainer(plan, std::nullopt, clock);
+  const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(ranks), configuration);
+  engine::Trainer trainer(plan, std::nullopt, clock);
   for (int step = 0; step < kSteps; ++step) trainer.step();
   std::vector<float> all;
   for (std::int64_t t = 0; t < plan.tensor_ranks; ++t) {
@@ -87,15 +89,15 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(Checkpointing, TrainsToTheSameBits) {
-  std::vector<Workload> all = models();
-  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
-    all.push_back(with(llama(), 0.2, Attention::kFlash));
+  std::vector<workload::Workload> all = models();
+  for (const workload::Precision precision : {workload::Precision::kBf16, workload::Precision::kFp16}) {
+    all.push_back(with(llama(), 0.2, workload::Attention::kFlash));
     all.back().precision = precision;
   }
-  for (const Workload& workload : all) {
+  for (const workload::Workload& workload : all) {
     const std::vector<float> expected = train(workload, 2, checkpointing("none", 1, 2, 1, false));
     const auto trains_alike = [&](const char* kind, std::int64_t layers, std::int64_t stage) {
-      const Configuration now = checkpointing(kind, layers, stage, 1, false);
+      const space::Configuration now = checkpointing(kind, layers, stage, 1, false);
       EXPECT_TRUE(same_bits(train(workload, 2, now), expected)) << label(workload, now);
     };
     for (const std::int64_t stage : {2, 3}) {
@@ -108,10 +110,10 @@ TEST(Checkpointing, TrainsToTheSameBits) {
 
 TEST(Checkpointing, TrainsToTheSameBitsOnTensorRanks) {
   for (const bool sequence_parallel : {false, true}) {
-    for (const Workload& workload : {with(gpt(), 0.2, Attention::kEager), llama()}) {
+    for (const workload::Workload& workload : {with(gpt(), 0.2, workload::Attention::kEager), llama()}) {
       const std::vector<float> expected = train(workload, 4, checkpointing("none", 1, 0, 2, sequence_parallel));
       for (const char* kind : {"selective", "full"}) {
-        const Configuration now = checkpointing(kind, 2, 1, 2, sequence_parallel);
+        const space::Configuration now = checkpointing(kind, 2, 1, 2, sequence_parallel);
         EXPECT_TRUE(same_bits(train(workload, 4, now), expected)) << label(workload, now);
       }
     }
@@ -119,23 +121,23 @@ TEST(Checkpointing, TrainsToTheSameBitsOnTensorRanks) {
 }
 
 /// By tensor: its whole values, put together from the tensor ranks'. What is on several ranks must be the same there.
-std::map<std::string, std::vector<float>> whole_parameters(const StepPlan& plan, const Trainer& trainer) {
+std::map<std::string, std::vector<float>> whole_parameters(const plan::StepPlan& plan, const engine::Trainer& trainer) {
   std::map<std::string, std::vector<float>> wholes;
   for (std::int64_t rank = 0; rank < plan.tensor_ranks; ++rank) {
     const std::vector<float> mine = trainer.parameters(rank);
     std::size_t at = 0;
-    for (const ParameterTensor& tensor : plan.tensors) {
+    for (const schedule::ParameterTensor& tensor : plan.tensors) {
       std::vector<float>& whole = wholes[tensor.name];
       std::int64_t unlike = 0;  // replicas
       for (std::int64_t i = 0; i < tensor.elems; ++i, ++at) {
-        const std::int64_t element = whole_element(tensor, rank, plan.tensor_ranks, i);
+        const std::int64_t element = schedule::whole_element(tensor, rank, plan.tensor_ranks, i);
         if (element < 0) {
           EXPECT_EQ(mine[at], 0.0F) << tensor.name << ": what fills up stays zero";
           continue;
         }
         const auto place = static_cast<std::size_t>(element);
         if (place >= whole.size()) whole.resize(place + 1, std::nanf(""));
-        if (rank > 0 && tensor.split == Split::kNone && whole[place] != mine[at]) ++unlike;
+        if (rank > 0 && tensor.split == schedule::Split::kNone && whole[place] != mine[at]) ++unlike;
         whole[place] = mine[at];
       }
       EXPECT_EQ(unlike, 0) << tensor.name;
@@ -146,8 +148,8 @@ std::map<std::string, std::vector<float>> whole_parameters(const StepPlan& plan,
 
 // The gradient of a key's bias is zero but for rounding (softmax does not see it), and AdamW would divide the noise by
 // its own size: an epsilon far above the noise keeps the comparison about gradients.
-TrainingOptions damped() {
-  TrainingOptions options;
+engine::TrainingOptions damped() {
+  engine::TrainingOptions options;
   options.epsilon = 1e-5;
   return options;
 }
@@ -157,10 +159,10 @@ struct Trained {
   std::map<std::string, std::vector<float>> start, end;
   double loss = 0.0;
 };
-Trained train_whole(const Workload& workload, std::int64_t ranks, const Configuration& configuration) {
+Trained train_whole(const workload::Workload& workload, std::int64_t ranks, const space::Configuration& configuration) {
   const SystemClock clock;
-  const StepPlan plan = build_plan(workload, cpu_ranks(ranks), configuration);
-  Trainer trainer(plan, std::nullopt, clock, damped());
+  const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(ranks), configuration);
+  engine::Trainer trainer(plan, std::nullopt, clock, damped());
   Trained trained;
   trained.start = whole_parameters(plan, trainer);
   for (int step = 0; step < kSteps; ++step) trained.loss = trainer.step().loss;
@@ -184,8 +186,8 @@ double difference(const Trained& a, const Trained& b, const std::string& name) {
 // collective, a bias added twice or a part of a gradient would be of the order of 0.05 to 1.
 constexpr double kOtherOrder = 1e-3;
 
-void expect_same_training(const Workload& workload, std::int64_t ranks, const Configuration& one,
-                          std::int64_t other_ranks, const Configuration& other) {
+void expect_same_training(const workload::Workload& workload, std::int64_t ranks, const space::Configuration& one,
+                          std::int64_t other_ranks, const space::Configuration& other) {
   const Trained a = train_whole(workload, ranks, one);
   const Trained b = train_whole(workload, other_ranks, other);
   EXPECT_LE(std::abs(a.loss - b.loss), 1e-5 * a.loss) << label(workload, other);
@@ -198,7 +200,7 @@ void expect_same_training(const Workload& workload, std::int64_t ranks, const Co
 // 67 tokens: neither 2 nor 4 ranks divide the vocabulary.
 TEST(TensorParallelism, TrainsAsOneRankDoes) {
   for (const bool sequence_parallel : {false, true}) {
-    for (Workload workload : models()) {
+    for (workload::Workload workload : models()) {
       for (const bool tied : {false, true}) {
         workload.model.tied_embeddings = tied;
         expect_same_training(workload, 1, checkpointing("none", 1, 0, 1, false), 2,
@@ -210,7 +212,7 @@ TEST(TensorParallelism, TrainsAsOneRankDoes) {
 
 TEST(TensorParallelism, GoesTogetherWithDataParallelism) {
   for (const bool sequence_parallel : {false, true}) {
-    for (const Workload& workload : {gpt(), llama()}) {
+    for (const workload::Workload& workload : {gpt(), llama()}) {
       expect_same_training(workload, 2, checkpointing("none", 1, 2, 1, false), 4,
                            checkpointing("full", 2, 3, 2, sequence_parallel));
     }
@@ -220,7 +222,7 @@ TEST(TensorParallelism, GoesTogetherWithDataParallelism) {
 }
 
 TEST(Models, DependOnTheGlobalBatchAndNotOnHowItIsCut) {
-  for (const Workload& workload : {gpt(), llama()}) {
+  for (const workload::Workload& workload : {gpt(), llama()}) {
     expect_same_training(workload, 1, configuration(0, 8, 1, 3000, 3000, false), 1,
                          configuration(0, 2, 4, 3000, 3000, false));
     expect_same_training(workload, 1, configuration(0, 8, 1, 3000, 3000, false), 2,
@@ -230,10 +232,10 @@ TEST(Models, DependOnTheGlobalBatchAndNotOnHowItIsCut) {
 
 TEST(Models, LowerTheirLoss) {
   const SystemClock clock;
-  TrainingOptions options;
+  engine::TrainingOptions options;
   options.learning_rate = 1e-2;
-  const Configuration tensor_parallel = checkpointing("selective", 1, 1, 2, true);
-  Trainer trainer(build_plan(llama(), cpu_ranks(2), tensor_parallel), std::nullopt, clock, options);
+  const space::Configuration tensor_parallel = checkpointing("selective", 1, 1, 2, true);
+  engine::Trainer trainer(plan::build_plan(llama(), cpu_ranks(2), tensor_parallel), std::nullopt, clock, options);
   const double first = trainer.step().loss;
   EXPECT_LE(std::abs(first - std::log(67.0)), 0.1) << "untrained, every token is about equally likely";
   double last = 0.0;

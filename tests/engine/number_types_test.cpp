@@ -20,7 +20,7 @@ struct Format {
   std::uint16_t (*to)(float);
 };
 
-const Format kFormats[] = {{8, 7, from_bf16, to_bf16}, {5, 10, from_fp16, to_fp16}};
+const Format kFormats[] = {{8, 7, engine::from_bf16, engine::to_bf16}, {5, 10, engine::from_fp16, engine::to_fp16}};
 
 double value_of(const Format& format, int bits) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
@@ -94,8 +94,8 @@ TEST(NumberTypes, RoundToTheNearestAndTiesToEven) {
     expect_rounding(format, std::numeric_limits<float>::infinity());
     expect_rounding(format, std::numeric_limits<float>::max());
   }
-  EXPECT_EQ(to_fp16(65519.0F), 0x7BFF);  // IEEE 754: 65520 is the first that overflows
-  EXPECT_EQ(to_fp16(65520.0F), 0x7C00);
+  EXPECT_EQ(engine::to_fp16(65519.0F), 0x7BFF);  // IEEE 754: 65520 is the first that overflows
+  EXPECT_EQ(engine::to_fp16(65520.0F), 0x7C00);
 }
 
 TEST(NumberTypes, ConvertArraysElementByElement) {
@@ -104,17 +104,17 @@ TEST(NumberTypes, ConvertArraysElementByElement) {
   for (float& value : values) value = static_cast<float>(rng.normal());
   std::vector<std::uint16_t> rounded(values.size());
   std::vector<float> back(values.size());
-  for (const DType type : {DType::kBf16, DType::kFp16}) {
-    const Format& format = kFormats[type == DType::kBf16 ? 0 : 1];
-    round_to(type, values.data(), std::ssize(values), rounded.data());
-    widen(type, rounded.data(), std::ssize(values), back.data());
+  for (const schedule::DType type : {schedule::DType::kBf16, schedule::DType::kFp16}) {
+    const Format& format = kFormats[type == schedule::DType::kBf16 ? 0 : 1];
+    engine::round_to(type, values.data(), std::ssize(values), rounded.data());
+    engine::widen(type, rounded.data(), std::ssize(values), back.data());
     for (std::size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(rounded[i], format.to(values[i]));
       ASSERT_EQ(back[i], format.from(rounded[i]));
     }
   }
-  EXPECT_TRUE(is_16_bit(DType::kBf16) && is_16_bit(DType::kFp16));
-  EXPECT_FALSE(is_16_bit(DType::kFp32) || is_16_bit(DType::kUint8));
+  EXPECT_TRUE(engine::is_16_bit(schedule::DType::kBf16) && engine::is_16_bit(schedule::DType::kFp16));
+  EXPECT_FALSE(engine::is_16_bit(schedule::DType::kFp32) || engine::is_16_bit(schedule::DType::kUint8));
 }
 
 using Floats = std::vector<float>;
@@ -127,50 +127,55 @@ Floats random_floats(std::size_t count, std::uint64_t stream) {
   return values;
 }
 
-Halves rounded(const Floats& values, DType type) {
+Halves rounded(const Floats& values, schedule::DType type) {
   Halves halves(values.size());
-  round_to(type, values.data(), std::ssize(values), halves.data());
+  engine::round_to(type, values.data(), std::ssize(values), halves.data());
   return halves;
 }
 
-Floats widened(const Halves& halves, DType type) {
+Floats widened(const Halves& halves, schedule::DType type) {
   Floats values(halves.size());
-  widen(type, halves.data(), std::ssize(halves), values.data());
+  engine::widen(type, halves.data(), std::ssize(halves), values.data());
   return values;
 }
 
-OperandView view(Floats& values, Access access) { return {values.data(), std::ssize(values), access, DType::kFp32}; }
-OperandView view(Halves& values, Access access, DType type = DType::kBf16) {
+engine::OperandView view(Floats& values, plan::Access access) {
+  return {values.data(), std::ssize(values), access, schedule::DType::kFp32};
+}
+engine::OperandView view(Halves& values, plan::Access access, schedule::DType type = schedule::DType::kBf16) {
   return {values.data(), std::ssize(values), access, type};
 }
 
-void call(OpKind kind, const Shape& shape, std::vector<OperandView> operands, double scale = 1.0) {
-  Operation operation;
+void call(schedule::OpKind kind, const plan::Shape& shape, std::vector<engine::OperandView> operands,
+          double scale = 1.0) {
+  plan::Operation operation;
   operation.kind = kind;
   operation.shape = shape;
   operation.scale = scale;
-  BoundOperation bound;
+  engine::BoundOperation bound;
   bound.operation = &operation;
-  bound.kernel = kernel_for<float>(kind);
+  bound.kernel = engine::kernel_for<float>(kind);
   bound.operands = std::move(operands);
-  Floats scratch(static_cast<std::size_t>(call_scratch_elems(bound)), std::nanf(""));
-  call_kernel(bound, {}, scratch.data());
+  Floats scratch(static_cast<std::size_t>(engine::call_scratch_elems(bound)), std::nanf(""));
+  engine::call_kernel(bound, {}, scratch.data());
 }
 
 TEST(CallsOfKernels, ComputeInFloatAndRoundWhatTheyWrite) {
-  const Shape s{.rows = 5, .inner = 33, .outer = 7};
-  for (const DType type : {DType::kBf16, DType::kFp16}) {
+  const plan::Shape s{.rows = 5, .inner = 33, .outer = 7};
+  for (const schedule::DType type : {schedule::DType::kBf16, schedule::DType::kFp16}) {
     Halves x = rounded(random_floats(165, 1), type), weight = rounded(random_floats(231, 2), type), y(35);
     Floats wide_x = widened(x, type), wide_weight = widened(weight, type), wide_y(35);
-    call(OpKind::kLinearForward, s,
-         {view(x, Access::kRead, type), view(weight, Access::kRead, type), view(y, Access::kWrite, type)});
-    call(OpKind::kLinearForward, s,
-         {view(wide_x, Access::kRead), view(wide_weight, Access::kRead), view(wide_y, Access::kWrite)});
+    call(schedule::OpKind::kLinearForward, s,
+         {view(x, plan::Access::kRead, type), view(weight, plan::Access::kRead, type),
+          view(y, plan::Access::kWrite, type)});
+    call(schedule::OpKind::kLinearForward, s,
+         {view(wide_x, plan::Access::kRead), view(wide_weight, plan::Access::kRead),
+          view(wide_y, plan::Access::kWrite)});
     EXPECT_EQ(y, rounded(wide_y, type));
     Halves sums = rounded(random_floats(35, 3), type);
     Floats wide_sums = widened(sums, type);
-    call(OpKind::kAdd, {}, {view(sums, Access::kReadWrite, type), view(wide_y, Access::kRead)});
-    call(OpKind::kAdd, {}, {view(wide_sums, Access::kReadWrite), view(wide_y, Access::kRead)});
+    call(schedule::OpKind::kAdd, {}, {view(sums, plan::Access::kReadWrite, type), view(wide_y, plan::Access::kRead)});
+    call(schedule::OpKind::kAdd, {}, {view(wide_sums, plan::Access::kReadWrite), view(wide_y, plan::Access::kRead)});
     EXPECT_EQ(sums, rounded(wide_sums, type));
   }
 }
@@ -178,47 +183,49 @@ TEST(CallsOfKernels, ComputeInFloatAndRoundWhatTheyWrite) {
 // Longer than a block of shadows, and two ranges.
 TEST(CallsOfKernels, WalkOverListsInBlocks) {
   constexpr std::size_t kLong = 100'003;
-  Halves g = rounded(random_floats(kLong, 1), DType::kBf16), short_g = rounded(random_floats(7, 2), DType::kBf16);
-  Floats wide = widened(g, DType::kBf16), short_wide = widened(short_g, DType::kBf16);
-  const auto adam = [&](const OperandView& gradient, const OperandView& short_gradient) {
+  Halves g = rounded(random_floats(kLong, 1), schedule::DType::kBf16),
+         short_g = rounded(random_floats(7, 2), schedule::DType::kBf16);
+  Floats wide = widened(g, schedule::DType::kBf16), short_wide = widened(short_g, schedule::DType::kBf16);
+  const auto adam = [&](const engine::OperandView& gradient, const engine::OperandView& short_gradient) {
     Floats p(kLong, 1.0F), m(kLong), v(kLong), short_p(7, 2.0F), short_m(7), short_v(7);
     Floats control = {4.0F, 0.0F, 0.25F, 3.0F, 1.0F};
-    call(OpKind::kAdamW, {},
-         {view(p, Access::kReadWrite), gradient, view(m, Access::kReadWrite), view(v, Access::kReadWrite),
-          view(short_p, Access::kReadWrite), short_gradient, view(short_m, Access::kReadWrite),
-          view(short_v, Access::kReadWrite), view(control, Access::kRead)});
+    call(schedule::OpKind::kAdamW, {},
+         {view(p, plan::Access::kReadWrite), gradient, view(m, plan::Access::kReadWrite),
+          view(v, plan::Access::kReadWrite), view(short_p, plan::Access::kReadWrite), short_gradient,
+          view(short_m, plan::Access::kReadWrite), view(short_v, plan::Access::kReadWrite),
+          view(control, plan::Access::kRead)});
     p.insert(p.end(), short_p.begin(), short_p.end());
     return p;
   };
-  EXPECT_EQ(adam(view(g, Access::kRead), view(short_g, Access::kRead)),
-            adam(view(wide, Access::kRead), view(short_wide, Access::kRead)));
+  EXPECT_EQ(adam(view(g, plan::Access::kRead), view(short_g, plan::Access::kRead)),
+            adam(view(wide, plan::Access::kRead), view(short_wide, plan::Access::kRead)));
 
   double squares = 0.0;
   for (const Floats* values : {&wide, &short_wide}) {
     for (const float value : *values) squares += 0.5 * static_cast<double>(value) * static_cast<double>(value);
   }
   Floats sum = {1.0F};
-  const std::vector<OperandView> ranges = {view(g, Access::kRead), view(short_g, Access::kRead)};
-  call(OpKind::kGradientNorm, {}, {view(sum, Access::kReadWrite), ranges[0], ranges[1]}, 0.5);
+  const std::vector<engine::OperandView> ranges = {view(g, plan::Access::kRead), view(short_g, plan::Access::kRead)};
+  call(schedule::OpKind::kGradientNorm, {}, {view(sum, plan::Access::kReadWrite), ranges[0], ranges[1]}, 0.5);
   EXPECT_LE(std::abs(static_cast<double>(sum[0]) - 1.0 - squares), 1e-6 * squares);
-  call(OpKind::kGradientNorm, {}, {view(sum, Access::kWrite), ranges[0], ranges[1]}, 0.5);
+  call(schedule::OpKind::kGradientNorm, {}, {view(sum, plan::Access::kWrite), ranges[0], ranges[1]}, 0.5);
   EXPECT_LE(std::abs(static_cast<double>(sum[0]) - squares), 1e-6 * squares);
 
   Halves copy(kLong);
   Floats back(kLong);
-  call(OpKind::kCopy, {}, {view(wide, Access::kRead), view(copy, Access::kWrite)});
+  call(schedule::OpKind::kCopy, {}, {view(wide, plan::Access::kRead), view(copy, plan::Access::kWrite)});
   EXPECT_EQ(copy, g);
-  call(OpKind::kCopy, {}, {view(copy, Access::kRead), view(back, Access::kWrite)});
+  call(schedule::OpKind::kCopy, {}, {view(copy, plan::Access::kRead), view(back, plan::Access::kWrite)});
   EXPECT_EQ(back, wide);
 }
 
 TEST(CallsOfKernels, CopyAndClearBytesOfEveryType) {
   std::vector<std::uint8_t> from = {1, 2, 3, 4, 5}, to(6, 9);
-  const OperandView source{from.data(), 5, Access::kRead, DType::kUint8};
-  const OperandView destination{to.data(), 5, Access::kWrite, DType::kUint8};
-  call(OpKind::kCopy, {}, {source, destination});
+  const engine::OperandView source{from.data(), 5, plan::Access::kRead, schedule::DType::kUint8};
+  const engine::OperandView destination{to.data(), 5, plan::Access::kWrite, schedule::DType::kUint8};
+  call(schedule::OpKind::kCopy, {}, {source, destination});
   EXPECT_EQ(to, (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 9}));
-  call(OpKind::kZero, {}, {destination});
+  call(schedule::OpKind::kZero, {}, {destination});
   EXPECT_EQ(to, (std::vector<std::uint8_t>{0, 0, 0, 0, 0, 9}));
 }
 

@@ -7,8 +7,8 @@
 namespace krigtune {
 
 /// As small_model, of the other family: rotary positions, RMS norms, grouped queries, SwiGLU, no biases; clipped.
-inline Workload llama(Precision precision) {
-  Workload workload = small_model();
+inline workload::Workload llama(workload::Precision precision) {
+  workload::Workload workload = small_model();
   workload.precision = precision;
   workload.gradient_clipping = 0.5;
   workload.model = {.layers = 2,
@@ -20,8 +20,8 @@ inline Workload llama(Precision precision) {
                     .seq_len = 9,
                     .gated_mlp = true,
                     .tied_embeddings = false,
-                    .positions = Positions::kRotary,
-                    .norm = Norm::kRmsNorm};
+                    .positions = workload::Positions::kRotary,
+                    .norm = workload::Norm::kRmsNorm};
   return workload;
 }
 

@@ -9,15 +9,17 @@
 namespace krigtune {
 
 /// One that nobody listened at a moment ago.
-inline int free_port() { return listen_at(loopback_host(), 0).local_port(); }
+inline int free_port() { return engine::listen_at(engine::loopback_host(), 0).local_port(); }
 
 /// Runs `work` as each of `size` processes, which are threads joined by sockets.
-inline void as_processes(int size, const std::function<void(Processes&)>& work) {
+inline void as_processes(int size, const std::function<void(engine::Processes&)>& work) {
   const SystemClock clock;
   const int port = free_port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] { work(*connect_by_sockets({rank, size, loopback_host(), port, 20.0}, clock)); });
+    threads.emplace_back([&, rank] {
+      work(*engine::connect_by_sockets({rank, size, engine::loopback_host(), port, 20.0}, clock));
+    });
   }
   for (std::thread& thread : threads) thread.join();
 }

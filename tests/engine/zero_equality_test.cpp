@@ -18,23 +18,24 @@ constexpr std::int64_t kTiny = 1;
 constexpr std::int64_t kMedium = 3000;
 constexpr std::int64_t kHuge = 500'000'000;
 
-using Settings = std::vector<std::pair<std::string, Value>>;
+using Settings = std::vector<std::pair<std::string, space::Value>>;
 
-Configuration with(Configuration configuration, const Settings& settings) {
+space::Configuration with(space::Configuration configuration, const Settings& settings) {
   for (const auto& [name, value] : settings) configuration.set(name, value);
   return configuration;
 }
 
-TrainingOptions unobserved() {
-  TrainingOptions options;
+engine::TrainingOptions unobserved() {
+  engine::TrainingOptions options;
   options.observe_arena = false;
   return options;
 }
 
-std::vector<float> train(const Workload& workload, std::int64_t ranks, const Configuration& configuration,
-                         std::int64_t tensor_rank = 0) {
+std::vector<float> train(const workload::Workload& workload, std::int64_t ranks,
+                         const space::Configuration& configuration, std::int64_t tensor_rank = 0) {
   const SystemClock clock;
-  Trainer trainer(build_plan(workload, cpu_ranks(ranks), configuration), std::nullopt, clock, unobserved());
+  engine::Trainer trainer(plan::build_plan(workload, cpu_ranks(ranks), configuration), std::nullopt, clock,
+                          unobserved());
   for (int step = 0; step < kSteps; ++step) trainer.step();
   return trainer.parameters(tensor_rank);
 }
@@ -44,8 +45,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 // Every stage with buckets and overlap, every knob of stage 3, and offload.
-std::vector<Configuration> placements() {
-  std::vector<Configuration> all;
+std::vector<space::Configuration> placements() {
+  std::vector<space::Configuration> all;
   for (const std::int64_t stage : {0, 1, 2, 3}) {
     for (const std::int64_t bucket : {kTiny, kMedium, kHuge}) {
       for (const bool overlap : {false, true}) {
@@ -53,7 +54,7 @@ std::vector<Configuration> placements() {
         all.push_back(configuration(stage, 2, 1, bucket, bucket, overlap));
       }
     }
-    const Configuration offloading =
+    const space::Configuration offloading =
         with(configuration(stage, 2, 1, kMedium, kMedium, true), {{"offload_optimizer", "cpu"}});
     all.push_back(offloading);
     if (stage < 3) continue;
@@ -62,7 +63,7 @@ std::vector<Configuration> placements() {
         with(offloading, {{"offload_param", "cpu"}, {"stage3_param_persistence_threshold", std::int64_t{72}}}));
     all.push_back(with(configuration(3, 2, 1, kMedium, kMedium, true), {{"offload_param", "cpu"}}));
   }
-  const Configuration stage3 = configuration(3, 2, 1, kMedium, kMedium, true);
+  const space::Configuration stage3 = configuration(3, 2, 1, kMedium, kMedium, true);
   for (const std::int64_t elems : {std::int64_t{72}, std::int64_t{1000}, kHuge}) {
     all.push_back(with(stage3, {{"stage3_param_persistence_threshold", elems}}));
     all.push_back(with(stage3, {{"stage3_prefetch_bucket_size", elems}}));
@@ -73,13 +74,13 @@ std::vector<Configuration> placements() {
 }
 
 struct Training {
-  Precision precision = Precision::kFp32;
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  workload::Precision precision = workload::Precision::kFp32;
+  workload::OptimizerKind optimizer = workload::OptimizerKind::kAdamW;
   double gradient_clipping = 0.0;
 };
 
-Workload workload_of(const Training& training, Dialect dialect) {
-  Workload workload = small_model();
+workload::Workload workload_of(const Training& training, workload::Dialect dialect) {
+  workload::Workload workload = small_model();
   workload.precision = training.precision;
   workload.optimizer = training.optimizer;
   workload.gradient_clipping = training.gradient_clipping;
@@ -88,13 +89,13 @@ Workload workload_of(const Training& training, Dialect dialect) {
 }
 
 void expect_same_everywhere(const Training& training, std::int64_t ranks) {
-  const Configuration plain = configuration(0, 2, 1, kHuge, kHuge, false);
-  const std::vector<float> expected = train(workload_of(training, Dialect::kCanonical), ranks, plain);
+  const space::Configuration plain = configuration(0, 2, 1, kHuge, kHuge, false);
+  const std::vector<float> expected = train(workload_of(training, workload::Dialect::kCanonical), ranks, plain);
   ASSERT_TRUE(std::isfinite(expected.front()));
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
-    for (const Configuration& now : placements()) {
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
+    for (const space::Configuration& now : placements()) {
       EXPECT_TRUE(same_bits(train(workload_of(training, dialect), ranks, now), expected))
-          << ranks << " ranks, deepspeed " << (dialect == Dialect::kDeepSpeed) << ", precision "
+          << ranks << " ranks, deepspeed " << (dialect == workload::Dialect::kDeepSpeed) << ", precision "
           << static_cast<int>(training.precision) << ", clipping " << training.gradient_clipping << ": " << now.text();
     }
   }
@@ -105,17 +106,18 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Placement, testing::Values(1, 2, 3, 4));
 
 TEST_P(Placement, ChangesNoBitInFp32) { expect_same_everywhere({}, GetParam()); }
 
-TEST_P(Placement, ChangesNoBitInBf16) { expect_same_everywhere({.precision = Precision::kBf16}, GetParam()); }
+TEST_P(Placement, ChangesNoBitInBf16) { expect_same_everywhere({.precision = workload::Precision::kBf16}, GetParam()); }
 
 TEST_P(Placement, ChangesNoBitInFp16WithLossScaling) {
-  expect_same_everywhere({.precision = Precision::kFp16}, GetParam());
+  expect_same_everywhere({.precision = workload::Precision::kFp16}, GetParam());
 }
 
 TEST_P(Placement, ChangesNoBitOfClippedGradients) { expect_same_everywhere({.gradient_clipping = 0.1}, GetParam()); }
 
 TEST_P(Placement, ChangesNoBitOfSgdWithMomentum) {
-  expect_same_everywhere({.precision = Precision::kBf16, .optimizer = OptimizerKind::kSgd, .gradient_clipping = 0.5},
-                         GetParam());
+  expect_same_everywhere(
+      {.precision = workload::Precision::kBf16, .optimizer = workload::OptimizerKind::kSgd, .gradient_clipping = 0.5},
+      GetParam());
 }
 
 // || a - b || / || a ||
@@ -131,18 +133,18 @@ double relative_difference(const std::vector<float>& a, const std::vector<float>
 
 // Stages 0 and 1 sum micro-steps first and ranks then, stages 2 and 3 the other way round.
 TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
-  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+  for (const workload::Precision precision : {workload::Precision::kFp32, workload::Precision::kBf16}) {
     const Training training{.precision = precision, .gradient_clipping = 0.1};
     std::vector<std::vector<float>> by_order;
     for (const std::int64_t first_stage : {0, 2}) {
-      const std::vector<float> expected =
-          train(workload_of(training, Dialect::kCanonical), 3, configuration(first_stage, 2, 3, kHuge, kHuge, false));
+      const std::vector<float> expected = train(workload_of(training, workload::Dialect::kCanonical), 3,
+                                                configuration(first_stage, 2, 3, kHuge, kHuge, false));
       by_order.push_back(expected);
-      for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+      for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
         for (const std::int64_t stage : {first_stage, first_stage + 1}) {
-          const Configuration now =
+          const space::Configuration now =
               with(configuration(stage, 2, 3, kMedium, kMedium, true), {{"stage3_prefetch_bucket_size", kMedium}});
-          const Configuration offloaded = with(now, {{"offload_optimizer", "cpu"}, {"offload_param", "cpu"}});
+          const space::Configuration offloaded = with(now, {{"offload_optimizer", "cpu"}, {"offload_param", "cpu"}});
           EXPECT_TRUE(same_bits(train(workload_of(training, dialect), 3, now), expected)) << now.text();
           EXPECT_TRUE(same_bits(train(workload_of(training, dialect), 3, offloaded), expected)) << offloaded.text();
         }
@@ -150,26 +152,27 @@ TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
     }
     // Two steps of 1e-3 change the parameters by some percent of their size; a lost micro-step, by which AdamW's first
     // steps turn their signs, a good part of that. Rounding of sums in fp32 and in bf16 (2^-9) changes much less.
-    EXPECT_LE(relative_difference(by_order[0], by_order[1]), precision == Precision::kFp32 ? 1e-6 : 1e-3);
+    EXPECT_LE(relative_difference(by_order[0], by_order[1]), precision == workload::Precision::kFp32 ? 1e-6 : 1e-3);
   }
 }
 
 TEST(PlacementWithinTensorParallelRanks, ChangesNoBit) {
-  Workload workload = workload_of({.precision = Precision::kBf16, .gradient_clipping = 0.1}, Dialect::kCanonical);
+  workload::Workload workload =
+      workload_of({.precision = workload::Precision::kBf16, .gradient_clipping = 0.1}, workload::Dialect::kCanonical);
   workload.model.heads = workload.model.kv_heads = 2;
   workload.model.seq_len = 10;
   for (const bool sequence_parallel : {false, true}) {
     const Settings parallel = {{"tensor_parallel", std::int64_t{2}}, {"sequence_parallel", sequence_parallel}};
     for (const std::int64_t tensor_rank : {0, 1}) {
-      workload.dialect = Dialect::kCanonical;
+      workload.dialect = workload::Dialect::kCanonical;
       const std::vector<float> expected =
           train(workload, 4, with(configuration(0, 2, 1, kHuge, kHuge, false), parallel), tensor_rank);
-      for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+      for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
         workload.dialect = dialect;
         for (const std::int64_t stage : {0, 1, 2, 3}) {
-          const Configuration now = with(configuration(stage, 2, 1, kMedium, kMedium, true), parallel);
+          const space::Configuration now = with(configuration(stage, 2, 1, kMedium, kMedium, true), parallel);
           EXPECT_TRUE(same_bits(train(workload, 4, now, tensor_rank), expected)) << now.text();
-          const Configuration offloaded = with(now, {{"offload_optimizer", "cpu"}});
+          const space::Configuration offloaded = with(now, {{"offload_optimizer", "cpu"}});
           EXPECT_TRUE(same_bits(train(workload, 4, offloaded, tensor_rank), expected)) << offloaded.text();
         }
       }
@@ -178,25 +181,25 @@ TEST(PlacementWithinTensorParallelRanks, ChangesNoBit) {
 }
 
 // An element of the control block after the step, in the place of the loss: plans are data.
-StepPlan showing(StepPlan plan, ControlElement element) {
-  Operation show;
-  show.kind = OpKind::kCopy;
-  show.operands = {{{plan.control, element, 1, 0}, Access::kRead}, {{plan.loss, 0, 1, 0}, Access::kWrite}};
-  for (OpId op = 0; op < static_cast<OpId>(plan.operations.size()); ++op) show.waits.push_back(op);
+plan::StepPlan showing(plan::StepPlan plan, schedule::ControlElement element) {
+  plan::Operation show;
+  show.kind = schedule::OpKind::kCopy;
+  show.operands = {{{plan.control, element, 1, 0}, plan::Access::kRead}, {{plan.loss, 0, 1, 0}, plan::Access::kWrite}};
+  for (plan::OpId op = 0; op < static_cast<plan::OpId>(plan.operations.size()); ++op) show.waits.push_back(op);
   plan.operations.push_back(show);
   return plan;
 }
 
 // What tensor-parallel ranks share counts once, what each has of its own in full.
 TEST(GradientNorm, IsTheSameWithAndWithoutTensorParallelRanks) {
-  Workload workload = workload_of({.gradient_clipping = 1.0}, Dialect::kCanonical);
+  workload::Workload workload = workload_of({.gradient_clipping = 1.0}, workload::Dialect::kCanonical);
   workload.model.heads = workload.model.kv_heads = 2;
   workload.model.seq_len = 10;
   const SystemClock clock;
   const auto norm = [&](std::int64_t ranks, const Settings& settings) {
-    const Configuration now = with(configuration(2, 2, 1, kMedium, kMedium, true), settings);
-    StepPlan plan = showing(build_plan(workload, cpu_ranks(ranks), now), kNormElement);
-    return Trainer(std::move(plan), std::nullopt, clock, unobserved()).step().loss;
+    const space::Configuration now = with(configuration(2, 2, 1, kMedium, kMedium, true), settings);
+    plan::StepPlan plan = showing(plan::build_plan(workload, cpu_ranks(ranks), now), schedule::kNormElement);
+    return engine::Trainer(std::move(plan), std::nullopt, clock, unobserved()).step().loss;
   };
   const double expected = norm(2, {});
   EXPECT_GT(expected, 0.0);
@@ -209,13 +212,14 @@ TEST(GradientNorm, IsTheSameWithAndWithoutTensorParallelRanks) {
 TEST(LossScaling, SkipsAnOverflowAndHalvesTheScaleInEveryStage) {
   constexpr double kFirst = 0x1p40;  // no gradient of this model fits fp16 with it
   const SystemClock clock;
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
-    const Workload workload = workload_of({.precision = Precision::kFp16}, dialect);
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
+    const workload::Workload workload = workload_of({.precision = workload::Precision::kFp16}, dialect);
     for (const std::int64_t stage : {0, 1, 2, 3}) {
-      StepPlan plan = showing(build_plan(workload, cpu_ranks(2), configuration(stage, 2, 1, kMedium, kMedium, true)),
-                              kLossScaleElement);
+      plan::StepPlan plan =
+          showing(plan::build_plan(workload, cpu_ranks(2), configuration(stage, 2, 1, kMedium, kMedium, true)),
+                  schedule::kLossScaleElement);
       plan.first_loss_scale = kFirst;
-      Trainer trainer(plan, std::nullopt, clock, unobserved());
+      engine::Trainer trainer(plan, std::nullopt, clock, unobserved());
       const std::vector<float> start = trainer.parameters();
       double scale = kFirst;
       int overflows = 0;
@@ -235,14 +239,15 @@ TEST(LossScaling, SkipsAnOverflowAndHalvesTheScaleInEveryStage) {
 // With SGD the first step is learning_rate * gradient.
 TEST(Clipping, LimitsTheNormOfWhatAStepChanges) {
   const SystemClock clock;
-  const Configuration of_stage3 = configuration(3, 2, 1, kMedium, kMedium, true);
+  const space::Configuration of_stage3 = configuration(3, 2, 1, kMedium, kMedium, true);
   const auto first_change = [&](double clipping) {
-    const Workload workload =
-        workload_of({.optimizer = OptimizerKind::kSgd, .gradient_clipping = clipping}, Dialect::kCanonical);
-    TrainingOptions options = unobserved();
+    const workload::Workload workload = workload_of(
+        {.optimizer = workload::OptimizerKind::kSgd, .gradient_clipping = clipping}, workload::Dialect::kCanonical);
+    engine::TrainingOptions options = unobserved();
     options.learning_rate = 1.0;
     options.weight_decay = 0.0;
-    Trainer trainer(showing(build_plan(workload, cpu_ranks(3), of_stage3), kNormElement), std::nullopt, clock, options);
+    engine::Trainer trainer(showing(plan::build_plan(workload, cpu_ranks(3), of_stage3), schedule::kNormElement),
+                            std::nullopt, clock, options);
     const std::vector<float> start = trainer.parameters();
     const double norm = trainer.step().loss;
     const std::vector<float> end = trainer.parameters();

@@ -8,14 +8,14 @@
 namespace krigtune::plan_study_test {
 
 // 16 ranks; GiB_LIMIT and MORE are filled in.
-Session session_of(const std::string& space, const std::string& more = "", const std::string& batch = "128") {
+session::Session session_of(const std::string& space, const std::string& more = "", const std::string& batch = "128") {
   const std::string text = R"({
     "workload": {"model": {"preset": "llama-3-8b"}, "precision": "bf16", "train_batch_size": )" +
                            batch + R"(},
     "cluster": {"nodes": 2, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400"},
     "baseline": null, "runner": {"kind": "none"}, "space": )" +
                            space + more + "}";
-  return read_session(parse_json(text, "test"), "test", ".");
+  return session::read_session(parse_json(text, "test"), "test", ".");
 }
 
 constexpr const char* kSpace = R"({"zero_stage": [1, 2, 3], "micro_batch": [1, 2, 4, 8], "tensor_parallel": [1, 2],
@@ -23,27 +23,27 @@ constexpr const char* kSpace = R"({"zero_stage": [1, 2, 3], "micro_batch": [1, 2
 
 /// A session with all that is asked of it.
 struct Studied {
-  explicit Studied(Session of, StudyOptions options = {})
+  explicit Studied(session::Session of, forecast::StudyOptions options = {})
       : session(std::move(of)),
         filter(session),
         forecaster(session, filter),
-        study(study_plan(session, forecaster, options)),
-        answers(answers_of(session, filter, forecaster, study)) {}
+        study(forecast::study_plan(session, forecaster, options)),
+        answers(forecast::answers_of(session, filter, forecaster, study)) {}
 
-  Session session;
-  MemoryFilter filter;
-  Forecaster forecaster;
-  PlanStudy study;
-  PlanAnswers answers;
+  session::Session session;
+  session::MemoryFilter filter;
+  forecast::Forecaster forecaster;
+  forecast::PlanStudy study;
+  forecast::PlanAnswers answers;
 };
 
 TEST(PlanStudy, CountsEveryConfigurationOnceAndByItsVerdict) {
   const Studied studied(session_of(kSpace));
   EXPECT_EQ(studied.study.looked_at(), studied.session.space.count());
   EXPECT_FALSE(studied.study.is_sample());
-  VerdictCounts counts;
-  VerdictCounts by_stage;
-  studied.session.space.for_each([&](const Configuration& configuration) {
+  forecast::VerdictCounts counts;
+  forecast::VerdictCounts by_stage;
+  studied.session.space.for_each([&](const space::Configuration& configuration) {
     counts.add(studied.filter.check(configuration));
     return true;
   });
@@ -53,7 +53,7 @@ TEST(PlanStudy, CountsEveryConfigurationOnceAndByItsVerdict) {
     by_stage.too_large += memory.counts.too_large;
     EXPECT_LE(memory.smallest, memory.largest) << stage;
   }
-  for (const VerdictCounts& of : {counts, by_stage}) {
+  for (const forecast::VerdictCounts& of : {counts, by_stage}) {
     EXPECT_EQ(studied.study.counts.fit, of.fit);
     EXPECT_EQ(studied.study.counts.uncertain, of.uncertain);
     EXPECT_EQ(studied.study.counts.too_large, of.too_large);
@@ -66,8 +66,8 @@ TEST(PlanStudy, ItsBestAreThoseThatASearchByHandFinds) {
   const Studied studied(session_of(kSpace));
   double best = 0.0;
   double limitless = 0.0;
-  studied.session.space.for_each([&](const Configuration& configuration) {
-    const Forecast forecast = studied.forecaster(configuration);
+  studied.session.space.for_each([&](const space::Configuration& configuration) {
+    const forecast::Forecast forecast = studied.forecaster(configuration);
     limitless = std::max(limitless, forecast.samples_per_s);
     if (forecast.memory->probability_fits >= 0.5) best = std::max(best, forecast.samples_per_s);
     return true;
@@ -86,7 +86,7 @@ TEST(PlanStudy, DoesNotDependOnTheNumberOfThreads) {
   std::vector<std::string> one;
   std::vector<std::string> four;
   const auto collect = [](std::vector<std::string>& texts) {
-    return [&texts](const Candidate& candidate) {
+    return [&texts](const forecast::Candidate& candidate) {
       texts.push_back(candidate.configuration.text() + std::to_string(candidate.forecast.cost->step_time_s));
     };
   };
@@ -100,14 +100,14 @@ TEST(PlanStudy, TheObjectiveSaysWhatIsBestAndItsUnit) {
   const std::string open = R"({"zero_stage": [3], "micro_batch": [1, 2], "gradient_accumulation_steps": [1, 8],
                                "activation_checkpointing": ["full"]})";
   const Studied fast(session_of(open, R"(, "objective": {"metric": "latency"})", "null"));
-  const Candidate& shortest = fast.study.best.front();
+  const forecast::Candidate& shortest = fast.study.best.front();
   EXPECT_EQ(shortest.configuration.integer("gradient_accumulation_steps", 0), 1);
   EXPECT_EQ(*shortest.forecast.value, shortest.forecast.cost->step_time_s);
   const Studied busy(session_of(open, R"(, "objective": {"metric": "flops"})", "null"));
-  const Candidate& busiest = busy.study.best.front();
+  const forecast::Candidate& busiest = busy.study.best.front();
   EXPECT_EQ(busiest.configuration.integer("gradient_accumulation_steps", 0), 8);
   const double flops =
-      model_flops(busy.session.workload->model, 16 * 8 * busiest.configuration.integer("micro_batch", 0));
+      workload::model_flops(busy.session.workload->model, 16 * 8 * busiest.configuration.integer("micro_batch", 0));
   EXPECT_DOUBLE_EQ(*busiest.forecast.value, flops / busiest.forecast.cost->step_time_s / 16.0);
   const Studied own(session_of(open, R"(, "objective": {"metric": "loss", "direction": "minimize"})", "null"));
   EXPECT_FALSE(own.study.best.front().forecast.value);
@@ -119,7 +119,8 @@ TEST(PlanAnswers, VolumesOfZeroAreThoseOfTheClosedForms) {
   const Studied studied(session_of(R"({"zero_stage": [1, 2, 3], "micro_batch": [1], "tensor_parallel": [1],
                                        "activation_checkpointing": ["full"]})"));
   ASSERT_EQ(studied.answers.by_zero_stage.size(), 3U);
-  const double psi = 2.0 * static_cast<double>(parameter_count(studied.session.workload->model)) * 15.0 / 16.0;
+  const double psi =
+      2.0 * static_cast<double>(workload::parameter_count(studied.session.workload->model)) * 15.0 / 16.0;
   const double k = 8.0;
   const auto volume = [&](std::size_t i) {
     return studied.answers.by_zero_stage[i].candidate.forecast.cost->data_wire_bytes / psi;
@@ -157,7 +158,7 @@ TEST(PlanAnswers, WhatIfsNeverSlowDownAndAFasterKernelHelpsWhatComputes) {
       EXPECT_LE(studied.answers.what_ifs[i].gain, studied.answers.what_ifs[i - 1].gain);
     }
   }
-  EXPECT_EQ(studied.study.best.front().forecast.cost->bottleneck(), Bottleneck::kCompute);
+  EXPECT_EQ(studied.study.best.front().forecast.cost->bottleneck(), cost::Bottleneck::kCompute);
   EXPECT_EQ(studied.answers.what_ifs.front().change, "matrix products twice as fast");
 }
 
@@ -165,15 +166,15 @@ TEST(PlanAnswers, TheBatchGrowsAndThePlateauIsTheFirstWithinFivePerCent) {
   const Studied studied(session_of(R"({"zero_stage": [3], "micro_batch": [1, 2, 4, 8],
                                        "activation_checkpointing": ["full"]})",
                                    "", "null"));
-  const std::vector<BatchRow>& rows = studied.answers.batch.by_micro_batch;
+  const std::vector<forecast::BatchRow>& rows = studied.answers.batch.by_micro_batch;
   ASSERT_EQ(rows.size(), 4U);
   double most = 0.0;
-  for (const BatchRow& row : rows) {
+  for (const forecast::BatchRow& row : rows) {
     EXPECT_EQ(row.sequences, 16 * row.micro_batch);
-    if (row.forecast.memory->verdict != Verdict::kTooLarge) most = std::max(most, row.forecast.samples_per_s);
+    if (row.forecast.memory->verdict != plan::Verdict::kTooLarge) most = std::max(most, row.forecast.samples_per_s);
   }
   int marked = 0;
-  for (const BatchRow& row : rows) {
+  for (const forecast::BatchRow& row : rows) {
     marked += row.plateau ? 1 : 0;
     if (marked == 0) {
       EXPECT_LT(row.forecast.samples_per_s, 0.95 * most);
@@ -210,12 +211,12 @@ TEST(PlanAnswers, GpuHoursAreTheTrialsTimesTheRanks) {
   const Studied studied(session_of(kSpace, R"(, "budget": {"trials": 10})"));
   EXPECT_EQ(studied.answers.time.trials, 10);
   EXPECT_FALSE(studied.answers.time.trials_s);
-  Session program = session_of(kSpace, R"(, "budget": {"trials": 10, "hours": 2})");
-  program.runner = CommandSpec();
-  std::get<CommandSpec>(program.runner).timeout_s = 600.0;
-  EXPECT_EQ(*expected_time(program, studied.study).most_trials_s, 6000.0);
-  std::get<CommandSpec>(program.runner).timeout_s = 3600.0;
-  EXPECT_EQ(*expected_time(program, studied.study).most_trials_s, 7200.0);
+  session::Session program = session_of(kSpace, R"(, "budget": {"trials": 10, "hours": 2})");
+  program.runner = runner::CommandSpec();
+  std::get<runner::CommandSpec>(program.runner).timeout_s = 600.0;
+  EXPECT_EQ(*forecast::expected_time(program, studied.study).most_trials_s, 6000.0);
+  std::get<runner::CommandSpec>(program.runner).timeout_s = 3600.0;
+  EXPECT_EQ(*forecast::expected_time(program, studied.study).most_trials_s, 7200.0);
 }
 
 }  // namespace krigtune::plan_study_test

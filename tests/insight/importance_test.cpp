@@ -10,34 +10,37 @@
 
 namespace krigtune::importance_test {
 
-using Function = std::function<double(const Configuration&)>;
+using Function = std::function<double(const space::Configuration&)>;
 
-double number(const Configuration& configuration, const char* name) { return as_number(*configuration.find(name)); }
+double number(const space::Configuration& configuration, const char* name) {
+  return space::as_number(*configuration.find(name));
+}
 
-std::vector<Configuration> all_of(const Space& space) {
-  std::vector<Configuration> configurations;
-  space.for_each([&](const Configuration& configuration) {
+std::vector<space::Configuration> all_of(const space::Space& space) {
+  std::vector<space::Configuration> configurations;
+  space.for_each([&](const space::Configuration& configuration) {
     configurations.push_back(configuration);
     return true;
   });
   return configurations;
 }
 
-Eigen::VectorXd values_of(const std::vector<Configuration>& points, const Function& function) {
+Eigen::VectorXd values_of(const std::vector<space::Configuration>& points, const Function& function) {
   Eigen::VectorXd values(static_cast<Eigen::Index>(points.size()));
   for (std::size_t i = 0; i < points.size(); ++i) values(static_cast<Eigen::Index>(i)) = function(points[i]);
   return values;
 }
 
-SobolIndices exact_indices(const Space& space, const Function& function) {
-  const SobolDesign design = listed_design(space, all_of(space));
-  return sobol_indices(design, values_of(design.points, function));
+insight::SobolIndices exact_indices(const space::Space& space, const Function& function) {
+  const insight::SobolDesign design = insight::listed_design(space, all_of(space));
+  return insight::sobol_indices(design, values_of(design.points, function));
 }
 
 TEST(SobolIndices, OfASumAreTheSharesOfItsTerms) {
-  const Session session = plain_session(R"({"a": {"min": 0, "max": 4}, "b": {"min": 0, "max": 2}, "c": ["x", "y"]})");
-  const SobolIndices indices =
-      exact_indices(session.space, [](const Configuration& c) { return number(c, "a") + 3.0 * number(c, "b"); });
+  const session::Session session =
+      plain_session(R"({"a": {"min": 0, "max": 4}, "b": {"min": 0, "max": 2}, "c": ["x", "y"]})");
+  const insight::SobolIndices indices =
+      exact_indices(session.space, [](const space::Configuration& c) { return number(c, "a") + 3.0 * number(c, "b"); });
   // Variances of 0 ... n evenly: n (n + 2) / 12.
   const double a = 4.0 * 6.0 / 12.0;
   const double b = 9.0 * 2.0 * 4.0 / 12.0;
@@ -49,10 +52,10 @@ TEST(SobolIndices, OfASumAreTheSharesOfItsTerms) {
 }
 
 TEST(SobolIndices, OfAProductHaveItsClosedForm) {
-  const Session session = plain_session(R"({"a": [-1, 1], "b": [-1, 0, 1], "c": {"min": -2, "max": 2}})");
+  const session::Session session = plain_session(R"({"a": [-1, 1], "b": [-1, 0, 1], "c": {"min": -2, "max": 2}})");
   // prod (1 + z_i) with means 0 and variances v_i: V_i = v_i, total V_i = v_i prod_{j != i} (1 + v_j).
   const double v[] = {1.0, 2.0 / 3.0, 2.0};
-  const SobolIndices indices = exact_indices(session.space, [](const Configuration& c) {
+  const insight::SobolIndices indices = exact_indices(session.space, [](const space::Configuration& c) {
     return (1.0 + number(c, "a")) * (1.0 + number(c, "b")) * (1.0 + number(c, "c"));
   });
   const double product = (1.0 + v[0]) * (1.0 + v[1]) * (1.0 + v[2]);
@@ -67,7 +70,7 @@ TEST(SobolIndices, OfAProductHaveItsClosedForm) {
 // and x^8 are taken as they are.
 constexpr int kIshigamiLevels = 12;
 double ishigami_level(double index) { return M_PI * ((2.0 * index + 1.0) / kIshigamiLevels - 1.0); }
-double ishigami(const Configuration& c) {
+double ishigami(const space::Configuration& c) {
   const double x = ishigami_level(number(c, "x"));
   const double y = ishigami_level(number(c, "y"));
   const double z = ishigami_level(number(c, "z"));
@@ -90,13 +93,13 @@ class Ishigami : public testing::Test {
     first_order_ << x / all, y / all, 0.0;
     total_ << (x + x_and_z) / all, y / all, x_and_z / all;
   }
-  const Session session_ =
+  const session::Session session_ =
       plain_session(R"({"x": {"min": 0, "max": 11}, "y": {"min": 0, "max": 11}, "z": {"min": 0, "max": 11}})");
   Eigen::Vector3d first_order_, total_;
 };
 
 TEST_F(Ishigami, HasItsIndicesExactlyWhereAllIsListed) {
-  const SobolIndices indices = exact_indices(session_.space, ishigami);
+  const insight::SobolIndices indices = exact_indices(session_.space, ishigami);
   EXPECT_LE((indices.first_order - first_order_).cwiseAbs().maxCoeff(), 1e-13);
   EXPECT_LE((indices.total - total_).cwiseAbs().maxCoeff(), 1e-13);
 }
@@ -104,11 +107,11 @@ TEST_F(Ishigami, HasItsIndicesExactlyWhereAllIsListed) {
 TEST_F(Ishigami, HasThemWithinTheStatedErrorWhereSampled) {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     Rng rng(seed, 0);
-    const SobolDesign design = sampled_design(
-        session_.space, [&] { return session_.space.sample(rng); }, [](const Configuration&) { return true; });
+    const insight::SobolDesign design = insight::sampled_design(
+        session_.space, [&] { return session_.space.sample(rng); }, [](const space::Configuration&) { return true; });
     const Eigen::VectorXd values = values_of(design.points, ishigami);
-    const SobolIndices indices = sobol_indices(design, values);
-    const double error = sampling_error(design, values);
+    const insight::SobolIndices indices = insight::sobol_indices(design, values);
+    const double error = insight::sampling_error(design, values);
     EXPECT_TRUE(error > 0.001 && error < 0.06) << error;
     EXPECT_LE((indices.first_order - first_order_).cwiseAbs().maxCoeff(), 3.0 * error) << seed;
     EXPECT_LE((indices.total - total_).cwiseAbs().maxCoeff(), 3.0 * error) << seed;
@@ -116,10 +119,12 @@ TEST_F(Ishigami, HasThemWithinTheStatedErrorWhereSampled) {
 }
 
 TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
-  Session session = plain_session(R"({"a": {"min": 0, "max": 5}, "b": {"min": 0, "max": 5}})");
-  session.space.restrict_to([](const Configuration& c) { return number(c, "a") + number(c, "b") <= 5.0; });
-  const Function function = [](const Configuration& c) { return number(c, "a") * number(c, "a") + number(c, "b"); };
-  const SobolIndices indices = exact_indices(session.space, function);
+  session::Session session = plain_session(R"({"a": {"min": 0, "max": 5}, "b": {"min": 0, "max": 5}})");
+  session.space.restrict_to([](const space::Configuration& c) { return number(c, "a") + number(c, "b") <= 5.0; });
+  const Function function = [](const space::Configuration& c) {
+    return number(c, "a") * number(c, "a") + number(c, "b");
+  };
+  const insight::SobolIndices indices = exact_indices(session.space, function);
   // By the definitions, with a and b of 0 ... 5 - a.
   double mean = 0.0;
   for (int a = 0; a <= 5; ++a) {
@@ -140,26 +145,26 @@ TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
   EXPECT_NEAR(indices.first_order(0), given_a / variance, 1e-14);
   EXPECT_NEAR(indices.total(1), within_a / variance, 1e-14);
   Rng rng(1, 0);
-  const SobolDesign sampled = sampled_design(
-      session.space, [&] { return session.space.sample(rng); }, [](const Configuration&) { return true; });
+  const insight::SobolDesign sampled = insight::sampled_design(
+      session.space, [&] { return session.space.sample(rng); }, [](const space::Configuration&) { return true; });
   const Eigen::VectorXd values = values_of(sampled.points, function);
-  EXPECT_LE(std::abs(sobol_indices(sampled, values).total(1) - within_a / variance),
-            3.0 * sampling_error(sampled, values));
+  EXPECT_LE(std::abs(insight::sobol_indices(sampled, values).total(1) - within_a / variance),
+            3.0 * insight::sampling_error(sampled, values));
 }
 
 TEST(PosteriorDraws, HaveThePosteriorsCovariance) {
   constexpr int kPoints = 7;
   constexpr int kDraws = 40'000;
-  GaussianProcess process(make_kernel(KernelKind::kMatern52));
-  Observations data;
-  data.points = Points::zero(2, 1, 0);
+  surrogate::GaussianProcess process(surrogate::make_kernel(surrogate::KernelKind::kMatern52));
+  surrogate::Observations data;
+  data.points = surrogate::Points::zero(2, 1, 0);
   data.points.ordered << 0.2, 0.7;
   data.values = Eigen::Vector2d(1.0, -1.0);
   process.condition(data, Eigen::Vector3d(std::log(0.4), 0.0, std::log(0.1)));
-  Points points = Points::zero(kPoints, 1, 0);
+  surrogate::Points points = surrogate::Points::zero(kPoints, 1, 0);
   points.ordered = Eigen::VectorXd::LinSpaced(kPoints, 0.0, 1.0);
   Rng rng(1, 0);
-  const Eigen::MatrixXd draws = posterior_deviations(process, points, kDraws, rng);
+  const Eigen::MatrixXd draws = insight::posterior_deviations(process, points, kDraws, rng);
   const Eigen::MatrixXd covariance = process.posterior_covariance(points);
   // The standard error of a covariance is at most sqrt(2) times the largest variance over sqrt(draws).
   const double error = std::sqrt(2.0 / kDraws) * covariance.diagonal().maxCoeff();
@@ -169,24 +174,24 @@ TEST(PosteriorDraws, HaveThePosteriorsCovariance) {
 class ImportanceOfParameters : public testing::Test {
  protected:
   // a: 8 % a step and 1.5 times with b = "y"; c does nothing.
-  static double speed(const Configuration& c) {
-    return std::exp(0.08 * number(c, "a")) * (to_string(*c.find("b")) == "y" ? 1.5 : 1.0);
+  static double speed(const space::Configuration& c) {
+    return std::exp(0.08 * number(c, "a")) * (space::to_string(*c.find("b")) == "y" ? 1.5 : 1.0);
   }
   ImportanceOfParameters()
       : problem_(
             plain_session(R"({"a": {"min": 0, "max": 9}, "b": ["x", "y"], "c": {"min": 0, "max": 4}, "d": [1]})")) {
-    history_ = problem_.drive(StrategyKind::kRandom, 1, 40,
-                              [&](const Configuration& c) { return measured(problem_.session, speed(c)); });
+    history_ = problem_.drive(search::StrategyKind::kRandom, 1, 40,
+                              [&](const space::Configuration& c) { return measured(problem_.session, speed(c)); });
   }
-  std::optional<Importance> of(const ImportanceOptions& options = {}) const {
-    return importance(problem_.session, problem_.candidates, history_, options);
+  std::optional<insight::Importance> of(const insight::ImportanceOptions& options = {}) const {
+    return insight::importance(problem_.session, problem_.candidates, history_, options);
   }
   Problem problem_;
-  History history_;
+  search::History history_;
 };
 
 TEST_F(ImportanceOfParameters, IsThatOfTheFunctionThatWasMeasured) {
-  const std::optional<Importance> found = of();
+  const std::optional<insight::Importance> found = of();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->configurations, 100);
   EXPECT_FALSE(found->sampled);
@@ -199,48 +204,49 @@ TEST_F(ImportanceOfParameters, IsThatOfTheFunctionThatWasMeasured) {
   EXPECT_EQ(found->parameters[1].name, "b");
   EXPECT_NEAR(found->parameters[1].total.value, b / (a + b), 0.03);
   EXPECT_LE(found->parameters[2].total.value, 0.02);
-  for (const ParameterImportance& parameter : found->parameters) {
+  for (const insight::ParameterImportance& parameter : found->parameters) {
     EXPECT_LE(parameter.total.lower_95, parameter.total.value) << parameter.name;
     EXPECT_LE(parameter.total.value, parameter.total.upper_95) << parameter.name;
   }
 }
 
 TEST_F(ImportanceOfParameters, SaysWhatAnotherValueThanTheBestOnesDoes) {
-  const std::optional<Importance> found = of();
+  const std::optional<insight::Importance> found = of();
   ASSERT_TRUE(found);
-  EXPECT_EQ(as_number(*found->best.find("a")), 9.0);
+  EXPECT_EQ(space::as_number(*found->best.find("a")), 9.0);
   ASSERT_EQ(found->effects.size(), 3u);
-  const Effect& a = found->effects[0];
+  const insight::Effect& a = found->effects[0];
   EXPECT_EQ(a.parameter, "a");
   EXPECT_TRUE(a.clear());
-  EXPECT_EQ(as_number(a.best), 9.0);
-  EXPECT_EQ(as_number(a.other), 0.0);
+  EXPECT_EQ(space::as_number(a.best), 9.0);
+  EXPECT_EQ(space::as_number(a.other), 0.0);
   EXPECT_LE(std::abs(a.factor / std::exp(0.72) - 1.0), 0.05);
   EXPECT_EQ(found->effects[1].parameter, "b");
   EXPECT_LE(std::abs(found->effects[1].factor / 1.5 - 1.0), 0.05);
   EXPECT_LE(std::abs(found->effects[2].factor - 1.0), 0.02);
-  for (const Effect& effect : found->effects) {
+  for (const insight::Effect& effect : found->effects) {
     EXPECT_TRUE(effect.lower_95 <= effect.factor && effect.factor <= effect.upper_95) << effect.parameter;
   }
 }
 
 TEST_F(ImportanceOfParameters, OfASliceIsThatOfTheOthers) {
-  ImportanceOptions options;
-  options.where = [](const Configuration& c) { return number(c, "a") == 3.0; };
-  const std::optional<Importance> found = of(options);
+  insight::ImportanceOptions options;
+  options.where = [](const space::Configuration& c) { return number(c, "a") == 3.0; };
+  const std::optional<insight::Importance> found = of(options);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->configurations, 10);
   EXPECT_EQ(found->parameters[0].name, "b");
   EXPECT_NEAR(found->parameters[0].total.value, 1.0, 0.03);
-  EXPECT_EQ(as_number(*found->best.find("a")), 3.0);
+  EXPECT_EQ(space::as_number(*found->best.find("a")), 3.0);
 }
 
 TEST_F(ImportanceOfParameters, IsSampledWhereThereAreTooManyToList) {
   const Problem large(
       plain_session(R"({"a": {"type": "real", "min": 0, "max": 9}, "b": ["x", "y"], "c": {"min": 0, "max": 999}})"));
-  const History history = large.drive(StrategyKind::kRandom, 1, 40,
-                                      [&](const Configuration& c) { return measured(large.session, speed(c)); });
-  const std::optional<Importance> found = importance(large.session, large.candidates, history, {});
+  const search::History history = large.drive(search::StrategyKind::kRandom, 1, 40, [&](const space::Configuration& c) {
+    return measured(large.session, speed(c));
+  });
+  const std::optional<insight::Importance> found = insight::importance(large.session, large.candidates, history, {});
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->sampled);
   EXPECT_TRUE(found->sampling_error > 0.0 && found->sampling_error < 0.05) << found->sampling_error;
@@ -251,9 +257,9 @@ TEST_F(ImportanceOfParameters, IsSampledWhereThereAreTooManyToList) {
 }
 
 TEST_F(ImportanceOfParameters, IsNothingBeforeTwoTrialsAreOk) {
-  EXPECT_FALSE(importance(problem_.session, problem_.candidates, {}, {}));
-  const History one(history_.begin(), history_.begin() + 1);
-  EXPECT_FALSE(importance(problem_.session, problem_.candidates, one, {}));
+  EXPECT_FALSE(insight::importance(problem_.session, problem_.candidates, {}, {}));
+  const search::History one(history_.begin(), history_.begin() + 1);
+  EXPECT_FALSE(insight::importance(problem_.session, problem_.candidates, one, {}));
 }
 
 }  // namespace krigtune::importance_test

@@ -33,12 +33,12 @@ double improvement_by_quadrature(bool maximize, bool logarithmic, double mean, d
 TEST(ObjectiveScale, HasTheExpectedImprovementOfTheObjectiveItself) {
   for (const bool maximize : {true, false}) {
     for (const bool logarithmic : {true, false}) {
-      const Objective objective{"m", maximize, "m"};
-      History history(1);
-      Measured measured;
+      const session::Objective objective{"m", maximize, "m"};
+      search::History history(1);
+      trial::Measured measured;
       measured.metrics["m"] = logarithmic ? 5.0 : -5.0;
       history[0].outcome = measured;
-      const ObjectiveScale scale(objective, history);
+      const search::ObjectiveScale scale(objective, history);
       ASSERT_EQ(scale.logarithmic(), logarithmic);
       for (const double delta : {-2.0, -0.5, 0.0, 0.3, 1.5}) {
         for (const double stddev : {0.05, 0.4, 1.0}) {
@@ -54,7 +54,7 @@ TEST(ObjectiveScale, HasTheExpectedImprovementOfTheObjectiveItself) {
 }
 
 TEST(ObjectiveScale, IsContinuousWhereItChangesItsForm) {
-  const ObjectiveScale scale({"m", true, "m"}, {});
+  const search::ObjectiveScale scale({"m", true, "m"}, {});
   // Far below the incumbent the difference of the two terms vanishes; log EI must go on falling smoothly.
   double last = 0.0;
   for (double delta = -0.001; delta > -40.0; delta *= 1.05) {
@@ -67,42 +67,43 @@ TEST(ObjectiveScale, IsContinuousWhereItChangesItsForm) {
 
 TEST(ObjectiveScale, ReadsBackWhatItWrote) {
   for (const bool maximize : {true, false}) {
-    const ObjectiveScale scale({"m", maximize, "m"}, {});
+    const search::ObjectiveScale scale({"m", maximize, "m"}, {});
     EXPECT_NEAR(scale.from_latent(scale.to_latent(123.0)), 123.0, 1e-10);
     EXPECT_EQ(scale.to_latent(2.0) > scale.to_latent(1.0), maximize);
     EXPECT_NEAR(scale.latent_variance(50.0, 1.0), 4e-4, 1e-15);
   }
 }
 
-double cost(const Configuration& c) {
-  const double a = as_number(*c.find("a"));
+double cost(const space::Configuration& c) {
+  const double a = space::as_number(*c.find("a"));
   return 5.0 + (a - 6.0) * (a - 6.0);
 }
 
 class Predictions : public testing::Test {
  protected:
   Predictions() : problem_(plain_session(R"({"a": {"min": 0, "max": 9}, "b": ["x", "y"]})", false)) {
-    history_ = problem_.drive(StrategyKind::kBayes, 1, 8, [&](const Configuration& c) -> Outcome {
-      if (as_number(*c.find("a")) == 0) return OutOfMemory{};
+    history_ = problem_.drive(search::StrategyKind::kBayes, 1, 8, [&](const space::Configuration& c) -> trial::Outcome {
+      if (space::as_number(*c.find("a")) == 0) return trial::OutOfMemory{};
       return measured(problem_.session, cost(c));
     });
   }
-  std::vector<PredictionRow> rows(const PredictOptions& options = {}, const History* history = nullptr) const {
-    std::vector<PredictionRow> result;
-    for_each_prediction(problem_.session, problem_.filter, problem_.candidates,
-                        history == nullptr ? history_ : *history, options,
-                        [&](const PredictionRow& row) { result.push_back(row); });
+  std::vector<insight::PredictionRow> rows(const insight::PredictOptions& options = {},
+                                           const search::History* history = nullptr) const {
+    std::vector<insight::PredictionRow> result;
+    insight::for_each_prediction(problem_.session, problem_.filter, problem_.candidates,
+                                 history == nullptr ? history_ : *history, options,
+                                 [&](const insight::PredictionRow& row) { result.push_back(row); });
     return result;
   }
   Problem problem_;
-  History history_;
+  search::History history_;
 };
 
 TEST_F(Predictions, HoldTheWholeSpaceInTheObjectivesUnits) {
-  const std::vector<PredictionRow> all = rows();
+  const std::vector<insight::PredictionRow> all = rows();
   ASSERT_EQ(all.size(), 20u);
   int observed = 0;
-  for (const PredictionRow& row : all) {
+  for (const insight::PredictionRow& row : all) {
     ASSERT_TRUE(row.mean && row.stddev && row.lower_95 && row.upper_95 && row.expected_improvement);
     EXPECT_GT(*row.mean, 0.0);
     EXPECT_LT(*row.lower_95, *row.mean);
@@ -121,15 +122,16 @@ TEST_F(Predictions, HoldTheWholeSpaceInTheObjectivesUnits) {
       EXPECT_LE(std::abs(*row.mean / *row.observed - 1.0), 0.1);
     }
   }
-  const auto ok = std::count_if(history_.begin(), history_.end(),
-                                [&](const Trial& t) { return value_of(t, problem_.session.objective).has_value(); });
+  const auto ok = std::count_if(history_.begin(), history_.end(), [&](const journal::Trial& t) {
+    return search::value_of(t, problem_.session.objective).has_value();
+  });
   EXPECT_EQ(observed, ok);
 }
 
 TEST_F(Predictions, SayWhatFailedAndThatItIsLessLikely) {
   double failed = 1.0;
   double worked = 0.0;
-  for (const PredictionRow& row : rows()) {
+  for (const insight::PredictionRow& row : rows()) {
     if (row.status == "oom") failed = std::min(failed, row.probability_feasible);
     if (row.status == "ok") worked = std::max(worked, row.probability_feasible);
   }
@@ -137,59 +139,61 @@ TEST_F(Predictions, SayWhatFailedAndThatItIsLessLikely) {
 }
 
 TEST_F(Predictions, AreEmptyBeforeAnythingWasMeasured) {
-  const History nothing;
-  for (const PredictionRow& row : rows({}, &nothing)) {
+  const search::History nothing;
+  for (const insight::PredictionRow& row : rows({}, &nothing)) {
     EXPECT_FALSE(row.mean || row.expected_improvement || row.observed);
     EXPECT_EQ(row.status, "");
   }
 }
 
 TEST_F(Predictions, AreChosenByAPredicateAndSampled) {
-  PredictOptions options;
-  options.where = [](const Configuration& c) { return as_number(*c.find("a")) >= 5; };
+  insight::PredictOptions options;
+  options.where = [](const space::Configuration& c) { return space::as_number(*c.find("a")) >= 5; };
   EXPECT_EQ(rows(options).size(), 10u);
   options.sample = 4;
-  const std::vector<PredictionRow> some = rows(options);
+  const std::vector<insight::PredictionRow> some = rows(options);
   ASSERT_EQ(some.size(), 4u);
   std::set<std::string> distinct;
-  for (const PredictionRow& row : some) distinct.insert(row.configuration.text());
+  for (const insight::PredictionRow& row : some) distinct.insert(row.configuration.text());
   EXPECT_EQ(distinct.size(), 4u);
   options.sample = 100;
   EXPECT_EQ(rows(options).size(), 10u);
 }
 
 TEST(MemoryPredictions, HoldWhatIsTooLargeAndSayThatItDoesNotFit) {
-  Session session = read_session(parse_json(R"({
+  session::Session session = session::read_session(parse_json(R"({
       "workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "precision": "fp32"},
       "cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"}, "memory": {"limit_gib": 1},
       "space": {"zero_stage": [0, 3], "micro_batch": [1, 2, 64]}, "baseline": null})",
-                                            "s"),
-                                 "s", ".");
-  const MemoryFilter all(session);
-  const Configuration small{{"zero_stage", std::int64_t{0}}, {"micro_batch", std::int64_t{2}}};
+                                                              "s"),
+                                                   "s", ".");
+  const session::MemoryFilter all(session);
+  const space::Configuration small{{"zero_stage", std::int64_t{0}}, {"micro_batch", std::int64_t{2}}};
   session.usable_per_rank = Bytes{all.planned(small)->predicted.count};
   const Problem problem(session);
   int too_large = 0;
   int count = 0;
-  for_each_prediction(problem.session, problem.filter, problem.candidates, {}, {}, [&](const PredictionRow& row) {
-    ++count;
-    ASSERT_TRUE(row.memory_feasible && row.predicted_memory);
-    EXPECT_EQ(*row.memory_feasible, row.predicted_memory->count <= session.usable_per_rank->count);
-    if (*row.memory_feasible) return;
-    ++too_large;
-    EXPECT_EQ(row.probability_feasible, 0.0);
-  });
+  insight::for_each_prediction(
+      problem.session, problem.filter, problem.candidates, {}, {}, [&](const insight::PredictionRow& row) {
+        ++count;
+        ASSERT_TRUE(row.memory_feasible && row.predicted_memory);
+        EXPECT_EQ(*row.memory_feasible, row.predicted_memory->count <= session.usable_per_rank->count);
+        if (*row.memory_feasible) return;
+        ++too_large;
+        EXPECT_EQ(row.probability_feasible, 0.0);
+      });
   EXPECT_EQ(count, 6);
   EXPECT_GE(too_large, 1);
 }
 
 TEST(Recommendation, IsTheLargestPosteriorMeanAndItsGainIsOverTrialZero) {
-  Session session = plain_session(R"({"a": {"min": 0, "max": 9}})", false);
-  session.baseline = Configuration{{"a", std::int64_t{0}}};
+  session::Session session = plain_session(R"({"a": {"min": 0, "max": 9}})", false);
+  session.baseline = space::Configuration{{"a", std::int64_t{0}}};
   const Problem problem(session);
-  const History history = problem.drive(StrategyKind::kBayes, 1, 9,
-                                        [&](const Configuration& c) { return measured(problem.session, cost(c)); });
-  const std::optional<Recommendation> best = recommend(problem.session, problem.candidates, history, 1);
+  const search::History history = problem.drive(search::StrategyKind::kBayes, 1, 9, [&](const space::Configuration& c) {
+    return measured(problem.session, cost(c));
+  });
+  const std::optional<search::Recommendation> best = search::recommend(problem.session, problem.candidates, history, 1);
   ASSERT_TRUE(best);
   EXPECT_EQ(best->configuration.text(), "a=6");
   EXPECT_EQ(best->value, 5.0);
@@ -201,12 +205,12 @@ TEST(Recommendation, IsTheLargestPosteriorMeanAndItsGainIsOverTrialZero) {
 
 TEST(Recommendation, DoesNotFollowALuckyNoisyTrial) {
   const Problem problem(plain_session(R"({"a": {"min": 0, "max": 20}})"));
-  History history;
+  search::History history;
   for (int a = 0; a <= 20; a += 2) {
-    Trial trial;
+    journal::Trial trial;
     trial.number = static_cast<int>(history.size());
-    trial.proposal.configuration = Configuration{{"a", std::int64_t{a}}};
-    Measured result;
+    trial.proposal.configuration = space::Configuration{{"a", std::int64_t{a}}};
+    trial::Measured result;
     const double smooth = 100.0 * std::exp(-0.01 * (a - 14) * (a - 14));
     // One trial far out was lucky by 25 %, and says itself that it is that uncertain.
     const bool lucky = a == 6;
@@ -215,24 +219,25 @@ TEST(Recommendation, DoesNotFollowALuckyNoisyTrial) {
     trial.outcome = result;
     history.push_back(trial);
   }
-  const std::optional<Recommendation> best = recommend(problem.session, problem.candidates, history, 1);
+  const std::optional<search::Recommendation> best = search::recommend(problem.session, problem.candidates, history, 1);
   ASSERT_TRUE(best);
   EXPECT_EQ(best->configuration.text(), "a=14");
-  EXPECT_EQ(best_value(problem.session.objective, history), 110.0);
+  EXPECT_EQ(search::best_value(problem.session.objective, history), 110.0);
 }
 
 TEST(Recommendation, IsRelativeToTheFirstOkTrialWhereTheBaselineFailed) {
-  Session session = plain_session(R"({"a": {"min": 0, "max": 9}})");
-  session.baseline = Configuration{{"a", std::int64_t{0}}};
+  session::Session session = plain_session(R"({"a": {"min": 0, "max": 9}})");
+  session.baseline = space::Configuration{{"a", std::int64_t{0}}};
   const Problem problem(session);
-  const History history = problem.drive(StrategyKind::kRandom, 1, 4, [&](const Configuration& c) -> Outcome {
-    if (as_number(*c.find("a")) == 0) return OutOfMemory{};
-    return measured(problem.session, 1.0 + as_number(*c.find("a")));
-  });
-  const std::optional<Recommendation> best = recommend(problem.session, problem.candidates, history, 1);
+  const search::History history =
+      problem.drive(search::StrategyKind::kRandom, 1, 4, [&](const space::Configuration& c) -> trial::Outcome {
+        if (space::as_number(*c.find("a")) == 0) return trial::OutOfMemory{};
+        return measured(problem.session, 1.0 + space::as_number(*c.find("a")));
+      });
+  const std::optional<search::Recommendation> best = search::recommend(problem.session, problem.candidates, history, 1);
   ASSERT_TRUE(best);
   EXPECT_EQ(best->reference_trial, 1);
-  EXPECT_FALSE(recommend(problem.session, problem.candidates, {}, 1));
+  EXPECT_FALSE(search::recommend(problem.session, problem.candidates, {}, 1));
 }
 
 }  // namespace krigtune::predictions_test

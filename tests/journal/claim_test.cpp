@@ -21,7 +21,7 @@ class Claim : public ::testing::Test {
     if (::pipe(ends.data()) != 0) return -1;
     const pid_t child = ::fork();
     if (child == 0) {
-      const TunerClaim claim(file_);
+      const journal::TunerClaim claim(file_);
       ::_exit(::write(ends[1], "x", 1) == 1 && ::pause() == 0 ? 0 : 1);
     }
     char byte = 0;
@@ -41,25 +41,25 @@ void kill_and_wait(pid_t child) {
 
 TEST_F(Claim, ASecondTunerIsRefusedWhileTheFirstLives) {
   {
-    const TunerClaim first(file_);
+    const journal::TunerClaim first(file_);
     EXPECT_NE(user_error_of([&] {
-                const TunerClaim second(file_);
+                const journal::TunerClaim second(file_);
               }).find("another krigtune tune is running on '" + dir_.path().string() + "'"),
               std::string::npos);
-    EXPECT_TRUE(TunerClaim::is_held(file_));
+    EXPECT_TRUE(journal::TunerClaim::is_held(file_));
   }
-  EXPECT_FALSE(TunerClaim::is_held(file_));
-  EXPECT_EQ(user_error_of([&] { const TunerClaim again(file_); }), "no error");
+  EXPECT_FALSE(journal::TunerClaim::is_held(file_));
+  EXPECT_EQ(user_error_of([&] { const journal::TunerClaim again(file_); }), "no error");
 }
 
 TEST_F(Claim, EndsWithItsProcess) {
   const pid_t child = claimant();
   ASSERT_GT(child, 0);
-  EXPECT_TRUE(TunerClaim::is_held(file_));
-  EXPECT_NE(user_error_of([&] { const TunerClaim second(file_); }), "no error");
+  EXPECT_TRUE(journal::TunerClaim::is_held(file_));
+  EXPECT_NE(user_error_of([&] { const journal::TunerClaim second(file_); }), "no error");
   kill_and_wait(child);
-  EXPECT_FALSE(TunerClaim::is_held(file_));
-  EXPECT_EQ(user_error_of([&] { const TunerClaim second(file_); }), "no error");
+  EXPECT_FALSE(journal::TunerClaim::is_held(file_));
+  EXPECT_EQ(user_error_of([&] { const journal::TunerClaim second(file_); }), "no error");
 }
 
 TEST_F(Claim, ProgramsThatItsProcessStartedDoNotKeepIt) {
@@ -67,7 +67,7 @@ TEST_F(Claim, ProgramsThatItsProcessStartedDoNotKeepIt) {
   ASSERT_EQ(::pipe(ends.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const TunerClaim claim(file_);
+    const journal::TunerClaim claim(file_);
     const pid_t program = ::fork();
     if (program == 0) {
       ::dup2(ends[1], STDOUT_FILENO);  // it says when it runs
@@ -85,7 +85,7 @@ TEST_F(Claim, ProgramsThatItsProcessStartedDoNotKeepIt) {
     said.append(part.data(), static_cast<std::size_t>(got));
   }
   kill_and_wait(child);
-  EXPECT_FALSE(TunerClaim::is_held(file_));
+  EXPECT_FALSE(journal::TunerClaim::is_held(file_));
   const bool word_first = said.substr(0, 2) == "x\n";
   pid_t program = 0;
   said.copy(reinterpret_cast<char*>(&program), sizeof program, word_first ? 2 : 0);
@@ -96,7 +96,7 @@ TEST_F(Claim, ProgramsThatItsProcessStartedDoNotKeepIt) {
 TEST_F(Claim, ForkedChildrenDoNotKeepItBeyondItsScope) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  std::optional<TunerClaim> claim(std::in_place, file_);
+  std::optional<journal::TunerClaim> claim(std::in_place, file_);
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[1]);
@@ -104,25 +104,26 @@ TEST_F(Claim, ForkedChildrenDoNotKeepItBeyondItsScope) {
     ::_exit(::read(ends[0], &byte, 1) == 0 ? 0 : 1);  // until the other end is closed, with a copy of the descriptor
   }
   claim.reset();
-  EXPECT_FALSE(TunerClaim::is_held(file_));
+  EXPECT_FALSE(journal::TunerClaim::is_held(file_));
   for (const int end : ends) ::close(end);
   ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(Claim, OthersAppendBesideIt) {
-  const TunerClaim claim(file_);
-  Journal tuner(file_, example_space(), "throughput", true);
-  Journal other(file_, example_space(), "throughput", true);
+  const journal::TunerClaim claim(file_);
+  journal::Journal tuner(file_, example_space(), "throughput", true);
+  journal::Journal other(file_, example_space(), "throughput", true);
   begin_next(other, example_proposal(1, 4), 1);
   EXPECT_EQ(tuner.begin(example_proposal(1, 8), 2, 1), 1);
-  EXPECT_TRUE(TunerClaim::is_held(file_));
+  EXPECT_TRUE(journal::TunerClaim::is_held(file_));
 }
 
-TEST_F(Claim, IsNotHeldWhereThereIsNoJournal) { EXPECT_FALSE(TunerClaim::is_held(file_)); }
+TEST_F(Claim, IsNotHeldWhereThereIsNoJournal) { EXPECT_FALSE(journal::TunerClaim::is_held(file_)); }
 
 TEST_F(Claim, AFileThatCannotBeOpenedIsNamed) {
-  EXPECT_NE(user_error_of([&] { const TunerClaim claim(dir_ / "none" / "journal.log"); }).find("none/journal.log"),
-            std::string::npos);
+  EXPECT_NE(
+      user_error_of([&] { const journal::TunerClaim claim(dir_ / "none" / "journal.log"); }).find("none/journal.log"),
+      std::string::npos);
 }
 
 }  // namespace krigtune::claim_test

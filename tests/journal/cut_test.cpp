@@ -23,8 +23,8 @@ std::size_t count_operations(const std::string& text, int operation) {
 }
 
 // Few and short trials, so that every byte can be tried: one of each ending, one that runs, two parameters written.
-Space small_space() {
-  const Space whole = example_space();
+space::Space small_space() {
+  const space::Space whole = example_space();
   return {{whole.parameters()[0], whole.parameters()[1]}, whole.facts()};
 }
 
@@ -39,7 +39,8 @@ std::vector<ExampleTrial> few_trials() {
 }
 
 // What `cut` holds of the trials in `whole`: a prefix, the last ones perhaps not yet ended.
-void expect_prefix(const std::vector<Trial>& cut, const std::vector<Trial>& whole, const std::string& text) {
+void expect_prefix(const std::vector<journal::Trial>& cut, const std::vector<journal::Trial>& whole,
+                   const std::string& text) {
   ASSERT_EQ(cut.size(), count_operations(text, 4));
   std::size_t ended = 0;
   for (std::size_t i = 0; i < cut.size(); ++i) {
@@ -54,40 +55,40 @@ void expect_prefix(const std::vector<Trial>& cut, const std::vector<Trial>& whol
 
 TEST(CutJournal, IsAPrefixAfterEveryByteAndCanBeContinued) {
   const TemporaryDirectory dir(place_in_memory());
-  const Space space = small_space();
+  const space::Space space = small_space();
   const std::filesystem::path file = dir / "journal.log";
   {
-    Journal journal(file, space, "throughput", true);
+    journal::Journal journal(file, space, "throughput", true);
     write_trials(journal, few_trials());
   }
   const std::string text = read_text(file);
-  const std::vector<Trial> whole = read_journal(file);
+  const std::vector<journal::Trial> whole = journal::read_journal(file);
   for (std::size_t size = 0; size <= text.size(); ++size) {
     SCOPED_TRACE(size);
     dir.write("journal.log", text.substr(0, size));
-    const std::vector<Trial> cut = read_journal(file);
+    const std::vector<journal::Trial> cut = journal::read_journal(file);
     ASSERT_NO_FATAL_FAILURE(expect_prefix(cut, whole, text.substr(0, size)));
     {
-      Journal journal(file, space, "throughput", true);
+      journal::Journal journal(file, space, "throughput", true);
       const int number = begin_next(journal, example_proposal(3, 8), kExampleStartUs);
       ASSERT_EQ(number, static_cast<int>(cut.size()));
-      journal.end(number, Bounded{1.5}, 1.0, kExampleStartUs + 1);
+      journal.end(number, trial::Bounded{1.5}, 1.0, kExampleStartUs + 1);
     }
-    const std::vector<Trial> continued = read_journal(file);
+    const std::vector<journal::Trial> continued = journal::read_journal(file);
     ASSERT_EQ(continued.size(), cut.size() + 1);
     for (std::size_t i = 0; i < cut.size(); ++i) ASSERT_EQ(full_text(continued[i]), full_text(cut[i]));
     ASSERT_EQ(full_text(continued.back().proposal), full_text(example_proposal(3, 8)));
-    ASSERT_EQ(full_text(continued.back().outcome), full_text(Outcome(Bounded{1.5})));
+    ASSERT_EQ(full_text(continued.back().outcome), full_text(trial::Outcome(trial::Bounded{1.5})));
   }
 }
 
 TEST(CutJournal, IsContinuedByTwoWhoHadItOpenWhenAThirdDiedInItsAppend) {
   const TemporaryDirectory dir(place_in_memory());
-  const Space space = small_space();
+  const space::Space space = small_space();
   const std::filesystem::path file = dir / "journal.log";
   std::size_t created = 0;
   {
-    Journal journal(file, space, "throughput", true);
+    journal::Journal journal(file, space, "throughput", true);
     created = read_text(file).size();
     write_trials(journal, few_trials());
   }
@@ -95,24 +96,24 @@ TEST(CutJournal, IsContinuedByTwoWhoHadItOpenWhenAThirdDiedInItsAppend) {
   for (std::size_t size = created; size <= text.size(); ++size) {
     SCOPED_TRACE(size);
     dir.write("journal.log", text.substr(0, created));
-    Journal first(file, space, "throughput", true);
-    Journal second(file, space, "throughput", true);
+    journal::Journal first(file, space, "throughput", true);
+    journal::Journal second(file, space, "throughput", true);
     dir.write("journal.log", text.substr(0, size));  // the same file, as far as the third came
-    const std::vector<Trial> cut = read_journal(file);
+    const std::vector<journal::Trial> cut = journal::read_journal(file);
     const auto next = static_cast<int>(cut.size());
     ASSERT_EQ(second.begin(example_proposal(3, 8), 1, cut.size()), next);
     ASSERT_EQ(first.begin(example_proposal(1, 8), 1, cut.size()), std::nullopt);
     ASSERT_EQ(begin_next(first, example_proposal(1, 8), 1), next + 1);
-    ASSERT_TRUE(second.end(next + 1, Bounded{1.5}, 1.0, 2));
+    ASSERT_TRUE(second.end(next + 1, trial::Bounded{1.5}, 1.0, 2));
     first.refresh();
-    const std::vector<Trial> continued = read_journal(file);
+    const std::vector<journal::Trial> continued = journal::read_journal(file);
     ASSERT_EQ(continued.size(), cut.size() + 2);
     for (std::size_t i = 0; i < continued.size(); ++i) {
       ASSERT_EQ(full_text(first.trials()[i]), full_text(continued[i]));
       if (i >= cut.size()) continue;
       ASSERT_EQ(full_text(continued[i]), full_text(cut[i]));
     }
-    ASSERT_EQ(full_text(continued.back().outcome), full_text(Outcome(Bounded{1.5})));
+    ASSERT_EQ(full_text(continued.back().outcome), full_text(trial::Outcome(trial::Bounded{1.5})));
   }
 }
 

@@ -13,12 +13,12 @@ constexpr int kTrials = 8;
 TEST(OldJournals, Of0_1LoadsExactly) {
   std::vector<ExampleTrial> meant = example_trials();
   meant.resize(kTrials);
-  const std::vector<Trial> read = read_journal(kOldJournal);
+  const std::vector<journal::Trial> read = journal::read_journal(kOldJournal);
   ASSERT_EQ(read.size(), meant.size());
   for (std::size_t i = 0; i < meant.size(); ++i) {
     EXPECT_EQ(full_text(read[i].proposal), full_text(meant[i].proposal));
     EXPECT_EQ(full_text(read[i].outcome), full_text(meant[i].outcome));
-    EXPECT_EQ(read[i].proposal.asker, Asker::kTune);
+    EXPECT_EQ(read[i].proposal.asker, journal::Asker::kTune);
     EXPECT_FALSE(read[i].proposal.trials_without_gain.has_value());
     EXPECT_FALSE(read[i].waiting);
   }
@@ -28,9 +28,9 @@ TEST(OldJournals, Of0_1LoadsExactly) {
 TEST(OldJournals, Of0_1IsContinued) {
   const TemporaryDirectory dir;
   const std::filesystem::path file = dir.write("journal.log", read_text(kOldJournal));
-  Journal journal(file, example_space(), "throughput", true);
+  journal::Journal journal(file, example_space(), "throughput", true);
   ASSERT_EQ(journal.trials().size(), std::size_t{kTrials});
-  EXPECT_TRUE(journal.end(kTrials - 1, Bounded{1.0}, 1.0, kExampleStartUs));
+  EXPECT_TRUE(journal.end(kTrials - 1, trial::Bounded{1.0}, 1.0, kExampleStartUs));
   EXPECT_EQ(begin_next(journal, example_proposal(3, 8), kExampleStartUs), kTrials);
   EXPECT_EQ(read_text(file).substr(0, read_text(kOldJournal).size()), read_text(kOldJournal));
 }

@@ -15,7 +15,7 @@ namespace krigtune::journal_test {
 
 class JournalFile : public ::testing::Test {
  protected:
-  Journal open(const std::string& metric = "throughput", bool maximize = true) const {
+  journal::Journal open(const std::string& metric = "throughput", bool maximize = true) const {
     return {file_, space_, metric, maximize};
   }
 
@@ -28,17 +28,17 @@ class JournalFile : public ::testing::Test {
 
   TemporaryDirectory dir_;
   std::filesystem::path file_ = dir_ / "journal.log";
-  Space space_ = example_space();
+  space::Space space_ = example_space();
 };
 
 TEST_F(JournalFile, EveryKindOfTrialComesBackExactly) {
   const std::vector<ExampleTrial> trials = example_trials();
   {
-    Journal journal = open();
+    journal::Journal journal = open();
     write_trials(journal, trials);
   }
-  const Journal again = open();
-  const std::vector<Trial> read = read_journal(file_);
+  const journal::Journal again = open();
+  const std::vector<journal::Trial> read = journal::read_journal(file_);
   ASSERT_EQ(again.trials().size(), trials.size());
   ASSERT_EQ(read.size(), trials.size());
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -52,66 +52,66 @@ TEST_F(JournalFile, EveryKindOfTrialComesBackExactly) {
 }
 
 TEST_F(JournalFile, TheOrderOfNamesIsKept) {
-  Proposal proposal;
+  journal::Proposal proposal;
   proposal.configuration = {{"zebra", std::int64_t{1}}, {"ant", 0.5}, {"mouse", true}};
-  Journal journal = open();
+  journal::Journal journal = open();
   begin_next(journal, proposal, 0);
-  EXPECT_EQ(read_journal(file_).at(0).proposal.configuration.text(), proposal.configuration.text());
+  EXPECT_EQ(journal::read_journal(file_).at(0).proposal.configuration.text(), proposal.configuration.text());
 }
 
 TEST_F(JournalFile, WhoWritesSeesWhatAReaderSees) {
-  Journal journal = open();
+  journal::Journal journal = open();
   EXPECT_TRUE(journal.trials().empty());
   EXPECT_EQ(begin_next(journal, example_proposal(1, 4), 1), 0);
   EXPECT_FALSE(journal.trials().at(0).outcome.has_value());
-  EXPECT_FALSE(read_journal(file_).at(0).outcome.has_value());
+  EXPECT_FALSE(journal::read_journal(file_).at(0).outcome.has_value());
   EXPECT_EQ(begin_next(journal, example_proposal(2, 4), 2), 1);
-  journal.end(1, Measured{{{"throughput", 3.0}}, 0.0, std::nullopt}, 4.0, 5);
-  EXPECT_EQ(full_text(journal.trials().at(1)), full_text(read_journal(file_).at(1)));
+  journal.end(1, trial::Measured{{{"throughput", 3.0}}, 0.0, std::nullopt}, 4.0, 5);
+  EXPECT_EQ(full_text(journal.trials().at(1)), full_text(journal::read_journal(file_).at(1)));
   EXPECT_FALSE(journal.trials().at(0).outcome.has_value());
 }
 
 TEST_F(JournalFile, ARunningTrialIsClosedAfterAResume) {
-  Journal first = open();
+  journal::Journal first = open();
   begin_next(first, example_proposal(1, 4), 1);
-  Journal journal = open();
+  journal::Journal journal = open();
   ASSERT_FALSE(journal.trials().at(0).outcome.has_value());
-  journal.end(0, Failed{FailureReason::kInterrupted, 0, ""}, 0.0, 2);
-  EXPECT_EQ(reason_text(*read_journal(file_).at(0).outcome), "interrupted");
+  journal.end(0, trial::Failed{trial::FailureReason::kInterrupted, 0, ""}, 0.0, 2);
+  EXPECT_EQ(trial::reason_text(*journal::read_journal(file_).at(0).outcome), "interrupted");
   EXPECT_EQ(begin_next(journal, example_proposal(1, 8), 3), 1);
 }
 
 TEST_F(JournalFile, EndingWithoutAValueIsABug) {
-  Journal journal = open();
+  journal::Journal journal = open();
   begin_next(journal, example_proposal(1, 4), 1);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THROW(journal.end(0, Measured{{{"latency", 1.0}}, 0.0, std::nullopt}, 0, 1), std::logic_error);
-  EXPECT_THROW(journal.end(0, Measured{{{"throughput", nan}}, 0.0, std::nullopt}, 0, 1), std::logic_error);
-  EXPECT_THROW(journal.end(0, Bounded{nan}, 0, 1), std::logic_error);
-  EXPECT_THROW(journal.end(1, Failed{}, 0, 1), std::logic_error);
-  EXPECT_FALSE(read_journal(file_).at(0).outcome.has_value());
+  EXPECT_THROW(journal.end(0, trial::Measured{{{"latency", 1.0}}, 0.0, std::nullopt}, 0, 1), std::logic_error);
+  EXPECT_THROW(journal.end(0, trial::Measured{{{"throughput", nan}}, 0.0, std::nullopt}, 0, 1), std::logic_error);
+  EXPECT_THROW(journal.end(0, trial::Bounded{nan}, 0, 1), std::logic_error);
+  EXPECT_THROW(journal.end(1, trial::Failed{}, 0, 1), std::logic_error);
+  EXPECT_FALSE(journal::read_journal(file_).at(0).outcome.has_value());
 }
 
 TEST_F(JournalFile, WhoAskedIsKept) {
-  Journal journal = open();
-  Proposal proposal = example_proposal(1, 4);
-  proposal.asker = Asker::kHand;
+  journal::Journal journal = open();
+  journal::Proposal proposal = example_proposal(1, 4);
+  proposal.asker = journal::Asker::kHand;
   begin_next(journal, proposal, 1);
   begin_next(journal, example_proposal(1, 8), 2);
-  const std::vector<Trial> read = read_journal(file_);
-  EXPECT_EQ(read.at(0).proposal.asker, Asker::kHand);
-  EXPECT_EQ(read.at(1).proposal.asker, Asker::kTune);
+  const std::vector<journal::Trial> read = journal::read_journal(file_);
+  EXPECT_EQ(read.at(0).proposal.asker, journal::Asker::kHand);
+  EXPECT_EQ(read.at(1).proposal.asker, journal::Asker::kTune);
 }
 
 TEST_F(JournalFile, WhatWasPredictedIsKeptWithItsSpread) {
-  Journal journal = open();
-  Proposal proposal = example_proposal(1, 4);
+  journal::Journal journal = open();
+  journal::Proposal proposal = example_proposal(1, 4);
   proposal.predicted_stddev = 0.125;
   proposal.widening = 1.3;
   begin_next(journal, proposal, 1);
   proposal.predicted_stddev = std::nan("");
   begin_next(journal, proposal, 2);
-  const std::vector<Trial> read = read_journal(file_);
+  const std::vector<journal::Trial> read = journal::read_journal(file_);
   EXPECT_EQ(read.at(0).proposal.predicted_value, 1.0 / 3.0);
   EXPECT_EQ(read.at(0).proposal.predicted_stddev, 0.125);
   EXPECT_EQ(read.at(0).proposal.widening, 1.3);
@@ -120,8 +120,8 @@ TEST_F(JournalFile, WhatWasPredictedIsKeptWithItsSpread) {
 }
 
 TEST_F(JournalFile, AParameterThatTheFirstTrialsLackGetsItsDistributionLater) {
-  Journal journal = open();
-  Proposal without = example_proposal(1, 4);
+  journal::Journal journal = open();
+  journal::Proposal without = example_proposal(1, 4);
   without.configuration = {{"zero_stage", std::int64_t{1}}};
   begin_next(journal, without, 1);
   begin_next(journal, example_proposal(3, 8), 2);
@@ -132,34 +132,35 @@ TEST_F(JournalFile, AParameterThatTheFirstTrialsLackGetsItsDistributionLater) {
   }
   EXPECT_EQ(parameters, (std::vector<std::string>{"0 zero_stage", "1 zero_stage", "1 micro_batch", "1 workers",
                                                   "1 overlap_comm", "1 offload", "1 lr"}));
-  EXPECT_EQ(read_journal(file_).at(0).proposal.configuration, without.configuration);
+  EXPECT_EQ(journal::read_journal(file_).at(0).proposal.configuration, without.configuration);
 }
 
 TEST_F(JournalFile, NoLineHoldsWhatIsNoJson) {
-  Journal journal = open();
+  journal::Journal journal = open();
   const double infinity = std::numeric_limits<double>::infinity();
-  Proposal proposal = example_proposal(1, 4);
+  journal::Proposal proposal = example_proposal(1, 4);
   proposal.predicted_value = std::nan("");
   proposal.hyperparameters = {1.0, infinity};
   begin_next(journal, proposal, 1);
-  journal.end(0, Measured{{{"throughput", 1.0}, {"odd", infinity}}, std::nan(""), std::nullopt}, std::nan(""), 2);
+  journal.end(0, trial::Measured{{{"throughput", 1.0}, {"odd", infinity}}, std::nan(""), std::nullopt}, std::nan(""),
+              2);
   begin_next(journal, proposal, 3);
-  journal.end(1, Failed{FailureReason::kCrash, 1, "cut in the middle of \xC3"}, 1.0, 4);
+  journal.end(1, trial::Failed{trial::FailureReason::kCrash, 1, "cut in the middle of \xC3"}, 1.0, 4);
   for (const Json& line : lines()) {
     const Json attributes = line.value("user_attrs", line.value("user_attr", Json::object()));
     for (const auto& [name, value] : attributes.items()) EXPECT_FALSE(value.is_null()) << name;
   }
-  const std::vector<Trial> read = read_journal(file_);
+  const std::vector<journal::Trial> read = journal::read_journal(file_);
   EXPECT_FALSE(read.at(0).proposal.predicted_value.has_value());
-  EXPECT_EQ(std::get<Measured>(*read.at(0).outcome).metrics.size(), 1U);
-  EXPECT_EQ(std::get<Failed>(*read.at(1).outcome).last_lines, "cut in the middle of \xEF\xBF\xBD");
+  EXPECT_EQ(std::get<trial::Measured>(*read.at(0).outcome).metrics.size(), 1U);
+  EXPECT_EQ(std::get<trial::Failed>(*read.at(1).outcome).last_lines, "cut in the middle of \xEF\xBF\xBD");
 }
 
 TEST_F(JournalFile, EveryLineIsOptunas) {
   {
-    Journal journal = open("latency", false);
+    journal::Journal journal = open("latency", false);
     begin_next(journal, example_proposal(1, 4), kExampleStartUs);
-    journal.end(0, OutOfMemory{Bytes{7}, false}, 1.0, kExampleStartUs + 1);
+    journal.end(0, trial::OutOfMemory{Bytes{7}, false}, 1.0, kExampleStartUs + 1);
   }
   const std::vector<Json> log = lines();
   for (const Json& line : log) {
@@ -205,7 +206,7 @@ TEST_F(JournalFile, AFileThatIsNoJournalIsLeftAlone) {
 
 TEST_F(JournalFile, ACorruptLineIsNamed) {
   {
-    Journal journal = open();
+    journal::Journal journal = open();
     write_trials(journal, example_trials());
   }
   const std::string good = read_text(file_);
@@ -216,7 +217,8 @@ TEST_F(JournalFile, ACorruptLineIsNamed) {
         R"({"op_code":8,"worker_id":"w","trial_id":0,"user_attr":{"a":1}})"}) {
     dir_.write("journal.log", good.substr(0, third) + broken + "\n" + good.substr(third));
     EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 3: "), std::string::npos) << broken;
-    EXPECT_NE(user_error_of([&] { read_journal(file_); }).find("journal.log: line 3: "), std::string::npos) << broken;
+    EXPECT_NE(user_error_of([&] { journal::read_journal(file_); }).find("journal.log: line 3: "), std::string::npos)
+        << broken;
   }
 }
 

@@ -44,7 +44,7 @@ class BusyClock final : public Clock {
 TEST_F(Lock, IsALinkToTheJournalWhileItIsHeld) {
   const ManualClock clock;
   {
-    const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+    const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
     EXPECT_TRUE(fs::equivalent(link_, journal_));
   }
   EXPECT_FALSE(link_is_there(link_));
@@ -56,7 +56,7 @@ TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
   const BusyClock clock([&](double now_s) {
     if (now_s > 7.0) fs::remove(link_);
   });
-  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+  const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
   EXPECT_GT(clock.now_s(), 7.0);
   EXPECT_LT(clock.now_s(), 8.1);  // pauses grow to one second
 }
@@ -64,7 +64,7 @@ TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
 TEST_F(Lock, AnAbandonedLockIsTakenAfterThirtySeconds) {
   fs::create_symlink(journal_, link_);
   const ManualClock clock;
-  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+  const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
   EXPECT_GT(clock.now_s(), 30.0);
   EXPECT_LT(clock.now_s(), 33.0);
 }
@@ -81,41 +81,42 @@ TEST_F(Lock, ALockThatGoesFromHandToHandIsNotAbandoned) {
     next_s += 10.0;
     now_s < 100.0 ? pass_on() : static_cast<void>(fs::remove(link_));
   });
-  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+  const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
   EXPECT_GE(clock.now_s(), 100.0);
 }
 
 TEST_F(Lock, ALeftoverOfOurOwnIsRemovedAtOnce) {
-  fs::create_symlink(SymlinkLock::target_of(journal_), link_);
+  fs::create_symlink(journal::SymlinkLock::target_of(journal_), link_);
   EXPECT_TRUE(fs::equivalent(link_, journal_));
   const ManualClock clock;
-  { const SymlinkLock lock(journal_, clock, OwnLink::kIsLeftover); }
+  { const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsLeftover); }
   EXPECT_EQ(clock.now_s(), 0.0);
   EXPECT_FALSE(link_is_there(link_));
 }
 
 TEST_F(Lock, OfALivingKrigtuneIsAwaited) {
-  fs::create_symlink(SymlinkLock::target_of(journal_), link_);
+  fs::create_symlink(journal::SymlinkLock::target_of(journal_), link_);
   const ManualClock clock;
-  const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+  const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
   EXPECT_GT(clock.now_s(), 30.0);
 }
 
 TEST_F(Lock, NobodyElsesIsTakenForALeftover) {
   // Optuna's by its absolute and its relative path, and a krigtune's on another machine.
-  const std::string ours = SymlinkLock::target_of(journal_);
+  const std::string ours = journal::SymlinkLock::target_of(journal_);
   std::string other_machine = ours;
   other_machine.replace(0, 2, ours[2] == '/' ? "./" : ".//");
   for (const std::string& target : {journal_.string(), std::string("journal.log"), "./" + other_machine}) {
     fs::create_symlink(target, link_);
     const ManualClock clock;
-    const SymlinkLock lock(journal_, clock, OwnLink::kIsLeftover);
+    const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsLeftover);
     EXPECT_GT(clock.now_s(), 30.0) << target;
   }
 }
 
 TEST_F(Lock, ADirectoryThatRefusesIsSaid) {
-  EXPECT_THROW(SymlinkLock("/proc/krigtune/journal.log", ManualClock(), OwnLink::kIsAwaited), EnvironmentError);
+  EXPECT_THROW(journal::SymlinkLock("/proc/krigtune/journal.log", ManualClock(), journal::OwnLink::kIsAwaited),
+               EnvironmentError);
 }
 
 TEST_F(Lock, OneAtATimeAmongProcesses) {
@@ -128,7 +129,7 @@ TEST_F(Lock, OneAtATimeAmongProcesses) {
     if (child != 0) continue;
     const SystemClock clock;
     for (int turn = 0; turn < kTurns; ++turn) {
-      const SymlinkLock lock(journal_, clock, OwnLink::kIsAwaited);
+      const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
       const int count = std::stoi(read_text(counter));
       std::ofstream(counter) << count + 1;
     }

@@ -33,12 +33,12 @@ class Optuna : public ::testing::Test {
 
   // Its exit code; what it said is added to the test's output.
   int python(std::vector<std::string> arguments) const {
-    ProcessSpec spec;
+    trial::ProcessSpec spec;
     spec.argv = {python_program()};
     spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
     spec.stdout_file = dir_ / "out";
     spec.stderr_file = dir_ / "err";
-    const int code = run_process(spec, SystemClock()).exit_code;
+    const int code = trial::run_process(spec, SystemClock()).exit_code;
     if (code != 0 && arguments.size() > 2) ADD_FAILURE() << read_text(spec.stderr_file);
     return code;
   }
@@ -54,15 +54,15 @@ class Optuna : public ::testing::Test {
 };
 
 // What Optuna should show, written down from the trials and not from the journal's lines.
-Json proposal_part(int number, const Proposal& p) {
+Json proposal_part(int number, const journal::Proposal& p) {
   Json wanted = {{"number", number}, {"state", "RUNNING"}, {"value", nullptr}, {"system_attrs", Json::object()}};
   wanted["datetime_start"] = local_iso_time(kExampleStartUs + 60'000'000LL * number);
-  wanted["params"] = to_json(p.configuration);
+  wanted["params"] = space::to_json(p.configuration);
   wanted["params"].erase("gradient_accumulation_steps");
   Json& user = wanted["user_attrs"];
-  user["configuration"] = to_json(p.configuration).dump();
+  user["configuration"] = space::to_json(p.configuration).dump();
   user["strategy"] = p.strategy;
-  user["asker"] = p.asker == Asker::kHand ? "hand" : "tune";
+  user["asker"] = p.asker == journal::Asker::kHand ? "hand" : "tune";
   user["suggest_s"] = p.suggest_s;
   if (p.predicted_value) user["predicted_value"] = *p.predicted_value;
   if (p.predicted_memory) user["predicted_memory_bytes"] = p.predicted_memory->count;
@@ -82,28 +82,28 @@ Json proposal_part(int number, const Proposal& p) {
   return wanted;
 }
 
-void add_outcome(Json& wanted, const Outcome& outcome) {
+void add_outcome(Json& wanted, const trial::Outcome& outcome) {
   Json& user = wanted["user_attrs"];
-  user["status"] = status_text(outcome);
-  if (!reason_text(outcome).empty()) user["reason"] = reason_text(outcome);
+  user["status"] = trial::status_text(outcome);
+  if (!trial::reason_text(outcome).empty()) user["reason"] = trial::reason_text(outcome);
   user["wall_s"] = 1.1;
   wanted["state"] = "FAIL";
-  if (const auto* m = std::get_if<Measured>(&outcome)) {
+  if (const auto* m = std::get_if<trial::Measured>(&outcome)) {
     wanted["state"] = "COMPLETE";
     wanted["value"] = m->metrics.at("throughput");
     for (const auto& [name, value] : m->metrics) user["metric_" + name] = value;
     user["value_sem"] = m->value_sem;
     if (m->peak_memory) user["peak_memory_bytes"] = m->peak_memory->count;
-  } else if (const auto* oom = std::get_if<OutOfMemory>(&outcome)) {
+  } else if (const auto* oom = std::get_if<trial::OutOfMemory>(&outcome)) {
     user["predicted"] = oom->predicted;
     if (oom->requested) user["requested_bytes"] = oom->requested->count;
     wanted["system_attrs"]["constraints"] = Json::array({1.0});
-  } else if (const auto* failed = std::get_if<Failed>(&outcome)) {
+  } else if (const auto* failed = std::get_if<trial::Failed>(&outcome)) {
     user["exit_code"] = failed->exit_code;
     user["last_lines"] = failed->last_lines;
   } else {
     wanted["state"] = "PRUNED";
-    wanted["value"] = std::get<Bounded>(outcome).at_best;
+    wanted["value"] = std::get<trial::Bounded>(outcome).at_best;
   }
 }
 
@@ -119,7 +119,7 @@ Json study_part(const std::vector<ExampleTrial>& trials) {
 
 TEST_F(Optuna, ReadsEveryKindOfTrialAsItWasMeant) {
   {
-    Journal journal(file_, example_space(), "throughput", true);
+    journal::Journal journal(file_, example_space(), "throughput", true);
     write_trials(journal, example_trials());
   }
   EXPECT_EQ(load(study_part(example_trials())), 0);
@@ -133,7 +133,7 @@ TEST_F(Optuna, ReadsABaselineThatLiesOutsideEveryListAndWhatFollows) {
   Json wanted = study_part(trials);
   for (Json& trial : wanted["trials"]) trial["distributions"]["zero_stage"] = "IntDistribution";
   {
-    Journal journal(file_, example_space(), "throughput", true);
+    journal::Journal journal(file_, example_space(), "throughput", true);
     write_trials(journal, trials);
   }
   EXPECT_EQ(load(wanted), 0);
@@ -149,30 +149,30 @@ TEST_F(Optuna, ReadsAValueOutsideThatComesLaterAsFarAsItsRulesAllow) {
   wanted["trials"][3]["params"].erase("zero_stage");
   wanted["trials"][3]["params"].erase("offload");
   {
-    Journal journal(file_, example_space(), "throughput", true);
+    journal::Journal journal(file_, example_space(), "throughput", true);
     write_trials(journal, trials);
   }
   EXPECT_EQ(load(wanted), 0);
-  EXPECT_EQ(read_journal(file_).at(3).proposal.configuration, trials[3].proposal.configuration);
+  EXPECT_EQ(journal::read_journal(file_).at(3).proposal.configuration, trials[3].proposal.configuration);
 }
 
 TEST_F(Optuna, MayAddATrialThatIsUnderstoodHere) {
   {
-    Journal journal(file_, example_space(), "throughput", true);
+    journal::Journal journal(file_, example_space(), "throughput", true);
     write_trials(journal, example_trials());
   }
   ASSERT_EQ(load(study_part(example_trials()), {"--add"}), 0);
-  Journal journal(file_, example_space(), "throughput", true);
+  journal::Journal journal(file_, example_space(), "throughput", true);
   const std::size_t added = example_trials().size();
   ASSERT_EQ(journal.trials().size(), added + 1);
   EXPECT_TRUE(journal.trials()[added].proposal.configuration.has("zero_stage"));
-  EXPECT_EQ(std::get<Measured>(*journal.trials()[added].outcome).metrics.at("throughput"), 1.25);
+  EXPECT_EQ(std::get<trial::Measured>(*journal.trials()[added].outcome).metrics.at("throughput"), 1.25);
   EXPECT_EQ(begin_next(journal, example_proposal(1, 1), kExampleStartUs), static_cast<int>(added) + 1);
 }
 
 // [number, state, value, zero_stage, strategy], as share_with_optuna.py writes it.
-Json row_of(const Trial& trial) {
-  const auto* measured = trial.outcome ? std::get_if<Measured>(&*trial.outcome) : nullptr;
+Json row_of(const journal::Trial& trial) {
+  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
   const char* state = !trial.outcome ? "RUNNING" : measured != nullptr ? "COMPLETE" : "FAIL";
   Json row = {trial.number, state, nullptr, trial.proposal.configuration.integer("zero_stage", -1),
               trial.proposal.strategy};
@@ -182,7 +182,7 @@ Json row_of(const Trial& trial) {
 
 TEST_F(Optuna, WorksOnTheSameJournalAtTheSameTime) {
   constexpr int kTheirs = 60;
-  Journal journal(file_, example_space(), "throughput", true);
+  journal::Journal journal(file_, example_space(), "throughput", true);
   std::atomic<bool> done = false;
   auto worker = std::async(std::launch::async, [&] {
     const int code = python({kWorker, "ask", file_.string(), std::to_string(kTheirs)});
@@ -194,7 +194,7 @@ TEST_F(Optuna, WorksOnTheSameJournalAtTheSameTime) {
   for (; !done; ++ours) {
     std::optional<int> number;
     while (!number) number = journal.begin(example_proposal(ours % 4, 4), kExampleStartUs, journal.trials().size());
-    if (ours % 3 != 0) journal.end(*number, Measured{{{"throughput", 1.0 + ours}}, 0.0, std::nullopt}, 1.0, 1);
+    if (ours % 3 != 0) journal.end(*number, trial::Measured{{{"throughput", 1.0 + ours}}, 0.0, std::nullopt}, 1.0, 1);
     clock.sleep_until_s(clock.now_s() + 0.01);  // time for them, who wait in steps that double
   }
   ASSERT_EQ(worker.get(), 0);

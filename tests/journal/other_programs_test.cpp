@@ -24,7 +24,7 @@ class OtherPrograms : public ::testing::Test {
     std::ofstream(file_, std::ios::app) << fmt::format("{{\"op_code\": {}, \"worker_id\": \"o\", {}}}\n", operation,
                                                        rest);
   }
-  const Trial& last() {
+  const journal::Trial& last() {
     journal_.refresh();
     return journal_.trials().back();
   }
@@ -32,7 +32,7 @@ class OtherPrograms : public ::testing::Test {
 
   TemporaryDirectory dir_;
   std::filesystem::path file_ = dir_ / "journal.log";
-  Journal journal_{file_, example_space(), "throughput", true};
+  journal::Journal journal_{file_, example_space(), "throughput", true};
 };
 
 constexpr const char* kStart = R"("study_id": 0, "datetime_start": "2026-08-23T10:00:00.000000")";
@@ -40,13 +40,13 @@ constexpr const char* kStart = R"("study_id": 0, "datetime_start": "2026-08-23T1
 TEST_F(OtherPrograms, TheirTrialsAreCountedAndNotOursToClose) {
   begin_here();
   add(4, kStart);
-  EXPECT_EQ(last().proposal.asker, Asker::kHand);
+  EXPECT_EQ(last().proposal.asker, journal::Asker::kHand);
   EXPECT_FALSE(last().outcome.has_value());
   add(5, R"("trial_id": 1, "param_name": "offload", "param_value_internal": 1, "distribution": )" +
              choices(R"(["none", "cpu"])"));
   add(6, R"("trial_id": 1, "state": 1, "values": [7.5], "datetime_complete": "2026-08-23T10:00:00.000000")");
   EXPECT_EQ(last().proposal.configuration.text(), "offload=cpu");
-  EXPECT_EQ(std::get<Measured>(*last().outcome).metrics.at("throughput"), 7.5);
+  EXPECT_EQ(std::get<trial::Measured>(*last().outcome).metrics.at("throughput"), 7.5);
   EXPECT_EQ(begin_here(), 2U);
 }
 
@@ -57,18 +57,18 @@ TEST_F(OtherPrograms, AQueuedTrialRunsOnlyOnceItIsBegun) {
   EXPECT_TRUE(last().waiting);
   EXPECT_FALSE(last().outcome.has_value());
   EXPECT_EQ(last().proposal.configuration.text(), "zero_stage=2");
-  EXPECT_EQ(last().proposal.asker, Asker::kHand);
+  EXPECT_EQ(last().proposal.asker, journal::Asker::kHand);
   add(6, R"("trial_id": 0, "state": 0, "values": null, "datetime_start": "2026-08-23T11:00:00.000000")");
   add(6, R"("trial_id": 0, "state": 0, "values": null, "datetime_start": "2026-08-23T12:00:00.000000")");
   EXPECT_FALSE(last().waiting);
   EXPECT_EQ(last().started_at, "2026-08-23T11:00:00.000000");
-  EXPECT_TRUE(journal_.end(0, Bounded{1.0}, 1.0, 2));
+  EXPECT_TRUE(journal_.end(0, trial::Bounded{1.0}, 1.0, 2));
 }
 
 TEST_F(OtherPrograms, AQueuedTrialCanBeEndedWithoutHavingBegun) {
   add(4, R"("study_id": 0, "datetime_start": null, "state": 4)");
   EXPECT_TRUE(last().proposal.configuration.empty());
-  EXPECT_TRUE(journal_.end(0, Failed{}, 1.0, 2));
+  EXPECT_TRUE(journal_.end(0, trial::Failed{}, 1.0, 2));
   EXPECT_FALSE(last().waiting);
   EXPECT_TRUE(last().outcome.has_value());
 }
@@ -85,12 +85,12 @@ TEST_F(OtherPrograms, TheirOtherStudiesArePassedOverAndTheirTrialsHaveIds) {
   add(4, R"("study_id": 1, "datetime_start": null)");  // after its end: no trial, no id
   add(6, R"("trial_id": 1, "state": 3, "values": null, "datetime_complete": "2026-08-23T10:00:00.000000")");
   EXPECT_EQ(begin_here(), 1U);
-  EXPECT_TRUE(journal_.end(1, Bounded{3.0}, 1.0, 2));
-  const std::vector<Trial> trials = read_journal(file_);
+  EXPECT_TRUE(journal_.end(1, trial::Bounded{3.0}, 1.0, 2));
+  const std::vector<journal::Trial> trials = journal::read_journal(file_);
   ASSERT_EQ(trials.size(), 2U);
   EXPECT_FALSE(trials[0].outcome.has_value());
   EXPECT_EQ(full_text(trials[1].proposal), full_text(example_proposal(1, 8)));
-  EXPECT_EQ(std::get<Bounded>(*trials[1].outcome).at_best, 3.0);
+  EXPECT_EQ(std::get<trial::Bounded>(*trials[1].outcome).at_best, 3.0);
   // Under the id that Optuna counts: two trials came before it.
   EXPECT_NE(read_text(file_).find(R"("trial_id":2,"param_name":"zero_stage")"), std::string::npos);
 }
@@ -124,7 +124,7 @@ TEST_F(OtherPrograms, NumbersThatAreNoJsonAreRead) {
   add(7, R"("trial_id": 0, "step": 1, "intermediate_value": NaN)");
   add(8, R"("trial_id": 0, "user_attr": {"said \" NaN": -Infinity})");
   add(6, R"("trial_id": 0, "state": 1, "values": [Infinity], "datetime_complete": "2026-08-23T10:00:00.000000")");
-  EXPECT_EQ(reason_text(last().outcome.value()), "bad_result");
+  EXPECT_EQ(trial::reason_text(last().outcome.value()), "bad_result");
   EXPECT_EQ(begin_here(), 1U);
 }
 
@@ -136,18 +136,18 @@ TEST_F(OtherPrograms, TheirAttributesMayMeanAnything) {
     add(8, fmt::format(R"("trial_id": 0, "user_attr": {{{}}})", attribute));
   }
   add(6, R"("trial_id": 0, "state": 1, "values": [2.5], "datetime_complete": "2026-08-23T10:00:00.000000")");
-  const auto measured = std::get<Measured>(last().outcome.value());
+  const auto measured = std::get<trial::Measured>(last().outcome.value());
   EXPECT_EQ(measured.metrics, (std::map<std::string, double>{{"throughput", 2.5}}));
   EXPECT_FALSE(measured.peak_memory.has_value());
   EXPECT_TRUE(last().proposal.configuration.empty());
   add(4, R"("study_id": 0, "datetime_start": null, "user_attrs": {"status": "oom", "predicted": 1, "exit_code": "x"})");
   add(6, R"("trial_id": 1, "state": 3, "values": null, "datetime_complete": "2026-08-23T10:00:00.000000")");
-  EXPECT_FALSE(std::get<OutOfMemory>(last().outcome.value()).predicted);
+  EXPECT_FALSE(std::get<trial::OutOfMemory>(last().outcome.value()).predicted);
 }
 
 TEST_F(OtherPrograms, WhatComesAfterTheEndOfATrialIsDropped) {
   begin_here();
-  journal_.end(0, Bounded{1.0}, 1.0, 2);
+  journal_.end(0, trial::Bounded{1.0}, 1.0, 2);
   const std::string before = full_text(last());
   add(8, R"("trial_id": 0, "user_attr": {"configuration": "{\"zero_stage\":3}"})");
   add(6, R"("trial_id": 0, "state": 1, "values": [9.0], "datetime_complete": "2026-08-23T10:00:00.000000")");
@@ -155,11 +155,11 @@ TEST_F(OtherPrograms, WhatComesAfterTheEndOfATrialIsDropped) {
 }
 
 TEST(PythonJson, OddNumbersAreNullOutsideOfTexts) {
-  EXPECT_EQ(parse_python_json(R"({"a": NaN, "b": [-Infinity, Infinity, 1], "NaN": "x \"NaN\\"})").dump(),
+  EXPECT_EQ(journal::parse_python_json(R"({"a": NaN, "b": [-Infinity, Infinity, 1], "NaN": "x \"NaN\\"})").dump(),
             R"({"a":null,"b":[null,null,1],"NaN":"x \"NaN\\"})");
-  EXPECT_EQ(parse_python_json(R"({"a": 1.5})").dump(), R"({"a":1.5})");
+  EXPECT_EQ(journal::parse_python_json(R"({"a": 1.5})").dump(), R"({"a":1.5})");
   for (const char* text : {"", "Nan", "{\"a\": NaN", "\"NaN", "\"\\"}) {
-    EXPECT_TRUE(parse_python_json(text).is_discarded()) << text;
+    EXPECT_TRUE(journal::parse_python_json(text).is_discarded()) << text;
   }
 }
 

@@ -14,47 +14,47 @@ namespace krigtune::activations_test {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
-Workload gpt(std::int64_t hidden, std::int64_t heads, std::int64_t seq_len, double dropout) {
-  Workload workload;
+workload::Workload gpt(std::int64_t hidden, std::int64_t heads, std::int64_t seq_len, double dropout) {
+  workload::Workload workload;
   workload.model = {.hidden = hidden, .heads = heads, .kv_heads = heads, .ffn_hidden = 4 * hidden, .vocab = 51200};
   workload.model.seq_len = seq_len;
   workload.model.dropout = dropout;
-  workload.precision = Precision::kBf16;
+  workload.precision = workload::Precision::kBf16;
   return workload;
 }
 
-Workload llama(const char* preset, std::int64_t seq_len) {
-  Workload workload;
-  workload.model = model_preset(preset);
+workload::Workload llama(const char* preset, std::int64_t seq_len) {
+  workload::Workload workload;
+  workload.model = workload::model_preset(preset);
   workload.model.seq_len = seq_len;
-  workload.precision = Precision::kBf16;
+  workload.precision = workload::Precision::kBf16;
   return workload;
 }
 
-Configuration run(std::int64_t micro_batch, std::int64_t tensor_parallel, bool sequence_parallel,
-                  const char* checkpointing) {
+space::Configuration run(std::int64_t micro_batch, std::int64_t tensor_parallel, bool sequence_parallel,
+                         const char* checkpointing) {
   return {{"micro_batch", micro_batch},
           {"tensor_parallel", tensor_parallel},
           {"sequence_parallel", sequence_parallel},
           {"activation_checkpointing", std::string(checkpointing)}};
 }
 
-StepPlan plan_of(Workload workload, std::int64_t layers, const Configuration& configuration) {
+plan::StepPlan plan_of(workload::Workload workload, std::int64_t layers, const space::Configuration& configuration) {
   workload.model.layers = layers;
-  return build_plan(workload, cpu_ranks(configuration.integer("tensor_parallel", 1)), configuration);
+  return plan::build_plan(workload, cpu_ranks(configuration.integer("tensor_parallel", 1)), configuration);
 }
 
 /// Bytes kept of the buffers with these names; all where there are none.
-double kept_bytes(const StepPlan& plan, const std::set<std::string>& names) {
+double kept_bytes(const plan::StepPlan& plan, const std::set<std::string>& names) {
   double bytes = 0.0;
-  for (const Buffer& buffer : plan.buffers) {
-    if (buffer.term != Term::kActivations || (!names.empty() && names.count(buffer.name) == 0)) continue;
+  for (const plan::Buffer& buffer : plan.buffers) {
+    if (buffer.term != schedule::Term::kActivations || (!names.empty() && names.count(buffer.name) == 0)) continue;
     bytes += static_cast<double>(buffer.bytes());
   }
   return bytes;
 }
 
-double layer_bytes(const Workload& workload, const Configuration& configuration,
+double layer_bytes(const workload::Workload& workload, const space::Configuration& configuration,
                    const std::set<std::string>& names = {}) {
   return kept_bytes(plan_of(workload, 2, configuration), names) -
          kept_bytes(plan_of(workload, 1, configuration), names);
@@ -101,7 +101,7 @@ bool is_named_exception(const Row& row) {
 
 /// Bytes that those implementations keep besides, a token and element: silu(gate) where SwiGLU is not fused, and with
 /// sequence parallelism some of them 2 h / t more in attention.
-double kept_besides(const Row& row, const ModelSpec& model) {
+double kept_besides(const Row& row, const workload::ModelSpec& model) {
   if (row.has("c")) return 0.0;
   const auto t = static_cast<double>(row.tensor_parallel);
   const bool unfused = row.of_llama() && row.profiled("hidden4096");
@@ -125,10 +125,10 @@ TEST(ActivationBytes, AreThoseMeasuredOnA100s) {
   int reproduced = 0;
   for (const Row& row : rows) {
     if (is_named_exception(row)) continue;
-    const Workload workload =
+    const workload::Workload workload =
         row.of_llama() ? llama("llama-7b", row.seq_len) : gpt(row.hidden, row.heads, row.seq_len, 0.1);
     ASSERT_EQ(workload.model.hidden, row.hidden);
-    const Configuration configuration =
+    const space::Configuration configuration =
         run(row.micro_batch, row.tensor_parallel, row.has("sp"), row.has("c") ? "full" : "none");
     const double bytes = layer_bytes(workload, configuration, buffers_of(row)) / static_cast<double>(row.elems());
     // 1 %: allocators round, and the profiles' own figures repeat within as much.
@@ -157,8 +157,8 @@ constexpr PaperModel kPaperModels[] = {
 // 0.1 % here. The paper's percentages were read off its bars, to about 1 %.
 TEST(ActivationBytes, AreThoseOfThePaperOnRecomputation) {
   for (const PaperModel& paper : kPaperModels) {
-    Workload workload = gpt(paper.hidden, paper.heads, 2048, 0.1);
-    workload.model.attention = Attention::kEager;
+    workload::Workload workload = gpt(paper.hidden, paper.heads, 2048, 0.1);
+    workload.model.attention = workload::Attention::kEager;
     const auto bytes = [&](bool sequence_parallel, const char* checkpointing) {
       return layer_bytes(workload, run(1, 8, sequence_parallel, checkpointing));
     };
@@ -183,17 +183,17 @@ TEST(ActivationBytes, AreThoseOfThePaperOnRecomputation) {
 // Llama-3.1-8B at 32768 tokens (S. Bekman, "Machine Learning Engineering Open Book", performance/README.md): a hidden
 // state of 0.25 GiB, 8 GiB of checkpoints, 15.7 GiB of logits in fp32.
 TEST(ActivationBytes, AreThoseOfALongSequence) {
-  const Workload workload = llama("llama-3-8b", 32768);
+  const workload::Workload workload = llama("llama-3-8b", 32768);
   EXPECT_DOUBLE_EQ(layer_bytes(workload, run(1, 1, false, "full")), 0.25 * kGib);
-  const StepPlan plan = plan_of(workload, 32, run(1, 1, false, "full"));
+  const plan::StepPlan plan = plan_of(workload, 32, run(1, 1, false, "full"));
   // The embedding, 32 outputs (the last is the final norm's input), and the final norm with a number a token.
   const double final_norm = 0.25 * kGib + 4.0 * 32768.0;
   EXPECT_DOUBLE_EQ(kept_bytes(plan, {}) - final_norm, (8.0 + 0.25) * kGib);
-  Workload in_fp32 = workload;
-  in_fp32.precision = Precision::kFp32;
+  workload::Workload in_fp32 = workload;
+  in_fp32.precision = workload::Precision::kFp32;
   double logits = 0.0;
-  for (const Buffer& buffer : plan_of(in_fp32, 1, run(1, 1, false, "full")).buffers) {
-    if (buffer.term == Term::kLogits) logits += static_cast<double>(buffer.bytes());
+  for (const plan::Buffer& buffer : plan_of(in_fp32, 1, run(1, 1, false, "full")).buffers) {
+    if (buffer.term == schedule::Term::kLogits) logits += static_cast<double>(buffer.bytes());
   }
   EXPECT_LE(std::abs(logits / kGib - 15.7), 0.05);
 }
@@ -201,22 +201,22 @@ TEST(ActivationBytes, AreThoseOfALongSequence) {
 // GPT-2 1.5B, 32 sequences of 1024: full checkpointing leaves the inputs of 48 layers and one layer alive, 34 s b h + 5
 // a s^2 b bytes of it as in the paper on recomputation: 11.0 GB (the ZeRO paper, section 3.2, says "about 8").
 TEST(ActivationBytes, WithCheckpointsAreTheInputsAndOneLayer) {
-  Workload workload = gpt(1600, 25, 1024, 0.1);
-  workload.model.attention = Attention::kEager;
+  workload::Workload workload = gpt(1600, 25, 1024, 0.1);
+  workload.model.attention = workload::Attention::kEager;
   const double layer = layer_bytes(workload, run(32, 1, false, "none"));
   const double inputs = 48.0 * layer_bytes(workload, run(32, 1, false, "full"));
   EXPECT_LE(std::abs((inputs + layer) / 11.01005e9 - 1.0), 0.002);
   // And the plan holds a layer's worth above the inputs when it computes one again.
-  const MemoryReport deep = explain(plan_of(workload, 4, run(32, 1, false, "full")));
-  const double workspace = static_cast<double>(deep.term_bytes[static_cast<std::size_t>(Term::kWorkspace)]);
+  const plan::MemoryReport deep = plan::explain(plan_of(workload, 4, run(32, 1, false, "full")));
+  const double workspace = static_cast<double>(deep.term_bytes[static_cast<std::size_t>(schedule::Term::kWorkspace)]);
   EXPECT_GE(workspace, layer);
 }
 
 // Groups of k layers: an input a group instead of one a layer.
 TEST(ActivationBytes, WithSparserCheckpointsAreFewer) {
-  const Workload workload = gpt(1024, 16, 512, 0.0);
+  const workload::Workload workload = gpt(1024, 16, 512, 0.0);
   const auto kept = [&](std::int64_t every) {
-    Configuration configuration = run(2, 1, false, "full");
+    space::Configuration configuration = run(2, 1, false, "full");
     configuration.set("activation_checkpointing_layers", every);
     return kept_bytes(plan_of(workload, 12, configuration), {});
   };
@@ -228,7 +228,7 @@ TEST(ActivationBytes, WithSparserCheckpointsAreFewer) {
 
 // llm.c's recompute = 2: of 32 s b h bytes (no dropout) the two norms' outputs and GELU's are computed again.
 TEST(ActivationBytes, OfSelectiveCheckpointingWithFlashAttentionAreThoseOfLlmC) {
-  const Workload workload = gpt(1024, 16, 512, 0.0);
+  const workload::Workload workload = gpt(1024, 16, 512, 0.0);
   const double elems = 2.0 * 512.0 * 1024.0;
   const double saved =
       layer_bytes(workload, run(2, 1, false, "none")) - layer_bytes(workload, run(2, 1, false, "selective"));

@@ -13,27 +13,27 @@ TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
   RandomPlans draws(1);
   for (int i = 0; i < sweep(400); ++i) {
     const PlanCase drawn = draws.next();
-    const StepPlan plan = drawn.plan();
-    const PlanFindings findings = check_plan(plan);
+    const plan::StepPlan plan = drawn.plan();
+    const plan::PlanFindings findings = plan::check_plan(plan);
     EXPECT_TRUE(findings.empty()) << drawn.text() << "\n" << findings.front();
   }
 }
 
-Workload tiny_workload(bool llama) {
-  Workload workload;
+workload::Workload tiny_workload(bool llama) {
+  workload::Workload workload;
   workload.model = {.layers = 1, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn_hidden = 16, .vocab = 8, .seq_len = 2};
   if (!llama) return workload;
   workload.model.gated_mlp = true;
-  workload.model.positions = Positions::kRotary;
-  workload.model.norm = Norm::kRmsNorm;
-  workload.precision = Precision::kBf16;
+  workload.model.positions = workload::Positions::kRotary;
+  workload.model.norm = workload::Norm::kRmsNorm;
+  workload.precision = workload::Precision::kBf16;
   workload.gradient_clipping = 1.0;
   return workload;
 }
 
 std::vector<PlanCase> tiny_cases() {
   const auto knobs_of = [](std::int64_t stage, std::int64_t micro_steps, bool overlap) {
-    Configuration configuration = knobs(stage, 1, micro_steps, 300, overlap);
+    space::Configuration configuration = knobs(stage, 1, micro_steps, 300, overlap);
     return configuration;
   };
   std::vector<PlanCase> cases;
@@ -41,7 +41,7 @@ std::vector<PlanCase> tiny_cases() {
     cases.push_back({tiny_workload(stage % 2 == 1), cpu_ranks(2), knobs_of(stage, stage == 1 ? 1 : 2, stage != 1)});
   }
   cases.push_back(cases[2]);
-  cases.back().workload.dialect = Dialect::kDeepSpeed;
+  cases.back().workload.dialect = workload::Dialect::kDeepSpeed;
   cases.push_back({tiny_workload(true), cpu_ranks(4), knobs_of(2, 1, true)});
   cases.back().configuration.set("tensor_parallel", std::int64_t{2});
   cases.back().configuration.set("offload_optimizer", std::string("cpu"));
@@ -57,12 +57,12 @@ TEST(CheckPlan, FindsEveryMistakeThatChangesWhatAStepDoes) {
   int found = 0;
   int equivalent = 0;
   for (const PlanCase& of : tiny_cases()) {
-    const StepPlan plan = of.plan();
-    ASSERT_TRUE(check_plan(plan).empty()) << of.text() << check_plan(plan).front();
+    const plan::StepPlan plan = of.plan();
+    ASSERT_TRUE(plan::check_plan(plan).empty()) << of.text() << plan::check_plan(plan).front();
     const std::vector<std::uint64_t> left = ReferenceRun(plan).left_behind();
     constexpr std::size_t kStride = 12;
-    Mutants(plan).for_each(kStride, [&](const std::string& name, const StepPlan& mutant) {
-      if (!check_plan(mutant).empty()) {
+    Mutants(plan).for_each(kStride, [&](const std::string& name, const plan::StepPlan& mutant) {
+      if (!plan::check_plan(mutant).empty()) {
         ++found;
         return;
       }

@@ -8,23 +8,25 @@ namespace krigtune::collective_time_test {
 
 constexpr double kMicro = 1e-6;
 
-EmulatedNetwork h200_nodes(std::int64_t ranks_per_node) {
-  const NetworkLevel nvlink{"nvlink4", Hop::kNvlink, 10e-6, 361.4e9};
-  const NetworkLevel infiniband{"ib", Hop::kNetwork, 5e-6, 22.5e9};
-  return {"test", 0.0, 0.0, NodeNetwork{nvlink, infiniband, ranks_per_node}};
+workload::EmulatedNetwork h200_nodes(std::int64_t ranks_per_node) {
+  const workload::NetworkLevel nvlink{"nvlink4", workload::Hop::kNvlink, 10e-6, 361.4e9};
+  const workload::NetworkLevel infiniband{"ib", workload::Hop::kNetwork, 5e-6, 22.5e9};
+  return {"test", 0.0, 0.0, workload::NodeNetwork{nvlink, infiniband, ranks_per_node}};
 }
 
 // S of nccl-tests: the whole range.
-double all_gather_s(const EmulatedNetwork& network, const GroupSpan& span, double size_bytes) {
+double all_gather_s(const workload::EmulatedNetwork& network, const plan::GroupSpan& span, double size_bytes) {
   const auto ranks = static_cast<double>(span.ranks);
-  return collective_time_s(network, OpKind::kAllGather, span, std::llround(size_bytes * (ranks - 1.0) / ranks));
+  return plan::collective_time_s(network, schedule::OpKind::kAllGather, span,
+                                 std::llround(size_bytes * (ranks - 1.0) / ranks));
 }
 
 TEST(CollectiveTime, IsLatencyPlusBytesOverBandwidthOnAFlatNetwork) {
-  const EmulatedNetwork flat{"test", 0.5, 100.0};
-  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kReduceScatter, OpKind::kAllGather}) {
-    EXPECT_DOUBLE_EQ(collective_time_s(flat, kind, {4, 2, 2}, 200), 2.5);
-    EXPECT_DOUBLE_EQ(collective_time_s(flat, kind, {4, 2, 2}, 0), 0.0);
+  const workload::EmulatedNetwork flat{"test", 0.5, 100.0};
+  for (const schedule::OpKind kind :
+       {schedule::OpKind::kAllReduce, schedule::OpKind::kReduceScatter, schedule::OpKind::kAllGather}) {
+    EXPECT_DOUBLE_EQ(plan::collective_time_s(flat, kind, {4, 2, 2}, 200), 2.5);
+    EXPECT_DOUBLE_EQ(plan::collective_time_s(flat, kind, {4, 2, 2}, 0), 0.0);
   }
 }
 
@@ -42,55 +44,61 @@ TEST(CollectiveTime, OfEightRanksOnNvlinkIsWhatNcclExpects) {
 // Large: the slower of the links within nodes and of all cards of a node decides, and all-reduce is two passes.
 TEST(CollectiveTime, OfLargeRangesIsThatOfTheSlowestLink) {
   constexpr double kHuge = 1e12;
-  const auto bus_bytes_per_s = [&](const GroupSpan& span) {
+  const auto bus_bytes_per_s = [&](const plan::GroupSpan& span) {
     const auto n = static_cast<double>(span.ranks);
     return kHuge * (n - 1.0) / n / all_gather_s(h200_nodes(8), span, kHuge);
   };
   EXPECT_LE(std::abs(bus_bytes_per_s({8, 1, 8}) / 361.4e9 - 1.0), 1e-3);
   EXPECT_LE(std::abs(bus_bytes_per_s({16, 2, 8}) / (8 * 22.5e9) - 1.0), 1e-3);
   EXPECT_LE(std::abs(bus_bytes_per_s({4, 4, 1}) / 22.5e9 - 1.0), 1e-3);
-  const GroupSpan span{16, 2, 8};
-  const double once = collective_time_s(h200_nodes(8), OpKind::kReduceScatter, span, 1'000'000'000'000);
-  const double twice = collective_time_s(h200_nodes(8), OpKind::kAllReduce, span, 2'000'000'000'000);
+  const plan::GroupSpan span{16, 2, 8};
+  const double once = plan::collective_time_s(h200_nodes(8), schedule::OpKind::kReduceScatter, span, 1'000'000'000'000);
+  const double twice = plan::collective_time_s(h200_nodes(8), schedule::OpKind::kAllReduce, span, 2'000'000'000'000);
   EXPECT_LE(std::abs(twice / once - 2.0), 1e-3);
 }
 
 // Tiny: protocol LL, base + hops. Sixteen ranks on two nodes: 15 steps, one of them over the network.
 TEST(CollectiveTime, OfTinyRangesIsThatOfItsHops) {
-  const GroupSpan span{16, 2, 8};
+  const plan::GroupSpan span{16, 2, 8};
   const double once_us = 6.6 + 14 * 0.6 + (2.7 + 5.0);
   const double twice_us = 6.6 + 28 * 0.6 + 2 * (2.7 + 5.0);
   const double tiny = 1.0 / 22.5e3;  // a byte, in us, is nothing
-  EXPECT_LE(std::abs(collective_time_s(h200_nodes(8), OpKind::kReduceScatter, span, 1) / kMicro - once_us), tiny);
-  EXPECT_LE(std::abs(collective_time_s(h200_nodes(8), OpKind::kAllReduce, span, 1) / kMicro - twice_us), tiny);
+  EXPECT_LE(
+      std::abs(plan::collective_time_s(h200_nodes(8), schedule::OpKind::kReduceScatter, span, 1) / kMicro - once_us),
+      tiny);
+  EXPECT_LE(std::abs(plan::collective_time_s(h200_nodes(8), schedule::OpKind::kAllReduce, span, 1) / kMicro - twice_us),
+            tiny);
 }
 
 TEST(CollectiveTime, NeverFallsWithMoreBytesOrMoreNodes) {
   double before = 0.0;
   for (std::int64_t bytes = 1; bytes < 1'000'000'000'000; bytes *= 3) {
-    const double now = collective_time_s(h200_nodes(8), OpKind::kReduceScatter, {16, 2, 8}, bytes);
+    const double now = plan::collective_time_s(h200_nodes(8), schedule::OpKind::kReduceScatter, {16, 2, 8}, bytes);
     EXPECT_LE(before, now) << bytes;
-    EXPECT_LE(collective_time_s(h200_nodes(8), OpKind::kReduceScatter, {16, 1, 16}, bytes), now) << bytes;
-    EXPECT_LE(now, collective_time_s(h200_nodes(8), OpKind::kReduceScatter, {16, 4, 4}, bytes)) << bytes;
+    EXPECT_LE(plan::collective_time_s(h200_nodes(8), schedule::OpKind::kReduceScatter, {16, 1, 16}, bytes), now)
+        << bytes;
+    EXPECT_LE(now, plan::collective_time_s(h200_nodes(8), schedule::OpKind::kReduceScatter, {16, 4, 4}, bytes))
+        << bytes;
     before = now;
   }
 }
 
 TEST(GroupSpan, FollowsTheOrderOfTheRanks) {
-  StepPlan plan;
+  plan::StepPlan plan;
   plan.ranks = 4;
   plan.tensor_ranks = 2;
-  const auto expect = [&](Group group, std::int64_t rank, std::int64_t per_node, const GroupSpan& expected) {
-    const GroupSpan span = group_span(plan, group, rank, per_node);
+  const auto expect = [&](schedule::Group group, std::int64_t rank, std::int64_t per_node,
+                          const plan::GroupSpan& expected) {
+    const plan::GroupSpan span = plan::group_span(plan, group, rank, per_node);
     EXPECT_EQ(span.ranks, expected.ranks);
     EXPECT_EQ(span.nodes, expected.nodes);
     EXPECT_EQ(span.ranks_per_node, expected.ranks_per_node);
   };
-  expect(Group::kTensor, 5, 2, {2, 1, 2});  // neighbours
-  expect(Group::kData, 5, 2, {4, 4, 1});
-  expect(Group::kData, 5, 4, {4, 2, 2});
-  expect(Group::kData, 5, 8, {4, 1, 4});
-  expect(Group::kTensor, 3, 1, {2, 2, 1});
+  expect(schedule::Group::kTensor, 5, 2, {2, 1, 2});  // neighbours
+  expect(schedule::Group::kData, 5, 2, {4, 4, 1});
+  expect(schedule::Group::kData, 5, 4, {4, 2, 2});
+  expect(schedule::Group::kData, 5, 8, {4, 1, 4});
+  expect(schedule::Group::kTensor, 3, 1, {2, 2, 1});
 }
 
 }  // namespace krigtune::collective_time_test

@@ -7,20 +7,20 @@
 
 namespace krigtune {
 
-inline Workload small_workload() {
-  Workload workload;
+inline workload::Workload small_workload() {
+  workload::Workload workload;
   workload.model = {.layers = 3, .hidden = 32, .heads = 4, .kv_heads = 4, .ffn_hidden = 128, .vocab = 50, .seq_len = 8};
   return workload;
 }
 
-inline ClusterSpec cpu_ranks(std::int64_t ranks) {
-  ClusterSpec cluster;
+inline workload::ClusterSpec cpu_ranks(std::int64_t ranks) {
+  workload::ClusterSpec cluster;
   cluster.gpus_per_node = ranks;
   return cluster;
 }
 
-inline Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::int64_t micro_steps,
-                           std::int64_t bucket_elems, bool overlap) {
+inline space::Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::int64_t micro_steps,
+                                  std::int64_t bucket_elems, bool overlap) {
   return {{"zero_stage", stage},
           {"micro_batch", micro_batch},
           {"gradient_accumulation_steps", micro_steps},
@@ -39,7 +39,8 @@ void for_each_plan(Visit visit) {
       for (const std::int64_t micro_steps : {1, 3}) {
         for (const std::int64_t bucket_elems : {1, 5'000, 10'000'000}) {
           for (const bool overlap : {false, true}) {
-            visit(build_plan(small_workload(), cpu_ranks(ranks), knobs(stage, 2, micro_steps, bucket_elems, overlap)));
+            visit(plan::build_plan(small_workload(), cpu_ranks(ranks),
+                                   knobs(stage, 2, micro_steps, bucket_elems, overlap)));
           }
         }
       }
@@ -50,7 +51,7 @@ void for_each_plan(Visit visit) {
 /// Happens-before by its definition: reachability along stream order and waits. Quadratic and obvious.
 class Reachability {
  public:
-  explicit Reachability(const StepPlan& plan) : before_(plan.operations.size()) {
+  explicit Reachability(const plan::StepPlan& plan) : before_(plan.operations.size()) {
     const std::size_t count = plan.operations.size();
     for (std::size_t i = 0; i < count; ++i) {
       before_[i].assign(count, false);
@@ -61,7 +62,7 @@ class Reachability {
       for (std::size_t j = 0; j < i; ++j) {
         if (plan.operations[j].stream == plan.operations[i].stream) inherit(j);
       }
-      for (const OpId j : plan.operations[i].waits) inherit(static_cast<std::size_t>(j));
+      for (const plan::OpId j : plan.operations[i].waits) inherit(static_cast<std::size_t>(j));
     }
   }
   bool ordered(std::size_t a, std::size_t b) const { return before_[a][b] || before_[b][a]; }

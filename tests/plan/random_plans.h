@@ -21,13 +21,14 @@ constexpr int sweep(int plans) {
 
 /// What a plan is made of.
 struct PlanCase {
-  Workload workload;
-  ClusterSpec cluster;
-  Configuration configuration;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  space::Configuration configuration;
 
-  StepPlan plan() const { return build_plan(workload, cluster, configuration); }
+  plan::StepPlan plan() const { return plan::build_plan(workload, cluster, configuration); }
   std::string text() const {
-    return to_json(workload).dump() + " " + std::to_string(cluster.ranks()) + " ranks " + configuration.text();
+    return workload::to_json(workload).dump() + " " + std::to_string(cluster.ranks()) + " ranks " +
+           configuration.text();
   }
 };
 
@@ -43,7 +44,7 @@ class RandomPlans {
       draw_model(drawn);
       draw_configuration(drawn);
       try {
-        check_knobs(drawn.workload, drawn.cluster, drawn.configuration);
+        schedule::check_knobs(drawn.workload, drawn.cluster, drawn.configuration);
         return drawn;
       } catch (const UserError&) {
         continue;
@@ -60,7 +61,7 @@ class RandomPlans {
   bool coin() { return one_of({false, true}); }
 
   void draw_model(PlanCase& to) {
-    ModelSpec& model = to.workload.model;
+    workload::ModelSpec& model = to.workload.model;
     model.layers = number({1, 2, 3});
     model.heads = number({2, 4});
     model.kv_heads = number({1, 2, model.heads});
@@ -70,19 +71,22 @@ class RandomPlans {
     model.seq_len = number({4, 7, 8});
     model.gated_mlp = coin();
     model.tied_embeddings = coin();
-    model.positions = one_of({Positions::kLearned, Positions::kRotary});
-    model.norm = one_of({Norm::kLayerNorm, Norm::kRmsNorm});
-    model.attention = one_of({Attention::kFlash, Attention::kEager});
+    model.positions = one_of({workload::Positions::kLearned, workload::Positions::kRotary});
+    model.norm = one_of({workload::Norm::kLayerNorm, workload::Norm::kRmsNorm});
+    model.attention = one_of({workload::Attention::kFlash, workload::Attention::kEager});
     model.dropout = one_of({0.0, 0.0, 0.1});
-    to.workload.precision = one_of({Precision::kFp32, Precision::kBf16, Precision::kFp16});
-    to.workload.optimizer = one_of({OptimizerKind::kAdamW, OptimizerKind::kAdamW, OptimizerKind::kSgd});
-    to.workload.dialect = one_of({Dialect::kCanonical, Dialect::kCanonical, Dialect::kDeepSpeed});
+    to.workload.precision =
+        one_of({workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16});
+    to.workload.optimizer =
+        one_of({workload::OptimizerKind::kAdamW, workload::OptimizerKind::kAdamW, workload::OptimizerKind::kSgd});
+    to.workload.dialect =
+        one_of({workload::Dialect::kCanonical, workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed});
     to.workload.gradient_clipping = one_of({0.0, 1.0});
   }
 
   void draw_configuration(PlanCase& to) {
     to.cluster.gpus_per_node = number({1, 2, 3, 4});
-    Configuration& knobs = to.configuration;
+    space::Configuration& knobs = to.configuration;
     const auto set = [&](const char* name, std::int64_t value) { knobs.set(name, value); };
     set("zero_stage", number({0, 1, 2, 3}));
     set("micro_batch", number({1, 2}));

@@ -16,19 +16,19 @@ namespace krigtune {
 /// no races mean the same.
 class ReferenceRun {
  public:
-  explicit ReferenceRun(const StepPlan& plan) : plan_(plan) {
+  explicit ReferenceRun(const plan::StepPlan& plan) : plan_(plan) {
     for (std::int64_t r = 0; r < plan.world(); ++r) {
       cells_.emplace_back();
       cells_.back()[0].assign(static_cast<std::size_t>(plan.arena_bytes), 0);
       cells_.back()[1].assign(static_cast<std::size_t>(plan.host_arena_bytes), 0);
     }
     for (const auto* homes : {&plan.parameters, &plan.copies}) {
-      for (const TensorHome& home : *homes) {
+      for (const plan::TensorHome& home : *homes) {
         for (std::int64_t r = 0; r < plan.world(); ++r) initialise(home, r);
       }
     }
     for (int step = 0; step < 3; ++step) {
-      for (const Operation& operation : plan.operations) execute(operation, step);
+      for (const plan::Operation& operation : plan.operations) execute(operation, step);
     }
   }
 
@@ -36,17 +36,17 @@ class ReferenceRun {
   /// gradients are not seen from outside; what they do shows in the parameters of a later step.
   std::vector<std::uint64_t> left_behind() const {
     std::vector<std::uint64_t> all;
-    const auto take = [&](const Range& range) {
+    const auto take = [&](const plan::Range& range) {
       for (std::int64_t r = 0; r < plan_.world(); ++r) {
         const Values now = load(r, range, r / plan_.tensor_ranks);
         all.insert(all.end(), now.begin(), now.end());
       }
     };
     for (const auto* homes : {&plan_.parameters, &plan_.copies}) {
-      for (const TensorHome& home : *homes) take(home.range);
+      for (const plan::TensorHome& home : *homes) take(home.range);
     }
     take({plan_.loss, 0, plan_.micro_steps, 0});
-    if (plan_.control >= 0) take({plan_.control, 0, kControlElementCount, 0});
+    if (plan_.control >= 0) take({plan_.control, 0, schedule::kControlElementCount, 0});
     return all;
   }
 
@@ -59,24 +59,24 @@ class ReferenceRun {
     return z ^ (z >> 32U);
   }
 
-  std::int64_t rank_in(const Operation& operation, std::int64_t r) const {
-    return operation.group == Group::kData ? r / plan_.tensor_ranks : r % plan_.tensor_ranks;
+  std::int64_t rank_in(const plan::Operation& operation, std::int64_t r) const {
+    return operation.group == schedule::Group::kData ? r / plan_.tensor_ranks : r % plan_.tensor_ranks;
   }
 
-  std::uint64_t* cell(std::int64_t r, const Range& range, std::int64_t rank, std::int64_t elem) {
+  std::uint64_t* cell(std::int64_t r, const plan::Range& range, std::int64_t rank, std::int64_t elem) {
     return const_cast<std::uint64_t*>(std::as_const(*this).cell(r, range, rank, elem));
   }
-  const std::uint64_t* cell(std::int64_t r, const Range& range, std::int64_t rank, std::int64_t elem) const {
-    const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(range.buffer)];
+  const std::uint64_t* cell(std::int64_t r, const plan::Range& range, std::int64_t rank, std::int64_t elem) const {
+    const plan::Buffer& buffer = plan_.buffers[static_cast<std::size_t>(range.buffer)];
     const std::int64_t at = range.begin_elems + rank * range.rank_stride_elems + elem;
     return &cells_[static_cast<std::size_t>(r)][static_cast<std::size_t>(buffer.place)]
-                  [static_cast<std::size_t>(buffer.offset_bytes + at * size_bytes(buffer.type))];
+                  [static_cast<std::size_t>(buffer.offset_bytes + at * schedule::size_bytes(buffer.type))];
   }
-  std::int64_t width(const Range& range) const {
-    return size_bytes(plan_.buffers[static_cast<std::size_t>(range.buffer)].type);
+  std::int64_t width(const plan::Range& range) const {
+    return schedule::size_bytes(plan_.buffers[static_cast<std::size_t>(range.buffer)].type);
   }
 
-  Values load(std::int64_t r, const Range& range, std::int64_t rank) const {
+  Values load(std::int64_t r, const plan::Range& range, std::int64_t rank) const {
     Values values;
     for (std::int64_t e = 0; e < range.elems; ++e) {
       const std::uint64_t* bytes = cell(r, range, rank, e);
@@ -89,17 +89,17 @@ class ReferenceRun {
     return values;
   }
 
-  void store(std::int64_t r, const Range& range, std::int64_t rank, const Values& values) {
+  void store(std::int64_t r, const plan::Range& range, std::int64_t rank, const Values& values) {
     for (std::int64_t e = 0; e < range.elems; ++e) {
       std::uint64_t* bytes = cell(r, range, rank, e);
       for (std::int64_t b = 0; b < width(range); ++b) bytes[b] = values[static_cast<std::size_t>(e)];
     }
   }
 
-  void initialise(const TensorHome& home, std::int64_t r) {
-    const ParameterTensor& tensor = plan_.tensors[static_cast<std::size_t>(home.tensor)];
+  void initialise(const plan::TensorHome& home, std::int64_t r) {
+    const schedule::ParameterTensor& tensor = plan_.tensors[static_cast<std::size_t>(home.tensor)];
     const std::int64_t rank = r / plan_.tensor_ranks;
-    const std::int64_t tensor_rank = tensor.split == Split::kNone ? 0 : r % plan_.tensor_ranks;
+    const std::int64_t tensor_rank = tensor.split == schedule::Split::kNone ? 0 : r % plan_.tensor_ranks;
     Values values;
     for (std::int64_t e = 0; e < home.range.elems; ++e) {
       const std::int64_t elem = home.first_elem + (home.sharded ? rank * home.range.elems : 0) + e;
@@ -109,102 +109,105 @@ class ReferenceRun {
     store(r, home.range, rank, values);
   }
 
-  void execute(const Operation& operation, int step) {
-    if (is_collective(operation.kind)) return communicate(operation);
+  void execute(const plan::Operation& operation, int step) {
+    if (plan::is_collective(operation.kind)) return communicate(operation);
     for (std::int64_t r = 0; r < plan_.world(); ++r) compute(operation, r, step);
   }
 
-  void communicate(const Operation& operation) {
+  void communicate(const plan::Operation& operation) {
     const std::int64_t others = plan_.world() / plan_.group_ranks(operation.group);
     for (std::int64_t g = 0; g < others; ++g) {
       std::vector<std::int64_t> members;
       for (std::int64_t r = 0; r < plan_.world(); ++r) {
-        const Group other = operation.group == Group::kData ? Group::kTensor : Group::kData;
-        if ((other == Group::kData ? r / plan_.tensor_ranks : r % plan_.tensor_ranks) == g) members.push_back(r);
+        const schedule::Group other =
+            operation.group == schedule::Group::kData ? schedule::Group::kTensor : schedule::Group::kData;
+        if ((other == schedule::Group::kData ? r / plan_.tensor_ranks : r % plan_.tensor_ranks) == g)
+          members.push_back(r);
       }
-      const bool gathers = operation.kind == OpKind::kAllGather;
+      const bool gathers = operation.kind == schedule::OpKind::kAllGather;
       for (std::size_t k = 0; k < operation.operands.size(); k += gathers ? 2 : 1) {
-        const Range& range = operation.operands[k].range;
+        const plan::Range& range = operation.operands[k].range;
         std::vector<Values> own;
         for (const std::int64_t r : members) own.push_back(load(r, range, rank_in(operation, r)));
         for (std::size_t m = 0; m < members.size(); ++m) {
-          const Range& to = operation.operands[gathers ? k + 1 : k].range;
+          const plan::Range& to = operation.operands[gathers ? k + 1 : k].range;
           store(members[m], to, rank_in(operation, members[m]), combined(operation.kind, own, m));
         }
       }
     }
   }
 
-  static Values combined(OpKind kind, const std::vector<Values>& own, std::size_t member) {
+  static Values combined(schedule::OpKind kind, const std::vector<Values>& own, std::size_t member) {
     Values result;
-    if (kind == OpKind::kAllGather) {
+    if (kind == schedule::OpKind::kAllGather) {
       for (const Values& part : own) result.insert(result.end(), part.begin(), part.end());
       return result;
     }
     result = own[member];
     const std::size_t part = result.size() / own.size();
     for (std::size_t e = 0; e < result.size(); ++e) {
-      if (kind == OpKind::kReduceScatter && e / part != member) continue;
+      if (kind == schedule::OpKind::kReduceScatter && e / part != member) continue;
       std::uint64_t sum = 0;
       for (const Values& values : own) {
-        sum = kind == OpKind::kAllReduceMax ? std::max(sum, values[e]) : sum + values[e];
+        sum = kind == schedule::OpKind::kAllReduceMax ? std::max(sum, values[e]) : sum + values[e];
       }
       result[e] = sum;
     }
     return result;
   }
 
-  void compute(const Operation& operation, std::int64_t r, int step) {
+  void compute(const plan::Operation& operation, std::int64_t r, int step) {
     const std::int64_t rank = rank_in(operation, r);
-    const OpKind kind = operation.kind;
-    if (kind == OpKind::kCopy || kind == OpKind::kAccumulate || kind == OpKind::kAdd) return pairs(operation, r, rank);
-    if (is_update(kind)) return update(operation, r, rank);
-    if (kind == OpKind::kGradientNorm) return add_norm(operation, r, rank);
+    const schedule::OpKind kind = operation.kind;
+    if (kind == schedule::OpKind::kCopy || kind == schedule::OpKind::kAccumulate || kind == schedule::OpKind::kAdd)
+      return pairs(operation, r, rank);
+    if (plan::is_update(kind)) return update(operation, r, rank);
+    if (kind == schedule::OpKind::kGradientNorm) return add_norm(operation, r, rank);
     std::uint64_t name = scramble(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(operation.shape.rows));
-    if (kind == OpKind::kLoadBatch) {
+    if (kind == schedule::OpKind::kLoadBatch) {
       const std::int64_t data_rank = r / plan_.tensor_ranks;
       name = scramble(name, static_cast<std::uint64_t>((step * 100 + operation.micro_step) * 100 + data_rank));
     }
     // A split table; each rank's tokens.
-    if (traits_of(kind).looks_up()) {
+    if (plan::traits_of(kind).looks_up()) {
       name = scramble(name, static_cast<std::uint64_t>(r % plan_.tensor_ranks));
     }
     // Where a kind does not replace what kReadWrite finds, it adds to it.
-    const auto role = [&](std::size_t k) { return traits_of(kind).operand(k, operation.operands.size()).role; };
+    const auto role = [&](std::size_t k) { return plan::traits_of(kind).operand(k, operation.operands.size()).role; };
     for (std::size_t k = 0; k < operation.operands.size(); ++k) {
-      const Operand& operand = operation.operands[k];
-      const bool is_replaced = role(k) == Role::kInPlace && operand.access != Access::kWrite;
-      if ((operand.access != Access::kRead && !is_replaced) || role(k) == Role::kHeld) continue;
+      const plan::Operand& operand = operation.operands[k];
+      const bool is_replaced = role(k) == plan::Role::kInPlace && operand.access != plan::Access::kWrite;
+      if ((operand.access != plan::Access::kRead && !is_replaced) || role(k) == plan::Role::kHeld) continue;
       for (const std::uint64_t value : load(r, operand.range, rank)) name = scramble(name, value);
     }
     for (std::size_t k = 0; k < operation.operands.size(); ++k) {
-      const Operand& operand = operation.operands[k];
-      if (operand.access == Access::kRead) continue;
+      const plan::Operand& operand = operation.operands[k];
+      if (operand.access == plan::Access::kRead) continue;
       Values values = load(r, operand.range, rank);
       for (std::size_t e = 0; e < values.size(); ++e) {
-        const std::uint64_t result = kind == OpKind::kZero ? 0 : scramble(scramble(name, k), e);
-        const bool adds = operand.access == Access::kReadWrite && role(k) != Role::kInPlace;
+        const std::uint64_t result = kind == schedule::OpKind::kZero ? 0 : scramble(scramble(name, k), e);
+        const bool adds = operand.access == plan::Access::kReadWrite && role(k) != plan::Role::kInPlace;
         values[e] = adds ? values[e] + result : result;
       }
       store(r, operand.range, rank, values);
     }
   }
 
-  void pairs(const Operation& operation, std::int64_t r, std::int64_t rank) {
+  void pairs(const plan::Operation& operation, std::int64_t r, std::int64_t rank) {
     for (std::size_t k = 0; k + 1 < operation.operands.size(); k += 2) {
-      const bool first = operation.kind == OpKind::kAdd;
-      const Operand& to = operation.operands[first ? k : k + 1];
+      const bool first = operation.kind == schedule::OpKind::kAdd;
+      const plan::Operand& to = operation.operands[first ? k : k + 1];
       Values values = load(r, operation.operands[first ? k + 1 : k].range, rank);
       const Values old = load(r, to.range, rank);
-      for (std::size_t e = 0; e < values.size() && to.access == Access::kReadWrite; ++e) values[e] += old[e];
+      for (std::size_t e = 0; e < values.size() && to.access == plan::Access::kReadWrite; ++e) values[e] += old[e];
       store(r, to.range, rank, values);
     }
   }
 
   // Zeros add nothing.
-  void add_norm(const Operation& operation, std::int64_t r, std::int64_t rank) {
+  void add_norm(const plan::Operation& operation, std::int64_t r, std::int64_t rank) {
     Values sum = {0};
-    if (operation.operands[0].access == Access::kReadWrite) sum = load(r, operation.operands[0].range, rank);
+    if (operation.operands[0].access == plan::Access::kReadWrite) sum = load(r, operation.operands[0].range, rank);
     for (std::size_t k = 1; k < operation.operands.size(); ++k) {
       for (const std::uint64_t value : load(r, operation.operands[k].range, rank)) {
         if (value != 0) sum[0] += scramble(value, static_cast<std::uint64_t>(operation.scale * 16));
@@ -213,8 +216,8 @@ class ReferenceRun {
     store(r, operation.operands[0].range, rank, sum);
   }
 
-  void update(const Operation& operation, std::int64_t r, std::int64_t rank) {
-    const std::size_t stride = traits_of(operation.kind).group.size();
+  void update(const plan::Operation& operation, std::int64_t r, std::int64_t rank) {
+    const std::size_t stride = plan::traits_of(operation.kind).group.size();
     std::uint64_t control = 0;
     if (operation.operands.size() % stride == 1) {
       for (const std::uint64_t value : load(r, operation.operands.back().range, rank))
@@ -237,27 +240,27 @@ class ReferenceRun {
     }
   }
 
-  const StepPlan& plan_;
-  std::vector<std::array<std::vector<std::uint64_t>, kPlaceCount>> cells_;  ///< by rank, place and byte
+  const plan::StepPlan& plan_;
+  std::vector<std::array<std::vector<std::uint64_t>, schedule::kPlaceCount>> cells_;  ///< by rank, place and byte
 };
 
 /// Whether two operations that may run in either order touch the same bytes and one of them writes: by definition.
-inline bool has_race(const StepPlan& plan) {
+inline bool has_race(const plan::StepPlan& plan) {
   const Reachability order(plan);
   struct Touched {
-    Place place;
+    schedule::Place place;
     std::int64_t begin, end;
     bool writes;
   };
-  const auto bytes_of = [&](const Operation& operation) {
+  const auto bytes_of = [&](const plan::Operation& operation) {
     std::vector<Touched> all;
-    for (const Operand& operand : operation.operands) {
-      const Range& range = operand.range;
-      const Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
+    for (const plan::Operand& operand : operation.operands) {
+      const plan::Range& range = operand.range;
+      const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
       const std::int64_t last = range.begin_elems + (plan.group_ranks(operation.group) - 1) * range.rank_stride_elems;
-      all.push_back({buffer.place, buffer.offset_bytes + range.begin_elems * size_bytes(buffer.type),
-                     buffer.offset_bytes + (last + range.elems) * size_bytes(buffer.type),
-                     operand.access != Access::kRead});
+      all.push_back({buffer.place, buffer.offset_bytes + range.begin_elems * schedule::size_bytes(buffer.type),
+                     buffer.offset_bytes + (last + range.elems) * schedule::size_bytes(buffer.type),
+                     operand.access != plan::Access::kRead});
     }
     return all;
   };

@@ -7,15 +7,17 @@
 
 namespace krigtune {
 
-using Settings = std::vector<std::pair<std::string, Value>>;
+using Settings = std::vector<std::pair<std::string, space::Value>>;
 
-inline Configuration with(Configuration configuration, const Settings& settings) {
+inline space::Configuration with(space::Configuration configuration, const Settings& settings) {
   for (const auto& [name, value] : settings) configuration.set(name, value);
   return configuration;
 }
 
-inline Workload workload_in(Dialect dialect, Precision precision = Precision::kFp32, double clipping = 0.0) {
-  Workload workload = small_workload();
+inline workload::Workload workload_in(workload::Dialect dialect,
+                                      workload::Precision precision = workload::Precision::kFp32,
+                                      double clipping = 0.0) {
+  workload::Workload workload = small_workload();
   workload.dialect = dialect;
   workload.precision = precision;
   workload.gradient_clipping = clipping;

@@ -13,7 +13,7 @@
 namespace krigtune::zero_memory_test {
 
 // GPTs of the sizes of the ZeRO paper, to 0.1 % of its numbers of parameters.
-ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
+workload::ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
   return {.layers = layers,
           .hidden = hidden,
           .heads = hidden / 128,
@@ -23,13 +23,15 @@ ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
           .seq_len = 1024};
 }
 
-double model_states_gb(const ModelSpec& model, std::int64_t stage, std::int64_t ranks) {
-  Workload workload;
+double model_states_gb(const workload::ModelSpec& model, std::int64_t stage, std::int64_t ranks) {
+  workload::Workload workload;
   workload.model = model;
-  workload.precision = Precision::kFp16;
-  const MemoryReport report = explain(build_plan(workload, cpu_ranks(ranks), knobs(stage, 1, 1, 500'000'000, true)));
+  workload.precision = workload::Precision::kFp16;
+  const plan::MemoryReport report =
+      plan::explain(plan::build_plan(workload, cpu_ranks(ranks), knobs(stage, 1, 1, 500'000'000, true)));
   std::int64_t bytes = 0;
-  for (const Term term : {Term::kParameters, Term::kGradients, Term::kOptimizerState}) {
+  for (const schedule::Term term :
+       {schedule::Term::kParameters, schedule::Term::kGradients, schedule::Term::kOptimizerState}) {
     bytes += report.term_bytes[static_cast<std::size_t>(term)];
   }
   return static_cast<double>(bytes) / 1e9;
@@ -38,7 +40,7 @@ double model_states_gb(const ModelSpec& model, std::int64_t stage, std::int64_t 
 // Whole plans with all layers. The paper gives two to four digits and cuts some of them off: within one unit of the
 // last one.
 TEST(ModelStates, AreThoseOfTheZeroPapersTable) {
-  const std::map<std::string, ModelSpec> models = {
+  const std::map<std::string, workload::ModelSpec> models = {
       {"7.5B", gpt(36, 4096, 60'000)}, {"128B", gpt(158, 8192, 92'000)}, {"1T", gpt(127, 25'600, 45'000)}};
   std::ifstream table(KRIGTUNE_EXPERIMENTS_DATA "/zero_model_states.csv");
   std::string line;
@@ -60,20 +62,20 @@ TEST(ModelStates, AreThoseOfTheZeroPapersTable) {
 }
 
 TEST(ModelStates, OfSgdWithMomentumAreTwelveBytesAParameterAndOfFp32AdamSixteen) {
-  const auto states = [](Precision precision, OptimizerKind optimizer) {
-    Workload workload = small_workload();
+  const auto states = [](workload::Precision precision, workload::OptimizerKind optimizer) {
+    workload::Workload workload = small_workload();
     workload.precision = precision;
     workload.optimizer = optimizer;
-    const StepPlan plan = build_plan(workload, cpu_ranks(1), knobs(0, 1, 1, 5'000, false));
+    const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(1), knobs(0, 1, 1, 5'000, false));
     std::int64_t bytes = 0;
-    for (const Buffer& buffer : plan.buffers) {
-      if (buffer.persistent && buffer.term != Term::kInputs) bytes += buffer.bytes();
+    for (const plan::Buffer& buffer : plan.buffers) {
+      if (buffer.persistent && buffer.term != schedule::Term::kInputs) bytes += buffer.bytes();
     }
     return static_cast<double>(bytes) / static_cast<double>(plan.padded_parameter_elems);
   };
-  EXPECT_EQ(states(Precision::kBf16, OptimizerKind::kSgd), 12.0);
-  EXPECT_EQ(states(Precision::kBf16, OptimizerKind::kAdamW), 16.0);
-  EXPECT_EQ(states(Precision::kFp32, OptimizerKind::kAdamW), 16.0);
+  EXPECT_EQ(states(workload::Precision::kBf16, workload::OptimizerKind::kSgd), 12.0);
+  EXPECT_EQ(states(workload::Precision::kBf16, workload::OptimizerKind::kAdamW), 16.0);
+  EXPECT_EQ(states(workload::Precision::kFp32, workload::OptimizerKind::kAdamW), 16.0);
 }
 
 // Differences of maximum memory that users measured with ZeRO 2 in fp16 (github.com/deepspeedai/DeepSpeed issue 1302),
@@ -81,13 +83,14 @@ TEST(ModelStates, OfSgdWithMomentumAreTwelveBytesAParameterAndOfFp32AdamSixteen)
 // sequences of two, so that activations do not matter; its tensors fit the smallest bucket. Within 1 %.
 TEST(DeepSpeed, NeedsTheBucketsThatUsersMeasured) {
   constexpr double kMib = 1024.0 * 1024.0;
-  Workload workload;
+  workload::Workload workload;
   workload.model = gpt(90, 1024, 1'000);
   workload.model.seq_len = 2;
-  workload.precision = Precision::kFp16;
-  workload.dialect = Dialect::kDeepSpeed;
+  workload.precision = workload::Precision::kFp16;
+  workload.dialect = workload::Dialect::kDeepSpeed;
   const auto peak_mib = [&](std::int64_t bucket_elems, bool overlap) {
-    return static_cast<double>(build_plan(workload, cpu_ranks(2), knobs(2, 1, 1, bucket_elems, overlap)).arena_bytes) /
+    return static_cast<double>(
+               plan::build_plan(workload, cpu_ranks(2), knobs(2, 1, 1, bucket_elems, overlap)).arena_bytes) /
            kMib;
   };
   const double largest = peak_mib(500'000'000, true);

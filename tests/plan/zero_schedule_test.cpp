@@ -17,24 +17,25 @@ constexpr std::int64_t kHuge = 1'000'000'000;
 //
 // Forward and backward each use every unit once; the tied table is of two units (embedding, head). Where tensors are
 // kept that are used again soon (deepspeed), no more than Psi is gathered in a micro-step.
-WireBytes expected_bytes(const StepPlan& plan, Dialect dialect, std::int64_t persistence_elems,
-                         std::int64_t reuse_elems) {
-  const std::int64_t element = size_bytes(plan.buffers[static_cast<std::size_t>(plan.parameters[0].range.buffer)].type);
+plan::WireBytes expected_bytes(const plan::StepPlan& plan, workload::Dialect dialect, std::int64_t persistence_elems,
+                               std::int64_t reuse_elems) {
+  const std::int64_t element =
+      schedule::size_bytes(plan.buffers[static_cast<std::size_t>(plan.parameters[0].range.buffer)].type);
   const auto wire = [&](std::int64_t elems) { return elems * element * (plan.ranks - 1) / plan.ranks; };
-  const bool canonical = dialect == Dialect::kCanonical;
+  const bool canonical = dialect == workload::Dialect::kCanonical;
   const std::int64_t stage = plan.zero_stage;
   const std::int64_t reductions = stage < 2 ? 1 : plan.micro_steps;
   const std::int64_t psi = plan.padded_parameter_elems;
-  WireBytes expected;
+  plan::WireBytes expected;
   const bool scatters = stage == 3 || (canonical && stage > 0);
   (scatters ? expected.reduce_scatter : expected.all_reduce) = (scatters ? 1 : 2) * reductions * wire(psi);
   if (stage == 1 || stage == 2) expected.all_gather = wire(psi);
   if (stage < 3) return expected;
   std::int64_t persistent = 0;
-  for (const ParameterTensor& tensor : plan.tensors) {
+  for (const schedule::ParameterTensor& tensor : plan.tensors) {
     if (tensor.elems <= persistence_elems) persistent += tensor.padded_elems;
   }
-  const ParameterTensor& table = plan.tensors.front();
+  const schedule::ParameterTensor& table = plan.tensors.front();
   const std::int64_t table_elems = table.elems <= persistence_elems ? 0 : table.padded_elems;
   const bool keeps = !canonical && reuse_elems > 0;
   const std::int64_t a_micro_step = keeps ? psi - persistent : 2 * (psi - persistent + table_elems);
@@ -43,39 +44,39 @@ WireBytes expected_bytes(const StepPlan& plan, Dialect dialect, std::int64_t per
 }
 
 // What the data-parallel group sends. Scalars (the gradients' norm) are not counted.
-WireBytes sent_among_data_ranks(const StepPlan& plan) {
-  WireBytes sent;
-  for (const Operation& operation : plan.operations) {
-    if (operation.group != Group::kData || operation.operands.front().range.elems == 1) continue;
-    if (operation.kind == OpKind::kAllReduce) sent.all_reduce += operation.wire_bytes;
-    if (operation.kind == OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
-    if (operation.kind == OpKind::kAllGather) sent.all_gather += operation.wire_bytes;
+plan::WireBytes sent_among_data_ranks(const plan::StepPlan& plan) {
+  plan::WireBytes sent;
+  for (const plan::Operation& operation : plan.operations) {
+    if (operation.group != schedule::Group::kData || operation.operands.front().range.elems == 1) continue;
+    if (operation.kind == schedule::OpKind::kAllReduce) sent.all_reduce += operation.wire_bytes;
+    if (operation.kind == schedule::OpKind::kReduceScatter) sent.reduce_scatter += operation.wire_bytes;
+    if (operation.kind == schedule::OpKind::kAllGather) sent.all_gather += operation.wire_bytes;
   }
   return sent;
 }
 
-void expect_the_table(const Workload& workload, std::int64_t data_ranks, std::int64_t tensor_ranks,
-                      const Configuration& knobs, std::int64_t persistence, std::int64_t reuse) {
-  const Configuration now = with(knobs, {{"tensor_parallel", tensor_ranks},
-                                         {"stage3_param_persistence_threshold", persistence},
-                                         {"stage3_prefetch_bucket_size", std::int64_t{20'000}},
-                                         {"stage3_max_reuse_distance", reuse}});
-  const StepPlan plan = build_plan(workload, cpu_ranks(data_ranks * tensor_ranks), now);
-  const WireBytes sent = tensor_ranks == 1 ? wire_bytes(plan) : sent_among_data_ranks(plan);
-  const WireBytes expected = expected_bytes(plan, workload.dialect, persistence, reuse);
+void expect_the_table(const workload::Workload& workload, std::int64_t data_ranks, std::int64_t tensor_ranks,
+                      const space::Configuration& knobs, std::int64_t persistence, std::int64_t reuse) {
+  const space::Configuration now = with(knobs, {{"tensor_parallel", tensor_ranks},
+                                                {"stage3_param_persistence_threshold", persistence},
+                                                {"stage3_prefetch_bucket_size", std::int64_t{20'000}},
+                                                {"stage3_max_reuse_distance", reuse}});
+  const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(data_ranks * tensor_ranks), now);
+  const plan::WireBytes sent = tensor_ranks == 1 ? plan::wire_bytes(plan) : sent_among_data_ranks(plan);
+  const plan::WireBytes expected = expected_bytes(plan, workload.dialect, persistence, reuse);
   EXPECT_EQ(sent.all_reduce, expected.all_reduce) << now.text();
   EXPECT_EQ(sent.reduce_scatter, expected.reduce_scatter) << now.text();
   EXPECT_EQ(sent.all_gather, expected.all_gather) << now.text();
 }
 
 TEST(WireBytes, EqualTheTableOfSchedulesExactly) {
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
-    for (const Precision precision : {Precision::kFp32, Precision::kFp16}) {
-      const Workload workload = workload_in(dialect, precision, 1.0);
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
+    for (const workload::Precision precision : {workload::Precision::kFp32, workload::Precision::kFp16}) {
+      const workload::Workload workload = workload_in(dialect, precision, 1.0);
       for (const std::int64_t stage : {0, 1, 2, 3}) {
         for (const std::int64_t ranks : {1, 2, 3, 8}) {
           for (const std::int64_t k : {1, 4}) {
-            const Configuration now = knobs(stage, 1, k, 5'000, true);
+            const space::Configuration now = knobs(stage, 1, k, 5'000, true);
             expect_the_table(workload, ranks, 2, now, 0, kHuge);
             for (const std::int64_t persistence : {std::int64_t{0}, std::int64_t{128}, kHuge}) {
               if (stage < 3 && persistence > 0) continue;
@@ -94,19 +95,20 @@ TEST(WireBytes, EqualTheTableOfSchedulesExactly) {
 // (t
 // - 1) / t of their bytes, as often as gradients are reduced.
 TEST(WireBytes, OfPartialGradientsAreCountedOnce) {
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     for (const std::int64_t stage : {0, 1, 2, 3}) {
-      const Configuration now =
+      const space::Configuration now =
           with(knobs(stage, 1, 3, 5'000, true), {{"tensor_parallel", std::int64_t{2}}, {"sequence_parallel", true}});
-      const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(4), now);
+      const plan::StepPlan plan = plan::build_plan(workload_in(dialect), cpu_ranks(4), now);
       std::int64_t sent = 0;
-      for (const Operation& operation : plan.operations) {
-        const bool counts = operation.group == Group::kTensor && operation.stream == Stream::kReduce;
+      for (const plan::Operation& operation : plan.operations) {
+        const bool counts =
+            operation.group == schedule::Group::kTensor && operation.stream == schedule::Stream::kReduce;
         if (counts) sent += operation.wire_bytes;
       }
       std::int64_t partial = 0;
-      for (const ParameterTensor& tensor : plan.tensors) {
-        if (tensor.split == Split::kNone) partial += tensor.padded_elems;
+      for (const schedule::ParameterTensor& tensor : plan.tensors) {
+        if (tensor.split == schedule::Split::kNone) partial += tensor.padded_elems;
       }
       EXPECT_EQ(sent, (stage < 2 ? 4 : 12) * partial) << "stage " << stage;
     }
@@ -116,47 +118,51 @@ TEST(WireBytes, OfPartialGradientsAreCountedOnce) {
 // A rank's shard of gradients goes to the host in every reduction, its updated parameters come back once, and its
 // sharded parameters for every gather: e Psi / N each.
 TEST(Offload, CopiesTheShardsThatTheHostOwns) {
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     for (const std::int64_t stage : {0, 1, 2, 3}) {
-      const Configuration now = with(
+      const space::Configuration now = with(
           knobs(stage, 1, 2, 5'000, true),
           {{"offload_optimizer", "cpu"}, {"offload_param", "cpu"}, {"stage3_max_reuse_distance", std::int64_t{0}}});
-      const StepPlan plan = build_plan(workload_in(dialect, Precision::kBf16), cpu_ranks(2), now);
+      const plan::StepPlan plan = plan::build_plan(workload_in(dialect, workload::Precision::kBf16), cpu_ranks(2), now);
       std::int64_t copied = 0;
-      for (const Operation& operation : plan.operations) {
-        if (operation.stream == Stream::kCopy) copied += operation.bytes_written;
+      for (const plan::Operation& operation : plan.operations) {
+        if (operation.stream == schedule::Stream::kCopy) copied += operation.bytes_written;
       }
       const std::int64_t part = 2 * plan.padded_parameter_elems / (stage == 0 ? 1 : 2);
       const std::int64_t table = 2 * plan.tensors.front().padded_elems / 2;
       const std::int64_t gathered = 4 * (part + table);
       EXPECT_EQ(copied, stage == 3 ? 2 * part + gathered : stage == 2 ? 3 * part : 2 * part) << "stage " << stage;
-      const MemoryReport report = explain(plan);
-      EXPECT_EQ(report.term_bytes[static_cast<std::size_t>(Term::kOptimizerState)], 0);
-      EXPECT_EQ(report.host.term_bytes[static_cast<std::size_t>(Term::kOptimizerState)], 6 * part);
+      const plan::MemoryReport report = plan::explain(plan);
+      EXPECT_EQ(report.term_bytes[static_cast<std::size_t>(schedule::Term::kOptimizerState)], 0);
+      EXPECT_EQ(report.host.term_bytes[static_cast<std::size_t>(schedule::Term::kOptimizerState)], 6 * part);
     }
   }
 }
 
 TEST(Clipping, UpdatesNothingBeforeTheNormOfAllGradients) {
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     for (const std::int64_t stage : {0, 1, 2, 3}) {
-      const StepPlan plan =
-          build_plan(workload_in(dialect, Precision::kBf16, 1.0), cpu_ranks(2), knobs(stage, 1, 1, 5'000, true));
+      const plan::StepPlan plan = plan::build_plan(workload_in(dialect, workload::Precision::kBf16, 1.0), cpu_ranks(2),
+                                                   knobs(stage, 1, 1, 5'000, true));
       const Reachability order(plan);
       ASSERT_GE(plan.control, 0);
       for (std::size_t i = 0; i < plan.operations.size(); ++i) {
-        if (plan.operations[i].kind != OpKind::kAdamW) continue;
+        if (plan.operations[i].kind != schedule::OpKind::kAdamW) continue;
         EXPECT_EQ(plan.operations[i].operands.back().range.buffer, plan.control);
         for (std::size_t j = 0; j < plan.operations.size(); ++j) {
-          const OpKind kind = plan.operations[j].kind;
-          const bool reduces = kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter;
-          EXPECT_TRUE((!reduces && kind != OpKind::kLossScale) || order.before(j, i));
+          const schedule::OpKind kind = plan.operations[j].kind;
+          const bool reduces = kind == schedule::OpKind::kAllReduce || kind == schedule::OpKind::kReduceScatter;
+          EXPECT_TRUE((!reduces && kind != schedule::OpKind::kLossScale) || order.before(j, i));
         }
       }
     }
   }
-  EXPECT_EQ(build_plan(workload_in(Dialect::kCanonical, Precision::kBf16), cpu_ranks(2), {}).control, -1);
-  EXPECT_GE(build_plan(workload_in(Dialect::kCanonical, Precision::kFp16), cpu_ranks(2), {}).control, 0);
+  EXPECT_EQ(plan::build_plan(workload_in(workload::Dialect::kCanonical, workload::Precision::kBf16), cpu_ranks(2), {})
+                .control,
+            -1);
+  EXPECT_GE(plan::build_plan(workload_in(workload::Dialect::kCanonical, workload::Precision::kFp16), cpu_ranks(2), {})
+                .control,
+            0);
 }
 
 }  // namespace krigtune::zero_schedule_test

@@ -17,17 +17,18 @@ constexpr std::int64_t kHuge = 1'000'000'000;
 // Which gathered values may be there at the same time, by reachability.
 class Gathers {
  public:
-  explicit Gathers(const StepPlan& plan) : plan_(plan), order_(plan) {
+  explicit Gathers(const plan::StepPlan& plan) : plan_(plan), order_(plan) {
     for (std::size_t i = 0; i < plan.operations.size(); ++i) {
-      const Operation& operation = plan.operations[i];
-      const bool gathers = operation.kind == OpKind::kAllGather && operation.phase != Phase::kOptimizer;
+      const plan::Operation& operation = plan.operations[i];
+      const bool gathers =
+          operation.kind == schedule::OpKind::kAllGather && operation.phase != schedule::Phase::kOptimizer;
       if (gathers) ops.push_back(i);
-      for (const Operand& operand : operation.operands) {
+      for (const plan::Operand& operand : operation.operands) {
         const auto buffer = static_cast<std::size_t>(operand.range.buffer);
-        if (plan.buffers[buffer].term != Term::kGatheredParameters) continue;
-        if (gathers && operand.access == Access::kWrite) gathered_by_[buffer] = i;
+        if (plan.buffers[buffer].term != schedule::Term::kGatheredParameters) continue;
+        if (gathers && operand.access == plan::Access::kWrite) gathered_by_[buffer] = i;
         readers_.try_emplace(buffer);  // biases are gathered in backward, too, where nobody reads them
-        if (operation.stream == Stream::kCompute) readers_[buffer].push_back(i);
+        if (operation.stream == schedule::Stream::kCompute) readers_[buffer].push_back(i);
       }
     }
   }
@@ -47,9 +48,9 @@ class Gathers {
     });
   }
   bool is_ahead(std::size_t g) const {
-    for (const Operand& operand : plan_.operations[g].operands) {
+    for (const plan::Operand& operand : plan_.operations[g].operands) {
       const auto buffer = static_cast<std::size_t>(operand.range.buffer);
-      if (operand.access == Access::kWrite && is_read_by_unit_of(g, buffer)) return false;
+      if (operand.access == plan::Access::kWrite && is_read_by_unit_of(g, buffer)) return false;
     }
     return true;
   }
@@ -67,9 +68,9 @@ class Gathers {
     return elems;
   }
   bool is_read_by_unit_of(std::size_t g, std::size_t buffer) const {
-    const Operation& gather = plan_.operations[g];
+    const plan::Operation& gather = plan_.operations[g];
     for (std::size_t i = g; i < plan_.operations.size(); ++i) {
-      const Operation& operation = plan_.operations[i];
+      const plan::Operation& operation = plan_.operations[i];
       if (operation.phase != gather.phase || operation.layer != gather.layer) return false;
       const auto& readers = readers_.at(buffer);
       if (std::find(readers.begin(), readers.end(), i) != readers.end()) return true;
@@ -77,7 +78,7 @@ class Gathers {
     return false;
   }
 
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   Reachability order_;
   std::map<std::size_t, std::size_t> gathered_by_;
   std::map<std::size_t, std::vector<std::size_t>> readers_;
@@ -85,16 +86,16 @@ class Gathers {
 
 TEST(Prefetching, NeverGathersMoreAheadThanItsWindowsAllow) {
   std::int64_t ahead_of_their_use = 0;
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     for (const std::int64_t prefetch : {std::int64_t{0}, std::int64_t{10'000}, std::int64_t{30'000}, kHuge}) {
       for (const std::int64_t live : {std::int64_t{1}, std::int64_t{20'000}, std::int64_t{45'000}, kHuge}) {
         for (const std::int64_t reuse : {std::int64_t{0}, std::int64_t{20'000}}) {
-          const Configuration now = with(knobs(3, 1, 1, 5'000, true), {{"stage3_prefetch_bucket_size", prefetch},
-                                                                       {"stage3_max_live_parameters", live},
-                                                                       {"stage3_max_reuse_distance", reuse}});
-          const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(2), now);
+          const space::Configuration now = with(knobs(3, 1, 1, 5'000, true), {{"stage3_prefetch_bucket_size", prefetch},
+                                                                              {"stage3_max_live_parameters", live},
+                                                                              {"stage3_max_reuse_distance", reuse}});
+          const plan::StepPlan plan = plan::build_plan(workload_in(dialect), cpu_ranks(2), now);
           std::int64_t unit = 0;  // the largest: a block
-          for (const ParameterTensor& tensor : plan.tensors) {
+          for (const schedule::ParameterTensor& tensor : plan.tensors) {
             if (tensor.name.starts_with("block0.")) unit += tensor.padded_elems;
           }
           const Gathers gathers(plan);
@@ -102,7 +103,7 @@ TEST(Prefetching, NeverGathersMoreAheadThanItsWindowsAllow) {
             if (!gathers.is_ahead(g)) continue;
             ++ahead_of_their_use;
             EXPECT_LE(gathers.live_elems(g), live) << now.text();
-            if (dialect == Dialect::kCanonical) {
+            if (dialect == workload::Dialect::kCanonical) {
               EXPECT_LE(gathers.ahead_elems(g), std::max(prefetch, unit)) << now.text();
             } else {
               EXPECT_LE(plan.operations[g].bytes_written / 4, prefetch) << now.text();
@@ -116,21 +117,22 @@ TEST(Prefetching, NeverGathersMoreAheadThanItsWindowsAllow) {
 }
 
 TEST(Prefetching, GathersMoreAheadWhereTheWindowsAreWider) {
-  const auto most_live = [](Dialect dialect, std::int64_t prefetch, std::int64_t live) {
-    const Configuration now = with(knobs(3, 1, 1, 5'000, true), {{"stage3_prefetch_bucket_size", prefetch},
-                                                                 {"stage3_max_live_parameters", live},
-                                                                 {"stage3_max_reuse_distance", std::int64_t{0}}});
-    const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(2), now);
+  const auto most_live = [](workload::Dialect dialect, std::int64_t prefetch, std::int64_t live) {
+    const space::Configuration now =
+        with(knobs(3, 1, 1, 5'000, true), {{"stage3_prefetch_bucket_size", prefetch},
+                                           {"stage3_max_live_parameters", live},
+                                           {"stage3_max_reuse_distance", std::int64_t{0}}});
+    const plan::StepPlan plan = plan::build_plan(workload_in(dialect), cpu_ranks(2), now);
     const Gathers gathers(plan);
     std::int64_t most = 0;
     for (const std::size_t g : gathers.ops) most = std::max(most, gathers.live_elems(g));
     return most;
   };
-  for (const Dialect dialect : {Dialect::kCanonical, Dialect::kDeepSpeed}) {
+  for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     EXPECT_LT(most_live(dialect, 13'000, kHuge), most_live(dialect, 30'000, kHuge));
     EXPECT_LT(most_live(dialect, kHuge, 30'000), most_live(dialect, kHuge, kHuge));
     // Everything, and of the canonical dialect the next unit once more.
-    const StepPlan plan = build_plan(workload_in(dialect), cpu_ranks(2), knobs(3, 1, 1, 5'000, true));
+    const plan::StepPlan plan = plan::build_plan(workload_in(dialect), cpu_ranks(2), knobs(3, 1, 1, 5'000, true));
     EXPECT_GE(most_live(dialect, kHuge, kHuge), plan.padded_parameter_elems * 9 / 10);
     EXPECT_LE(most_live(dialect, kHuge, kHuge), plan.padded_parameter_elems * 4 / 3);
   }
@@ -139,21 +141,21 @@ TEST(Prefetching, GathersMoreAheadWhereTheWindowsAreWider) {
 // DeepSpeed's back-pressure: whatever is computed behind the start of one waits for the one `width` before it.
 TEST(DeepSpeed, HasAFewCollectivesUnderWay) {
   for (const std::int64_t stage : {1, 2, 3}) {
-    const Configuration now =
+    const space::Configuration now =
         with(knobs(stage, 1, 1, 2'000, true), {{"stage3_prefetch_bucket_size", std::int64_t{5'000}}});
-    const StepPlan plan = build_plan(workload_in(Dialect::kDeepSpeed), cpu_ranks(2), now);
+    const plan::StepPlan plan = plan::build_plan(workload_in(workload::Dialect::kDeepSpeed), cpu_ranks(2), now);
     const Reachability order(plan);
-    for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
+    for (const schedule::Stream stream : {schedule::Stream::kGather, schedule::Stream::kReduce}) {
       std::vector<std::size_t> collectives;
       for (std::size_t i = 0; i < plan.operations.size(); ++i) {
-        const Operation& operation = plan.operations[i];
-        if (operation.phase == Phase::kOptimizer) break;
-        if (is_collective(operation.kind) && operation.stream == stream) collectives.push_back(i);
+        const plan::Operation& operation = plan.operations[i];
+        if (operation.phase == schedule::Phase::kOptimizer) break;
+        if (plan::is_collective(operation.kind) && operation.stream == stream) collectives.push_back(i);
         const std::size_t width = stage == 3 ? 2 : 1;
-        if (operation.stream != Stream::kCompute || collectives.size() <= width) continue;
+        if (operation.stream != schedule::Stream::kCompute || collectives.size() <= width) continue;
         EXPECT_TRUE(order.before(collectives[collectives.size() - 1 - width], i)) << "stage " << stage;
       }
-      EXPECT_TRUE(stream == Stream::kGather || collectives.size() > 5U);
+      EXPECT_TRUE(stream == schedule::Stream::kGather || collectives.size() > 5U);
     }
   }
 }

@@ -42,8 +42,8 @@ std::size_t count_of(const std::string& text, const std::string& what) {
   return count;
 }
 
-Plot plot_of(bool steps) {
-  Plot plot;
+report::Plot plot_of(bool steps) {
+  report::Plot plot;
   plot.title = "a < b & \"c\"";
   plot.x = {"trials", 1.0, 5.0};
   plot.y = {"regret", 0.01, 1.0, true};
@@ -53,7 +53,7 @@ Plot plot_of(bool steps) {
 }
 
 TEST(PlotSvg, IsWellFormedAndFetchesNothing) {
-  const std::string svg = plot_svg(plot_of(true));
+  const std::string svg = report::plot_svg(plot_of(true));
   EXPECT_EQ(xml_fault(svg), "");
   EXPECT_EQ(xml_fault("<a><b c=\"d\"/>&amp;</a>"), "");
   EXPECT_NE(xml_fault("<a><b></a></b>"), "") << "the check itself";
@@ -66,25 +66,25 @@ TEST(PlotSvg, IsWellFormedAndFetchesNothing) {
 
 TEST(PlotSvg, PutsPointsWhereTheAxesSay) {
   // The frame is x 84 to 590, y 364 up to 44: 0.1 is half way on the logarithm, 0 below its end.
-  const std::string svg = plot_svg(plot_of(false));
+  const std::string svg = report::plot_svg(plot_of(false));
   EXPECT_NE(svg.find("<polyline points=\"84.0,44.0 337.0,204.0 590.0,364.0\" class=\"kt-line kt-0 kt-first\"/>"),
             std::string::npos)
       << svg;
   EXPECT_EQ(count_of(svg, "<polygon"), 1U) << "one curve has a band";
-  const std::string steps = plot_svg(plot_of(true));
+  const std::string steps = report::plot_svg(plot_of(true));
   EXPECT_NE(steps.find("<polyline points=\"84.0,44.0 337.0,44.0 337.0,204.0 590.0,204.0 590.0,364.0\""),
             std::string::npos)
       << steps;
 }
 
 TEST(AxisTicks, AreRoundNumbersAndNotMoreThanAskedFor) {
-  EXPECT_EQ(axis_ticks({"", 0.0, 10.0}, 6), (std::vector<double>{0, 2, 4, 6, 8, 10}));
-  EXPECT_EQ(axis_ticks({"", 1.0, 40.0}, 6), (std::vector<double>{10, 20, 30, 40}));
-  EXPECT_EQ(axis_ticks({"", 0.001, 0.01, true}, 12), (std::vector<double>{0.001, 0.002, 0.005, 0.01}));
-  EXPECT_EQ(axis_ticks({"", 1e-8, 1.0, true}, 3), (std::vector<double>{1e-8, 1e-5, 1e-2}));
+  EXPECT_EQ(report::axis_ticks({"", 0.0, 10.0}, 6), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(report::axis_ticks({"", 1.0, 40.0}, 6), (std::vector<double>{10, 20, 30, 40}));
+  EXPECT_EQ(report::axis_ticks({"", 0.001, 0.01, true}, 12), (std::vector<double>{0.001, 0.002, 0.005, 0.01}));
+  EXPECT_EQ(report::axis_ticks({"", 1e-8, 1.0, true}, 3), (std::vector<double>{1e-8, 1e-5, 1e-2}));
   for (const double max : {1.1, 3.0, 7.7, 40.0, 999.0, 12345.0}) {
     for (const bool logarithmic : {false, true}) {
-      const std::vector<double> ticks = axis_ticks({"", 1.0, max, logarithmic}, 7);
+      const std::vector<double> ticks = report::axis_ticks({"", 1.0, max, logarithmic}, 7);
       EXPECT_LE(ticks.size(), 7U) << max;
       EXPECT_GE(ticks.size(), 1U) << max;
       for (const double tick : ticks) EXPECT_TRUE(tick >= 1.0 - 1e-9 && tick <= max * (1.0 + 1e-9)) << tick;
@@ -93,13 +93,13 @@ TEST(AxisTicks, AreRoundNumbersAndNotMoreThanAskedFor) {
 }
 
 // Bayes reaches the optimum with its second trial, random with its fourth or never (of five); grid runs once.
-Comparison compared(int grid_reached = 2) {
-  Comparison comparison;
+compare::Comparison compared(int grid_reached = 2) {
+  compare::Comparison comparison;
   comparison.optimum = 100.0;
   comparison.optimum_is_known = true;
-  const auto add = [&](StrategyKind kind, std::uint64_t seed, int reached) {
+  const auto add = [&](search::StrategyKind kind, std::uint64_t seed, int reached) {
     for (int trial = 0; trial < 5; ++trial) {
-      ComparedTrial row;
+      compare::ComparedTrial row;
       row.strategy = kind;
       row.seed = seed;
       row.trial = trial;
@@ -108,15 +108,15 @@ Comparison compared(int grid_reached = 2) {
       comparison.trials.push_back(row);
     }
   };
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) add(StrategyKind::kBayes, seed, 2);
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) add(StrategyKind::kRandom, seed, seed == 6 ? 6 : 4);
-  add(StrategyKind::kGrid, 1, grid_reached);
-  summarise(comparison, {"speed", true, "speed"}, 5);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) add(search::StrategyKind::kBayes, seed, 2);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) add(search::StrategyKind::kRandom, seed, seed == 6 ? 6 : 4);
+  add(search::StrategyKind::kGrid, 1, grid_reached);
+  compare::summarise(comparison, {"speed", true, "speed"}, 5);
   return comparison;
 }
 
 TEST(ComparisonSentences, SayHowManyTimesFewerTrialsAndHowSureThatIs) {
-  const std::vector<std::string> sentences = comparison_sentences(compared(), 0.05, 5);
+  const std::vector<std::string> sentences = report::comparison_sentences(compared(), 0.05, 5);
   ASSERT_EQ(sentences.size(), 2U);
   EXPECT_EQ(sentences[0],
             "bayes needs at least 2.2 times fewer trials than random (95 % interval 2.0 to 2.5 times, p = 0.031): 2 "
@@ -126,7 +126,7 @@ TEST(ComparisonSentences, SayHowManyTimesFewerTrialsAndHowSureThatIs) {
 }
 
 TEST(ComparisonSentences, CountNoRunsOfAStrategyThatRanOnce) {
-  const std::string sentence = comparison_sentences(compared(6), 0.05, 5).at(1);
+  const std::string sentence = report::comparison_sentences(compared(6), 0.05, 5).at(1);
   EXPECT_EQ(sentence.rfind("bayes needs at least 3.0 times fewer trials than grid", 0), 0U) << sentence;
   EXPECT_NE(sentence.find("the one run paired with each of the 6 of the other; grid never came there, counted as 6 "),
             std::string::npos)
@@ -134,7 +134,7 @@ TEST(ComparisonSentences, CountNoRunsOfAStrategyThatRanOnce) {
 }
 
 TEST(ComparisonSvg, HasACurveForEachStrategyAndABandWhereThereAreSeveralRuns) {
-  const std::string svg = comparison_svg(compared(), "table <1>", 5);
+  const std::string svg = report::comparison_svg(compared(), "table <1>", 5);
   EXPECT_EQ(xml_fault(svg), "");
   EXPECT_EQ(count_of(svg, "<polyline"), 3U);
   EXPECT_EQ(count_of(svg, "<polygon"), 2U);
@@ -148,38 +148,38 @@ TEST(ComparisonSvg, HasACurveForEachStrategyAndABandWhereThereAreSeveralRuns) {
       << svg;
 }
 
-Importance importance_of(std::vector<Effect> effects) {
-  Importance importance;
+insight::Importance importance_of(std::vector<insight::Effect> effects) {
+  insight::Importance importance;
   importance.effects = std::move(effects);
   importance.configurations = 420;
   return importance;
 }
 
 TEST(EffectSentences, SayWhatIsClearAndNameTheRest) {
-  Session session;
-  const Effect slow{"micro_batch", std::int64_t{16}, std::int64_t{4}, 1.8, 1.6, 2.0};
-  const Effect little{"zero_stage", std::int64_t{1}, std::int64_t{3}, 1.12, 1.08, 1.15};
-  const Effect unclear{"overlap_comm", true, false, 1.3, 0.9, 1.7};
-  const Effect faster{"bucket", std::int64_t{1}, std::int64_t{2}, 0.8, 0.7, 0.9};
-  EXPECT_EQ(effect_sentences(session, importance_of({slow, unclear, little, faster})),
+  session::Session session;
+  const insight::Effect slow{"micro_batch", std::int64_t{16}, std::int64_t{4}, 1.8, 1.6, 2.0};
+  const insight::Effect little{"zero_stage", std::int64_t{1}, std::int64_t{3}, 1.12, 1.08, 1.15};
+  const insight::Effect unclear{"overlap_comm", true, false, 1.3, 0.9, 1.7};
+  const insight::Effect faster{"bucket", std::int64_t{1}, std::int64_t{2}, 0.8, 0.7, 0.9};
+  EXPECT_EQ(report::effect_sentences(session, importance_of({slow, unclear, little, faster})),
             (std::vector<std::string>{"micro_batch 4 instead of 16: 1.8 times slower (1.6 to 2.0)",
                                       "zero_stage 3 instead of 1: takes 12 % longer (8 to 15)",
                                       "bucket 2 instead of 1: is 25 % faster (11 to 43)",
                                       "no clear effect there: overlap_comm"}));
   session.objective = {"score", true, "score"};
-  EXPECT_EQ(effect_sentences(session, importance_of({little})).front(),
+  EXPECT_EQ(report::effect_sentences(session, importance_of({little})).front(),
             "zero_stage 3 instead of 1: gives 11 % less (7.4 to 13)");
   session.objective = {"cost", false, "cost"};
-  EXPECT_EQ(effect_sentences(session, importance_of({little})).front(),
+  EXPECT_EQ(report::effect_sentences(session, importance_of({little})).front(),
             "zero_stage 3 instead of 1: gives 12 % more (8 to 15)");
 }
 
 TEST(ImportanceNote, StatesTheErrorOfASample) {
-  Importance importance = importance_of({});
-  EXPECT_EQ(importance_note(importance), "over the 420 configurations that may fit");
+  insight::Importance importance = importance_of({});
+  EXPECT_EQ(report::importance_note(importance), "over the 420 configurations that may fit");
   importance.sampled = true;
   importance.sampling_error = 0.0123;
-  EXPECT_EQ(importance_note(importance),
+  EXPECT_EQ(report::importance_note(importance),
             "over 420 configurations drawn from those that may fit; drawing others changes them by 0.012");
 }
 

@@ -8,22 +8,22 @@
 
 namespace krigtune::table_test {
 
-Table fruit() {
-  Table table{"fruit", {{"name", "name"}, {"weight_g", "weight", true}}, {}, {"weighed in June"}};
-  table.rows = {{text_cell("pear"), number_cell(150.0, "150 g")},
-                {text_cell("a|b, \"c\""), number_cell(std::nullopt, "lost")},
-                {text_cell("apple"), number_cell(75.5, "75.5 g")}};
+report::Table fruit() {
+  report::Table table{"fruit", {{"name", "name"}, {"weight_g", "weight", true}}, {}, {"weighed in June"}};
+  table.rows = {{report::text_cell("pear"), report::number_cell(150.0, "150 g")},
+                {report::text_cell("a|b, \"c\""), report::number_cell(std::nullopt, "lost")},
+                {report::text_cell("apple"), report::number_cell(75.5, "75.5 g")}};
   return table;
 }
 
-std::vector<std::string> names(const Table& table) {
+std::vector<std::string> names(const report::Table& table) {
   std::vector<std::string> result;
   for (const auto& row : table.rows) result.push_back(row[0].text);
   return result;
 }
 
 TEST(Table, PadsItsColumnsForPeople) {
-  EXPECT_EQ(render(fruit(), TableFormat::kTable),
+  EXPECT_EQ(report::render(fruit(), report::TableFormat::kTable),
             "name      weight\n"
             "pear       150 g\n"
             "a|b, \"c\"    lost\n"
@@ -32,19 +32,19 @@ TEST(Table, PadsItsColumnsForPeople) {
 }
 
 TEST(Table, EscapesBarsInMarkdown) {
-  EXPECT_EQ(render(fruit(), TableFormat::kMarkdown),
+  EXPECT_EQ(report::render(fruit(), report::TableFormat::kMarkdown),
             "| name | weight |\n|---|---:|\n| pear | 150 g |\n| a\\|b, \"c\" | lost |\n| apple | 75.5 g |\n"
             "\nweighed in June\n");
 }
 
 TEST(Table, HasRawValuesInCsv) {
-  const std::string text = render(fruit(), TableFormat::kCsv);
+  const std::string text = report::render(fruit(), report::TableFormat::kCsv);
   EXPECT_EQ(text, "name,weight_g\npear,150\n\"a|b, \"\"c\"\"\",\napple,75.5\n");
   EXPECT_EQ(parse_csv(text, "table").rows.at(1).at(0), "a|b, \"c\"");
 }
 
 TEST(Table, IsOneJsonDocumentWithSchemaVersion) {
-  const Json json = parse_json(render(fruit(), TableFormat::kJson), "table");
+  const Json json = parse_json(report::render(fruit(), report::TableFormat::kJson), "table");
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["fruit"].size(), 3U);
   EXPECT_EQ(json["fruit"][0], parse_json(R"({"name": "pear", "weight_g": 150})", "expected"));
@@ -52,25 +52,25 @@ TEST(Table, IsOneJsonDocumentWithSchemaVersion) {
 }
 
 TEST(Table, SortsWhatIsNotAvailableToTheEndInBothDirections) {
-  Table table = fruit();
-  sort_rows(table, "weight_g", true, "--sort");
+  report::Table table = fruit();
+  report::sort_rows(table, "weight_g", true, "--sort");
   EXPECT_EQ(names(table), (std::vector<std::string>{"pear", "apple", "a|b, \"c\""}));
-  sort_rows(table, "weight_g", false, "--sort");
+  report::sort_rows(table, "weight_g", false, "--sort");
   EXPECT_EQ(names(table), (std::vector<std::string>{"apple", "pear", "a|b, \"c\""}));
-  sort_rows(table, "name", false, "--sort");
+  report::sort_rows(table, "name", false, "--sort");
   EXPECT_EQ(names(table), (std::vector<std::string>{"apple", "a|b, \"c\"", "pear"}));
 }
 
 TEST(Table, NamesTheNearestColumnAndFormat) {
-  Table table = fruit();
+  report::Table table = fruit();
   try {
-    sort_rows(table, "wieght_g", false, "--sort");
+    report::sort_rows(table, "wieght_g", false, "--sort");
     FAIL() << "accepted";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "--sort: there is no column 'wieght_g'; did you mean 'weight_g'?");
   }
-  EXPECT_THROW(table_format_from("jsn", "--format"), UserError);
-  EXPECT_EQ(table_format_from("md", "--format"), TableFormat::kMarkdown);
+  EXPECT_THROW(report::table_format_from("jsn", "--format"), UserError);
+  EXPECT_EQ(report::table_format_from("md", "--format"), report::TableFormat::kMarkdown);
 }
 
 }  // namespace krigtune::table_test

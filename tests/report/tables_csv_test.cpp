@@ -5,18 +5,18 @@
 namespace krigtune::tables_csv_test {
 
 const std::vector<std::string> kColumns = {"zero_stage", "overlap_comm"};
-const Configuration kPoint = {{"zero_stage", std::int64_t{2}}, {"overlap_comm", true}};
+const space::Configuration kPoint = {{"zero_stage", std::int64_t{2}}, {"overlap_comm", true}};
 
 TEST(PredictionsCsv, HasExactlyTheColumnsOfTheContract) {
-  EXPECT_EQ(predictions_header(kColumns),
+  EXPECT_EQ(report::predictions_header(kColumns),
             "zero_stage,overlap_comm,mean,stddev,lower_95,upper_95,expected_improvement,log_expected_improvement,"
             "probability_feasible,predicted_memory_bytes,memory_feasible,observed,status\n");
 }
 
 TEST(PredictionsCsv, LeavesEmptyWhatIsNotAvailable) {
-  PredictionRow row;
+  insight::PredictionRow row;
   row.configuration = kPoint;
-  EXPECT_EQ(prediction_line(row, kColumns), "2,true,,,,,,,1,,,,\n");
+  EXPECT_EQ(report::prediction_line(row, kColumns), "2,true,,,,,,,1,,,,\n");
   row.mean = 12.5;
   row.stddev = 0.5;
   row.lower_95 = 11.5;
@@ -28,30 +28,31 @@ TEST(PredictionsCsv, LeavesEmptyWhatIsNotAvailable) {
   row.memory_feasible = false;
   row.observed = 12.0;
   row.status = "oom";
-  EXPECT_EQ(prediction_line(row, kColumns), "2,true,12.5,0.5,11.5,13.5,1e-30,-69.25,0.75,5000000000,false,12,oom\n");
+  EXPECT_EQ(report::prediction_line(row, kColumns),
+            "2,true,12.5,0.5,11.5,13.5,1e-30,-69.25,0.75,5000000000,false,12,oom\n");
 }
 
 TEST(PlanCsv, HasExactlyTheColumnsOfTheContract) {
-  EXPECT_EQ(plan_header(kColumns),
+  EXPECT_EQ(report::plan_header(kColumns),
             "zero_stage,overlap_comm,predicted_value,predicted_step_time_s,predicted_memory_bytes,memory_verdict,"
             "probability_fits,bottleneck\n");
-  Forecast forecast;
-  EXPECT_EQ(plan_line(kPoint, forecast, kColumns), "2,true,,,,,,\n");
-  forecast.memory = MemoryVerdict{Verdict::kUncertain, 0.25, Bytes{1024}};
-  EXPECT_EQ(plan_line(kPoint, forecast, kColumns), "2,true,,,1024,uncertain,0.25,\n");
-  forecast.cost = StepCost{};
+  forecast::Forecast forecast;
+  EXPECT_EQ(report::plan_line(kPoint, forecast, kColumns), "2,true,,,,,,\n");
+  forecast.memory = plan::MemoryVerdict{plan::Verdict::kUncertain, 0.25, Bytes{1024}};
+  EXPECT_EQ(report::plan_line(kPoint, forecast, kColumns), "2,true,,,1024,uncertain,0.25,\n");
+  forecast.cost = cost::StepCost{};
   forecast.cost->step_time_s = forecast.cost->exposed_comm_s = 0.5;
   forecast.value = 12.0;
-  EXPECT_EQ(plan_line(kPoint, forecast, kColumns), "2,true,12,0.5,1024,uncertain,0.25,communication\n");
+  EXPECT_EQ(report::plan_line(kPoint, forecast, kColumns), "2,true,12,0.5,1024,uncertain,0.25,communication\n");
 }
 
-Comparison small_comparison() {
-  Comparison comparison;
-  comparison.trials = {{StrategyKind::kBayes, 3, 0, "ok", 10.0, 10.0, 0.5, 0.25},
-                       {StrategyKind::kBayes, 3, 1, "failed", std::nullopt, 10.0, 0.5, 0.25},
-                       {StrategyKind::kGrid, 3, 0, "oom", std::nullopt, std::nullopt, 1.0, 0.0}};
-  StrategySummary summary;
-  summary.strategy = StrategyKind::kBayes;
+compare::Comparison small_comparison() {
+  compare::Comparison comparison;
+  comparison.trials = {{search::StrategyKind::kBayes, 3, 0, "ok", 10.0, 10.0, 0.5, 0.25},
+                       {search::StrategyKind::kBayes, 3, 1, "failed", std::nullopt, 10.0, 0.5, 0.25},
+                       {search::StrategyKind::kGrid, 3, 0, "oom", std::nullopt, std::nullopt, 1.0, 0.0}};
+  compare::StrategySummary summary;
+  summary.strategy = search::StrategyKind::kBayes;
   summary.seeds = 20;
   summary.trials_to_5pct = {7.0, 7.5, 5.0, 9.25};
   summary.trials_to_1pct = {41.0, 30.5, 20.0, 41.0};
@@ -62,7 +63,7 @@ Comparison small_comparison() {
 }
 
 TEST(ComparisonCsv, HasExactlyTheColumnsOfTheContract) {
-  EXPECT_EQ(comparison_csv(small_comparison()),
+  EXPECT_EQ(report::comparison_csv(small_comparison()),
             "strategy,seed,trial,status,value,best_so_far,regret,wall_s\n"
             "bayes,3,0,ok,10,10,0.5,0.25\n"
             "bayes,3,1,failed,,10,0.5,0.25\n"
@@ -70,7 +71,7 @@ TEST(ComparisonCsv, HasExactlyTheColumnsOfTheContract) {
 }
 
 TEST(ComparisonSummaryCsv, HasExactlyTheColumnsOfTheContract) {
-  EXPECT_EQ(comparison_summary_csv(small_comparison()),
+  EXPECT_EQ(report::comparison_summary_csv(small_comparison()),
             "strategy,seeds,trials_to_5pct_median,trials_to_5pct_mean,trials_to_5pct_q25,trials_to_5pct_q75,"
             "trials_to_1pct_median,trials_to_1pct_mean,trials_to_1pct_q25,trials_to_1pct_q75,failed_first_20_mean,"
             "best_over_optimum_at_5,best_over_optimum_at_10,best_over_optimum_at_20,best_over_optimum_at_40\n"

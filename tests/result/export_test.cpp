@@ -8,23 +8,23 @@
 
 namespace krigtune::export_test {
 
-std::vector<ExportedFile> exported(const char* format, const RunView& run) {
-  return export_format_from(format, "--format").files(run, "/runs/it/export");
+std::vector<result::ExportedFile> exported(const char* format, const report::RunView& run) {
+  return result::export_format_from(format, "--format").files(run, "/runs/it/export");
 }
 
 TEST(Export, RefusesAnotherFormatInOneLineThatNamesWhatThereIs) {
-  EXPECT_EQ(user_error_of([] { export_format_from("trace", "--format"); }),
+  EXPECT_EQ(user_error_of([] { result::export_format_from("trace", "--format"); }),
             "--format: 'trace' is no format that a run can be exported to; there are deepspeed, accelerate, csv");
 }
 
 TEST(Export, OfDeepSpeedIsTheResultFile) {
-  const Session session = bench_session();
-  const History none;
-  const RunView run = run_view(session, none, recommendation());
-  const std::vector<ExportedFile> files = exported("deepspeed", run);
+  const session::Session session = bench_session();
+  const search::History none;
+  const report::RunView run = run_view(session, none, recommendation());
+  const std::vector<result::ExportedFile> files = exported("deepspeed", run);
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].name, "ds_config.json");
-  for (const ResultFile& file : result_files()) {
+  for (const result::ResultFile& file : result::result_files()) {
     if (std::string(file.name) == "ds_config_optimal.json") {
       EXPECT_EQ(files[0].text, file.text(run).value());
     }
@@ -32,20 +32,20 @@ TEST(Export, OfDeepSpeedIsTheResultFile) {
 }
 
 TEST(Export, OfASessionWithoutATrainingIsRefusedButItsTrialsAreATable) {
-  Session session;
-  session.runner = ReplaySpec();
-  const History none;
-  const RunView run = run_view(session, none, recommendation());
+  session::Session session;
+  session.runner = runner::ReplaySpec();
+  const search::History none;
+  const report::RunView run = run_view(session, none, recommendation());
   EXPECT_NE(user_error_of([&] { exported("accelerate", run); }).find("no DeepSpeed configuration"), std::string::npos);
-  const std::vector<ExportedFile> files = exported("csv", run);
+  const std::vector<result::ExportedFile> files = exported("csv", run);
   EXPECT_EQ(files.at(0).name, "trials.csv");
   EXPECT_EQ(files.at(0).text.rfind("trial,status,", 0), 0U) << files.at(0).text;
 }
 
 TEST(Export, OfAccelerateNamesTheDeepSpeedFileAndRepeatsNothingOfIt) {
-  const Session session = bench_session();
-  const History none;
-  const std::vector<ExportedFile> files = exported("accelerate", run_view(session, none, recommendation()));
+  const session::Session session = bench_session();
+  const search::History none;
+  const std::vector<result::ExportedFile> files = exported("accelerate", run_view(session, none, recommendation()));
   ASSERT_EQ(files.size(), 3U);
   EXPECT_EQ(files[0].name, "ds_config.json");
   EXPECT_EQ(files[1].name, "accelerate_deepspeed.yaml");
@@ -74,13 +74,13 @@ struct Sharding {
 };
 
 TEST(Export, OfAccelerateShardsWithFsdpAsTheStageDoes) {
-  const Session session = bench_session(R"({"gpus_per_node": 2})", R"(, "precision": "bf16")");
-  const History none;
+  const session::Session session = bench_session(R"({"gpus_per_node": 2})", R"(, "precision": "bf16")");
+  const search::History none;
   for (const Sharding& expected : {Sharding{0, "distributed_type: MULTI_GPU\n", "was not measured"},
                                    Sharding{1, "  fsdp_reshard_after_forward: false\n", "FSDP has no ZeRO stage 1"},
                                    Sharding{2, "  fsdp_reshard_after_forward: false\n", "bucket sizes"},
                                    Sharding{3, "  fsdp_reshard_after_forward: true\n", "module by module"}}) {
-    Recommendation best = recommendation();
+    search::Recommendation best = recommendation();
     best.configuration = configuration(expected.stage, 2, true);
     const std::string text = exported("accelerate", run_view(session, none, best)).at(2).text;
     EXPECT_NE(text.find(expected.line), std::string::npos) << text;
@@ -91,9 +91,9 @@ TEST(Export, OfAccelerateShardsWithFsdpAsTheStageDoes) {
 }
 
 TEST(Export, OfAccelerateSaysWhatFsdpCannotOffload) {
-  const Session session = bench_session();
-  const History none;
-  Recommendation best = recommendation();
+  const session::Session session = bench_session();
+  const search::History none;
+  search::Recommendation best = recommendation();
   best.configuration.set("offload_optimizer", "cpu");
   best.configuration.set("activation_checkpointing", "full");
   const std::string optimizer = exported("accelerate", run_view(session, none, best)).at(2).text;

@@ -9,8 +9,8 @@
 namespace krigtune {
 
 /// A bench session of two ranks whose gradient_accumulation_steps are derived: 8 = micro_batch * 2 * steps.
-inline Session bench_session(const std::string& cluster = R"({"gpus_per_node": 2})",
-                             const std::string& workload_more = "") {
+inline session::Session bench_session(const std::string& cluster = R"({"gpus_per_node": 2})",
+                                      const std::string& workload_more = "") {
   const std::string text = R"({"workload": {"model": {"layers": 1, "hidden": 16, "heads": 2, "vocab": 16, "seq_len": 4},
       "train_batch_size": 8)" +
                            workload_more + R"(}, "cluster": )" + cluster + R"(, "memory": {"limit_gib": 1},
@@ -18,10 +18,10 @@ inline Session bench_session(const std::string& cluster = R"({"gpus_per_node": 2
                 "overlap_comm": [false, true]},
       "baseline": {"zero_stage": 2, "micro_batch": 2},
       "runner": {"kind": "bench", "warmup_s": 0.5, "measure_s": 2}})";
-  return read_session(parse_json(text, "session"), "session", ".");
+  return session::read_session(parse_json(text, "session"), "session", ".");
 }
 
-inline Configuration configuration(std::int64_t stage, std::int64_t micro_batch, bool overlap) {
+inline space::Configuration configuration(std::int64_t stage, std::int64_t micro_batch, bool overlap) {
   return {{"zero_stage", stage},
           {"micro_batch", micro_batch},
           {"reduce_bucket_size", std::int64_t{500}},
@@ -29,9 +29,9 @@ inline Configuration configuration(std::int64_t stage, std::int64_t micro_batch,
           {"gradient_accumulation_steps", 4 / micro_batch}};
 }
 
-inline Trial trial(int number, Configuration configuration, std::optional<Outcome> outcome,
-                   const std::string& strategy = "bayes") {
-  Trial made;
+inline journal::Trial trial_record(int number, space::Configuration configuration,
+                                   std::optional<trial::Outcome> outcome, const std::string& strategy = "bayes") {
+  journal::Trial made;
   made.number = number;
   made.proposal.configuration = std::move(configuration);
   made.proposal.strategy = strategy;
@@ -42,8 +42,8 @@ inline Trial trial(int number, Configuration configuration, std::optional<Outcom
   return made;
 }
 
-inline Outcome measured_samples(double samples_per_s, double sem = 0.0) {
-  Measured result;
+inline trial::Outcome measured_samples(double samples_per_s, double sem = 0.0) {
+  trial::Measured result;
   result.metrics = {{"samples_per_s", samples_per_s}, {"step_time_s", 8.0 / samples_per_s}, {"exposed_comm_s", 0.001}};
   result.value_sem = sem;
   result.peak_memory = Bytes{123456};
@@ -51,21 +51,22 @@ inline Outcome measured_samples(double samples_per_s, double sem = 0.0) {
 }
 
 /// Every kind of outcome, and a trial that still runs.
-inline History all_outcomes() {
-  History history = {trial(0, configuration(2, 2, false), measured_samples(100.0, 1.5), "baseline"),
-                     trial(1, configuration(0, 1, true), OutOfMemory{Bytes{1 << 20}, false}),
-                     trial(2, configuration(1, 4, false), OutOfMemory{std::nullopt, true}),
-                     trial(3, configuration(3, 1, false), Failed{FailureReason::kTimeout, 137, "last words"}),
-                     trial(4, configuration(3, 2, true), Bounded{50.0}),
-                     trial(5, configuration(3, 4, true), measured_samples(125.0, 1.5)),
-                     trial(6, configuration(1, 1, true), std::nullopt)};
+inline search::History all_outcomes() {
+  search::History history = {
+      trial_record(0, configuration(2, 2, false), measured_samples(100.0, 1.5), "baseline"),
+      trial_record(1, configuration(0, 1, true), trial::OutOfMemory{Bytes{1 << 20}, false}),
+      trial_record(2, configuration(1, 4, false), trial::OutOfMemory{std::nullopt, true}),
+      trial_record(3, configuration(3, 1, false), trial::Failed{trial::FailureReason::kTimeout, 137, "last words"}),
+      trial_record(4, configuration(3, 2, true), trial::Bounded{50.0}),
+      trial_record(5, configuration(3, 4, true), measured_samples(125.0, 1.5)),
+      trial_record(6, configuration(1, 1, true), std::nullopt)};
   history[5].proposal.predicted_value = 130.5;
   history[5].proposal.predicted_memory = Bytes{120000};
   return history;
 }
 
-inline Recommendation recommendation() {
-  Recommendation best;
+inline search::Recommendation recommendation() {
+  search::Recommendation best;
   best.trial = 5;
   best.configuration = configuration(3, 4, true);
   best.value = 125.0;
@@ -78,8 +79,10 @@ inline Recommendation recommendation() {
   return best;
 }
 
-inline RunView run_view(const Session& session, const History& history, std::optional<Recommendation> best) {
-  return {session, history, "fixture", {StrategyKind::kBayes, 7}, "/runs/it's", "/opt/krigtune-bench", std::move(best)};
+inline report::RunView run_view(const session::Session& session, const search::History& history,
+                                std::optional<search::Recommendation> best) {
+  return {session,        history, "fixture", {search::StrategyKind::kBayes, 7}, "/runs/it's", "/opt/krigtune-bench",
+          std::move(best)};
 }
 
 }  // namespace krigtune

@@ -13,23 +13,23 @@
 namespace krigtune::result_file_writer_test {
 
 TEST(ResultFileWriter, WritesWhatOthersHaveClosedMeanwhile) {
-  const Session session = bench_session();
-  const MemoryFilter filter(session);
-  const Candidates candidates(session, filter);
+  const session::Session session = bench_session();
+  const session::MemoryFilter filter(session);
+  const search::Candidates candidates(session, filter);
   const TemporaryDirectory directory;
-  Journal journal(journal_path(directory.path()), session.space, session.objective.field, true);
+  journal::Journal journal(run::journal_path(directory.path()), session.space, session.objective.field, true);
   for (int number = 0; number < 2; ++number) {
-    Proposal proposal;
+    journal::Proposal proposal;
     proposal.configuration = configuration(2, number + 1, false);
     ASSERT_TRUE(journal.begin(proposal, 0, journal.trials().size()));
   }
   journal.end(0, measured_samples(100.0), 1.0, 0);
-  const History before = journal.trials();
+  const search::History before = journal.trials();
   journal.end(1, measured_samples(200.0), 1.0, 0);
-  const History none;
-  RunView run = run_view(session, none, std::nullopt);
+  const search::History none;
+  report::RunView run = run_view(session, none, std::nullopt);
   run.directory = directory.path();
-  ResultFileWriter writer(run, make_recommender(session, candidates, 1));
+  result::ResultFileWriter writer(run, result::make_recommender(session, candidates, 1));
   writer.write(before);
   ASSERT_TRUE(writer.best());
   EXPECT_EQ(writer.best()->trial, 1);
@@ -38,20 +38,20 @@ TEST(ResultFileWriter, WritesWhatOthersHaveClosedMeanwhile) {
 }
 
 TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
-  const Session session = bench_session();
-  const MemoryFilter filter(session);
-  const Candidates candidates(session, filter);
+  const session::Session session = bench_session();
+  const session::MemoryFilter filter(session);
+  const search::Candidates candidates(session, filter);
   const TemporaryDirectory directory;
-  const History none;
-  RunView run = run_view(session, none, std::nullopt);
+  const search::History none;
+  report::RunView run = run_view(session, none, std::nullopt);
   run.directory = directory.path();
-  ResultFileWriter writer(run, make_recommender(session, candidates, 1));
+  result::ResultFileWriter writer(run, result::make_recommender(session, candidates, 1));
   writer.resumed(none);
   EXPECT_TRUE(std::filesystem::exists(directory / "trials.csv"));
-  History history = {trial(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+  search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
   writer.trial_ended(history.back(), history);
   EXPECT_EQ(load_json(directory / "best.json")["trial"], 0);
-  history.push_back(trial(1, configuration(3, 4, true), measured_samples(200.0)));
+  history.push_back(trial_record(1, configuration(3, 4, true), measured_samples(200.0)));
   writer.trial_ended(history.back(), history);
   EXPECT_EQ(load_json(directory / "best.json")["trial"], 1);
   EXPECT_EQ(load_json(directory / "best.json")["gain"], 2);
@@ -62,34 +62,34 @@ TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
 /// A writer whose recommendation is the latest trial, so that the files show by which trials it was made.
 class RecommendationsMade : public testing::Test {
  protected:
-  RecommendationsMade() : writer_(view(), [this](const History& history) { return fit(history); }) {}
+  RecommendationsMade() : writer_(view(), [this](const search::History& history) { return fit(history); }) {}
 
-  RunView view() const {
-    RunView run = run_view(session_, none_, std::nullopt);
+  report::RunView view() const {
+    report::RunView run = run_view(session_, none_, std::nullopt);
     run.directory = directory_.path();
     return run;
   }
-  std::optional<Recommendation> fit(const History& history) {
+  std::optional<search::Recommendation> fit(const search::History& history) {
     ++fits_;
     if (history.empty()) return std::nullopt;
-    Recommendation latest = recommendation();
+    search::Recommendation latest = recommendation();
     latest.trial = history.back().number;
     return latest;
   }
-  void measure(double samples_per_s, const Configuration& tried = configuration(3, 4, true),
+  void measure(double samples_per_s, const space::Configuration& tried = configuration(3, 4, true),
                const char* by = "random") {
-    history_.push_back(trial(static_cast<int>(history_.size()), tried, measured_samples(samples_per_s), by));
+    history_.push_back(trial_record(static_cast<int>(history_.size()), tried, measured_samples(samples_per_s), by));
     writer_.trial_ended(history_.back(), history_);
   }
   int trials_of_the_recommendation() const { return load_json(directory_ / "best.json")["trial"].get<int>() + 1; }
   int trials_in_files() const { return load_json(directory_ / "best.json")["trials"]["ok"].get<int>(); }
 
-  const Session session_;  // of nothing but a metric: two small files
-  const History none_;
+  const session::Session session_;  // of nothing but a metric: two small files
+  const search::History none_;
   const TemporaryDirectory directory_;
-  History history_;
+  search::History history_;
   int fits_ = 0;
-  ResultFileWriter writer_;
+  result::ResultFileWriter writer_;
 };
 
 TEST_F(RecommendationsMade, AreFewInALongSessionAndLackNoMoreThanATenthOfTheTrials) {

@@ -9,8 +9,8 @@
 
 namespace krigtune::result_files_test {
 
-std::optional<std::string> text_of(const std::string& name, const RunView& run) {
-  for (const ResultFile& file : result_files()) {
+std::optional<std::string> text_of(const std::string& name, const report::RunView& run) {
+  for (const result::ResultFile& file : result::result_files()) {
     if (name == file.name) return file.text(run);
   }
   ADD_FAILURE() << "no result file is called " << name;
@@ -18,8 +18,8 @@ std::optional<std::string> text_of(const std::string& name, const RunView& run) 
 }
 
 TEST(TrialsCsv, HasExactlyTheColumnsOfTheContractAndARowForEveryClosedTrial) {
-  const Session session = bench_session();
-  const History history = all_outcomes();
+  const session::Session session = bench_session();
+  const search::History history = all_outcomes();
   EXPECT_EQ(
       text_of("trials.csv", run_view(session, history, std::nullopt)).value(),
       "trial,status,reason,strategy,zero_stage,micro_batch,reduce_bucket_size,overlap_comm,gradient_accumulation_steps,"
@@ -35,37 +35,38 @@ TEST(TrialsCsv, HasExactlyTheColumnsOfTheContractAndARowForEveryClosedTrial) {
 }
 
 TEST(TrialsCsv, NamesEveryReasonForWhichATrialFails) {
-  const Session session = bench_session();
-  for (const FailureReason reason :
-       {FailureReason::kTimeout, FailureReason::kHang, FailureReason::kCrash, FailureReason::kInvalid,
-        FailureReason::kInterrupted, FailureReason::kBadResult, FailureReason::kEnvironment}) {
-    const History history = {trial(0, configuration(2, 2, false), Failed{reason, 1, ""})};
+  const session::Session session = bench_session();
+  for (const trial::FailureReason reason :
+       {trial::FailureReason::kTimeout, trial::FailureReason::kHang, trial::FailureReason::kCrash,
+        trial::FailureReason::kInvalid, trial::FailureReason::kInterrupted, trial::FailureReason::kBadResult,
+        trial::FailureReason::kEnvironment}) {
+    const search::History history = {trial_record(0, configuration(2, 2, false), trial::Failed{reason, 1, ""})};
     const CsvTable table = parse_csv(text_of("trials.csv", run_view(session, history, std::nullopt)).value(), "trials");
     EXPECT_EQ(table.rows.at(0).at(1), "failed");
-    EXPECT_EQ(table.rows.at(0).at(2), to_string(reason));
+    EXPECT_EQ(table.rows.at(0).at(2), trial::to_string(reason));
   }
 }
 
 TEST(TrialsCsv, OfARunWithoutTrialsIsItsHeader) {
-  const Session session = bench_session();
+  const session::Session session = bench_session();
   const CsvTable table = parse_csv(text_of("trials.csv", run_view(session, {}, std::nullopt)).value(), "trials");
   EXPECT_TRUE(table.rows.empty());
   EXPECT_EQ(table.header.size(), 19U);
 }
 
 TEST(TrialsCsv, IsATableThatTheReplayRunnerReads) {
-  const Session session = bench_session();
-  const History history = all_outcomes();
+  const session::Session session = bench_session();
+  const search::History history = all_outcomes();
   const TemporaryDirectory directory;
   const auto file = directory.write("trials.csv", text_of("trials.csv", run_view(session, history, {})).value());
-  const Session replay = with_recorded_trials(session, file);
+  const session::Session replay = session::with_recorded_trials(session, file);
   EXPECT_EQ(replay.table->optimum(replay.space), 125.0);
   EXPECT_TRUE(replay.table->contains(configuration(0, 1, true)));
   EXPECT_FALSE(replay.table->contains(configuration(1, 1, true))) << "that trial still runs";
 }
 
 TEST(DsConfig, IsCompleteAndTrainsWhatWasMeasured) {
-  const Session session = bench_session();
+  const session::Session session = bench_session();
   const Json expected = parse_json(R"({
     "train_batch_size": 8, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1,
     "zero_optimization": {"stage": 3, "reduce_bucket_size": 500, "allgather_bucket_size": 500000000,
@@ -78,17 +79,17 @@ TEST(DsConfig, IsCompleteAndTrainsWhatWasMeasured) {
 }
 
 TEST(DsConfig, RoundsAllgatherBucketsUpToEvenNumbersAsDeepSpeedAsserts) {
-  const Session session = bench_session();
-  Recommendation best = recommendation();
+  const session::Session session = bench_session();
+  search::Recommendation best = recommendation();
   best.configuration.set("allgather_bucket_size", std::int64_t{501});
   const Json json = parse_json(text_of("ds_config_optimal.json", run_view(session, {}, best)).value(), "written");
   EXPECT_EQ(json["zero_optimization"]["allgather_bucket_size"], 502);
 }
 
 TEST(DsConfig, KeepsTheBatchIdentityOfDeepSpeed) {
-  const Session session = bench_session();
+  const session::Session session = bench_session();
   for (const std::int64_t micro_batch : {1, 2, 4}) {
-    Recommendation best = recommendation();
+    search::Recommendation best = recommendation();
     best.configuration = configuration(2, micro_batch, true);
     const Json json = parse_json(text_of("ds_config_optimal.json", run_view(session, {}, best)).value(), "written");
     EXPECT_EQ(json["train_batch_size"].get<int>(), json["train_micro_batch_size_per_gpu"].get<int>() *
@@ -98,13 +99,13 @@ TEST(DsConfig, KeepsTheBatchIdentityOfDeepSpeed) {
 }
 
 TEST(BestJson, HoldsTheConfigurationAndItsEvidence) {
-  const Session session = bench_session();
-  const History history = all_outcomes();
+  const session::Session session = bench_session();
+  const search::History history = all_outcomes();
   const Json json = parse_json(text_of("best.json", run_view(session, history, recommendation())).value(), "written");
   EXPECT_EQ(json["trial"], 5);
   EXPECT_EQ(json["session"], "fixture");
   EXPECT_EQ(json["seed"], 7);
-  EXPECT_EQ(configuration_from_json(json["configuration"], "written", ""), configuration(3, 4, true));
+  EXPECT_EQ(space::configuration_from_json(json["configuration"], "written", ""), configuration(3, 4, true));
   EXPECT_EQ(json["value"], 125);
   EXPECT_EQ(json["posterior"], parse_json(R"({"mean": 124, "lower_95": 120, "upper_95": 128})", "expected"));
   EXPECT_EQ(json["reference"], parse_json(R"({"trial": 0, "value": 100})", "expected"));
@@ -114,43 +115,44 @@ TEST(BestJson, HoldsTheConfigurationAndItsEvidence) {
 }
 
 TEST(BestJson, IsLabelledWhereTheNetworkIsEmulated) {
-  const Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
+  const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
   const Json json = parse_json(text_of("best.json", run_view(session, {}, recommendation())).value(), "written");
   EXPECT_EQ(json["label"], "emulated network eth-25");
   EXPECT_TRUE(json.contains("emulated_network"));
 }
 
 TEST(BenchCommand, MeasuresTheRecommendedConfigurationAsItsTrialWas) {
-  const Session session = bench_session();
-  const History none;
-  const RunView run = run_view(session, none, recommendation());
+  const session::Session session = bench_session();
+  const search::History none;
+  const report::RunView run = run_view(session, none, recommendation());
   EXPECT_EQ(text_of("cmd_optimal.txt", run).value(),
             "/opt/krigtune-bench --config '/runs/it'\\''s/config_optimal.json' --json --warmup-s 0.5 --measure-s 2\n");
   const Json config = parse_json(text_of("config_optimal.json", run).value(), "written");
-  EXPECT_EQ(configuration_from_json(config["configuration"], "written", ""), configuration(3, 4, true));
-  EXPECT_EQ(read_workload(config["workload"], "written", "").model, session.workload->model);
+  EXPECT_EQ(space::configuration_from_json(config["configuration"], "written", ""), configuration(3, 4, true));
+  EXPECT_EQ(workload::read_workload(config["workload"], "written", "").model, session.workload->model);
 }
 
-Session command_session() {
-  return read_session(parse_json(R"({"space": {"lr": [1, 2], "momentum": {"min": 0, "max": 4, "when": "lr == 2"}},
+session::Session command_session() {
+  return session::read_session(
+      parse_json(R"({"space": {"lr": [1, 2], "momentum": {"min": 0, "max": 4, "when": "lr == 2"}},
     "baseline": null, "objective": {"metric": "speed", "direction": "maximize"},
     "runner": {"kind": "command", "argv": ["python3", "it's.py", "{config}", "--to={result}", "{dir}/{trial}", "{{x}"],
                "env": {"OMP_NUM_THREADS": "4"}, "cwd": "/"}})",
-                                 "session"),
-                      "session", ".");
+                 "session"),
+      "session", ".");
 }
 
-Recommendation recommended(int trial, Configuration configuration) {
-  Recommendation best = recommendation();
+search::Recommendation recommended(int trial, space::Configuration configuration) {
+  search::Recommendation best = recommendation();
   best.trial = trial;
   best.configuration = std::move(configuration);
   return best;
 }
 
 TEST(UserCommand, IsTheTrialsWithTheRecommendedConfiguration) {
-  const Session session = command_session();
-  const History none;
-  const RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
+  const session::Session session = command_session();
+  const search::History none;
+  const report::RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
   EXPECT_EQ(text_of("cmd_optimal.txt", run).value(),
             "cd / && env OMP_NUM_THREADS=4 python3 'it'\\''s.py' '/runs/it'\\''s/config_optimal.json' "
             "'--to=/runs/it'\\''s/result_optimal.json' '/runs/it'\\''s/3' '{x}'\n");
@@ -159,20 +161,20 @@ TEST(UserCommand, IsTheTrialsWithTheRecommendedConfiguration) {
 }
 
 TEST(UserCommand, IsNoneWhereTrialsAreRunByHandButTheConfigurationIsThere) {
-  Session session = command_session();
-  session.runner = NoRunner();
-  const History none;
-  const RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
+  session::Session session = command_session();
+  session.runner = runner::NoRunner();
+  const search::History none;
+  const report::RunView run = run_view(session, none, recommended(3, {{"lr", std::int64_t{1}}}));
   EXPECT_FALSE(text_of("cmd_optimal.txt", run));
   EXPECT_TRUE(text_of("config_optimal.json", run));
 }
 
 TEST(TrialsCsv, LeavesOutWhatDoesNotExistInAConfigurationAndAddsFurtherMetrics) {
-  const Session session = command_session();
-  Measured measured;
+  const session::Session session = command_session();
+  trial::Measured measured;
   measured.metrics = {{"speed", 5.0}, {"loss", 0.25}};
-  const History history = {trial(0, {{"lr", std::int64_t{1}}}, OutOfMemory{}),
-                           trial(1, {{"lr", std::int64_t{2}}, {"momentum", std::int64_t{3}}}, measured)};
+  const search::History history = {trial_record(0, {{"lr", std::int64_t{1}}}, trial::OutOfMemory{}),
+                                   trial_record(1, {{"lr", std::int64_t{2}}, {"momentum", std::int64_t{3}}}, measured)};
   const CsvTable table = parse_csv(text_of("trials.csv", run_view(session, history, std::nullopt)).value(), "trials");
   const auto cell = [&](std::size_t row, const char* name) {
     return table.rows.at(row).at(static_cast<std::size_t>(table.column(name)));
@@ -184,8 +186,8 @@ TEST(TrialsCsv, LeavesOutWhatDoesNotExistInAConfigurationAndAddsFurtherMetrics) 
 }
 
 TEST(DsConfig, WritesEveryKnobOfTheConfigurationWhereDeepSpeedReadsIt) {
-  const Session session = bench_session();
-  Recommendation best = recommendation();
+  const session::Session session = bench_session();
+  search::Recommendation best = recommendation();
   best.configuration.set("stage3_prefetch_bucket_size", std::int64_t{1000});
   best.configuration.set("offload_optimizer", "cpu");
   best.configuration.set("offload_param", "none");
@@ -201,32 +203,32 @@ TEST(DsConfig, WritesEveryKnobOfTheConfigurationWhereDeepSpeedReadsIt) {
 }
 
 TEST(ResultFiles, SayNothingOfABestBeforeATrialIsOk) {
-  const Session session = bench_session();
+  const session::Session session = bench_session();
   const TemporaryDirectory directory;
-  const History none;
-  RunView run = run_view(session, none, std::nullopt);
+  const search::History none;
+  report::RunView run = run_view(session, none, std::nullopt);
   run.directory = directory.path();
-  EXPECT_EQ(write_result_files(run), std::vector<std::string>{"trials.csv"});
+  EXPECT_EQ(result::write_result_files(run), std::vector<std::string>{"trials.csv"});
 }
 
 TEST(ResultFiles, OfASessionWithoutWorkloadHaveNoTrainingConfiguration) {
-  Session session;
-  session.runner = ReplaySpec();
+  session::Session session;
+  session.runner = runner::ReplaySpec();
   const TemporaryDirectory directory;
-  const History none;
-  RunView run = run_view(session, none, recommendation());
+  const search::History none;
+  report::RunView run = run_view(session, none, recommendation());
   run.directory = directory.path();
-  EXPECT_EQ(write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json"}));
+  EXPECT_EQ(result::write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json"}));
 }
 
 // 32 sequences a step instead of the baseline's 8: by hand k = 4, and nothing that is exported takes part in it.
 TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
-  Session session = bench_session();
+  session::Session session = bench_session();
   session.workload->train_batch_size.reset();
-  Recommendation best = recommendation();
+  search::Recommendation best = recommendation();
   best.configuration.set("gradient_accumulation_steps", std::int64_t{4});
-  const History history = all_outcomes();
-  const RunView run = run_view(session, history, best);
+  const search::History history = all_outcomes();
+  const report::RunView run = run_view(session, history, best);
   const Json json = parse_json(text_of("best.json", run).value(), "written");
   EXPECT_EQ(json["batch_advice"].dump(),
             R"({"base_batch":8,"batch":32,"optimizer":"adamw","rule":"square-root","learning_rate_times":2,)"
@@ -239,7 +241,7 @@ TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
       << command;
   EXPECT_EQ(parse_json(text_of("ds_config_optimal.json", run).value(), "written")["optimizer"]["params"]["lr"], 1e-3);
   // As it was: no word of it.
-  const RunView same = run_view(session, history, recommendation());
+  const report::RunView same = run_view(session, history, recommendation());
   EXPECT_FALSE(parse_json(text_of("best.json", same).value(), "written").contains("batch_advice"));
   EXPECT_EQ(text_of("cmd_optimal.txt", same).value().find('#'), std::string::npos);
 }

@@ -9,10 +9,10 @@
 namespace krigtune::trial_table_test {
 
 TEST(TrialTable, ShowsValuesRelativeToTheBaselineFailuresByNameAndMarksTheBest) {
-  const Session session = bench_session();
-  const History history = all_outcomes();
-  const Table table = trial_table(run_view(session, history, recommendation()));
-  const CsvTable csv = parse_csv(render(table, TableFormat::kCsv), "table");
+  const session::Session session = bench_session();
+  const search::History history = all_outcomes();
+  const report::Table table = result::trial_table(run_view(session, history, recommendation()));
+  const CsvTable csv = parse_csv(report::render(table, report::TableFormat::kCsv), "table");
   ASSERT_EQ(table.rows.size(), 6U) << "trial 6 still runs";
   const auto text = [&](std::size_t row, const char* column) {
     return table.rows.at(row).at(static_cast<std::size_t>(csv.column(column))).text;
@@ -30,29 +30,31 @@ TEST(TrialTable, ShowsValuesRelativeToTheBaselineFailuresByNameAndMarksTheBest) 
 }
 
 TEST(TrialTable, IsLabelledWhereTheNetworkIsEmulated) {
-  const Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
-  const History history = all_outcomes();
-  for (const TableFormat format : {TableFormat::kTable, TableFormat::kMarkdown, TableFormat::kJson}) {
-    const std::string text = render(trial_table(run_view(session, history, std::nullopt)), format);
+  const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
+  const search::History history = all_outcomes();
+  for (const report::TableFormat format :
+       {report::TableFormat::kTable, report::TableFormat::kMarkdown, report::TableFormat::kJson}) {
+    const std::string text = report::render(result::trial_table(run_view(session, history, std::nullopt)), format);
     EXPECT_NE(text.find("emulated network eth-25"), std::string::npos) << text;
   }
 }
 
 TEST(TrialTable, SaysWhatGainsAreRelativeToWhenTheBaselineIsNotOk) {
-  const Session session = bench_session();
-  const History history = {trial(0, configuration(2, 2, false), OutOfMemory{std::nullopt, true}, "baseline"),
-                           trial(1, configuration(3, 2, false), measured_samples(50.0))};
-  EXPECT_EQ(reference_note(session, history),
+  const session::Session session = bench_session();
+  const search::History history = {
+      trial_record(0, configuration(2, 2, false), trial::OutOfMemory{std::nullopt, true}, "baseline"),
+      trial_record(1, configuration(3, 2, false), measured_samples(50.0))};
+  EXPECT_EQ(result::reference_note(session, history),
             "gains are relative to trial 1, the first that is ok: the baseline is not");
-  EXPECT_EQ(reference_note(session, all_outcomes()), "");
+  EXPECT_EQ(result::reference_note(session, all_outcomes()), "");
 }
 
 TEST(RunnerUp, IsWithinNoiseInsideTheIntervalOfTheBestOnly) {
-  const Session session = bench_session();
+  const session::Session session = bench_session();
   for (const auto& [value, expected] : {std::pair(121.0, true), std::pair(119.0, false)}) {
-    History history = all_outcomes();
-    history.push_back(trial(7, configuration(1, 2, true), measured_samples(value)));
-    const auto next = runner_up(run_view(session, history, recommendation()));
+    search::History history = all_outcomes();
+    history.push_back(trial_record(7, configuration(1, 2, true), measured_samples(value)));
+    const auto next = result::runner_up(run_view(session, history, recommendation()));
     ASSERT_TRUE(next.has_value());
     EXPECT_EQ(next->trial.number, 7);
     EXPECT_EQ(next->within_noise, expected) << value;
@@ -60,16 +62,16 @@ TEST(RunnerUp, IsWithinNoiseInsideTheIntervalOfTheBestOnly) {
 }
 
 TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {
-  Session session = bench_session();
-  EXPECT_EQ(value_text(session, 12.345), "12.35 samples/s");
-  EXPECT_EQ(value_text(session, 12345.6), "12346 samples/s");
+  session::Session session = bench_session();
+  EXPECT_EQ(report::value_text(session, 12.345), "12.35 samples/s");
+  EXPECT_EQ(report::value_text(session, 12345.6), "12346 samples/s");
   session.objective = {"latency", false, "step_time_s"};
-  EXPECT_EQ(value_text(session, 0.0482), "48.2 ms");
+  EXPECT_EQ(report::value_text(session, 0.0482), "48.2 ms");
   session.objective = {"flops", true, "flops_per_s"};
-  EXPECT_EQ(value_text(session, 1.25e12), "1.25 TFLOP/s");
-  session.runner = ReplaySpec();
+  EXPECT_EQ(report::value_text(session, 1.25e12), "1.25 TFLOP/s");
+  session.runner = runner::ReplaySpec();
   session.objective = {"latency", false, "latency"};
-  EXPECT_EQ(value_text(session, 160.6027), "160.6");
+  EXPECT_EQ(report::value_text(session, 160.6027), "160.6");
 }
 
 }  // namespace krigtune::trial_table_test

@@ -16,45 +16,45 @@ namespace krigtune::by_hand_test {
 
 class ByHand : public Loop {
  protected:
-  ByHand() : session_(budgeted(30)) { session_.runner = NoRunner(); }
+  ByHand() : session_(budgeted(30)) { session_.runner = runner::NoRunner(); }
 
-  std::vector<Trial> ask(int count, const Clock& clock) const {
+  std::vector<journal::Trial> ask(int count, const Clock& clock) const {
     const Problem problem(session_);
-    return ask_by_hand(problem.session, problem.candidates, directory(), options_.loop, clock, count);
+    return run::ask_by_hand(problem.session, problem.candidates, directory(), options_.loop, clock, count);
   }
-  std::vector<Trial> ask(int count = 1) const { return ask(count, clock_); }
-  Trial tell(int trial, const Outcome& outcome) const {
-    return tell_by_hand(session_, directory(), trial, outcome, clock_);
+  std::vector<journal::Trial> ask(int count = 1) const { return ask(count, clock_); }
+  journal::Trial tell(int trial, const trial::Outcome& outcome) const {
+    return run::tell_by_hand(session_, directory(), trial, outcome, clock_);
   }
-  std::string refusal(int trial, const Outcome& outcome) const {
+  std::string refusal(int trial, const trial::Outcome& outcome) const {
     return user_error_of([&] { tell(trial, outcome); });
   }
 
-  Session session_;
+  session::Session session_;
 };
 
 TEST_F(ByHand, IsTheSameSearchAsALoop) {
-  History history;
+  search::History history;
   for (int i = 0; i < 10; ++i) {
-    const std::vector<Trial> trials = ask();
+    const std::vector<journal::Trial> trials = ask();
     ASSERT_EQ(trials.size(), 1U);
     EXPECT_EQ(trials[0].number, i);
-    EXPECT_EQ(trials[0].proposal.asker, Asker::kHand);
+    EXPECT_EQ(trials[0].proposal.asker, journal::Asker::kHand);
     history.push_back(tell(i, answer(session_, trials[0].proposal.configuration)));
   }
   const Problem problem(session_);
-  EXPECT_EQ(texts(history), texts(problem.drive(StrategyKind::kBayes, 1, 10,
-                                                [&](const Configuration& c) { return answer(session_, c); })));
+  EXPECT_EQ(texts(history), texts(problem.drive(search::StrategyKind::kBayes, 1, 10,
+                                                [&](const space::Configuration& c) { return answer(session_, c); })));
 }
 
 TEST_F(ByHand, MakesTheDirectoryAndAsksTheBaselineFirst) {
-  session_.baseline = Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
-  const std::vector<Trial> trials = ask(2);
+  session_.baseline = space::Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
+  const std::vector<journal::Trial> trials = ask(2);
   ASSERT_EQ(trials.size(), 2U);
-  EXPECT_EQ(trials[0].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(trials[0].proposal.strategy, search::kBaselineStrategy);
   EXPECT_EQ(trials[0].proposal.configuration.text(), "a=9 b=2");
   EXPECT_EQ(trials[1].proposal.strategy, "bayes");
-  EXPECT_EQ(load_json(session_path(directory())).at("seed"), 1);
+  EXPECT_EQ(load_json(run::session_path(directory())).at("seed"), 1);
   EXPECT_FALSE(std::filesystem::exists(directory() / "trials"));
 }
 
@@ -75,14 +75,14 @@ TEST_F(ByHand, GivesFewerTrialsWhenTheSpaceIsExhausted) {
   EXPECT_EQ(ask(20).size(), 4U);  // of 24
   EXPECT_TRUE(ask(1).empty());
   std::set<std::string> asked;
-  for (const Trial& trial : read_journal(journal_path(directory()))) {
+  for (const journal::Trial& trial : journal::read_journal(run::journal_path(directory()))) {
     EXPECT_TRUE(asked.insert(trial.proposal.configuration.text()).second);
   }
 }
 
 TEST_F(ByHand, AsksAgainWhatWasToldInterrupted) {
   const std::string first = ask()[0].proposal.configuration.text();
-  tell(0, Failed{FailureReason::kInterrupted, 0, ""});
+  tell(0, trial::Failed{trial::FailureReason::kInterrupted, 0, ""});
   EXPECT_EQ(ask()[0].proposal.configuration.text(), first);
 }
 
@@ -93,24 +93,24 @@ TEST_F(ByHand, RefusesToTellWhatCannotBeTold) {
   EXPECT_NE(refusal(2, measured(session_, 1.0)).find("there is no trial 2; the last one is trial 1"),
             std::string::npos);
   EXPECT_NE(refusal(-1, measured(session_, 1.0)).find("there is no trial -1"), std::string::npos);
-  EXPECT_NE(refusal(0, Measured{}).find("without a value of 'speed'"), std::string::npos);
+  EXPECT_NE(refusal(0, trial::Measured{}).find("without a value of 'speed'"), std::string::npos);
   EXPECT_NE(refusal(0, measured(session_, std::nan(""))).find("is no value of 'speed'"), std::string::npos);
-  tell(0, OutOfMemory{});
+  tell(0, trial::OutOfMemory{});
   EXPECT_NE(refusal(0, measured(session_, 1.0)).find("trial 0 is closed already: oom"), std::string::npos);
-  EXPECT_EQ(status_text(*read_journal(journal_path(directory()))[0].outcome), std::string("oom"));
-  EXPECT_FALSE(read_journal(journal_path(directory()))[1].outcome);
+  EXPECT_EQ(trial::status_text(*journal::read_journal(run::journal_path(directory()))[0].outcome), std::string("oom"));
+  EXPECT_FALSE(journal::read_journal(run::journal_path(directory()))[1].outcome);
 }
 
 TEST_F(ByHand, LeavesTheTrialsOfARunningTuneToIt) {
   ask();
   {
-    Journal journal(journal_path(directory()), session_.space, session_.objective.field, true);
-    Proposal proposal;
-    proposal.configuration = Configuration{{"a", std::int64_t{0}}, {"b", std::int64_t{1}}};
+    journal::Journal journal(run::journal_path(directory()), session_.space, session_.objective.field, true);
+    journal::Proposal proposal;
+    proposal.configuration = space::Configuration{{"a", std::int64_t{0}}, {"b", std::int64_t{1}}};
     ASSERT_TRUE(journal.begin(proposal, 0, 1));
   }
   {
-    const TunerClaim running(journal_path(directory()));
+    const journal::TunerClaim running(run::journal_path(directory()));
     EXPECT_NE(refusal(1, measured(session_, 1.0)).find("trial 1 is being run by a krigtune tune"), std::string::npos);
     EXPECT_TRUE(tell(0, measured(session_, 1.0)).outcome);  // its own may be told meanwhile
   }
@@ -118,20 +118,20 @@ TEST_F(ByHand, LeavesTheTrialsOfARunningTuneToIt) {
 }
 
 // Each asks and tells until nothing is left.
-void ask_until_the_end(const Session& session, const std::filesystem::path& directory) {
+void ask_until_the_end(const session::Session& session, const std::filesystem::path& directory) {
   const Problem problem(session);
   const SystemClock clock;
   while (true) {
-    const std::vector<Trial> trials =
-        ask_by_hand(problem.session, problem.candidates, directory, {StrategyKind::kRandom, 1}, clock, 1);
+    const std::vector<journal::Trial> trials =
+        run::ask_by_hand(problem.session, problem.candidates, directory, {search::StrategyKind::kRandom, 1}, clock, 1);
     if (trials.empty()) return;
-    tell_by_hand(session, directory, trials[0].number, measured(session, loop_speed(trials[0].proposal.configuration)),
-                 clock);
+    run::tell_by_hand(session, directory, trials[0].number,
+                      measured(session, loop_speed(trials[0].proposal.configuration)), clock);
   }
 }
 
 void expect_each_once(const std::filesystem::path& directory) {
-  const std::vector<Trial> trials = read_journal(journal_path(directory));
+  const std::vector<journal::Trial> trials = journal::read_journal(run::journal_path(directory));
   std::set<std::string> asked;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     EXPECT_EQ(trials[i].number, static_cast<int>(i));
@@ -168,37 +168,38 @@ TEST_F(ByHand, NeverAsksOneConfigurationTwiceFromSeveralProcesses) {
 }
 
 TEST_F(ByHand, AsksBesideARunningSession) {
-  session_.runner = ReplaySpec();
+  session_.runner = runner::ReplaySpec();
   // Each of its trials asks one by hand and tells every other one.
-  FakeRunner runner([&](const Configuration& c) -> Outcome {
-    const std::vector<Trial> mine = ask();
+  FakeRunner runner([&](const space::Configuration& c) -> trial::Outcome {
+    const std::vector<journal::Trial> mine = ask();
     if (!mine.empty() && mine[0].number % 4 == 1) tell(mine[0].number, measured(session_, 1.0));
     return answer(session_, c);
   });
   StoppingObserver observer;
   session_.budget.trials = 1000;
-  const RunResult result = run(session_, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kExhausted);  // those asked by hand do not stall it
+  const run::RunResult result = run(session_, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kExhausted);  // those asked by hand do not stall it
   std::set<std::string> asked;
   int pending = 0;
-  for (const Trial& trial : result.history) {
+  for (const journal::Trial& trial : result.history) {
     EXPECT_TRUE(asked.insert(trial.proposal.configuration.text()).second);
     if (!trial.outcome) ++pending;
   }
   EXPECT_EQ(result.history.size(), 24U);
   EXPECT_GT(pending, 0);
   // The next tune leaves them as they are.
-  EXPECT_EQ(run(session_).reason, EndReason::kExhausted);
+  EXPECT_EQ(run(session_).reason, run::EndReason::kExhausted);
   int still_pending = 0;
-  for (const Trial& trial : read_journal(journal_path(directory()))) still_pending += trial.outcome ? 0 : 1;
+  for (const journal::Trial& trial : journal::read_journal(run::journal_path(directory())))
+    still_pending += trial.outcome ? 0 : 1;
   EXPECT_EQ(still_pending, pending);
 }
 
 TEST_F(ByHand, DoesNotSpendTheBudgetBeforeItIsTold) {
   ask(3);
   session_.budget.trials = 5;
-  session_.runner = ReplaySpec();
-  write_atomically(session_path(directory()), run_record(session_, options_.loop).dump());
+  session_.runner = runner::ReplaySpec();
+  write_atomically(run::session_path(directory()), run::run_record(session_, options_.loop).dump());
   EXPECT_EQ(run(session_).trials_now, 5);
   session_.budget.trials = 7;
   tell(0, measured(session_, 1.0));
@@ -210,10 +211,10 @@ TEST_F(ByHand, DoesNotSpendTheBudgetOfHours) {
   ask();
   clock_.advance_s(10.0 * 3600.0);
   tell(0, measured(session_, 1.0));
-  session_.runner = ReplaySpec();
+  session_.runner = runner::ReplaySpec();
   session_.budget.trials = 4;
-  write_atomically(session_path(directory()), run_record(session_, options_.loop).dump());
-  EXPECT_EQ(run(session_).reason, EndReason::kTrials);
+  write_atomically(run::session_path(directory()), run::run_record(session_, options_.loop).dump());
+  EXPECT_EQ(run(session_).reason, run::EndReason::kTrials);
 }
 
 TEST_F(ByHand, IsNotWhatRunSessionIsFor) {

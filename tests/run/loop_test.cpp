@@ -17,33 +17,33 @@ TEST_F(Loop, AsksTheSameWhereverItWasStoppedAndStartedAgain) {
   ASSERT_EQ(whole.size(), 12u);
   for (int stop_after = 1; stop_after < 12; ++stop_after) {
     std::filesystem::remove_all(directory());
-    const RunResult first = run(budgeted(12), stop_after);
-    EXPECT_EQ(first.reason, EndReason::kInterrupted);
+    const run::RunResult first = run(budgeted(12), stop_after);
+    EXPECT_EQ(first.reason, run::EndReason::kInterrupted);
     EXPECT_EQ(first.trials_now, stop_after);
-    const RunResult second = run(budgeted(12));
+    const run::RunResult second = run(budgeted(12));
     EXPECT_EQ(second.trials_now, 12 - stop_after);
     EXPECT_EQ(texts(second.history), whole) << "stopped after " << stop_after;
   }
 }
 
 TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
-  const Session session = budgeted(8);
+  const session::Session session = budgeted(8);
   run(session, 5);
-  const std::vector<std::string> before = texts(read_journal(journal_path(directory())));
+  const std::vector<std::string> before = texts(journal::read_journal(run::journal_path(directory())));
   std::string next;
   {  // A process that dies between asking and telling leaves a trial that runs.
     const Problem problem(session);
-    const auto strategy = problem.strategy(StrategyKind::kBayes, options_.loop.seed, 8);
-    Journal journal(journal_path(directory()), session.space, session.objective.field, true);
-    const Proposer proposer(problem.session, problem.candidates, *strategy, clock_);
-    const std::optional<Proposal> proposal = proposer.next(journal.trials());
+    const auto strategy = problem.strategy(search::StrategyKind::kBayes, options_.loop.seed, 8);
+    journal::Journal journal(run::journal_path(directory()), session.space, session.objective.field, true);
+    const run::Proposer proposer(problem.session, problem.candidates, *strategy, clock_);
+    const std::optional<journal::Proposal> proposal = proposer.next(journal.trials());
     ASSERT_TRUE(proposal);
     journal.begin(*proposal, clock_.unix_us(), journal.trials().size());
     next = proposal->configuration.text();
   }
-  const RunResult result = run(session);
+  const run::RunResult result = run(session);
   ASSERT_EQ(result.history.size(), 9u);  // 8 that count
-  EXPECT_TRUE(is_interrupted(result.history[5]));
+  EXPECT_TRUE(search::is_interrupted(result.history[5]));
   EXPECT_EQ(result.history[5].proposal.configuration.text(), next);
   EXPECT_EQ(result.history[6].proposal.configuration.text(), next);
   EXPECT_EQ(result.trials_now, 3);
@@ -53,8 +53,8 @@ TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
 
 TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
   run(budgeted(3));
-  Session other = plain_session(R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4]})");
-  const std::string journal_before = read_text(journal_path(directory()));
+  session::Session other = plain_session(R"({"a": {"min": 0, "max": 5}, "b": [1, 2, 4]})");
+  const std::string journal_before = read_text(run::journal_path(directory()));
   try {
     run(other);
     FAIL();
@@ -63,7 +63,7 @@ TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
     EXPECT_NE(message.find("/space/b was [1,2,4,8], now [1,2,4]"), std::string::npos) << message;
     EXPECT_NE(message.find("--out"), std::string::npos) << message;
   }
-  EXPECT_EQ(read_text(journal_path(directory())), journal_before);
+  EXPECT_EQ(read_text(run::journal_path(directory())), journal_before);
 }
 
 TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
@@ -71,13 +71,13 @@ TEST_F(Loop, RefusesAnotherSeedAndAnotherStrategy) {
   options_.loop.seed = 2;
   EXPECT_THROW(run(budgeted(3)), UserError);
   options_.loop.seed = 1;
-  options_.loop.strategy = StrategyKind::kGrid;
+  options_.loop.strategy = search::StrategyKind::kGrid;
   EXPECT_THROW(run(budgeted(3)), UserError);
 }
 
 TEST_F(Loop, AllowsOtherTimeouts) {
-  Session session = budgeted(3);
-  BenchSpec bench;
+  session::Session session = budgeted(3);
+  runner::BenchSpec bench;
   session.runner = bench;
   run(session);
   bench.timeout_s = 7.0;
@@ -87,43 +87,45 @@ TEST_F(Loop, AllowsOtherTimeouts) {
 }
 
 TEST_F(Loop, RefusesADirectoryInWhichAnotherOneIsAtWork) {
-  const Session session = budgeted(3);
+  const session::Session session = budgeted(3);
   run(session, 1);
-  const TunerClaim other(journal_path(directory()));
+  const journal::TunerClaim other(run::journal_path(directory()));
   EXPECT_THROW(run(session), UserError);
 }
 
 TEST_F(Loop, TellsTheObserverThatItWaits) {
-  class Waiting final : public Observer {
+  class Waiting final : public run::Observer {
    public:
-    void waiting(const Trial&) override { heard = true; }
+    void waiting(const journal::Trial&) override { heard = true; }
     std::atomic<bool> heard{false};
   } observer;
-  const Session session = budgeted(1);
+  const session::Session session = budgeted(1);
   const Problem problem(session);
-  FakeRunner runner([&](const Configuration&) {
+  FakeRunner runner([&](const space::Configuration&) {
     while (!observer.heard) std::this_thread::yield();
     return measured(session, 1.0);
   });
   const std::atomic<bool> stop{false};
-  run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, observer, stop);
+  run::run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, observer, stop);
   EXPECT_TRUE(observer.heard);
 }
 
 TEST_F(Loop, RunsTheBaselineFirstAndAgainWhenItWasInterrupted) {
-  Session session = budgeted(3);
-  session.baseline = Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
+  session::Session session = budgeted(3);
+  session.baseline = space::Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
   {
-    FakeRunner runner([&](const Configuration&) -> Outcome { return Failed{FailureReason::kInterrupted, 130, ""}; });
+    FakeRunner runner([&](const space::Configuration&) -> trial::Outcome {
+      return trial::Failed{trial::FailureReason::kInterrupted, 130, ""};
+    });
     StoppingObserver observer;
     run(session, observer, runner);
   }
-  const RunResult result = run(session);
-  EXPECT_EQ(result.history[0].proposal.strategy, kBaselineStrategy);
-  EXPECT_EQ(result.history[1].proposal.strategy, kBaselineStrategy);
+  const run::RunResult result = run(session);
+  EXPECT_EQ(result.history[0].proposal.strategy, search::kBaselineStrategy);
+  EXPECT_EQ(result.history[1].proposal.strategy, search::kBaselineStrategy);
   EXPECT_EQ(result.history[1].proposal.configuration.text(), "a=9 b=2");
   EXPECT_EQ(result.history[2].proposal.strategy, "bayes");
-  EXPECT_EQ(counted_trials(result.history), 3);
+  EXPECT_EQ(search::counted_trials(result.history), 3);
 }
 
 const Json kBenchSession = parse_json(R"({
@@ -135,46 +137,46 @@ const Json kBenchSession = parse_json(R"({
                                       "bench");
 
 TEST_F(Loop, ClosesABaselineThatCannotFitWithoutRunningIt) {
-  Session session = read_session(kBenchSession, "bench", ".");
-  const MemoryFilter all(session);
+  session::Session session = session::read_session(kBenchSession, "bench", ".");
+  const session::MemoryFilter all(session);
   session.usable_per_rank = Bytes{all.planned(*session.baseline)->predicted.count - 1};
   StoppingObserver observer;
-  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
-  const RunResult result = run(session, observer, runner);
+  FakeRunner runner([&](const space::Configuration&) { return measured(session, 1.0); });
+  const run::RunResult result = run(session, observer, runner);
   ASSERT_EQ(result.history.size(), 3u);
-  const auto* oom = std::get_if<OutOfMemory>(&*result.history[0].outcome);
+  const auto* oom = std::get_if<trial::OutOfMemory>(&*result.history[0].outcome);
   ASSERT_NE(oom, nullptr);
   EXPECT_TRUE(oom->predicted);
-  EXPECT_EQ(result.history[0].proposal.strategy, kBaselineStrategy);
+  EXPECT_EQ(result.history[0].proposal.strategy, search::kBaselineStrategy);
   EXPECT_EQ(runner.asked.size(), 2u);
   ASSERT_TRUE(result.history[0].proposal.predicted_memory);
 }
 
 TEST_F(Loop, MakesAFolderForEachTrialOfTheBenchRunner) {
-  const Session session = read_session(kBenchSession, "bench", ".");
+  const session::Session session = session::read_session(kBenchSession, "bench", ".");
   StoppingObserver observer;
-  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  FakeRunner runner([&](const space::Configuration&) { return measured(session, 1.0); });
   run(session, observer, runner);
   EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000_z0_mb4_gas1"));
 }
 
 TEST_F(Loop, MakesAFolderForEachTrialOfACommandAndNoneForAReplayedOne) {
-  Session session = budgeted(1);
+  session::Session session = budgeted(1);
   run(session);
   EXPECT_FALSE(std::filesystem::exists(directory() / "trials"));
   std::filesystem::remove_all(directory());
-  session.runner = CommandSpec();
+  session.runner = runner::CommandSpec();
   run(session);
   EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000"));
 }
 
 TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
-  Session session = budgeted(5);
-  session.baseline = Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{2}}};
-  options_.tries = {Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{4}}}};
-  FakeRunner runner([&](const Configuration& c) -> Outcome {
-    if (c.text() == "a=3 b=2") return Measured{{{"speed", 20.0}}, 0.5, std::nullopt};
-    return Measured{{{"speed", 10.0}}, 0.5, std::nullopt};
+  session::Session session = budgeted(5);
+  session.baseline = space::Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{2}}};
+  options_.tries = {space::Configuration{{"a", std::int64_t{3}}, {"b", std::int64_t{4}}}};
+  FakeRunner runner([&](const space::Configuration& c) -> trial::Outcome {
+    if (c.text() == "a=3 b=2") return trial::Measured{{{"speed", 20.0}}, 0.5, std::nullopt};
+    return trial::Measured{{{"speed", 10.0}}, 0.5, std::nullopt};
   });
   StoppingObserver observer;
   run(session, observer, runner);
@@ -192,41 +194,41 @@ TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
 }
 
 TEST_F(Loop, ABoundedTrialCountsAndIsNeverTheBest) {
-  const Session session = budgeted(6);
+  const session::Session session = budgeted(6);
   int count = 0;
-  FakeRunner runner([&](const Configuration&) -> Outcome {
-    if (++count % 2 == 0) return Bounded{1e6};
+  FakeRunner runner([&](const space::Configuration&) -> trial::Outcome {
+    if (++count % 2 == 0) return trial::Bounded{1e6};
     return measured(session, 10.0 + count);
   });
   StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kTrials);
-  EXPECT_EQ(closed_trials(result.history), 6);
-  EXPECT_EQ(best_value(session.objective, result.history), 15.0);
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kTrials);
+  EXPECT_EQ(search::closed_trials(result.history), 6);
+  EXPECT_EQ(search::best_value(session.objective, result.history), 15.0);
 }
 
 TEST_F(Loop, IsRebuiltFromItsDirectory) {
-  const Session session = read_session(kBenchSession, "bench", ".");
+  const session::Session session = session::read_session(kBenchSession, "bench", ".");
   options_.loop.seed = 99;
-  options_.loop.strategy = StrategyKind::kRandom;
+  options_.loop.strategy = search::StrategyKind::kRandom;
   StoppingObserver observer;
-  FakeRunner runner([&](const Configuration&) { return measured(session, 1.0); });
+  FakeRunner runner([&](const space::Configuration&) { return measured(session, 1.0); });
   run(session, observer, runner);
-  const RunRecord record = load_run(directory());
+  const run::RunRecord record = run::load_run(directory());
   EXPECT_EQ(record.options.seed, 99u);
-  EXPECT_EQ(record.options.strategy, StrategyKind::kRandom);
-  EXPECT_EQ(resolved(record.session).dump(), resolved(session).dump());
-  EXPECT_THROW(load_run(directory_ / "nothing"), UserError);
+  EXPECT_EQ(record.options.strategy, search::StrategyKind::kRandom);
+  EXPECT_EQ(session::resolved(record.session).dump(), session::resolved(session).dump());
+  EXPECT_THROW(run::load_run(directory_ / "nothing"), UserError);
 }
 
 TEST(TrialFolder, NamesWhatMattersMost) {
-  Trial trial;
+  journal::Trial trial;
   trial.number = 7;
-  EXPECT_EQ(trial_folder(trial), "0007");
-  trial.proposal.configuration = Configuration{{"micro_batch", std::int64_t{4}},
-                                               {"zero_stage", std::int64_t{3}},
-                                               {"gradient_accumulation_steps", std::int64_t{2}}};
-  EXPECT_EQ(trial_folder(trial), "0007_z3_mb4_gas2");
+  EXPECT_EQ(run::trial_folder(trial), "0007");
+  trial.proposal.configuration = space::Configuration{{"micro_batch", std::int64_t{4}},
+                                                      {"zero_stage", std::int64_t{3}},
+                                                      {"gradient_accumulation_steps", std::int64_t{2}}};
+  EXPECT_EQ(run::trial_folder(trial), "0007_z3_mb4_gas2");
 }
 
 }  // namespace krigtune::loop_test

@@ -10,17 +10,17 @@ using Stopping = Loop;
 
 TEST_F(Stopping, EndsAtTheBudgetAndWritesWhatItKnows) {
   StoppingObserver observer;
-  const Session session = budgeted(6);
-  FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kTrials);
+  const session::Session session = budgeted(6);
+  FakeRunner runner([&](const space::Configuration& c) { return answer(session, c); });
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kTrials);
   EXPECT_EQ(result.trials_now, 6);
   EXPECT_EQ(observer.at_start, 0);
   EXPECT_EQ(observer.begun, (std::vector<int>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(observer.ended, observer.begun);
   EXPECT_EQ(observer.at_end, std::vector<int>{6});
-  EXPECT_EQ(texts(read_journal(journal_path(directory()))), texts(result.history));
-  const Json record = load_json(session_path(directory()));
+  EXPECT_EQ(texts(journal::read_journal(run::journal_path(directory()))), texts(result.history));
+  const Json record = load_json(run::session_path(directory()));
   EXPECT_EQ(record.at("strategy"), "bayes");
   EXPECT_EQ(record.at("seed"), 1);
   EXPECT_EQ(record.at("budget").at("trials"), 6);
@@ -29,79 +29,81 @@ TEST_F(Stopping, EndsAtTheBudgetAndWritesWhatItKnows) {
 TEST_F(Stopping, GoesOnWithALargerBudgetAndSaysNothingOfASpentOne) {
   run(budgeted(4));
   EXPECT_EQ(run(budgeted(4)).trials_now, 0);
-  EXPECT_EQ(run(budgeted(4)).reason, EndReason::kTrials);
-  const RunResult more = run(budgeted(7));
+  EXPECT_EQ(run(budgeted(4)).reason, run::EndReason::kTrials);
+  const run::RunResult more = run(budgeted(7));
   EXPECT_EQ(more.trials_now, 3);
-  EXPECT_EQ(load_json(session_path(directory())).at("budget").at("trials"), 7);
+  EXPECT_EQ(load_json(run::session_path(directory())).at("budget").at("trials"), 7);
 }
 
 TEST_F(Stopping, EndsWhenEverythingWasTried) {
-  const RunResult result = run(budgeted(100));
-  EXPECT_EQ(result.reason, EndReason::kExhausted);
+  const run::RunResult result = run(budgeted(100));
+  EXPECT_EQ(result.reason, run::EndReason::kExhausted);
   EXPECT_EQ(result.history.size(), 24u);
 }
 
 TEST_F(Stopping, EndsWhenItsHoursAreSpentOverAllCommands) {
-  Session session = budgeted(100);
+  session::Session session = budgeted(100);
   session.budget.hours = 1.0;
-  FakeRunner runner([&](const Configuration& c) {
+  FakeRunner runner([&](const space::Configuration& c) {
     clock_.advance_s(900.0);
     return answer(session, c);
   });
   StoppingObserver two(2);
-  EXPECT_EQ(run(session, two, runner).reason, EndReason::kInterrupted);
+  EXPECT_EQ(run(session, two, runner).reason, run::EndReason::kInterrupted);
   EXPECT_EQ(two.at_end, std::vector<int>{2}) << "result files are written whole there too";
   StoppingObserver rest;
-  const RunResult result = run(session, rest, runner);
-  EXPECT_EQ(result.reason, EndReason::kHours);
+  const run::RunResult result = run(session, rest, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kHours);
   EXPECT_EQ(result.history.size(), 4u);
   EXPECT_NEAR(result.history[3].wall_s, 900.0, 1e-9);
 }
 
 TEST_F(Stopping, EndsWhenPatienceIsOut) {
-  Session session = budgeted(100);
+  session::Session session = budgeted(100);
   session.budget.patience = 4;
   int count = 0;
-  FakeRunner runner([&](const Configuration&) -> Outcome {
+  FakeRunner runner([&](const space::Configuration&) -> trial::Outcome {
     // 100, then nothing better by more than 1 % until trial 3 (102), then a slow creep of under 1 %.
     const double values[] = {100.0, 100.9, 90.0, 102.0, 102.5, 102.9, 103.0, 102.0, 50.0};
     return measured(session, values[count++]);
   });
   StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kPatience);
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kPatience);
   EXPECT_EQ(result.history.size(), 8u);
 }
 
 TEST_F(Stopping, StopsWithTheTrialThatTheRunnerSaysWasInterrupted) {
-  const Session session = budgeted(10);
-  FakeRunner runner([&](const Configuration&) -> Outcome { return Failed{FailureReason::kInterrupted, 130, ""}; });
+  const session::Session session = budgeted(10);
+  FakeRunner runner([&](const space::Configuration&) -> trial::Outcome {
+    return trial::Failed{trial::FailureReason::kInterrupted, 130, ""};
+  });
   StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kInterrupted);
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kInterrupted);
   EXPECT_EQ(result.trials_now, 1);
 }
 
 TEST_F(Stopping, EndsWhenNothingCanRunHereAndTriesTheSameAgainLater) {
-  const Session session = budgeted(10);
-  FakeRunner runner([&](const Configuration&) -> Outcome {
-    return Failed{FailureReason::kEnvironment, 77, "no device"};
+  const session::Session session = budgeted(10);
+  FakeRunner runner([&](const space::Configuration&) -> trial::Outcome {
+    return trial::Failed{trial::FailureReason::kEnvironment, 77, "no device"};
   });
   StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kEnvironment);
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kEnvironment);
   EXPECT_EQ(result.detail, "no device");
   EXPECT_EQ(result.history.size(), 3u);
-  const RunResult later = run(session);
-  EXPECT_EQ(later.reason, EndReason::kTrials);
-  EXPECT_EQ(counted_trials(later.history), 10);
+  const run::RunResult later = run(session);
+  EXPECT_EQ(later.reason, run::EndReason::kTrials);
+  EXPECT_EQ(search::counted_trials(later.history), 10);
   EXPECT_EQ(texts(later.history)[3], texts(later.history)[0]);
 }
 
 TEST_F(Stopping, WritesNothingWhenNothingFits) {
-  Session session = budgeted(5);
-  session.space.restrict_to([](const Configuration&) { return false; });
-  EXPECT_EQ(run(session).reason, EndReason::kNothingFits);
+  session::Session session = budgeted(5);
+  session.space.restrict_to([](const space::Configuration&) { return false; });
+  EXPECT_EQ(run(session).reason, run::EndReason::kNothingFits);
   EXPECT_FALSE(std::filesystem::exists(directory()));
 }
 
@@ -110,16 +112,16 @@ class EarlyEnd : public testing::Test {
  protected:
   EarlyEnd() {
     session_ = plain_session(kLoopSpace);
-    session_.budget = Budget();
+    session_.budget = session::Budget();
     session_.cluster.nodes = 1;
     session_.cluster.gpus_per_node = 4;
   }
 
   // A closed trial that took an hour and was expected to gain so much.
   void add(double expected_gain, double bound, double value = 100.0) {
-    Trial trial;
+    journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
-    trial.proposal.outlook = Outlook{expected_gain, bound, 0.95};
+    trial.proposal.outlook = journal::Outlook{expected_gain, bound, 0.95};
     trial.outcome = measured(session_, value);
     trial.wall_s = 3600.0;
     history_.push_back(trial);
@@ -127,21 +129,21 @@ class EarlyEnd : public testing::Test {
   void add(int count, double expected_gain, double bound) {
     for (int i = 0; i < count; ++i) add(expected_gain, bound);
   }
-  std::optional<EndReason> with(double expected_gain, double bound) const {
-    Proposal next;
-    next.outlook = Outlook{expected_gain, bound, 0.95};
-    return not_worth_running(session_, history_, next);
+  std::optional<run::EndReason> with(double expected_gain, double bound) const {
+    journal::Proposal next;
+    next.outlook = journal::Outlook{expected_gain, bound, 0.95};
+    return run::not_worth_running(session_, history_, next);
   }
 
-  Session session_;
-  History history_;
+  session::Session session_;
+  search::History history_;
 };
 
 TEST_F(EarlyEnd, IsSureWithSixTrialsAndABoundWithinTheRegret) {
   add(5, 0.1, 0.5);
   EXPECT_FALSE(with(0.1, 0.001));
   add(1, 0.1, 0.5);
-  EXPECT_EQ(with(0.1, 0.01), EndReason::kSure);
+  EXPECT_EQ(with(0.1, 0.01), run::EndReason::kSure);
   EXPECT_FALSE(with(0.1, 0.0101));
   session_.budget.regret = 0.0;
   EXPECT_FALSE(with(0.1, 0.0));
@@ -149,7 +151,7 @@ TEST_F(EarlyEnd, IsSureWithSixTrialsAndABoundWithinTheRegret) {
 
 TEST_F(EarlyEnd, HasLittleToGainWhereNoTrialPromisesEnough) {
   add(6, 0.1, 0.5);
-  EXPECT_EQ(with(0.0029, 0.5), EndReason::kLittleToGain);
+  EXPECT_EQ(with(0.0029, 0.5), run::EndReason::kLittleToGain);
   EXPECT_FALSE(with(0.003, 0.5));
   session_.budget.least_gain = 0.0;
   EXPECT_FALSE(with(0.002, 0.5));
@@ -157,7 +159,7 @@ TEST_F(EarlyEnd, HasLittleToGainWhereNoTrialPromisesEnough) {
 
 TEST_F(EarlyEnd, AsksForNothingWithoutAnOutlook) {
   add(20, 0.0, 0.0);
-  EXPECT_FALSE(not_worth_running(session_, history_, Proposal()));
+  EXPECT_FALSE(run::not_worth_running(session_, history_, journal::Proposal()));
 }
 
 // Trials take an hour on four ranks; with 500 GPU-hours to train, 1 % more throughput saves 500 (1 - 1 / 1.01) = 4.95.
@@ -165,42 +167,42 @@ TEST_F(EarlyEnd, IsNotWorthItWhereATrialCostsMoreThanItSaves) {
   session_.budget.least_gain = 0.0;
   session_.budget.run_gpu_hours = 500.0;
   add(6, 0.1, 0.5);
-  const auto worth = worth_of(session_, history_, {0.01, 0.5, 0.95});
+  const auto worth = run::worth_of(session_, history_, {0.01, 0.5, 0.95});
   ASSERT_TRUE(worth);
   EXPECT_LE(std::abs(worth->cost_gpu_hours - 4.0), 1e-12);
   EXPECT_LE(std::abs(worth->saving_gpu_hours - 500.0 * 0.01 / 1.01), 1e-12);
   EXPECT_FALSE(with(0.01, 0.5));  // saves more than 4
-  EXPECT_EQ(with(0.007, 0.5), EndReason::kNotWorthIt);
+  EXPECT_EQ(with(0.007, 0.5), run::EndReason::kNotWorthIt);
   session_.budget.run_gpu_hours = 5000.0;
   EXPECT_FALSE(with(0.007, 0.5));
   session_.objective.maximize = false;  // of a time 1 % is what is saved
-  EXPECT_LE(std::abs(worth_of(session_, history_, {0.01, 0.5, 0.95})->saving_gpu_hours - 50.0), 1e-12);
+  EXPECT_LE(std::abs(run::worth_of(session_, history_, {0.01, 0.5, 0.95})->saving_gpu_hours - 50.0), 1e-12);
 }
 
 // The whole way: it ends, it stays ended, and it goes on where the rule is taken away.
 TEST_F(Stopping, StaysEndedUntilItsRuleIsTakenAway) {
-  Session session = budgeted(100);
+  session::Session session = budgeted(100);
   session.budget.least_gain = 0.02;
-  const RunResult first = run(session);
-  ASSERT_EQ(first.reason, EndReason::kLittleToGain);
+  const run::RunResult first = run(session);
+  ASSERT_EQ(first.reason, run::EndReason::kLittleToGain);
   EXPECT_LT(first.history.size(), 24u);
   ASSERT_TRUE(first.outlook);
   EXPECT_LT(first.outlook->expected_gain, 0.02);
-  const RunResult again = run(session);
-  EXPECT_EQ(again.reason, EndReason::kLittleToGain);
+  const run::RunResult again = run(session);
+  EXPECT_EQ(again.reason, run::EndReason::kLittleToGain);
   EXPECT_EQ(again.trials_now, 0);
   EXPECT_EQ(again.outlook->regret_bound, first.outlook->regret_bound);
-  const RunResult more = run(budgeted(100));
-  EXPECT_EQ(more.reason, EndReason::kExhausted);
+  const run::RunResult more = run(budgeted(100));
+  EXPECT_EQ(more.reason, run::EndReason::kExhausted);
   EXPECT_EQ(more.history.size(), 24u);
 }
 
 TEST_F(Stopping, SaysWhatIsLeftAlsoWhereTheBudgetEndsIt) {
-  const RunResult result = run(budgeted(8));
-  EXPECT_EQ(result.reason, EndReason::kTrials);
+  const run::RunResult result = run(budgeted(8));
+  EXPECT_EQ(result.reason, run::EndReason::kTrials);
   EXPECT_EQ(result.history.size(), 8u);
   EXPECT_TRUE(result.outlook);
-  options_.loop.strategy = StrategyKind::kRandom;
+  options_.loop.strategy = search::StrategyKind::kRandom;
   std::filesystem::remove_all(directory());
   EXPECT_FALSE(run(budgeted(8)).outlook);
 }

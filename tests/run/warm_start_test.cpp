@@ -15,21 +15,21 @@ constexpr const char* kSpace = R"({"batch": {"min": 1, "max": 64, "scale": "log2
     "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8}, "overlap": [false, true]})";
 
 // Best at a large batch and a middle bucket; `shift` moves it a little, as another machine does.
-double speed(const Configuration& c, double shift = 0.0) {
+double speed(const space::Configuration& c, double shift = 0.0) {
   const double batch = std::exp2(log2_of(c, "batch"));
   const double bucket = log2_of(c, "bucket") - 15.0 - shift;
   return 1000.0 * batch / (batch + 6.0) * std::exp(-0.04 * bucket * bucket) *
-         (1.0 + 0.1 * as_number(*c.find("overlap")));
+         (1.0 + 0.1 * space::as_number(*c.find("overlap")));
 }
 
-using Speed = std::function<double(const Configuration&)>;
+using Speed = std::function<double(const space::Configuration&)>;
 
 // Every `step`-th configuration of the space.
-EarlierRun run_of(const Session& session, const Speed& value, std::int64_t step = 3) {
-  EarlierRun run;
+forecast::EarlierRun run_of(const session::Session& session, const Speed& value, std::int64_t step = 3) {
+  forecast::EarlierRun run;
   run.source = "old";
   std::int64_t i = 0;
-  session.space.for_each([&](const Configuration& c) {
+  session.space.for_each([&](const space::Configuration& c) {
     if (i++ % step == 0) run.trials.push_back({c, value(c)});
     return true;
   });
@@ -37,20 +37,20 @@ EarlierRun run_of(const Session& session, const Speed& value, std::int64_t step 
 }
 
 // Trials of bayes until a value within 2 % of the best, in the mean over seeds.
-double mean_trials_to_best(const Session& session, const EarlierRuns& runs) {
-  const MemoryFilter filter(session);
-  const Candidates candidates(session, filter, make_priors(session, filter, runs));
+double mean_trials_to_best(const session::Session& session, const forecast::EarlierRuns& runs) {
+  const session::MemoryFilter filter(session);
+  const search::Candidates candidates(session, filter, forecast::make_priors(session, filter, runs));
   double best = 0.0;
   for (std::size_t i = 0; i < candidates.size(); ++i) best = std::max(best, speed(candidates[i], 0.5));
   constexpr int kSeeds = 4;
   int sum = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const auto strategy = make_strategy(StrategyKind::kBayes, session, candidates, {seed, 30});
+    const auto strategy = search::make_strategy(search::StrategyKind::kBayes, session, candidates, {seed, 30});
     const ManualClock clock;
-    Tuner tuner({session, candidates, *strategy, clock});
+    run::Tuner tuner({session, candidates, *strategy, clock});
     double found = 0.0;
     while (found < 0.98 * best) {
-      const Trial trial = *tuner.ask();
+      const journal::Trial trial = *tuner.ask();
       found = std::max(found, speed(trial.proposal.configuration, 0.5));
       tuner.tell(trial.number, measured(session, speed(trial.proposal.configuration, 0.5)), 0.0);
       ++sum;
@@ -60,7 +60,7 @@ double mean_trials_to_best(const Session& session, const EarlierRuns& runs) {
 }
 
 TEST(WarmStart, SavesTrialsAndPoisonCostsFew) {
-  const Session session = plain_session(kSpace);
+  const session::Session session = plain_session(kSpace);
   const double cold = mean_trials_to_best(session, {});
   const double warm = mean_trials_to_best(session, {run_of(session, [](const auto& c) { return speed(c); })});
   const double inverse = mean_trials_to_best(session, {run_of(session, [](const auto& c) { return 1.0 / speed(c); })});
@@ -77,15 +77,15 @@ TEST(WarmStart, SavesTrialsAndPoisonCostsFew) {
 }
 
 TEST(WarmStart, KnowsTheRunsValuesNearItsTrialsAndWhatIsTypicalFarFromThem) {
-  const Session session = plain_session(R"({"x": {"min": 0, "max": 80}})");
-  EarlierRun run;
+  const session::Session session = plain_session(R"({"x": {"min": 0, "max": 80}})");
+  forecast::EarlierRun run;
   for (std::int64_t x = 0; x <= 20; ++x) {
     run.trials.push_back({{{"x", x}}, std::exp(std::sin(0.2 * static_cast<double>(x)))});
   }
-  const auto prior = make_warm_start_prior(session, run, nullptr);
+  const auto prior = forecast::make_warm_start_prior(session, run, nullptr);
   ASSERT_NE(prior, nullptr);
   std::vector<double> values;
-  for (const EarlierTrial& trial : run.trials) values.push_back(std::log(trial.value));
+  for (const forecast::EarlierTrial& trial : run.trials) values.push_back(std::log(trial.value));
   std::sort(values.begin(), values.end());
   const double typical = values[values.size() / 2];
   const Eigen::VectorXd said = prior->log_values(
@@ -95,56 +95,57 @@ TEST(WarmStart, KnowsTheRunsValuesNearItsTrialsAndWhatIsTypicalFarFromThem) {
   EXPECT_LE(std::abs(said(2) - said(3)), 0.1);
   EXPECT_LE(std::abs(said(3)), 0.5);
   EXPECT_EQ(prior->coefficient().centre, 0.5);
-  EXPECT_EQ(make_warm_start_prior(session, run, nullptr, 3)->coefficient().centre, 0.25);
+  EXPECT_EQ(forecast::make_warm_start_prior(session, run, nullptr, 3)->coefficient().centre, 0.25);
 }
 
 // Physics that is right: nothing is left to learn. The contrary of it: not believed.
 TEST(WarmStart, CarriesOverWhatPhysicsDoesNotKnow) {
-  class Physics final : public Prior {
+  class Physics final : public forecast::Prior {
    public:
-    Eigen::VectorXd log_values(const std::vector<Configuration>& configurations) const override {
+    Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
       Eigen::VectorXd values(static_cast<Eigen::Index>(configurations.size()));
       for (std::size_t i = 0; i < configurations.size(); ++i) {
-        values(static_cast<Eigen::Index>(i)) = 0.02 * as_number(*configurations[i].find("x"));
+        values(static_cast<Eigen::Index>(i)) = 0.02 * space::as_number(*configurations[i].find("x"));
       }
       return values;
     }
     Coefficient coefficient() const override { return {}; }
   };
-  const Session session = plain_session(R"({"x": {"min": 0, "max": 100}})");
+  const session::Session session = plain_session(R"({"x": {"min": 0, "max": 100}})");
   const Physics physics;
   const auto run_with = [](const std::function<double(double)>& log_value) {
-    EarlierRun run;
+    forecast::EarlierRun run;
     for (std::int64_t x = 0; x <= 100; x += 5) {
       run.trials.push_back({{{"x", x}}, std::exp(log_value(static_cast<double>(x)))});
     }
     return run;
   };
   const auto residual = [](double x) { return x > 60.0 ? -0.5 : 0.0; };
-  const auto prior =
-      make_warm_start_prior(session, run_with([&](double x) { return 7.0 + 0.02 * x + residual(x); }), &physics);
+  const auto prior = forecast::make_warm_start_prior(
+      session, run_with([&](double x) { return 7.0 + 0.02 * x + residual(x); }), &physics);
   ASSERT_NE(prior, nullptr);
   const Eigen::VectorXd said =
       prior->log_values({{{"x", std::int64_t{20}}}, {{"x", std::int64_t{40}}}, {{"x", std::int64_t{85}}}});
   EXPECT_NEAR(said(0), said(1), 0.05);
   EXPECT_NEAR(said(2) - said(0), -0.5, 0.1);
-  EXPECT_EQ(make_warm_start_prior(session, run_with([](double x) { return -0.02 * x; }), &physics), nullptr);
+  EXPECT_EQ(forecast::make_warm_start_prior(session, run_with([](double x) { return -0.02 * x; }), &physics), nullptr);
 }
 
 // Minimised, and on other values of the parameters: what was short is good.
 TEST(WarmStart, TurnsWhatIsMinimisedRound) {
-  const Session session = plain_session(R"({"x": {"min": 0, "max": 30}})", false);
-  EarlierRun run;
+  const session::Session session = plain_session(R"({"x": {"min": 0, "max": 30}})", false);
+  forecast::EarlierRun run;
   run.maximize = false;
   for (std::int64_t x = 0; x <= 40; x += 2) run.trials.push_back({{{"x", x}}, std::exp(0.1 * static_cast<double>(x))});
-  const auto prior = make_warm_start_prior(session, run, nullptr);
+  const auto prior = forecast::make_warm_start_prior(session, run, nullptr);
   const Eigen::VectorXd said = prior->log_values({{{"x", std::int64_t{1}}}, {{"x", std::int64_t{29}}}});
   EXPECT_NEAR(said(0) - said(1), 2.8, 0.2);
 }
 
 TEST(WarmStart, LearnsFromParametersThatVariedInBothOnly) {
-  const Session session = plain_session(R"({"x": [1, 2, 4], "y": [true, false], "mode": ["a", "b"], "own": [1, 2]})");
-  EarlierRun run;
+  const session::Session session =
+      plain_session(R"({"x": [1, 2, 4], "y": [true, false], "mode": ["a", "b"], "own": [1, 2]})");
+  forecast::EarlierRun run;
   for (int i = 0; i < 8; ++i) {
     run.trials.push_back({{{"mode", std::string(i % 2 == 0 ? "b" : "c")},  // a text that is new
                            {"x", std::int64_t{1} << (i % 4)},
@@ -152,32 +153,32 @@ TEST(WarmStart, LearnsFromParametersThatVariedInBothOnly) {
                            {"own", std::int64_t{1}}},  // always the same
                           1.0 + i});
   }
-  EXPECT_EQ(shared_parameters(session.space, run), (std::vector<std::string>{"x", "mode"}));
+  EXPECT_EQ(forecast::shared_parameters(session.space, run), (std::vector<std::string>{"x", "mode"}));
 }
 
 using WarmStartLoop = Loop;
 
 TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
-  const Session session = budgeted(10);
+  const session::Session session = budgeted(10);
   run(session);  // the earlier one
   const std::filesystem::path old = directory_ / "old";
   std::filesystem::rename(directory(), old);
-  options_.loop.earlier = {read_earlier_run(old.string(), session, "--warm-start")};
+  options_.loop.earlier = {run::read_earlier_run(old.string(), session, "--warm-start")};
   EXPECT_GE(options_.loop.earlier[0].trials.size(), 5U);
   EXPECT_EQ(options_.loop.earlier[0].metric, "speed");
   std::filesystem::remove_all(old);
   StoppingObserver observer;
-  FakeRunner runner([&](const Configuration& c) { return answer(session, c); });
-  const MemoryFilter filter(session);
-  const Candidates candidates(session, filter, make_priors(session, filter, options_.loop.earlier));
+  FakeRunner runner([&](const space::Configuration& c) { return answer(session, c); });
+  const session::MemoryFilter filter(session);
+  const search::Candidates candidates(session, filter, forecast::make_priors(session, filter, options_.loop.earlier));
   ASSERT_EQ(candidates.beliefs().size(), 1U);
-  run_session(session, candidates, sharing(runner), directory(), options_, clock_, observer, observer.stop);
+  run::run_session(session, candidates, sharing(runner), directory(), options_, clock_, observer, observer.stop);
 
-  EXPECT_EQ(to_json(recorded_earlier_runs(directory())).dump(), to_json(options_.loop.earlier).dump());
-  EXPECT_NO_THROW(check_same_run(directory(), session, options_.loop));
-  LoopOptions without = options_.loop;
+  EXPECT_EQ(run::to_json(run::recorded_earlier_runs(directory())).dump(), run::to_json(options_.loop.earlier).dump());
+  EXPECT_NO_THROW(run::check_same_run(directory(), session, options_.loop));
+  run::LoopOptions without = options_.loop;
   without.earlier.clear();
-  EXPECT_NE(user_error_of([&] { check_same_run(directory(), session, without); }).find("/warm_start was"),
+  EXPECT_NE(user_error_of([&] { run::check_same_run(directory(), session, without); }).find("/warm_start was"),
             std::string::npos);
 }
 
@@ -198,15 +199,15 @@ constexpr const char* kOptuna =
 )";
 
 TEST_F(WarmStartLoop, ReadsAJournalOfOptunas) {
-  const Session session = budgeted(10);
+  const session::Session session = budgeted(10);
   const std::string file = directory_.write("optuna.log", kOptuna).string();
-  const EarlierRun run = read_earlier_run(file + ":mine", session, "--warm-start");
+  const forecast::EarlierRun run = run::read_earlier_run(file + ":mine", session, "--warm-start");
   EXPECT_FALSE(run.maximize);
   ASSERT_EQ(run.trials.size(), 2U);
   EXPECT_EQ(run.trials[0].configuration.text(), "a=2 b=8");
   EXPECT_EQ(run.trials[0].value, 2.5);
   const auto error_of = [&](const std::string& source) {
-    return user_error_of([&] { read_earlier_run(source, session, "--warm-start"); });
+    return user_error_of([&] { run::read_earlier_run(source, session, "--warm-start"); });
   };
   EXPECT_NE(error_of(file).find("holds the studies other, mine; name one: " + file + ":other"), std::string::npos);
   EXPECT_NE(error_of(file + ":mne").find("holds no study 'mne'; did you mean 'mine'?"), std::string::npos);
@@ -217,12 +218,12 @@ TEST_F(WarmStartLoop, ReadsAJournalOfOptunas) {
 
 TEST_F(WarmStartLoop, RefusesRunsThatHaveNothingToDoWithTheSession) {
   run(budgeted(6));
-  const auto error_of = [&](const Session& session) {
-    return user_error_of([&] { read_earlier_run(directory().string(), session, "--warm-start"); });
+  const auto error_of = [&](const session::Session& session) {
+    return user_error_of([&] { run::read_earlier_run(directory().string(), session, "--warm-start"); });
   };
   EXPECT_NE(error_of(plain_session(R"({"c": [1, 2]})")).find("no parameter of the space varied in it; it has a, b"),
             std::string::npos);
-  Session other = budgeted(6);
+  session::Session other = budgeted(6);
   other.objective = {"loss", false, "loss"};
   EXPECT_NE(error_of(other).find("it measured 'speed', this session 'loss'"), std::string::npos);
 }

@@ -25,7 +25,7 @@ constexpr const char* kGoodResult =
 class Bench : public ::testing::Test {
  protected:
   Bench() {
-    job_.workload.model = model_preset("gpt2-124m");
+    job_.workload.model = workload::model_preset("gpt2-124m");
     job_.workload.train_batch_size = 16;
     job_.memory.limit_gib = 2.0;
     job_.metric_field = "samples_per_s";
@@ -36,12 +36,13 @@ class Bench : public ::testing::Test {
   std::string text_of(const std::string& file) const { return read_text(trial_dir() / file); }
 
   // A program of a few shell lines in place of krigtune-bench.
-  Outcome run(const std::string& script, const Clock& clock) {
+  trial::Outcome run(const std::string& script, const Clock& clock) {
     job_.program = dir_.write_program("fake-bench", script);
-    return make_bench_runner(job_, clock)->run({{"zero_stage", std::int64_t{1}}, {"overlap_comm", true}}, trial_dir());
+    return runner::make_bench_runner(job_, clock)
+        ->run({{"zero_stage", std::int64_t{1}}, {"overlap_comm", true}}, trial_dir());
   }
-  Outcome run(const std::string& script) { return run(script, still_); }
-  Outcome run_printing(const std::string& document, int exit_code = 0) {
+  trial::Outcome run(const std::string& script) { return run(script, still_); }
+  trial::Outcome run_printing(const std::string& document, int exit_code = 0) {
     return run("cat <<'END'\n" + document + "\nEND\nexit " + std::to_string(exit_code) + "\n");
   }
 
@@ -54,11 +55,11 @@ class Bench : public ::testing::Test {
 
   TemporaryDirectory dir_;
   ManualClock still_;
-  BenchJob job_;
+  runner::BenchJob job_;
 };
 
 TEST_F(Bench, EveryNumberOfTheResultBecomesAMetric) {
-  const Measured measured = std::get<Measured>(run_printing(kGoodResult));
+  const trial::Measured measured = std::get<trial::Measured>(run_printing(kGoodResult));
   const std::map<std::string, double> expected = {{"step_time_s", 0.25},
                                                   {"step_time_sem_s", 0.005},
                                                   {"steps", 40},
@@ -87,7 +88,7 @@ TEST_F(Bench, TheStandardErrorFollowsTheObjective) {
                                                   {"exposed_comm_s", 0.0}};
   for (const auto& [field, sem] : expected) {
     job_.metric_field = field;
-    const double told = std::get<Measured>(run_printing(kGoodResult)).value_sem;
+    const double told = std::get<trial::Measured>(run_printing(kGoodResult)).value_sem;
     EXPECT_LE(std::abs(told - sem), 1e-12 * sem) << field;
   }
 }
@@ -108,9 +109,9 @@ TEST_F(Bench, TheProgramIsToldWhatToDo) {
   EXPECT_EQ(read_text(dir_ / "arguments"), words);
   const Json written = Json::parse(text_of("config.json"));
   EXPECT_EQ(written.at("configuration").dump(), R"({"zero_stage":1,"overlap_comm":true})");
-  EXPECT_EQ(read_workload(written.at("workload"), "c", "").model, job_.workload.model);
-  EXPECT_EQ(read_cluster(written.at("cluster"), "c", "").ranks(), job_.cluster.ranks());
-  EXPECT_EQ(read_memory(written.at("memory"), "c", "").limit_gib, 2.0);
+  EXPECT_EQ(workload::read_workload(written.at("workload"), "c", "").model, job_.workload.model);
+  EXPECT_EQ(workload::read_cluster(written.at("cluster"), "c", "").ranks(), job_.cluster.ranks());
+  EXPECT_EQ(workload::read_memory(written.at("memory"), "c", "").limit_gib, 2.0);
 }
 
 TEST_F(Bench, WithoutALimitOfItsOwnNoneIsPassed) {
@@ -137,22 +138,22 @@ TEST_F(Bench, OutOfMemoryTellsHowMuchWasAskedFor) {
   for (const auto limit : {std::optional<double>(), std::optional(0.125)}) {
     for (const int code : {10, 11}) {
       job_.spec.memory_limit_gib = limit;
-      const Outcome outcome = run_printing(R"({"status": "oom", "planned_peak_bytes": 5000000000})", code);
-      const OutOfMemory& oom = std::get<OutOfMemory>(outcome);
+      const trial::Outcome outcome = run_printing(R"({"status": "oom", "planned_peak_bytes": 5000000000})", code);
+      const trial::OutOfMemory& oom = std::get<trial::OutOfMemory>(outcome);
       EXPECT_EQ(oom.requested, Bytes{5000000000});
       EXPECT_EQ(oom.predicted, code == 10 && !limit);
     }
   }
-  const Outcome silent = run("exit 11");
-  EXPECT_FALSE(std::get<OutOfMemory>(silent).requested.has_value());
+  const trial::Outcome silent = run("exit 11");
+  EXPECT_FALSE(std::get<trial::OutOfMemory>(silent).requested.has_value());
 }
 
 TEST_F(Bench, ATimeoutIsATimeoutWhateverTheProgramSays) {
   const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? 1000.0 : 0.0; });
-  const Outcome outcome = run("trap 'exit 0' TERM\ncat <<'END'\n" + std::string(kGoodResult) + "\nEND\n: > " +
-                                  (trial_dir() / "there").string() + "\nwhile :; do sleep 0.01; done",
-                              clock);
-  expect_failed(outcome, FailureReason::kTimeout);
+  const trial::Outcome outcome = run("trap 'exit 0' TERM\ncat <<'END'\n" + std::string(kGoodResult) + "\nEND\n: > " +
+                                         (trial_dir() / "there").string() + "\nwhile :; do sleep 0.01; done",
+                                     clock);
+  expect_failed(outcome, trial::FailureReason::kTimeout);
   EXPECT_TRUE(Json::parse(text_of("exit.json")).at("timed_out").get<bool>());
 }
 
@@ -161,11 +162,11 @@ TEST_F(Bench, WithoutHeartbeatsForLongItHangs) {
   double now_s = 0.0;
   const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? now_s += 50.0 : 0.0; });
   const std::string heartbeat = (trial_dir() / "heartbeat.jsonl").string();
-  const Failed failed =
+  const trial::Failed failed =
       expect_failed(run("echo old >> " + heartbeat + "\necho '{\"phase\": \"measure\", \"step\": 7}' >> " + heartbeat +
                             "\n: > " + (trial_dir() / "there").string() + "\nexec sleep 600",
                         clock),
-                    FailureReason::kHang);
+                    trial::FailureReason::kHang);
   EXPECT_NE(failed.last_lines.find("last heartbeat: {\"phase\": \"measure\", \"step\": 7}"), std::string::npos)
       << failed.last_lines;
   EXPECT_TRUE(Json::parse(text_of("exit.json")).at("hung").get<bool>());
@@ -182,18 +183,18 @@ const double kMargin = std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02));
 class RacingBench : public Bench {
  protected:
   // Tells how it is doing, and goes on for as long as it is let.
-  Outcome race(const std::optional<Rival>& rival, const std::string& then = "exec sleep 600") {
+  trial::Outcome race(const std::optional<trial::Rival>& rival, const std::string& then = "exec sleep 600") {
     job_.program = dir_.write_program("fake-bench", "echo '" + std::string(kHalfAsFast) + "' >> '" +
                                                         (trial_dir() / "heartbeat.jsonl").string() + "'\n" + then);
-    return make_bench_runner(job_, still_)->run({{"zero_stage", std::int64_t{1}}}, trial_dir(), rival);
+    return runner::make_bench_runner(job_, still_)->run({{"zero_stage", std::int64_t{1}}}, trial_dir(), rival);
   }
   std::string prints_good_result() const { return "cat <<'END'\n" + std::string(kGoodResult) + "\nEND\n"; }
 };
 
 TEST_F(RacingBench, EndsATrialThatIsSurelyWorse) {
-  const Outcome outcome = race(Rival{"samples_per_s", true, 100.0, 2.0});
-  ASSERT_TRUE(std::holds_alternative<Bounded>(outcome));
-  EXPECT_LE(std::abs(std::get<Bounded>(outcome).at_best - 50.0 * kMargin), 1e-9);
+  const trial::Outcome outcome = race(trial::Rival{"samples_per_s", true, 100.0, 2.0});
+  ASSERT_TRUE(std::holds_alternative<trial::Bounded>(outcome));
+  EXPECT_LE(std::abs(std::get<trial::Bounded>(outcome).at_best - 50.0 * kMargin), 1e-9);
   const Json result = Json::parse(text_of("result.json"));
   EXPECT_EQ(result.at("status"), "bounded");
   EXPECT_EQ(result.at("samples_per_s"), 50.0);
@@ -202,18 +203,18 @@ TEST_F(RacingBench, EndsATrialThatIsSurelyWorse) {
 
 TEST_F(RacingBench, KnowsTheBetterOfTwoTimes) {
   job_.metric_field = "step_time_s";
-  const Outcome outcome = race(Rival{"step_time_s", false, 0.16, 0.0032});
-  ASSERT_TRUE(std::holds_alternative<Bounded>(outcome));
-  EXPECT_LE(std::abs(std::get<Bounded>(outcome).at_best - 0.32 / kMargin), 1e-9);
+  const trial::Outcome outcome = race(trial::Rival{"step_time_s", false, 0.16, 0.0032});
+  ASSERT_TRUE(std::holds_alternative<trial::Bounded>(outcome));
+  EXPECT_LE(std::abs(std::get<trial::Bounded>(outcome).at_best - 0.32 / kMargin), 1e-9);
 }
 
 TEST_F(RacingBench, LetsATrialRunThatMayWinOrHasNoRivalOrIsNotToBeEnded) {
-  const Rival better{"samples_per_s", true, 100.0, 2.0};
-  const auto is_measured = [&](const std::optional<Rival>& rival) {
-    return std::holds_alternative<Measured>(race(rival, "sleep 0.3\n" + prints_good_result()));
+  const trial::Rival better{"samples_per_s", true, 100.0, 2.0};
+  const auto is_measured = [&](const std::optional<trial::Rival>& rival) {
+    return std::holds_alternative<trial::Measured>(race(rival, "sleep 0.3\n" + prints_good_result()));
   };
-  EXPECT_TRUE(is_measured(Rival{"samples_per_s", true, 55.0, 2.0}));
-  EXPECT_TRUE(is_measured(Rival{"of_another_kind", true, 100.0, 2.0}));
+  EXPECT_TRUE(is_measured(trial::Rival{"samples_per_s", true, 55.0, 2.0}));
+  EXPECT_TRUE(is_measured(trial::Rival{"of_another_kind", true, 100.0, 2.0}));
   EXPECT_TRUE(is_measured(std::nullopt));
   job_.spec.early_end = false;
   EXPECT_TRUE(is_measured(better));
@@ -223,31 +224,32 @@ TEST_F(RacingBench, MeasuresATrialThatComesToItsOwnEndMeanwhile) {
   write_atomically(dir_ / "good.json", kGoodResult);
   const std::string then =
       "trap 'cat " + (dir_ / "good.json").string() + "; exit 0' TERM\nwhile :; do sleep 0.01; done";
-  EXPECT_TRUE(std::holds_alternative<Measured>(race(Rival{"samples_per_s", true, 100.0, 2.0}, then)));
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(race(trial::Rival{"samples_per_s", true, 100.0, 2.0}, then)));
 }
 
 TEST_F(Bench, MpirunStartsAProcessForEachRank) {
   job_.cluster.nodes = 2;
-  job_.spec.launcher = Launcher::kMpirun;
+  job_.spec.launcher = runner::Launcher::kMpirun;
   run("exit 77");
   EXPECT_EQ(text_of("cmd.txt").rfind("mpirun -np 4 " + job_.program.string() + " --config ", 0), 0U);
   EXPECT_NE(text_of("env.txt").find("OMPI_MCA_hwloc_base_binding_policy=none\n"), std::string::npos);
 }
 
 TEST_F(Bench, ASignalThatMpirunPassesOnIsNamed) {
-  const Failed failed = expect_failed(run("exit 137"), FailureReason::kCrash);
+  const trial::Failed failed = expect_failed(run("exit 137"), trial::FailureReason::kCrash);
   EXPECT_NE(failed.last_lines.find("signal 9"), std::string::npos) << failed.last_lines;
 }
 
 TEST_F(Bench, AStopRequestInterruptsTheTrial) {
   std::atomic<bool> stop = true;
   job_.stop = &stop;
-  expect_failed(run("exec sleep 600"), FailureReason::kInterrupted);
+  expect_failed(run("exec sleep 600"), trial::FailureReason::kInterrupted);
 }
 
 TEST_F(Bench, ACrashKeepsItsSignalAndTheLastTwentyLines) {
-  const Failed failed = expect_failed(
-      run("i=1; while [ $i -le 30 ]; do echo line $i >&2; i=$((i+1)); done; kill -ABRT $$"), FailureReason::kCrash);
+  const trial::Failed failed =
+      expect_failed(run("i=1; while [ $i -le 30 ]; do echo line $i >&2; i=$((i+1)); done; kill -ABRT $$"),
+                    trial::FailureReason::kCrash);
   EXPECT_EQ(failed.exit_code, 134);
   EXPECT_EQ(failed.last_lines.find("line 10\n"), std::string::npos);
   EXPECT_NE(failed.last_lines.find("line 11\n"), std::string::npos);
@@ -257,11 +259,12 @@ TEST_F(Bench, ACrashKeepsItsSignalAndTheLastTwentyLines) {
 }
 
 TEST_F(Bench, ExitCodesHaveTheirReasons) {
-  const std::map<int, FailureReason> reasons = {{1, FailureReason::kCrash},      {2, FailureReason::kInvalid},
-                                                {12, FailureReason::kHang},      {13, FailureReason::kCrash},
-                                                {14, FailureReason::kBadResult}, {77, FailureReason::kEnvironment}};
+  const std::map<int, trial::FailureReason> reasons = {
+      {1, trial::FailureReason::kCrash},      {2, trial::FailureReason::kInvalid},
+      {12, trial::FailureReason::kHang},      {13, trial::FailureReason::kCrash},
+      {14, trial::FailureReason::kBadResult}, {77, trial::FailureReason::kEnvironment}};
   for (const auto& [code, reason] : reasons) {
-    const Failed failed = expect_failed(run("echo why >&2; exit " + std::to_string(code)), reason);
+    const trial::Failed failed = expect_failed(run("echo why >&2; exit " + std::to_string(code)), reason);
     EXPECT_EQ(failed.exit_code, code);
     EXPECT_EQ(failed.last_lines, "why");
   }
@@ -269,8 +272,8 @@ TEST_F(Bench, ExitCodesHaveTheirReasons) {
 
 TEST_F(Bench, AProgramThatIsNotThereIsAMatterOfTheEnvironment) {
   job_.program = dir_ / "absent";
-  const Failed failed =
-      expect_failed(make_bench_runner(job_, still_)->run({}, trial_dir()), FailureReason::kEnvironment);
+  const trial::Failed failed =
+      expect_failed(runner::make_bench_runner(job_, still_)->run({}, trial_dir()), trial::FailureReason::kEnvironment);
   EXPECT_NE(failed.last_lines.find("No such file"), std::string::npos);
 }
 
@@ -284,15 +287,15 @@ TEST_F(Bench, ABadResultIsRefused) {
   for (const char* number : {"NaN}", "1e999}"})
     results.push_back(std::string(R"({"status": "ok", "step_time_s": 0.25, "samples_per_s": )") + number);
   for (const std::string& result : results) {
-    EXPECT_FALSE(expect_failed(run_printing(result), FailureReason::kBadResult).last_lines.empty()) << result;
+    EXPECT_FALSE(expect_failed(run_printing(result), trial::FailureReason::kBadResult).last_lines.empty()) << result;
   }
 }
 
 TEST_F(Bench, TheObjectiveMayBeAnotherFieldButMustBeThere) {
   job_.metric_field = "loss_last";
-  EXPECT_TRUE(std::holds_alternative<Measured>(run_printing(kGoodResult)));
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run_printing(kGoodResult)));
   job_.metric_field = "goodness";
-  EXPECT_NE(expect_failed(run_printing(kGoodResult), FailureReason::kBadResult).last_lines.find("'goodness'"),
+  EXPECT_NE(expect_failed(run_printing(kGoodResult), trial::FailureReason::kBadResult).last_lines.find("'goodness'"),
             std::string::npos);
 }
 

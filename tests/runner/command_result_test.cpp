@@ -8,22 +8,23 @@
 
 namespace krigtune::command_result_test {
 
-Measured measured_of(const std::string& text, const std::string& metric = "throughput") {
-  const Outcome outcome = read_command_result(text, metric);
-  const auto* measured = std::get_if<Measured>(&outcome);
-  EXPECT_NE(measured, nullptr) << text << ": " << reason_text(outcome);
-  return measured == nullptr ? Measured{} : *measured;
+trial::Measured measured_of(const std::string& text, const std::string& metric = "throughput") {
+  const trial::Outcome outcome = runner::read_command_result(text, metric);
+  const auto* measured = std::get_if<trial::Measured>(&outcome);
+  EXPECT_NE(measured, nullptr) << text << ": " << trial::reason_text(outcome);
+  return measured == nullptr ? trial::Measured{} : *measured;
 }
 
 std::string complaint_of(const std::string& text, const std::string& metric = "throughput") {
-  const Outcome outcome = read_command_result(text, metric);
-  const auto* failed = std::get_if<Failed>(&outcome);
-  EXPECT_TRUE(failed != nullptr && failed->reason == FailureReason::kBadResult) << text << status_text(outcome);
+  const trial::Outcome outcome = runner::read_command_result(text, metric);
+  const auto* failed = std::get_if<trial::Failed>(&outcome);
+  EXPECT_TRUE(failed != nullptr && failed->reason == trial::FailureReason::kBadResult)
+      << text << trial::status_text(outcome);
   return failed == nullptr ? "" : failed->last_lines;
 }
 
 TEST(CommandResult, EveryNumberIsAMetric) {
-  const Measured measured = measured_of(
+  const trial::Measured measured = measured_of(
       R"({"throughput": 12.5, "status": "ok", "reason": "", "value_sem": 0.25, "peak_memory_bytes": 1.2e10, "epoch": 3,
           "eval": {"loss": 1.5, "by": {"token": 2}, "name": "x"}, "good": true, "note": "n", "list": [1, 2], "none": null})");
   const std::map<std::string, double> expected = {
@@ -34,7 +35,7 @@ TEST(CommandResult, EveryNumberIsAMetric) {
 }
 
 TEST(CommandResult, NothingButTheObjectiveIsNeeded) {
-  const Measured measured = measured_of(R"({"loss": -0.5})", "loss");
+  const trial::Measured measured = measured_of(R"({"loss": -0.5})", "loss");
   EXPECT_EQ(measured.metrics, (std::map<std::string, double>{{"loss", -0.5}}));
   EXPECT_EQ(measured.value_sem, 0.0);
   EXPECT_FALSE(measured.peak_memory.has_value());
@@ -101,16 +102,17 @@ TEST(CommandResult, HugeAndDeepResultsAreRefusedAtOnce) {
 }
 
 TEST(CommandResult, FailuresHaveTheirReason) {
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(read_command_result(R"({"status": "oom"})", "throughput")));
+  EXPECT_TRUE(
+      std::holds_alternative<trial::OutOfMemory>(runner::read_command_result(R"({"status": "oom"})", "throughput")));
   const auto failed = [](const std::string& text) {
-    const Outcome outcome = read_command_result(text, "throughput");
-    return std::get<Failed>(outcome);
+    const trial::Outcome outcome = runner::read_command_result(text, "throughput");
+    return std::get<trial::Failed>(outcome);
   };
-  EXPECT_EQ(failed(R"({"status": "failed"})").reason, FailureReason::kCrash);
-  EXPECT_EQ(failed(R"({"status": "failed", "reason": "hang"})").reason, FailureReason::kHang);
-  EXPECT_EQ(failed(R"({"status": "failed", "reason": "loss exploded"})").reason, FailureReason::kCrash);
+  EXPECT_EQ(failed(R"({"status": "failed"})").reason, trial::FailureReason::kCrash);
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "hang"})").reason, trial::FailureReason::kHang);
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "loss exploded"})").reason, trial::FailureReason::kCrash);
   EXPECT_EQ(failed(R"({"status": "failed", "reason": "loss exploded"})").last_lines, "loss exploded");
-  EXPECT_EQ(failed(R"({"status": "failed", "reason": "interrupted"})").reason, FailureReason::kCrash)
+  EXPECT_EQ(failed(R"({"status": "failed", "reason": "interrupted"})").reason, trial::FailureReason::kCrash)
       << "an interrupted trial would be asked again for ever";
 }
 
@@ -135,8 +137,8 @@ TEST(CommandResult, NoTextWhateverCrashesTheReader) {
       }
       if (text.empty()) text.assign(1, '{');
     }
-    const Outcome outcome = read_command_result(text, "throughput");
-    if (const auto* measured = std::get_if<Measured>(&outcome)) {
+    const trial::Outcome outcome = runner::read_command_result(text, "throughput");
+    if (const auto* measured = std::get_if<trial::Measured>(&outcome)) {
       ASSERT_GT(measured->metrics.at("throughput"), 0.0);
     }
   }
@@ -150,15 +152,15 @@ class CommandOutcome : public ::testing::Test {
     end_.result = R"({"throughput": 2})";
     end_.oom_kills = 0;
   }
-  Outcome outcome() const { return command_outcome(end_, job_, patterns_); }
-  std::string words() const { return std::string(status_text(outcome())) + " " + reason_text(outcome()); }
+  trial::Outcome outcome() const { return runner::command_outcome(end_, job_, patterns_); }
+  std::string words() const { return std::string(trial::status_text(outcome())) + " " + trial::reason_text(outcome()); }
   void exit_with(int code) {
     end_.process.exit_code = code;
     end_.process.signal = code > 128 ? code - 128 : 0;
   }
 
-  CommandJob job_;
-  CommandEnd end_;
+  runner::CommandJob job_;
+  runner::CommandEnd end_;
   std::vector<std::regex> patterns_;
 };
 
@@ -171,19 +173,19 @@ TEST_F(CommandOutcome, AGoodResultDoesNotExcuseAnExitCode) {
   exit_with(3);
   end_.standard_error = "boom\n";
   EXPECT_EQ(words(), "failed crash");
-  EXPECT_EQ(std::get<Failed>(outcome()).exit_code, 3);
-  EXPECT_EQ(std::get<Failed>(outcome()).last_lines, "exit code 3\nboom");
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).exit_code, 3);
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines, "exit code 3\nboom");
 }
 
 TEST_F(CommandOutcome, WithoutAResultTheOutputTellsWhetherMemoryRanOut) {
   end_.result.reset();
   end_.result_error = "it wrote no result";
   EXPECT_EQ(words(), "failed bad_result");
-  EXPECT_EQ(std::get<Failed>(outcome()).last_lines, "it wrote no result");
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines, "it wrote no result");
   for (const int code : {0, 1}) {
     exit_with(code);
     end_.standard_output = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB\n";
-    EXPECT_EQ(std::get<OutOfMemory>(outcome()).requested, Bytes{1 << 30}) << code;
+    EXPECT_EQ(std::get<trial::OutOfMemory>(outcome()).requested, Bytes{1 << 30}) << code;
   }
 }
 
@@ -203,7 +205,7 @@ TEST_F(CommandOutcome, AKillThatWasNotOursIsTheOomKillersWhereItHasKilled) {
     exit_with(code);
     end_.oom_kills = 0;
     EXPECT_EQ(words(), "failed crash") << code;
-    EXPECT_NE(std::get<Failed>(outcome()).last_lines.find("neither by krigtune nor"), std::string::npos);
+    EXPECT_NE(std::get<trial::Failed>(outcome()).last_lines.find("neither by krigtune nor"), std::string::npos);
     end_.oom_kills = 1;
     EXPECT_EQ(words(), "oom ") << code;
     end_.oom_kills.reset();
@@ -233,9 +235,9 @@ TEST_F(CommandOutcome, WhatKrigtuneEndedItselfIsNoCrash) {
 }
 
 TEST(OomKills, AreReadFromVmstat) {
-  EXPECT_EQ(oom_kills_in("nr_free_pages 12\noom_kill 3\ndrop_pagecache 0\n"), 3);
-  EXPECT_FALSE(oom_kills_in("nr_free_pages 12\n").has_value());
-  EXPECT_FALSE(oom_kills_in("").has_value());
+  EXPECT_EQ(trial::oom_kills_in("nr_free_pages 12\noom_kill 3\ndrop_pagecache 0\n"), 3);
+  EXPECT_FALSE(trial::oom_kills_in("nr_free_pages 12\n").has_value());
+  EXPECT_FALSE(trial::oom_kills_in("").has_value());
 }
 
 }  // namespace krigtune::command_result_test

@@ -26,22 +26,23 @@ class Command : public ::testing::Test {
   std::string text_of(const std::string& file) const { return read_text(trial_dir() / file); }
 
   // A few shell lines as the user's program: $1 is {config}, $2 {result}, $3 {dir}.
-  Outcome run(const std::string& script, const Clock& clock) {
+  trial::Outcome run(const std::string& script, const Clock& clock) {
     job_.spec.argv = {"/bin/sh", "-c", script, "sh", "{config}", "{result}", "{dir}"};
-    return make_command_runner(job_, clock)->run({{"zero_stage", 1.0}, {"lr", 0.5}, {"flag", true}}, trial_dir());
+    return runner::make_command_runner(job_, clock)
+        ->run({{"zero_stage", 1.0}, {"lr", 0.5}, {"flag", true}}, trial_dir());
   }
-  Outcome run(const std::string& script) { return run(script, still_); }
+  trial::Outcome run(const std::string& script) { return run(script, still_); }
 
   TemporaryDirectory dir_;
   ManualClock still_;
-  CommandJob job_;
+  runner::CommandJob job_;
 };
 
 constexpr const char* kGood = "echo '{\"throughput\": 12.5, \"loss\": 3, \"peak_memory_bytes\": 4096}' > \"$2\"";
 
 TEST_F(Command, TheNumbersOfTheResultAreTheMeasurement) {
-  const Outcome outcome = run(kGood);
-  const Measured& measured = std::get<Measured>(outcome);
+  const trial::Outcome outcome = run(kGood);
+  const trial::Measured& measured = std::get<trial::Measured>(outcome);
   EXPECT_EQ(measured.metrics.at("throughput"), 12.5);
   EXPECT_EQ(measured.metrics.at("loss"), 3.0);
   EXPECT_EQ(measured.peak_memory, Bytes{4096});
@@ -50,26 +51,27 @@ TEST_F(Command, TheNumbersOfTheResultAreTheMeasurement) {
 }
 
 TEST_F(Command, IsEndedEarlyWhereItsProgressSaysThatItIsSurelyWorse) {
-  const Rival best{"throughput", true, 100.0, 2.0};
+  const trial::Rival best{"throughput", true, 100.0, 2.0};
   const auto race = [&](const std::string& progress, const std::string& then) {
     job_.spec.argv = {"/bin/sh",           "-c",      "echo '" + progress + "' >> \"$1\"; " + then, "sh",
                       "{result}.progress", "{result}"};
-    return make_command_runner(job_, still_)->run({}, trial_dir(), best);
+    return runner::make_command_runner(job_, still_)->run({}, trial_dir(), best);
   };
   const std::string good = "sleep 0.3; echo '{\"throughput\": 12.5}' > \"$2\"";
-  const Outcome ended = race(R"({"throughput": 50, "value_sem": 0.5, "steps": 8})", "exec sleep 600");
-  ASSERT_TRUE(std::holds_alternative<Bounded>(ended));
-  EXPECT_LE(std::abs(std::get<Bounded>(ended).at_best - 50.0 * std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02))), 1e-9);
+  const trial::Outcome ended = race(R"({"throughput": 50, "value_sem": 0.5, "steps": 8})", "exec sleep 600");
+  ASSERT_TRUE(std::holds_alternative<trial::Bounded>(ended));
+  EXPECT_LE(std::abs(std::get<trial::Bounded>(ended).at_best - 50.0 * std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02))),
+            1e-9);
   // As good, or too little is said.
   for (const char* progress : {R"({"throughput": 95, "value_sem": 0.5, "steps": 8})",
                                R"({"throughput": 50, "value_sem": 0.5, "steps": 4})", R"({"throughput": 50})"}) {
-    EXPECT_TRUE(std::holds_alternative<Measured>(race(progress, good))) << progress;
+    EXPECT_TRUE(std::holds_alternative<trial::Measured>(race(progress, good))) << progress;
   }
 }
 
 TEST_F(Command, APeakOfItsOwnIsNotReplaced) {
-  const Outcome outcome = run("echo '{\"throughput\": 1, \"peak_rss_bytes\": 7}' > \"$2\"");
-  EXPECT_EQ(std::get<Measured>(outcome).metrics.at("peak_rss_bytes"), 7.0);
+  const trial::Outcome outcome = run("echo '{\"throughput\": 1, \"peak_rss_bytes\": 7}' > \"$2\"");
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("peak_rss_bytes"), 7.0);
 }
 
 TEST_F(Command, TheProgramReadsTheConfigurationWithWholeNumbersAsIntegers) {
@@ -79,7 +81,7 @@ TEST_F(Command, TheProgramReadsTheConfigurationWithWholeNumbersAsIntegers) {
 
 TEST_F(Command, PlaceholdersAreFilledInWithinWords) {
   job_.spec.argv = {"/bin/echo", "--trial={trial}", "{dir}/{trial}.txt", "{{config}", "{\"a\": {trial}}", "{ x }", "}"};
-  make_command_runner(job_, still_)->run({}, trial_dir());
+  runner::make_command_runner(job_, still_)->run({}, trial_dir());
   EXPECT_EQ(text_of("stdout.log"), "--trial=7 " + trial_dir().string() + "/7.txt {config} {\"a\": 7} { x } }\n");
 }
 
@@ -101,7 +103,7 @@ TEST_F(Command, WhatItWasGivenAndSaidIsKept) {
 
 TEST_F(Command, AResultOfAnEarlierRunIsNotTakenForThisOne) {
   dir_.write("0007_z1/result.json", R"({"throughput": 99})");
-  EXPECT_NE(expect_failed(run("exit 0"), FailureReason::kBadResult).last_lines.find("wrote no result"),
+  EXPECT_NE(expect_failed(run("exit 0"), trial::FailureReason::kBadResult).last_lines.find("wrote no result"),
             std::string::npos);
 }
 
@@ -109,40 +111,41 @@ TEST_F(Command, AResultThatIsNoFileIsABadResultAndNobodyWaitsForIt) {
   for (const char* script :
        {"mkfifo \"$2\"", "mkdir \"$2\"", "ln -s /dev/zero \"$2\"", "ln -s nowhere \"$2\"",
         "head -c 1048577 /dev/zero > \"$2\"", ": > \"$2\"", "head -c 1000 /dev/urandom > \"$2\""}) {
-    const Outcome outcome = run(script);
-    const Failed failed = expect_failed(outcome, FailureReason::kBadResult);
+    const trial::Outcome outcome = run(script);
+    const trial::Failed failed = expect_failed(outcome, trial::FailureReason::kBadResult);
     EXPECT_NE(failed.last_lines.find("result"), std::string::npos) << script;
   }
 }
 
 TEST_F(Command, TheStatusOfTheResultCountsMoreThanTheExitCode) {
-  const Outcome oom = run("echo '{\"status\": \"oom\"}' > \"$2\"; exit 0");
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(oom));
-  const Outcome failed = run("echo '{\"status\": \"failed\", \"reason\": \"invalid\"}' > \"$2\"; echo why >&2; exit 5");
-  const Failed invalid = expect_failed(failed, FailureReason::kInvalid);
+  const trial::Outcome oom = run("echo '{\"status\": \"oom\"}' > \"$2\"; exit 0");
+  EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(oom));
+  const trial::Outcome failed =
+      run("echo '{\"status\": \"failed\", \"reason\": \"invalid\"}' > \"$2\"; echo why >&2; exit 5");
+  const trial::Failed invalid = expect_failed(failed, trial::FailureReason::kInvalid);
   EXPECT_EQ(invalid.exit_code, 5);
   EXPECT_EQ(invalid.last_lines, "why");
-  expect_failed(run(std::string(kGood) + "; exit 1"), FailureReason::kCrash);
+  expect_failed(run(std::string(kGood) + "; exit 1"), trial::FailureReason::kCrash);
 }
 
 TEST_F(Command, AStopRequestInterruptsTheTrial) {
   std::atomic<bool> stop = true;
   job_.stop = &stop;
-  expect_failed(run("exec sleep 600"), FailureReason::kInterrupted);
+  expect_failed(run("exec sleep 600"), trial::FailureReason::kInterrupted);
 }
 
 TEST_F(Command, ATimeoutIsATimeoutAlthoughThereIsAResult) {
   const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? 1e6 : 0.0; });
-  expect_failed(run(std::string(kGood) + "; : > \"$3/there\"; exec sleep 600", clock), FailureReason::kTimeout);
+  expect_failed(run(std::string(kGood) + "; : > \"$3/there\"; exec sleep 600", clock), trial::FailureReason::kTimeout);
 }
 
 TEST_F(Command, ARankThatRanOutOfMemoryExplainsTheHangOfTheOthers) {
   const EventClock clock([&] { return std::filesystem::exists(trial_dir() / "there") ? 1e6 : 0.0; });
-  const Outcome outcome =
+  const trial::Outcome outcome =
       run("echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.' >&2; : > \"$3/there\"; exec "
           "sleep 600",
           clock);
-  EXPECT_EQ(std::get<OutOfMemory>(outcome).requested, Bytes{2684354560});
+  EXPECT_EQ(std::get<trial::OutOfMemory>(outcome).requested, Bytes{2684354560});
 }
 
 TEST_F(Command, SilenceIsAHang) {
@@ -152,25 +155,25 @@ TEST_F(Command, SilenceIsAHang) {
     return now_s;
   });
   job_.spec.no_progress_s = 20.0;
-  expect_failed(run("echo begun; : > \"$3/there\"; exec sleep 600", clock), FailureReason::kHang);
+  expect_failed(run("echo begun; : > \"$3/there\"; exec sleep 600", clock), trial::FailureReason::kHang);
   EXPECT_TRUE(Json::parse(text_of("exit.json")).at("hung").get<bool>());
 }
 
 TEST_F(Command, AMissingProgramIsFoundOutBeforeAnythingRuns) {
   for (const char* program : {"no-such-program-here", "./absent.sh", "/nowhere/absent", "0007_z1"}) {
     job_.spec.argv = {program};
-    EXPECT_THROW(make_command_runner(job_, still_), EnvironmentError) << program;
+    EXPECT_THROW(runner::make_command_runner(job_, still_), EnvironmentError) << program;
   }
   dir_.write_program("run.sh", "exit 0\n");
   for (const std::string program : {"./run.sh", "sh"}) {
     job_.spec.argv = {program};
-    EXPECT_NO_THROW(make_command_runner(job_, still_)) << program;
+    EXPECT_NO_THROW(runner::make_command_runner(job_, still_)) << program;
   }
   job_.spec.argv = {"run.sh"};
-  EXPECT_THROW(make_command_runner(job_, still_), EnvironmentError);
+  EXPECT_THROW(runner::make_command_runner(job_, still_), EnvironmentError);
   job_.spec.environment = {{"PATH", dir_.path().string()}};
-  EXPECT_NO_THROW(make_command_runner(job_, still_));
-  expect_failed(make_command_runner(job_, still_)->run({}, trial_dir()), FailureReason::kBadResult);
+  EXPECT_NO_THROW(runner::make_command_runner(job_, still_));
+  expect_failed(runner::make_command_runner(job_, still_)->run({}, trial_dir()), trial::FailureReason::kBadResult);
 }
 
 }  // namespace krigtune::command_test

@@ -13,21 +13,21 @@ namespace krigtune::local_machine_test {
 class LocalMachine : public ::testing::Test {
  protected:
   LocalMachine() {
-    MeasuredMachine machine;
-    machine.key = machine_key(2, Precision::kFp32);
+    workload::MeasuredMachine machine;
+    machine.key = workload::machine_key(2, workload::Precision::kFp32);
     machine.wake_s = 1e-5;
-    dir_.write("machine.json", to_json(machine).dump());
+    dir_.write("machine.json", workload::to_json(machine).dump());
     options_.bench = dir_.write_program("krigtune-bench", "echo \"$@\" >> " + (dir_ / "calls").string() + "\ncat " +
                                                               (dir_ / "machine.json").string() + "\n");
     options_.cache = dir_ / "cache";
     options_.say = [this](const std::string& line) { said_.push_back(line); };
   }
-  MeasuredMachine ask() { return local_machine(2, Precision::kFp32, options_, clock_); }
+  workload::MeasuredMachine ask() { return runner::local_machine(2, workload::Precision::kFp32, options_, clock_); }
   std::string calls() const { return read_text(dir_ / "calls"); }
 
   TemporaryDirectory dir_;
   SystemClock clock_;
-  LocalMachineOptions options_;
+  runner::LocalMachineOptions options_;
   std::vector<std::string> said_;
 };
 constexpr const char* kCall = "--measure-machine 2 --precision fp32\n";

@@ -3,15 +3,15 @@
 namespace krigtune::replay_test {
 
 TEST_F(Replay, LooksAConfigurationUp) {
-  const ReplayTable t = open(table("a,b,v,source\n1,x,10.5,here\n2,x,20,there\n"));
+  const runner::ReplayTable t = open(table("a,b,v,source\n1,x,10.5,here\n2,x,20,there\n"));
   EXPECT_EQ(t.size(), 2U);
-  const Outcome outcome = t.look_up({{"a", std::int64_t{1}}, {"b", std::string("x")}}, 0);
-  EXPECT_EQ(std::get<Measured>(outcome).metrics, (std::map<std::string, double>{{"speed", 10.5}}));
-  EXPECT_EQ(std::get<Measured>(outcome).value_sem, 0.0);
+  const trial::Outcome outcome = t.look_up({{"a", std::int64_t{1}}, {"b", std::string("x")}}, 0);
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics, (std::map<std::string, double>{{"speed", 10.5}}));
+  EXPECT_EQ(std::get<trial::Measured>(outcome).value_sem, 0.0);
 }
 
 TEST_F(Replay, AConfigurationWithoutARowIsNotContained) {
-  const ReplayTable t = open(table("a,b,v\n1,x,1\n"));
+  const runner::ReplayTable t = open(table("a,b,v\n1,x,1\n"));
   EXPECT_TRUE(t.contains({{"a", std::int64_t{1}}, {"b", std::string("x")}}));
   EXPECT_FALSE(t.contains({{"a", std::int64_t{2}}, {"b", std::string("x")}}));
   EXPECT_FALSE(t.contains({{"a", std::int64_t{1}}}));
@@ -19,97 +19,99 @@ TEST_F(Replay, AConfigurationWithoutARowIsNotContained) {
 }
 
 TEST_F(Replay, OnlyTheSpacesParametersAreMatched) {
-  const ReplayTable t = open(table("a,b,gradient_accumulation_steps,v\n1,x,64,1\n"));
+  const runner::ReplayTable t = open(table("a,b,gradient_accumulation_steps,v\n1,x,64,1\n"));
   EXPECT_TRUE(
       t.contains({{"b", std::string("x")}, {"a", std::int64_t{1}}, {"gradient_accumulation_steps", std::int64_t{2}}}));
 }
 
 TEST_F(Replay, NumbersAreComparedAsNumbersAndBooleansAsTheyAreWritten) {
-  const ReplayTable t = open(table("a,b,v\n4.0,True,1\n5e8,false,2\n0.10,0,3\n"));
+  const runner::ReplayTable t = open(table("a,b,v\n4.0,True,1\n5e8,false,2\n0.10,0,3\n"));
   EXPECT_TRUE(t.contains({{"a", std::int64_t{4}}, {"b", true}}));
   EXPECT_TRUE(t.contains({{"a", std::int64_t{500000000}}, {"b", false}}));
   EXPECT_TRUE(t.contains({{"a", 0.1}, {"b", false}}));
 }
 
 TEST_F(Replay, WherePicksRowsAndComparesNumbersAsNumbers) {
-  ReplaySpec spec = table("model,n,a,b,v\n1B,8,1,1,1\n1B,8.0,2,1,2\n2B,8,3,1,3\n1B,16,4,1,4\n");
+  runner::ReplaySpec spec = table("model,n,a,b,v\n1B,8,1,1,1\n1B,8.0,2,1,2\n2B,8,3,1,3\n1B,16,4,1,4\n");
   spec.where = {{"model", "1B"}, {"n", "8"}};
-  const ReplayTable t = open(spec);
+  const runner::ReplayTable t = open(spec);
   EXPECT_EQ(t.size(), 2U);
   EXPECT_EQ(optimum(t), 2.0);
 }
 
 TEST_F(Replay, AParameterMayHaveAColumnOfAnotherName) {
-  ReplaySpec spec = table("tp,b,v\n1,1,7\n");
+  runner::ReplaySpec spec = table("tp,b,v\n1,1,7\n");
   spec.columns = {{"a", {"tp"}}};
   EXPECT_EQ(value_of(open(spec).look_up({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}, 0)), 7.0);
 }
 
 TEST_F(Replay, AnyStatusButOkIsAFailure) {
-  ReplaySpec spec = table("a,b,v,s\n1,1,5,ok\n2,1,,oom\n3,1,,OOM\n4,1,,exploded\n5,1,,\n");
+  runner::ReplaySpec spec = table("a,b,v,s\n1,1,5,ok\n2,1,,oom\n3,1,,OOM\n4,1,,exploded\n5,1,,\n");
   spec.status_column = "s";
-  const ReplayTable t = open(spec);
+  const runner::ReplayTable t = open(spec);
   const auto at = [&](std::int64_t a) { return t.look_up({{"a", a}, {"b", std::int64_t{1}}}, 0); };
   EXPECT_EQ(value_of(at(1)), 5.0);
-  EXPECT_FALSE(std::get<OutOfMemory>(at(2)).predicted);
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(at(3)));
-  EXPECT_EQ(std::get<Failed>(at(4)).reason, FailureReason::kCrash);
-  EXPECT_EQ(std::get<Failed>(at(5)).reason, FailureReason::kCrash);
+  EXPECT_FALSE(std::get<trial::OutOfMemory>(at(2)).predicted);
+  EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(at(3)));
+  EXPECT_EQ(std::get<trial::Failed>(at(4)).reason, trial::FailureReason::kCrash);
+  EXPECT_EQ(std::get<trial::Failed>(at(5)).reason, trial::FailureReason::kCrash);
   EXPECT_TRUE(t.contains({{"a", std::int64_t{2}}, {"b", std::int64_t{1}}}));
 }
 
 TEST_F(Replay, AConfigurationIsOkIfAnyOfItsRowsIs) {
-  ReplaySpec spec = table("a,b,v,s\n1,1,,failed\n1,1,5,ok\n2,1,,failed\n2,1,,oom\n");
+  runner::ReplaySpec spec = table("a,b,v,s\n1,1,,failed\n1,1,5,ok\n2,1,,failed\n2,1,,oom\n");
   spec.status_column = "s";
-  for (const auto repeats : {ReplaySpec::Repeats::kBest, ReplaySpec::Repeats::kMedian, ReplaySpec::Repeats::kCycle}) {
+  for (const auto repeats : {runner::ReplaySpec::Repeats::kBest, runner::ReplaySpec::Repeats::kMedian,
+                             runner::ReplaySpec::Repeats::kCycle}) {
     spec.repeats = repeats;
-    const ReplayTable t = open(spec);
+    const runner::ReplayTable t = open(spec);
     for (int n : {0, 1, 2}) EXPECT_EQ(value_of(t.look_up({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}, n)), 5.0);
-    EXPECT_TRUE(std::holds_alternative<OutOfMemory>(t.look_up({{"a", std::int64_t{2}}, {"b", std::int64_t{1}}}, 0)));
+    EXPECT_TRUE(
+        std::holds_alternative<trial::OutOfMemory>(t.look_up({{"a", std::int64_t{2}}, {"b", std::int64_t{1}}}, 0)));
   }
 }
 
 TEST_F(Replay, RepeatsAreTheBestTheMedianOrTakeTurns) {
-  ReplaySpec spec = table("a,b,v\n1,1,3\n1,1,9\n1,1,4\n1,1,6\n");
-  const Configuration c = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};
+  runner::ReplaySpec spec = table("a,b,v\n1,1,3\n1,1,9\n1,1,4\n1,1,6\n");
+  const space::Configuration c = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};
   EXPECT_EQ(value_of(open(spec, true).look_up(c, 0)), 9.0);
   EXPECT_EQ(value_of(open(spec, false).look_up(c, 2)), 3.0);
-  spec.repeats = ReplaySpec::Repeats::kMedian;
+  spec.repeats = runner::ReplaySpec::Repeats::kMedian;
   EXPECT_EQ(value_of(open(spec).look_up(c, 0)), 5.0);
-  spec.repeats = ReplaySpec::Repeats::kCycle;
-  const ReplayTable turns = open(spec);
+  spec.repeats = runner::ReplaySpec::Repeats::kCycle;
+  const runner::ReplayTable turns = open(spec);
   const std::vector<double> expected = {3.0, 9.0, 4.0, 6.0, 3.0};
   for (int n = 0; n < 5; ++n) EXPECT_EQ(value_of(turns.look_up(c, n)), expected[static_cast<std::size_t>(n)]);
 }
 
 TEST_F(Replay, TheOptimumIsTheBestThatALookUpCanGive) {
-  ReplaySpec spec = table("a,b,v,s\n1,1,3,ok\n1,1,9,ok\n1,1,4,ok\n2,1,5,ok\n3,1,100,failed\n");
+  runner::ReplaySpec spec = table("a,b,v,s\n1,1,3,ok\n1,1,9,ok\n1,1,4,ok\n2,1,5,ok\n3,1,100,failed\n");
   spec.status_column = "s";
   EXPECT_EQ(optimum(open(spec, true)), 9.0);
   EXPECT_EQ(optimum(open(spec, false)), 3.0);
-  spec.repeats = ReplaySpec::Repeats::kMedian;
+  spec.repeats = runner::ReplaySpec::Repeats::kMedian;
   EXPECT_EQ(optimum(open(spec, true)), 5.0);
   EXPECT_EQ(optimum(open(spec, false)), 4.0);
-  spec.repeats = ReplaySpec::Repeats::kCycle;
+  spec.repeats = runner::ReplaySpec::Repeats::kCycle;
   EXPECT_EQ(optimum(open(spec, true)), 5.0);
   EXPECT_EQ(optimum(open(spec, false), {std::int64_t{2}}), 5.0) << "rows outside the space do not count";
-  ReplaySpec failures = table("a,b,v,s\n1,1,3,failed\n");
+  runner::ReplaySpec failures = table("a,b,v,s\n1,1,3,failed\n");
   failures.status_column = "s";
   EXPECT_FALSE(optimum(open(failures)).has_value());
 }
 
 TEST_F(Replay, TheTrialsOfARunDirectoryAreATable) {
-  ReplaySpec spec = table(
+  runner::ReplaySpec spec = table(
       "trial,status,reason,strategy,a,b,value,value_sem,peak_memory_bytes,started_at\n"
       "0,ok,,baseline,2,true,101.5,0.25,123456,2026-08-23T10:00:00.000000\n"
       "1,oom,predicted,bayes,64,false,,,,2026-08-23T10:00:01.000000\n"
       "2,bounded,,bayes,8,true,3.5,,,2026-08-23T10:00:02.000000\n");
   spec.value.name = "value";
   spec.status_column = "status";
-  const ReplayTable t = open(spec);
+  const runner::ReplayTable t = open(spec);
   EXPECT_EQ(value_of(t.look_up({{"a", std::int64_t{2}}, {"b", true}}, 0)), 101.5);
-  EXPECT_STREQ(status_text(t.look_up({{"a", std::int64_t{64}}, {"b", false}}, 0)), "oom");
-  EXPECT_EQ(std::get<Bounded>(t.look_up({{"a", std::int64_t{8}}, {"b", true}}, 0)).at_best, 3.5);
+  EXPECT_STREQ(trial::status_text(t.look_up({{"a", std::int64_t{64}}, {"b", false}}, 0)), "oom");
+  EXPECT_EQ(std::get<trial::Bounded>(t.look_up({{"a", std::int64_t{8}}, {"b", true}}, 0)).at_best, 3.5);
 }
 
 TEST_F(Replay, WrongTablesAreRefusedWithTheirPlaceAndTheMend) {
@@ -120,7 +122,7 @@ TEST_F(Replay, WrongTablesAreRefusedWithTheirPlaceAndTheMend) {
   expect_error(table("a,b,v\n1,1,nan\n"), {"line 2, column 'v'"});
   expect_error(table("a,b,v\n1,1,1e999\n"), {"line 2, column 'v'"});
   expect_error(table("a,b,v\n"), {"t.csv", "no row"});
-  ReplaySpec spec = table("n,a,b,v\n8,1,1,1\n16,1,1,1\n");
+  runner::ReplaySpec spec = table("n,a,b,v\n8,1,1,1\n16,1,1,1\n");
   spec.where = {{"n", "4"}};
   expect_error(spec, {"t.csv: no row has n = 4", "column 'n' has 16, 8"});
   spec.where = {{"m", "4"}};
@@ -136,17 +138,17 @@ TEST_F(Replay, WrongTablesAreRefusedWithTheirPlaceAndTheMend) {
 }
 
 TEST_F(Replay, TheRunnerTakesTurnsAndRefusesWhatIsNotThere) {
-  ReplaySpec spec = table("a,b,v\n1,1,3\n1,1,9\n2,1,7\n");
-  spec.repeats = ReplaySpec::Repeats::kCycle;
-  const ReplayTable t = open(spec);
-  const std::unique_ptr<Runner> runner = make_replay_runner(t);
-  const Configuration one = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};
-  const Configuration two = {{"a", std::int64_t{2}}, {"b", std::int64_t{1}}};
+  runner::ReplaySpec spec = table("a,b,v\n1,1,3\n1,1,9\n2,1,7\n");
+  spec.repeats = runner::ReplaySpec::Repeats::kCycle;
+  const runner::ReplayTable t = open(spec);
+  const std::unique_ptr<trial::Runner> runner = runner::make_replay_runner(t);
+  const space::Configuration one = {{"a", std::int64_t{1}}, {"b", std::int64_t{1}}};
+  const space::Configuration two = {{"a", std::int64_t{2}}, {"b", std::int64_t{1}}};
   EXPECT_EQ(value_of(runner->run(one, dir_.path())), 3.0);
   EXPECT_EQ(value_of(runner->run(two, dir_.path())), 7.0);
   EXPECT_EQ(value_of(runner->run(one, dir_.path())), 9.0);
-  EXPECT_EQ(std::get<Failed>(runner->run({{"a", std::int64_t{3}}, {"b", std::int64_t{1}}}, dir_.path())).reason,
-            FailureReason::kInvalid);
+  EXPECT_EQ(std::get<trial::Failed>(runner->run({{"a", std::int64_t{3}}, {"b", std::int64_t{1}}}, dir_.path())).reason,
+            trial::FailureReason::kInvalid);
 }
 
 }  // namespace krigtune::replay_test

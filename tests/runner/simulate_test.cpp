@@ -16,41 +16,42 @@ constexpr const char* kCluster = R"({"gpus_per_node": 8, "gpu": "a100-80gb"})";
 constexpr const char* kSpace = R"({"zero_stage": [1, 2, 3], "micro_batch": [1, 2, 4, 8],
                                    "activation_checkpointing": ["none", "full"], "overlap_comm": [true, false]})";
 
-SimulateJob job(const SimulateSpec& spec) {
-  const Workload workload = read_workload(parse_json(kWorkload, "w"), "w", "");
-  const ClusterSpec cluster = read_cluster(parse_json(kCluster, "c"), "c", "");
-  JobFacts facts;
+runner::SimulateJob job(const runner::SimulateSpec& spec) {
+  const workload::Workload workload = workload::read_workload(parse_json(kWorkload, "w"), "w", "");
+  const workload::ClusterSpec cluster = workload::read_cluster(parse_json(kCluster, "c"), "c", "");
+  space::JobFacts facts;
   facts.ranks = cluster.ranks();
   facts.train_batch_size = workload.train_batch_size;
-  const Space space(read_parameters(parse_json(kSpace, "s"), "s", ""), facts);
+  const space::Space space(space::read_parameters(parse_json(kSpace, "s"), "s", ""), facts);
   return {workload, cluster, {}, space, spec};
 }
 
 // Nothing but what is asked for.
-SimulateSpec quiet() {
-  SimulateSpec spec;
+runner::SimulateSpec quiet() {
+  runner::SimulateSpec spec;
   spec.noise = spec.systematic_error = spec.memory_error = 0.0;
   spec.straggler_probability = spec.unforeseen_fraction = spec.crash_probability = 0.0;
   return spec;
 }
 
-std::vector<Configuration> all(const Space& space) {
-  std::vector<Configuration> configurations;
-  space.for_each([&](const Configuration& configuration) { return configurations.push_back(configuration), true; });
+std::vector<space::Configuration> all(const space::Space& space) {
+  std::vector<space::Configuration> configurations;
+  space.for_each(
+      [&](const space::Configuration& configuration) { return configurations.push_back(configuration), true; });
   return configurations;
 }
 
-std::optional<double> step_time(const Outcome& outcome) {
-  const auto* measured = std::get_if<Measured>(&outcome);
+std::optional<double> step_time(const trial::Outcome& outcome) {
+  const auto* measured = std::get_if<trial::Measured>(&outcome);
   return measured == nullptr ? std::nullopt : std::optional(measured->metrics.at("step_time_s"));
 }
 
 // Step times of the configurations that run, in the space's order.
-std::vector<double> step_times(const SimulateSpec& spec) {
-  const SimulateJob simulated = job(spec);
-  const auto runner = make_simulate_runner(simulated);
+std::vector<double> step_times(const runner::SimulateSpec& spec) {
+  const runner::SimulateJob simulated = job(spec);
+  const auto runner = runner::make_simulate_runner(simulated);
   std::vector<double> times;
-  for (const Configuration& configuration : all(simulated.space)) {
+  for (const space::Configuration& configuration : all(simulated.space)) {
     if (const auto time = step_time(runner->run(configuration, ""))) times.push_back(*time);
   }
   return times;
@@ -65,27 +66,27 @@ int inversions(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 TEST(Simulate, WithoutErrorsIsWhatThePredictionSaysAndItsRatesFollow) {
-  const SimulateJob simulated = job(quiet());
-  const StepCostModel predicted(simulated.workload, simulated.cluster);
-  const auto runner = make_simulate_runner(simulated);
-  const Configuration configuration = all(simulated.space).front();
-  const Outcome outcome = runner->run(configuration, "");
-  const auto& metrics = std::get<Measured>(outcome).metrics;
+  const runner::SimulateJob simulated = job(quiet());
+  const cost::StepCostModel predicted(simulated.workload, simulated.cluster);
+  const auto runner = runner::make_simulate_runner(simulated);
+  const space::Configuration configuration = all(simulated.space).front();
+  const trial::Outcome outcome = runner->run(configuration, "");
+  const auto& metrics = std::get<trial::Measured>(outcome).metrics;
   const double step_s = predicted(configuration).step_time_s;
   EXPECT_DOUBLE_EQ(metrics.at("step_time_s"), step_s);
   EXPECT_DOUBLE_EQ(metrics.at("samples_per_s"), 64.0 / step_s);
   EXPECT_DOUBLE_EQ(metrics.at("tokens_per_s"), 64.0 * 1024.0 / step_s);
-  EXPECT_DOUBLE_EQ(metrics.at("flops_per_s"), model_flops(simulated.workload.model, 64) / step_s / 8.0);
+  EXPECT_DOUBLE_EQ(metrics.at("flops_per_s"), workload::model_flops(simulated.workload.model, 64) / step_s / 8.0);
   EXPECT_LE(metrics.at("exposed_comm_s"), step_s);
-  EXPECT_GT(std::get<Measured>(outcome).peak_memory->count, 0);
+  EXPECT_GT(std::get<trial::Measured>(outcome).peak_memory->count, 0);
 }
 
 TEST(Simulate, NoiseHasTheStatedSpreadFromTrialToTrial) {
-  SimulateSpec spec = quiet();
+  runner::SimulateSpec spec = quiet();
   spec.noise = 0.1;
-  const SimulateJob simulated = job(spec);
-  const auto runner = make_simulate_runner(simulated);
-  const Configuration configuration = all(simulated.space).front();
+  const runner::SimulateJob simulated = job(spec);
+  const auto runner = runner::make_simulate_runner(simulated);
+  const space::Configuration configuration = all(simulated.space).front();
   constexpr int kTrials = 2000;
   double sum = 0.0;
   double squares = 0.0;
@@ -98,12 +99,12 @@ TEST(Simulate, NoiseHasTheStatedSpreadFromTrialToTrial) {
   const double stddev = std::sqrt(squares / kTrials - mean * mean);
   // Four standard errors: s / sqrt(2 n), s / sqrt(n).
   EXPECT_LE(std::abs(stddev - 0.1), 4.0 * 0.1 / std::sqrt(2.0 * kTrials));
-  const double predicted = StepCostModel(simulated.workload, simulated.cluster)(configuration).step_time_s;
+  const double predicted = cost::StepCostModel(simulated.workload, simulated.cluster)(configuration).step_time_s;
   EXPECT_LE(std::abs(mean - std::log(predicted)), 4.0 * 0.1 / std::sqrt(1.0 * kTrials));
 }
 
 TEST(Simulate, HiddenFactorsChangeTheRankingAndAreTheSeeds) {
-  SimulateSpec spec = quiet();
+  runner::SimulateSpec spec = quiet();
   const std::vector<double> predicted = step_times(spec);
   spec.systematic_error = 0.3;
   const std::vector<double> hidden = step_times(spec);
@@ -115,26 +116,28 @@ TEST(Simulate, HiddenFactorsChangeTheRankingAndAreTheSeeds) {
 }
 
 TEST(Simulate, AnOutcomeDependsOnHowOftenItWasMeasuredAndOnNothingElse) {
-  SimulateSpec spec;
-  const SimulateJob simulated = job(spec);
-  const std::vector<Configuration> configurations = all(simulated.space);
-  const auto one = make_simulate_runner(simulated);
-  const auto other = make_simulate_runner(simulated);
+  runner::SimulateSpec spec;
+  const runner::SimulateJob simulated = job(spec);
+  const std::vector<space::Configuration> configurations = all(simulated.space);
+  const auto one = runner::make_simulate_runner(simulated);
+  const auto other = runner::make_simulate_runner(simulated);
   std::vector<std::optional<double>> forwards;
   std::vector<std::optional<double>> backwards;
-  for (const Configuration& configuration : configurations) forwards.push_back(step_time(one->run(configuration, "")));
+  for (const space::Configuration& configuration : configurations)
+    forwards.push_back(step_time(one->run(configuration, "")));
   for (auto at = configurations.rbegin(); at != configurations.rend(); ++at) {
     backwards.push_back(step_time(other->run(*at, "")));
   }
   std::reverse(backwards.begin(), backwards.end());
   EXPECT_EQ(forwards, backwards);
   std::vector<std::optional<double>> again;
-  for (const Configuration& configuration : configurations) again.push_back(step_time(one->run(configuration, "")));
+  for (const space::Configuration& configuration : configurations)
+    again.push_back(step_time(one->run(configuration, "")));
   EXPECT_NE(forwards, again);
 }
 
 TEST(Simulate, AnotherDayIsTheSameMachineWithOtherNoiseAndAnotherSpeed) {
-  SimulateSpec spec = quiet();
+  runner::SimulateSpec spec = quiet();
   spec.systematic_error = 0.3;
   const std::vector<double> yesterday = step_times(spec);
   spec.today = {1.8, 9};
@@ -148,25 +151,26 @@ TEST(Simulate, AnotherDayIsTheSameMachineWithOtherNoiseAndAnotherSpeed) {
 }
 
 TEST(Simulate, EndsATrialEarlyOnlyWhereAskedTo) {
-  SimulateSpec spec = quiet();
-  const SimulateJob whole = job(spec);
-  const Configuration configuration = all(whole.space).front();
-  const Rival rival{"samples_per_s", true, 1e6, 0.0};
-  EXPECT_TRUE(std::holds_alternative<Measured>(make_simulate_runner(whole)->run(configuration, "", rival)));
+  runner::SimulateSpec spec = quiet();
+  const runner::SimulateJob whole = job(spec);
+  const space::Configuration configuration = all(whole.space).front();
+  const trial::Rival rival{"samples_per_s", true, 1e6, 0.0};
+  EXPECT_TRUE(
+      std::holds_alternative<trial::Measured>(runner::make_simulate_runner(whole)->run(configuration, "", rival)));
   spec.early_end = true;
-  const auto runner = make_simulate_runner(job(spec));
-  EXPECT_TRUE(std::holds_alternative<Bounded>(runner->run(configuration, "", rival)));
-  EXPECT_TRUE(std::holds_alternative<Measured>(runner->run(configuration, "")));
+  const auto runner = runner::make_simulate_runner(job(spec));
+  EXPECT_TRUE(std::holds_alternative<trial::Bounded>(runner->run(configuration, "", rival)));
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(runner->run(configuration, "")));
 }
 
 TEST(Simulate, StragglersSlowDownByTheStatedFactor) {
-  SimulateSpec spec = quiet();
+  runner::SimulateSpec spec = quiet();
   spec.straggler_probability = 0.5;
   spec.straggler_slowdown = 2.0;
-  const SimulateJob simulated = job(spec);
-  const auto runner = make_simulate_runner(simulated);
-  const Configuration configuration = all(simulated.space).front();
-  const double predicted = StepCostModel(simulated.workload, simulated.cluster)(configuration).step_time_s;
+  const runner::SimulateJob simulated = job(spec);
+  const auto runner = runner::make_simulate_runner(simulated);
+  const space::Configuration configuration = all(simulated.space).front();
+  const double predicted = cost::StepCostModel(simulated.workload, simulated.cluster)(configuration).step_time_s;
   int slow = 0;
   for (int i = 0; i < 200; ++i) {
     const double ratio = *step_time(runner->run(configuration, "")) / predicted;
@@ -178,50 +182,50 @@ TEST(Simulate, StragglersSlowDownByTheStatedFactor) {
 }
 
 TEST(Simulate, APartOfTheSpaceFailsWhateverIsTriedAndCrashesComeByChance) {
-  SimulateSpec spec = quiet();
+  runner::SimulateSpec spec = quiet();
   spec.unforeseen_fraction = 0.25;
-  const SimulateJob simulated = job(spec);
-  const auto runner = make_simulate_runner(simulated);
+  const runner::SimulateJob simulated = job(spec);
+  const auto runner = runner::make_simulate_runner(simulated);
   int failed = 0;
-  const std::vector<Configuration> configurations = all(simulated.space);
-  for (const Configuration& configuration : configurations) {
-    const Outcome first = runner->run(configuration, "");
-    const auto* failure = std::get_if<Failed>(&first);
+  const std::vector<space::Configuration> configurations = all(simulated.space);
+  for (const space::Configuration& configuration : configurations) {
+    const trial::Outcome first = runner->run(configuration, "");
+    const auto* failure = std::get_if<trial::Failed>(&first);
     if (failure == nullptr) continue;
     ++failed;
-    EXPECT_EQ(failure->reason, FailureReason::kCrash);
+    EXPECT_EQ(failure->reason, trial::FailureReason::kCrash);
     EXPECT_EQ(failure->last_lines, "simulated: this part of the space fails");
-    EXPECT_TRUE(std::holds_alternative<Failed>(runner->run(configuration, "")));
+    EXPECT_TRUE(std::holds_alternative<trial::Failed>(runner->run(configuration, "")));
   }
   const double share = static_cast<double>(failed) / static_cast<double>(configurations.size());
   EXPECT_LE(std::abs(share - 0.25), 0.1);
 
   spec = quiet();
   spec.crash_probability = 0.5;
-  const auto crashing = make_simulate_runner(job(spec));
+  const auto crashing = runner::make_simulate_runner(job(spec));
   int crashes = 0;
   for (int i = 0; i < 200; ++i) {
-    crashes += std::holds_alternative<Failed>(crashing->run(configurations.front(), "")) ? 1 : 0;
+    crashes += std::holds_alternative<trial::Failed>(crashing->run(configurations.front(), "")) ? 1 : 0;
   }
   EXPECT_GT(crashes, 60);
   EXPECT_LT(crashes, 140);
 }
 
 TEST(Simulate, WhatNeedsMoreThanTheDeviceHasRunsOutOfMemory) {
-  SimulateJob simulated = job(quiet());
+  runner::SimulateJob simulated = job(quiet());
   simulated.memory.limit_gib = 4.0;
-  const Outcome outcome = make_simulate_runner(simulated)->run(all(simulated.space).front(), "");
-  const auto* memory = std::get_if<OutOfMemory>(&outcome);
+  const trial::Outcome outcome = runner::make_simulate_runner(simulated)->run(all(simulated.space).front(), "");
+  const auto* memory = std::get_if<trial::OutOfMemory>(&outcome);
   ASSERT_NE(memory, nullptr);
   EXPECT_FALSE(memory->predicted);
   EXPECT_GT(memory->requested->count, 4LL << 30);
 }
 
 TEST(Simulate, AConfigurationThatCannotBeIsInvalid) {
-  const auto runner = make_simulate_runner(job(quiet()));
-  const Outcome outcome = runner->run({{"micro_batch", std::int64_t{3}}}, "");
-  ASSERT_TRUE(std::holds_alternative<Failed>(outcome));
-  EXPECT_EQ(std::get<Failed>(outcome).reason, FailureReason::kInvalid);
+  const auto runner = runner::make_simulate_runner(job(quiet()));
+  const trial::Outcome outcome = runner->run({{"micro_batch", std::int64_t{3}}}, "");
+  ASSERT_TRUE(std::holds_alternative<trial::Failed>(outcome));
+  EXPECT_EQ(std::get<trial::Failed>(outcome).reason, trial::FailureReason::kInvalid);
 }
 
 }  // namespace krigtune::simulate_test

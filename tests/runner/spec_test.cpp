@@ -6,8 +6,8 @@
 
 namespace krigtune::spec_test {
 
-RunnerSpec read(const std::string& text) {
-  return read_runner(parse_json(text, "s.json"), "s.json", "/runner", "/tmp");
+runner::RunnerSpec read(const std::string& text) {
+  return runner::read_runner(parse_json(text, "s.json"), "s.json", "/runner", "/tmp");
 }
 
 std::string error_of(const std::string& text) {
@@ -20,21 +20,22 @@ Spec read_as(const std::string& text) {
 }
 
 TEST(RunnerSpec, BenchIsTheDefaultWithTheDocumentedTimes) {
-  ASSERT_TRUE(is<BenchSpec>(read("{}")));
-  const auto spec = read_as<BenchSpec>("{}");
+  ASSERT_TRUE(runner::is<runner::BenchSpec>(read("{}")));
+  const auto spec = read_as<runner::BenchSpec>("{}");
   EXPECT_EQ(spec.warmup_s, 2.0);
   EXPECT_EQ(spec.measure_s, 10.0);
   EXPECT_EQ(spec.timeout_s, 300.0);
   EXPECT_FALSE(spec.memory_limit_gib.has_value());
-  EXPECT_EQ(spec.launcher, Launcher::kThreads);
+  EXPECT_EQ(spec.launcher, runner::Launcher::kThreads);
   EXPECT_EQ(spec.hang_s, 60.0);
-  EXPECT_EQ(read_as<BenchSpec>(R"({"timeout_s": 3000})").hang_s, 600.0);
+  EXPECT_EQ(read_as<runner::BenchSpec>(R"({"timeout_s": 3000})").hang_s, 600.0);
   EXPECT_NE(error_of(R"({"launcher": "srun"})").find("/runner/launcher"), std::string::npos);
 }
 
 TEST(RunnerSpec, ATableIsRelativeToTheSession) {
-  EXPECT_EQ(read_as<ReplaySpec>(R"({"kind": "replay", "table": "../t.csv", "value": "v"})").table, "/t.csv");
-  EXPECT_EQ(read_as<ReplaySpec>(R"({"kind": "replay", "table": "/data/t.csv", "value": "v"})").table, "/data/t.csv");
+  EXPECT_EQ(read_as<runner::ReplaySpec>(R"({"kind": "replay", "table": "../t.csv", "value": "v"})").table, "/t.csv");
+  EXPECT_EQ(read_as<runner::ReplaySpec>(R"({"kind": "replay", "table": "/data/t.csv", "value": "v"})").table,
+            "/data/t.csv");
 }
 
 TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
@@ -61,8 +62,8 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
             "early_end": true, "today": {"slowdown": 1.8, "seed": 9},
             "stragglers": {"probability": 0.2, "slowdown": 2},
             "failures": {"unforeseen_fraction": 0.1, "crash_probability": 0}})"}) {
-    const Json once = to_json(read(text));
-    EXPECT_EQ(once, to_json(read(once.dump()))) << text;
+    const Json once = runner::to_json(read(text));
+    EXPECT_EQ(once, runner::to_json(read(once.dump()))) << text;
     const Json given = parse_json(text, "given");
     for (const auto& [key, value] : given.items()) {
       if (key == "table") continue;
@@ -106,18 +107,20 @@ TEST(RunnerSpec, WrongInputNamesItsPlace) {
 }
 
 TEST(RunnerSpec, ACommandHasTheDocumentedDefaults) {
-  const CommandSpec spec = read_as<CommandSpec>(R"({"kind": "command", "argv": ["./run.sh"]})");
+  const runner::CommandSpec spec = read_as<runner::CommandSpec>(R"({"kind": "command", "argv": ["./run.sh"]})");
   EXPECT_EQ(spec.working_directory, "/tmp") << "the session's directory";
   EXPECT_EQ(spec.timeout_s, 3600.0);
   EXPECT_EQ(spec.grace_s, 10.0);
   EXPECT_FALSE(spec.no_progress_s.has_value());
   EXPECT_TRUE(spec.environment.empty() && spec.oom_exit_codes.empty() && spec.oom_patterns.empty());
-  EXPECT_EQ(read_as<CommandSpec>(R"({"kind": "command", "argv": ["x"], "cwd": "../usr"})").working_directory, "/usr");
-  EXPECT_EQ(read_as<CommandSpec>(R"({"kind": "command", "argv": ["x"], "env": {"N": 4}})").environment.at(0).second,
-            "4");
+  EXPECT_EQ(read_as<runner::CommandSpec>(R"({"kind": "command", "argv": ["x"], "cwd": "../usr"})").working_directory,
+            "/usr");
+  EXPECT_EQ(
+      read_as<runner::CommandSpec>(R"({"kind": "command", "argv": ["x"], "env": {"N": 4}})").environment.at(0).second,
+      "4");
 }
 
-TEST(RunnerSpec, NobodyRunsTrialsWithNone) { EXPECT_TRUE(is<NoRunner>(read(R"({"kind": "none"})"))); }
+TEST(RunnerSpec, NobodyRunsTrialsWithNone) { EXPECT_TRUE(runner::is<runner::NoRunner>(read(R"({"kind": "none"})"))); }
 
 TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -159,13 +162,15 @@ TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
 
 TEST(RunnerSpec, ADeepSpeedJobsFileIsWhatItsCommandNames) {
   const std::string job = R"({"kind": "deepspeed", "argv": ["deepspeed", "t.py", "--deepspeed", "conf/d.json"])";
-  EXPECT_EQ(read_as<DeepSpeedSpec>(job + "}").ds_config, "/tmp/conf/d.json");
-  EXPECT_EQ(read_as<DeepSpeedSpec>(job + R"(, "cwd": "/usr"})").ds_config, "/usr/conf/d.json");
-  EXPECT_EQ(read_as<DeepSpeedSpec>(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").ds_config, "/tmp/e.json");
-  EXPECT_EQ(read_as<DeepSpeedSpec>(job + "}").steps.due(), 15);
-  EXPECT_EQ(read_as<DeepSpeedSpec>(job + "}").config_as, DsConfigAs::kPath);
-  EXPECT_EQ(read_as<DeepSpeedSpec>(job + R"(, "config_as": "base64"})").config_as, DsConfigAs::kBase64);
-  EXPECT_EQ(timeout_s(read(job + R"(, "timeout_s": 7})")), 7.0);
+  EXPECT_EQ(read_as<deepspeed::DeepSpeedSpec>(job + "}").ds_config, "/tmp/conf/d.json");
+  EXPECT_EQ(read_as<deepspeed::DeepSpeedSpec>(job + R"(, "cwd": "/usr"})").ds_config, "/usr/conf/d.json");
+  EXPECT_EQ(read_as<deepspeed::DeepSpeedSpec>(job + R"(, "cwd": "/usr", "ds_config": "e.json"})").ds_config,
+            "/tmp/e.json");
+  EXPECT_EQ(read_as<deepspeed::DeepSpeedSpec>(job + "}").steps.due(), 15);
+  EXPECT_EQ(read_as<deepspeed::DeepSpeedSpec>(job + "}").config_as, deepspeed::DsConfigAs::kPath);
+  EXPECT_EQ(read_as<deepspeed::DeepSpeedSpec>(job + R"(, "config_as": "base64"})").config_as,
+            deepspeed::DsConfigAs::kBase64);
+  EXPECT_EQ(runner::timeout_s(read(job + R"(, "timeout_s": 7})")), 7.0);
 }
 
 TEST(RunnerSpec, AWrongDeepSpeedJobNamesItsPlaceAndTheMend) {

@@ -10,20 +10,20 @@
 namespace krigtune::schedule::knobs {
 namespace {
 
-Workload small_model() {
-  Workload workload;
+workload::Workload small_model() {
+  workload::Workload workload;
   workload.model = {.layers = 3, .hidden = 32, .heads = 4, .kv_heads = 4, .ffn_hidden = 128, .vocab = 50, .seq_len = 8};
   return workload;
 }
 
-ClusterSpec four_ranks() {
-  ClusterSpec cluster;
+workload::ClusterSpec four_ranks() {
+  workload::ClusterSpec cluster;
   cluster.gpus_per_node = 4;
   return cluster;
 }
 
 struct Refused {
-  Configuration configuration;
+  space::Configuration configuration;
   std::string what, hint;
 };
 
@@ -71,7 +71,7 @@ TEST(Knobs, OfSeveralProblemsTheFirstIsSaid) {
 }
 
 TEST(Knobs, WhatIsModelledIsRead) {
-  Workload workload = small_model();
+  workload::Workload workload = small_model();
   workload.train_batch_size = 16;
   const auto known =
       knobs_of(workload, four_ranks(),

@@ -11,7 +11,7 @@ namespace krigtune::schedule {
 
 /// A setting with the tensors that it refers to.
 struct SettingCase {
-  Workload workload;
+  workload::Workload workload;
   std::unique_ptr<StageTensors> tensors;
   std::unique_ptr<Setting> setting;
 
@@ -39,9 +39,9 @@ class RandomSettings {
                             .vocab = 31,
                             .seq_len = 8};
     drawn.workload.model.tied_embeddings = coin();
-    drawn.workload.model.norm = coin() ? Norm::kLayerNorm : Norm::kRmsNorm;
-    drawn.workload.precision = coin() ? Precision::kBf16 : Precision::kFp32;
-    drawn.workload.dialect = coin() ? Dialect::kDeepSpeed : Dialect::kCanonical;
+    drawn.workload.model.norm = coin() ? workload::Norm::kLayerNorm : workload::Norm::kRmsNorm;
+    drawn.workload.precision = coin() ? workload::Precision::kBf16 : workload::Precision::kFp32;
+    drawn.workload.dialect = coin() ? workload::Dialect::kDeepSpeed : workload::Dialect::kCanonical;
     drawn.workload.gradient_clipping = coin() ? 1.0 : 0.0;
     const Knobs knobs = draw_knobs();
     const StageParts parts{drawn.workload.model.layers, number({0, 1, 1}) == 1, number({0, 1, 1}) == 1};

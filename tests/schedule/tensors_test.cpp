@@ -10,8 +10,8 @@
 namespace krigtune::schedule::tensors {
 namespace {
 
-Workload tied_model(std::int64_t layers) {
-  Workload workload;
+workload::Workload tied_model(std::int64_t layers) {
+  workload::Workload workload;
   workload.model = {
       .layers = layers, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn_hidden = 64, .vocab = 31, .seq_len = 8};
   workload.model.tied_embeddings = true;
@@ -67,8 +67,8 @@ TEST(StageTensors, TheLastStagesCopyOfATiedTableIsReadyFirst) {
 }
 
 TEST(Stores, TakeSixteenBytesAParameterWithAdamWInSixteenBits) {  // Rajbhandari et al. 2020, section 3.1
-  Workload workload;
-  workload.precision = Precision::kBf16;
+  workload::Workload workload;
+  workload.precision = workload::Precision::kBf16;
   const auto bytes_of = [&](std::int64_t stage, std::int64_t ranks) {
     Knobs knobs;
     knobs.zero_stage = stage;

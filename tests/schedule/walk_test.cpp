@@ -183,9 +183,9 @@ TEST(Walk, KeepsItsPromisesToEverySink) {
 // A model of two layers, one tensor of each block larger than the persistence threshold of 1'000: 16 x 64 elements, up
 // and down. The order of uses is embedding, 0, 1, head, head, 1, 0, embedding.
 TEST(Gathering, KeepsWhatIsUsedAgainWithinTheReuseDistance) {
-  Workload workload;
+  workload::Workload workload;
   workload.model = {.layers = 2, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn_hidden = 64, .vocab = 31, .seq_len = 8};
-  workload.dialect = Dialect::kDeepSpeed;
+  workload.dialect = workload::Dialect::kDeepSpeed;
   Knobs knobs;
   knobs.zero_stage = 3;
   knobs.persistence_elems = 1'000;

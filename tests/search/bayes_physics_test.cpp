@@ -12,8 +12,8 @@ namespace krigtune::bayes_physics_test {
 
 constexpr double kOffset = 0.25 / 0.15;  // stddev of the error that all planned peaks share, in those of one
 
-Trial closed(const Configuration& configuration, Outcome outcome) {
-  Trial trial;
+journal::Trial closed(const space::Configuration& configuration, trial::Outcome outcome) {
+  journal::Trial trial;
   trial.proposal.configuration = configuration;
   trial.outcome = std::move(outcome);
   return trial;
@@ -49,7 +49,7 @@ double matern52(double distance) {
   return (1.0 + u + u * u / 3.0) * std::exp(-u);
 }
 
-double distance(const Points& points, Eigen::Index a, Eigen::Index b) {
+double distance(const surrogate::Points& points, Eigen::Index a, Eigen::Index b) {
   const double categories = (points.categories.row(a).array() != points.categories.row(b).array()).cast<double>().sum();
   return std::sqrt((points.ordered.row(a) - points.ordered.row(b)).squaredNorm() + categories);
 }
@@ -64,13 +64,13 @@ std::vector<std::size_t> uncertain_ones(const Problem& problem) {
 }
 
 struct Known {
-  Points points;
-  std::vector<std::optional<MemoryVerdict>> memory;
+  surrogate::Points points;
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
 };
 
 Known all_of(const Problem& problem) {
   Known known;
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     configurations.push_back(problem.candidates[i]);
     known.memory.push_back(problem.candidates.memory_of(i));
@@ -85,11 +85,11 @@ TEST(TrialSuccess, OneTrialOutOfMemoryMovesTheBeliefOfAllAsTheIntegralSays) {
   const std::vector<std::size_t> uncertain = uncertain_ones(problem);
   ASSERT_GE(uncertain.size(), 3U);
   const auto failed = static_cast<Eigen::Index>(uncertain[1]);
-  const History history = {closed(problem.candidates[uncertain[1]], OutOfMemory{})};
-  const Eigen::VectorXd got = TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
+  const search::History history = {closed(problem.candidates[uncertain[1]], trial::OutOfMemory{})};
+  const Eigen::VectorXd got = search::TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
 
   // What memory says after it is memory_margins_test.cpp's.
-  const Eigen::VectorXd margins = MemoryMargins(problem.candidates, history).at(known.memory);
+  const Eigen::VectorXd margins = search::MemoryMargins(problem.candidates, history).at(known.memory);
   ASSERT_LT(margins(failed), known.memory[uncertain[1]]->spread->margin - 0.1);
   const auto margin_after = [&](Eigen::Index i) { return margins(i); };
   // The second latent, of all failures, with the margins as its mean.
@@ -116,10 +116,12 @@ TEST(TrialSuccess, FailuresOfUnknownCauseCountMostWhereMemoryIsTight) {
   const Problem problem(uncertain_session());
   const Known known = all_of(problem);
   const std::size_t tight = uncertain_ones(problem)[1];
-  const Eigen::VectorXd before = TrialSuccess(problem.candidates, {}).probability(known.points, known.memory);
-  const History history = {closed(problem.candidates[tight], Failed{FailureReason::kCrash, 1, ""})};
-  const Eigen::VectorXd after = TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
-  EXPECT_TRUE(TrialSuccess(problem.candidates, history).has_failures());
+  const Eigen::VectorXd before = search::TrialSuccess(problem.candidates, {}).probability(known.points, known.memory);
+  const search::History history = {
+      closed(problem.candidates[tight], trial::Failed{trial::FailureReason::kCrash, 1, ""})};
+  const Eigen::VectorXd after =
+      search::TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
+  EXPECT_TRUE(search::TrialSuccess(problem.candidates, history).has_failures());
   double of_roomy = 0.0, of_tight = 0.0;  // the largest relative losses
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
@@ -133,8 +135,8 @@ TEST(TrialSuccess, FailuresOfUnknownCauseCountMostWhereMemoryIsTight) {
 TEST(TrialSuccess, RulesOfThumbTiltTheProbabilityWhereNamesAreUsual) {
   const Problem problem(plain_session(R"({"tp": [1, 2, 4, 8], "mbs": [1, 2, 4, 8], "x": [1, 2, 4, 8]})"));
   const auto probability = [&](int tp, int mbs, int x) {
-    const Configuration c{{"tp", std::int64_t{tp}}, {"mbs", std::int64_t{mbs}}, {"x", std::int64_t{x}}};
-    return TrialSuccess(problem.candidates, {}).probability(problem.candidates.encode({c}), {std::nullopt})(0);
+    const space::Configuration c{{"tp", std::int64_t{tp}}, {"mbs", std::int64_t{mbs}}, {"x", std::int64_t{x}}};
+    return search::TrialSuccess(problem.candidates, {}).probability(problem.candidates.encode({c}), {std::nullopt})(0);
   };
   EXPECT_GT(probability(8, 2, 2), probability(1, 2, 2));  // sharing a model saves memory
   EXPECT_LT(probability(2, 8, 2), probability(2, 1, 2));
@@ -150,14 +152,14 @@ Replayed replay_ultrascale(const std::string& job, const std::string& cluster = 
   const std::vector<int> all_gpus{8, 16, 32, 64, 128, 256};
   Replayed mean;
   for (const int gpus : all_gpus) {
-    const Problem problem(read_session(parse_json(ultrascale(gpus, job, cluster), "s"), "s", "."),
+    const Problem problem(session::read_session(parse_json(ultrascale(gpus, job, cluster), "s"), "s", "."),
                           Problem::WithPhysics{});
     const double optimum = *problem.session.table->optimum(problem.session.space);
-    const auto answer = [&](const Configuration& c) { return problem.session.table->look_up(c, 0); };
+    const auto answer = [&](const space::Configuration& c) { return problem.session.table->look_up(c, 0); };
     int first = 21;
     int failed = 0;
-    for (const Trial& trial : problem.drive(StrategyKind::kBayes, 1, 20, answer)) {
-      const std::optional<double> value = value_of(trial, problem.session.objective);
+    for (const journal::Trial& trial : problem.drive(search::StrategyKind::kBayes, 1, 20, answer)) {
+      const std::optional<double> value = search::value_of(trial, problem.session.objective);
       if (!value) ++failed;
       if (value && *value >= 0.95 * optimum) first = std::min(first, trial.number + 1);
     }
@@ -190,43 +192,48 @@ TEST(Bayes, WithoutAWorkloadTheUsualNamesOfParametersHelp) {
 }
 
 TEST(Bayes, BeginsWithTheBestPredictedThatIsLikelyToFit) {
-  const Problem problem(read_session(parse_json(ultrascale(16, "known"), "s"), "s", "."), Problem::WithPhysics{});
-  const Proposal first = *problem.strategy(StrategyKind::kBayes, 1)->ask({});
-  const Forecaster forecast(problem.session, problem.filter);
+  const Problem problem(session::read_session(parse_json(ultrascale(16, "known"), "s"), "s", "."),
+                        Problem::WithPhysics{});
+  const journal::Proposal first = *problem.strategy(search::StrategyKind::kBayes, 1)->ask({});
+  const forecast::Forecaster forecast(problem.session, problem.filter);
   double best = 0.0;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
-    const Forecast of = forecast(problem.candidates[i]);
+    const forecast::Forecast of = forecast(problem.candidates[i]);
     if (of.memory->probability_fits > 0.99) best = std::max(best, forecast.score(of));
   }
-  const Forecast chosen = forecast(first.configuration);
+  const forecast::Forecast chosen = forecast(first.configuration);
   EXPECT_GE(forecast.score(chosen), best);
   EXPECT_GE(chosen.memory->probability_fits, 0.5);
 }
 
 TEST(Bayes, AsksTheSameNextAfterAResume) {
-  const Problem problem(read_session(parse_json(ultrascale(32, "known"), "s"), "s", "."), Problem::WithPhysics{});
-  const auto answer = [&](const Configuration& c) { return problem.session.table->look_up(c, 0); };
-  const History whole = problem.drive(StrategyKind::kBayes, 3, 12, answer);
-  const Problem again(read_session(parse_json(ultrascale(32, "known"), "s"), "s", "."), Problem::WithPhysics{});
+  const Problem problem(session::read_session(parse_json(ultrascale(32, "known"), "s"), "s", "."),
+                        Problem::WithPhysics{});
+  const auto answer = [&](const space::Configuration& c) { return problem.session.table->look_up(c, 0); };
+  const search::History whole = problem.drive(search::StrategyKind::kBayes, 3, 12, answer);
+  const Problem again(session::read_session(parse_json(ultrascale(32, "known"), "s"), "s", "."),
+                      Problem::WithPhysics{});
   for (const std::size_t cut : {1U, 5U, 11U}) {
-    const History part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut));
-    EXPECT_EQ(again.strategy(StrategyKind::kBayes, 3)->ask(part)->configuration, whole[cut].proposal.configuration);
+    const search::History part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut));
+    EXPECT_EQ(again.strategy(search::StrategyKind::kBayes, 3)->ask(part)->configuration,
+              whole[cut].proposal.configuration);
   }
 }
 
 TEST(Bayes, SearchesRealRangesWithRulesOfThumb) {
-  Session session = plain_session(R"({"tp": [1, 2, 4, 8], "pp": [1, 2, 4, 8],
+  session::Session session = plain_session(R"({"tp": [1, 2, 4, 8], "pp": [1, 2, 4, 8],
       "lr": {"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log"}})");
   session.objective = {"throughput", true, "samples_per_s"};
   const Problem problem(std::move(session), Problem::WithPhysics{});
-  const auto answer = [&](const Configuration& c) {
-    const double off = std::log10(as_number(*c.find("lr"))) + 3.0;
+  const auto answer = [&](const space::Configuration& c) {
+    const double off = std::log10(space::as_number(*c.find("lr"))) + 3.0;
     return measured(
         problem.session,
-        std::exp(-off * off) * std::exp2(-0.3 * (std::log2(as_number(*c.find("tp")) * as_number(*c.find("pp"))))));
+        std::exp(-off * off) *
+            std::exp2(-0.3 * (std::log2(space::as_number(*c.find("tp")) * space::as_number(*c.find("pp"))))));
   };
-  const History history = problem.drive(StrategyKind::kBayes, 1, 12, answer);
-  EXPECT_GE(*best_value(problem.session.objective, history), 0.9);
+  const search::History history = problem.drive(search::StrategyKind::kBayes, 1, 12, answer);
+  EXPECT_GE(*search::best_value(problem.session.objective, history), 0.9);
 }
 
 }  // namespace krigtune::bayes_physics_test

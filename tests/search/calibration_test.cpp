@@ -19,7 +19,7 @@ class Calibration : public testing::Test {
   // A trial that was predicted to measure 100, with a latent standard deviation of `stddev` after `widening`, and that
   // came out `error` of it off.
   void add(double error, double stddev = 0.2, double widening = 1.0) {
-    Trial trial;
+    journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
     trial.proposal.predicted_value = 100.0;
     trial.proposal.predicted_stddev = 100.0 * std::sinh(widening * stddev);
@@ -28,7 +28,7 @@ class Calibration : public testing::Test {
     history_.push_back(trial);
   }
   double factor() const {
-    return learned_widening(session_.objective, ObjectiveScale(session_.objective, history_), history_);
+    return search::learned_widening(session_.objective, search::ObjectiveScale(session_.objective, history_), history_);
   }
 
   /// Of 4000 errors drawn like the 60 that were learned from, the share within the widened interval of 90 %.
@@ -42,8 +42,8 @@ class Calibration : public testing::Test {
     return held / 4000.0;
   }
 
-  Session session_;
-  History history_;
+  session::Session session_;
+  search::History history_;
 };
 
 TEST_F(Calibration, BeginsWiderThanTheSurrogateSays) { EXPECT_NEAR(factor(), kAtFirst, 1e-3); }
@@ -86,7 +86,7 @@ TEST_F(Calibration, OneTrialFarOffWidensAndIsForgottenByGoodOnes) {
 
 TEST_F(Calibration, TakesValuesThatHaveNoLogarithmAsTheyAre) {
   for (const double error : {2.0, -3.0}) {
-    Trial trial;
+    journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
     trial.proposal.predicted_value = -1.0;
     trial.proposal.predicted_stddev = 0.5;

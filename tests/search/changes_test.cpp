@@ -8,40 +8,43 @@
 
 namespace krigtune::changes_test {
 
-double number(const Configuration& configuration, const char* name) { return as_number(*configuration.find(name)); }
+double number(const space::Configuration& configuration, const char* name) {
+  return space::as_number(*configuration.find(name));
+}
 
 class GainOfChanges : public testing::Test {
  protected:
   // a: 8 % a step and 1.5 times with b = "y"; c does nothing.
-  static double speed(const Configuration& c) {
-    return std::exp(0.08 * number(c, "a")) * (to_string(*c.find("b")) == "y" ? 1.5 : 1.0);
+  static double speed(const space::Configuration& c) {
+    return std::exp(0.08 * number(c, "a")) * (space::to_string(*c.find("b")) == "y" ? 1.5 : 1.0);
   }
   GainOfChanges()
       : problem_(
             plain_session(R"({"a": {"min": 0, "max": 9}, "b": ["x", "y"], "c": {"min": 0, "max": 4}, "d": [1]})")) {
-    history_ = problem_.drive(StrategyKind::kRandom, 1, 40,
-                              [&](const Configuration& c) { return measured(problem_.session, speed(c)); });
+    history_ = problem_.drive(search::StrategyKind::kRandom, 1, 40,
+                              [&](const space::Configuration& c) { return measured(problem_.session, speed(c)); });
   }
   Problem problem_;
-  History history_;
+  search::History history_;
 };
 
 TEST_F(GainOfChanges, GivesEachChangeFromTheBaselineItsOwnGain) {
   problem_.session.baseline =
-      Configuration{{"a", std::int64_t{0}}, {"b", "x"}, {"c", std::int64_t{0}}, {"d", std::int64_t{1}}};
-  const std::optional<Recommendation> best = recommend(problem_.session, problem_.candidates, history_, 1);
+      space::Configuration{{"a", std::int64_t{0}}, {"b", "x"}, {"c", std::int64_t{0}}, {"d", std::int64_t{1}}};
+  const std::optional<search::Recommendation> best =
+      search::recommend(problem_.session, problem_.candidates, history_, 1);
   ASSERT_TRUE(best);
-  const Changes& changes = best->changes;
+  const search::Changes& changes = best->changes;
   ASSERT_GE(changes.each.size(), 2u) << "d stays, c may";
   EXPECT_EQ(changes.each[0].parameter, "a");
-  EXPECT_EQ(as_number(*changes.each[0].before), 0.0);
-  EXPECT_EQ(as_number(*changes.each[0].after), 9.0);
+  EXPECT_EQ(space::as_number(*changes.each[0].before), 0.0);
+  EXPECT_EQ(space::as_number(*changes.each[0].after), 9.0);
   ASSERT_TRUE(changes.each[0].gain && changes.each[1].gain && changes.together);
   EXPECT_LE(std::abs(changes.each[0].gain->factor / std::exp(0.72) - 1.0), 0.05);
   EXPECT_EQ(changes.each[1].parameter, "b");
   EXPECT_LE(std::abs(changes.each[1].gain->factor / 1.5 - 1.0), 0.05);
   EXPECT_LE(std::abs(changes.together->factor / (1.5 * std::exp(0.72)) - 1.0), 0.08);
-  for (const Change& change : changes.each) {
+  for (const search::Change& change : changes.each) {
     ASSERT_TRUE(change.gain) << change.parameter;
     EXPECT_TRUE(change.gain->lower_95 <= change.gain->factor && change.gain->factor <= change.gain->upper_95);
   }
@@ -52,58 +55,60 @@ TEST_F(GainOfChanges, HasNoGainForWhatHasNoMeaningAlone) {
   const Problem problem(plain_session(
       R"({"mode": ["slow", "fast"], "depth": {"min": 1, "max": 4, "when": "mode == \"fast\""},
           "lazy": [false, true]})"));
-  const auto speed_of = [](const Configuration& c) {
-    return 1.0 + (to_string(*c.find("mode")) == "fast" ? number(c, "depth") : 0.0) + 0.5 * number(c, "lazy");
+  const auto speed_of = [](const space::Configuration& c) {
+    return 1.0 + (space::to_string(*c.find("mode")) == "fast" ? number(c, "depth") : 0.0) + 0.5 * number(c, "lazy");
   };
-  History history = problem.drive(StrategyKind::kRandom, 1, 10,
-                                  [&](const Configuration& c) { return measured(problem.session, speed_of(c)); });
-  Session session = problem.session;
-  session.baseline = Configuration{{"mode", "slow"}, {"lazy", false}};
-  const std::optional<Recommendation> best = recommend(session, problem.candidates, history, 1);
+  search::History history = problem.drive(search::StrategyKind::kRandom, 1, 10, [&](const space::Configuration& c) {
+    return measured(problem.session, speed_of(c));
+  });
+  session::Session session = problem.session;
+  session.baseline = space::Configuration{{"mode", "slow"}, {"lazy", false}};
+  const std::optional<search::Recommendation> best = search::recommend(session, problem.candidates, history, 1);
   ASSERT_TRUE(best);
   ASSERT_EQ(best->changes.each.size(), 3u) << best->configuration.text();
-  EXPECT_EQ(best->changes.each[0].alone, Change::Alone::kPossible) << "mode back to slow takes depth with it";
+  EXPECT_EQ(best->changes.each[0].alone, search::Change::Alone::kPossible) << "mode back to slow takes depth with it";
   EXPECT_TRUE(best->changes.each[0].gain);
   EXPECT_EQ(best->changes.each[1].parameter, "depth");
   EXPECT_FALSE(best->changes.each[1].before);
-  EXPECT_EQ(best->changes.each[1].alone, Change::Alone::kNeedsAnother);
+  EXPECT_EQ(best->changes.each[1].alone, search::Change::Alone::kNeedsAnother);
   EXPECT_FALSE(best->changes.each[1].gain);
   // Once the rest was seen to run out of memory with it taken back, that is what its gain is.
-  Configuration without = best->configuration;
+  space::Configuration without = best->configuration;
   without.set("lazy", false);
-  Trial failed = history.back();
+  journal::Trial failed = history.back();
   failed.number += 1;
   failed.proposal.configuration = without;
-  failed.outcome = OutOfMemory{};
+  failed.outcome = trial::OutOfMemory{};
   history.push_back(failed);
-  const std::optional<Recommendation> again = recommend(session, problem.candidates, history, 1);
+  const std::optional<search::Recommendation> again = search::recommend(session, problem.candidates, history, 1);
   ASSERT_TRUE(again);
   ASSERT_EQ(again->changes.each.size(), 3u);
   EXPECT_EQ(again->changes.each[2].parameter, "lazy");
-  EXPECT_EQ(again->changes.each[2].alone, Change::Alone::kTooLarge);
+  EXPECT_EQ(again->changes.each[2].alone, search::Change::Alone::kTooLarge);
 }
 
 TEST_F(GainOfChanges, TakesBackTogetherWhatAConstraintTies) {
   const char* space = R"({"micro_batch": [1, 2, 4, 8], "accumulate": [1, 2, 4, 8], "bucket": [1, 2]})";
-  Session session = plain_session(space);
-  JobFacts facts;
+  session::Session session = plain_session(space);
+  space::JobFacts facts;
   facts.well_known = false;
-  session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts,
-                        {Expression::parse("micro_batch * accumulate == 8")});
-  session.baseline =
-      Configuration{{"micro_batch", std::int64_t{1}}, {"accumulate", std::int64_t{8}}, {"bucket", std::int64_t{1}}};
+  session.space = space::Space(space::read_parameters(parse_json(space, "test"), "test", "/space"), facts,
+                               {space::Expression::parse("micro_batch * accumulate == 8")});
+  session.baseline = space::Configuration{
+      {"micro_batch", std::int64_t{1}}, {"accumulate", std::int64_t{8}}, {"bucket", std::int64_t{1}}};
   const Problem problem(session);
-  const History history = problem.drive(StrategyKind::kRandom, 1, 8, [&](const Configuration& c) {
-    return measured(session, std::pow(number(c, "micro_batch"), 0.5) * number(c, "bucket"));
-  });
-  const std::optional<Recommendation> best = recommend(session, problem.candidates, history, 1);
+  const search::History history =
+      problem.drive(search::StrategyKind::kRandom, 1, 8, [&](const space::Configuration& c) {
+        return measured(session, std::pow(number(c, "micro_batch"), 0.5) * number(c, "bucket"));
+      });
+  const std::optional<search::Recommendation> best = search::recommend(session, problem.candidates, history, 1);
   ASSERT_TRUE(best);
   ASSERT_EQ(best->changes.each.size(), 3u);
-  const Change& micro_batch = best->changes.each[0];
+  const search::Change& micro_batch = best->changes.each[0];
   ASSERT_TRUE(micro_batch.gain);
   EXPECT_LE(std::abs(micro_batch.gain->factor / std::sqrt(8.0) - 1.0), 0.05);
   EXPECT_EQ(best->changes.each[1].parameter, "accumulate");
-  EXPECT_EQ(best->changes.each[1].alone, Change::Alone::kFollows);
+  EXPECT_EQ(best->changes.each[1].alone, search::Change::Alone::kFollows);
   EXPECT_FALSE(best->changes.each[1].gain);
   ASSERT_TRUE(best->changes.each[2].gain);
   EXPECT_LE(std::abs(best->changes.each[2].gain->factor / 2.0 - 1.0), 0.05);

@@ -16,32 +16,32 @@ namespace krigtune {
 
 /// A session without workload over the given block "space", its objective "speed" (or "cost", minimised). Nothing but
 /// its budget ends it.
-inline Session plain_session(const std::string& space, bool maximize = true) {
-  Session session;
-  JobFacts facts;
+inline session::Session plain_session(const std::string& space, bool maximize = true) {
+  session::Session session;
+  space::JobFacts facts;
   facts.well_known = false;
-  session.space = Space(read_parameters(parse_json(space, "test"), "test", "/space"), facts);
+  session.space = space::Space(space::read_parameters(parse_json(space, "test"), "test", "/space"), facts);
   const std::string metric = maximize ? "speed" : "cost";
   session.objective = {metric, maximize, metric};
-  session.runner = ReplaySpec();  // the runner without files
+  session.runner = runner::ReplaySpec();  // the runner without files
   session.budget.regret = 0.0;
   session.budget.least_gain = 0.0;
   return session;
 }
 
-inline Outcome measured(const Session& session, double value) {
-  Measured result;
+inline trial::Outcome measured(const session::Session& session, double value) {
+  trial::Measured result;
   result.metrics[session.objective.field] = value;
   return result;
 }
 
 /// Answers by a function and counts.
-class FakeRunner final : public Runner {
+class FakeRunner final : public trial::Runner {
  public:
-  using Answer = std::function<Outcome(const Configuration&)>;
+  using Answer = std::function<trial::Outcome(const space::Configuration&)>;
   explicit FakeRunner(Answer answer) : answer_(std::move(answer)) {}
-  Outcome run(const Configuration& configuration, const std::filesystem::path&,
-              const std::optional<Rival>& rival) override {
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path&,
+                     const std::optional<trial::Rival>& rival) override {
     {
       const std::lock_guard lock(mutex_);
       asked.push_back(configuration);
@@ -49,8 +49,8 @@ class FakeRunner final : public Runner {
     }
     return answer_(configuration);
   }
-  std::vector<Configuration> asked;
-  std::vector<std::optional<Rival>> rivals;  ///< one a call
+  std::vector<space::Configuration> asked;
+  std::vector<std::optional<trial::Rival>> rivals;  ///< one a call
 
  private:
   Answer answer_;
@@ -58,17 +58,17 @@ class FakeRunner final : public Runner {
 };
 
 /// Runners that hand everything to the one, which must outlive them.
-inline RunnerFactory sharing(Runner& runner) {
-  class Shared final : public Runner {
+inline trial::RunnerFactory sharing(trial::Runner& runner) {
+  class Shared final : public trial::Runner {
    public:
-    explicit Shared(Runner& one) : one_(one) {}
-    Outcome run(const Configuration& configuration, const std::filesystem::path& directory,
-                const std::optional<Rival>& rival) override {
+    explicit Shared(trial::Runner& one) : one_(one) {}
+    trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& directory,
+                       const std::optional<trial::Rival>& rival) override {
       return one_.run(configuration, directory, rival);
     }
 
    private:
-    Runner& one_;
+    trial::Runner& one_;
   };
   return [&runner] { return std::make_unique<Shared>(runner); };
 }
@@ -80,52 +80,52 @@ inline constexpr const char* kFourKnobs = R"({
     "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8},
     "overlap": [false, true]})";
 
-inline double log2_of(const Configuration& configuration, const char* name) {
-  return std::log2(as_number(*configuration.find(name)));
+inline double log2_of(const space::Configuration& configuration, const char* name) {
+  return std::log2(space::as_number(*configuration.find(name)));
 }
 
 /// Session, memory filter and candidates, which refer to each other.
 struct Problem {
-  explicit Problem(Session the_session)
+  explicit Problem(session::Session the_session)
       : session(std::move(the_session)), filter(session), candidates(session, filter) {}
   /// With the session's own prior, where it has one.
   struct WithPhysics {};
-  Problem(Session the_session, WithPhysics)
+  Problem(session::Session the_session, WithPhysics)
       : session(std::move(the_session)), filter(session), candidates(session, filter, priors_of(session, filter)) {}
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;
 
-  std::unique_ptr<Strategy> strategy(StrategyKind kind, std::uint64_t seed, int trials = 30) const {
-    return make_strategy(kind, session, candidates, {seed, trials});
+  std::unique_ptr<search::Strategy> strategy(search::StrategyKind kind, std::uint64_t seed, int trials = 30) const {
+    return search::make_strategy(kind, session, candidates, {seed, trials});
   }
   /// Asks and tells up to `trials` times, one trial at a time.
-  History drive(StrategyKind kind, std::uint64_t seed, int trials, const FakeRunner::Answer& answer,
-                History history = {}) const {
+  search::History drive(search::StrategyKind kind, std::uint64_t seed, int trials, const FakeRunner::Answer& answer,
+                        search::History history = {}) const {
     const auto asked = strategy(kind, seed, trials);
     const ManualClock clock;
-    Tuner tuner({session, candidates, *asked, clock}, std::move(history));
+    run::Tuner tuner({session, candidates, *asked, clock}, std::move(history));
     while (static_cast<int>(tuner.history().size()) < trials) {
-      const std::optional<Trial> trial = tuner.ask();
+      const std::optional<journal::Trial> trial = tuner.ask();
       if (!trial) break;
       tuner.tell(trial->number, answer(trial->proposal.configuration), 0.0);
     }
     return tuner.history();
   }
 
-  static Priors priors_of(const Session& session, const MemoryFilter& filter) {
-    Priors priors;
-    if (auto physics = make_physics_prior(session, filter)) priors.push_back(std::move(physics));
+  static forecast::Priors priors_of(const session::Session& session, const session::MemoryFilter& filter) {
+    forecast::Priors priors;
+    if (auto physics = forecast::make_physics_prior(session, filter)) priors.push_back(std::move(physics));
     return priors;
   }
 
-  Session session;
-  MemoryFilter filter;
-  Candidates candidates;
+  session::Session session;
+  session::MemoryFilter filter;
+  search::Candidates candidates;
 };
 
-inline std::vector<std::string> texts(const History& history) {
+inline std::vector<std::string> texts(const search::History& history) {
   std::vector<std::string> result;
-  for (const Trial& trial : history) result.push_back(trial.proposal.configuration.text());
+  for (const journal::Trial& trial : history) result.push_back(trial.proposal.configuration.text());
   return result;
 }
 

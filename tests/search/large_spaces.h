@@ -16,10 +16,10 @@ inline constexpr const char* kReal = R"({"lr": {"type": "real", "min": 1e-5, "ma
 inline constexpr const char* kHuge = R"({"a": {"min": 0, "max": 100}, "b": {"min": 0, "max": 100},
     "c": {"min": 0, "max": 100}, "d": {"min": 0, "max": 100}})";
 
-inline double number(const Configuration& c, const char* name) { return as_number(*c.find(name)); }
+inline double number(const space::Configuration& c, const char* name) { return space::as_number(*c.find(name)); }
 
 // Its top is 100 at lr = 1e-3, momentum = 0.8, kind b, depth 5.
-inline double real_hill(const Configuration& c) {
+inline double real_hill(const space::Configuration& c) {
   const double lr = std::log10(number(c, "lr")) + 3.0;
   const double momentum = number(c, "momentum") - 0.8;
   const double depth = number(c, "depth") - 5.0;
@@ -28,7 +28,7 @@ inline double real_hill(const Configuration& c) {
 }
 
 // Its top is 100 at (70, 20, 50, 90).
-inline double huge_hill(const Configuration& c) {
+inline double huge_hill(const space::Configuration& c) {
   double sum = 0.0;
   for (const auto& [name, top] : {std::pair("a", 70.0), {"b", 20.0}, {"c", 50.0}, {"d", 90.0}}) {
     sum += std::pow((number(c, name) - top) / 100.0, 2);

@@ -9,14 +9,14 @@
 
 namespace krigtune::memory_margins_test {
 
-Trial closed(const Configuration& configuration, std::optional<Bytes> peak) {
-  Trial trial;
+journal::Trial closed(const space::Configuration& configuration, std::optional<Bytes> peak) {
+  journal::Trial trial;
   trial.proposal.configuration = configuration;
-  trial.outcome = Measured{{{"samples_per_s", 1.0}}, 0.0, peak};
+  trial.outcome = trial::Measured{{{"samples_per_s", 1.0}}, 0.0, peak};
   return trial;
 }
 
-const MemoryVerdict::Spread& spread_of(const Problem& problem, std::size_t i) {
+const plan::MemoryVerdict::Spread& spread_of(const Problem& problem, std::size_t i) {
   return *problem.candidates.to_score({}, 0)->memory[i]->spread;
 }
 
@@ -36,14 +36,14 @@ Bytes times(Bytes bytes, double factor) {
   return {static_cast<std::int64_t>(static_cast<double>(bytes.count) * factor)};
 }
 
-double margin_after(const Problem& problem, const History& history, std::size_t i) {
-  const CandidateList& list = *problem.candidates.to_score({}, 0);
-  return MemoryMargins(problem.candidates, history).at({list.memory[i]})(0);
+double margin_after(const Problem& problem, const search::History& history, std::size_t i) {
+  const search::CandidateList& list = *problem.candidates.to_score({}, 0);
+  return search::MemoryMargins(problem.candidates, history).at({list.memory[i]})(0);
 }
 
 TEST(MemoryMargins, AreAsPlannedBeforeAnythingIsTold) {
   const Problem problem(uncertain_session());
-  EXPECT_FALSE(MemoryMargins(problem.candidates, {}).shape());
+  EXPECT_FALSE(search::MemoryMargins(problem.candidates, {}).shape());
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     EXPECT_DOUBLE_EQ(margin_after(problem, {}, i), spread_of(problem, i).margin);
   }
@@ -52,15 +52,15 @@ TEST(MemoryMargins, AreAsPlannedBeforeAnythingIsTold) {
 TEST(MemoryMargins, AMeasuredPeakMovesAllOfThem) {
   const Problem problem(uncertain_session());
   const std::size_t measured = tightest(problem, 1.0);
-  const MemoryVerdict::Spread& spread = spread_of(problem, measured);
-  const History less{closed(problem.candidates[measured], times(spread.allocated, 1.0 / 1.5))};
-  const History more{closed(problem.candidates[measured], times(spread.allocated, 1.5))};
+  const plan::MemoryVerdict::Spread& spread = spread_of(problem, measured);
+  const search::History less{closed(problem.candidates[measured], times(spread.allocated, 1.0 / 1.5))};
+  const search::History more{closed(problem.candidates[measured], times(spread.allocated, 1.5))};
   EXPECT_GT(margin_after(problem, less, measured), spread.margin + 1.0);
   EXPECT_LT(margin_after(problem, more, measured), spread.margin - 1.0);
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     // In bytes: where states are nearly all, the margins' stddevs differ by more than what one peak says.
-    const auto log_bytes = [&](const History& history) {
-      return MemoryMargins(problem.candidates, history).shape()->needed(spread_of(problem, i).moments).mean;
+    const auto log_bytes = [&](const search::History& history) {
+      return search::MemoryMargins(problem.candidates, history).shape()->needed(spread_of(problem, i).moments).mean;
     };
     EXPECT_LT(log_bytes(less), log_bytes(more)) << problem.candidates[i].text();
   }
@@ -72,17 +72,17 @@ TEST(MemoryMargins, FollowTheSidesOnWhichTrialsLay) {
   const double planned = spread_of(problem, tight).margin;
   EXPECT_GT(margin_after(problem, {closed(problem.candidates[tight], std::nullopt)}, tight), planned);
   const std::size_t roomy = tightest(problem, 1.0);
-  Trial ran_out = closed(problem.candidates[roomy], std::nullopt);
-  ran_out.outcome = OutOfMemory{};
+  journal::Trial ran_out = closed(problem.candidates[roomy], std::nullopt);
+  ran_out.outcome = trial::OutOfMemory{};
   EXPECT_LT(margin_after(problem, {ran_out}, roomy), spread_of(problem, roomy).margin);
 }
 
 TEST(MemoryMargins, AFailureOfUnknownCauseSaysNothing) {
   const Problem problem(uncertain_session());
   const std::size_t roomy = tightest(problem, 1.0);
-  Trial crashed = closed(problem.candidates[roomy], std::nullopt);
-  crashed.outcome = Failed{FailureReason::kCrash, 1, ""};
-  EXPECT_FALSE(MemoryMargins(problem.candidates, {crashed}).shape());
+  journal::Trial crashed = closed(problem.candidates[roomy], std::nullopt);
+  crashed.outcome = trial::Failed{trial::FailureReason::kCrash, 1, ""};
+  EXPECT_FALSE(search::MemoryMargins(problem.candidates, {crashed}).shape());
 }
 
 // The session believes that all needs 1.5 times as much; the program tells its peaks, which are as planned without
@@ -90,25 +90,25 @@ TEST(MemoryMargins, AFailureOfUnknownCauseSaysNothing) {
 TEST(Bayes, FindsItsWayPastPlansThatAreTooHigh) {
   const Problem truth(uncertain_session());
   const Problem wrong(uncertain_session(R"("peak_factor": 1.5)"), Problem::WithPhysics{});
-  const auto answer = [&](const Configuration& c) -> Outcome {
-    const MemoryVerdict memory = *truth.filter.check(c);
-    if (memory.spread->margin < 0.0) return OutOfMemory{};
-    const double micro_batch = as_number(*c.find("micro_batch"));
-    return Measured{{{"samples_per_s", std::sqrt(micro_batch)}}, 0.0, memory.spread->allocated};
+  const auto answer = [&](const space::Configuration& c) -> trial::Outcome {
+    const plan::MemoryVerdict memory = *truth.filter.check(c);
+    if (memory.spread->margin < 0.0) return trial::OutOfMemory{};
+    const double micro_batch = space::as_number(*c.find("micro_batch"));
+    return trial::Measured{{{"samples_per_s", std::sqrt(micro_batch)}}, 0.0, memory.spread->allocated};
   };
-  const History history = wrong.drive(StrategyKind::kBayes, 1, 12, answer);
-  const auto unlikely_as_planned = std::count_if(history.begin(), history.end(), [&](const Trial& trial) {
-    return ran(*trial.outcome) && wrong.filter.check(trial.proposal.configuration)->probability_fits < 0.3;
+  const search::History history = wrong.drive(search::StrategyKind::kBayes, 1, 12, answer);
+  const auto unlikely_as_planned = std::count_if(history.begin(), history.end(), [&](const journal::Trial& trial) {
+    return trial::ran(*trial.outcome) && wrong.filter.check(trial.proposal.configuration)->probability_fits < 0.3;
   });
-  const auto failed =
-      std::count_if(history.begin(), history.end(), [](const Trial& trial) { return !ran(*trial.outcome); });
+  const auto failed = std::count_if(history.begin(), history.end(),
+                                    [](const journal::Trial& trial) { return !trial::ran(*trial.outcome); });
   EXPECT_GE(unlikely_as_planned, 1);
   EXPECT_LE(failed, 3);
 }
 
-std::vector<Configuration> too_large_ones(const Problem& problem) {
-  std::vector<Configuration> found;
-  problem.candidates.space().for_each([&](const Configuration& configuration) {
+std::vector<space::Configuration> too_large_ones(const Problem& problem) {
+  std::vector<space::Configuration> found;
+  problem.candidates.space().for_each([&](const space::Configuration& configuration) {
     if (!problem.filter.may_fit(configuration)) found.push_back(configuration);
     return true;
   });
@@ -117,16 +117,18 @@ std::vector<Configuration> too_large_ones(const Problem& problem) {
 
 TEST(RunTrial, RunsTheBaselineOfAnotherProgramWhateverIsPlanned) {
   const Problem problem(uncertain_session());
-  const std::vector<Configuration> too_large = too_large_ones(problem);
+  const std::vector<space::Configuration> too_large = too_large_ones(problem);
   ASSERT_FALSE(too_large.empty());
-  FakeRunner runner([](const Configuration&) { return Measured{{{"samples_per_s", 1.0}}, 0.0, std::nullopt}; });
-  Proposal proposal;
+  FakeRunner runner([](const space::Configuration&) {
+    return trial::Measured{{{"samples_per_s", 1.0}}, 0.0, std::nullopt};
+  });
+  journal::Proposal proposal;
   proposal.configuration = too_large.front();
-  proposal.strategy = kTryStrategy;
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(run_trial(problem.filter, runner, proposal, "unused")));
+  proposal.strategy = search::kTryStrategy;
+  EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(run::run_trial(problem.filter, runner, proposal, "unused")));
   EXPECT_TRUE(runner.asked.empty());
-  proposal.strategy = kBaselineStrategy;
-  EXPECT_TRUE(std::holds_alternative<Measured>(run_trial(problem.filter, runner, proposal, "unused")));
+  proposal.strategy = search::kBaselineStrategy;
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run::run_trial(problem.filter, runner, proposal, "unused")));
   EXPECT_EQ(runner.asked.size(), 1u);
 }
 

@@ -11,26 +11,27 @@ namespace krigtune::outliers_test {
 
 // Where physics says what to expect.
 TEST(Outliers, AreDoubtedAndNothingElseIs) {
-  const Problem problem(read_session(parse_json(ultrascale(64, "known"), "s"), "s", "."), Problem::WithPhysics{});
-  const Forecaster forecast(problem.session, problem.filter);
+  const Problem problem(session::read_session(parse_json(ultrascale(64, "known"), "s"), "s", "."),
+                        Problem::WithPhysics{});
+  const forecast::Forecaster forecast(problem.session, problem.filter);
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
-    const Forecast of = forecast(problem.candidates[i]);
+    const forecast::Forecast of = forecast(problem.candidates[i]);
     if (of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
   }
   std::sort(order.begin(), order.end());
   // The best predicted is left; the second best is the one that is slow.
   const auto after = [&](double factor) {
-    History history;
+    search::History history;
     for (const std::size_t rank : {1U, 5U, 10U, 20U, 30U, 40U}) {
-      Trial trial;
+      journal::Trial trial;
       trial.number = static_cast<int>(history.size());
       trial.proposal.configuration = problem.candidates[order[rank].second];
       const double value = -order[rank].first;
       trial.outcome = measured(problem.session, rank == 1 ? factor * value : value);
       history.push_back(trial);
     }
-    return problem.strategy(StrategyKind::kBayes, 1)->ask(history)->configuration;
+    return problem.strategy(search::StrategyKind::kBayes, 1)->ask(history)->configuration;
   };
   EXPECT_EQ(after(0.02), after(1.0));
 }
@@ -39,22 +40,22 @@ TEST(Outliers, AreDoubtedAndNothingElseIs) {
 TEST(Outliers, AreNoPropertyOfTheirStage) {
   const Problem problem(plain_session(R"({"stage": [0, 1, 2, 3], "batch": {"min": 1, "max": 64, "scale": "log2"}})"));
   const auto predicted_after = [&](double factor) {
-    History history;
+    search::History history;
     for (const auto& [stage, batch] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {0, 1}, {0, 16}, {1, 4}, {1, 64}, {2, 2}, {2, 8}, {2, 32}, {3, 1}, {3, 16}}) {
-      Trial trial;
+      journal::Trial trial;
       trial.number = static_cast<int>(history.size());
-      trial.proposal.configuration = Configuration({{"stage", stage}, {"batch", batch}});
+      trial.proposal.configuration = space::Configuration({{"stage", stage}, {"batch", batch}});
       const double speed = 100.0 + 5.0 * static_cast<double>(stage) + 8.0 * std::log2(static_cast<double>(batch));
       trial.outcome = measured(problem.session, stage == 2 && batch == 8 ? speed / factor : speed);
       history.push_back(trial);
     }
-    TrialModel model(problem.session.objective, problem.candidates, history);
+    search::TrialModel model(problem.session.objective, problem.candidates, history);
     Rng rng(1, 1);
     model.fit(rng);
-    const Points others =
-        problem.candidates.encode({Configuration({{"stage", std::int64_t{2}}, {"batch", std::int64_t{4}}}),
-                                   Configuration({{"stage", std::int64_t{2}}, {"batch", std::int64_t{16}}})});
+    const surrogate::Points others =
+        problem.candidates.encode({space::Configuration({{"stage", std::int64_t{2}}, {"batch", std::int64_t{4}}}),
+                                   space::Configuration({{"stage", std::int64_t{2}}, {"batch", std::int64_t{16}}})});
     return Eigen::VectorXd(model.predict(others).mean.array().exp());
   };
   for (const double factor : {3.0, 8.0, 30.0}) {

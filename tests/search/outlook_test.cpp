@@ -12,30 +12,30 @@ namespace krigtune::outlook_test {
 constexpr double kNormal95 = 1.6448536269514722;
 
 TEST(LargestDifference, OfOneIsAQuantileOfItsDifference) {
-  EXPECT_LE(std::abs(largest_difference({{-0.1, 0.2, 1.0}}, 1.0, 0.95) - (-0.1 + kNormal95 * 0.2)), 1e-9);
+  EXPECT_LE(std::abs(search::largest_difference({{-0.1, 0.2, 1.0}}, 1.0, 0.95) - (-0.1 + kNormal95 * 0.2)), 1e-9);
   // A chance of one half of succeeding: 5 % of all is 10 % of those that do.
   constexpr double kNormal90 = 1.2815515655446004;
-  EXPECT_LE(std::abs(largest_difference({{-0.1, 0.2, 0.5}}, 1.0, 0.95) - (-0.1 + kNormal90 * 0.2)), 1e-9);
+  EXPECT_LE(std::abs(search::largest_difference({{-0.1, 0.2, 0.5}}, 1.0, 0.95) - (-0.1 + kNormal90 * 0.2)), 1e-9);
 }
 
 TEST(LargestDifference, IsNothingWhereNothingMayBeBetter) {
-  EXPECT_EQ(largest_difference({}, 1.0, 0.95), 0.0);
-  EXPECT_EQ(largest_difference({{-1.0, 0.1, 1.0}, {0.5, 0.1, 0.001}}, 1.0, 0.95), 0.0);
+  EXPECT_EQ(search::largest_difference({}, 1.0, 0.95), 0.0);
+  EXPECT_EQ(search::largest_difference({{-1.0, 0.1, 1.0}, {0.5, 0.1, 0.001}}, 1.0, 0.95), 0.0);
 }
 
 // What is exactly known is a step: on both sides of it nothing changes.
 TEST(LargestDifference, IsFoundWhereTheChanceIsAStep) {
   for (const double mean : {1e-4, 0.5, 30.0}) {
-    const double bound = largest_difference({{mean, 1e-6, 1.0}, {-2.0, 1e-6, 1.0}}, 1.0, 0.95);
+    const double bound = search::largest_difference({{mean, 1e-6, 1.0}, {-2.0, 1e-6, 1.0}}, 1.0, 0.95);
     EXPECT_LE(std::abs(bound - (mean + kNormal95 * 1e-6)), 1e-9 * std::max(mean, 1.0)) << mean;
   }
 }
 
 // Equal challengers: n of them, or one that stands for n.
 TEST(LargestDifference, CountsTheWholeSpace) {
-  const std::vector<Challenger> hundred(100, Challenger{-0.3, 0.2, 1.0});
-  const double by_count = largest_difference(hundred, 1.0, 0.95);
-  EXPECT_LE(std::abs(by_count - largest_difference({hundred.front()}, 100.0, 0.95)), 1e-9);
+  const std::vector<search::Challenger> hundred(100, search::Challenger{-0.3, 0.2, 1.0});
+  const double by_count = search::largest_difference(hundred, 1.0, 0.95);
+  EXPECT_LE(std::abs(by_count - search::largest_difference({hundred.front()}, 100.0, 0.95)), 1e-9);
   constexpr double kNormal9995 = 3.2905267314919255;  // 1 - 0.05 / 100
   EXPECT_LE(std::abs(by_count - (-0.3 + kNormal9995 * 0.2)), 1e-9);
 }
@@ -44,12 +44,12 @@ TEST(LargestDifference, HoldsAsOftenAsItSays) {
   Rng rng(3, 0);
   int held = 0;
   constexpr int kDraws = 4000;
-  std::vector<Challenger> challengers;
+  std::vector<search::Challenger> challengers;
   for (int i = 0; i < 30; ++i) challengers.push_back({-0.3 * rng.uniform(), 0.02 + 0.2 * rng.uniform(), rng.uniform()});
-  const double bound = largest_difference(challengers, 1.0, 0.9);
+  const double bound = search::largest_difference(challengers, 1.0, 0.9);
   for (int draw = 0; draw < kDraws; ++draw) {
     bool is_held = true;
-    for (const Challenger& one : challengers) {
+    for (const search::Challenger& one : challengers) {
       const bool succeeds = rng.uniform() < one.probability;
       is_held = is_held && !(succeeds && one.mean + one.stddev * rng.normal() > bound);
     }
@@ -64,33 +64,33 @@ TEST(LargestDifference, HoldsAsOftenAsItSays) {
 class Outlooks : public testing::Test {
  protected:
   explicit Outlooks() : problem_(plain_session(R"({"x": {"min": 0, "max": 10}})")) {
-    std::get<ReplaySpec>(problem_.session.runner).repeats = ReplaySpec::Repeats::kBest;
+    std::get<runner::ReplaySpec>(problem_.session.runner).repeats = runner::ReplaySpec::Repeats::kBest;
   }
 
-  void add(std::int64_t x, const Outcome& outcome) {
-    Trial trial;
+  void add(std::int64_t x, const trial::Outcome& outcome) {
+    journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
-    trial.proposal.configuration = Configuration({{"x", x}});
+    trial.proposal.configuration = space::Configuration({{"x", x}});
     trial.outcome = outcome;
     history_.push_back(trial);
   }
   void add(std::int64_t x, double value) { add(x, measured(problem_.session, value)); }
 
-  Prediction predict() const {
-    TrialModel model(problem_.session.objective, problem_.candidates, history_);
+  surrogate::Prediction predict() const {
+    search::TrialModel model(problem_.session.objective, problem_.candidates, history_);
     Rng rng(1, 1);
     model.fit(rng);
     return model.predict(problem_.candidates.to_score(history_, 1)->points);
   }
-  Proposal ask() const { return *problem_.strategy(StrategyKind::kBayes, 1)->ask(history_); }
+  journal::Proposal ask() const { return *problem_.strategy(search::StrategyKind::kBayes, 1)->ask(history_); }
 
   Problem problem_;
-  History history_;
+  search::History history_;
 };
 
 TEST_F(Outlooks, ComesWithWhatTheModelProposes) {
   for (const std::int64_t x : {0, 5, 10}) add(x, 100.0 - static_cast<double>((x - 6) * (x - 6)));
-  const Proposal proposal = ask();
+  const journal::Proposal proposal = ask();
   ASSERT_TRUE(proposal.outlook);
   EXPECT_GT(proposal.outlook->expected_gain, 0.0);
   EXPECT_GT(proposal.outlook->regret_bound, 0.0);
@@ -100,10 +100,10 @@ TEST_F(Outlooks, ComesWithWhatTheModelProposes) {
 // By the trapezoidal rule, over all that is left: E[max(e^h - 1, 0)], h the latent gain over the best posterior mean.
 TEST_F(Outlooks, ExpectsTheLargestGainOfAnyTrialThatIsLeft) {
   for (const std::int64_t x : {0, 4, 10}) add(x, 100.0 - static_cast<double>((x - 6) * (x - 6)));
-  TrialModel model(problem_.session.objective, problem_.candidates, history_);
-  Rng rng(1, static_cast<std::uint64_t>(counted_trials(history_)));
+  search::TrialModel model(problem_.session.objective, problem_.candidates, history_);
+  Rng rng(1, static_cast<std::uint64_t>(search::counted_trials(history_)));
   model.fit(rng);
-  const Prediction prediction = model.predict(problem_.candidates.to_score(history_, 1)->points);
+  const surrogate::Prediction prediction = model.predict(problem_.candidates.to_score(history_, 1)->points);
   double largest = 0.0;
   for (Eigen::Index x = 0; x <= 10; ++x) {
     if (x == 0 || x == 4 || x == 10) continue;
@@ -133,25 +133,25 @@ TEST_F(Outlooks, FallsAsMoreIsKnownAndIsHigherTheSurerItIsToBe) {
 TEST_F(Outlooks, DoesNotDependOnTheUnit) {
   const auto speed = [](std::int64_t x) { return 100.0 - static_cast<double>((x - 6) * (x - 6)); };
   for (const std::int64_t x : {0, 5, 10}) add(x, speed(x));
-  const Outlook in_units = *ask().outlook;
+  const journal::Outlook in_units = *ask().outlook;
   history_.clear();
   for (const std::int64_t x : {0, 5, 10}) add(x, 1000.0 * speed(x));
-  const Outlook in_thousandths = *ask().outlook;
+  const journal::Outlook in_thousandths = *ask().outlook;
   EXPECT_LE(std::abs(in_units.expected_gain / in_thousandths.expected_gain - 1.0), 1e-3);
   EXPECT_LE(std::abs(in_units.regret_bound / in_thousandths.regret_bound - 1.0), 1e-3);
 }
 
 // The moments of a Gaussian cut off above, with noise on the value: by the trapezoidal rule.
 TEST(UpperBound, LeavesTheMomentsOfTheCensoredPosterior) {
-  Points points = Points::zero(2, 1, 0);
+  surrogate::Points points = surrogate::Points::zero(2, 1, 0);
   points.ordered(1, 0) = 0.3;
-  SurrogateOptions options;
+  surrogate::SurrogateOptions options;
   options.standardise = false;
-  Surrogate surrogate(options);
+  surrogate::Surrogate surrogate(options);
   Eigen::VectorXd theta(3);
   theta << std::log(0.5), std::log(0.25), std::log(0.1);  // lengthscale, signal variance, noise
   surrogate.condition({points.slice(0, 1), Eigen::VectorXd::Constant(1, 0.2), Eigen::VectorXd::Zero(1)}, theta);
-  const Prediction before = surrogate.predict(points.slice(1, 1));
+  const surrogate::Prediction before = surrogate.predict(points.slice(1, 1));
   const double bound = before.mean(0) - 0.5 * std::sqrt(before.variance(0));
   double mass = 0.0;
   double first = 0.0;
@@ -163,21 +163,21 @@ TEST(UpperBound, LeavesTheMomentsOfTheCensoredPosterior) {
     first += weight * f;
     second += weight * f * f;
   }
-  condition_on_upper_bounds(surrogate, points.slice(1, 1), Eigen::VectorXd::Constant(1, bound));
-  const Prediction after = surrogate.predict(points.slice(1, 1));
+  search::condition_on_upper_bounds(surrogate, points.slice(1, 1), Eigen::VectorXd::Constant(1, bound));
+  const surrogate::Prediction after = surrogate.predict(points.slice(1, 1));
   EXPECT_LE(std::abs(after.mean(0) - first / mass), 1e-5);
   EXPECT_LE(std::abs(after.variance(0) - (second / mass - first * first / mass / mass)), 1e-5);
 }
 
 TEST_F(Outlooks, ABoundBelowWhatWasBelievedLowersItAndOneAboveDoesNot) {
   for (const std::int64_t x : {0, 1, 2}) add(x, 100.0 + 10.0 * static_cast<double>(x));
-  const Prediction before = predict();
-  add(6, Bounded{1e6});
-  const Prediction above = predict();
+  const surrogate::Prediction before = predict();
+  add(6, trial::Bounded{1e6});
+  const surrogate::Prediction above = predict();
   EXPECT_LE(std::abs(above.mean(6) - before.mean(6)), 1e-6);
   history_.pop_back();
-  add(6, Bounded{90.0});
-  const Prediction below = predict();
+  add(6, trial::Bounded{90.0});
+  const surrogate::Prediction below = predict();
   EXPECT_LE(below.mean(6), std::log(90.0));
   EXPECT_LT(below.mean(5), before.mean(5));
   EXPECT_LE(std::abs(below.mean(1) - before.mean(1)), 0.05);

@@ -43,24 +43,24 @@ TEST(ChoiceGain, IsTheIntegralOfTheLargestLine) {
     if (count > 3) slopes(1) = slopes(0);  // parallel
     if (count > 5) means(3) = means(2), slopes(3) = slopes(2);
     const double expected = integrated_gain(means, slopes);
-    EXPECT_LE(std::abs(expected_gain_of_choice(means, slopes) - expected), 1e-6) << "repeat " << repeat;
+    EXPECT_LE(std::abs(search::expected_gain_of_choice(means, slopes) - expected), 1e-6) << "repeat " << repeat;
   }
 }
 
 TEST(ChoiceGain, IsNothingWhereOneMeasurementMovesAllAlike) {
-  EXPECT_EQ(expected_gain_of_choice(Eigen::Vector3d(1.0, 2.0, 1.5), Eigen::Vector3d::Constant(0.7)), 0.0);
-  EXPECT_EQ(expected_gain_of_choice(Eigen::VectorXd::Constant(1, 2.0), Eigen::VectorXd::Constant(1, 3.0)), 0.0);
+  EXPECT_EQ(search::expected_gain_of_choice(Eigen::Vector3d(1.0, 2.0, 1.5), Eigen::Vector3d::Constant(0.7)), 0.0);
+  EXPECT_EQ(search::expected_gain_of_choice(Eigen::VectorXd::Constant(1, 2.0), Eigen::VectorXd::Constant(1, 3.0)), 0.0);
 }
 
 class Achieved : public testing::Test {
  protected:
   static constexpr Eigen::Index kCount = 6;
 
-  Achieved() : points_(Points::zero(kCount, 1, 0)), values_(kCount), stated_(kCount) {
-    SurrogateOptions options;
+  Achieved() : points_(surrogate::Points::zero(kCount, 1, 0)), values_(kCount), stated_(kCount) {
+    surrogate::SurrogateOptions options;
     options.standardise = false;
-    options.mean = Mean::zero();
-    surrogate_ = Surrogate(options);
+    options.mean = surrogate::Mean::zero();
+    surrogate_ = surrogate::Surrogate(options);
     Rng rng(5, 0);
     for (Eigen::Index i = 0; i < kCount; ++i) {
       points_.ordered(i, 0) = 0.2 * static_cast<double>(i);
@@ -71,38 +71,38 @@ class Achieved : public testing::Test {
     surrogate_.condition({points_, values_, stated_}, theta_);
   }
 
-  Eigen::MatrixXd kernel(const Points& a, const Points& b) const {
+  Eigen::MatrixXd kernel(const surrogate::Points& a, const surrogate::Points& b) const {
     return surrogate_.processes().front().prior_covariance(a, b);
   }
 
   static constexpr double kOwn = 0.3;  // stddev of what is peculiar to a configuration
-  Points points_;
+  surrogate::Points points_;
   Eigen::VectorXd values_;
   Eigen::VectorXd stated_;
   Eigen::VectorXd theta_;
-  Surrogate surrogate_;
+  surrogate::Surrogate surrogate_;
 };
 
 // The obvious way: f has the kernel and a diagonal, y is f with the stated errors.
 TEST_F(Achieved, IsThePosteriorOfAKernelWithADiagonal) {
-  const AchievedValues achieved(surrogate_, points_, stated_);
+  const search::AchievedValues achieved(surrogate_, points_, stated_);
   const Eigen::MatrixXd prior = kernel(points_, points_) + kOwn * kOwn * Eigen::MatrixXd::Identity(kCount, kCount);
   const Eigen::MatrixXd observed = prior + Eigen::MatrixXd(stated_.asDiagonal());
   const Eigen::MatrixXd gain = prior * observed.inverse();
   EXPECT_LE((achieved.mean() - gain * values_).cwiseAbs().maxCoeff(), 1e-9);
   EXPECT_LE((achieved.covariance() - (prior - gain * prior)).cwiseAbs().maxCoeff(), 1e-9);
-  Points elsewhere = Points::zero(1, 1, 0);
+  surrogate::Points elsewhere = surrogate::Points::zero(1, 1, 0);
   elsewhere.ordered(0, 0) = 0.33;
   const Eigen::VectorXd cross = kernel(points_, elsewhere).col(0);
   EXPECT_LE((achieved.covariance_with(elsewhere) - (cross - gain * cross)).cwiseAbs().maxCoeff(), 1e-9);
 }
 
 TEST_F(Achieved, IsWhatWasMeasuredWhereThatIsExactAndTheSmoothFunctionWhereAllIsNoise) {
-  const AchievedValues exact(surrogate_, points_, Eigen::VectorXd::Zero(kCount));
+  const search::AchievedValues exact(surrogate_, points_, Eigen::VectorXd::Zero(kCount));
   EXPECT_LE((exact.mean() - values_).cwiseAbs().maxCoeff(), 1e-12);
   EXPECT_LE(exact.covariance().cwiseAbs().maxCoeff(), 1e-12);
-  const AchievedValues smooth(surrogate_, points_, stated_.array() + kOwn * kOwn);
-  const Prediction prediction = surrogate_.predict(points_);
+  const search::AchievedValues smooth(surrogate_, points_, stated_.array() + kOwn * kOwn);
+  const surrogate::Prediction prediction = surrogate_.predict(points_);
   EXPECT_LE((smooth.mean() - prediction.mean).cwiseAbs().maxCoeff(), 1e-9);
   EXPECT_LE((smooth.covariance().diagonal() - prediction.variance).cwiseAbs().maxCoeff(), 1e-9);
 }
@@ -110,42 +110,43 @@ TEST_F(Achieved, IsWhatWasMeasuredWhereThatIsExactAndTheSmoothFunctionWhereAllIs
 // 4 x 7 = 28 configurations; two ridges nearly as good as each other.
 constexpr const char* kSpace = R"({"stage": [0, 1, 2, 3], "batch": {"min": 1, "max": 64, "scale": "log2"}})";
 
-double speed(const Configuration& c) {
-  const double batch = std::log2(as_number(*c.find("batch")));
-  const double stage = as_number(*c.find("stage"));
+double speed(const space::Configuration& c) {
+  const double batch = std::log2(space::as_number(*c.find("batch")));
+  const double stage = space::as_number(*c.find("stage"));
   return 100.0 * std::exp(-0.03 * (batch - 4.0) * (batch - 4.0)) * (stage == 0.0 ? 1.0 : 0.97 - 0.02 * stage);
 }
 
 /// Each measurement 4 % off, and told so.
 class NoisyMachine {
  public:
-  NoisyMachine(const Session& session, std::uint64_t seed, double sem = 0.01)
+  NoisyMachine(const session::Session& session, std::uint64_t seed, double sem = 0.01)
       : session_(session), seed_(seed), sem_(sem) {}
 
-  Outcome operator()(const Configuration& configuration) {
+  trial::Outcome operator()(const space::Configuration& configuration) {
     Rng rng(seed_, ++measurements_);
     const double value = speed(configuration) * std::exp(sem_ > 0.0 ? 0.04 * rng.normal() : 0.0);
-    Outcome outcome = measured(session_, value);
-    std::get<Measured>(outcome).value_sem = sem_ * value;
+    trial::Outcome outcome = measured(session_, value);
+    std::get<trial::Measured>(outcome).value_sem = sem_ * value;
     return outcome;
   }
 
  private:
-  const Session& session_;
+  const session::Session& session_;
   std::uint64_t seed_;
   double sem_;
   std::uint64_t measurements_ = 0;
 };
 
-int repeats_in(const History& history) {
-  return static_cast<int>(std::count_if(history.begin(), history.end(),
-                                        [](const Trial& trial) { return trial.proposal.repeat_of.has_value(); }));
+int repeats_in(const search::History& history) {
+  return static_cast<int>(std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
+    return trial.proposal.repeat_of.has_value();
+  }));
 }
 
 // Returns how many there were.
-int check_labels(const History& history) {
+int check_labels(const search::History& history) {
   std::set<std::string> seen;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     const std::string text = trial.proposal.configuration.text();
     const std::optional<int> repeated = trial.proposal.repeat_of;
     EXPECT_EQ(repeated.has_value(), seen.count(text) > 0) << "trial " << trial.number;
@@ -164,14 +165,15 @@ TEST(Repeats, AreOfWhatWasMeasuredAndSayOfWhich) {
   const Problem problem(plain_session(kSpace));
   int repeats = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    repeats += check_labels(problem.drive(StrategyKind::kBayes, seed, 30, NoisyMachine(problem.session, seed)));
+    repeats += check_labels(problem.drive(search::StrategyKind::kBayes, seed, 30, NoisyMachine(problem.session, seed)));
   }
   EXPECT_GE(repeats, 8);
 }
 
 TEST(Repeats, AreNeverAskedWhereValuesStateNoSpread) {
   const Problem problem(plain_session(kSpace));
-  const History history = problem.drive(StrategyKind::kBayes, 1, 60, NoisyMachine(problem.session, 1, 0.0));
+  const search::History history =
+      problem.drive(search::StrategyKind::kBayes, 1, 60, NoisyMachine(problem.session, 1, 0.0));
   EXPECT_EQ(repeats_in(history), 0);
   EXPECT_EQ(history.size(), 28U);  // each once, then nothing is left
 }
@@ -179,13 +181,13 @@ TEST(Repeats, AreNeverAskedWhereValuesStateNoSpread) {
 TEST(Repeats, AreNotOfWhatIsPending) {
   const Problem problem(plain_session(kSpace));
   NoisyMachine machine(problem.session, 2);
-  const History history = problem.drive(StrategyKind::kBayes, 2, 24, machine);
-  const auto strategy = problem.strategy(StrategyKind::kBayes, 2);
+  const search::History history = problem.drive(search::StrategyKind::kBayes, 2, 24, machine);
+  const auto strategy = problem.strategy(search::StrategyKind::kBayes, 2);
   const ManualClock clock;
-  Tuner tuner({problem.session, problem.candidates, *strategy, clock}, history);
+  run::Tuner tuner({problem.session, problem.candidates, *strategy, clock}, history);
   std::set<std::string> asked;
   for (int i = 0; i < 6; ++i) {
-    const std::optional<Trial> trial = tuner.ask();
+    const std::optional<journal::Trial> trial = tuner.ask();
     if (!trial) break;
     EXPECT_TRUE(asked.insert(trial->proposal.configuration.text()).second);
   }
@@ -209,12 +211,13 @@ TEST(Repeats, EndWithTheRowsOfATable) {
         repeats);
   };
   for (const auto& [repeats, most] : std::map<const char*, int>{{"cycle", 2}, {"best", 1}}) {
-    const Problem problem(read_session(parse_json(runner(repeats), "s"), "s", directory.path()));
-    const std::unique_ptr<Runner> replay = make_replay_runner(*problem.session.table);
-    const History history = problem.drive(StrategyKind::kBayes, 1, 30,
-                                          [&](const Configuration& c) { return replay->run(c, directory.path()); });
+    const Problem problem(session::read_session(parse_json(runner(repeats), "s"), "s", directory.path()));
+    const std::unique_ptr<trial::Runner> replay = runner::make_replay_runner(*problem.session.table);
+    const search::History history =
+        problem.drive(search::StrategyKind::kBayes, 1, 30,
+                      [&](const space::Configuration& c) { return replay->run(c, directory.path()); });
     std::map<std::string, int> measurements;
-    for (const Trial& trial : history) ++measurements[trial.proposal.configuration.text()];
+    for (const journal::Trial& trial : history) ++measurements[trial.proposal.configuration.text()];
     EXPECT_EQ(measurements.size(), 5U);
     int largest = 0;
     for (const auto& [text, count] : measurements) largest = std::max(largest, count);
@@ -231,15 +234,15 @@ TEST(Repeats, MakeTheRecommendationBetter) {
     for (const bool repeats : {true, false}) {
       NoisyMachine machine(problem.session, seed);
       const auto strategy =
-          make_strategy(StrategyKind::kBayes, problem.session, problem.candidates, {seed, 40, repeats});
+          search::make_strategy(search::StrategyKind::kBayes, problem.session, problem.candidates, {seed, 40, repeats});
       const ManualClock clock;
-      Tuner tuner({problem.session, problem.candidates, *strategy, clock});
+      run::Tuner tuner({problem.session, problem.candidates, *strategy, clock});
       for (int i = 0; i < 40; ++i) {
-        const std::optional<Trial> trial = tuner.ask();
+        const std::optional<journal::Trial> trial = tuner.ask();
         if (!trial) break;
         tuner.tell(trial->number, machine(trial->proposal.configuration), 0.0);
       }
-      const auto best = recommend(problem.session, problem.candidates, tuner.history(), seed);
+      const auto best = search::recommend(problem.session, problem.candidates, tuner.history(), seed);
       (repeats ? with : without) += (1.0 - speed(best->configuration) / 100.0) / kSeeds;
     }
   }
@@ -249,19 +252,19 @@ TEST(Repeats, MakeTheRecommendationBetter) {
 
 TEST(Recommendation, CarriesTheEvidenceOfAllItsMeasurements) {
   const Problem problem(plain_session(kSpace));
-  const Configuration best({{"stage", std::int64_t{0}}, {"batch", std::int64_t{16}}});
-  const Configuration other({{"stage", std::int64_t{1}}, {"batch", std::int64_t{1}}});
-  History history;
+  const space::Configuration best({{"stage", std::int64_t{0}}, {"batch", std::int64_t{16}}});
+  const space::Configuration other({{"stage", std::int64_t{1}}, {"batch", std::int64_t{1}}});
+  search::History history;
   for (const auto& [configuration, value] :
-       std::vector<std::pair<Configuration, double>>{{best, 98.0}, {other, 50.0}, {best, 104.0}, {best, 98.0}}) {
-    Trial trial;
+       std::vector<std::pair<space::Configuration, double>>{{best, 98.0}, {other, 50.0}, {best, 104.0}, {best, 98.0}}) {
+    journal::Trial trial;
     trial.number = static_cast<int>(history.size());
     trial.proposal.configuration = configuration;
     trial.outcome = measured(problem.session, value);
-    std::get<Measured>(*trial.outcome).value_sem = 0.5;
+    std::get<trial::Measured>(*trial.outcome).value_sem = 0.5;
     history.push_back(trial);
   }
-  const auto recommended = recommend(problem.session, problem.candidates, history, 1);
+  const auto recommended = search::recommend(problem.session, problem.candidates, history, 1);
   ASSERT_TRUE(recommended);
   EXPECT_EQ(recommended->configuration.text(), best.text());
   EXPECT_EQ(recommended->measurements, 3);
@@ -273,18 +276,18 @@ TEST(Recommendation, CarriesTheEvidenceOfAllItsMeasurements) {
 
 TEST(Repeats, AreNamedInTheJournal) {
   const TemporaryDirectory directory;
-  const Session session = plain_session(kSpace);
-  Proposal proposal;
-  proposal.configuration = Configuration({{"stage", std::int64_t{0}}, {"batch", std::int64_t{1}}});
+  const session::Session session = plain_session(kSpace);
+  journal::Proposal proposal;
+  proposal.configuration = space::Configuration({{"stage", std::int64_t{0}}, {"batch", std::int64_t{1}}});
   proposal.strategy = "bayes";
   const std::filesystem::path file = directory.path() / "journal.log";
   {
-    Journal journal(file, session.space, session.objective.field, true);
+    journal::Journal journal(file, session.space, session.objective.field, true);
     journal.begin(proposal, 1, 0);
     proposal.repeat_of = 0;
     journal.begin(proposal, 2, 1);
   }
-  const std::vector<Trial> trials = read_journal(file);
+  const std::vector<journal::Trial> trials = journal::read_journal(file);
   ASSERT_EQ(trials.size(), 2U);
   EXPECT_FALSE(trials[0].proposal.repeat_of);
   EXPECT_EQ(trials[1].proposal.repeat_of, 0);

@@ -19,25 +19,25 @@ constexpr double kNoise = 0.03 * 0.03;  // variance of one measurement that stat
 
 constexpr const char* kSpace = R"({"x": {"min": 0, "max": 9}, "y": [1, 2, 3, 4, 5, 6, 7, 8]})";
 
-Configuration at(std::int64_t x, std::int64_t y) { return {{"x", x}, {"y", y}}; }
+space::Configuration at(std::int64_t x, std::int64_t y) { return {{"x", x}, {"y", y}}; }
 
 class RunEffectsTest : public testing::Test {
  protected:
-  Trial& add(int run, const Configuration& configuration, double value, double sem = 0.0) {
-    Trial trial;
+  journal::Trial& add(int run, const space::Configuration& configuration, double value, double sem = 0.0) {
+    journal::Trial trial;
     trial.number = static_cast<int>(history.size());
     trial.proposal.configuration = configuration;
     trial.proposal.run = run;
     trial.proposal.strategy = "bayes";
     trial.outcome = measured(session, value);
-    std::get<Measured>(*trial.outcome).value_sem = sem;
+    std::get<trial::Measured>(*trial.outcome).value_sem = sem;
     history.push_back(trial);
     return history.back();
   }
-  RunEffects effects() const { return {session.objective, history}; }
+  search::RunEffects effects() const { return {session.objective, history}; }
 
-  Session session = plain_session(kSpace);
-  History history;
+  session::Session session = plain_session(kSpace);
+  search::History history;
 };
 
 TEST_F(RunEffectsTest, AreNoneWhereASessionWasNeverContinued) {
@@ -46,7 +46,7 @@ TEST_F(RunEffectsTest, AreNoneWhereASessionWasNeverContinued) {
   EXPECT_EQ(effects().columns(), 0);
   EXPECT_EQ(effects().factor(0), 1.0);
   EXPECT_EQ(*effects().value_of(history[1]), 20.0);
-  EXPECT_EQ(run_effect_sentence(session.objective, history), "");
+  EXPECT_EQ(search::run_effect_sentence(session.objective, history), "");
 }
 
 // With one configuration measured once in each run, d = y_1 - y_0 ~ Normal(u, 2 v) and u ~ Normal(0, s^2).
@@ -68,7 +68,7 @@ TEST_F(RunEffectsTest, OfAMinimisedObjectiveHaveTheOtherFactor) {
   add(0, at(1, 1), 1.0);
   add(1, at(1, 1), 1.8);
   EXPECT_LE(std::abs(effects().factor(0) - 1.8), 0.01);
-  EXPECT_EQ(run_effect_sentence(session.objective, history),
+  EXPECT_EQ(search::run_effect_sentence(session.objective, history),
             "The machine is 1.8 times slower than in the first run; values are compared through that factor.");
 }
 
@@ -77,7 +77,7 @@ TEST_F(RunEffectsTest, AreUnknownAsBeforehandWhereNothingWasMeasuredTwice) {
   add(1, at(2, 1), 10.0);
   EXPECT_EQ(effects().shift(0), 0.0);
   EXPECT_LE(std::abs(effects().stddev(0) - kPrior), 1e-12);
-  EXPECT_EQ(run_effect_sentence(session.objective, history), "");
+  EXPECT_EQ(search::run_effect_sentence(session.objective, history), "");
 }
 
 TEST_F(RunEffectsTest, AreNotEstimatedWhereValuesHaveNoLogarithm) {
@@ -90,7 +90,7 @@ TEST_F(RunEffectsTest, AreNotEstimatedWhereValuesHaveNoLogarithm) {
 TEST_F(RunEffectsTest, AreOfTheLatestRunThatHasMeasuredAnything) {
   add(0, at(1, 1), 18.0);
   add(1, at(1, 1), 10.0);
-  add(2, at(1, 1), 5.0).outcome = OutOfMemory{};
+  add(2, at(1, 1), 5.0).outcome = trial::OutOfMemory{};
   EXPECT_EQ(effects().latest(), 1);
   EXPECT_EQ(*effects().value_of(history[1]), 10.0);
 }
@@ -128,12 +128,12 @@ TEST_F(RunEffectsTest, OfSeveralRunsAreThoseOfTheJointPosterior) {
 
 TEST_F(RunEffectsTest, AreSaidInOneSentenceWithTheTrialThatShowsThem) {
   add(0, at(1, 1), 18.0);
-  add(1, at(1, 1), 10.0).proposal.strategy = kAgainStrategy;
-  EXPECT_EQ(run_effect_sentence(session.objective, history),
+  add(1, at(1, 1), 10.0).proposal.strategy = search::kAgainStrategy;
+  EXPECT_EQ(search::run_effect_sentence(session.objective, history),
             "The machine is 1.8 times slower than in the first run (leader measured again as trial 1); values are "
             "compared through that factor.");
-  std::get<Measured>(*history[1].outcome).metrics["speed"] = 18.3;
-  EXPECT_EQ(run_effect_sentence(session.objective, history), "");  // within noise
+  std::get<trial::Measured>(*history[1].outcome).metrics["speed"] = 18.3;
+  EXPECT_EQ(search::run_effect_sentence(session.objective, history), "");  // within noise
 }
 
 TEST_F(RunEffectsTest, AreNoNoiseOfTrials) {
@@ -141,12 +141,12 @@ TEST_F(RunEffectsTest, AreNoNoiseOfTrials) {
   for (const int run : {0, 1}) {
     for (int i = 0; i < 8; ++i) add(run, at(1, 1), (run == 0 ? 18.0 : 10.0) * (i % 2 == 0 ? 1.01 : 0.99), 1e-3);
   }
-  EXPECT_LE(TrialNoise(session.objective, problem.candidates, history).between_fraction(), 0.02);
+  EXPECT_LE(search::TrialNoise(session.objective, problem.candidates, history).between_fraction(), 0.02);
 }
 
-double hill(const Configuration& c) {
-  const double x = as_number(*c.find("x")) - 6.0;
-  const double y = as_number(*c.find("y")) - 3.0;
+double hill(const space::Configuration& c) {
+  const double x = space::as_number(*c.find("x")) - 6.0;
+  const double y = space::as_number(*c.find("y")) - 3.0;
   return 100.0 * std::exp(-0.03 * x * x - 0.05 * y * y);
 }
 
@@ -161,14 +161,15 @@ class TwoRuns : public RunEffectsTest {
     add(0, at(6, 3), 100.0);
   }
   void measure(int run, double speed, Rng& rng) {
-    const Configuration c = at(static_cast<std::int64_t>(rng.below(10)), 1 + static_cast<std::int64_t>(rng.below(8)));
+    const space::Configuration c =
+        at(static_cast<std::int64_t>(rng.below(10)), 1 + static_cast<std::int64_t>(rng.below(8)));
     add(run, c, speed * hill(c) * std::exp(0.01 * rng.normal()));
   }
 };
 
 TEST_F(TwoRuns, GiveTheBestMeansAndGainsOfOneScale) {
   const Problem problem(session);
-  const auto best = recommend(problem.session, problem.candidates, history, 1);
+  const auto best = search::recommend(problem.session, problem.candidates, history, 1);
   ASSERT_TRUE(best);
   EXPECT_EQ(best->configuration.text(), at(6, 3).text());
   EXPECT_LE(std::abs(best->value - 100.0 / 1.8), 0.5);
@@ -180,10 +181,11 @@ TEST_F(TwoRuns, GiveTheBestMeansAndGainsOfOneScale) {
 TEST_F(TwoRuns, GivePredictionsOfTheLatestOne) {
   const Problem problem(session);
   double worst = 0.0;
-  for_each_prediction(problem.session, problem.filter, problem.candidates, history, {}, [&](const PredictionRow& row) {
-    if (!row.observed) return;
-    worst = std::max(worst, std::abs(std::log(*row.observed / (hill(row.configuration) / 1.8))));
-  });
+  insight::for_each_prediction(
+      problem.session, problem.filter, problem.candidates, history, {}, [&](const insight::PredictionRow& row) {
+        if (!row.observed) return;
+        worst = std::max(worst, std::abs(std::log(*row.observed / (hill(row.configuration) / 1.8))));
+      });
   EXPECT_LE(worst, 0.05);
 }
 
@@ -191,10 +193,10 @@ TEST_F(TwoRuns, GivePredictionsOfTheLatestOne) {
 TEST(AchievedValuesOfRuns, AreThePosteriorWithTheClocksErrorsShared) {
   constexpr Eigen::Index kCount = 6;
   constexpr double kOwn = 0.3;
-  SurrogateOptions options;
+  surrogate::SurrogateOptions options;
   options.standardise = false;
-  options.mean = Mean::weighted(1.0, Eigen::VectorXd::Zero(2), Eigen::VectorXd::Ones(2));
-  Points points = Points::zero(kCount, 1, 0, 2);
+  options.mean = surrogate::Mean::weighted(1.0, Eigen::VectorXd::Zero(2), Eigen::VectorXd::Ones(2));
+  surrogate::Points points = surrogate::Points::zero(kCount, 1, 0, 2);
   Eigen::VectorXd values(kCount);
   Rng rng(5, 0);
   for (Eigen::Index i = 0; i < kCount; ++i) {
@@ -204,13 +206,13 @@ TEST(AchievedValuesOfRuns, AreThePosteriorWithTheClocksErrorsShared) {
     values(i) = rng.normal();
   }
   const Eigen::VectorXd stated = Eigen::VectorXd::Constant(kCount, 0.02);
-  Surrogate surrogate(options);
+  surrogate::Surrogate surrogate(options);
   surrogate.condition({points, values, stated}, Eigen::Vector3d(std::log(0.4), std::log(0.8), std::log(kOwn)));
-  const AchievedValues achieved(surrogate, points, stated, 0.0, points.features);
+  const search::AchievedValues achieved(surrogate, points, stated, 0.0, points.features);
 
-  Points today = points;
+  surrogate::Points today = points;
   today.features.setZero();
-  const GaussianProcess& process = surrogate.processes().front();
+  const surrogate::GaussianProcess& process = surrogate.processes().front();
   const Eigen::MatrixXd prior =
       process.prior_covariance(today, today) + kOwn * kOwn * Eigen::MatrixXd::Identity(kCount, kCount);
   const Eigen::MatrixXd observed =
@@ -218,7 +220,7 @@ TEST(AchievedValuesOfRuns, AreThePosteriorWithTheClocksErrorsShared) {
   const Eigen::MatrixXd gain = prior * observed.inverse();
   EXPECT_LE((achieved.mean() - gain * values).cwiseAbs().maxCoeff(), 1e-9);
   EXPECT_LE((achieved.covariance() - (prior - gain * prior)).cwiseAbs().maxCoeff(), 1e-9);
-  Points elsewhere = Points::zero(1, 1, 0, 2);
+  surrogate::Points elsewhere = surrogate::Points::zero(1, 1, 0, 2);
   elsewhere.ordered(0, 0) = 0.33;
   const Eigen::VectorXd cross = process.prior_covariance(today, elsewhere).col(0);
   EXPECT_LE((achieved.covariance_with(elsewhere) - (cross - gain * cross)).cwiseAbs().maxCoeff(), 1e-9);

@@ -14,8 +14,9 @@ namespace krigtune::stagewise_test {
 // Worked out by hand from autotuner.py and the mends in stagewise_walk.cpp.
 TEST(Stagewise, DecidesAsWorkedOutByHand) {
   const Problem problem(plain_session(kStages));
-  const History history = problem.drive(StrategyKind::kStagewise, 1, 200,
-                                        [&](const Configuration& c) { return small_cluster(problem.session, c); });
+  const search::History history =
+      problem.drive(search::StrategyKind::kStagewise, 1, 200,
+                    [&](const space::Configuration& c) { return small_cluster(problem.session, c); });
   const std::vector<std::string> expected{
       "0:1:10",                                   // the smallest runs
       "0:16:10", "0:15:10",                       // the largest and 0.95 of it do not
@@ -32,14 +33,15 @@ TEST(Stagewise, DecidesAsWorkedOutByHand) {
 }
 
 TEST(Stagewise, EndsTheBisectionAtAPlateau) {
-  Session session = plain_session(R"({"zero_stage": [0], "micro_batch": {"min": 1, "max": 16}})");
+  session::Session session = plain_session(R"({"zero_stage": [0], "micro_batch": {"min": 1, "max": 16}})");
   const auto asked_at = [&](double plateau) {
     session.stagewise.plateau = plateau;
     const Problem problem(session);
-    return short_texts(problem.drive(StrategyKind::kStagewise, 1, 50, [&](const Configuration& c) -> Outcome {
-      if (micro_batch_of(c) > 14) return OutOfMemory{};
-      return measured(problem.session, 100.0 + static_cast<double>(micro_batch_of(c)));
-    }));
+    return short_texts(
+        problem.drive(search::StrategyKind::kStagewise, 1, 50, [&](const space::Configuration& c) -> trial::Outcome {
+          if (micro_batch_of(c) > 14) return trial::OutOfMemory{};
+          return measured(problem.session, 100.0 + static_cast<double>(micro_batch_of(c)));
+        }));
   };
   // 8 gains 6.9 % over 1, 12 gains 3.7 % over 8, 14 gains 1.8 % over 12.
   const std::vector<std::string> coarse = asked_at(0.05);
@@ -157,19 +159,20 @@ TEST(Stagewise, AsksWhatASecondImplementationAsks) {
       Rng own(seed, static_cast<std::uint64_t>(1000 * stage + micro_batch));
       return 100.0 * micro_batch / (micro_batch + 3.0) * (1.0 - 0.05 * stage) * (1.0 + roughness * own.uniform());
     };
-    Session session = plain_session(R"({"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": )" +
-                                    std::to_string(most) + "}}");
+    session::Session session = plain_session(R"({"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": )" +
+                                             std::to_string(most) + "}}");
     session.stagewise.plateau = seed % 2 == 0 ? 0.01 : 0.05;
     Reference reference(speed, most, session.stagewise.plateau);
     reference.tune(4);
     const Problem problem(session);
-    const History history = problem.drive(StrategyKind::kStagewise, 1, 500, [&](const Configuration& c) -> Outcome {
-      const auto value = speed(static_cast<int>(stage_of(c)), static_cast<int>(micro_batch_of(c)));
-      return value ? measured(problem.session, *value) : Outcome(OutOfMemory{});
-    });
+    const search::History history =
+        problem.drive(search::StrategyKind::kStagewise, 1, 500, [&](const space::Configuration& c) -> trial::Outcome {
+          const auto value = speed(static_cast<int>(stage_of(c)), static_cast<int>(micro_batch_of(c)));
+          return value ? measured(problem.session, *value) : trial::Outcome(trial::OutOfMemory{});
+        });
     std::vector<std::pair<int, int>> asked;
-    for (const Trial& trial : history) {
-      const Configuration& c = trial.proposal.configuration;
+    for (const journal::Trial& trial : history) {
+      const space::Configuration& c = trial.proposal.configuration;
       asked.emplace_back(static_cast<int>(stage_of(c)), static_cast<int>(micro_batch_of(c)));
     }
     ASSERT_EQ(asked, reference.trace) << "seed " << seed;
@@ -177,22 +180,23 @@ TEST(Stagewise, AsksWhatASecondImplementationAsks) {
 }
 
 TEST(Stagewise, KeepsTheBatchAndWalksLayoutsByRanksPerReplica) {
-  JobFacts facts;
+  space::JobFacts facts;
   facts.ranks = 8;
   facts.train_batch_size = 64;
-  Session session = plain_session("{\"a\": [1]}");
-  session.space = Space(read_parameters(parse_json(R"({"pipeline_parallel": [1, 2], "tensor_parallel": [1, 2, 4],
+  session::Session session = plain_session("{\"a\": [1]}");
+  session.space =
+      space::Space(space::read_parameters(parse_json(R"({"pipeline_parallel": [1, 2], "tensor_parallel": [1, 2, 4],
                                                        "zero_stage": [0, 1], "micro_batch": [1, 2, 4, 8, 16]})",
-                                                   "test"),
-                                        "test", "/space"),
-                        facts);
+                                                     "test"),
+                                          "test", "/space"),
+                   facts);
   const Problem problem(session);
-  const History history = problem.drive(StrategyKind::kStagewise, 1, 200, [&](const Configuration& c) {
-    return measured(problem.session, static_cast<double>(micro_batch_of(c)));
-  });
+  const search::History history = problem.drive(
+      search::StrategyKind::kStagewise, 1, 200,
+      [&](const space::Configuration& c) { return measured(problem.session, static_cast<double>(micro_batch_of(c))); });
   std::vector<std::pair<std::int64_t, std::int64_t>> layouts;
-  for (const Trial& trial : history) {
-    const Configuration& c = trial.proposal.configuration;
+  for (const journal::Trial& trial : history) {
+    const space::Configuration& c = trial.proposal.configuration;
     const std::int64_t tensor = c.integer("tensor_parallel", 0);
     const std::int64_t pipeline = c.integer("pipeline_parallel", 0);
     EXPECT_EQ(micro_batch_of(c) * c.integer("gradient_accumulation_steps", 0) * 8 / (tensor * pipeline), 64);
@@ -204,27 +208,28 @@ TEST(Stagewise, KeepsTheBatchAndWalksLayoutsByRanksPerReplica) {
 
 // DeepSpeed reads the user's micro-batch; what the user has of other parameters stays as it is.
 TEST(Stagewise, BeginsAtTheUsersConfiguration) {
-  Session session = plain_session(kStages);
-  session.baseline =
-      Configuration{{"zero_stage", std::int64_t{2}}, {"micro_batch", std::int64_t{4}}, {"bucket", std::int64_t{30}}};
+  session::Session session = plain_session(kStages);
+  session.baseline = space::Configuration{
+      {"zero_stage", std::int64_t{2}}, {"micro_batch", std::int64_t{4}}, {"bucket", std::int64_t{30}}};
   const Problem problem(session);
-  const History history = problem.drive(StrategyKind::kStagewise, 1, 4,
-                                        [&](const Configuration& c) { return small_cluster(problem.session, c); });
+  const search::History history =
+      problem.drive(search::StrategyKind::kStagewise, 1, 4,
+                    [&](const space::Configuration& c) { return small_cluster(problem.session, c); });
   EXPECT_EQ(short_texts(history), (std::vector<std::string>{"2:4:30", "0:4:30", "0:16:30", "0:15:30"}));
 }
 
 TEST(Stagewise, AsksAheadOnlyWhatDoesNotDepend) {
   const Problem problem(plain_session(kStages));
-  const auto answer = [&](const Configuration& c) { return small_cluster(problem.session, c); };
-  const History whole = problem.drive(StrategyKind::kStagewise, 1, 200, answer);
-  const auto strategy = problem.strategy(StrategyKind::kStagewise, 1);
+  const auto answer = [&](const space::Configuration& c) { return small_cluster(problem.session, c); };
+  const search::History whole = problem.drive(search::StrategyKind::kStagewise, 1, 200, answer);
+  const auto strategy = problem.strategy(search::StrategyKind::kStagewise, 1);
   const auto with_pending = [&](std::size_t closed, std::size_t pending) {
-    History history(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(closed + pending));
+    search::History history(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(closed + pending));
     for (std::size_t i = closed; i < history.size(); ++i) history[i].outcome.reset();
     return history;
   };
   EXPECT_FALSE(strategy->ask(with_pending(0, 1)));  // all depends on whether the smallest runs
-  EXPECT_EQ(strategy->why_idle(with_pending(0, 1)), Idle::kWaits);
+  EXPECT_EQ(strategy->why_idle(with_pending(0, 1)), search::Idle::kWaits);
   // Of the grid, four more than the one that is known are asked whatever comes out.
   for (std::size_t pending = 0; pending < 4; ++pending) {
     const auto next = strategy->ask(with_pending(8, pending));
@@ -232,23 +237,25 @@ TEST(Stagewise, AsksAheadOnlyWhatDoesNotDepend) {
     EXPECT_EQ(next->configuration.text(), texts(whole)[8 + pending]);
   }
   EXPECT_FALSE(strategy->ask(with_pending(8, 4)));
-  EXPECT_EQ(strategy->why_idle(whole), Idle::kThrough);
+  EXPECT_EQ(strategy->why_idle(whole), search::Idle::kThrough);
   EXPECT_NE(strategy->left_out(whole), "");
 }
 
 TEST(Stagewise, MakesDoWithConditionalParametersAndRealRanges) {
   const Problem problem(plain_session(R"({"zero_stage": [0, 3], "micro_batch": [1, 2, 4], "lr": {"type": "real",
       "min": 1e-5, "max": 1e-1, "scale": "log"}, "prefetch": {"values": [1, 2, 3], "when": "zero_stage == 3"}})"));
-  const History history = problem.drive(StrategyKind::kStagewise, 1, 100, [&](const Configuration& c) {
-    return measured(problem.session, static_cast<double>(micro_batch_of(c)) + static_cast<double>(stage_of(c)) +
-                                         static_cast<double>(c.integer("prefetch", 0)) + as_number(*c.find("lr")));
-  });
+  const search::History history =
+      problem.drive(search::StrategyKind::kStagewise, 1, 100, [&](const space::Configuration& c) {
+        return measured(problem.session, static_cast<double>(micro_batch_of(c)) + static_cast<double>(stage_of(c)) +
+                                             static_cast<double>(c.integer("prefetch", 0)) +
+                                             space::as_number(*c.find("lr")));
+      });
   std::set<std::string> asked;
   std::set<double> rates;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     EXPECT_TRUE(problem.session.space.contains(trial.proposal.configuration));
     EXPECT_TRUE(asked.insert(trial.proposal.configuration.text()).second);
-    rates.insert(as_number(*trial.proposal.configuration.find("lr")));
+    rates.insert(space::as_number(*trial.proposal.configuration.find("lr")));
   }
   EXPECT_GE(rates.size(), 5U);
   EXPECT_EQ(stage_of(history.back().proposal.configuration), 3);
@@ -257,34 +264,34 @@ TEST(Stagewise, MakesDoWithConditionalParametersAndRealRanges) {
 using StagewiseRun = Loop;
 
 TEST_F(StagewiseRun, EndsWhenItsAlgorithmHas) {
-  Session session = plain_session(kStages);
+  session::Session session = plain_session(kStages);
   session.budget.trials = 200;
-  options_.loop.strategy = StrategyKind::kStagewise;
-  FakeRunner runner([&](const Configuration& c) { return small_cluster(session, c); });
+  options_.loop.strategy = search::StrategyKind::kStagewise;
+  FakeRunner runner([&](const space::Configuration& c) { return small_cluster(session, c); });
   for (const int jobs : {1, 3}) {
     std::filesystem::remove_all(directory());
     options_.jobs = jobs;
     StoppingObserver observer;
-    const RunResult result = run(session, observer, runner);
-    EXPECT_EQ(result.reason, EndReason::kThrough);
+    const run::RunResult result = run(session, observer, runner);
+    EXPECT_EQ(result.reason, run::EndReason::kThrough);
     EXPECT_EQ(result.history.size(), 33U);
     EXPECT_EQ(result.detail, "its algorithm leaves out 159 of 192 configurations");
   }
 }
 
 TEST_F(StagewiseRun, SaysThatItWaitsForTrialsOfOthers) {
-  Session session = plain_session(kStages);
+  session::Session session = plain_session(kStages);
   session.budget.trials = 200;
-  options_.loop.strategy = StrategyKind::kStagewise;
+  options_.loop.strategy = search::StrategyKind::kStagewise;
   const Problem problem(session);
-  const auto asked = ask_by_hand(problem.session, problem.candidates, directory(), options_.loop, clock_, 3);
+  const auto asked = run::ask_by_hand(problem.session, problem.candidates, directory(), options_.loop, clock_, 3);
   ASSERT_EQ(asked.size(), 1U);  // what comes next depends on it
-  EXPECT_EQ(run(session).reason, EndReason::kWaits);
-  tell_by_hand(session, directory(), 0, OutOfMemory{}, clock_);
-  FakeRunner runner([&](const Configuration& c) { return small_cluster(session, c); });
+  EXPECT_EQ(run(session).reason, run::EndReason::kWaits);
+  run::tell_by_hand(session, directory(), 0, trial::OutOfMemory{}, clock_);
+  FakeRunner runner([&](const space::Configuration& c) { return small_cluster(session, c); });
   StoppingObserver observer;
-  const RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, EndReason::kThrough);
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kThrough);
   EXPECT_EQ(stage_of(result.history[1].proposal.configuration), 1);
 }
 

@@ -10,22 +10,24 @@
 
 namespace krigtune::trial_cost_test {
 
-double speed(const Configuration& c) {
+double speed(const space::Configuration& c) {
   const double batch = std::exp2(log2_of(c, "batch"));
   const double bucket = log2_of(c, "bucket") - 15.0;
-  const double stage = as_number(*c.find("stage"));
+  const double stage = space::as_number(*c.find("stage"));
   return 1000.0 * batch / (batch + 6.0) * std::exp(-0.02 * bucket * bucket) * (1.0 - 0.05 * stage) *
-         (1.0 + 0.05 * as_number(*c.find("overlap")));
+         (1.0 + 0.05 * space::as_number(*c.find("overlap")));
 }
 
-using Seconds = std::function<double(const Configuration&)>;
+using Seconds = std::function<double(const space::Configuration&)>;
 
 // Setting up a higher stage takes long: 10 to 200 s a trial, whatever it achieves.
-double by_stage(const Configuration& c) { return 10.0 * std::pow(20.0, as_number(*c.find("stage")) / 3.0); }
+double by_stage(const space::Configuration& c) {
+  return 10.0 * std::pow(20.0, space::as_number(*c.find("stage")) / 3.0);
+}
 // So many samples a trial: 13 to 250 s.
-double by_speed(const Configuration& c) { return 12'000.0 / speed(c); }
+double by_speed(const space::Configuration& c) { return 12'000.0 / speed(c); }
 // So many steps a trial: 10 to 100 s, longest where it is fastest.
-double by_steps(const Configuration& c) { return 1400.0 * std::exp2(log2_of(c, "batch")) / speed(c); }
+double by_steps(const space::Configuration& c) { return 1400.0 * std::exp2(log2_of(c, "batch")) / speed(c); }
 
 struct Spent {
   double trials = 0.0;
@@ -38,12 +40,12 @@ Spent to_5pct(const Problem& problem, std::uint64_t seed, const Seconds& seconds
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     optimum = std::max(optimum, speed(problem.candidates[i]));
   }
-  const auto strategy = problem.strategy(StrategyKind::kBayes, seed);
+  const auto strategy = problem.strategy(search::StrategyKind::kBayes, seed);
   const ManualClock clock;
-  Tuner tuner({problem.session, problem.candidates, *strategy, clock});
+  run::Tuner tuner({problem.session, problem.candidates, *strategy, clock});
   Spent spent;
   for (double best = 0.0; best < 0.95 * optimum && spent.trials < 60.0;) {
-    const Trial trial = *tuner.ask();
+    const journal::Trial trial = *tuner.ask();
     const double wall_s = seconds(trial.proposal.configuration);
     best = std::max(best, speed(trial.proposal.configuration));
     tuner.tell(trial.number, measured(problem.session, speed(trial.proposal.configuration)), told ? wall_s : 0.0);
@@ -75,12 +77,12 @@ TEST(TrialCosts, ShortenTheWayToTheBestAndHardlyCostTrials) {
   }
 }
 
-History driven(const Problem& problem, int trials, const Seconds& seconds) {
-  const auto strategy = problem.strategy(StrategyKind::kBayes, 1);
+search::History driven(const Problem& problem, int trials, const Seconds& seconds) {
+  const auto strategy = problem.strategy(search::StrategyKind::kBayes, 1);
   const ManualClock clock;
-  Tuner tuner({problem.session, problem.candidates, *strategy, clock});
+  run::Tuner tuner({problem.session, problem.candidates, *strategy, clock});
   for (int i = 0; i < trials; ++i) {
-    const Trial trial = *tuner.ask();
+    const journal::Trial trial = *tuner.ask();
     tuner.tell(trial.number, measured(problem.session, speed(trial.proposal.configuration)),
                seconds(trial.proposal.configuration));
   }
@@ -89,10 +91,12 @@ History driven(const Problem& problem, int trials, const Seconds& seconds) {
 
 TEST(TrialCosts, ChangeNothingWhereTrialsTakeAboutTheSameOrNoTime) {
   const Problem problem(plain_session(kFourKnobs));
-  const std::vector<std::string> none = texts(driven(problem, 15, [](const Configuration&) { return 0.0; }));
-  const auto alike = [](const Configuration& c) { return 20.0 + 0.02 * speed(c) / 10.0; };
+  const std::vector<std::string> none = texts(driven(problem, 15, [](const space::Configuration&) { return 0.0; }));
+  const auto alike = [](const space::Configuration& c) { return 20.0 + 0.02 * speed(c) / 10.0; };
   EXPECT_EQ(texts(driven(problem, 15, alike)), none);
-  const auto looked_up = [](const Configuration& c) { return 1e-9 * std::pow(speed(c), 3.0); };  // under a second
+  const auto looked_up = [](const space::Configuration& c) {
+    return 1e-9 * std::pow(speed(c), 3.0);
+  };  // under a second
   EXPECT_EQ(texts(driven(problem, 15, looked_up)), none);
 }
 
@@ -100,12 +104,13 @@ class LearnedCost : public testing::Test {
  protected:
   LearnedCost() : problem_(plain_session(kFourKnobs)) {}
 
-  Eigen::VectorXd log_seconds(const History& history, const std::vector<Configuration>& configurations) const {
-    TrialModel model(problem_.session.objective, problem_.candidates, history);
+  Eigen::VectorXd log_seconds(const search::History& history,
+                              const std::vector<space::Configuration>& configurations) const {
+    search::TrialModel model(problem_.session.objective, problem_.candidates, history);
     Rng rng(1, 0);
     model.fit(rng);
-    const Points points = problem_.candidates.encode(configurations);
-    const TrialCost cost(problem_.candidates, history, model);
+    const surrogate::Points points = problem_.candidates.encode(configurations);
+    const search::TrialCost cost(problem_.candidates, history, model);
     EXPECT_TRUE(cost.differs());
     return cost.log_seconds(points, model.predict(points).mean);
   }
@@ -114,11 +119,12 @@ class LearnedCost : public testing::Test {
 };
 
 TEST_F(LearnedCost, PredictsTheSecondsOfOtherConfigurations) {
-  History history = problem_.drive(StrategyKind::kRandom, 1, 40,
-                                   [&](const Configuration& c) { return measured(problem_.session, speed(c)); });
+  search::History history = problem_.drive(search::StrategyKind::kRandom, 1, 40, [&](const space::Configuration& c) {
+    return measured(problem_.session, speed(c));
+  });
   for (const Seconds& seconds : {Seconds(by_stage), Seconds(by_speed), Seconds(by_steps)}) {
-    for (Trial& trial : history) trial.wall_s = seconds(trial.proposal.configuration);
-    std::vector<Configuration> others;
+    for (journal::Trial& trial : history) trial.wall_s = seconds(trial.proposal.configuration);
+    std::vector<space::Configuration> others;
     for (std::size_t i = 0; i < problem_.candidates.size(); i += 7) others.push_back(problem_.candidates[i]);
     const Eigen::VectorXd predicted = log_seconds(history, others);
     double squares = 0.0;
@@ -132,18 +138,18 @@ TEST_F(LearnedCost, PredictsTheSecondsOfOtherConfigurations) {
 
 // Running out of memory in a second is no reason to go there.
 TEST_F(LearnedCost, DoesNotTakeFailingSoonForASaving) {
-  History history = driven(problem_, 10, by_stage);
-  const std::vector<Configuration> somewhere{problem_.candidates[100]};
+  search::History history = driven(problem_, 10, by_stage);
+  const std::vector<space::Configuration> somewhere{problem_.candidates[100]};
   const double before = log_seconds(history, somewhere)(0);
-  Trial failed;
+  journal::Trial failed;
   failed.number = static_cast<int>(history.size());
   failed.proposal.configuration = somewhere.front();
-  failed.outcome = OutOfMemory{};
+  failed.outcome = trial::OutOfMemory{};
   failed.wall_s = 1.0;
   history.push_back(failed);
   EXPECT_DOUBLE_EQ(log_seconds(history, somewhere)(0), before);
   // A time-out is the price of being there.
-  history.back().outcome = Failed{FailureReason::kTimeout, 0, ""};
+  history.back().outcome = trial::Failed{trial::FailureReason::kTimeout, 0, ""};
   history.back().wall_s = 4000.0;
   EXPECT_GT(log_seconds(history, somewhere)(0), before + 0.5);
 }

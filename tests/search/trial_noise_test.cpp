@@ -9,25 +9,25 @@
 
 namespace krigtune::trial_noise_test {
 
-constexpr double kDefault = TrialNoise::kDefaultFraction;
+constexpr double kDefault = search::TrialNoise::kDefaultFraction;
 
 class TrialNoises : public testing::Test {
  protected:
   TrialNoises() : problem_(plain_session(R"({"x": {"min": 0, "max": 10}})")) {}
 
   void add(std::int64_t x, double value, double sem) {
-    Trial trial;
+    journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
-    trial.proposal.configuration = Configuration({{"x", x}});
-    Measured outcome = std::get<Measured>(measured(problem_.session, value));
+    trial.proposal.configuration = space::Configuration({{"x", x}});
+    trial::Measured outcome = std::get<trial::Measured>(measured(problem_.session, value));
     outcome.value_sem = sem;
     trial.outcome = outcome;
     history_.push_back(trial);
   }
-  TrialNoise noise() const { return {problem_.session.objective, problem_.candidates, history_}; }
+  search::TrialNoise noise() const { return {problem_.session.objective, problem_.candidates, history_}; }
 
   Problem problem_;
-  History history_;
+  search::History history_;
 };
 
 TEST_F(TrialNoises, IsTheDefaultWhereNothingWasRepeated) {
@@ -86,7 +86,7 @@ TEST_F(TrialNoises, IsPartOfWhatTheSurrogateAssumes) {
   const auto stddev_at_measured = [&](double sem) {
     history_.clear();
     for (std::int64_t x = 0; x <= 10; x += 2) add(x, 100.0 + static_cast<double>(x), sem);
-    TrialModel model(problem_.session.objective, problem_.candidates, history_);
+    search::TrialModel model(problem_.session.objective, problem_.candidates, history_);
     Rng rng(1, 0);
     model.fit(rng);
     return std::sqrt(model.predict_measured().variance.mean());

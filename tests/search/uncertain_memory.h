@@ -6,8 +6,8 @@
 namespace krigtune {
 
 /// Of a program whose memory is only estimated, on a device where that decides. `memory`: keys of that block.
-inline Session uncertain_session(const std::string& memory = "") {
-  return read_session(parse_json(R"({
+inline session::Session uncertain_session(const std::string& memory = "") {
+  return session::read_session(parse_json(R"({
       "workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50304, "seq_len": 2048},
                    "precision": "bf16", "framework": "deepspeed", "train_batch_size": 256},
       "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-40gb"}, "baseline": null,
@@ -15,8 +15,8 @@ inline Session uncertain_session(const std::string& memory = "") {
                 "activation_checkpointing": ["none", "full"]},
       "memory": {)" + memory + R"(},
       "runner": {"kind": "command", "argv": ["true"]}})",
-                                 "s"),
-                      "s", ".");
+                                          "s"),
+                               "s", ".");
 }
 
 }  // namespace krigtune

@@ -25,35 +25,37 @@ std::string text_of(const std::string& objective, const std::string& workload_mo
          objective + R"(, "runner": )" + runner + "}";
 }
 
-Session read(const std::string& text) { return read_session(parse_json(text, "s.json"), "s.json", "."); }
+session::Session read(const std::string& text) {
+  return session::read_session(parse_json(text, "s.json"), "s.json", ".");
+}
 
-Session goodput_session(const std::string& more = "", const std::string& workload_more = "") {
+session::Session goodput_session(const std::string& more = "", const std::string& workload_more = "") {
   return read(text_of(R"({"metric": "goodput", "noise_scale": 4000)" + more + "}", workload_more));
 }
 
-Configuration of(std::int64_t micro_batch, std::int64_t accumulation) {
+space::Configuration of(std::int64_t micro_batch, std::int64_t accumulation) {
   return {{"zero_stage", std::int64_t{1}}, {"micro_batch", micro_batch}, {"gradient_accumulation_steps", accumulation}};
 }
 
 TEST(Goodput, EfficiencyIsOneAtTheBaseBatchAndFallsAsPolluxSays) {
-  const GradientNoise noise{4000.0, 256.0};
-  EXPECT_DOUBLE_EQ(statistical_efficiency(noise, 256.0), 1.0);
-  EXPECT_DOUBLE_EQ(statistical_efficiency(noise, 8256.0), 4256.0 / 12256.0);
-  EXPECT_GT(statistical_efficiency(noise, 128.0), 1.0);
+  const session::GradientNoise noise{4000.0, 256.0};
+  EXPECT_DOUBLE_EQ(session::statistical_efficiency(noise, 256.0), 1.0);
+  EXPECT_DOUBLE_EQ(session::statistical_efficiency(noise, 8256.0), 4256.0 / 12256.0);
+  EXPECT_GT(session::statistical_efficiency(noise, 128.0), 1.0);
   // Far below the noise scale a sample is a sample; far above, only steps count.
-  EXPECT_NEAR(statistical_efficiency({1e12, 256.0}, 512.0), 1.0, 1e-9);
-  EXPECT_NEAR(statistical_efficiency({1e-6, 256.0}, 512.0), 0.5, 1e-8);
+  EXPECT_NEAR(session::statistical_efficiency({1e12, 256.0}, 512.0), 1.0, 1e-9);
+  EXPECT_NEAR(session::statistical_efficiency({1e-6, 256.0}, 512.0), 0.5, 1e-8);
 }
 
 // A step of a + b M seconds: d/dM [M / (a + b M) / (phi + M)] = 0 at M = sqrt(a phi / b).
 TEST(Goodput, IsLargestWhereTheMarginalGainVanishes) {
-  const GradientNoise noise{4000.0, 256.0};
+  const session::GradientNoise noise{4000.0, 256.0};
   const double a = 0.5;
   const double b = 2e-3;
   double best_batch = 0.0;
   double best = 0.0;
   for (double batch = 1.0; batch <= 8192.0; batch += 1.0) {
-    const double goodput = batch / (a + b * batch) * statistical_efficiency(noise, batch);
+    const double goodput = batch / (a + b * batch) * session::statistical_efficiency(noise, batch);
     if (goodput > best) best_batch = batch;
     best = std::max(best, goodput);
   }
@@ -64,14 +66,14 @@ TEST(Goodput, IsLargestWhereTheMarginalGainVanishes) {
 TEST(Goodput, TheNoiseScaleFollowsFromTwoBatches) {
   const double squared_gradient = 0.3;
   const double trace = 1200.0;
-  const auto norm = [&](double batch) { return GradientNorm{batch, squared_gradient + trace / batch}; };
-  ASSERT_TRUE(gradient_noise_scale(norm(256), norm(2048)));
-  EXPECT_NEAR(*gradient_noise_scale(norm(256), norm(2048)), 4000.0, 1e-6);
-  EXPECT_NEAR(*gradient_noise_scale(norm(2048), norm(256)), 4000.0, 1e-6);
-  EXPECT_FALSE(gradient_noise_scale({256, 1.0}, {2048, 1.1}));  // grows with the batch
-  EXPECT_FALSE(gradient_noise_scale({256, 8.0}, {2048, 0.9}));  // falls faster than noise does
-  EXPECT_FALSE(gradient_noise_scale({256, 1.0}, {256, 1.0}));
-  const Session session = read(text_of(R"({"metric": "goodput", "noise_scale":
+  const auto norm = [&](double batch) { return session::GradientNorm{batch, squared_gradient + trace / batch}; };
+  ASSERT_TRUE(session::gradient_noise_scale(norm(256), norm(2048)));
+  EXPECT_NEAR(*session::gradient_noise_scale(norm(256), norm(2048)), 4000.0, 1e-6);
+  EXPECT_NEAR(*session::gradient_noise_scale(norm(2048), norm(256)), 4000.0, 1e-6);
+  EXPECT_FALSE(session::gradient_noise_scale({256, 1.0}, {2048, 1.1}));  // grows with the batch
+  EXPECT_FALSE(session::gradient_noise_scale({256, 8.0}, {2048, 0.9}));  // falls faster than noise does
+  EXPECT_FALSE(session::gradient_noise_scale({256, 1.0}, {256, 1.0}));
+  const session::Session session = read(text_of(R"({"metric": "goodput", "noise_scale":
       [{"batch": 256, "squared_norm": 4.9875}, {"batch": 2048, "squared_norm": 0.8859375}]})"));
   EXPECT_NEAR(session.objective.gradient_noise->noise_scale, 4000.0, 1e-9);
 }
@@ -79,65 +81,68 @@ TEST(Goodput, TheNoiseScaleFollowsFromTwoBatches) {
 TEST(Goodput, TakesItsBaseBatchFromTheBaseline) {
   EXPECT_EQ(goodput_session().objective.gradient_noise->base_batch, 256.0);  // 4 * 8 * 8
   EXPECT_EQ(goodput_session(R"(, "base_batch": 100)").objective.gradient_noise->base_batch, 100.0);
-  const Session kept = goodput_session("", R"(, "train_batch_size": 256)");
+  const session::Session kept = goodput_session("", R"(, "train_batch_size": 256)");
   ASSERT_EQ(kept.warnings.size(), 1U);
   EXPECT_NE(kept.warnings[0].find("train_batch_size keeps the batch"), std::string::npos);
-  EXPECT_EQ(resolved(goodput_session())["objective"].dump(),
+  EXPECT_EQ(session::resolved(goodput_session())["objective"].dump(),
             R"({"metric":"goodput","direction":"maximize","noise_scale":4000,"base_batch":256})");
 }
 
 TEST(Goodput, IsWorkedOutFromWhatARunnerReports) {
-  const Session session = goodput_session();
-  Measured reported;
+  const session::Session session = goodput_session();
+  trial::Measured reported;
   reported.metrics = {{"samples_per_s", 100.0}, {"step_time_s", 5.12}};
   reported.value_sem = 2.0;
-  const Outcome outcome = with_goodput(session, of(8, 8), reported);  // 512 sequences
-  const auto& measured = std::get<Measured>(outcome);
+  const trial::Outcome outcome = session::with_goodput(session, of(8, 8), reported);  // 512 sequences
+  const auto& measured = std::get<trial::Measured>(outcome);
   EXPECT_NEAR(measured.metrics.at("goodput"), 100.0 * 4256.0 / 4512.0, 1e-9);
   EXPECT_EQ(measured.metrics.at("samples_per_s"), 100.0);
   EXPECT_NEAR(measured.value_sem, 2.0 * 4256.0 / 4512.0, 1e-12);
-  EXPECT_NEAR(std::get<Bounded>(with_goodput(session, of(8, 8), Bounded{50.0})).at_best, 50.0 * 4256.0 / 4512.0, 1e-9);
-  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(with_goodput(session, of(8, 8), OutOfMemory{})));
+  EXPECT_NEAR(std::get<trial::Bounded>(session::with_goodput(session, of(8, 8), trial::Bounded{50.0})).at_best,
+              50.0 * 4256.0 / 4512.0, 1e-9);
+  EXPECT_TRUE(
+      std::holds_alternative<trial::OutOfMemory>(session::with_goodput(session, of(8, 8), trial::OutOfMemory{})));
   EXPECT_EQ(session.objective.reported_field(), "samples_per_s");
-  const Session plain = read(text_of(R"({"metric": "throughput"})"));
-  EXPECT_EQ(std::get<Measured>(with_goodput(plain, of(8, 8), reported)).metrics, reported.metrics);
+  const session::Session plain = read(text_of(R"({"metric": "throughput"})"));
+  EXPECT_EQ(std::get<trial::Measured>(session::with_goodput(plain, of(8, 8), reported)).metrics, reported.metrics);
 }
 
 // 512 sequences at an efficiency of 4256 / 4512: to match a goodput of 90 it must reach a throughput of 95.4.
 TEST(Goodput, OfARivalIsTheThroughputThatMatchesIt) {
-  class Capturing final : public Runner {
+  class Capturing final : public trial::Runner {
    public:
-    explicit Capturing(std::optional<Rival>& seen) : seen_(seen) {}
-    Outcome run(const Configuration&, const std::filesystem::path&, const std::optional<Rival>& rival) override {
+    explicit Capturing(std::optional<trial::Rival>& seen) : seen_(seen) {}
+    trial::Outcome run(const space::Configuration&, const std::filesystem::path&,
+                       const std::optional<trial::Rival>& rival) override {
       seen_ = rival;
-      return Bounded{0.9 * rival->value};
+      return trial::Bounded{0.9 * rival->value};
     }
 
    private:
-    std::optional<Rival>& seen_;
+    std::optional<trial::Rival>& seen_;
   };
-  const Session session = goodput_session();
-  std::optional<Rival> seen;
-  const auto runner = with_goodput(session, std::make_unique<Capturing>(seen));
-  const Outcome outcome = runner->run(of(8, 8), {}, Rival{"goodput", true, 90.0, 1.0});
+  const session::Session session = goodput_session();
+  std::optional<trial::Rival> seen;
+  const auto runner = session::with_goodput(session, std::make_unique<Capturing>(seen));
+  const trial::Outcome outcome = runner->run(of(8, 8), {}, trial::Rival{"goodput", true, 90.0, 1.0});
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->metric, "samples_per_s");
   EXPECT_NEAR(seen->value, 90.0 * 4512.0 / 4256.0, 1e-9);
   EXPECT_NEAR(seen->value_sem, 4512.0 / 4256.0, 1e-9);
-  EXPECT_NEAR(std::get<Bounded>(outcome).at_best, 81.0, 1e-9);
+  EXPECT_NEAR(std::get<trial::Bounded>(outcome).at_best, 81.0, 1e-9);
 }
 
 TEST(Goodput, IsForecastAndThePriorOfTheSearch) {
   const Problem problem(goodput_session());
-  const Forecaster forecaster(problem.session, problem.filter);
-  const auto physics = make_physics_prior(problem.session, problem.filter);
+  const forecast::Forecaster forecaster(problem.session, problem.filter);
+  const auto physics = forecast::make_physics_prior(problem.session, problem.filter);
   ASSERT_NE(physics, nullptr);
   const Eigen::VectorXd log_values = physics->log_values({of(1, 1), of(8, 8), of(64, 64)});
   const Eigen::VectorXd first = physics->log_values({of(1, 1)});
   double previous = 0.0;
   for (const auto& [micro_batch, row] : {std::pair{1, 0}, std::pair{8, 1}, std::pair{64, 2}}) {
-    const Configuration configuration = of(micro_batch, micro_batch);
-    const Forecast forecast = forecaster(configuration);
+    const space::Configuration configuration = of(micro_batch, micro_batch);
+    const forecast::Forecast forecast = forecaster(configuration);
     const double batch = 8.0 * micro_batch * micro_batch;
     ASSERT_TRUE(forecast.value);
     EXPECT_NEAR(*forecast.value, forecast.samples_per_s * 4256.0 / (4000.0 + batch), 1e-9 * *forecast.value);
@@ -159,9 +164,9 @@ TEST(Goodput, OfATableIsOfItsThroughput) {
       "space": {"micro_batch": {"min": 1, "max": 64, "scale": "log2"}},
       "objective": {"metric": "goodput", "noise_scale": 100, "base_batch": 8},
       "runner": {"kind": "replay", "table": "t.csv", "value": "speed"}})";
-  const Session session = read_session(parse_json(text, "s"), "s", directory / "");
-  const auto runner = with_goodput(session, make_replay_runner(*session.table));
-  const Measured at_128 = std::get<Measured>(runner->run({{"micro_batch", std::int64_t{16}}}, {}));
+  const session::Session session = session::read_session(parse_json(text, "s"), "s", directory / "");
+  const auto runner = session::with_goodput(session, runner::make_replay_runner(*session.table));
+  const trial::Measured at_128 = std::get<trial::Measured>(runner->run({{"micro_batch", std::int64_t{16}}}, {}));
   EXPECT_NEAR(at_128.metrics.at("throughput"), 128.0 / (0.5 + 0.256), 1e-5);
   EXPECT_NEAR(at_128.metrics.at("goodput"), 128.0 / (0.5 + 0.256) * 108.0 / 228.0, 1e-5);
 }
@@ -195,8 +200,8 @@ TEST(Goodput, SaysWhatItLacks) {
 
 // By hand: 1024 sequences instead of 256, k = 4, phi = 4000: r = 4 * 4256 / 5024 = 3.388535...
 TEST(LearningRate, FollowsTheRulesOfTheOptimizer) {
-  const Session adam = read(text_of(R"({"metric": "throughput"})"));
-  const auto advice = learning_rate_advice(adam, of(16, 8));
+  const session::Session adam = read(text_of(R"({"metric": "throughput"})"));
+  const auto advice = forecast::learning_rate_advice(adam, of(16, 8));
   ASSERT_TRUE(advice);
   EXPECT_EQ(advice->base_batch, 256);
   EXPECT_EQ(advice->batch, 1024);
@@ -206,33 +211,34 @@ TEST(LearningRate, FollowsTheRulesOfTheOptimizer) {
   EXPECT_STREQ(advice->rule(), "square-root");
   EXPECT_DOUBLE_EQ(advice->warmup_steps, 0.25);
   EXPECT_FALSE(advice->by_noise || advice->total_steps);
-  const auto sgd =
-      learning_rate_advice(read(text_of(R"({"metric": "throughput"})", R"(, "optimizer": "sgd")")), of(16, 8));
+  const auto sgd = forecast::learning_rate_advice(
+      read(text_of(R"({"metric": "throughput"})", R"(, "optimizer": "sgd")")), of(16, 8));
   EXPECT_DOUBLE_EQ(sgd->learning_rate(), 4.0);
   EXPECT_STREQ(sgd->rule(), "linear");
 }
 
 TEST(LearningRate, FollowsTheGainOfAStepWhereTheNoiseIsKnown) {
   constexpr double kGain = 4.0 * 4256.0 / 5024.0;
-  const auto adam = learning_rate_advice(goodput_session(), of(16, 8));
+  const auto adam = forecast::learning_rate_advice(goodput_session(), of(16, 8));
   EXPECT_NEAR(adam->learning_rate(), std::sqrt(kGain), 1e-12);
   EXPECT_STREQ(adam->rule(), "AdaScale");
   EXPECT_NEAR(*adam->total_steps, 1.0 / kGain, 1e-12);
-  const auto sgd = learning_rate_advice(goodput_session("", R"(, "optimizer": "sgd")"), of(16, 8));
+  const auto sgd = forecast::learning_rate_advice(goodput_session("", R"(, "optimizer": "sgd")"), of(16, 8));
   EXPECT_NEAR(sgd->learning_rate(), kGain, 1e-12);
   // McCandlish et al.: S = S_min (1 + phi / B), the steps to one loss.
   EXPECT_NEAR(*sgd->total_steps, (1.0 + 4000.0 / 1024.0) / (1.0 + 4000.0 / 256.0), 1e-12);
   // Beyond the noise scale no batch allows more than 1 + phi / M0.
   const auto most =
-      learning_rate_advice(goodput_session(R"(, "base_batch": 1)", R"(, "optimizer": "sgd")"), of(64, 64));
+      forecast::learning_rate_advice(goodput_session(R"(, "base_batch": 1)", R"(, "optimizer": "sgd")"), of(64, 64));
   EXPECT_LT(most->learning_rate(), 4001.0);
 }
 
 TEST(LearningRate, IsNotSpokenOfWhereTheBatchStays) {
-  const Session session = read(text_of(R"({"metric": "throughput"})"));
-  EXPECT_FALSE(learning_rate_advice(session, of(8, 4)));
-  EXPECT_TRUE(learning_rate_advice(session, of(8, 8)));
-  EXPECT_FALSE(learning_rate_advice(plain_session(R"({"micro_batch": [1, 2]})"), {{"micro_batch", std::int64_t{2}}}));
+  const session::Session session = read(text_of(R"({"metric": "throughput"})"));
+  EXPECT_FALSE(forecast::learning_rate_advice(session, of(8, 4)));
+  EXPECT_TRUE(forecast::learning_rate_advice(session, of(8, 8)));
+  EXPECT_FALSE(
+      forecast::learning_rate_advice(plain_session(R"({"micro_batch": [1, 2]})"), {{"micro_batch", std::int64_t{2}}}));
 }
 
 }  // namespace krigtune::goodput_test

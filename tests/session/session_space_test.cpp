@@ -11,7 +11,9 @@ constexpr const char* kWorkload = R"("workload": {"model": {"layers": 2, "hidden
     "seq_len": 16}, "precision": "fp32", "train_batch_size": 8})";
 constexpr const char* kCluster = R"("cluster": {"nodes": 1, "gpus_per_node": 2, "gpu": "local"})";
 
-Session read(const std::string& text) { return read_session(parse_json(text, "s.json"), "s.json", "/"); }
+session::Session read(const std::string& text) {
+  return session::read_session(parse_json(text, "s.json"), "s.json", "/");
+}
 
 std::string error_of(const std::string& text) {
   return user_error_of([&] { read(text); });
@@ -30,17 +32,17 @@ std::string with_workload(const std::string& space, const std::string& keys = ""
 constexpr const char* kCommand = R"(, "runner": {"kind": "command", "argv": ["run.sh", "{config}", "{result}"]})";
 
 TEST(Constraints, KeepWhatTheyHoldFor) {
-  const Session session =
+  const session::Session session =
       read(plain(R"({"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]})", R"(, "constraints": ["a * b <= 4", "a != 4"])"));
   EXPECT_EQ(session.space.count(), 7);  // of the eight points with a b <= 4, (4, 1) goes
-  session.space.for_each([](const Configuration& c) {
+  session.space.for_each([](const space::Configuration& c) {
     EXPECT_LE(c.integer("a", 0) * c.integer("b", 0), 4);
     return true;
   });
 }
 
 TEST(Constraints, MayUseFactsOfTheJob) {
-  const Session session = read(
+  const session::Session session = read(
       with_workload(R"({"micro_batch": [1, 2, 4]})",
                     R"(, "constraints": ["micro_batch * seq_len <= 32", "nodes * gpus_per_node == ranks && dp == 2",
           "layers == 2 && hidden == 32 && heads == 2 && kv_heads == 2 && vocab == 64 && train_batch_size == 8"])"));
@@ -95,15 +97,15 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param_info) { return param_info.param.name; });
 
 TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
-  EXPECT_TRUE(is<BenchSpec>(read(with_workload(R"({"micro_batch": [1, 2]})")).runner));
-  const Session none = read(plain(kSmall));
-  EXPECT_TRUE(is<NoRunner>(none.runner));
-  EXPECT_EQ(resolved(none).at("runner"), parse_json(R"({"kind": "none"})", "t"));
+  EXPECT_TRUE(runner::is<runner::BenchSpec>(read(with_workload(R"({"micro_batch": [1, 2]})")).runner));
+  const session::Session none = read(plain(kSmall));
+  EXPECT_TRUE(runner::is<runner::NoRunner>(none.runner));
+  EXPECT_EQ(session::resolved(none).at("runner"), parse_json(R"({"kind": "none"})", "t"));
   EXPECT_EQ(none.objective.field, "speed");
 }
 
 TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {
-  const Session session = read(with_workload(R"({"micro_batch": [1, 2, 3], "my_own": ["x", "y"]})", kCommand));
+  const session::Session session = read(with_workload(R"({"micro_batch": [1, 2, 3], "my_own": ["x", "y"]})", kCommand));
   EXPECT_EQ(session.space.count(), 4);  // 3 * 2 ranks do not divide 8
   ASSERT_TRUE(session.usable_per_rank);
   EXPECT_EQ(session.usable_per_rank->count, static_cast<std::int64_t>(0.95 * 4.0 * 1024.0 * 1024.0 * 1024.0));
@@ -113,24 +115,25 @@ TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {
 }
 
 TEST(Runners, OfCommandsMayHaveABaselineOutsideTheSpace) {
-  const Session session = read(plain(R"({"a": [1, 2], "x": {"type": "real", "min": 0, "max": 1}})",
-                                     std::string(kCommand) + R"(, "baseline": {"a": 7, "x": 2.5})"));
+  const session::Session session = read(plain(R"({"a": [1, 2], "x": {"type": "real", "min": 0, "max": 1}})",
+                                              std::string(kCommand) + R"(, "baseline": {"a": 7, "x": 2.5})"));
   EXPECT_EQ(session.baseline->text(), "a=7 x=2.5");
   EXPECT_FALSE(session.space.contains(*session.baseline));
 }
 
 TEST(Baseline, IsNotTheDefaultsWhereAConstraintForbidsThem) {
-  const Session session = read(plain(R"({"a": [1, 2]})", R"(, "constraints": ["a > 1"])"));
+  const session::Session session = read(plain(R"({"a": [1, 2]})", R"(, "constraints": ["a > 1"])"));
   EXPECT_FALSE(session.baseline);
   ASSERT_EQ(session.warnings.size(), 1U);
   EXPECT_NE(session.warnings[0].find("a constraint does not hold"), std::string::npos) << session.warnings[0];
 }
 
 TEST(Try, IsCompletedLikeABaseline) {
-  const Session session = read(with_workload(R"({"zero_stage": [0, 3], "micro_batch": [1, 2, 4]})"));
-  EXPECT_EQ(read_try(session, R"({"micro_batch": 2, "zero_stage": 3})", "--try").text(),
+  const session::Session session = read(with_workload(R"({"zero_stage": [0, 3], "micro_batch": [1, 2, 4]})"));
+  EXPECT_EQ(session::read_try(session, R"({"micro_batch": 2, "zero_stage": 3})", "--try").text(),
             "zero_stage=3 micro_batch=2 gradient_accumulation_steps=2");
-  EXPECT_EQ(read_try(session, R"({"zero_stage": 1,})", "--try").text(),  // outside the list, the batch at its default
+  EXPECT_EQ(session::read_try(session, R"({"zero_stage": 1,})", "--try")
+                .text(),  // outside the list, the batch at its default
             "zero_stage=1 micro_batch=1 gradient_accumulation_steps=4");
   for (const auto& [text, what] :
        std::vector<std::pair<const char*, const char*>>{{R"({"micro_batch": 3})", "batch not divisible"},
@@ -138,28 +141,28 @@ TEST(Try, IsCompletedLikeABaseline) {
                                                         {R"({"zero_stage": 9})", "out of range"},
                                                         {R"([1])", "an object was expected"},
                                                         {R"({"micro_batch": )", "not JSON"}}) {
-    const std::string message = user_error_of([&] { read_try(session, text, "--try"); });
+    const std::string message = user_error_of([&] { session::read_try(session, text, "--try"); });
     EXPECT_EQ(message.rfind("--try: ", 0), 0U) << message;
     EXPECT_NE(message.find(what), std::string::npos) << message;
   }
 }
 
 TEST(Try, LeavesTheBaselineWhereItSaysNothingAndKeepsAConstraintsBatch) {
-  const Session session = read(plain(R"({"zero_stage": [0, 1, 2], "micro_batch": [1, 2, 4],
+  const session::Session session = read(plain(R"({"zero_stage": [0, 1, 2], "micro_batch": [1, 2, 4],
       "gradient_accumulation_steps": [1, 2, 4], "overlap_comm": [false, true]})",
-                                     R"(, "constraints": ["micro_batch * gradient_accumulation_steps == 4"],
+                                              R"(, "constraints": ["micro_batch * gradient_accumulation_steps == 4"],
       "baseline": {"zero_stage": 2, "micro_batch": 1, "gradient_accumulation_steps": 4, "overlap_comm": true})"));
-  EXPECT_EQ(read_try(session, R"({"micro_batch": 2})", "--try").text(),
+  EXPECT_EQ(session::read_try(session, R"({"micro_batch": 2})", "--try").text(),
             "zero_stage=2 micro_batch=2 gradient_accumulation_steps=2 overlap_comm=true");
-  EXPECT_EQ(read_try(session, R"({"zero_stage": 1})", "--try").text(),
+  EXPECT_EQ(session::read_try(session, R"({"zero_stage": 1})", "--try").text(),
             "zero_stage=1 micro_batch=1 gradient_accumulation_steps=4 overlap_comm=true");
-  const std::string error = user_error_of([&] { read_try(session, R"({"micro_batch": 3})", "--try"); });
+  const std::string error = user_error_of([&] { session::read_try(session, R"({"micro_batch": 3})", "--try"); });
   EXPECT_NE(error.find("no gradient_accumulation_steps of the space keeps the constraints"), std::string::npos)
       << error;
 }
 
 TEST(Session, WithEverythingReadsBackAsResolved) {
-  const Session session =
+  const session::Session session =
       read(std::string(R"({"$schema": "https://example.org/session.json", )") + kWorkload + ", " + kCluster + R"(,
       "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 4, "scale": "log2"},
                 "stage3_prefetch_bucket_size": {"min": 1e6, "max": 1e8, "scale": "log", "steps": 5, "when": "zero_stage == 3"},
@@ -170,11 +173,11 @@ TEST(Session, WithEverythingReadsBackAsResolved) {
       "objective": {"metric": "latency"}, "grid": {"order": "seed"},
       "runner": {"kind": "command", "argv": ["python", "run.py", "{config}", "{result}"], "timeout_s": 600},
       "budget": {"trials": 12, "hours": 1.5, "gpu_hours": 6, "patience": 5}})");
-  const Json json = resolved(session);
+  const Json json = session::resolved(session);
   EXPECT_FALSE(json.contains("$schema"));
   EXPECT_EQ(json.at("constraints").size(), 2U);
-  const Session again = read_session(parse_json(json.dump(), "r"), "r", "/elsewhere");
-  EXPECT_EQ(resolved(again).dump(), json.dump());
+  const session::Session again = session::read_session(parse_json(json.dump(), "r"), "r", "/elsewhere");
+  EXPECT_EQ(session::resolved(again).dump(), json.dump());
   EXPECT_EQ(again.baseline, session.baseline);
   EXPECT_EQ(again.budget.gpu_hours, 6.0);
   EXPECT_EQ(again.objective.field, "latency");
@@ -198,28 +201,30 @@ std::string job_of(const std::string& framework, const std::string& keys = "") {
 constexpr const char* kSplits = R"(, "space": {"tensor_parallel": [1, 2, 4], "micro_batch": [1, 2]})";
 
 TEST(Fixed, IsInEveryConfigurationAndNoColumn) {
-  const Session session = read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": true},
+  const session::Session session =
+      read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": true},
       "constraints": ["!sequence_parallel || tensor_parallel < 4"], "baseline": {"tensor_parallel": 2})"));
   EXPECT_EQ(session.space.columns(),
             (std::vector<std::string>{"tensor_parallel", "micro_batch", "gradient_accumulation_steps"}));
   EXPECT_EQ(session.space.count(), 4) << "constraints know what is fixed";
-  session.space.for_each([](const Configuration& c) {
+  session.space.for_each([](const space::Configuration& c) {
     EXPECT_TRUE(c.boolean("sequence_parallel", false)) << c.text();
     return true;
   });
   EXPECT_TRUE(session.baseline->boolean("sequence_parallel", false));
   Rng rng(1, 0);
   EXPECT_TRUE(session.space.contains(session.space.sample(rng)));
-  const Json json = resolved(session);
+  const Json json = session::resolved(session);
   EXPECT_EQ(json.at("fixed").dump(), R"({"sequence_parallel":true})");
-  EXPECT_EQ(resolved(read(json.dump())).dump(), json.dump());
+  EXPECT_EQ(session::resolved(read(json.dump())).dump(), json.dump());
 }
 
 TEST(Fixed, DecidesWhatIsPredicted) {
   const auto bytes = [](const std::string& value) {
-    const Session session = read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": )" +
-                                                        value + R"(}, "baseline": {"tensor_parallel": 4})"));
-    return MemoryFilter(session).check(*session.baseline)->predicted;
+    const session::Session session =
+        read(job_of("megatron", std::string(kSplits) + R"(, "fixed": {"sequence_parallel": )" + value +
+                                    R"(}, "baseline": {"tensor_parallel": 4})"));
+    return session::MemoryFilter(session).check(*session.baseline)->predicted;
   };
   EXPECT_LT(bytes("true"), bytes("false"));
 }
@@ -237,9 +242,10 @@ TEST(Fixed, IsRefusedWithThePlaceWhereItMakesNoSense) {
   EXPECT_NE(other.find("is false, but fixed at true"), std::string::npos) << other;
 }
 
-std::vector<std::string> assumed_by(const Session& session) {
+std::vector<std::string> assumed_by(const session::Session& session) {
   std::vector<std::string> texts;
-  for (const Assumption& one : session.assumptions) texts.push_back(one.name + "=" + to_string(one.value));
+  for (const session::Assumption& one : session.assumptions)
+    texts.push_back(one.name + "=" + space::to_string(one.value));
   return texts;
 }
 
@@ -258,16 +264,16 @@ TEST(Assumptions, AreWhatTheFrameworkUsuallySetsAndNobodySays) {
 // What is assumed is what is predicted: as if it were fixed.
 TEST(Assumptions, ArePredictedWith) {
   const auto bytes = [](const std::string& keys) {
-    const Session session =
+    const session::Session session =
         read(job_of("nanotron", std::string(kSplits) + R"(, "baseline": {"tensor_parallel": 4})" + keys));
-    return MemoryFilter(session).check(*session.baseline)->predicted.count;
+    return session::MemoryFilter(session).check(*session.baseline)->predicted.count;
   };
   EXPECT_EQ(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": true, "zero_stage": 1})"));
   EXPECT_NE(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": false, "zero_stage": 1})"));
 }
 
 TEST(OtherNames, AreRecognisedAndRuleNothingOut) {
-  const Session session = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
+  const session::Session session = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
       "micro_batch": [1, 64], "dataloader_workers": [1, 2]})"));
   const auto said = [&](const std::string& part) {
     return std::any_of(session.warnings.begin(), session.warnings.end(),
@@ -275,9 +281,9 @@ TEST(OtherNames, AreRecognisedAndRuleNothingOut) {
   };
   EXPECT_TRUE(said("'tensor_model_parallel_size' looks like tensor_parallel"));
   EXPECT_FALSE(said("'dataloader_workers' looks like"));
-  const MemoryFilter filter(session);
-  session.space.for_each([&](const Configuration& configuration) {
-    EXPECT_NE(filter.check(configuration)->verdict, Verdict::kTooLarge) << configuration.text();
+  const session::MemoryFilter filter(session);
+  session.space.for_each([&](const space::Configuration& configuration) {
+    EXPECT_NE(filter.check(configuration)->verdict, plan::Verdict::kTooLarge) << configuration.text();
     return true;
   });
 }
@@ -286,8 +292,8 @@ TEST(RecordedTrials, GiveRealRangesTheValuesThatWereMeasured) {
   const TemporaryDirectory directory;
   write_atomically(directory / "trials.csv",
                    "trial,status,x,kind,value\n0,ok,0.25,a,10\n1,ok,0.5,b,20\n2,oom,0.75,a,\n");
-  const Session session = read(plain(R"({"x": {"type": "real", "min": 0, "max": 1}, "kind": ["a", "b"]})"));
-  const Session recorded = with_recorded_trials(session, directory / "trials.csv");
+  const session::Session session = read(plain(R"({"x": {"type": "real", "min": 0, "max": 1}, "kind": ["a", "b"]})"));
+  const session::Session recorded = session::with_recorded_trials(session, directory / "trials.csv");
   EXPECT_EQ(recorded.space.count(), 3);
   EXPECT_EQ(recorded.table->optimum(recorded.space), 20.0);
 }

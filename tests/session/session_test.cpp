@@ -21,8 +21,8 @@ std::string bench_session(const std::string& more = "",
          space + R"(, "runner": {"kind": "bench"})" + more + "}";
 }
 
-Session read(const std::string& text, const std::filesystem::path& base = ".") {
-  return read_session(parse_json(text, "s.json"), "s.json", base);
+session::Session read(const std::string& text, const std::filesystem::path& base = ".") {
+  return session::read_session(parse_json(text, "s.json"), "s.json", base);
 }
 
 std::string error_of(const std::string& text) {
@@ -30,13 +30,13 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(Session, FillsInTheDefaults) {
-  const Session session = read(bench_session());
+  const session::Session session = read(bench_session());
   EXPECT_EQ(session.objective.metric, "throughput");
   EXPECT_EQ(session.objective.field, "samples_per_s");
   EXPECT_TRUE(session.objective.maximize);
   EXPECT_EQ(session.budget.trials, 30);
   EXPECT_FALSE(session.budget.hours || session.budget.patience);
-  EXPECT_EQ(session.grid.order, GridOrder::kSeed);
+  EXPECT_EQ(session.grid.order, session::GridOrder::kSeed);
   ASSERT_TRUE(session.usable_per_rank);
   EXPECT_EQ(session.usable_per_rank->count, std::int64_t{1} << 30);  // no reserve: the plan is exact
   EXPECT_EQ(session.space.count(), 12);
@@ -46,7 +46,7 @@ TEST(Session, FillsInTheDefaults) {
 TEST(Session, GivesLeftOutParametersOfTheBaselineTheirDefaults) {
   const char* space =
       R"({"zero_stage": [3, 2, 1, 0], "micro_batch": [1, 2, 4], "reduce_bucket_size": [100, 1000], "overlap_comm": [true, false]})";
-  const Session session = read(bench_session(R"(, "baseline": {"micro_batch": 4})", space));
+  const session::Session session = read(bench_session(R"(, "baseline": {"micro_batch": 4})", space));
   ASSERT_TRUE(session.baseline);
   EXPECT_EQ(session.baseline->integer("zero_stage", -1), 0);
   EXPECT_EQ(session.baseline->integer("micro_batch", -1), 4);
@@ -56,7 +56,7 @@ TEST(Session, GivesLeftOutParametersOfTheBaselineTheirDefaults) {
 }
 
 TEST(Session, RunsTheDefaultsAsBaselineWhenNoneIsGivenAndNoneForNull) {
-  const Session with_default = read(bench_session());
+  const session::Session with_default = read(bench_session());
   ASSERT_TRUE(with_default.baseline);
   EXPECT_EQ(with_default.baseline->integer("zero_stage", -1), 0);
   EXPECT_EQ(with_default.baseline->integer("micro_batch", -1), 1);
@@ -67,23 +67,23 @@ TEST(Session, WarnsWhenTheDefaultsAreNoConfiguration) {
   std::string text = bench_session("", R"({"zero_stage": [2, 3], "micro_batch": [2, 4]})", 8);
   const std::string small = R"("limit_gib": 1)";
   text.replace(text.find(small), small.size(), R"("limit_gib": 0.000001)");
-  const Session session = read(text);
+  const session::Session session = read(text);
   EXPECT_FALSE(session.baseline);
   ASSERT_EQ(session.warnings.size(), 1u);
   EXPECT_NE(session.warnings[0].find("does not fit in memory"), std::string::npos) << session.warnings[0];
 }
 
 TEST(Session, TakesABaselineOutsideTheLists) {
-  const Session session = read(bench_session(R"(, "baseline": {"zero_stage": 1, "micro_batch": 4})",
-                                             R"({"zero_stage": [2, 3], "micro_batch": [1, 2]})"));
+  const session::Session session = read(bench_session(R"(, "baseline": {"zero_stage": 1, "micro_batch": 4})",
+                                                      R"({"zero_stage": [2, 3], "micro_batch": [1, 2]})"));
   ASSERT_TRUE(session.baseline);
   EXPECT_EQ(session.baseline->text(), "zero_stage=1 micro_batch=4 gradient_accumulation_steps=1");
   EXPECT_FALSE(session.space.contains(*session.baseline));
 }
 
 TEST(Session, DerivesTheBaselinesAccumulationWhereItIsAParameterToo) {
-  const Session session = read(bench_session(R"(, "baseline": {"micro_batch": 2})",
-                                             R"({"micro_batch": [1, 2], "gradient_accumulation_steps": [2, 4]})"));
+  const session::Session session = read(bench_session(
+      R"(, "baseline": {"micro_batch": 2})", R"({"micro_batch": [1, 2], "gradient_accumulation_steps": [2, 4]})"));
   EXPECT_EQ(session.baseline->integer("gradient_accumulation_steps", -1), 2);
 }
 
@@ -156,7 +156,7 @@ class ReplaySession : public testing::Test {
     write_atomically(directory_ / "t.csv",
                      "tp,pp,ms,status,model\n1,1,100,ok,A\n1,2,80,ok,A\n2,1,,oom,A\n2,2,60,ok,A\n4,1,1,ok,B\n");
   }
-  Session read_replay(const std::string& more = "", const std::string& where = R"({"model": "A"})") const {
+  session::Session read_replay(const std::string& more = "", const std::string& where = R"({"model": "A"})") const {
     return read(
         R"({"space": {"tensor_parallel": [1, 2, 4], "pipeline_parallel": [1, 2]}, "objective": {"metric": "latency"},
       "runner": {"kind": "replay", "table": "t.csv", "where": )" +
@@ -169,7 +169,7 @@ class ReplaySession : public testing::Test {
 };
 
 TEST_F(ReplaySession, HoldsOnlyWhatTheTableHolds) {
-  const Session session = read_replay();
+  const session::Session session = read_replay();
   EXPECT_EQ(session.space.count(), 4);
   EXPECT_FALSE(session.baseline);
   EXPECT_TRUE(session.warnings.empty());
@@ -180,7 +180,7 @@ TEST_F(ReplaySession, HoldsOnlyWhatTheTableHolds) {
 }
 
 TEST_F(ReplaySession, WarnsOnceThatItsBaselineIsNotRun) {
-  const Session session = read_replay(R"(, "baseline": {"tensor_parallel": 1})");
+  const session::Session session = read_replay(R"(, "baseline": {"tensor_parallel": 1})");
   EXPECT_FALSE(session.baseline);
   ASSERT_EQ(session.warnings.size(), 1u);
   EXPECT_NE(session.warnings[0].find("baseline"), std::string::npos);
@@ -190,16 +190,17 @@ TEST_F(ReplaySession, WarnsOnceThatThePlanDoesNotKnowItsParameters) {
   const std::string workload = std::string(", \"workload\": {") + kModel + "}";
   const std::string gpus = R"(, "cluster": {"gpus_per_node": 4, "gpu": "a100-80gb"})";
   write_atomically(directory_ / "t.csv", "tp,pp,ms,status,model,lr\n1,1,100,ok,A,1\n2,2,60,ok,A,1\n");
-  const Session known = read_replay(workload + gpus);
+  const session::Session known = read_replay(workload + gpus);
   EXPECT_TRUE(known.warnings.empty());
   EXPECT_TRUE(known.usable_per_rank);
-  EXPECT_EQ(known.workload->framework, Framework::kDeepSpeed);
-  EXPECT_EQ(known.workload->dialect, Dialect::kDeepSpeed);
+  EXPECT_EQ(known.workload->framework, workload::Framework::kDeepSpeed);
+  EXPECT_EQ(known.workload->dialect, workload::Dialect::kDeepSpeed);
 
-  const Session unknown = read(R"({"space": {"tensor_parallel": [1, 2], "lr": [1]}, "objective": {"metric": "latency"},
+  const session::Session unknown =
+      read(R"({"space": {"tensor_parallel": [1, 2], "lr": [1]}, "objective": {"metric": "latency"},
       "runner": {"kind": "replay", "table": "t.csv", "columns": {"tensor_parallel": "tp"}, "value": "ms"})" +
-                                   workload + gpus + "}",
-                               directory_.path());
+               workload + gpus + "}",
+           directory_.path());
   ASSERT_EQ(unknown.warnings.size(), 1u);
   EXPECT_NE(unknown.warnings[0].find("does not know lr: the table is replayed without physics"), std::string::npos);
   EXPECT_FALSE(unknown.usable_per_rank);
@@ -210,26 +211,26 @@ TEST_F(ReplaySession, RefusesATableWithoutARowOfTheSpace) {
 }
 
 TEST_F(ReplaySession, ReadsBackAsResolved) {
-  const Session session =
+  const session::Session session =
       read_replay(R"(, "budget": {"trials": 7, "hours": 0.5, "patience": 3}, "grid": {"order": "session"})");
-  const Json json = resolved(session);
-  const Session again = read_session(parse_json(json.dump(), "r"), "r", "/");
-  EXPECT_EQ(resolved(again).dump(), json.dump());
+  const Json json = session::resolved(session);
+  const session::Session again = session::read_session(parse_json(json.dump(), "r"), "r", "/");
+  EXPECT_EQ(session::resolved(again).dump(), json.dump());
   EXPECT_EQ(again.space.count(), 4);
   EXPECT_EQ(again.budget.trials, 7);
   EXPECT_EQ(again.budget.hours, 0.5);
   EXPECT_EQ(again.budget.patience, 3);
-  EXPECT_EQ(again.grid.order, GridOrder::kSession);
+  EXPECT_EQ(again.grid.order, session::GridOrder::kSession);
 }
 
 TEST(Session, ReadsBackAsResolvedWithWorkloadAndBaseline) {
   const char* space =
       R"({"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 4, "scale": "log2"}, "reduce_bucket_size": {"min": 100, "max": 20000, "scale": "log", "steps": 4}})";
   for (const char* baseline : {R"(, "baseline": {"micro_batch": 4})", R"(, "baseline": null)", ""}) {
-    const Session session = read(bench_session(baseline, space));
-    const Json json = resolved(session);
-    const Session again = read_session(parse_json(json.dump(), "r"), "r", "/");
-    EXPECT_EQ(resolved(again).dump(), json.dump());
+    const session::Session session = read(bench_session(baseline, space));
+    const Json json = session::resolved(session);
+    const session::Session again = session::read_session(parse_json(json.dump(), "r"), "r", "/");
+    EXPECT_EQ(session::resolved(again).dump(), json.dump());
     EXPECT_EQ(again.baseline, session.baseline);
     for (std::size_t i = 0; i < session.space.parameters().size(); ++i) {
       EXPECT_EQ(again.space.parameters()[i].scale, session.space.parameters()[i].scale);
@@ -240,17 +241,17 @@ TEST(Session, ReadsBackAsResolvedWithWorkloadAndBaseline) {
 TEST_F(ReplaySession, ReplaysTheTrialsOfADirectory) {
   write_atomically(directory_ / "trials.csv",
                    "trial,status,zero_stage,micro_batch,value\n0,ok,0,1,10\n1,oom,1,2,\n2,ok,2,4,30\n");
-  const Session recorded = with_recorded_trials(read(bench_session()), directory_ / "trials.csv");
+  const session::Session recorded = session::with_recorded_trials(read(bench_session()), directory_ / "trials.csv");
   EXPECT_EQ(recorded.space.count(), 3);
   EXPECT_EQ(recorded.table->optimum(recorded.space), 30.0);
   EXPECT_FALSE(recorded.baseline);
 }
 
 TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
-  Session session = read(bench_session());
-  const MemoryFilter generous(session);
+  session::Session session = read(bench_session());
+  const session::MemoryFilter generous(session);
   std::int64_t largest = 0;
-  session.space.for_each([&](const Configuration& configuration) {
+  session.space.for_each([&](const space::Configuration& configuration) {
     largest = std::max(largest, generous.check(configuration)->predicted.count);
     return true;
   });
@@ -261,13 +262,13 @@ TEST(MemoryFilter, KeepsWhatCannotFitFromBeingAsked) {
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     EXPECT_LT(problem.candidates.memory_of(i)->predicted.count, largest);
   }
-  for (const StrategyKind kind : all_strategies()) {
-    const History history =
-        problem.drive(kind, 1, 50, [&](const Configuration&) { return measured(problem.session, 1.0); });
-    const bool asks_all = kind == StrategyKind::kBayes || kind == StrategyKind::kRandom;
-    EXPECT_GE(history.size(), asks_all ? problem.candidates.size() : std::size_t{5}) << to_string(kind);
+  for (const search::StrategyKind kind : search::all_strategies()) {
+    const search::History history =
+        problem.drive(kind, 1, 50, [&](const space::Configuration&) { return measured(problem.session, 1.0); });
+    const bool asks_all = kind == search::StrategyKind::kBayes || kind == search::StrategyKind::kRandom;
+    EXPECT_GE(history.size(), asks_all ? problem.candidates.size() : std::size_t{5}) << search::to_string(kind);
     for (std::size_t i = 1; i < history.size(); ++i) {
-      EXPECT_TRUE(problem.filter.may_fit(history[i].proposal.configuration)) << to_string(kind);
+      EXPECT_TRUE(problem.filter.may_fit(history[i].proposal.configuration)) << search::to_string(kind);
     }
   }
 }

@@ -11,29 +11,29 @@ TEST(BatchIdentity, EachFactorFollowsFromTheOthers) {
   for (const std::int64_t micro_batch : {1, 3, 8}) {
     for (const std::int64_t dp : {1, 2, 6}) {
       for (const std::int64_t steps : {1, 5, 16}) {
-        const std::int64_t batch = sequences_of_step(micro_batch, dp, steps);
-        EXPECT_EQ(accumulation_steps(batch, micro_batch, dp), steps);
-        EXPECT_EQ(accumulation_steps(batch, steps, dp), micro_batch);
+        const std::int64_t batch = space::sequences_of_step(micro_batch, dp, steps);
+        EXPECT_EQ(space::accumulation_steps(batch, micro_batch, dp), steps);
+        EXPECT_EQ(space::accumulation_steps(batch, steps, dp), micro_batch);
       }
     }
   }
 }
 
 TEST(BatchIdentity, HasNoStepsWhereAFactorDoesNotDivide) {
-  EXPECT_EQ(accumulation_steps(32, 3, 2), std::nullopt);
-  EXPECT_EQ(accumulation_steps(32, 4, 3), std::nullopt);
-  EXPECT_EQ(accumulation_steps(32, 4, 16), std::nullopt) << "each divides, their product does not";
-  EXPECT_EQ(accumulation_steps(32, 0, 2), std::nullopt);
+  EXPECT_EQ(space::accumulation_steps(32, 3, 2), std::nullopt);
+  EXPECT_EQ(space::accumulation_steps(32, 4, 3), std::nullopt);
+  EXPECT_EQ(space::accumulation_steps(32, 4, 16), std::nullopt) << "each divides, their product does not";
+  EXPECT_EQ(space::accumulation_steps(32, 0, 2), std::nullopt);
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(accumulation_steps(8, kMost, kMost), std::nullopt) << "no product is made";
+  EXPECT_EQ(space::accumulation_steps(8, kMost, kMost), std::nullopt) << "no product is made";
 }
 
 TEST(BatchIdentity, RanksSplitIntoWholeReplicasOrNotAtAll) {
-  EXPECT_EQ(data_parallel_ranks(16, 2, 4), 2);
-  EXPECT_EQ(data_parallel_ranks(12, 3, 1), 4);
-  EXPECT_EQ(data_parallel_ranks(12, 8, 1), std::nullopt);
-  EXPECT_EQ(data_parallel_ranks(12, 4, 2), std::nullopt);
-  EXPECT_EQ(data_parallel_ranks(12, 0, 1), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(16, 2, 4), 2);
+  EXPECT_EQ(space::data_parallel_ranks(12, 3, 1), 4);
+  EXPECT_EQ(space::data_parallel_ranks(12, 8, 1), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(12, 4, 2), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(12, 0, 1), std::nullopt);
 }
 
 // Spaces complete with integers, conditions read real numbers, and lattices are counted with bounds: three ways to one
@@ -41,22 +41,24 @@ TEST(BatchIdentity, RanksSplitIntoWholeReplicasOrNotAtAll) {
 TEST(BatchIdentity, IsThatOfSpacesAndOfTheirConditions) {
   const std::string parameters = R"({"micro_batch": [1, 2, 3, 4], "tensor_parallel": [1, 2, 3, 4],
                                      "pipeline_parallel": [1, 2, 5]})";
-  const JobFacts facts{.ranks = 8, .train_batch_size = 48};
-  const std::vector<Configuration> all = all_of(space_from(parameters, facts));
+  const space::JobFacts facts{.ranks = 8, .train_batch_size = 48};
+  const std::vector<space::Configuration> all = all_of(space_from(parameters, facts));
   std::int64_t expected = 0;
   for (const std::int64_t tensor : {1, 2, 3, 4}) {
     for (const std::int64_t pipeline : {1, 2, 5}) {
-      const auto dp = data_parallel_ranks(8, tensor, pipeline);
-      for (const std::int64_t micro : {1, 2, 3, 4}) expected += dp && accumulation_steps(48, micro, *dp) ? 1 : 0;
+      const auto dp = space::data_parallel_ranks(8, tensor, pipeline);
+      for (const std::int64_t micro : {1, 2, 3, 4}) expected += dp && space::accumulation_steps(48, micro, *dp) ? 1 : 0;
     }
   }
   EXPECT_EQ(static_cast<std::int64_t>(all.size()), expected);
-  for (const Configuration& c : all) {
-    const auto dp = data_parallel_ranks(8, c.integer(kTensorParallel, 0), c.integer(kPipelineParallel, 0));
+  for (const space::Configuration& c : all) {
+    const auto dp =
+        space::data_parallel_ranks(8, c.integer(space::kTensorParallel, 0), c.integer(space::kPipelineParallel, 0));
     ASSERT_TRUE(dp) << c.text();
-    EXPECT_EQ(sequences_of_step(c.integer(kMicroBatch, 0), *dp, c.integer(kAccumulation, 0)), 48) << c.text();
+    EXPECT_EQ(space::sequences_of_step(c.integer(space::kMicroBatch, 0), *dp, c.integer(space::kAccumulation, 0)), 48)
+        << c.text();
   }
-  const Space asked =
+  const space::Space asked =
       constrained(parameters, {"micro_batch * dp * gradient_accumulation_steps == train_batch_size"}, facts);
   EXPECT_EQ(asked.count(), expected);
 }

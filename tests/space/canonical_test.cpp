@@ -14,19 +14,19 @@ constexpr const char* kKnobs = R"({
   "stage3_max_live_parameters": [30, 40]
 })";
 
-Configuration completed(const Space& space, std::int64_t stage) {
-  Configuration c{{"zero_stage", stage},
-                  {"reduce_bucket_size", std::int64_t{200}},
-                  {"allgather_bucket_size", std::int64_t{200}},
-                  {"overlap_comm", true},
-                  {"stage3_prefetch_bucket_size", std::int64_t{20}},
-                  {"stage3_max_live_parameters", std::int64_t{40}}};
-  EXPECT_EQ(space.complete(c), Exclusion::kNone);
+space::Configuration completed(const space::Space& space, std::int64_t stage) {
+  space::Configuration c{{"zero_stage", stage},
+                         {"reduce_bucket_size", std::int64_t{200}},
+                         {"allgather_bucket_size", std::int64_t{200}},
+                         {"overlap_comm", true},
+                         {"stage3_prefetch_bucket_size", std::int64_t{20}},
+                         {"stage3_max_live_parameters", std::int64_t{40}}};
+  EXPECT_EQ(space.complete(c), space::Exclusion::kNone);
   return c;
 }
 
 TEST(Canonical, StageThreeKnobsTakeTheirFirstValueBelowStageThree) {
-  const Space space = space_from(kKnobs, {.ranks = 2});
+  const space::Space space = space_from(kKnobs, {.ranks = 2});
   for (const std::int64_t stage : {0, 1, 2}) {
     EXPECT_EQ(completed(space, stage).integer("stage3_prefetch_bucket_size", 0), 10) << stage;
     EXPECT_EQ(completed(space, stage).integer("stage3_max_live_parameters", 0), 30) << stage;
@@ -36,7 +36,7 @@ TEST(Canonical, StageThreeKnobsTakeTheirFirstValueBelowStageThree) {
 }
 
 TEST(Canonical, GatherBucketsTakeTheirFirstValueAtStagesZeroAndThree) {
-  const Space space = space_from(kKnobs, {.ranks = 2});
+  const space::Space space = space_from(kKnobs, {.ranks = 2});
   for (const std::int64_t stage : {0, 3}) {
     EXPECT_EQ(completed(space, stage).integer("allgather_bucket_size", 0), 800) << stage;
   }
@@ -46,29 +46,30 @@ TEST(Canonical, GatherBucketsTakeTheirFirstValueAtStagesZeroAndThree) {
 }
 
 TEST(Canonical, CommunicationMeansNothingOnOneRank) {
-  const Space space = space_from(kKnobs, {.ranks = 1});
+  const space::Space space = space_from(kKnobs, {.ranks = 1});
   for (const std::int64_t stage : {0, 1, 2, 3}) {
-    const Configuration c = completed(space, stage);
+    const space::Configuration c = completed(space, stage);
     EXPECT_EQ(c.integer("reduce_bucket_size", 0), 100) << stage;
     EXPECT_EQ(c.integer("allgather_bucket_size", 0), 800) << stage;
     EXPECT_FALSE(c.boolean("overlap_comm", true)) << stage;
     EXPECT_EQ(c.integer("stage3_prefetch_bucket_size", 0), 10) << stage;
   }
-  const Configuration two_ranks = completed(space_from(kKnobs, {.ranks = 2}), 1);
+  const space::Configuration two_ranks = completed(space_from(kKnobs, {.ranks = 2}), 1);
   EXPECT_EQ(two_ranks.integer("reduce_bucket_size", 0), 200);
   EXPECT_TRUE(two_ranks.boolean("overlap_comm", false));
 }
 
 TEST(Canonical, OneReplicaOverAllRanksCommunicatesNoGradients) {
-  const Space space = space_from(R"({"tensor_parallel": [1, 4], "reduce_bucket_size": [100, 200]})", {.ranks = 4});
+  const space::Space space =
+      space_from(R"({"tensor_parallel": [1, 4], "reduce_bucket_size": [100, 200]})", {.ranks = 4});
   EXPECT_EQ(space.count(), 3);  // dp = 4: both buckets; dp = 1: one
 }
 
 TEST(Canonical, BucketsThatHoldAllParametersAreTheSmallestThatDoes) {
-  const Space space = space_from(kKnobs, {.ranks = 2, .parameter_count = 250});
+  const space::Space space = space_from(kKnobs, {.ranks = 2, .parameter_count = 250});
   const auto bucket = [&](const char* name, std::int64_t value) {
-    Configuration c{{"zero_stage", std::int64_t{1}}, {name, value}};
-    EXPECT_EQ(space.complete(c), Exclusion::kNone);
+    space::Configuration c{{"zero_stage", std::int64_t{1}}, {name, value}};
+    EXPECT_EQ(space.complete(c), space::Exclusion::kNone);
     return c.integer(name, 0);
   };
   for (const char* name : {"reduce_bucket_size", "allgather_bucket_size"}) {
@@ -81,21 +82,22 @@ TEST(Canonical, BucketsThatHoldAllParametersAreTheSmallestThatDoes) {
 }
 
 TEST(Canonical, ABucketOutsideTheListStaysWhereTheListHasNoneThatHoldsAll) {
-  const Space space = space_from(kKnobs, {.ranks = 2, .parameter_count = 1000});
-  Configuration c{{"reduce_bucket_size", std::int64_t{5000}}};
-  EXPECT_EQ(space.complete(c), Exclusion::kNone);
+  const space::Space space = space_from(kKnobs, {.ranks = 2, .parameter_count = 1000});
+  space::Configuration c{{"reduce_bucket_size", std::int64_t{5000}}};
+  EXPECT_EQ(space.complete(c), space::Exclusion::kNone);
   EXPECT_EQ(c.integer("reduce_bucket_size", 0), 5000);
 }
 
 TEST(Canonical, TouchesOnlyParametersOfTheSpace) {
-  const Space space = space_from(R"({"zero_stage": [0, 1]})", {.ranks = 1});
-  Configuration c{{"zero_stage", std::int64_t{0}}, {"allgather_bucket_size", std::int64_t{7}}};
-  EXPECT_EQ(space.complete(c), Exclusion::kNone);
+  const space::Space space = space_from(R"({"zero_stage": [0, 1]})", {.ranks = 1});
+  space::Configuration c{{"zero_stage", std::int64_t{0}}, {"allgather_bucket_size", std::int64_t{7}}};
+  EXPECT_EQ(space.complete(c), space::Exclusion::kNone);
   EXPECT_EQ(c.integer("allgather_bucket_size", 0), 7);
 }
 
 TEST(Canonical, AnAbsentStageIsStageZero) {
-  const Space space = space_from(R"({"allgather_bucket_size": [1, 2], "reduce_bucket_size": [1, 2]})", {.ranks = 2});
+  const space::Space space =
+      space_from(R"({"allgather_bucket_size": [1, 2], "reduce_bucket_size": [1, 2]})", {.ranks = 2});
   EXPECT_EQ(space.count(), 2);
 }
 

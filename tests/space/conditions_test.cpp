@@ -8,19 +8,19 @@
 
 namespace krigtune::conditions_test {
 
-std::vector<std::string> texts_of(const Space& space) {
+std::vector<std::string> texts_of(const space::Space& space) {
   std::vector<std::string> texts;
-  for (const Configuration& c : all_of(space)) texts.push_back(c.text());
+  for (const space::Configuration& c : all_of(space)) texts.push_back(c.text());
   return texts;
 }
 
 using Texts = std::vector<std::string>;
 
 TEST(Constraint, KeepsWhatMeetsIt) {
-  const Space space = constrained(R"({"a": [1, 2, 3], "b": [1, 2, 3]})", {"a + b == 4", "a != 2"});
+  const space::Space space = constrained(R"({"a": [1, 2, 3], "b": [1, 2, 3]})", {"a + b == 4", "a != 2"});
   EXPECT_EQ(texts_of(space), (Texts{"a=1 b=3", "a=3 b=1"}));
   EXPECT_EQ(space.count(), 2);
-  const std::vector<ExclusionCount> exclusions = space.exclusions();
+  const std::vector<space::ExclusionCount> exclusions = space.exclusions();
   EXPECT_EQ(exclusions.at(4).constraint, "a + b == 4");
   EXPECT_EQ(exclusions.at(4).count, 6);
   EXPECT_EQ(exclusions.at(5).constraint, "a != 2");
@@ -28,7 +28,8 @@ TEST(Constraint, KeepsWhatMeetsIt) {
 }
 
 TEST(Constraint, KnowsTheFactsOfTheJob) {
-  const JobFacts facts{.ranks = 8, .train_batch_size = 64, .numbers = {{"gpus_per_node", 4.0}, {"seq_len", 1024.0}}};
+  const space::JobFacts facts{
+      .ranks = 8, .train_batch_size = 64, .numbers = {{"gpus_per_node", 4.0}, {"seq_len", 1024.0}}};
   const char* json = R"({"micro_batch": [1, 2, 4, 8], "tensor_parallel": [1, 2, 4, 8]})";
   EXPECT_EQ(constrained(json, {"tensor_parallel <= gpus_per_node"}, facts).count(), 12);
   EXPECT_EQ(constrained(json, {"micro_batch * seq_len <= 2048"}, facts).count(), 8);
@@ -46,8 +47,8 @@ TEST(Constraint, TakesWellKnownParametersThatAreNotTunedAtTheirDefault) {
 
 TEST(Constraint, SeesKnobsAsWhatTheyMean) {
   // Below stage 3 the knob means its first value, which the constraint forbids: those stages have no configuration.
-  const Space space = constrained(R"({"zero_stage": [2, 3], "stage3_prefetch_bucket_size": [1, 2]})",
-                                  {"stage3_prefetch_bucket_size >= 2"}, {.ranks = 2});
+  const space::Space space = constrained(R"({"zero_stage": [2, 3], "stage3_prefetch_bucket_size": [1, 2]})",
+                                         {"stage3_prefetch_bucket_size >= 2"}, {.ranks = 2});
   EXPECT_EQ(texts_of(space), Texts{"zero_stage=3 stage3_prefetch_bucket_size=2"});
 }
 
@@ -76,7 +77,7 @@ constexpr const char* kConditional = R"({
 })";
 
 TEST(When, LeavesOutWhatDoesNotExist) {
-  const Space space = space_from(kConditional);
+  const space::Space space = space_from(kConditional);
   EXPECT_EQ(texts_of(space), (Texts{"stage=2", "prefetch=10 stage=3", "prefetch=20 stage=3 device=cpu",
                                     "prefetch=20 stage=3 device=nvme"}));
   EXPECT_EQ(space.count(), 4);
@@ -89,30 +90,30 @@ TEST(When, LeavesOutWhatDoesNotExist) {
 }
 
 TEST(When, DropsInCompletionWhatDoesNotExist) {
-  const Space space = space_from(kConditional);
-  Configuration c{{"prefetch", std::int64_t{20}}, {"stage", std::int64_t{2}}, {"device", "nvme"}};
-  EXPECT_EQ(space.complete(c), Exclusion::kNone);
+  const space::Space space = space_from(kConditional);
+  space::Configuration c{{"prefetch", std::int64_t{20}}, {"stage", std::int64_t{2}}, {"device", "nvme"}};
+  EXPECT_EQ(space.complete(c), space::Exclusion::kNone);
   EXPECT_EQ(c.text(), "stage=2") << "the device falls with prefetch";
 }
 
 TEST(When, LetsConstraintsRestThatUseWhatDoesNotExist) {
-  const Space space = constrained(kConditional, {"prefetch >= 20", "stage == 3 || device == 'cpu'"});
+  const space::Space space = constrained(kConditional, {"prefetch >= 20", "stage == 3 || device == 'cpu'"});
   EXPECT_EQ(texts_of(space), (Texts{"stage=2", "prefetch=20 stage=3 device=cpu", "prefetch=20 stage=3 device=nvme"}));
 }
 
 TEST(When, IsEnteredByAStepWithTheFirstValue) {
-  const Space space = space_from(kConditional);
-  const auto steps = [&](const Configuration& c) {
+  const space::Space space = space_from(kConditional);
+  const auto steps = [&](const space::Configuration& c) {
     Texts texts;
-    for (const Configuration& neighbour : space.neighbours(c)) texts.push_back(neighbour.text());
+    for (const space::Configuration& neighbour : space.neighbours(c)) texts.push_back(neighbour.text());
     return texts;
   };
   EXPECT_EQ(steps({{"stage", std::int64_t{2}}}), Texts{"prefetch=10 stage=3"});
   EXPECT_EQ(steps({{"prefetch", std::int64_t{10}}, {"stage", std::int64_t{3}}}),
             (Texts{"prefetch=20 stage=3 device=cpu", "stage=2"}));
-  const Space real = space_from(R"({"n": [1, 2], "x": {"type": "real", "min": 1, "max": 100, "scale": "log",
+  const space::Space real = space_from(R"({"n": [1, 2], "x": {"type": "real", "min": 1, "max": 100, "scale": "log",
                                                        "when": "n == 2"}})");
-  EXPECT_NEAR(as_number(*real.neighbours({{"n", std::int64_t{1}}}).at(0).find("x")), 10.0, 1e-12);
+  EXPECT_NEAR(space::as_number(*real.neighbours({{"n", std::int64_t{1}}}).at(0).find("x")), 10.0, 1e-12);
 }
 
 TEST(When, MayNotGoInACircle) {
@@ -142,12 +143,12 @@ TEST(When, ThatWouldGrowBeyondReasonIsRefused) {
 }
 
 TEST(When, IsEncodedInTheMiddleOrAsACategoryOfItsOwn) {
-  const Space space = space_from(kConditional);
-  const Encoder encoder(space);
-  const EncodedPoint absent = encoder.encode({{"stage", std::int64_t{2}}});
+  const space::Space space = space_from(kConditional);
+  const space::Encoder encoder(space);
+  const space::EncodedPoint absent = encoder.encode({{"stage", std::int64_t{2}}});
   EXPECT_EQ(absent.ordered, (std::vector<double>{0.5, 0.0}));
   EXPECT_EQ(absent.categories, (std::vector<int>{3}));
-  for (const Configuration& c : all_of(space)) EXPECT_EQ(encoder.decode(encoder.encode(c)).text(), c.text());
+  for (const space::Configuration& c : all_of(space)) EXPECT_EQ(encoder.decode(encoder.encode(c)).text(), c.text());
 }
 
 }  // namespace krigtune::conditions_test

@@ -10,12 +10,12 @@
 
 namespace krigtune::encoder_test {
 
-void expect_law(const Space& space) {
-  const Encoder encoder(space);
+void expect_law(const space::Space& space) {
+  const space::Encoder encoder(space);
   std::int64_t count = 0;
-  space.for_each([&](const Configuration& c) {
+  space.for_each([&](const space::Configuration& c) {
     ++count;
-    const EncodedPoint point = encoder.encode(c);
+    const space::EncodedPoint point = encoder.encode(c);
     EXPECT_EQ(static_cast<int>(point.ordered.size()), encoder.ordered_dims());
     EXPECT_EQ(static_cast<int>(point.categories.size()), encoder.category_dims());
     for (const double at : point.ordered) EXPECT_TRUE(at >= 0.0 && at <= 1.0) << c.text();
@@ -42,29 +42,29 @@ TEST(Encoder, DecodesWhatItEncodedForEveryKindOfParameter) {
 
 TEST(Encoder, DecodesWhatItEncodedForAnySpace) {
   const auto law_holds = [] {
-    std::vector<Parameter> parameters;
+    std::vector<space::Parameter> parameters;
     const auto dims = *rc::gen::inRange<std::size_t>(1, 4);
     while (parameters.size() < dims) {
-      Parameter parameter{"p" + std::to_string(parameters.size()), {}};
-      parameter.scale = *rc::gen::element(Scale::kRank, Scale::kLinear, Scale::kLog);
+      space::Parameter parameter{"p" + std::to_string(parameters.size()), {}};
+      parameter.scale = *rc::gen::element(space::Scale::kRank, space::Scale::kLinear, space::Scale::kLog);
       auto numbers = *rc::gen::nonEmpty(
           rc::gen::unique<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 40)));
       if (numbers.size() > 8) numbers.resize(8);
-      if (parameter.scale != Scale::kRank) std::sort(numbers.begin(), numbers.end());
+      if (parameter.scale != space::Scale::kRank) std::sort(numbers.begin(), numbers.end());
       parameter.values.assign(numbers.begin(), numbers.end());
       parameters.push_back(parameter);
     }
-    const Space space(parameters, {});
-    const Encoder encoder(space);
-    for (const Configuration& c : all_of(space)) RC_ASSERT(encoder.decode(encoder.encode(c)) == c);
+    const space::Space space(parameters, {});
+    const space::Encoder encoder(space);
+    for (const space::Configuration& c : all_of(space)) RC_ASSERT(encoder.decode(encoder.encode(c)) == c);
   };
   EXPECT_TRUE(rc::check("decode(encode(c)) == c", law_holds));
 }
 
-std::vector<double> column(const std::string& json, const std::vector<Value>& values) {
-  const Encoder encoder(space_from("{\"p\": " + json + "}"));
+std::vector<double> column(const std::string& json, const std::vector<space::Value>& values) {
+  const space::Encoder encoder(space_from("{\"p\": " + json + "}"));
   std::vector<double> positions;
-  for (const Value& value : values) positions.push_back(encoder.encode({{"p", value}}).ordered.at(0));
+  for (const space::Value& value : values) positions.push_back(encoder.encode({{"p", value}}).ordered.at(0));
   return positions;
 }
 
@@ -99,9 +99,10 @@ TEST(Encoder, PlacesFarValuesNoFartherThanOneAxisBeyondTheEnd) {
 }
 
 TEST(Encoder, GivesSingleValuesAndDerivedAccumulationNoColumn) {
-  const Space space = space_from(R"({"zero_stage": [3], "micro_batch": [1, 2], "offload_param": ["none", "cpu"]})",
-                                 {.ranks = 2, .train_batch_size = 16});
-  const Encoder encoder(space);
+  const space::Space space =
+      space_from(R"({"zero_stage": [3], "micro_batch": [1, 2], "offload_param": ["none", "cpu"]})",
+                 {.ranks = 2, .train_batch_size = 16});
+  const space::Encoder encoder(space);
   EXPECT_EQ(encoder.ordered_names(), (std::vector<std::string>{"micro_batch"}));
   EXPECT_EQ(encoder.category_dims(), 1);
   EXPECT_EQ(encoder.decode({{1.0}, {1}}).text(),
@@ -109,14 +110,15 @@ TEST(Encoder, GivesSingleValuesAndDerivedAccumulationNoColumn) {
 }
 
 TEST(Encoder, GivesAnUnknownCategoryAnIndexOfItsOwn) {
-  const Encoder encoder(space_from(R"({"where": ["none", "cpu"]})"));
+  const space::Encoder encoder(space_from(R"({"where": ["none", "cpu"]})"));
   EXPECT_EQ(encoder.encode({{"where", "nvme"}}).categories, (std::vector<int>{2}));
   EXPECT_EQ(encoder.decode({{}, {2}}).text(), "where=none");
 }
 
 TEST(Encoder, DecodesToTheNearestConfigurationOfTheSpace) {
-  const Space space = space_from(R"({"micro_batch": {"min": 1, "max": 8}})", {.ranks = 2, .train_batch_size = 16});
-  const Encoder encoder(space);
+  const space::Space space =
+      space_from(R"({"micro_batch": {"min": 1, "max": 8}})", {.ranks = 2, .train_batch_size = 16});
+  const space::Encoder encoder(space);
   // 1 to 8 lie at 0, 1/7, ..., 1; of them 1, 2, 4 and 8 divide the batch: 3 (slightly above) goes to 4, 7 to 8.
   EXPECT_EQ(encoder.decode({{2.1 / 7}, {}}).integer("micro_batch", 0), 4);
   EXPECT_EQ(encoder.decode({{1.9 / 7}, {}}).integer("micro_batch", 0), 2);
@@ -126,14 +128,14 @@ TEST(Encoder, DecodesToTheNearestConfigurationOfTheSpace) {
 }
 
 TEST(Encoder, HonoursRestrictions) {
-  Space space = space_from(R"({"a": [1, 2, 3], "b": [1, 2, 3]})");
-  space.restrict_to([](const Configuration& c) { return c.integer("a", 0) + c.integer("b", 0) <= 4; });
-  const Encoder encoder(space);
+  space::Space space = space_from(R"({"a": [1, 2, 3], "b": [1, 2, 3]})");
+  space.restrict_to([](const space::Configuration& c) { return c.integer("a", 0) + c.integer("b", 0) <= 4; });
+  const space::Encoder encoder(space);
   EXPECT_TRUE(space.contains(encoder.decode({{1.0, 1.0}, {}})));
 }
 
 TEST(Encoder, SaysWhatAConfigurationLacks) {
-  const Encoder encoder(space_from(R"({"a": [1, 2], "b": [1, 2]})"));
+  const space::Encoder encoder(space_from(R"({"a": [1, 2], "b": [1, 2]})"));
   EXPECT_THROW(encoder.encode({{"a", 1_i}}), UserError);
   EXPECT_THROW(encoder.encode({{"a", 1_i}, {"b", "auto"}}), UserError);
 }

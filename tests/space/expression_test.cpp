@@ -9,10 +9,10 @@
 
 namespace krigtune::expression_test {
 
-using Names = std::map<std::string, Value, std::less<>>;
+using Names = std::map<std::string, space::Value, std::less<>>;
 
 std::optional<bool> holds(const std::string& text, const Names& names = {}) {
-  return Expression::parse(text).holds([&](std::string_view name) {
+  return space::Expression::parse(text).holds([&](std::string_view name) {
     const auto found = names.find(name);
     return found == names.end() ? nullptr : &found->second;
   });
@@ -53,8 +53,8 @@ TEST(Expression, ReadsNames) {
   const Names names = {{"zero_stage", 3_i}, {"where", "cpu"}, {"overlap", true}, {"lr", 0.5}, {"x.y", 2_i}};
   EXPECT_EQ(holds("zero_stage == 3 && where == 'cpu' && overlap", names), true);
   EXPECT_EQ(holds("zero_stage * lr + overlap == 2.5 && x.y == 2", names), true);
-  EXPECT_EQ(Expression::parse("b + a <= b * min(c, a)").names(), (std::vector<std::string>{"b", "a", "c"}));
-  EXPECT_EQ(Expression::parse(" a  ==1 ").text(), " a  ==1 ");
+  EXPECT_EQ(space::Expression::parse("b + a <= b * min(c, a)").names(), (std::vector<std::string>{"b", "a", "c"}));
+  EXPECT_EQ(space::Expression::parse(" a  ==1 ").text(), " a  ==1 ");
 }
 
 TEST(Expression, IsUnknownWhereAndOnlyWhereItDependsOnWhatIsUnknown) {
@@ -72,8 +72,8 @@ TEST(Expression, IsUnknownWhereAndOnlyWhereItDependsOnWhatIsUnknown) {
 // With more names known, what was known stays: on random expressions, for each name in turn.
 TEST(Expression, NeverTakesBackWhatItKnew) {
   Rng rng(4, 0);
-  const std::vector<Parameter> parameters = {
-      {"a", {1_i}}, {"b", {2_i}}, {"flag", {true}}, {"where", {"cpu"}, Scale::kRank, true}};
+  const std::vector<space::Parameter> parameters = {
+      {"a", {1_i}}, {"b", {2_i}}, {"flag", {true}}, {"where", {"cpu"}, space::Scale::kRank, true}};
   for (int i = 0; i < 3000; ++i) {
     const std::string text = RandomConditions(rng, parameters).condition(3);
     const Names all = {{"a", 1_i},
@@ -152,17 +152,17 @@ TEST(Expression, SaysWhatIsWrongWhereAndTheMend) {
            {"a + 1 == 'x'",
             "at character 7: a text is compared with a number; compare texts with texts, numbers with "
             "numbers"}}) {
-    EXPECT_EQ(user_error_of([&] { Expression::parse(refused.text); }), refused.message) << refused.text;
+    EXPECT_EQ(user_error_of([&] { space::Expression::parse(refused.text); }), refused.message) << refused.text;
   }
 }
 
 TEST(Expression, SurvivesWhatIsHostile) {
   const std::string deep = std::string(500, '(') + "1" + std::string(500, ')') + " == 1";
-  EXPECT_EQ(user_error_of([&] { Expression::parse(deep); }),
+  EXPECT_EQ(user_error_of([&] { space::Expression::parse(deep); }),
             "at character 101: more than 100 levels of nesting; drop needless parentheses");
   for (const char c : {'(', '!', '-', '\'', '\0', '\xff', ' '}) {
     for (const std::size_t length : {3999, 100'000}) {
-      EXPECT_THROW(Expression::parse(std::string(length, c)), UserError) << c;
+      EXPECT_THROW(space::Expression::parse(std::string(length, c)), UserError) << c;
     }
   }
   std::string chain = "a";

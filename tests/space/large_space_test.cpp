@@ -14,19 +14,19 @@ namespace krigtune::large_space_test {
 using Digits = std::vector<std::int64_t>;
 
 // Parameters a, b, ... of the values 0 to 9.
-Space digits_space(int dims, const std::vector<std::string>& constraints) {
-  std::vector<Parameter> parameters;
+space::Space digits_space(int dims, const std::vector<std::string>& constraints) {
+  std::vector<space::Parameter> parameters;
   for (int i = 0; i < dims; ++i) {
-    Parameter parameter{std::string(1, static_cast<char>('a' + i)), {}};
+    space::Parameter parameter{std::string(1, static_cast<char>('a' + i)), {}};
     for (std::int64_t value = 0; value < 10; ++value) parameter.values.emplace_back(value);
     parameters.push_back(parameter);
   }
-  std::vector<Expression> parsed;
-  for (const std::string& constraint : constraints) parsed.push_back(Expression::parse(constraint));
+  std::vector<space::Expression> parsed;
+  for (const std::string& constraint : constraints) parsed.push_back(space::Expression::parse(constraint));
   return {parameters, {.well_known = false}, parsed};
 }
 
-Digits digits_of(const Configuration& c) {
+Digits digits_of(const space::Configuration& c) {
   Digits digits;
   for (const auto& [name, value] : c) digits.push_back(std::get<std::int64_t>(value));
   return digits;
@@ -79,19 +79,19 @@ bool third(const Digits& d) { return d[0] + d[1] + d[2] + d[3] <= 18; }
 const std::vector<std::string> kThree = {"a * b <= 30", "(c + d) % 3 == 0 || e == 0", "f + g + h + i <= 18"};
 
 TEST(LargeSpace, OfABillionPointsIsCounted) {
-  const Space space = digits_space(9, kThree);
+  const space::Space space = digits_space(9, kThree);
   EXPECT_EQ(space.lattice_count(), 1'000'000'000);
   const double expected =
       sum_of(marginal(2, 0, first)) * sum_of(marginal(3, 0, second)) * sum_of(marginal(4, 0, third));
   EXPECT_EQ(static_cast<double>(space.count()), expected);
-  const std::vector<ExclusionCount> exclusions = space.exclusions();
+  const std::vector<space::ExclusionCount> exclusions = space.exclusions();
   EXPECT_EQ(static_cast<double>(exclusions.at(0).count), expected);
   EXPECT_EQ(exclusions.at(4).constraint, "a * b <= 30");
   EXPECT_EQ(exclusions.at(4).count, (100 - static_cast<std::int64_t>(sum_of(marginal(2, 0, first)))) * 10'000'000);
 }
 
 TEST(LargeSpace, OfABillionPointsIsSampledUniformly) {
-  const Space space = digits_space(9, kThree);
+  const space::Space space = digits_space(9, kThree);
   constexpr int kDraws = 20'000;
   std::vector<std::vector<double>> drawn(9, std::vector<double>(10, 0.0));
   std::vector<double> pairs(100, 0.0);  // of a and i, which no constraint joins
@@ -113,9 +113,9 @@ TEST(LargeSpace, OfABillionPointsIsSampledUniformly) {
 
 // Cell by cell, where there are few enough.
 TEST(LargeSpace, IsSampledAsItsListIs) {
-  const Space space = digits_space(3, {"a + b + c == 9 || a * b * c == 24", "a != b || c > 4", "max(a, b) < 8"});
+  const space::Space space = digits_space(3, {"a + b + c == 9 || a * b * c == 24", "a != b || c > 4", "max(a, b) < 8"});
   std::map<std::string, std::size_t> cells;
-  space.for_each([&](const Configuration& c) { return cells.emplace(c.text(), cells.size()).second; });
+  space.for_each([&](const space::Configuration& c) { return cells.emplace(c.text(), cells.size()).second; });
   ASSERT_GT(cells.size(), 30U);
   std::vector<double> drawn(cells.size(), 0.0);
   Rng rng(23, 0);
@@ -139,7 +139,7 @@ double sums_up_to(int dims, int bound) {
 }
 
 TEST(LargeSpace, WithOneConstraintOverAllParametersIsCountedAndSampled) {
-  const Space space = digits_space(9, {"a + b + c + d + e + f + g + h + i <= 40"});
+  const space::Space space = digits_space(9, {"a + b + c + d + e + f + g + h + i <= 40"});
   EXPECT_EQ(static_cast<double>(space.count()), sums_up_to(9, 40));
   std::vector<double> drawn(10, 0.0);
   std::vector<double> expected(10, 0.0);
@@ -150,11 +150,11 @@ TEST(LargeSpace, WithOneConstraintOverAllParametersIsCountedAndSampled) {
 }
 
 TEST(LargeSpace, WithAlmostNothingLeftIsSampledAllTheSame) {
-  const Space space = digits_space(9, {"a + b + c + d + e + f + g + h + i >= 80", "a + i == 17"});
+  const space::Space space = digits_space(9, {"a + b + c + d + e + f + g + h + i >= 80", "a + i == 17"});
   Rng rng(31, 0);
   std::set<std::string> seen;
   for (int draw = 0; draw < 500; ++draw) {
-    const Configuration c = space.sample(rng);
+    const space::Configuration c = space.sample(rng);
     ASSERT_TRUE(space.contains(c)) << c.text();
     seen.insert(c.text());
   }
@@ -169,17 +169,17 @@ TEST(LargeSpace, ThatConstraintsEmptyIsEmpty) {
 
 // 10^12 sums, of which 4005 are below 90: nothing but a walk would tell.
 TEST(LargeSpace, ThatOnlyAWalkOfDaysWouldCountIsRefused) {
-  std::vector<Parameter> parameters = {{"x", {}}, {"y", {}}};
-  for (Parameter& parameter : parameters) {
+  std::vector<space::Parameter> parameters = {{"x", {}}, {"y", {}}};
+  for (space::Parameter& parameter : parameters) {
     for (std::int64_t value = 0; value < 1'000'000; ++value) parameter.values.emplace_back(value);
   }
-  const Space space(parameters, {.well_known = false}, {Expression::parse("x + y < 90")});
+  const space::Space space(parameters, {.well_known = false}, {space::Expression::parse("x + y < 90")});
   EXPECT_EQ(user_error_of([&] { space.count(); }),
             "the conditions tie too many values together to be counted; give the ranges that they use fewer \"steps\"");
 }
 
 TEST(LargeSpace, CountsUpToTheLargestIntegerAndStaysThere) {
-  const Space space = digits_space(25, {"a + b + c <= 5"});
+  const space::Space space = digits_space(25, {"a + b + c <= 5"});
   EXPECT_EQ(space.count(), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(digits_space(18, {"a != b"}).count(), 900'000'000'000'000'000);
   Rng rng(37, 0);

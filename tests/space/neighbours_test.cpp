@@ -10,14 +10,14 @@
 
 namespace krigtune::neighbours_test {
 
-void expect_uniform(const Space& space, int draws_per_configuration) {
+void expect_uniform(const space::Space& space, int draws_per_configuration) {
   std::map<std::string, int> counts;
-  for (const Configuration& c : all_of(space)) counts[c.text()] = 0;
+  for (const space::Configuration& c : all_of(space)) counts[c.text()] = 0;
   const auto kinds = static_cast<double>(counts.size());
   Rng rng(11, 0);
   const int draws = draws_per_configuration * static_cast<int>(counts.size());
   for (int i = 0; i < draws; ++i) {
-    const Configuration c = space.sample(rng);
+    const space::Configuration c = space.sample(rng);
     ASSERT_TRUE(space.contains(c)) << c.text();
     ++counts[c.text()];
   }
@@ -31,10 +31,12 @@ void expect_uniform(const Space& space, int draws_per_configuration) {
 TEST(Sample, IsUniformOverMeaningsNotOverLatticePoints) { expect_uniform(quickstart_space(200'000), 50); }
 
 TEST(Sample, IsUniformWhereAlmostNothingIsLeft) {
-  Space space = space_from(R"({"a": {"min": 1, "max": 40}, "b": {"min": 1, "max": 40}, "c": {"min": 1, "max": 20}})");
-  space.restrict_to([](const Configuration& c) {  // 4 of 32,000: drawing alone would miss them for a thousand draws
-    return c.integer("a", 0) == 7 && c.integer("b", 0) == 9 && c.integer("c", 0) > 16;
-  });
+  space::Space space =
+      space_from(R"({"a": {"min": 1, "max": 40}, "b": {"min": 1, "max": 40}, "c": {"min": 1, "max": 20}})");
+  space.restrict_to(
+      [](const space::Configuration& c) {  // 4 of 32,000: drawing alone would miss them for a thousand draws
+        return c.integer("a", 0) == 7 && c.integer("b", 0) == 9 && c.integer("c", 0) > 16;
+      });
   expect_uniform(space, 25);
 }
 
@@ -45,16 +47,16 @@ TEST(Sample, IsAFunctionOfTheGenerator) {
 }
 
 TEST(Sample, OfAnEmptySpaceIsAnError) {
-  const Space space = space_from(R"({"micro_batch": [3]})", {.ranks = 2, .train_batch_size = 16});
+  const space::Space space = space_from(R"({"micro_batch": [3]})", {.ranks = 2, .train_batch_size = 16});
   Rng rng(1, 0);
   EXPECT_THROW(space.sample(rng), UserError);
 }
 
 TEST(Neighbours, AreDistinctConfigurationsOfTheSpaceAndNeverThePoint) {
   for (const std::int64_t parameter_count : {5'000'000, 50'000}) {
-    const Space space = quickstart_space(parameter_count);
-    for (const Configuration& c : all_of(space)) {
-      const std::vector<Configuration> neighbours = space.neighbours(c);
+    const space::Space space = quickstart_space(parameter_count);
+    for (const space::Configuration& c : all_of(space)) {
+      const std::vector<space::Configuration> neighbours = space.neighbours(c);
       EXPECT_GE(neighbours.size(), 3U) << c.text();
       for (std::size_t i = 0; i < neighbours.size(); ++i) {
         EXPECT_TRUE(space.contains(neighbours[i]));
@@ -66,30 +68,31 @@ TEST(Neighbours, AreDistinctConfigurationsOfTheSpaceAndNeverThePoint) {
 }
 
 TEST(Neighbours, LeadFromAnywhereToEverywhere) {
-  const Space space = quickstart_space(200'000);
-  std::vector<Configuration> reached = {all_of(space).front()};
+  const space::Space space = quickstart_space(200'000);
+  std::vector<space::Configuration> reached = {all_of(space).front()};
   for (std::size_t i = 0; i < reached.size(); ++i) {
-    for (const Configuration& next : space.neighbours(reached[i])) {
+    for (const space::Configuration& next : space.neighbours(reached[i])) {
       if (std::find(reached.begin(), reached.end(), next) == reached.end()) reached.push_back(next);
     }
   }
   EXPECT_EQ(static_cast<std::int64_t>(reached.size()), space.count());
 }
 
-std::vector<std::string> texts(const std::vector<Configuration>& configurations) {
+std::vector<std::string> texts(const std::vector<space::Configuration>& configurations) {
   std::vector<std::string> result;
-  for (const Configuration& c : configurations) result.push_back(c.text());
+  for (const space::Configuration& c : configurations) result.push_back(c.text());
   return result;
 }
 
 TEST(Neighbours, AreOneStepOfAnOrderedOrAnyOtherCategory) {
-  const Space space = space_from(R"({"a": [10, 20, 30, 40], "c": ["x", "y", "z"]})");
+  const space::Space space = space_from(R"({"a": [10, 20, 30, 40], "c": ["x", "y", "z"]})");
   EXPECT_EQ(texts(space.neighbours({{"a", std::int64_t{20}}, {"c", "z"}})),
             (std::vector<std::string>{"a=10 c=z", "a=30 c=z", "a=20 c=x", "a=20 c=y"}));
 }
 
 TEST(Neighbours, LeapOverHoles) {
-  const Space space = space_from(R"({"micro_batch": {"min": 1, "max": 8}})", {.ranks = 2, .train_batch_size = 16});
+  const space::Space space =
+      space_from(R"({"micro_batch": {"min": 1, "max": 8}})", {.ranks = 2, .train_batch_size = 16});
   EXPECT_EQ(
       texts(space.neighbours({{"micro_batch", std::int64_t{4}}, {"gradient_accumulation_steps", std::int64_t{2}}})),
       (std::vector<std::string>{"micro_batch=2 gradient_accumulation_steps=4",
@@ -97,8 +100,8 @@ TEST(Neighbours, LeapOverHoles) {
 }
 
 TEST(Neighbours, MoveBothFactorsOfTheBatch) {
-  const Space space = space_from(R"({"micro_batch": [1, 2, 4, 8], "gradient_accumulation_steps": [1, 2, 4, 8]})",
-                                 {.ranks = 2, .train_batch_size = 16});
+  const space::Space space = space_from(R"({"micro_batch": [1, 2, 4, 8], "gradient_accumulation_steps": [1, 2, 4, 8]})",
+                                        {.ranks = 2, .train_batch_size = 16});
   EXPECT_EQ(
       texts(space.neighbours({{"micro_batch", std::int64_t{2}}, {"gradient_accumulation_steps", std::int64_t{4}}})),
       (std::vector<std::string>{"micro_batch=1 gradient_accumulation_steps=8",
@@ -106,7 +109,7 @@ TEST(Neighbours, MoveBothFactorsOfTheBatch) {
 }
 
 TEST(Neighbours, OfAPointOutsideTheListAreInTheSpace) {
-  const Space space = space_from(R"({"a": [10, 20], "b": [1, 2]})");
+  const space::Space space = space_from(R"({"a": [10, 20], "b": [1, 2]})");
   EXPECT_EQ(texts(space.neighbours({{"a", std::int64_t{15}}, {"b", std::int64_t{2}}})),
             (std::vector<std::string>{"a=10 b=2", "a=20 b=2"}));
 }

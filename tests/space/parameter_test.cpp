@@ -9,31 +9,31 @@
 
 namespace krigtune::parameter_test {
 
-Parameter read(const std::string& json) {
-  return read_parameters(parse_json("{\"p\": " + json + "}", "s.json"), "s.json", "/space").at(0);
+space::Parameter read(const std::string& json) {
+  return space::read_parameters(parse_json("{\"p\": " + json + "}", "s.json"), "s.json", "/space").at(0);
 }
 
-std::vector<std::int64_t> integers(const Parameter& parameter) {
+std::vector<std::int64_t> integers(const space::Parameter& parameter) {
   std::vector<std::int64_t> values;
-  for (const Value& value : parameter.values) values.push_back(std::get<std::int64_t>(value));
+  for (const space::Value& value : parameter.values) values.push_back(std::get<std::int64_t>(value));
   return values;
 }
 
 using Integers = std::vector<std::int64_t>;
 
 TEST(Parameters, KeepTheOrderOfTheFile) {
-  const auto parameters = read_parameters(parse_json(R"({"z": [1], "a": [2], "m": [3]})", "s"), "s", "/space");
+  const auto parameters = space::read_parameters(parse_json(R"({"z": [1], "a": [2], "m": [3]})", "s"), "s", "/space");
   ASSERT_EQ(parameters.size(), 3U);
   EXPECT_EQ(parameters[0].name + parameters[1].name + parameters[2].name, "zam");
 }
 
 TEST(List, OfNumbersIsOrderedByPosition) {
-  const Parameter parameter = read("[4, 1, 0.5, 2e3]");
-  EXPECT_EQ(parameter.scale, Scale::kRank);
+  const space::Parameter parameter = read("[4, 1, 0.5, 2e3]");
+  EXPECT_EQ(parameter.scale, space::Scale::kRank);
   EXPECT_FALSE(parameter.categorical);
-  EXPECT_EQ(parameter.values, (std::vector<Value>{std::int64_t{4}, std::int64_t{1}, 0.5, std::int64_t{2000}}));
-  EXPECT_EQ(parameter.index_of(Value(0.5)), 2);
-  EXPECT_EQ(parameter.index_of(Value(std::int64_t{3})), -1);
+  EXPECT_EQ(parameter.values, (std::vector<space::Value>{std::int64_t{4}, std::int64_t{1}, 0.5, std::int64_t{2000}}));
+  EXPECT_EQ(parameter.index_of(space::Value(0.5)), 2);
+  EXPECT_EQ(parameter.index_of(space::Value(std::int64_t{3})), -1);
 }
 
 TEST(List, OfBooleansIsOrderedAndOfTextsIsNot) {
@@ -42,9 +42,9 @@ TEST(List, OfBooleansIsOrderedAndOfTextsIsNot) {
 }
 
 TEST(Range, WithoutAScaleHoldsEveryInteger) {
-  const Parameter parameter = read(R"({"min": -1, "max": 3})");
+  const space::Parameter parameter = read(R"({"min": -1, "max": 3})");
   EXPECT_EQ(integers(parameter), (Integers{-1, 0, 1, 2, 3}));
-  EXPECT_EQ(parameter.scale, Scale::kLinear);
+  EXPECT_EQ(parameter.scale, space::Scale::kLinear);
   EXPECT_EQ(integers(read(R"({"min": 5, "max": 5})")), (Integers{5}));
 }
 
@@ -54,9 +54,9 @@ TEST(Range, WithStepsIsEvenlySpaced) {
 }
 
 TEST(Range, OnALogScaleIsSpacedGeometricallyWithBothEnds) {
-  const Parameter parameter = read(R"({"min": 1e4, "max": 1e6, "scale": "log", "steps": 5})");
+  const space::Parameter parameter = read(R"({"min": 1e4, "max": 1e6, "scale": "log", "steps": 5})");
   EXPECT_EQ(integers(parameter), (Integers{10'000, 31'623, 100'000, 316'228, 1'000'000}));  // 10^4.5, 10^5.5
-  EXPECT_EQ(parameter.scale, Scale::kLog);
+  EXPECT_EQ(parameter.scale, space::Scale::kLog);
 }
 
 TEST(Range, OnALogScaleDropsWhatRoundingMakesEqual) {
@@ -78,41 +78,41 @@ TEST(Range, OnALog2ScaleHoldsThePowersOfTwoWithin) {
 }
 
 TEST(RealRange, WithoutStepsHoldsEveryNumberBetween) {
-  const Parameter parameter = read(R"({"type": "real", "min": 1e-5, "max": 0.1, "scale": "log"})");
+  const space::Parameter parameter = read(R"({"type": "real", "min": 1e-5, "max": 0.1, "scale": "log"})");
   ASSERT_TRUE(parameter.continuous());
   EXPECT_TRUE(parameter.values.empty());
   EXPECT_EQ(parameter.range->min, 1e-5);
   EXPECT_EQ(parameter.range->max, 0.1);
-  EXPECT_EQ(parameter.scale, Scale::kLog);
-  EXPECT_EQ(read(R"({"type": "real", "min": -1, "max": 1})").scale, Scale::kLinear);
-  EXPECT_EQ(read(R"({"type": "real", "min": 2, "max": 2})").values, (std::vector<Value>{std::int64_t{2}}));
+  EXPECT_EQ(parameter.scale, space::Scale::kLog);
+  EXPECT_EQ(read(R"({"type": "real", "min": -1, "max": 1})").scale, space::Scale::kLinear);
+  EXPECT_EQ(read(R"({"type": "real", "min": 2, "max": 2})").values, (std::vector<space::Value>{std::int64_t{2}}));
 }
 
 TEST(RealRange, WithStepsIsAListWithExactEnds) {
-  const Parameter even = read(R"({"type": "real", "min": 0, "max": 0.5, "steps": 6})");
-  EXPECT_EQ(even.values, (std::vector<Value>{std::int64_t{0}, 0.1, 0.2, 0.3, 0.4, 0.5}));
+  const space::Parameter even = read(R"({"type": "real", "min": 0, "max": 0.5, "steps": 6})");
+  EXPECT_EQ(even.values, (std::vector<space::Value>{std::int64_t{0}, 0.1, 0.2, 0.3, 0.4, 0.5}));
   EXPECT_FALSE(even.continuous());
-  const Parameter log = read(R"({"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log", "steps": 5})");
+  const space::Parameter log = read(R"({"type": "real", "min": 1e-5, "max": 1e-1, "scale": "log", "steps": 5})");
   ASSERT_EQ(log.values.size(), 5U);
-  EXPECT_EQ(log.values.front(), Value(1e-5));
-  EXPECT_EQ(log.values.back(), Value(1e-1));
+  EXPECT_EQ(log.values.front(), space::Value(1e-5));
+  EXPECT_EQ(log.values.back(), space::Value(1e-1));
   for (int i = 1; i < 4; ++i) {
-    EXPECT_NEAR(as_number(log.values[static_cast<std::size_t>(i)]) / std::pow(10.0, i - 5), 1.0, 1e-14);
+    EXPECT_NEAR(space::as_number(log.values[static_cast<std::size_t>(i)]) / std::pow(10.0, i - 5), 1.0, 1e-14);
   }
-  const Parameter wide = read(R"({"type": "real", "min": -1e308, "max": 1e308, "steps": 3})");
-  EXPECT_EQ(as_number(wide.values.at(1)), 0.0);
+  const space::Parameter wide = read(R"({"type": "real", "min": -1e308, "max": 1e308, "steps": 3})");
+  EXPECT_EQ(space::as_number(wide.values.at(1)), 0.0);
 }
 
 TEST(When, IsReadOnRangesAndOnLists) {
-  const Parameter range = read(R"({"min": 1, "max": 3, "when": "zero_stage == 3"})");
+  const space::Parameter range = read(R"({"min": 1, "max": 3, "when": "zero_stage == 3"})");
   ASSERT_TRUE(range.when.has_value());
   EXPECT_EQ(range.when->text(), "zero_stage == 3");
-  const Parameter texts = read(R"({"values": ["cpu", "nvme"], "when": "zero_stage >= 1"})");
+  const space::Parameter texts = read(R"({"values": ["cpu", "nvme"], "when": "zero_stage >= 1"})");
   EXPECT_TRUE(texts.categorical && texts.when);
-  const Parameter numbers = read(R"({"values": [4, 1, 2], "when": "zero_stage >= 1"})");
-  EXPECT_EQ(numbers.scale, Scale::kRank);
+  const space::Parameter numbers = read(R"({"values": [4, 1, 2], "when": "zero_stage >= 1"})");
+  EXPECT_EQ(numbers.scale, space::Scale::kRank);
   EXPECT_EQ(integers(numbers), (Integers{4, 1, 2}));
-  EXPECT_EQ(read(R"({"values": [1, 2], "scale": "log", "when": "a"})").scale, Scale::kLog);
+  EXPECT_EQ(read(R"({"values": [1, 2], "scale": "log", "when": "a"})").scale, space::Scale::kLog);
   EXPECT_FALSE(read("[1, 2]").when.has_value());
 }
 
@@ -125,8 +125,8 @@ TEST(Parameter, SurvivesWritingAndReading) {
         R"({"type": "real", "min": 1e-5, "max": 0.1, "scale": "log"})", R"({"type": "real", "min": -1, "max": 1})",
         R"({"type": "real", "min": 0.1, "max": 0.7, "steps": 7, "when": "z"})",
         R"({"type": "real", "min": 0.1, "max": 0.7, "scale": "log", "when": "!z"})"}) {
-    const Parameter parameter = read(json);
-    const Parameter again = read(to_json(parameter).dump());
+    const space::Parameter parameter = read(json);
+    const space::Parameter again = read(space::to_json(parameter).dump());
     EXPECT_EQ(again.values, parameter.values) << json;
     EXPECT_EQ(again.scale, parameter.scale) << json;
     EXPECT_EQ(again.categorical, parameter.categorical) << json;
@@ -202,8 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"values": [], "scale": "log"})", "s.json: /space/p/values: the list is empty"}));
 
 TEST(Space, WithoutParametersIsRefused) {
-  EXPECT_THROW(read_parameters(Json::object(), "s.json", "/space"), UserError);
-  EXPECT_THROW(read_parameters(Json::array(), "s.json", "/space"), UserError);
+  EXPECT_THROW(space::read_parameters(Json::object(), "s.json", "/space"), UserError);
+  EXPECT_THROW(space::read_parameters(Json::array(), "s.json", "/space"), UserError);
 }
 
 }  // namespace krigtune::parameter_test

@@ -16,9 +16,9 @@ namespace krigtune {
 /// Writes conditions over parameters of all kinds, as a person might who tries everything.
 class RandomConditions {
  public:
-  RandomConditions(Rng& rng, const std::vector<Parameter>& parameters) : rng_(rng) {
-    for (const Parameter& parameter : parameters) {
-      const Value& value = parameter.continuous() ? Value(0.5) : parameter.values.front();
+  RandomConditions(Rng& rng, const std::vector<space::Parameter>& parameters) : rng_(rng) {
+    for (const space::Parameter& parameter : parameters) {
+      const space::Value& value = parameter.continuous() ? space::Value(0.5) : parameter.values.front();
       (parameter.categorical                 ? texts_
        : std::holds_alternative<bool>(value) ? flags_
                                              : numbers_)
@@ -73,13 +73,13 @@ class RandomConditions {
   std::vector<std::string> texts_;
 };
 
-inline std::vector<Value> random_values(Rng& rng, const std::string& name) {
-  const auto pick = [&](std::vector<Value> values) {
+inline std::vector<space::Value> random_values(Rng& rng, const std::string& name) {
+  const auto pick = [&](std::vector<space::Value> values) {
     rng.shuffle(values);
     values.resize(1 + rng.below(values.size()));
     return values;
   };
-  const auto i = [](std::int64_t value) { return Value(value); };
+  const auto i = [](std::int64_t value) { return space::Value(value); };
   if (name == "zero_stage") return pick({i(0), i(1), i(2), i(3)});
   if (name == "overlap_comm" || name == "flag") return pick({true, false});
   if (name == "where") return pick({"cpu", "none", "nvme"});
@@ -90,7 +90,7 @@ inline std::vector<Value> random_values(Rng& rng, const std::string& name) {
 
 /// A small space of parameters of all kinds in any order, with conditions and constraints; nothing where they happen to
 /// go in a circle.
-inline std::optional<Space> random_space(Rng& rng) {
+inline std::optional<space::Space> random_space(Rng& rng) {
   std::vector<std::string> names = {"zero_stage",
                                     "micro_batch",
                                     "tensor_parallel",
@@ -108,27 +108,27 @@ inline std::optional<Space> random_space(Rng& rng) {
                                     "c"};
   rng.shuffle(names);
   names.resize(2 + rng.below(5));
-  std::vector<Parameter> parameters;
+  std::vector<space::Parameter> parameters;
   for (const std::string& name : names) {
     parameters.push_back({name, random_values(rng, name)});
     parameters.back().categorical = name == "where";
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (rng.below(3) != 0 || names[i] == "gradient_accumulation_steps") continue;
-    std::vector<Parameter> others = parameters;
+    std::vector<space::Parameter> others = parameters;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    parameters[i].when = Expression::parse(RandomConditions(rng, others).condition(1));
+    parameters[i].when = space::Expression::parse(RandomConditions(rng, others).condition(1));
   }
-  JobFacts facts{.ranks = std::int64_t{1} << rng.below(4), .numbers = {{"hidden", 5.0}}};
+  space::JobFacts facts{.ranks = std::int64_t{1} << rng.below(4), .numbers = {{"hidden", 5.0}}};
   if (rng.below(2) == 0) facts.train_batch_size = 16 * static_cast<std::int64_t>(1 + rng.below(3));
   if (rng.below(2) == 0) facts.parameter_count = 50;
   facts.well_known = rng.below(5) != 0;
-  std::vector<Expression> constraints;
+  std::vector<space::Expression> constraints;
   for (std::uint64_t i = rng.below(3); i > 0; --i) {
-    constraints.push_back(Expression::parse(RandomConditions(rng, parameters).condition(2)));
+    constraints.push_back(space::Expression::parse(RandomConditions(rng, parameters).condition(2)));
   }
   try {
-    return Space(parameters, facts, constraints);
+    return space::Space(parameters, facts, constraints);
   } catch (const UserError& error) {
     if (std::string(error.what()).find("circle") == std::string::npos) throw;
     return std::nullopt;

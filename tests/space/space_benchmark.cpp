@@ -10,10 +10,10 @@ namespace {
 std::string name_of(int i) { return std::string("p").append(std::to_string(i)); }
 
 // p0, p1, ... of ten values each.
-std::vector<Parameter> parameters_of(int count) {
-  std::vector<Parameter> parameters;
+std::vector<space::Parameter> parameters_of(int count) {
+  std::vector<space::Parameter> parameters;
   for (int i = 0; i < count; ++i) {
-    Parameter parameter{name_of(i), {}};
+    space::Parameter parameter{name_of(i), {}};
     for (std::int64_t value = 0; value < 10; ++value) parameter.values.emplace_back(value);
     parameters.push_back(parameter);
   }
@@ -28,10 +28,10 @@ const std::vector<std::vector<const char*>>& constraint_sets() {
   return kSets;
 }
 
-Space billion(std::int64_t set) {
-  std::vector<Expression> constraints;
+space::Space billion(std::int64_t set) {
+  std::vector<space::Expression> constraints;
   for (const char* text : constraint_sets()[static_cast<std::size_t>(set)]) {
-    constraints.push_back(Expression::parse(text));
+    constraints.push_back(space::Expression::parse(text));
   }
   return {parameters_of(9), {.well_known = false}, constraints};
 }
@@ -44,17 +44,17 @@ void count_a_billion(benchmark::State& state) {
 BENCHMARK(count_a_billion)->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
 
 void sample_a_billion(benchmark::State& state) {
-  const Space space = billion(state.range(0));
+  const space::Space space = billion(state.range(0));
   Rng rng(1, 0);
   for (auto _ : state) benchmark::DoNotOptimize(space.sample(rng));
 }
 BENCHMARK(sample_a_billion)->DenseRange(0, 2)->Unit(benchmark::kMicrosecond);
 
 void list_a_million(benchmark::State& state) {
-  const Space space(parameters_of(6), {.well_known = false});
+  const space::Space space(parameters_of(6), {.well_known = false});
   for (auto _ : state) {
     std::int64_t sum = 0;
-    space.for_each([&](const Configuration& c) {
+    space.for_each([&](const space::Configuration& c) {
       sum += std::get<std::int64_t>(c.begin()->second);
       return true;
     });
@@ -64,25 +64,25 @@ void list_a_million(benchmark::State& state) {
 BENCHMARK(list_a_million)->Unit(benchmark::kMillisecond);
 
 void list_a_session(benchmark::State& state) {
-  const Space space = space_from(R"({
+  const space::Space space = space_from(R"({
     "zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 64, "scale": "log2"},
     "reduce_bucket_size": {"min": 1e5, "max": 1e8, "scale": "log", "steps": 40},
     "allgather_bucket_size": {"min": 1e5, "max": 1e8, "scale": "log", "steps": 40},
     "stage3_prefetch_bucket_size": {"min": 1e5, "max": 1e8, "scale": "log", "steps": 16},
     "overlap_comm": [true, false]})",
-                                 {.ranks = 8, .train_batch_size = 512, .parameter_count = 1'000'000'000});
+                                        {.ranks = 8, .train_batch_size = 512, .parameter_count = 1'000'000'000});
   std::int64_t count = 0;
   for (auto _ : state) {
     count = 0;
-    space.for_each([&](const Configuration&) { return ++count > 0; });
+    space.for_each([&](const space::Configuration&) { return ++count > 0; });
   }
   state.counters["configurations"] = static_cast<double>(count);
 }
 BENCHMARK(list_a_session)->Unit(benchmark::kMillisecond);
 
 void evaluate(benchmark::State& state) {
-  const Expression expression = Expression::parse("p0 * p1 <= 30 && (p2 + p3) % 3 == 0");
-  const Value value = std::int64_t{3};
+  const space::Expression expression = space::Expression::parse("p0 * p1 <= 30 && (p2 + p3) % 3 == 0");
+  const space::Value value = std::int64_t{3};
   for (auto _ : state) benchmark::DoNotOptimize(expression.holds([&](std::string_view) { return &value; }));
 }
 BENCHMARK(evaluate);

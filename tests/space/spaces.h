@@ -7,16 +7,19 @@
 
 namespace krigtune {
 
-inline Space constrained(const std::string& json, const std::vector<std::string>& constraints, JobFacts facts = {}) {
-  std::vector<Expression> parsed;
-  for (const std::string& constraint : constraints) parsed.push_back(Expression::parse(constraint));
-  return {read_parameters(parse_json(json, "test"), "test", "/space"), std::move(facts), parsed};
+inline space::Space constrained(const std::string& json, const std::vector<std::string>& constraints,
+                                space::JobFacts facts = {}) {
+  std::vector<space::Expression> parsed;
+  for (const std::string& constraint : constraints) parsed.push_back(space::Expression::parse(constraint));
+  return {space::read_parameters(parse_json(json, "test"), "test", "/space"), std::move(facts), parsed};
 }
 
-inline Space space_from(const std::string& json, const JobFacts& facts = {}) { return constrained(json, {}, facts); }
+inline space::Space space_from(const std::string& json, const space::JobFacts& facts = {}) {
+  return constrained(json, {}, facts);
+}
 
 /// The space of a small session on two ranks: 480 points of the lattice.
-inline Space quickstart_space(std::int64_t parameter_count = 5'000'000) {
+inline space::Space quickstart_space(std::int64_t parameter_count = 5'000'000) {
   return space_from(R"({
     "zero_stage": [0, 1, 2, 3],
     "micro_batch": {"min": 1, "max": 8, "scale": "log2"},
@@ -27,9 +30,9 @@ inline Space quickstart_space(std::int64_t parameter_count = 5'000'000) {
                     {.ranks = 2, .train_batch_size = 16, .parameter_count = parameter_count});
 }
 
-inline std::vector<Configuration> all_of(const Space& space) {
-  std::vector<Configuration> all;
-  space.for_each([&](const Configuration& configuration) {
+inline std::vector<space::Configuration> all_of(const space::Space& space) {
+  std::vector<space::Configuration> all;
+  space.for_each([&](const space::Configuration& configuration) {
     all.push_back(configuration);
     return true;
   });
@@ -37,12 +40,12 @@ inline std::vector<Configuration> all_of(const Space& space) {
 }
 
 /// Every point of the lattice, by a recursion that knows nothing of the space's rules.
-inline std::vector<Configuration> lattice_of(const std::vector<Parameter>& parameters) {
-  std::vector<Configuration> points(1);
-  for (const Parameter& parameter : parameters) {
-    std::vector<Configuration> longer;
-    for (const Configuration& point : points) {
-      for (const Value& value : parameter.values) {
+inline std::vector<space::Configuration> lattice_of(const std::vector<space::Parameter>& parameters) {
+  std::vector<space::Configuration> points(1);
+  for (const space::Parameter& parameter : parameters) {
+    std::vector<space::Configuration> longer;
+    for (const space::Configuration& point : points) {
+      for (const space::Value& value : parameter.values) {
         longer.push_back(point);
         longer.back().set(parameter.name, value);
       }

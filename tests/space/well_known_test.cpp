@@ -11,67 +11,68 @@
 namespace krigtune {
 namespace {
 
-Parameter parsed_range(const WellKnownParameter& known) {
+space::Parameter parsed_range(const space::WellKnownParameter& known) {
   const Json space = {{known.name, parse_json(known.default_range, known.name)}};
-  return read_parameters(space, known.name, "/space").at(0);
+  return space::read_parameters(space, known.name, "/space").at(0);
 }
 
 // `test_space_well_known --write-reference FILE` writes it.
 TEST(WellKnown, AreDocumentedAsTheyAre) {
-  EXPECT_EQ(read_text(KRIGTUNE_PARAMETER_REFERENCE), parameter_reference())
+  EXPECT_EQ(read_text(KRIGTUNE_PARAMETER_REFERENCE), space::parameter_reference())
       << "rewrite it: test_space_well_known --write-reference docs/parameters.md";
 }
 
 TEST(WellKnown, StandOnceAndAreFound) {
   std::set<std::string> names;
-  for (const WellKnownParameter& known : well_known_parameters()) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     EXPECT_TRUE(names.insert(known.name).second) << known.name;
-    EXPECT_EQ(find_well_known(known.name), &known);
+    EXPECT_EQ(space::find_well_known(known.name), &known);
   }
   EXPECT_EQ(names.size(), 19U);
-  EXPECT_EQ(find_well_known("zero_stag"), nullptr);
+  EXPECT_EQ(space::find_well_known("zero_stag"), nullptr);
 }
 
 TEST(WellKnown, OtherNamesMeanOneOfThemEach) {
   std::set<std::string> others;
-  for (const WellKnownParameter& known : well_known_parameters()) {
-    for (const OtherName& other : known.other_names) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
+    for (const space::OtherName& other : known.other_names) {
       EXPECT_TRUE(others.insert(other.name).second) << other.name;
-      EXPECT_EQ(find_well_known(other.name), nullptr) << other.name;
-      EXPECT_EQ(well_known_name(other.name), known.name);
+      EXPECT_EQ(space::find_well_known(other.name), nullptr) << other.name;
+      EXPECT_EQ(space::well_known_name(other.name), known.name);
     }
   }
-  EXPECT_EQ(well_known_name("tensor_model_parallel_size"), "tensor_parallel");
-  EXPECT_EQ(well_known_name("zero_stage"), "zero_stage");
-  EXPECT_EQ(well_known_name("learning_rate"), "");
+  EXPECT_EQ(space::well_known_name("tensor_model_parallel_size"), "tensor_parallel");
+  EXPECT_EQ(space::well_known_name("zero_stage"), "zero_stage");
+  EXPECT_EQ(space::well_known_name("learning_rate"), "");
 }
 
 TEST(WellKnown, HaveADefaultOfTheKindOfTheirRange) {
-  for (const WellKnownParameter& known : well_known_parameters()) {
-    const Parameter parameter = parsed_range(known);
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
+    const space::Parameter parameter = parsed_range(known);
     EXPECT_GE(parameter.values.size(), 2U) << known.name;
     EXPECT_EQ(parameter.values.front().index(), known.default_value.index()) << known.name;
-    EXPECT_TRUE(parameter.scale != Scale::kRank || parameter.index_of(known.default_value) >= 0) << known.name;
+    EXPECT_TRUE(parameter.scale != space::Scale::kRank || parameter.index_of(known.default_value) >= 0) << known.name;
   }
 }
 
 TEST(WellKnown, RangesMakeASpaceTogether) {
-  std::vector<Parameter> parameters;
-  for (const WellKnownParameter& known : well_known_parameters()) parameters.push_back(parsed_range(known));
-  const Space space(parameters, {.ranks = 8, .train_batch_size = 512, .parameter_count = 1'500'000'000});
+  std::vector<space::Parameter> parameters;
+  for (const space::WellKnownParameter& known : space::well_known_parameters())
+    parameters.push_back(parsed_range(known));
+  const space::Space space(parameters, {.ranks = 8, .train_batch_size = 512, .parameter_count = 1'500'000'000});
   EXPECT_GT(space.count(), 100'000'000);
   EXPECT_LT(space.count(), space.lattice_count());
 }
 
 // What has an effect nowhere twice, and what does not: the words against the rules.
 TEST(WellKnown, SayWhereTheyHaveNoEffect) {
-  for (const WellKnownParameter& known : well_known_parameters()) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string name = known.name;
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers";  // below
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
-    const Parameter parameter = parsed_range(known);
+    const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
-      const Space space({{"zero_stage", {stage}}, parameter}, {.ranks = ranks});
+      const space::Space space({{"zero_stage", {stage}}, parameter}, {.ranks = ranks});
       return space.count() == 1;
     };
     const std::string words = known.no_effect;
@@ -83,8 +84,8 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
 }
 
 TEST(WellKnown, KnobsOfTensorParallelismAndCheckpointingNeedThem) {
-  const auto count = [](const char* knob, const char* of, const Value& value) {
-    return Space({parsed_range(*find_well_known(knob)), {of, {value}}}, {.ranks = 4}).count();
+  const auto count = [](const char* knob, const char* of, const space::Value& value) {
+    return space::Space({parsed_range(*space::find_well_known(knob)), {of, {value}}}, {.ranks = 4}).count();
   };
   EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{1}), 1);
   EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{2}), 2);
@@ -94,10 +95,10 @@ TEST(WellKnown, KnobsOfTensorParallelismAndCheckpointingNeedThem) {
 
 TEST(WellKnown, OfStage3MeanNothingBelowIt) {
   int of_stage3 = 0;
-  for (const WellKnownParameter& known : well_known_parameters()) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     if (known.deepspeed.first_stage < 3) continue;
     ++of_stage3;
-    const Space below({{kZeroStage, {std::int64_t{2}}}, parsed_range(known)}, {.ranks = 2});
+    const space::Space below({{space::kZeroStage, {std::int64_t{2}}}, parsed_range(known)}, {.ranks = 2});
     EXPECT_EQ(below.count(), 1) << known.name;
   }
   EXPECT_EQ(of_stage3, 5);
@@ -105,21 +106,23 @@ TEST(WellKnown, OfStage3MeanNothingBelowIt) {
 
 TEST(WellKnown, NeedOtherDataParallelRanksWhereTheyCommunicateWithThem) {
   std::set<std::string> names;
-  for (const WellKnownParameter& known : well_known_parameters()) {
-    if (needs_other_data_ranks(known)) names.insert(known.name);
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
+    if (space::needs_other_data_ranks(known)) names.insert(known.name);
   }
-  EXPECT_EQ(names, std::set<std::string>({kReduceBucket, kAllgatherBucket, kOverlap, kPrefetch}));
+  EXPECT_EQ(names,
+            std::set<std::string>({space::kReduceBucket, space::kAllgatherBucket, space::kOverlap, space::kPrefetch}));
 }
 
 // A knob that a file can leave out says so by a value of its own kind, and every text names a value of its range.
 TEST(WellKnown, RowsAgreeWithThemselves) {
-  for (const WellKnownParameter& known : well_known_parameters()) {
-    const Parameter range = parsed_range(known);
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
+    const space::Parameter range = parsed_range(known);
     EXPECT_EQ(*known.no_effect == '\0', *known.no_effect_if == '\0') << known.name;
     EXPECT_TRUE(!known.deepspeed.off || range.index_of(*known.deepspeed.off) >= 0) << known.name;
     EXPECT_TRUE(!known.deepspeed.is_offload || known.deepspeed.off) << known.name;
-    for (const WordCost& cost : known.rule.words) EXPECT_GE(range.index_of(std::string(cost.word)), 0) << known.name;
-    for (const Value& value : range.values) {
+    for (const space::WordCost& cost : known.rule.words)
+      EXPECT_GE(range.index_of(std::string(cost.word)), 0) << known.name;
+    for (const space::Value& value : range.values) {
       const auto* integer = std::get_if<std::int64_t>(&value);
       EXPECT_TRUE(integer == nullptr || *integer >= known.smallest) << known.name;
     }
@@ -127,15 +130,15 @@ TEST(WellKnown, RowsAgreeWithThemselves) {
 }
 
 TEST(WellKnown, NamesWithoutEffectAreAllInTheTable) {
-  for (const Parameter& knob : {Parameter{"stage3_made_up", {std::int64_t{1}, std::int64_t{2}}}}) {
-    EXPECT_EQ(Space({knob}, {.ranks = 2}).count(), 1) << "every knob of stage 3 follows its rule";
-    EXPECT_EQ(find_well_known(knob.name), nullptr);
+  for (const space::Parameter& knob : {space::Parameter{"stage3_made_up", {std::int64_t{1}, std::int64_t{2}}}}) {
+    EXPECT_EQ(space::Space({knob}, {.ranks = 2}).count(), 1) << "every knob of stage 3 follows its rule";
+    EXPECT_EQ(space::find_well_known(knob.name), nullptr);
   }
 }
 
 TEST(KnownFacts, StandOnce) {
   std::set<std::string> names;
-  for (const KnownFact& fact : known_facts()) EXPECT_TRUE(names.insert(fact.name).second) << fact.name;
+  for (const space::KnownFact& fact : space::known_facts()) EXPECT_TRUE(names.insert(fact.name).second) << fact.name;
   EXPECT_EQ(names.size(), 11U);
 }
 
@@ -145,7 +148,7 @@ TEST(KnownFacts, StandOnce) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc == 3 && std::string(argv[1]) == "--write-reference") {
-    krigtune::write_atomically(argv[2], krigtune::parameter_reference());
+    krigtune::write_atomically(argv[2], krigtune::space::parameter_reference());
     return 0;
   }
   return RUN_ALL_TESTS();

@@ -17,7 +17,7 @@ using reference::random_points;
 /// Relative for large values, absolute for small ones.
 double error(double got, double want) { return std::abs(got - want) / std::max(1.0, std::abs(want)); }
 
-Prediction prediction(std::initializer_list<double> mean, std::initializer_list<double> variance) {
+surrogate::Prediction prediction(std::initializer_list<double> mean, std::initializer_list<double> variance) {
   const std::vector<double> means(mean);
   const std::vector<double> variances(variance);
   return {VectorXd::Map(means.data(), std::ssize(means)), VectorXd::Map(variances.data(), std::ssize(variances))};
@@ -25,10 +25,10 @@ Prediction prediction(std::initializer_list<double> mean, std::initializer_list<
 
 /// What every acquisition must do: the same for one and for many, derivatives that are those of its value, a number
 /// wherever the variance is not negative.
-void expect_acquisition_contract(const Acquisition& acquisition) {
+void expect_acquisition_contract(const surrogate::Acquisition& acquisition) {
   for (const double mean : {-30.0, -3.0, -0.5, 0.0, 0.7, 1.0, 2.5, 20.0}) {
     for (const double variance : {1e-3, 0.09, 1.0, 16.0}) {
-      const AcquisitionValue got = acquisition.at(mean, variance);
+      const surrogate::AcquisitionValue got = acquisition.at(mean, variance);
       EXPECT_LE(error(acquisition.values(prediction({mean}, {variance}))[0], got.value), 1e-13);
       // Central differences over 1e-5 of the scale: the step's square, 1e-10, and the rounding of the values over it.
       const double rounding = 1e-15 * (1.0 + std::abs(got.value));
@@ -44,7 +44,7 @@ void expect_acquisition_contract(const Acquisition& acquisition) {
           << mean << ", " << variance;
     }
     for (const double variance : {0.0, 1e-300, 1e-30}) {
-      const AcquisitionValue got = acquisition.at(mean, variance);
+      const surrogate::AcquisitionValue got = acquisition.at(mean, variance);
       EXPECT_TRUE(std::isfinite(got.value) && std::isfinite(got.by_mean) && std::isfinite(got.by_variance))
           << mean << ", " << variance;
     }
@@ -52,12 +52,12 @@ void expect_acquisition_contract(const Acquisition& acquisition) {
 }
 
 TEST(Acquisitions, MeetTheContract) {
-  expect_acquisition_contract(*make_log_expected_improvement(1.0));
-  expect_acquisition_contract(*make_upper_confidence_bound(4.0));
-  expect_acquisition_contract(*make_lower_confidence_bound(2.0));
-  expect_acquisition_contract(*make_log_probability_above(0.5));
-  expect_acquisition_contract(*make_log_probability_below(0.5));
-  expect_acquisition_contract(*make_per_unit_cost());
+  expect_acquisition_contract(*surrogate::make_log_expected_improvement(1.0));
+  expect_acquisition_contract(*surrogate::make_upper_confidence_bound(4.0));
+  expect_acquisition_contract(*surrogate::make_lower_confidence_bound(2.0));
+  expect_acquisition_contract(*surrogate::make_log_probability_above(0.5));
+  expect_acquisition_contract(*surrogate::make_log_probability_below(0.5));
+  expect_acquisition_contract(*surrogate::make_per_unit_cost());
 }
 
 /// log of the integral of t N(best + t; mean, stddev^2) over t > 0, by Simpson's rule.
@@ -75,9 +75,9 @@ double integrated_log_ei(double mean, double stddev, double best) {
 }
 
 TEST(LogExpectedImprovement, EqualsTheIntegral) {
-  const Prediction at = prediction({3.0, 1.0, 0.4, -2.0, -20.0}, {0.25, 4.0, 1.0, 0.09, 9.0});
+  const surrogate::Prediction at = prediction({3.0, 1.0, 0.4, -2.0, -20.0}, {0.25, 4.0, 1.0, 0.09, 9.0});
   const double best = 1.0;
-  const VectorXd got = log_expected_improvement(at, best);
+  const VectorXd got = surrogate::log_expected_improvement(at, best);
   for (Index i = 0; i < 5; ++i) {
     const double want = integrated_log_ei(at.mean[i], std::sqrt(at.variance[i]), best);
     EXPECT_LE(error(got[i], want), 1e-10) << i;
@@ -85,34 +85,34 @@ TEST(LogExpectedImprovement, EqualsTheIntegral) {
 }
 
 TEST(LogExpectedImprovement, OfACertainGainIsItsLogarithmAndOrdersCertainLosses) {
-  const VectorXd got = log_expected_improvement(prediction({1.5, 0.5, 0.4}, {0.0, 0.0, 0.0}), 1.0);
+  const VectorXd got = surrogate::log_expected_improvement(prediction({1.5, 0.5, 0.4}, {0.0, 0.0, 0.0}), 1.0);
   EXPECT_LE(std::abs(got[0] - std::log(0.5)), 1e-11);
   EXPECT_TRUE(got.allFinite());
   EXPECT_GT(got[1], got[2]);
 }
 
 TEST(LogExpectedImprovement, DoesNotDependOnTheUnit) {
-  const Prediction at = prediction({0.3, 0.9, 1.4, -2.0}, {0.2, 0.01, 1.0, 0.5});
+  const surrogate::Prediction at = prediction({0.3, 0.9, 1.4, -2.0}, {0.2, 0.01, 1.0, 0.5});
   for (const double unit : {1e-12, 1e12}) {
-    const Prediction in_unit{unit * at.mean, unit * unit * at.variance};
-    const VectorXd want = log_expected_improvement(at, 1.0).array() + std::log(unit);
-    EXPECT_LE((log_expected_improvement(in_unit, unit) - want).cwiseAbs().maxCoeff(), 1e-12);
+    const surrogate::Prediction in_unit{unit * at.mean, unit * unit * at.variance};
+    const VectorXd want = surrogate::log_expected_improvement(at, 1.0).array() + std::log(unit);
+    EXPECT_LE((surrogate::log_expected_improvement(in_unit, unit) - want).cwiseAbs().maxCoeff(), 1e-12);
   }
 }
 
 TEST(ConfidenceBounds, AreTheMeanAndStddevs) {
-  EXPECT_LE(error(make_upper_confidence_bound(4.0)->at(1.5, 0.25).value, 2.5), 1e-15);
-  EXPECT_LE(error(make_lower_confidence_bound(4.0)->at(1.5, 0.25).value, 0.5), 1e-15);
+  EXPECT_LE(error(surrogate::make_upper_confidence_bound(4.0)->at(1.5, 0.25).value, 2.5), 1e-15);
+  EXPECT_LE(error(surrogate::make_lower_confidence_bound(4.0)->at(1.5, 0.25).value, 0.5), 1e-15);
 }
 
 TEST(LogProbability, IsThatOfTheNormalDistribution) {
   // Phi(1) = 0.841344746068542948585 (mpmath).
   const double one = std::log(0.841344746068542948585);
-  EXPECT_LE(error(make_log_probability_above(2.0)->at(3.5, 2.25).value, one), 1e-15);
-  EXPECT_LE(error(make_log_probability_below(2.0)->at(0.5, 2.25).value, one), 1e-15);
+  EXPECT_LE(error(surrogate::make_log_probability_above(2.0)->at(3.5, 2.25).value, one), 1e-15);
+  EXPECT_LE(error(surrogate::make_log_probability_below(2.0)->at(0.5, 2.25).value, one), 1e-15);
   for (const double mean : {-4.0, 0.0, 3.0}) {
-    const double above = make_log_probability_above(1.0)->at(mean, 2.0).value;
-    const double below = make_log_probability_below(1.0)->at(mean, 2.0).value;
+    const double above = surrogate::make_log_probability_above(1.0)->at(mean, 2.0).value;
+    const double below = surrogate::make_log_probability_below(1.0)->at(mean, 2.0).value;
     EXPECT_LE(std::abs(std::exp(above) + std::exp(below) - 1.0), 1e-14);
   }
 }
@@ -126,16 +126,18 @@ TEST(PerUnitCost, DividesByTheExpectedCost) {
     const double z = 0.01 * i;
     sum += 0.01 * std::exp(mean + stddev * z - 0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi);
   }
-  EXPECT_LE(error(make_per_unit_cost()->at(mean, stddev * stddev).value, -std::log(sum)), 1e-12);
+  EXPECT_LE(error(surrogate::make_per_unit_cost()->at(mean, stddev * stddev).value, -std::log(sum)), 1e-12);
 }
 
-std::shared_ptr<const GaussianProcess> process_of(std::uint64_t seed, double noise_stddev, KernelKind kind) {
+std::shared_ptr<const surrogate::GaussianProcess> process_of(std::uint64_t seed, double noise_stddev,
+                                                             surrogate::KernelKind kind) {
   Rng rng(seed, 0);
-  Observations observations{random_points(rng, 15, 2, 1), VectorXd(15), {}};
+  surrogate::Observations observations{random_points(rng, 15, 2, 1), VectorXd(15), {}};
   for (Index i = 0; i < 15; ++i)
     observations.values[i] = std::sin(4.0 * observations.points.ordered(i, 0)) * observations.points.ordered(i, 1) +
                              0.3 * observations.points.categories(i, 0) + noise_stddev * rng.normal();
-  auto process = std::make_shared<GaussianProcess>(make_kernel(kind), Mean::constant());
+  auto process =
+      std::make_shared<surrogate::GaussianProcess>(surrogate::make_kernel(kind), surrogate::Mean::constant());
   VectorXd theta(5);
   theta << std::log(0.4), std::log(0.7), 0.0, 0.0, std::log(noise_stddev);
   process->condition(observations, theta);
@@ -143,23 +145,23 @@ std::shared_ptr<const GaussianProcess> process_of(std::uint64_t seed, double noi
 }
 
 /// Improvement within two constraints per unit cost, of four processes.
-std::vector<ScoreTerm> full_terms(std::optional<double> best_feasible) {
-  return constrained_improvement(
-      process_of(1, 0.05, KernelKind::kMatern52), best_feasible,
-      {{process_of(2, 0.05, KernelKind::kMatern52), 0.4}, {process_of(3, 0.1, KernelKind::kSquaredExponential), 0.2}},
-      process_of(4, 0.1, KernelKind::kMatern32));
+std::vector<surrogate::ScoreTerm> full_terms(std::optional<double> best_feasible) {
+  return surrogate::constrained_improvement(process_of(1, 0.05, surrogate::KernelKind::kMatern52), best_feasible,
+                                            {{process_of(2, 0.05, surrogate::KernelKind::kMatern52), 0.4},
+                                             {process_of(3, 0.1, surrogate::KernelKind::kSquaredExponential), 0.2}},
+                                            process_of(4, 0.1, surrogate::KernelKind::kMatern32));
 }
 
 TEST(Score, IsTheSumOfItsTerms) {
-  std::vector<ScoreTerm> terms = full_terms(0.5);
+  std::vector<surrogate::ScoreTerm> terms = full_terms(0.5);
   terms[1].weight = 0.25;
   Rng rng(9, 0);
-  const Points at = random_points(rng, 100, 2, 1);
-  const VectorXd got = Score(terms).values(at);
+  const surrogate::Points at = random_points(rng, 100, 2, 1);
+  const VectorXd got = surrogate::Score(terms).values(at);
   for (Index i = 0; i < at.size(); ++i) {
     double want = 0.0;
-    for (const ScoreTerm& term : terms) {
-      const Prediction one = term.model->predict(at.slice(i, 1));
+    for (const surrogate::ScoreTerm& term : terms) {
+      const surrogate::Prediction one = term.model->predict(at.slice(i, 1));
       want += term.weight * term.acquisition->at(one.mean[0], one.variance[0]).value;
     }
     EXPECT_LE(error(got[i], want), 1e-11);
@@ -167,12 +169,12 @@ TEST(Score, IsTheSumOfItsTerms) {
 }
 
 TEST(Score, HasTheGradientOfItsDifferences) {
-  std::vector<ScoreTerm> terms = full_terms(0.5);
+  std::vector<surrogate::ScoreTerm> terms = full_terms(0.5);
   terms[1].weight = 0.3;
-  const Score score(std::move(terms));
+  const surrogate::Score score(std::move(terms));
   Rng rng(10, 0);
   for (int i = 0; i < 50; ++i) {
-    Points at = random_points(rng, 1, 2, 1);
+    surrogate::Points at = random_points(rng, 1, 2, 1);
     VectorXd gradient;
     EXPECT_LE(error(score.value_with_gradient(at, gradient), score.values(at)[0]), 1e-11);
     for (Index j = 0; j < 2; ++j) {
@@ -190,12 +192,12 @@ TEST(Score, HasTheGradientOfItsDifferences) {
 }
 
 TEST(Score, AddsOtherScores) {
-  const std::vector<ScoreTerm> all = full_terms(0.5);
-  const std::vector<ScoreTerm> rest(all.begin() + 1, all.end());
-  const Score together(all);
-  const Score apart({all[0]}, {std::make_shared<Score>(rest)});
+  const std::vector<surrogate::ScoreTerm> all = full_terms(0.5);
+  const std::vector<surrogate::ScoreTerm> rest(all.begin() + 1, all.end());
+  const surrogate::Score together(all);
+  const surrogate::Score apart({all[0]}, {std::make_shared<surrogate::Score>(rest)});
   Rng rng(13, 0);
-  const Points at = random_points(rng, 20, 2, 1);
+  const surrogate::Points at = random_points(rng, 20, 2, 1);
   EXPECT_LE((together.values(at) - apart.values(at)).cwiseAbs().maxCoeff(), 1e-11);
   VectorXd want;
   VectorXd got;
@@ -207,16 +209,16 @@ TEST(Score, AddsOtherScores) {
 TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilitiesOverCost) {
   const auto terms = full_terms(0.5);
   Rng rng(11, 0);
-  const Points at = random_points(rng, 40, 2, 1);
-  const VectorXd got = Score(terms).values(at).array().exp();
-  const auto standard = [&](const ScoreTerm& term, double bound) {
-    const Prediction one = term.model->predict(at);
+  const surrogate::Points at = random_points(rng, 40, 2, 1);
+  const VectorXd got = surrogate::Score(terms).values(at).array().exp();
+  const auto standard = [&](const surrogate::ScoreTerm& term, double bound) {
+    const surrogate::Prediction one = term.model->predict(at);
     return ((bound - one.mean.array()) / one.variance.array().sqrt()).eval();
   };
   const Eigen::ArrayXd first = standard(terms[1], 0.4);
   const Eigen::ArrayXd second = standard(terms[2], 0.2);
-  const Prediction cost = terms[3].model->predict(at);
-  const VectorXd improvement = log_expected_improvement(terms[0].model->predict(at), 0.5);
+  const surrogate::Prediction cost = terms[3].model->predict(at);
+  const VectorXd improvement = surrogate::log_expected_improvement(terms[0].model->predict(at), 0.5);
   for (Index i = 0; i < at.size(); ++i) {
     const double probability =
         0.25 * std::erfc(-first[i] / std::numbers::sqrt2) * std::erfc(-second[i] / std::numbers::sqrt2);
@@ -230,14 +232,16 @@ TEST(ConstrainedImprovement, IsTheProbabilityWhileNothingFeasibleIsKnown) {
   ASSERT_EQ(without.size(), 3U);
   const auto with = full_terms(0.5);
   Rng rng(12, 0);
-  const Points at = random_points(rng, 40, 2, 1);
-  const VectorXd improvement = log_expected_improvement(with[0].model->predict(at), 0.5);
-  EXPECT_LE((Score(with).values(at) - improvement - Score(without).values(at)).cwiseAbs().maxCoeff(), 1e-10);
+  const surrogate::Points at = random_points(rng, 40, 2, 1);
+  const VectorXd improvement = surrogate::log_expected_improvement(with[0].model->predict(at), 0.5);
+  EXPECT_LE(
+      (surrogate::Score(with).values(at) - improvement - surrogate::Score(without).values(at)).cwiseAbs().maxCoeff(),
+      1e-10);
 }
 
 TEST(IncumbentMean, IsNotTheLuckiestValue) {
-  const auto process = process_of(5, 0.5, KernelKind::kMatern52);
-  const double incumbent = incumbent_mean(*process, process->points());
+  const auto process = process_of(5, 0.5, surrogate::KernelKind::kMatern52);
+  const double incumbent = surrogate::incumbent_mean(*process, process->points());
   EXPECT_LE(incumbent, process->values().maxCoeff() - 0.05);
   EXPECT_LE(std::abs(incumbent - process->predict(process->points()).mean.maxCoeff()), 0.0);
 }

@@ -16,8 +16,10 @@ inline Eigen::VectorXd theta_of(Eigen::Index columns, double noise = kNoise) {
   return theta;
 }
 
-inline CensoredFit fit_of(const Observations& values, const Bounds& bounds, const Eigen::VectorXd& theta) {
-  return condition_on_bounds(make_kernel(KernelKind::kMatern52), Mean::zero(), values, bounds, theta);
+inline surrogate::CensoredFit fit_of(const surrogate::Observations& values, const surrogate::Bounds& bounds,
+                                     const Eigen::VectorXd& theta) {
+  return surrogate::condition_on_bounds(surrogate::make_kernel(surrogate::KernelKind::kMatern52),
+                                        surrogate::Mean::zero(), values, bounds, theta);
 }
 
 }  // namespace krigtune::reference

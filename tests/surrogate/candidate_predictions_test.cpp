@@ -14,8 +14,9 @@ using Eigen::VectorXd;
 constexpr int kOrdered = 3;
 constexpr int kCategories = 1;
 
-Observations draw_observations(Rng& rng, int count, bool features) {
-  Observations drawn{reference::random_points(rng, count, kOrdered, kCategories), VectorXd(count), VectorXd(count)};
+surrogate::Observations draw_observations(Rng& rng, int count, bool features) {
+  surrogate::Observations drawn{reference::random_points(rng, count, kOrdered, kCategories), VectorXd(count),
+                                VectorXd(count)};
   for (Index i = 0; i < count; ++i) {
     drawn.values[i] = 3.0 + std::sin(5.0 * drawn.points.ordered(i, 0)) + drawn.points.categories(i, 0) + rng.normal();
     drawn.variance[i] = 0.1 * rng.uniform();
@@ -24,7 +25,9 @@ Observations draw_observations(Rng& rng, int count, bool features) {
   return drawn;
 }
 
-Points draw_candidates(Rng& rng, int count, bool features) { return draw_observations(rng, count, features).points; }
+surrogate::Points draw_candidates(Rng& rng, int count, bool features) {
+  return draw_observations(rng, count, features).points;
+}
 
 VectorXd draw_theta(Rng& rng) {
   VectorXd theta(kOrdered + kCategories + 2);
@@ -34,19 +37,19 @@ VectorXd draw_theta(Rng& rng) {
 }
 
 // Condition numbers below 1e5, sixteen digits: eleven are left, and two for margin.
-void expect_same(const Prediction& got, const Prediction& want) {
+void expect_same(const surrogate::Prediction& got, const surrogate::Prediction& want) {
   ASSERT_EQ(got.mean.size(), want.mean.size());
   EXPECT_LE((got.mean - want.mean).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LE((got.variance - want.variance).cwiseAbs().maxCoeff(), 1e-10);
 }
 
 /// One of the things that happen to a surrogate; believed points are forgotten before anything else is told.
-void change(Surrogate& surrogate, Observations& told, int kind, Rng& rng, bool features) {
+void change(surrogate::Surrogate& surrogate, surrogate::Observations& told, int kind, Rng& rng, bool features) {
   const int count = 1 + static_cast<int>(rng.below(20));
   if (kind == 0) return surrogate.believe(draw_candidates(rng, count, features));
   surrogate.forget_believed();
   if (kind == 1) return;
-  const Observations more = draw_observations(rng, count, features);
+  const surrogate::Observations more = draw_observations(rng, count, features);
   told.append(more);
   if (kind == 2) return surrogate.append(more);
   surrogate.condition(told, kind == 3 ? surrogate.theta() : draw_theta(rng));
@@ -57,13 +60,13 @@ class RandomSequence : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(RandomSequence, OfChangesLeavesThePredictionsThoseOfTheSurrogate) {
   Rng rng(GetParam(), 0);
   const bool features = GetParam() % 2 == 1;
-  SurrogateOptions options;
-  options.mean = features ? Mean::scaled() : Mean::constant();
-  Surrogate surrogate(options);
-  Observations told = draw_observations(rng, 12, features);
+  surrogate::SurrogateOptions options;
+  options.mean = features ? surrogate::Mean::scaled() : surrogate::Mean::constant();
+  surrogate::Surrogate surrogate(options);
+  surrogate::Observations told = draw_observations(rng, 12, features);
   surrogate.condition(told, draw_theta(rng));
   // More than one block of candidates, the last not full.
-  CandidatePredictions predictions(draw_candidates(rng, 700, features));
+  surrogate::CandidatePredictions predictions(draw_candidates(rng, 700, features));
   for (int step = 0; step < 40; ++step) {
     SCOPED_TRACE(step);
     expect_same(predictions.predict(surrogate), surrogate.predict(predictions.candidates()));
@@ -75,13 +78,13 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomSequence, testing::Range<std::uint64_t>(1,
 
 TEST(CandidatePredictions, AverageOverTheDrawsOfTheHyperparameters) {
   Rng rng(21, 0);
-  SurrogateOptions options;
+  surrogate::SurrogateOptions options;
   options.hyperparameter_samples = 3;
   options.random_starts = 0;
-  Surrogate surrogate(options);
-  Observations told = draw_observations(rng, 15, false);
+  surrogate::Surrogate surrogate(options);
+  surrogate::Observations told = draw_observations(rng, 15, false);
   surrogate.fit(told, rng);
-  CandidatePredictions predictions(draw_candidates(rng, 50, false));
+  surrogate::CandidatePredictions predictions(draw_candidates(rng, 50, false));
   expect_same(predictions.predict(surrogate), surrogate.predict(predictions.candidates()));
   EXPECT_EQ(predictions.rows_computed(), 3 * 15);
   surrogate.append(draw_observations(rng, 1, false));
@@ -91,9 +94,9 @@ TEST(CandidatePredictions, AverageOverTheDrawsOfTheHyperparameters) {
 
 struct Grown : testing::Test {
   Rng rng{31, 0};
-  Surrogate surrogate;
-  Observations told = draw_observations(rng, 30, false);
-  CandidatePredictions predictions{draw_candidates(rng, 20, false)};
+  surrogate::Surrogate surrogate;
+  surrogate::Observations told = draw_observations(rng, 30, false);
+  surrogate::CandidatePredictions predictions{draw_candidates(rng, 20, false)};
   Index computed() {
     predictions.predict(surrogate);
     return predictions.rows_computed();
@@ -152,14 +155,14 @@ TEST_F(Grown, DoesNotTakeAnotherKernelForTheSame) {
   told = draw_observations(rng, 1, false);  // one point: no kernel can be told from another by its factor
   surrogate.condition(told, draw_theta(rng));
   computed();
-  Surrogate other;
+  surrogate::Surrogate other;
   other.condition(told, surrogate.theta());
   predictions.predict(other);
   EXPECT_EQ(predictions.rows_computed(), 1);
 }
 
 TEST_F(Grown, KeepsNothingBeyondItsMemory) {
-  CandidatePredictions small(predictions.candidates(), 1000);
+  surrogate::CandidatePredictions small(predictions.candidates(), 1000);
   surrogate.condition(told, draw_theta(rng));
   expect_same(small.predict(surrogate), surrogate.predict(small.candidates()));
   expect_same(small.predict(surrogate), surrogate.predict(small.candidates()));
@@ -169,7 +172,7 @@ TEST_F(Grown, KeepsNothingBeyondItsMemory) {
 TEST_F(Grown, MovesWithWhatItKeeps) {
   surrogate.condition(told, draw_theta(rng));
   computed();
-  CandidatePredictions moved = std::move(predictions);
+  surrogate::CandidatePredictions moved = std::move(predictions);
   expect_same(moved.predict(surrogate), surrogate.predict(moved.candidates()));
   EXPECT_EQ(moved.rows_computed(), 0);
 }

@@ -20,8 +20,8 @@ using reference::Real;
 using reference::theta_of;
 using reference::Vector;
 
-Points line(const std::vector<double>& places) {
-  Points points = Points::zero(static_cast<Index>(places.size()), 1, 0);
+surrogate::Points line(const std::vector<double>& places) {
+  surrogate::Points points = surrogate::Points::zero(static_cast<Index>(places.size()), 1, 0);
   for (std::size_t i = 0; i < places.size(); ++i) points.ordered(static_cast<Index>(i), 0) = places[i];
   return points;
 }
@@ -32,7 +32,7 @@ struct Gaussian {
 };
 
 /// Of the function at `at`, given values with noise of variance kNoise^2.
-Gaussian given_values(const Observations& values, const Points& at, const VectorXd& theta) {
+Gaussian given_values(const surrogate::Observations& values, const surrogate::Points& at, const VectorXd& theta) {
   Gaussian result{Vector(static_cast<std::size_t>(at.size()), 0), reference::gram(at, at, theta)};
   if (values.size() == 0) return result;
   const Matrix k = reference::gram(values.points, values.points, theta);
@@ -47,14 +47,15 @@ Gaussian given_values(const Observations& values, const Points& at, const Vector
   return result;
 }
 
-Real evidence_of_values(const Observations& values, const VectorXd& theta) {
+Real evidence_of_values(const surrogate::Observations& values, const VectorXd& theta) {
   if (values.size() == 0) return 0;
   const Vector noise(static_cast<std::size_t>(values.size()), static_cast<Real>(kNoise) * kNoise);
   return reference::log_marginal_likelihood(values.points, reference::to_reference(values.values), noise, theta);
 }
 
 /// The exact posterior at the bounds' points.
-Integral exact(const Observations& values, const Bounds& bounds, const VectorXd& theta, Real step) {
+Integral exact(const surrogate::Observations& values, const surrogate::Bounds& bounds, const VectorXd& theta,
+               Real step) {
   const Gaussian prior = given_values(values, bounds.points, theta);
   const auto likelihood = [&bounds](const Vector& f) {
     Real product = 1;
@@ -75,12 +76,13 @@ struct Accuracy {
 
 constexpr Accuracy kExact{1e-10, 1e-10, 1e-10};
 
-void expect_near_exact(const Observations& values, const Bounds& bounds, Real step, const Accuracy& accuracy) {
+void expect_near_exact(const surrogate::Observations& values, const surrogate::Bounds& bounds, Real step,
+                       const Accuracy& accuracy) {
   const VectorXd theta = theta_of(1);
-  const CensoredFit fit = fit_of(values, bounds, theta);
+  const surrogate::CensoredFit fit = fit_of(values, bounds, theta);
   EXPECT_TRUE(fit.converged);
   const Integral want = exact(values, bounds, theta, step);
-  const Prediction got = fit.process.predict(bounds.points);
+  const surrogate::Prediction got = fit.process.predict(bounds.points);
   for (Index i = 0; i < bounds.points.size(); ++i) {
     const auto mean = static_cast<double>(want.mean[static_cast<std::size_t>(i)]);
     const auto variance = static_cast<double>(want.variance[static_cast<std::size_t>(i)]);
@@ -91,14 +93,14 @@ void expect_near_exact(const Observations& values, const Bounds& bounds, Real st
   EXPECT_LE(std::abs(fit.log_evidence - log_evidence), accuracy.log_evidence);
 }
 
-const Observations kNoValues;
+const surrogate::Observations kNoValues;
 
-Observations some_values() { return {line({0.1, 0.4, 0.9}), Eigen::Vector3d(0.3, -0.5, 0.8), {}}; }
+surrogate::Observations some_values() { return {line({0.1, 0.4, 0.9}), Eigen::Vector3d(0.3, -0.5, 0.8), {}}; }
 
 TEST(Censored, IsExactForOneBound) {
   for (const double bound : {-3.0, -0.5, 0.0, 0.7, 2.5}) {
     SCOPED_TRACE(bound);
-    const Bounds bounds{line({0.6}), VectorXd::Constant(1, bound)};
+    const surrogate::Bounds bounds{line({0.6}), VectorXd::Constant(1, bound)};
     expect_near_exact(kNoValues, bounds, 0.01L, kExact);
     expect_near_exact(some_values(), bounds, 0.01L, kExact);
   }
@@ -107,27 +109,27 @@ TEST(Censored, IsExactForOneBound) {
 TEST(Censored, IsExactElsewhereToo) {
   // f(x) given f(x0) does not depend on the bound at x0: mean and variance elsewhere follow from those at x0.
   const VectorXd theta = theta_of(1);
-  const Points at = line({0.6, 0.2});
-  const Bounds bounds{at.slice(0, 1), VectorXd::Constant(1, 1.0)};
+  const surrogate::Points at = line({0.6, 0.2});
+  const surrogate::Bounds bounds{at.slice(0, 1), VectorXd::Constant(1, 1.0)};
   const Integral there = exact(some_values(), bounds, theta, 0.01L);
   const Gaussian prior = given_values(some_values(), at, theta);
   const Real slope = prior.covariance[1][0] / prior.covariance[0][0];
   const Real mean = prior.mean[1] + slope * (there.mean[0] - prior.mean[0]);
   const Real variance = prior.covariance[1][1] - slope * prior.covariance[0][1] + slope * slope * there.variance[0];
-  const Prediction got = fit_of(some_values(), bounds, theta).process.predict(at);
+  const surrogate::Prediction got = fit_of(some_values(), bounds, theta).process.predict(at);
   EXPECT_LE(std::abs(got.mean[1] - static_cast<double>(mean)), 1e-11);
   EXPECT_LE(std::abs(got.variance[1] - static_cast<double>(variance)), 1e-11);
 }
 
 TEST(Censored, AnUpperBoundIsALowerOneOfTheNegative) {
   const Eigen::Vector3d bound(0.2, -0.6, 0.4);
-  const Points at = line({0.2, 0.5, 0.7});
+  const surrogate::Points at = line({0.2, 0.5, 0.7});
   const Eigen::Vector3d sign(1.0, -1.0, 1.0);
-  Observations negative = some_values();
+  surrogate::Observations negative = some_values();
   negative.values = -negative.values;
-  const CensoredFit fit = fit_of(some_values(), {at, bound, sign}, theta_of(1));
-  const CensoredFit mirrored = fit_of(negative, {at, -bound, -sign}, theta_of(1));
-  const Points elsewhere = line({0.1, 0.35, 0.6});
+  const surrogate::CensoredFit fit = fit_of(some_values(), {at, bound, sign}, theta_of(1));
+  const surrogate::CensoredFit mirrored = fit_of(negative, {at, -bound, -sign}, theta_of(1));
+  const surrogate::Points elsewhere = line({0.1, 0.35, 0.6});
   EXPECT_LE((fit.process.predict(elsewhere).mean + mirrored.process.predict(elsewhere).mean).cwiseAbs().maxCoeff(),
             1e-9);
   EXPECT_LE(std::abs(fit.log_evidence - mirrored.log_evidence), 1e-9);
@@ -154,11 +156,11 @@ TEST(Censored, IsNearTheIntegralOverTwoAndThreeCorrelatedBounds) {
 
 TEST(Censored, WithoutBoundsIsTheGaussianProcess) {
   const VectorXd theta = theta_of(1);
-  const CensoredFit fit = fit_of(some_values(), {}, theta);
+  const surrogate::CensoredFit fit = fit_of(some_values(), {}, theta);
   EXPECT_TRUE(fit.converged);
-  GaussianProcess plain(make_kernel(KernelKind::kMatern52), Mean::zero());
+  surrogate::GaussianProcess plain(surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::zero());
   plain.condition(some_values(), theta);
-  const Points at = line({0.0, 0.3, 0.8});
+  const surrogate::Points at = line({0.0, 0.3, 0.8});
   EXPECT_EQ(fit.process.predict(at).mean, plain.predict(at).mean);
   EXPECT_EQ(fit.process.predict(at).variance, plain.predict(at).variance);
   EXPECT_LE(std::abs(fit.log_evidence - plain.log_marginal_likelihood()), 1e-14);
@@ -166,13 +168,13 @@ TEST(Censored, WithoutBoundsIsTheGaussianProcess) {
 
 TEST(Censored, BoundsFarBelowChangeNothing) {
   const VectorXd theta = theta_of(1);
-  const Bounds bounds{line({0.0, 0.4, 0.5, 0.7}), Eigen::Vector4d(-15.0, -20.0, -1e3, -1e6)};
-  const CensoredFit fit = fit_of(some_values(), bounds, theta);
+  const surrogate::Bounds bounds{line({0.0, 0.4, 0.5, 0.7}), Eigen::Vector4d(-15.0, -20.0, -1e3, -1e6)};
+  const surrogate::CensoredFit fit = fit_of(some_values(), bounds, theta);
   EXPECT_TRUE(fit.converged);
-  const CensoredFit plain = fit_of(some_values(), {}, theta);
-  const Points at = line({0.0, 0.3, 0.4, 0.8});
-  const Prediction got = fit.process.predict(at);
-  const Prediction want = plain.process.predict(at);
+  const surrogate::CensoredFit plain = fit_of(some_values(), {}, theta);
+  const surrogate::Points at = line({0.0, 0.3, 0.4, 0.8});
+  const surrogate::Prediction got = fit.process.predict(at);
+  const surrogate::Prediction want = plain.process.predict(at);
   EXPECT_LE((got.mean - want.mean).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LE((got.variance - want.variance).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LE(std::abs(fit.log_evidence - plain.log_evidence), 1e-10);
@@ -185,8 +187,8 @@ TEST(Censored, ABoundFarAboveLiftsAsATruncatedNormal) {
   const double z[] = {10.0, 40.0, 1000.0};
   const double hazard[] = {10.098093233962512, 40.0249688472072637, 1000.00099999800001};
   for (int i = 0; i < 3; ++i) {
-    const Bounds bounds{line({0.6}), VectorXd::Constant(1, z[i] * c)};
-    const CensoredFit fit = fit_of(kNoValues, bounds, theta_of(1));
+    const surrogate::Bounds bounds{line({0.6}), VectorXd::Constant(1, z[i] * c)};
+    const surrogate::CensoredFit fit = fit_of(kNoValues, bounds, theta_of(1));
     EXPECT_TRUE(fit.converged);
     const double want = 1.3 * 1.3 / c * hazard[i];
     EXPECT_LE(std::abs(fit.process.predict(bounds.points).mean[0] / want - 1.0), 1e-11) << z[i];
@@ -194,21 +196,21 @@ TEST(Censored, ABoundFarAboveLiftsAsATruncatedNormal) {
 }
 
 TEST(Censored, ABoundMayLieWhereAValueIs) {
-  const Observations values = some_values();
+  const surrogate::Observations values = some_values();
   expect_near_exact(values, {values.points.slice(1, 1), VectorXd::Constant(1, 0.2)}, 0.01L, kExact);
 }
 
 TEST(Censored, BoundsMayBeRepeated) {
   // Three times the same bound at one point: an integral in one dimension.
   const VectorXd theta = theta_of(1);
-  const Bounds bounds{line({0.6, 0.6, 0.6}), VectorXd::Constant(3, 0.5)};
-  const CensoredFit fit = fit_of(some_values(), bounds, theta);
+  const surrogate::Bounds bounds{line({0.6, 0.6, 0.6}), VectorXd::Constant(3, 0.5)};
+  const surrogate::CensoredFit fit = fit_of(some_values(), bounds, theta);
   EXPECT_TRUE(fit.converged);
   const Gaussian prior = given_values(some_values(), bounds.points.slice(0, 1), theta);
   const Integral want = reference::integrate(
       prior.mean, prior.covariance,
       [](const Vector& f) { return std::pow(normal_cdf((f[0] - 0.5L) / static_cast<Real>(kNoise)), 3.0L); }, 0.01L);
-  const Prediction got = fit.process.predict(bounds.points.slice(0, 1));
+  const surrogate::Prediction got = fit.process.predict(bounds.points.slice(0, 1));
   const auto variance = static_cast<double>(want.variance[0]);
   EXPECT_LE(std::abs(got.mean[0] - static_cast<double>(want.mean[0])), 0.01 * std::sqrt(variance));
   EXPECT_LE(std::abs(got.variance[0] / variance - 1.0), 0.05);

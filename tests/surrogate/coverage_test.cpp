@@ -23,7 +23,7 @@ VectorXd some_theta() {
 }
 
 /// A draw from the priors of the hyperparameters.
-VectorXd drawn_theta(const HyperparameterPriors& priors, std::uint64_t stream) {
+VectorXd drawn_theta(const surrogate::HyperparameterPriors& priors, std::uint64_t stream) {
   Rng rng(83, stream);
   VectorXd theta(5);
   for (Index i = 0; i < 3; ++i) theta[i] = priors.lengthscale.log_median + priors.lengthscale.log_stddev * rng.normal();
@@ -34,15 +34,16 @@ VectorXd drawn_theta(const HyperparameterPriors& priors, std::uint64_t stream) {
 
 /// A draw from the prior of a process with a constant mean, measured with noise of which a part is known.
 struct Draw {
-  Observations fitted;
-  Observations held_out;
+  surrogate::Observations fitted;
+  surrogate::Observations held_out;
 
   Draw(std::uint64_t stream, const VectorXd& theta) {
     Rng rng(81, stream);
-    const Points points = reference::random_points(rng, kFitted + kHeldOut, 2, 1);
+    const surrogate::Points points = reference::random_points(rng, kFitted + kHeldOut, 2, 1);
     const VectorXd known =
         VectorXd::NullaryExpr(points.size(), [&rng](Index i) { return i % 2 == 0 ? 0.0 : 0.1 * rng.uniform(); });
-    Eigen::MatrixXd covariance = make_kernel(KernelKind::kMatern52)->gram(points, points, theta.head(4));
+    Eigen::MatrixXd covariance =
+        surrogate::make_kernel(surrogate::KernelKind::kMatern52)->gram(points, points, theta.head(4));
     covariance.array() += 1.0;  // of the constant
     covariance.diagonal() += (known.array() + std::exp(2.0 * theta[4])).matrix();
     const VectorXd normal = VectorXd::NullaryExpr(points.size(), [&rng](Index) { return rng.normal(); });
@@ -71,9 +72,10 @@ TEST(Coverage, OfDrawsFromThePriorIsWhatTheIntervalsPromise) {
   std::array<double, 3> left_out{};
   for (std::uint64_t stream = 0; stream < kDraws; ++stream) {
     const Draw draw(stream, some_theta());
-    GaussianProcess gp(make_kernel(KernelKind::kMatern52), Mean::constant());
+    surrogate::GaussianProcess gp(surrogate::make_kernel(surrogate::KernelKind::kMatern52),
+                                  surrogate::Mean::constant());
     gp.condition(draw.fitted, some_theta());
-    const Prediction prediction = gp.predict(draw.held_out.points);
+    const surrogate::Prediction prediction = gp.predict(draw.held_out.points);
     for (Index i = 0; i < kHeldOut; ++i)
       coverage.add(draw.held_out.values[i] - prediction.mean[i],
                    prediction.variance[i] + draw.held_out.variance[i] + gp.noise_stddev() * gp.noise_stddev());
@@ -89,15 +91,15 @@ TEST(Coverage, OfDrawsFromThePriorIsWhatTheIntervalsPromise) {
 
 /// Of the nominal 90 % interval, the hyperparameters learned from each draw of theta and function.
 double learned_coverage(int samples) {
-  SurrogateOptions options;
+  surrogate::SurrogateOptions options;
   options.hyperparameter_samples = samples;
   Coverage coverage;
   for (std::uint64_t stream = 0; stream < 60; ++stream) {
     const Draw draw(stream, drawn_theta(options.priors, stream));
-    Surrogate surrogate(options);
+    surrogate::Surrogate surrogate(options);
     Rng rng(82, stream);
     surrogate.fit(draw.fitted, rng);
-    const Prediction prediction = surrogate.predict(draw.held_out.points);
+    const surrogate::Prediction prediction = surrogate.predict(draw.held_out.points);
     const double noise = surrogate.noise_stddev() * surrogate.noise_stddev();
     for (Index i = 0; i < kHeldOut; ++i)
       coverage.add(draw.held_out.values[i] - prediction.mean[i],

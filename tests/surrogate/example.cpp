@@ -7,7 +7,7 @@
 
 namespace {
 
-double measure(const krigtune::Points& point) {
+double measure(const krigtune::surrogate::Points& point) {
   const double x = point.ordered(0, 0);
   const double y = point.ordered(0, 1);
   const double best_x[] = {0.2, 0.7, 0.5};
@@ -19,11 +19,11 @@ double measure(const krigtune::Points& point) {
 }  // namespace
 
 int main() {
-  krigtune::MixedSpace space;
+  krigtune::surrogate::MixedSpace space;
   space.ordered.resize(2);  // two continuous columns
   space.categories = {3};   // and one of three categories
 
-  krigtune::Optimizer optimizer(space);
+  krigtune::surrogate::Optimizer optimizer(space);
   for (int trial = 0; trial < 40; ++trial) {
     const auto point = optimizer.ask();
     if (!point) break;  // nothing is left to ask
@@ -32,7 +32,7 @@ int main() {
 
   const auto best = optimizer.best();
   if (!best) return 1;
-  const krigtune::Points& p = best->point;
+  const krigtune::surrogate::Points& p = best->point;
   std::printf("%.6f at (%.3f, %.3f), material %d\n", *best->value, p.ordered(0, 0), p.ordered(0, 1),
               p.categories(0, 0));
   return *best->value > 0.9999 ? 0 : 1;

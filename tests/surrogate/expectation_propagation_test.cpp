@@ -24,8 +24,8 @@ using reference::Vector;
 
 /// Bounds at random points in three dimensions, values between them.
 struct Many {
-  Observations values;
-  Bounds bounds;
+  surrogate::Observations values;
+  surrogate::Bounds bounds;
 
   Many(int value_count, int bound_count) {
     Rng rng(71, 0);
@@ -36,7 +36,7 @@ struct Many {
   }
 };
 
-Observations without(const Observations& all, Index left_out) {
+surrogate::Observations without(const surrogate::Observations& all, Index left_out) {
   std::vector<Index> kept;
   for (Index i = 0; i < all.size(); ++i)
     if (i != left_out) kept.push_back(i);
@@ -46,7 +46,7 @@ Observations without(const Observations& all, Index left_out) {
           all.variance(kept)};
 }
 
-Vector noise_of(const Observations& observations) {
+Vector noise_of(const surrogate::Observations& observations) {
   Vector noise;
   for (const double variance : observations.variance) noise.push_back(static_cast<Real>(kNoise) * kNoise + variance);
   return noise;
@@ -57,16 +57,16 @@ TEST(ExpectationPropagation, IsTheFixedPointOfMomentMatching) {
   // moments that it has with the substitute.
   const Many data(8, 6);
   const VectorXd theta = theta_of(3);
-  const CensoredFit fit = fit_of(data.values, data.bounds, theta);
+  const surrogate::CensoredFit fit = fit_of(data.values, data.bounds, theta);
   ASSERT_TRUE(fit.converged);
-  Observations all = data.values;
+  surrogate::Observations all = data.values;
   all.append(fit.substitutes);
-  const Prediction got = fit.process.predict(data.bounds.points);
+  const surrogate::Prediction got = fit.process.predict(data.bounds.points);
   // Evidence of Gaussians times what each lacks of the true likelihood's mass (Rasmussen & Williams, eq. 3.61).
   Real log_evidence =
       reference::log_marginal_likelihood(all.points, reference::to_reference(all.values), noise_of(all), theta);
   for (Index i = 0; i < 6; ++i) {
-    const Observations others = without(all, 8 + i);
+    const surrogate::Observations others = without(all, 8 + i);
     const reference::Moments cavity = reference::predict(others.points, reference::to_reference(others.values),
                                                          noise_of(others), theta, data.bounds.points.slice(i, 1));
     const Real bound = data.bounds.bounds[i];
@@ -86,7 +86,7 @@ TEST(ExpectationPropagation, IsTheFixedPointOfMomentMatching) {
 Many drawn(double noise) {
   Many data(40, 80);
   Rng rng(72, 0);
-  Points all = data.values.points;
+  surrogate::Points all = data.values.points;
   all.append(data.bounds.points);
   const Matrix root = reference::triangular_root(
       reference::with_diagonal(reference::gram(all, all, theta_of(3)), Vector(120, static_cast<Real>(noise) * noise)));
@@ -107,16 +107,16 @@ TEST(ExpectationPropagation, ConvergesForManyBoundsAtAnyNoise) {
   for (const double noise : {1e-4, 1e-3, 0.03, 1.0}) {
     SCOPED_TRACE(noise);
     const Many data = drawn(noise);
-    const CensoredFit fit = fit_of(data.values, data.bounds, theta_of(3, noise));
+    const surrogate::CensoredFit fit = fit_of(data.values, data.bounds, theta_of(3, noise));
     EXPECT_TRUE(fit.converged);
     EXPECT_LE(fit.sweeps, 30);
     EXPECT_TRUE(std::isfinite(fit.log_evidence));
     EXPECT_TRUE(fit.substitutes.values.allFinite());
     EXPECT_GE(fit.substitutes.variance.minCoeff(), 0.0);
-    const Prediction got = fit.process.predict(data.bounds.points);
+    const surrogate::Prediction got = fit.process.predict(data.bounds.points);
     const VectorXd above = (got.mean - data.bounds.bounds).array() / (got.variance.array() + noise * noise).sqrt();
     EXPECT_GE(above.minCoeff(), -1.0);
-    const Prediction plain = fit_of(data.values, {}, theta_of(3, noise)).process.predict(data.bounds.points);
+    const surrogate::Prediction plain = fit_of(data.values, {}, theta_of(3, noise)).process.predict(data.bounds.points);
     EXPECT_LE(got.variance.sum(), 0.9 * plain.variance.sum());  // bounds teach something
   }
 }
@@ -132,8 +132,8 @@ TEST(ExpectationPropagation, AnUpperBoundIsALowerBoundOfTheNegatedFunction) {
   covariance << 1.0, 0.6, 0.1, 0.6, 1.2, 0.5, 0.1, 0.5, 0.8;
   const Eigen::Vector3d sign(1.0, -1.0, 1.0);
   const Eigen::Vector3d bound(0.5, 0.1, -0.4);
-  const SiteSubstitutes one = propagate_expectations(mean, covariance, {sign, bound, 0.2});
-  const SiteSubstitutes other = propagate_expectations(-mean, covariance, {-sign, -bound, 0.2});
+  const surrogate::SiteSubstitutes one = surrogate::propagate_expectations(mean, covariance, {sign, bound, 0.2});
+  const surrogate::SiteSubstitutes other = surrogate::propagate_expectations(-mean, covariance, {-sign, -bound, 0.2});
   EXPECT_TRUE(one.converged && other.converged);
   EXPECT_LE((one.value + other.value).cwiseAbs().maxCoeff(), 1e-12);
   EXPECT_LE((one.variance - other.variance).cwiseAbs().maxCoeff(), 1e-12);
@@ -142,8 +142,8 @@ TEST(ExpectationPropagation, AnUpperBoundIsALowerBoundOfTheNegatedFunction) {
 
 TEST(ExpectationPropagation, LearnsFromASurePriorToo) {
   // A latent that is known already: nothing moves, and the evidence is the likelihood there.
-  const SiteSubstitutes sure = propagate_expectations(VectorXd::Constant(1, 0.4), Eigen::MatrixXd::Zero(1, 1),
-                                                      {VectorXd::Ones(1), VectorXd::Ones(1), 0.5});
+  const surrogate::SiteSubstitutes sure = surrogate::propagate_expectations(
+      VectorXd::Constant(1, 0.4), Eigen::MatrixXd::Zero(1, 1), {VectorXd::Ones(1), VectorXd::Ones(1), 0.5});
   EXPECT_TRUE(sure.converged);
   EXPECT_LE(std::abs(sure.log_evidence - std::log(static_cast<double>(normal_cdf(-1.2L)))), 1e-14);
 }

@@ -18,11 +18,11 @@ using reference::random_points;
 /// Two ordered columns and a category; theta = [log l, log l, log l, log s^2, log noise stddev].
 const VectorXd kTheta = (VectorXd(5) << std::log(0.3), std::log(0.5), 0.0, std::log(1.5), std::log(0.1)).finished();
 
-GaussianProcess process_of(int count, Rng& rng, Mean mean = Mean::constant()) {
-  Observations observations{random_points(rng, count, 2, 1), VectorXd(count), {}};
+surrogate::GaussianProcess process_of(int count, Rng& rng, surrogate::Mean mean = surrogate::Mean::constant()) {
+  surrogate::Observations observations{random_points(rng, count, 2, 1), VectorXd(count), {}};
   for (Index i = 0; i < count; ++i)
     observations.values[i] = std::sin(5.0 * observations.points.ordered(i, 0)) + observations.points.ordered(i, 1);
-  GaussianProcess process(make_kernel(KernelKind::kMatern52), std::move(mean));
+  surrogate::GaussianProcess process(surrogate::make_kernel(surrogate::KernelKind::kMatern52), std::move(mean));
   process.condition(observations, kTheta);
   return process;
 }
@@ -31,50 +31,52 @@ double largest_difference(const VectorXd& a, const VectorXd& b) { return (a - b)
 
 TEST(FantasyImprovement, IsExpectedImprovementWhereNothingIsPending) {
   Rng rng(1, 0);
-  const GaussianProcess process = process_of(12, rng);
-  const Points at = random_points(rng, 300, 2, 1);
-  const auto score = make_fantasy_improvement(process, Points::zero(0, 2, 1), 1.2, 64, rng);
-  EXPECT_LE(largest_difference(score->values(at), log_expected_improvement(process.predict(at), 1.2)), 1e-11);
+  const surrogate::GaussianProcess process = process_of(12, rng);
+  const surrogate::Points at = random_points(rng, 300, 2, 1);
+  const auto score = surrogate::make_fantasy_improvement(process, surrogate::Points::zero(0, 2, 1), 1.2, 64, rng);
+  EXPECT_LE(largest_difference(score->values(at), surrogate::log_expected_improvement(process.predict(at), 1.2)),
+            1e-11);
 }
 
 TEST(FantasyImprovement, OfTheExpectedValuesIsTheKrigingBeliever) {
   Rng rng(2, 0);
-  GaussianProcess process = process_of(12, rng);
-  const Points pending = random_points(rng, 3, 2, 1);
-  const Points at = random_points(rng, 50, 2, 1);
-  const auto score = make_fantasy_improvement(process, pending, 5.0, MatrixXd::Zero(3, 1));
+  surrogate::GaussianProcess process = process_of(12, rng);
+  const surrogate::Points pending = random_points(rng, 3, 2, 1);
+  const surrogate::Points at = random_points(rng, 50, 2, 1);
+  const auto score = surrogate::make_fantasy_improvement(process, pending, 5.0, MatrixXd::Zero(3, 1));
   process.believe(pending);
   // Far above what is believed: the incumbent stays.
-  EXPECT_LE(largest_difference(score->values(at), log_expected_improvement(process.predict(at), 5.0)), 1e-10);
+  EXPECT_LE(largest_difference(score->values(at), surrogate::log_expected_improvement(process.predict(at), 5.0)),
+            1e-10);
 }
 
 /// One drawn value after the other, each from the posterior given those before, in a process that then observes it.
-double log_improvement_by_conditioning(const GaussianProcess& process, const Points& pending, double best,
-                                       const Points& at, int count, Rng& rng) {
+double log_improvement_by_conditioning(const surrogate::GaussianProcess& process, const surrogate::Points& pending,
+                                       double best, const surrogate::Points& at, int count, Rng& rng) {
   const double noise = process.noise_stddev();
   double sum = 0.0;
   for (int draw = 0; draw < count; ++draw) {
-    GaussianProcess copy = process;
+    surrogate::GaussianProcess copy = process;
     for (Index i = 0; i < pending.size(); ++i) {
-      const Points point = pending.slice(i, 1);
-      const Prediction before = copy.predict(point);
+      const surrogate::Points point = pending.slice(i, 1);
+      const surrogate::Prediction before = copy.predict(point);
       const double value = before.mean[0] + std::sqrt(before.variance[0] + noise * noise) * rng.normal();
       copy.append({point, VectorXd::Constant(1, value), {}});
     }
     const double incumbent = std::max(best, copy.predict(pending).mean.maxCoeff());
-    sum += std::exp(log_expected_improvement(copy.predict(at), incumbent)[0]);
+    sum += std::exp(surrogate::log_expected_improvement(copy.predict(at), incumbent)[0]);
   }
   return std::log(sum / count);
 }
 
 TEST(FantasyImprovement, EqualsConditioningOnDrawnValues) {
   Rng rng(3, 0);
-  const GaussianProcess process = process_of(10, rng);
-  const Points pending = random_points(rng, 2, 2, 1);
+  const surrogate::GaussianProcess process = process_of(10, rng);
+  const surrogate::Points pending = random_points(rng, 2, 2, 1);
   const double best = process.predict(process.points()).mean.maxCoeff();
-  const auto score = make_fantasy_improvement(process, pending, best, 4096, rng);
+  const auto score = surrogate::make_fantasy_improvement(process, pending, best, 4096, rng);
   for (int i = 0; i < 4; ++i) {
-    const Points at = random_points(rng, 1, 2, 1);
+    const surrogate::Points at = random_points(rng, 1, 2, 1);
     const double want = log_improvement_by_conditioning(process, pending, best, at, 8000, rng);
     // EI varies by about its own size between draws: 1 / sqrt(8000) = 1.1 % is one standard error.
     EXPECT_LE(std::abs(score->values(at)[0] - want), 0.04);
@@ -83,22 +85,22 @@ TEST(FantasyImprovement, EqualsConditioningOnDrawnValues) {
 
 TEST(FantasyImprovement, NeedsFewQuasiRandomDraws) {
   Rng rng(4, 0);
-  const GaussianProcess process = process_of(10, rng);
-  const Points pending = random_points(rng, 3, 2, 1);
-  const Points at = random_points(rng, 50, 2, 1);
-  const VectorXd many = make_fantasy_improvement(process, pending, 1.0, 1 << 15, rng)->values(at);
-  const VectorXd few = make_fantasy_improvement(process, pending, 1.0, 128, rng)->values(at);
+  const surrogate::GaussianProcess process = process_of(10, rng);
+  const surrogate::Points pending = random_points(rng, 3, 2, 1);
+  const surrogate::Points at = random_points(rng, 50, 2, 1);
+  const VectorXd many = surrogate::make_fantasy_improvement(process, pending, 1.0, 1 << 15, rng)->values(at);
+  const VectorXd few = surrogate::make_fantasy_improvement(process, pending, 1.0, 128, rng)->values(at);
   // Independent draws would be off by 1 / sqrt(128) = 9 % times the spread of EI, about one, at most points.
   EXPECT_LE((few - many).cwiseAbs().mean(), 0.03);
 }
 
 TEST(FantasyImprovement, HasTheGradientOfItsDifferences) {
   Rng rng(5, 0);
-  const GaussianProcess process = process_of(10, rng);
-  const Points pending = random_points(rng, 2, 2, 1);
-  const auto score = make_fantasy_improvement(process, pending, 0.8, 32, rng);
+  const surrogate::GaussianProcess process = process_of(10, rng);
+  const surrogate::Points pending = random_points(rng, 2, 2, 1);
+  const auto score = surrogate::make_fantasy_improvement(process, pending, 0.8, 32, rng);
   for (int i = 0; i < 20; ++i) {
-    Points at = random_points(rng, 1, 2, 1);
+    surrogate::Points at = random_points(rng, 1, 2, 1);
     VectorXd gradient;
     EXPECT_LE(std::abs(score->value_with_gradient(at, gradient) - score->values(at)[0]), 1e-10);
     for (Index j = 0; j < 2; ++j) {
@@ -117,12 +119,13 @@ TEST(FantasyImprovement, HasTheGradientOfItsDifferences) {
 
 TEST(FantasyImprovement, SendsEveryAskElsewhere) {
   Rng rng(6, 0);
-  const GaussianProcess process = process_of(8, rng);
+  const surrogate::GaussianProcess process = process_of(8, rng);
   const double best = process.predict(process.points()).mean.maxCoeff();
-  const MixedSpace space{std::vector<OrderedDimension>(2), {3}, {}, {}};
-  Points pending = Points::zero(0, 2, 1);
+  const surrogate::MixedSpace space{std::vector<surrogate::OrderedDimension>(2), {3}, {}, {}};
+  surrogate::Points pending = surrogate::Points::zero(0, 2, 1);
   for (int ask = 0; ask < 6; ++ask) {
-    const Maximum found = maximize(*make_fantasy_improvement(process, pending, best, 64, rng), space, {}, rng);
+    const surrogate::Maximum found =
+        surrogate::maximize(*surrogate::make_fantasy_improvement(process, pending, best, 64, rng), space, {}, rng);
     for (Index i = 0; i < pending.size(); ++i) {
       const bool same_category = pending.categories(i, 0) == found.point.categories(0, 0);
       const double distance = (pending.ordered.row(i) - found.point.ordered.row(0)).norm();
@@ -134,13 +137,13 @@ TEST(FantasyImprovement, SendsEveryAskElsewhere) {
 
 TEST(FantasyImprovement, IsTheSameForTheSameRng) {
   Rng rng(7, 0);
-  const GaussianProcess process = process_of(8, rng);
-  const Points pending = random_points(rng, 2, 2, 1);
-  const Points at = random_points(rng, 20, 2, 1);
+  const surrogate::GaussianProcess process = process_of(8, rng);
+  const surrogate::Points pending = random_points(rng, 2, 2, 1);
+  const surrogate::Points at = random_points(rng, 20, 2, 1);
   Rng first(9, 1);
   Rng second(9, 1);
-  EXPECT_EQ(make_fantasy_improvement(process, pending, 1.0, 16, first)->values(at),
-            make_fantasy_improvement(process, pending, 1.0, 16, second)->values(at));
+  EXPECT_EQ(surrogate::make_fantasy_improvement(process, pending, 1.0, 16, first)->values(at),
+            surrogate::make_fantasy_improvement(process, pending, 1.0, 16, second)->values(at));
 }
 
 }  // namespace krigtune::fantasies_test

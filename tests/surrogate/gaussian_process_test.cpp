@@ -21,13 +21,14 @@ using reference::Vector;
 /// Noise variance over signal variance is 1e-4, the least for which agreement to 1e-8 is promised.
 struct Problem {
   std::string name;
-  Mean mean;
+  surrogate::Mean mean;
   reference::CoefficientPrior prior;
-  Observations data;
+  surrogate::Observations data;
   VectorXd theta;
-  Points at;
+  surrogate::Points at;
 
-  Problem(std::string title, Mean function, reference::CoefficientPrior coefficients, int ordered, int categories)
+  Problem(std::string title, surrogate::Mean function, reference::CoefficientPrior coefficients, int ordered,
+          int categories)
       : name(std::move(title)), mean(std::move(function)), prior(std::move(coefficients)) {
     Rng rng(31, static_cast<std::uint64_t>(ordered));
     data.points = features_added(reference::random_points(rng, 30, ordered, categories));
@@ -45,18 +46,18 @@ struct Problem {
     theta[ordered + categories + 1] = 0.5 * std::log(2e-4);
   }
 
-  static Points features_added(Points points) {
+  static surrogate::Points features_added(surrogate::Points points) {
     points.features.resize(points.size(), 2);
     points.features.col(0) = 1.0 + (3.0 * points.ordered.col(0).array()).cos();
     points.features.col(1) = points.ordered.col(1).array().square();
     return points;
   }
-  GaussianProcess conditioned() const {
-    GaussianProcess gp(make_kernel(KernelKind::kMatern52), mean);
+  surrogate::GaussianProcess conditioned() const {
+    surrogate::GaussianProcess gp(surrogate::make_kernel(surrogate::KernelKind::kMatern52), mean);
     gp.condition(data, theta);
     return gp;
   }
-  reference::Matrix basis(const Points& points) const {
+  reference::Matrix basis(const surrogate::Points& points) const {
     reference::Matrix h;
     for (Index i = 0; i < points.size(); ++i) {
       Vector row{1, points.features(i, 0), points.features(i, 1)};
@@ -70,7 +71,7 @@ struct Problem {
     for (const double variance : known) result.push_back(variance + std::exp(2 * static_cast<Real>(theta.tail(1)[0])));
     return result;
   }
-  Kriging expected(const Observations& observations) const {
+  Kriging expected(const surrogate::Observations& observations) const {
     return {observations.points,          reference::to_reference(observations.values),
             noise(observations.variance), theta.head(theta.size() - 1),
             basis(observations.points),   prior};
@@ -81,13 +82,13 @@ std::vector<Problem> problems() {
   std::vector<Problem> result;
   for (const auto& [ordered, categories] : {std::pair{10, 0}, std::pair{3, 2}}) {
     const std::string space = ordered == 10 ? "10-D, " : "mixed, ";
-    result.emplace_back(space + "zero", Mean::zero(), reference::CoefficientPrior{}, ordered, categories);
-    result.emplace_back(space + "constant", Mean::constant(1.5), reference::CoefficientPrior{{0}, {2.25L}}, ordered,
-                        categories);
-    result.emplace_back(space + "linear", Mean::linear(2, 1.0, 2.0), reference::CoefficientPrior{{0, 0, 0}, {1, 4, 4}},
+    result.emplace_back(space + "zero", surrogate::Mean::zero(), reference::CoefficientPrior{}, ordered, categories);
+    result.emplace_back(space + "constant", surrogate::Mean::constant(1.5), reference::CoefficientPrior{{0}, {2.25L}},
                         ordered, categories);
-    result.emplace_back(space + "scaled", Mean::scaled(1.0, 0.5), reference::CoefficientPrior{{0, 1}, {1, 0.25L}},
-                        ordered, categories);
+    result.emplace_back(space + "linear", surrogate::Mean::linear(2, 1.0, 2.0),
+                        reference::CoefficientPrior{{0, 0, 0}, {1, 4, 4}}, ordered, categories);
+    result.emplace_back(space + "scaled", surrogate::Mean::scaled(1.0, 0.5),
+                        reference::CoefficientPrior{{0, 1}, {1, 0.25L}}, ordered, categories);
   }
   return result;
 }
@@ -99,9 +100,9 @@ void expect_near(double got, Real want, const char* what) {
 TEST(GaussianProcess, EqualsUniversalKrigingByDenseInversesInLongDouble) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.name);
-    const GaussianProcess gp = p.conditioned();
+    const surrogate::GaussianProcess gp = p.conditioned();
     const Kriging want = p.expected(p.data);
-    const Prediction got = gp.predict(p.at);
+    const surrogate::Prediction got = gp.predict(p.at);
     const MatrixXd covariance = gp.posterior_covariance(p.at);
     const Vector mean = want.mean(p.at, p.basis(p.at));
     const reference::Matrix want_covariance = want.covariance(p.at, p.basis(p.at));
@@ -121,10 +122,10 @@ TEST(GaussianProcess, EqualsUniversalKrigingByDenseInversesInLongDouble) {
 TEST(GaussianProcess, LearnsTheCoefficientsOfItsMean) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.name);
-    GaussianProcess gp = p.conditioned();
+    surrogate::GaussianProcess gp = p.conditioned();
     const Kriging want = p.expected(p.data);
     gp.believe(p.at.slice(0, 4));  // nothing that is only believed teaches
-    const Coefficients got = gp.coefficients();
+    const surrogate::Coefficients got = gp.coefficients();
     ASSERT_EQ(static_cast<std::size_t>(got.mean.size()), want.beta().size());
     for (std::size_t i = 0; i < want.beta().size(); ++i) {
       const auto row = static_cast<Index>(i);
@@ -135,8 +136,8 @@ TEST(GaussianProcess, LearnsTheCoefficientsOfItsMean) {
   }
 }
 
-Observations rows(const Observations& data, const std::vector<Index>& which) {
-  Observations result;
+surrogate::Observations rows(const surrogate::Observations& data, const std::vector<Index>& which) {
+  surrogate::Observations result;
   for (const Index i : which)
     result.append({data.points.slice(i, 1), data.values.segment(i, 1), data.variance.segment(i, 1)});
   return result;
@@ -145,15 +146,15 @@ Observations rows(const Observations& data, const std::vector<Index>& which) {
 TEST(GaussianProcess, PredictsEachObservationFromTheOthers) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.name);
-    GaussianProcess gp = p.conditioned();
+    surrogate::GaussianProcess gp = p.conditioned();
     gp.believe(p.at.slice(0, 2));
-    const LeaveOneOut got = gp.leave_one_out();
+    const surrogate::LeaveOneOut got = gp.leave_one_out();
     for (const Index left_out : {0, 7, 29}) {
       std::vector<Index> others;
       for (Index i = 0; i < p.data.size(); ++i)
         if (i != left_out) others.push_back(i);
       const Kriging want = p.expected(rows(p.data, others));
-      const Points point = p.data.points.slice(left_out, 1);
+      const surrogate::Points point = p.data.points.slice(left_out, 1);
       expect_near(got.mean[left_out], want.mean(point, p.basis(point))[0], "mean");
       expect_near(got.variance[left_out],
                   want.covariance(point, p.basis(point))[0][0] + p.noise(p.data.variance.segment(left_out, 1))[0],
@@ -164,7 +165,7 @@ TEST(GaussianProcess, PredictsEachObservationFromTheOthers) {
 
 TEST(LeaveOneOut, CountsTheValuesInsideTheInterval) {
   // z = 0, 1, 2, 3; the central 68.27 % end at 1 (erf(1 / sqrt 2) = 0.68269, mpmath), the central 95 % at 1.95996.
-  const LeaveOneOut left{VectorXd::Zero(4), VectorXd::Constant(4, 4.0)};
+  const surrogate::LeaveOneOut left{VectorXd::Zero(4), VectorXd::Constant(4, 4.0)};
   const VectorXd values = Eigen::Vector4d(0.0, 2.0, -4.0, 6.0);
   EXPECT_EQ(left.coverage(values, 0.6826), 0.25);
   EXPECT_EQ(left.coverage(values, 0.6828), 0.5);
@@ -175,9 +176,10 @@ TEST(LeaveOneOut, CountsTheValuesInsideTheInterval) {
             1e-14);
 }
 
-void expect_same_predictions(const GaussianProcess& a, const GaussianProcess& b, const Points& at) {
-  const Prediction one = a.predict(at);
-  const Prediction other = b.predict(at);
+void expect_same_predictions(const surrogate::GaussianProcess& a, const surrogate::GaussianProcess& b,
+                             const surrogate::Points& at) {
+  const surrogate::Prediction one = a.predict(at);
+  const surrogate::Prediction other = b.predict(at);
   EXPECT_LE((one.mean - other.mean).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LE((one.variance - other.variance).cwiseAbs().maxCoeff(), 1e-10);
 }
@@ -185,8 +187,8 @@ void expect_same_predictions(const GaussianProcess& a, const GaussianProcess& b,
 TEST(GaussianProcess, AppendingEqualsConditioningAnew) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.name);
-    const GaussianProcess all = p.conditioned();
-    GaussianProcess grown(make_kernel(KernelKind::kMatern52), p.mean);
+    const surrogate::GaussianProcess all = p.conditioned();
+    surrogate::GaussianProcess grown(surrogate::make_kernel(surrogate::KernelKind::kMatern52), p.mean);
     std::vector<Index> first(20);
     for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<Index>(i);
     grown.condition(rows(p.data, first), p.theta);
@@ -203,13 +205,13 @@ TEST(GaussianProcess, AppendingEqualsConditioningAnew) {
 
 TEST(GaussianProcess, AppendingARepeatedPointEqualsConditioningAnew) {
   const Problem p = problems().back();
-  Observations again = rows(p.data, {3, 3, 8});
+  surrogate::Observations again = rows(p.data, {3, 3, 8});
   again.values.array() += 0.05;
-  Observations joined = p.data;
+  surrogate::Observations joined = p.data;
   joined.append(again);
-  GaussianProcess at_once(make_kernel(KernelKind::kMatern52), p.mean);
+  surrogate::GaussianProcess at_once(surrogate::make_kernel(surrogate::KernelKind::kMatern52), p.mean);
   at_once.condition(joined, p.theta);
-  GaussianProcess grown = p.conditioned();
+  surrogate::GaussianProcess grown = p.conditioned();
   grown.append(again);
   EXPECT_EQ(at_once.observed(), 30);
   EXPECT_EQ(grown.observed(), 33);
@@ -219,8 +221,8 @@ TEST(GaussianProcess, AppendingARepeatedPointEqualsConditioningAnew) {
 TEST(GaussianProcess, ForgetsWhatItBelieved) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.name);
-    const GaussianProcess before = p.conditioned();
-    GaussianProcess gp = before;
+    const surrogate::GaussianProcess before = p.conditioned();
+    surrogate::GaussianProcess gp = before;
     gp.believe(p.at.slice(0, 2));
     gp.believe(p.at.slice(2, 3));
     EXPECT_EQ(gp.points().size(), 35);
@@ -238,11 +240,11 @@ TEST(GaussianProcess, ForgetsWhatItBelieved) {
 
 TEST(GaussianProcess, RefusesObservationsAndHyperparametersThatDoNotFit) {
   const Problem p = problems().back();
-  GaussianProcess gp(make_kernel(KernelKind::kMatern52), p.mean);
+  surrogate::GaussianProcess gp(surrogate::make_kernel(surrogate::KernelKind::kMatern52), p.mean);
   EXPECT_THROW(gp.condition(p.data, p.theta.head(5)), UserError);
   EXPECT_THROW(gp.condition(p.data, VectorXd::Constant(p.theta.size(), std::nan(""))), UserError);
   EXPECT_THROW(gp.condition({}, p.theta), UserError);
-  Observations broken = p.data;
+  surrogate::Observations broken = p.data;
   broken.points.categories.conservativeResize(3, 2);
   EXPECT_THROW(gp.condition(broken, p.theta), UserError);
   broken = p.data;

@@ -15,15 +15,16 @@ namespace krigtune::hyperparameters_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-using Termination = FitReport::Termination;
+using Termination = surrogate::FitReport::Termination;
 
 VectorXd normal_vector(Rng& rng, Index size) {
   return VectorXd::NullaryExpr(size, [&rng](Index) { return rng.normal(); });
 }
 
 struct Problem {
-  GpStructure structure{make_kernel(KernelKind::kMatern52), Mean::zero(), {}};
-  Points points;
+  surrogate::GpStructure structure{
+      surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::zero(), {}};
+  surrogate::Points points;
   VectorXd outputs;
   VectorXd known_variance;
   VectorXd theta;
@@ -36,8 +37,8 @@ struct Problem {
     theta = 0.4 * normal_vector(rng, 5);
     theta[4] = std::log(0.2);
   }
-  Observations observations() const { return {points, outputs, known_variance}; }
-  HyperparameterPosterior posterior() const { return {structure, observations()}; }
+  surrogate::Observations observations() const { return {points, outputs, known_variance}; }
+  surrogate::HyperparameterPosterior posterior() const { return {structure, observations()}; }
 };
 
 TEST(HyperparameterPosterior, HasTheLikelihoodOfDenseInversesInLongDouble) {
@@ -85,7 +86,7 @@ TEST(HyperparameterPriors, ScaledByTheDimensionHaveTheModesOfThePaper) {
   // exp(sqrt 2 + log(d) / 2 - 3), by mpmath.
   for (const auto& [dims, mode] :
        {std::pair{1, 0.20478}, {2, 0.28961}, {4, 0.40957}, {6, 0.50162}, {8, 0.57922}, {10, 0.64759}}) {
-    const LogNormalPrior prior = dimension_scaled_lengthscale(dims);
+    const surrogate::LogNormalPrior prior = surrogate::dimension_scaled_lengthscale(dims);
     EXPECT_LE(std::abs(std::exp(prior.log_median) - mode), 1e-5) << dims;
     EXPECT_LE(std::abs(prior.log_stddev - std::sqrt(3.0)), 1e-15);
     // The density of l itself, LogNormal(sqrt 2 + log(d) / 2, sqrt 3), is the same bell over log l.
@@ -94,12 +95,12 @@ TEST(HyperparameterPriors, ScaledByTheDimensionHaveTheModesOfThePaper) {
     const auto in_log = [&](double log_l) { return -0.5 * std::pow((log_l - prior.log_median) / prior.log_stddev, 2); };
     EXPECT_LE(std::abs(in_l(1.0) - in_l(-2.0) - (in_log(1.0) - in_log(-2.0))), 1e-13);
   }
-  EXPECT_THROW(dimension_scaled_lengthscale(0), UserError);
+  EXPECT_THROW(surrogate::dimension_scaled_lengthscale(0), UserError);
 }
 
 TEST(HyperparameterPriors, AreWhereTheFitStarts) {
   Problem p;
-  p.structure.priors.lengthscale = dimension_scaled_lengthscale(2);
+  p.structure.priors.lengthscale = surrogate::dimension_scaled_lengthscale(2);
   p.structure.priors.signal_stddev = {0.3, 0.1};
   p.structure.priors.noise_stddev = {-2.0, 0.1};
   const VectorXd mode = p.posterior().prior_mode();
@@ -111,7 +112,7 @@ TEST(HyperparameterPriors, AreWhereTheFitStarts) {
 }
 
 TEST(FitReport, SaysThatNothingHasRunUntilThen) {
-  const FitReport report;
+  const surrogate::FitReport report;
   EXPECT_EQ(report.termination, Termination::kNotRun);
   EXPECT_EQ(report.message, "not run");
   EXPECT_EQ(report.evaluations, 0);
@@ -130,10 +131,10 @@ TEST(HyperparameterPosterior, DrawsInsideItsBounds) {
 }
 
 /// A draw of the prior: one ordered dimension, noise added.
-VectorXd draw_outputs(const Points& points, double lengthscale, double noise_stddev, Rng& rng) {
+VectorXd draw_outputs(const surrogate::Points& points, double lengthscale, double noise_stddev, Rng& rng) {
   VectorXd theta(3);
   theta << std::log(lengthscale), 0.0, std::log(noise_stddev);
-  Eigen::MatrixXd k = make_kernel(KernelKind::kMatern52)->gram(points, points, theta.head(2));
+  Eigen::MatrixXd k = surrogate::make_kernel(surrogate::KernelKind::kMatern52)->gram(points, points, theta.head(2));
   k.diagonal().array() += noise_stddev * noise_stddev;
   return k.llt().matrixL() * normal_vector(rng, points.size());
 }
@@ -146,10 +147,10 @@ TEST(Fit, RecoversLengthscaleAndNoiseOfDrawsFromThePrior) {
   constexpr int kDraws = 8;
   for (int draw = 0; draw < kDraws; ++draw) {
     Rng rng(23, static_cast<std::uint64_t>(draw));
-    const Points points = reference::random_points(rng, 60, 1, 0);
+    const surrogate::Points points = reference::random_points(rng, 60, 1, 0);
     const VectorXd values = 30.0 + 5.0 * draw_outputs(points, kLengthscale, kNoise, rng).array();
-    Surrogate gp;
-    const FitReport report = gp.fit({points, values, {}}, rng);
+    surrogate::Surrogate gp;
+    const surrogate::FitReport report = gp.fit({points, values, {}}, rng);
     EXPECT_EQ(report.termination, Termination::kConverged) << report.message;
     log_lengthscale += gp.theta()[0] / kDraws;
     log_noise += std::log(gp.noise_stddev() / 5.0) / kDraws;
@@ -163,7 +164,7 @@ TEST(Fit, EndsWhereTheGradientVanishes) {
   const Problem p;
   const auto posterior = p.posterior();
   Rng rng(24, 0);
-  const auto fitted = fit_hyperparameters(p.structure, p.observations(), 2, rng, std::nullopt);
+  const auto fitted = surrogate::fit_hyperparameters(p.structure, p.observations(), 2, rng, std::nullopt);
   VectorXd gradient;
   const double reached = posterior.log_density(fitted.theta, &gradient);
   EXPECT_LE(std::abs(reached - fitted.report.log_posterior), 1e-12);
@@ -176,24 +177,24 @@ TEST(Fit, StartsFromAnEarlierFitToo) {
   const Problem p;
   const auto posterior = p.posterior();
   Rng rng(25, 0);
-  const auto first = fit_hyperparameters(p.structure, p.observations(), 3, rng, std::nullopt);
-  const auto again = fit_hyperparameters(p.structure, p.observations(), 0, rng, first.theta);
+  const auto first = surrogate::fit_hyperparameters(p.structure, p.observations(), 3, rng, std::nullopt);
+  const auto again = surrogate::fit_hyperparameters(p.structure, p.observations(), 0, rng, first.theta);
   EXPECT_GE(again.report.log_posterior, first.report.log_posterior - 1e-9);
   EXPECT_NE(again.report.message.find("of 2"), std::string::npos) << again.report.message;
 }
 
 TEST(Fit, GoesOnFromTheLastOptimumAlone) {
   Rng rng(31, 0);
-  const Points points = reference::random_points(rng, 41, 1, 0);
+  const surrogate::Points points = reference::random_points(rng, 41, 1, 0);
   const VectorXd values = draw_outputs(points, 0.3, 0.1, rng);
-  const Observations before{points.slice(0, 40), values.head(40), {}};
-  const Observations after{points, values, {}};
-  Surrogate gp;
+  const surrogate::Observations before{points.slice(0, 40), values.head(40), {}};
+  const surrogate::Observations after{points, values, {}};
+  surrogate::Surrogate gp;
   gp.fit(before, rng);
-  Surrogate again;
-  const FitReport quick = again.refit(after, rng, gp.theta());
+  surrogate::Surrogate again;
+  const surrogate::FitReport quick = again.refit(after, rng, gp.theta());
   EXPECT_NE(quick.message.find("start 1 of 1"), std::string::npos) << quick.message;
-  const FitReport whole = gp.fit(after, rng, gp.theta());
+  const surrogate::FitReport whole = gp.fit(after, rng, gp.theta());
   EXPECT_LE(4 * quick.evaluations, 3 * whole.evaluations);
   // Both end within the stopping test of the same optimum: 1e-6 of a value of order 10.
   EXPECT_LE(std::abs(quick.log_posterior - whole.log_posterior), 1e-4);
@@ -202,8 +203,8 @@ TEST(Fit, GoesOnFromTheLastOptimumAlone) {
 
 TEST(Fit, IsAFunctionOfDataAndSeed) {
   const Problem p;
-  Surrogate a;
-  Surrogate b;
+  surrogate::Surrogate a;
+  surrogate::Surrogate b;
   Rng rng_a(26, 3);
   Rng rng_b(26, 3);
   a.fit({p.points, p.outputs, {}}, rng_a);
@@ -214,8 +215,8 @@ TEST(Fit, IsAFunctionOfDataAndSeed) {
 
 TEST(Fit, DoesNotDependOnTheUnitsOfTheValues) {
   const Problem p;
-  Surrogate a;
-  Surrogate b;
+  surrogate::Surrogate a;
+  surrogate::Surrogate b;
   Rng rng_a(27, 0);
   Rng rng_b(27, 0);
   a.fit({p.points, p.outputs, p.known_variance}, rng_a);
@@ -226,14 +227,14 @@ TEST(Fit, DoesNotDependOnTheUnitsOfTheValues) {
 
 struct Degenerate {
   const char* name;
-  Points points;
+  surrogate::Points points;
   VectorXd values;
 };
 
 std::vector<Degenerate> degenerate_cases() {
   Rng rng(28, 0);
-  const Points twenty = reference::random_points(rng, 20, 2, 1);
-  Points same = twenty;
+  const surrogate::Points twenty = reference::random_points(rng, 20, 2, 1);
+  surrogate::Points same = twenty;
   same.ordered.setConstant(0.5);
   same.categories.setZero();
   return {{"one point", twenty.slice(0, 1), VectorXd::Constant(1, 7.0)},
@@ -248,15 +249,15 @@ std::vector<Degenerate> degenerate_cases() {
 TEST(Fit, SurvivesDataThatDetermineNothing) {
   for (const Degenerate& c : degenerate_cases()) {
     SCOPED_TRACE(c.name);
-    Surrogate gp;
+    surrogate::Surrogate gp;
     Rng rng(29, 0);
-    const FitReport report = gp.fit({c.points, c.values, {}}, rng);
+    const surrogate::FitReport report = gp.fit({c.points, c.values, {}}, rng);
     EXPECT_NE(report.termination, Termination::kNotRun);
     EXPECT_NE(report.termination, Termination::kFailed) << report.message;
     EXPECT_TRUE(std::isfinite(report.log_posterior));
     EXPECT_GT(report.evaluations, 0);
     EXPECT_TRUE(gp.theta().allFinite());
-    const Prediction prediction = gp.predict(c.points);
+    const surrogate::Prediction prediction = gp.predict(c.points);
     EXPECT_TRUE(prediction.mean.allFinite());
     EXPECT_GE(prediction.variance.minCoeff(), 0.0);
   }
@@ -267,7 +268,7 @@ TEST(Fit, GivesThePriorsModeWhereNoLikelihoodExists) {
   p.outputs[3] = std::nan("");
   const auto posterior = p.posterior();
   Rng rng(30, 0);
-  const auto fitted = fit_hyperparameters(p.structure, p.observations(), 1, rng, std::nullopt);
+  const auto fitted = surrogate::fit_hyperparameters(p.structure, p.observations(), 1, rng, std::nullopt);
   EXPECT_EQ(fitted.report.termination, Termination::kFailed);
   EXPECT_EQ(fitted.theta, posterior.prior_mode());
 }
@@ -275,7 +276,7 @@ TEST(Fit, GivesThePriorsModeWhereNoLikelihoodExists) {
 TEST(Fit, RefusesToStartAtAThetaOfAnotherKernel) {
   const Problem p;
   Rng rng(31, 0);
-  EXPECT_THROW(fit_hyperparameters(p.structure, p.observations(), 0, rng, VectorXd::Zero(3)), UserError);
+  EXPECT_THROW(surrogate::fit_hyperparameters(p.structure, p.observations(), 0, rng, VectorXd::Zero(3)), UserError);
 }
 
 }  // namespace krigtune::hyperparameters_test

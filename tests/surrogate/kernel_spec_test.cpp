@@ -13,7 +13,7 @@ namespace krigtune::kernel_spec_test {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-using enum KernelKind;
+using enum surrogate::KernelKind;
 
 VectorXd random_theta(Rng& rng, Index size) {
   return VectorXd::NullaryExpr(size, [&rng](Index) { return 0.5 * rng.normal(); });
@@ -22,7 +22,7 @@ VectorXd random_theta(Rng& rng, Index size) {
 double largest_difference(const MatrixXd& a, const MatrixXd& b) { return (a - b).cwiseAbs().maxCoeff(); }
 
 /// The mode of the loadings' prior.
-VectorXd centre_of(const Kernel& kernel, Index ordered_dims, Index category_dims) {
+VectorXd centre_of(const surrogate::Kernel& kernel, Index ordered_dims, Index category_dims) {
   const auto parameters = kernel.hyperparameters(ordered_dims, category_dims);
   VectorXd theta(static_cast<Index>(parameters.size()));
   for (Index i = 0; i < theta.size(); ++i) theta[i] = parameters[static_cast<std::size_t>(i)].centre;
@@ -30,26 +30,26 @@ VectorXd centre_of(const Kernel& kernel, Index ordered_dims, Index category_dims
 }
 
 /// One point for each level.
-Points ordered_levels(int levels) {
-  Points points = Points::zero(levels, 1, 0);
+surrogate::Points ordered_levels(int levels) {
+  surrogate::Points points = surrogate::Points::zero(levels, 1, 0);
   for (int k = 0; k < levels; ++k) points.ordered(k, 0) = static_cast<double>(k) / (levels - 1);
   return points;
 }
 
-Points category_levels(int levels) {
-  Points points = Points::zero(levels, 0, 1);
+surrogate::Points category_levels(int levels) {
+  surrogate::Points points = surrogate::Points::zero(levels, 0, 1);
   for (int k = 0; k < levels; ++k) points.categories(k, 0) = k;
   return points;
 }
 
 TEST(SumKernel, IsTheSumOfItsParts) {
   Rng rng(21, 0);
-  const Points x = reference::random_points(rng, 7, 2, 1);
-  const Points y = reference::random_points(rng, 5, 2, 1);
+  const surrogate::Points x = reference::random_points(rng, 7, 2, 1);
+  const surrogate::Points y = reference::random_points(rng, 5, 2, 1);
   const VectorXd theta = random_theta(rng, 7);
-  const auto sum = make_kernel(sum_of({spec_of(kMatern52), spec_of(kLinear)}));
-  const auto first = make_kernel(kMatern52);
-  const auto second = make_kernel(kLinear);
+  const auto sum = surrogate::make_kernel(sum_of({spec_of(kMatern52), spec_of(kLinear)}));
+  const auto first = surrogate::make_kernel(kMatern52);
+  const auto second = surrogate::make_kernel(kLinear);
   const MatrixXd expected = first->gram(x, y, theta.head(4)) + second->gram(x, y, theta.tail(3));
   EXPECT_LE(largest_difference(sum->gram(x, y, theta), expected), 1e-15 * expected.cwiseAbs().maxCoeff());
   const VectorXd diagonal = first->diagonal(x, theta.head(4)) + second->diagonal(x, theta.tail(3));
@@ -58,41 +58,43 @@ TEST(SumKernel, IsTheSumOfItsParts) {
 
 TEST(MainEffectsKernel, IsTheSumOfWhatColumnsDoAloneAndTogether) {
   Rng rng(25, 0);
-  const Points x = reference::random_points(rng, 7, 2, 2);
-  const Points y = reference::random_points(rng, 5, 2, 2);
+  const surrogate::Points x = reference::random_points(rng, 7, 2, 2);
+  const surrogate::Points y = reference::random_points(rng, 5, 2, 2);
   const VectorXd theta = random_theta(rng, 12);
-  const auto sum =
-      make_kernel(sum_of({spec_of(kMatern52, ordered_columns({0, 1})), spec_of(kMatern52, category_columns({0})),
-                          spec_of(kMatern52, category_columns({1})), spec_of(kMatern52)}));
-  EXPECT_EQ(make_kernel(kMainEffects)->gram(x, y, theta), sum->gram(x, y, theta));
+  const auto sum = surrogate::make_kernel(
+      sum_of({spec_of(kMatern52, ordered_columns({0, 1})), spec_of(kMatern52, category_columns({0})),
+              spec_of(kMatern52, category_columns({1})), spec_of(kMatern52)}));
+  EXPECT_EQ(surrogate::make_kernel(kMainEffects)->gram(x, y, theta), sum->gram(x, y, theta));
 }
 
 TEST(MainEffectsKernel, IsMatern52WhereThereIsNoCategory) {
   Rng rng(26, 0);
-  const Points x = reference::random_points(rng, 7, 3, 0);
-  const Points y = reference::random_points(rng, 5, 3, 0);
+  const surrogate::Points x = reference::random_points(rng, 7, 3, 0);
+  const surrogate::Points y = reference::random_points(rng, 5, 3, 0);
   const VectorXd theta = random_theta(rng, 4);
-  EXPECT_EQ(make_kernel(kMainEffects)->gram(x, y, theta), make_kernel(kMatern52)->gram(x, y, theta));
+  EXPECT_EQ(surrogate::make_kernel(kMainEffects)->gram(x, y, theta),
+            surrogate::make_kernel(kMatern52)->gram(x, y, theta));
 }
 
 TEST(ProductKernel, IsTheProductOfItsParts) {
   Rng rng(22, 0);
-  const Points x = reference::random_points(rng, 7, 2, 1);
-  const Points y = reference::random_points(rng, 5, 2, 1);
+  const surrogate::Points x = reference::random_points(rng, 7, 2, 1);
+  const surrogate::Points y = reference::random_points(rng, 5, 2, 1);
   const VectorXd theta = random_theta(rng, 11);
-  const auto product = make_kernel(product_of({spec_of(kMatern32), spec_of(kLinear), spec_of(kSquaredExponential)}));
-  const MatrixXd expected = make_kernel(kMatern32)->gram(x, y, theta.head(4)).array() *
-                            make_kernel(kLinear)->gram(x, y, theta.segment(4, 3)).array() *
-                            make_kernel(kSquaredExponential)->gram(x, y, theta.tail(4)).array();
+  const auto product =
+      surrogate::make_kernel(product_of({spec_of(kMatern32), spec_of(kLinear), spec_of(kSquaredExponential)}));
+  const MatrixXd expected = surrogate::make_kernel(kMatern32)->gram(x, y, theta.head(4)).array() *
+                            surrogate::make_kernel(kLinear)->gram(x, y, theta.segment(4, 3)).array() *
+                            surrogate::make_kernel(kSquaredExponential)->gram(x, y, theta.tail(4)).array();
   EXPECT_LE(largest_difference(product->gram(x, y, theta), expected), 1e-15 * expected.cwiseAbs().maxCoeff());
 }
 
 TEST(ProductKernel, HasAGradientWhereAFactorIsZero) {  // which a division by that factor would not give
-  Points x = Points::zero(1, 1, 0);
+  surrogate::Points x = surrogate::Points::zero(1, 1, 0);
   x.ordered(0, 0) = 0.5;
-  Points z = x;
+  surrogate::Points z = x;
   z.ordered(0, 0) = 0.75;
-  const auto product = make_kernel(product_of({spec_of(kLinear), spec_of(kLinear)}));
+  const auto product = surrogate::make_kernel(product_of({spec_of(kLinear), spec_of(kLinear)}));
   const VectorXd gradient = product->weighted_gradient(x, VectorXd::Zero(4), MatrixXd::Ones(1, 1));
   EXPECT_LE(gradient.cwiseAbs().maxCoeff(), 0.0);
   // k = (z - 1/2)^2 (x - 1/2)^2, and x = 1
@@ -102,14 +104,14 @@ TEST(ProductKernel, HasAGradientWhereAFactorIsZero) {  // which a division by th
 
 TEST(Columns, AreThoseThatTheKernelSees) {
   Rng rng(23, 0);
-  const Points x = reference::random_points(rng, 7, 4, 2);
-  const Points y = reference::random_points(rng, 5, 4, 2);
-  const auto seen = [](const Points& all) {
-    return Points{all.ordered(Eigen::all, {3, 1}), all.categories(Eigen::all, {1}), {}};
+  const surrogate::Points x = reference::random_points(rng, 7, 4, 2);
+  const surrogate::Points y = reference::random_points(rng, 5, 4, 2);
+  const auto seen = [](const surrogate::Points& all) {
+    return surrogate::Points{all.ordered(Eigen::all, {3, 1}), all.categories(Eigen::all, {1}), {}};
   };
   const VectorXd theta = random_theta(rng, 4);
-  const auto selected = make_kernel(spec_of(kMatern52, {false, {3, 1}, {1}}));
-  const auto plain = make_kernel(kMatern52);
+  const auto selected = surrogate::make_kernel(spec_of(kMatern52, {false, {3, 1}, {1}}));
+  const auto plain = surrogate::make_kernel(kMatern52);
   EXPECT_LE(largest_difference(selected->gram(x, y, theta), plain->gram(seen(x), seen(y), theta)), 0.0);
   const VectorXd weights = random_theta(rng, 7);
   const VectorXd gradient = selected->input_gradient(y.slice(0, 1), x, theta, weights);
@@ -123,19 +125,19 @@ TEST(Columns, AreThoseThatTheKernelSees) {
 
 TEST(Columns, OfAPartCountAmongThoseOfTheWhole) {
   Rng rng(24, 0);
-  const Points x = reference::random_points(rng, 6, 4, 0);
+  const surrogate::Points x = reference::random_points(rng, 6, 4, 0);
   const VectorXd theta = random_theta(rng, 5);
-  const auto nested =
-      make_kernel(sum_of({spec_of(kMatern52, ordered_columns({1})), spec_of(kLinear)}, ordered_columns({0, 2})));
-  const auto flat =
-      make_kernel(sum_of({spec_of(kMatern52, ordered_columns({2})), spec_of(kLinear, ordered_columns({0, 2}))}));
+  const auto nested = surrogate::make_kernel(
+      sum_of({spec_of(kMatern52, ordered_columns({1})), spec_of(kLinear)}, ordered_columns({0, 2})));
+  const auto flat = surrogate::make_kernel(
+      sum_of({spec_of(kMatern52, ordered_columns({2})), spec_of(kLinear, ordered_columns({0, 2}))}));
   EXPECT_LE(largest_difference(nested->gram(x, x, theta), flat->gram(x, x, theta)), 0.0);
 }
 
 TEST(FreeGram, StartsAsAnExponentialCorrelationOfOrderedLevels) {
   for (const int levels : {2, 4, 7}) {
-    const auto kernel = make_kernel(free_gram_spec(levels));
-    const Points all = ordered_levels(levels);
+    const auto kernel = surrogate::make_kernel(free_gram_spec(levels));
+    const surrogate::Points all = ordered_levels(levels);
     const MatrixXd k = kernel->gram(all, all, centre_of(*kernel, 1, 0));
     for (Index a = 0; a < levels; ++a)
       for (Index b = 0; b < levels; ++b)
@@ -144,8 +146,8 @@ TEST(FreeGram, StartsAsAnExponentialCorrelationOfOrderedLevels) {
 }
 
 TEST(FreeGram, StartsWithEqualCorrelationsOfCategories) {
-  const auto kernel = make_kernel(free_gram_spec(5));
-  const Points all = category_levels(5);
+  const auto kernel = surrogate::make_kernel(free_gram_spec(5));
+  const surrogate::Points all = category_levels(5);
   const MatrixXd k = kernel->gram(all, all, centre_of(*kernel, 0, 1));
   const MatrixXd expected =
       MatrixXd::Constant(5, 5, std::exp(-1.0)) + (1.0 - std::exp(-1.0)) * MatrixXd::Identity(5, 5);
@@ -158,15 +160,15 @@ TEST(FreeGram, HoldsAnyPositiveDefiniteMatrix) {
   const MatrixXd f = wanted.llt().matrixL();
   VectorXd theta(6);
   theta << std::log(f(0, 0)), f(1, 0), std::log(f(1, 1)), f(2, 0), f(2, 1), std::log(f(2, 2));
-  const auto kernel = make_kernel(free_gram_spec(3));
-  for (const Points& all : {ordered_levels(3), category_levels(3)})
+  const auto kernel = surrogate::make_kernel(free_gram_spec(3));
+  for (const surrogate::Points& all : {ordered_levels(3), category_levels(3)})
     EXPECT_LE(largest_difference(kernel->gram(all, all, theta), wanted), 1e-15);
 }
 
 TEST(FreeGram, RefusesWhatIsNoLevel) {
-  const auto kernel = make_kernel(free_gram_spec(4));
+  const auto kernel = surrogate::make_kernel(free_gram_spec(4));
   const VectorXd theta = centre_of(*kernel, 1, 0);
-  Points x = ordered_levels(4);
+  surrogate::Points x = ordered_levels(4);
   const auto error = [&] { return user_error_of([&] { kernel->diagonal(x, theta); }); };
   x.ordered(1, 0) = 0.333333333;  // rounded in a file
   EXPECT_EQ(error(), "no error");
@@ -176,7 +178,7 @@ TEST(FreeGram, RefusesWhatIsNoLevel) {
     x.ordered(1, 0) = value;
     EXPECT_NE(error(), "no error") << value;
   }
-  Points c = category_levels(4);
+  surrogate::Points c = category_levels(4);
   for (const int index : {-1, 4}) {
     c.categories(2, 0) = index;
     EXPECT_EQ(user_error_of([&] { kernel->gram(c, c, theta); }),
@@ -185,12 +187,14 @@ TEST(FreeGram, RefusesWhatIsNoLevel) {
 }
 
 TEST(KernelSpec, IsRefusedWithTheReasonAndThePlace) {
-  const auto error = [](const KernelSpec& spec) { return user_error_of([&] { make_kernel(spec); }); };
-  KernelSpec parts_of_none = spec_of(kMatern52);
+  const auto error = [](const surrogate::KernelSpec& spec) {
+    return user_error_of([&] { surrogate::make_kernel(spec); });
+  };
+  surrogate::KernelSpec parts_of_none = spec_of(kMatern52);
   parts_of_none.parts = {spec_of(kMatern52), spec_of(kLinear)};
-  KernelSpec levels_of_none = spec_of(kMatern32);
+  surrogate::KernelSpec levels_of_none = spec_of(kMatern32);
   levels_of_none.levels = 3;
-  const std::vector<std::pair<KernelSpec, std::string>> bad = {
+  const std::vector<std::pair<surrogate::KernelSpec, std::string>> bad = {
       {spec_of(kSum), "kernel: a sum or product needs two parts or more, not 0"},
       {product_of({spec_of(kLinear)}), "kernel: a sum or product needs two parts or more, not 1"},
       {parts_of_none, "kernel: only a sum or product has parts"},
@@ -208,16 +212,16 @@ TEST(KernelSpec, IsRefusedWithTheReasonAndThePlace) {
       {spec_of(kMatern52, category_columns({1, 1})), "kernel: category column 1 is named twice"},
       {sum_of({spec_of(kMatern52), product_of({spec_of(kLinear), free_gram_spec(0)})}),
        "kernel.parts[1].parts[1]: a free Gram matrix has 2 to 32 levels, not 0"},
-      {spec_of(static_cast<KernelKind>(99)), "kernel: there is no such kind"},
+      {spec_of(static_cast<surrogate::KernelKind>(99)), "kernel: there is no such kind"},
   };
   for (const auto& [spec, message] : bad) EXPECT_EQ(error(spec), message);
 }
 
 TEST(KernelSpec, IsRefusedForPointsThatLackItsColumns) {
-  const auto error = [](const KernelSpec& spec, Index ordered_dims, Index category_dims) {
-    return user_error_of([&] { make_kernel(spec)->hyperparameters(ordered_dims, category_dims); });
+  const auto error = [](const surrogate::KernelSpec& spec, Index ordered_dims, Index category_dims) {
+    return user_error_of([&] { surrogate::make_kernel(spec)->hyperparameters(ordered_dims, category_dims); });
   };
-  const KernelSpec selecting = spec_of(kMatern52, {false, {0, 3}, {1}});
+  const surrogate::KernelSpec selecting = spec_of(kMatern52, {false, {0, 3}, {1}});
   EXPECT_EQ(error(selecting, 4, 2), "no error");
   EXPECT_EQ(error(selecting, 3, 2), "a kernel looks at ordered column 3 of points that have 3; columns count from 0");
   EXPECT_EQ(error(selecting, 4, 1), "a kernel looks at category column 1 of points that have 1; columns count from 0");
@@ -225,17 +229,18 @@ TEST(KernelSpec, IsRefusedForPointsThatLackItsColumns) {
             "a free Gram matrix looks at one column, not at 2; name the one in its columns");
   EXPECT_EQ(error(spec_of(kLinear), 0, 2),
             "a linear kernel looks at ordered columns, and there are none; use it on points that have some");
-  const Points points = Points::zero(2, 3, 2);
-  EXPECT_NE(user_error_of([&] { make_kernel(selecting)->gram(points, points, VectorXd::Zero(4)); }), "no error");
+  const surrogate::Points points = surrogate::Points::zero(2, 3, 2);
+  EXPECT_NE(user_error_of([&] { surrogate::make_kernel(selecting)->gram(points, points, VectorXd::Zero(4)); }),
+            "no error");
 }
 
 TEST(Kernel, OfNoPointsIsEmpty) {
   Rng rng(25, 0);
   for (const KernelCase& specimen : kernel_cases()) {
     SCOPED_TRACE(specimen.name);
-    const auto kernel = make_kernel(specimen.spec);
-    const Points none = specimen.random_points(rng, 0);
-    const Points some = specimen.random_points(rng, 3);
+    const auto kernel = surrogate::make_kernel(specimen.spec);
+    const surrogate::Points none = specimen.random_points(rng, 0);
+    const surrogate::Points some = specimen.random_points(rng, 3);
     const auto count = static_cast<Index>(kernel->hyperparameters(specimen.ordered, specimen.categories).size());
     const VectorXd theta = VectorXd::Zero(count);
     EXPECT_EQ(kernel->gram(none, some, theta).rows(), 0);

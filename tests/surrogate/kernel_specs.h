@@ -9,35 +9,39 @@
 
 namespace krigtune {
 
-inline KernelSpec spec_of(KernelKind kind, Columns columns = {}) { return {kind, std::move(columns), 0, {}}; }
-
-inline KernelSpec free_gram_spec(int levels, Columns columns = {}) {
-  return {KernelKind::kFreeGram, std::move(columns), levels, {}};
+inline surrogate::KernelSpec spec_of(surrogate::KernelKind kind, surrogate::Columns columns = {}) {
+  return {kind, std::move(columns), 0, {}};
 }
 
-inline KernelSpec sum_of(std::vector<KernelSpec> parts, Columns columns = {}) {
-  return {KernelKind::kSum, std::move(columns), 0, std::move(parts)};
+inline surrogate::KernelSpec free_gram_spec(int levels, surrogate::Columns columns = {}) {
+  return {surrogate::KernelKind::kFreeGram, std::move(columns), levels, {}};
 }
 
-inline KernelSpec product_of(std::vector<KernelSpec> parts, Columns columns = {}) {
-  return {KernelKind::kProduct, std::move(columns), 0, std::move(parts)};
+inline surrogate::KernelSpec sum_of(std::vector<surrogate::KernelSpec> parts, surrogate::Columns columns = {}) {
+  return {surrogate::KernelKind::kSum, std::move(columns), 0, std::move(parts)};
 }
 
-inline Columns ordered_columns(std::vector<Eigen::Index> ordered) { return {false, std::move(ordered), {}}; }
+inline surrogate::KernelSpec product_of(std::vector<surrogate::KernelSpec> parts, surrogate::Columns columns = {}) {
+  return {surrogate::KernelKind::kProduct, std::move(columns), 0, std::move(parts)};
+}
 
-inline Columns category_columns(std::vector<Eigen::Index> categories) { return {false, {}, std::move(categories)}; }
+inline surrogate::Columns ordered_columns(std::vector<Eigen::Index> ordered) { return {false, std::move(ordered), {}}; }
+
+inline surrogate::Columns category_columns(std::vector<Eigen::Index> categories) {
+  return {false, {}, std::move(categories)};
+}
 
 struct KernelCase {
   std::string name;
-  KernelSpec spec;
+  surrogate::KernelSpec spec;
   int ordered;
   int categories;
   std::string roles;  ///< of theta: l lengthscale, s signal variance, f loading
   int levels = 0;     ///< of every ordered value; 0: continuous
 
   /// Category indices are 0, 1 and 2.
-  Points random_points(Rng& rng, int count) const {
-    Points points = reference::random_points(rng, count, ordered, categories);
+  surrogate::Points random_points(Rng& rng, int count) const {
+    surrogate::Points points = reference::random_points(rng, count, ordered, categories);
     if (levels > 0)
       for (double& value : points.ordered.reshaped())
         value = static_cast<double>(rng.below(static_cast<std::uint64_t>(levels))) / (levels - 1);
@@ -46,7 +50,7 @@ struct KernelCase {
 };
 
 inline std::vector<KernelCase> kernel_cases() {
-  using enum KernelKind;
+  using enum surrogate::KernelKind;
   std::vector<KernelCase> cases;
   for (const auto& [kind, name] :
        {std::pair{kMatern52, "Matern 5/2"}, {kMatern32, "Matern 3/2"}, {kSquaredExponential, "SE"}}) {

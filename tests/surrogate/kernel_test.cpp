@@ -16,7 +16,7 @@ namespace krigtune::kernel_test {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-using Role = Hyperparameter::Role;
+using Role = surrogate::Hyperparameter::Role;
 
 // Central differences: truncation h^2 and rounding 1e-16 / h meet at about h = 1e-5, where both are near 1e-10.
 constexpr double kStep = 1e-5;
@@ -43,7 +43,8 @@ void expect_near(const VectorXd& found, const VectorXd& expected, double scale) 
   for (Index i = 0; i < found.size(); ++i) EXPECT_LE(std::abs(found[i] - expected[i]), 1e-8 * scale) << "entry " << i;
 }
 
-void expect_gradient_is_the_difference(const Kernel& kernel, const Points& x, const VectorXd& theta, Rng& rng) {
+void expect_gradient_is_the_difference(const surrogate::Kernel& kernel, const surrogate::Points& x,
+                                       const VectorXd& theta, Rng& rng) {
   // Weights that are not symmetric, as the contract does not ask for it.
   const MatrixXd weights = MatrixXd::NullaryExpr(x.size(), x.size(), [&rng](Index, Index) { return rng.normal(); });
   const auto sum = [&](const VectorXd& at) { return weights.cwiseProduct(kernel.gram(x, x, at)).sum(); };
@@ -51,11 +52,11 @@ void expect_gradient_is_the_difference(const Kernel& kernel, const Points& x, co
   expect_near(kernel.weighted_gradient(x, theta, weights), differences(theta, sum), scale);
 }
 
-void expect_input_gradient_is_the_difference(const Kernel& kernel, const Points& z, const Points& x,
-                                             const VectorXd& theta, Rng& rng) {
+void expect_input_gradient_is_the_difference(const surrogate::Kernel& kernel, const surrogate::Points& z,
+                                             const surrogate::Points& x, const VectorXd& theta, Rng& rng) {
   const VectorXd weights = random_vector(rng, x.size());
   const auto sum = [&](const VectorXd& ordered) {
-    Points moved = z;
+    surrogate::Points moved = z;
     moved.ordered.row(0) = ordered.transpose();
     return kernel.gram(moved, x, theta).row(0).dot(weights);
   };
@@ -67,15 +68,16 @@ void expect_input_gradient_is_the_difference(const Kernel& kernel, const Points&
 /// Columns that hold levels lie still: they have no derivative.
 void expect_kernel_contract(const KernelCase& specimen) {
   SCOPED_TRACE(specimen.name);
-  const auto kernel = make_kernel(specimen.spec);
+  const auto kernel = surrogate::make_kernel(specimen.spec);
   Rng rng(11, static_cast<std::uint64_t>(10 * specimen.ordered + specimen.categories));
-  Points x = specimen.random_points(rng, 15);
+  surrogate::Points x = specimen.random_points(rng, 15);
   x.append(x.slice(3, 2));  // repeated points
-  const Points y = specimen.random_points(rng, 6);
+  const surrogate::Points y = specimen.random_points(rng, 6);
 
-  const std::vector<Hyperparameter> parameters = kernel->hyperparameters(specimen.ordered, specimen.categories);
+  const std::vector<surrogate::Hyperparameter> parameters =
+      kernel->hyperparameters(specimen.ordered, specimen.categories);
   std::string roles;
-  for (const Hyperparameter& parameter : parameters)
+  for (const surrogate::Hyperparameter& parameter : parameters)
     roles += parameter.role == Role::kLengthscale ? 'l' : parameter.role == Role::kSignalVariance ? 's' : 'f';
   EXPECT_EQ(roles, specimen.roles);
   const VectorXd theta = 0.5 * random_vector(rng, static_cast<Index>(parameters.size()));
@@ -84,7 +86,7 @@ void expect_kernel_contract(const KernelCase& specimen) {
   ASSERT_EQ(k.rows(), x.size());
   const double largest = k.diagonal().maxCoeff();
   EXPECT_LE((k - k.transpose()).cwiseAbs().maxCoeff(), 0.0);
-  EXPECT_LE((kernel->gram(x, Points(x), theta) - k).cwiseAbs().maxCoeff(), 1e-15 * largest);
+  EXPECT_LE((kernel->gram(x, surrogate::Points(x), theta) - k).cwiseAbs().maxCoeff(), 1e-15 * largest);
   const MatrixXd cross = kernel->gram(x, y, theta);
   ASSERT_EQ(cross.cols(), y.size());
   EXPECT_LE((cross - kernel->gram(y, x, theta).transpose()).cwiseAbs().maxCoeff(), 1e-15 * largest);
@@ -105,11 +107,11 @@ TEST(Kernel, AWideGramMatrixIsThatOfItsColumnsOneByOne) {
   Rng rng(14, 0);
   for (const KernelCase& specimen : kernel_cases()) {
     SCOPED_TRACE(specimen.name);
-    const auto kernel = make_kernel(specimen.spec);
+    const auto kernel = surrogate::make_kernel(specimen.spec);
     const auto count = static_cast<Index>(kernel->hyperparameters(specimen.ordered, specimen.categories).size());
     const VectorXd theta = 0.5 * random_vector(rng, count);
-    const Points few = specimen.random_points(rng, 3);
-    const Points many = specimen.random_points(rng, 40);
+    const surrogate::Points few = specimen.random_points(rng, 3);
+    const surrogate::Points many = specimen.random_points(rng, 40);
     const MatrixXd k = kernel->gram(few, many, theta);
     ASSERT_EQ(k.rows(), 3);
     for (Index j = 0; j < many.size(); ++j)
@@ -119,32 +121,34 @@ TEST(Kernel, AWideGramMatrixIsThatOfItsColumnsOneByOne) {
 
 /// Long-double correlations as functions of r, Rasmussen & Williams 2006, eq. 4.9 and 4.17.
 using Correlation = long double (*)(long double r);
-const std::vector<std::pair<KernelKind, Correlation>> kTextbook = {
-    {KernelKind::kMatern52,
+const std::vector<std::pair<surrogate::KernelKind, Correlation>> kTextbook = {
+    {surrogate::KernelKind::kMatern52,
      [](long double r) {
        const long double u = std::sqrt(5.0L) * r;
        return (1.0L + u + u * u / 3.0L) * std::exp(-u);
      }},
-    {KernelKind::kMatern32,
+    {surrogate::KernelKind::kMatern32,
      [](long double r) { return (1.0L + std::sqrt(3.0L) * r) * std::exp(-std::sqrt(3.0L) * r); }},
-    {KernelKind::kSquaredExponential, [](long double r) { return std::exp(-r * r / 2.0L); }},
+    {surrogate::KernelKind::kSquaredExponential, [](long double r) { return std::exp(-r * r / 2.0L); }},
 };
 
 TEST(StationaryKernel, HasTheTextbookValueAtUnitDistance) {
-  const Points x = Points::zero(1, 1, 0);
-  Points y = x;
+  const surrogate::Points x = surrogate::Points::zero(1, 1, 0);
+  surrogate::Points y = x;
   y.ordered(0, 0) = 1.0;
-  const auto value = [&](KernelKind kind) { return make_kernel(kind)->gram(x, y, VectorXd::Zero(2))(0, 0); };
-  EXPECT_NEAR(value(KernelKind::kMatern52), 0.523994108831820, 1e-14);            // (1 + sqrt 5 + 5/3) exp(-sqrt 5)
-  EXPECT_NEAR(value(KernelKind::kMatern32), 0.483357724596508, 1e-14);            // (1 + sqrt 3) exp(-sqrt 3)
-  EXPECT_NEAR(value(KernelKind::kSquaredExponential), 0.606530659712633, 1e-14);  // exp(-1/2)
+  const auto value = [&](surrogate::KernelKind kind) {
+    return surrogate::make_kernel(kind)->gram(x, y, VectorXd::Zero(2))(0, 0);
+  };
+  EXPECT_NEAR(value(surrogate::KernelKind::kMatern52), 0.523994108831820, 1e-14);  // (1 + sqrt 5 + 5/3) exp(-sqrt 5)
+  EXPECT_NEAR(value(surrogate::KernelKind::kMatern32), 0.483357724596508, 1e-14);  // (1 + sqrt 3) exp(-sqrt 3)
+  EXPECT_NEAR(value(surrogate::KernelKind::kSquaredExponential), 0.606530659712633, 1e-14);  // exp(-1/2)
 }
 
 TEST(StationaryKernel, TakesADifferentCategoryForAUnitOfDistance) {
   for (const auto& [kind, correlation] : kTextbook) {
-    const auto kernel = make_kernel(kind);
-    const Points x = Points::zero(1, 1, 1);
-    Points y = x;
+    const auto kernel = surrogate::make_kernel(kind);
+    const surrogate::Points x = surrogate::Points::zero(1, 1, 1);
+    surrogate::Points y = x;
     y.categories(0, 0) = 5;  // how far apart the indices are must not matter
     EXPECT_NEAR(kernel->gram(x, y, VectorXd::Zero(3))(0, 0), static_cast<double>(correlation(1.0L)), 1e-14);
     y.categories(0, 0) = 0;
@@ -154,11 +158,11 @@ TEST(StationaryKernel, TakesADifferentCategoryForAUnitOfDistance) {
 
 TEST(StationaryKernel, AgreesWithTheFormulaInLongDouble) {
   Rng rng(12, 0);
-  const Points x = reference::random_points(rng, 19, 3, 2);
-  const Points y = reference::random_points(rng, 4, 3, 2);
+  const surrogate::Points x = reference::random_points(rng, 19, 3, 2);
+  const surrogate::Points y = reference::random_points(rng, 4, 3, 2);
   const VectorXd theta = random_vector(rng, 6);
   for (const auto& [kind, correlation] : kTextbook) {
-    const MatrixXd k = make_kernel(kind)->gram(x, y, theta);
+    const MatrixXd k = surrogate::make_kernel(kind)->gram(x, y, theta);
     for (Index i = 0; i < x.size(); ++i)
       for (Index j = 0; j < y.size(); ++j) {
         const long double r = std::sqrt(reference::squared_distance(x, i, y, j, theta));
@@ -168,23 +172,23 @@ TEST(StationaryKernel, AgreesWithTheFormulaInLongDouble) {
 }
 
 TEST(StationaryKernel, HasNoSlopeWherePointsCoincide) {
-  const Points x = Points::zero(1, 2, 1);
+  const surrogate::Points x = surrogate::Points::zero(1, 2, 1);
   for (const auto& [kind, correlation] : kTextbook) {
-    const VectorXd slope = make_kernel(kind)->input_gradient(x, x, VectorXd::Zero(4), VectorXd::Ones(1));
+    const VectorXd slope = surrogate::make_kernel(kind)->input_gradient(x, x, VectorXd::Zero(4), VectorXd::Ones(1));
     ASSERT_EQ(slope.size(), 2);
     EXPECT_LE(slope.cwiseAbs().maxCoeff(), 0.0);
     const MatrixXd weights = MatrixXd::Ones(1, 1);
-    const VectorXd gradient = make_kernel(kind)->weighted_gradient(x, VectorXd::Zero(4), weights);
+    const VectorXd gradient = surrogate::make_kernel(kind)->weighted_gradient(x, VectorXd::Zero(4), weights);
     EXPECT_LE((gradient - VectorXd::Unit(4, 3)).cwiseAbs().maxCoeff(), 0.0);  // only s^2 changes k(x, x)
   }
 }
 
 TEST(StationaryKernel, KeepsItsValuesForPointsVeryNearAndVeryFar) {
-  Points x = Points::zero(5, 1, 0);
+  surrogate::Points x = surrogate::Points::zero(5, 1, 0);
   x.ordered.col(0) << 0.0, 1e-9, 1e-4, 0.5, 1.0;
   const VectorXd theta = VectorXd::Unit(2, 0) * std::log(0.01);  // r up to 100
   for (const auto& [kind, correlation] : kTextbook) {
-    const MatrixXd k = make_kernel(kind)->gram(x.slice(0, 1), x, theta);
+    const MatrixXd k = surrogate::make_kernel(kind)->gram(x.slice(0, 1), x, theta);
     for (Index j = 0; j < x.size(); ++j) {
       const auto expected =
           static_cast<double>(correlation(std::abs(static_cast<long double>(x.ordered(j, 0))) * 100.0L));
@@ -194,19 +198,19 @@ TEST(StationaryKernel, KeepsItsValuesForPointsVeryNearAndVeryFar) {
 }
 
 TEST(StationaryKernel, DoesNotHideWhatIsNotANumber) {
-  Points x = Points::zero(9, 2, 0);  // more than one vector register holds, and a rest
+  surrogate::Points x = surrogate::Points::zero(9, 2, 0);  // more than one vector register holds, and a rest
   x.ordered.col(1).setConstant(std::numeric_limits<double>::quiet_NaN());
-  const Points y = Points::zero(2, 2, 0);
+  const surrogate::Points y = surrogate::Points::zero(2, 2, 0);
   for (const auto& [kind, correlation] : kTextbook)
-    EXPECT_TRUE(make_kernel(kind)->gram(x, y, VectorXd::Zero(3)).array().isNaN().all());
+    EXPECT_TRUE(surrogate::make_kernel(kind)->gram(x, y, VectorXd::Zero(3)).array().isNaN().all());
 }
 
 TEST(LinearKernel, IsTheCovarianceOfRandomSlopesThroughTheCentre) {
-  Points x = Points::zero(2, 2, 0);
+  surrogate::Points x = surrogate::Points::zero(2, 2, 0);
   x.ordered << 1.0, 0.25, 0.0, 0.75;
   VectorXd theta(3);
   theta << std::log(2.0), std::log(0.5), std::log(3.0);
-  const auto kernel = make_kernel(KernelKind::kLinear);
+  const auto kernel = surrogate::make_kernel(surrogate::KernelKind::kLinear);
   // 3 (0.5^2 / 4 + 0.25^2 / 0.25) and 3 (-0.5^2 / 4 - 0.25^2 / 0.25)
   EXPECT_NEAR(kernel->gram(x, x, theta)(0, 0), 0.9375, 1e-15);
   EXPECT_NEAR(kernel->gram(x, x, theta)(0, 1), -0.9375, 1e-15);
@@ -216,8 +220,8 @@ TEST(LinearKernel, IsTheCovarianceOfRandomSlopesThroughTheCentre) {
 
 TEST(Points, AppendAndSliceKeepRowsTogether) {
   Rng rng(13, 0);
-  const Points all = reference::random_points(rng, 7, 2, 1);
-  Points joined;
+  const surrogate::Points all = reference::random_points(rng, 7, 2, 1);
+  surrogate::Points joined;
   joined.append(all.slice(0, 3));
   joined.append(all.slice(3, 4));
   EXPECT_EQ(joined.ordered, all.ordered);

@@ -14,37 +14,37 @@ using Eigen::Index;
 using Eigen::VectorXd;
 
 TEST(Mean, HasTheBasisOfItsKind) {
-  Points points = Points::zero(2, 1, 0, 3);
+  surrogate::Points points = surrogate::Points::zero(2, 1, 0, 3);
   points.features << 1.0, 2.0, 3.0, 4.0, 5.0, 6.0;
-  EXPECT_EQ(Mean::zero().basis(points).cols(), 0);
-  EXPECT_EQ(Mean::constant().basis(points), Eigen::MatrixXd::Ones(2, 1));
-  EXPECT_EQ(Mean::linear(2).basis(points), (Eigen::MatrixXd(2, 3) << 1, 1, 2, 1, 4, 5).finished());
-  EXPECT_EQ(Mean::scaled().basis(points), (Eigen::MatrixXd(2, 2) << 1, 1, 1, 4).finished());
-  EXPECT_EQ(Mean::zero().features(), 0);
-  EXPECT_EQ(Mean::constant().features(), 0);
-  EXPECT_EQ(Mean::linear(2).features(), 2);
-  EXPECT_EQ(Mean::scaled(0.5, 0.1).centre(), Eigen::Vector2d(0.0, 1.0));
-  EXPECT_EQ(Mean::scaled(0.5, 0.1).stddev(), Eigen::Vector2d(0.5, 0.1));
-  EXPECT_TRUE(Mean::scaled().predicts_the_function());
-  EXPECT_FALSE(Mean::linear(1).predicts_the_function());
+  EXPECT_EQ(surrogate::Mean::zero().basis(points).cols(), 0);
+  EXPECT_EQ(surrogate::Mean::constant().basis(points), Eigen::MatrixXd::Ones(2, 1));
+  EXPECT_EQ(surrogate::Mean::linear(2).basis(points), (Eigen::MatrixXd(2, 3) << 1, 1, 2, 1, 4, 5).finished());
+  EXPECT_EQ(surrogate::Mean::scaled().basis(points), (Eigen::MatrixXd(2, 2) << 1, 1, 1, 4).finished());
+  EXPECT_EQ(surrogate::Mean::zero().features(), 0);
+  EXPECT_EQ(surrogate::Mean::constant().features(), 0);
+  EXPECT_EQ(surrogate::Mean::linear(2).features(), 2);
+  EXPECT_EQ(surrogate::Mean::scaled(0.5, 0.1).centre(), Eigen::Vector2d(0.0, 1.0));
+  EXPECT_EQ(surrogate::Mean::scaled(0.5, 0.1).stddev(), Eigen::Vector2d(0.5, 0.1));
+  EXPECT_TRUE(surrogate::Mean::scaled().predicts_the_function());
+  EXPECT_FALSE(surrogate::Mean::linear(1).predicts_the_function());
 }
 
 TEST(Mean, RefusesWhatItCannotUse) {
-  for (const double stddev : {-1.0, 1e4, std::nan("")}) EXPECT_THROW(Mean::constant(stddev), UserError);
-  const Points points = Points::zero(2, 1, 0, 1);
-  EXPECT_NO_THROW(Mean::scaled().validate(points));
-  EXPECT_THROW(Mean::linear(2).validate(points), UserError);
-  EXPECT_THROW(Mean::linear(2).basis(points), UserError);
-  GaussianProcess gp(make_kernel(KernelKind::kMatern52), Mean::linear(2));
+  for (const double stddev : {-1.0, 1e4, std::nan("")}) EXPECT_THROW(surrogate::Mean::constant(stddev), UserError);
+  const surrogate::Points points = surrogate::Points::zero(2, 1, 0, 1);
+  EXPECT_NO_THROW(surrogate::Mean::scaled().validate(points));
+  EXPECT_THROW(surrogate::Mean::linear(2).validate(points), UserError);
+  EXPECT_THROW(surrogate::Mean::linear(2).basis(points), UserError);
+  surrogate::GaussianProcess gp(surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::linear(2));
   EXPECT_THROW(gp.condition({points, VectorXd::Zero(2), {}}, VectorXd::Zero(3)), UserError);
 }
 
 TEST(Mean, OfASurrogateAsksForItsFeaturesEverywhere) {
-  SurrogateOptions options;
-  options.mean = Mean::scaled();
-  Surrogate surrogate(options);
-  const Points with = Points::zero(2, 1, 0, 1);
-  const Points without = Points::zero(2, 1, 0);
+  surrogate::SurrogateOptions options;
+  options.mean = surrogate::Mean::scaled();
+  surrogate::Surrogate surrogate(options);
+  const surrogate::Points with = surrogate::Points::zero(2, 1, 0, 1);
+  const surrogate::Points without = surrogate::Points::zero(2, 1, 0);
   EXPECT_THROW(surrogate.condition({without, Eigen::Vector2d(1.0, 2.0), {}}, VectorXd::Zero(3)), UserError);
   surrogate.condition({with, Eigen::Vector2d(1.0, 2.0), {}}, VectorXd::Zero(3));
   EXPECT_THROW(surrogate.predict(without), UserError);
@@ -57,8 +57,8 @@ double truth(double x) { return 50.0 + 20.0 * std::sin(4.0 * x) + 30.0 * x; }
 
 /// Measurements on [0, 0.6] with the user's function f, and points beyond.
 struct Problem {
-  Observations data{Points::zero(8, 1, 0, 1), VectorXd(8), {}};
-  Points beyond = Points::zero(5, 1, 0, 1);
+  surrogate::Observations data{surrogate::Points::zero(8, 1, 0, 1), VectorXd(8), {}};
+  surrogate::Points beyond = surrogate::Points::zero(5, 1, 0, 1);
   VectorXd want{5};
   VectorXd theta{3};
 
@@ -78,10 +78,10 @@ struct Problem {
     }
     theta << std::log(0.3), std::log(0.25), std::log(0.01);
   }
-  Surrogate surrogate(double scale_stddev) const {
-    SurrogateOptions options;
-    options.mean = Mean::scaled(1.0, scale_stddev);
-    Surrogate result(options);
+  surrogate::Surrogate surrogate(double scale_stddev) const {
+    surrogate::SurrogateOptions options;
+    options.mean = surrogate::Mean::scaled(1.0, scale_stddev);
+    surrogate::Surrogate result(options);
     result.condition(data, theta);
     return result;
   }

@@ -17,21 +17,22 @@ using reference::Vector;
 
 /// Some points measured up to four times, in no order, each value with a known variance of its own.
 struct Problem {
-  GpStructure structure{make_kernel(KernelKind::kMatern52), Mean::linear(1, 1.5, 0.7), {}};
+  surrogate::GpStructure structure{
+      surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::linear(1, 1.5, 0.7), {}};
   reference::CoefficientPrior prior{{0, 0}, {2.25L, 0.49L}};
-  Observations data;
+  surrogate::Observations data;
   VectorXd theta = VectorXd::Zero(5);
 
   Problem() {
     Rng rng(41, 0);
-    Points distinct = reference::random_points(rng, 8, 2, 1);
+    surrogate::Points distinct = reference::random_points(rng, 8, 2, 1);
     distinct.features = distinct.ordered.col(0).array().exp().matrix();
     for (const Index i : {0, 1, 2, 1, 3, 4, 4, 0, 5, 6, 1, 7, 1}) data.points.append(distinct.slice(i, 1));
     data.values = VectorXd::NullaryExpr(13, [&rng](Index) { return rng.normal(); });
     data.variance = VectorXd::NullaryExpr(13, [&rng](Index i) { return i % 4 == 0 ? 0.0 : 0.2 * rng.uniform(); });
     theta << std::log(0.4), std::log(0.8), std::log(1.2), std::log(1.7), std::log(0.15);
   }
-  reference::Matrix basis(const Points& points) const {
+  reference::Matrix basis(const surrogate::Points& points) const {
     reference::Matrix h;
     for (const double feature : points.features.col(0)) h.push_back({1, feature});
     return h;
@@ -46,7 +47,7 @@ struct Problem {
 
 TEST(MergedObservations, AreTheDistinctPointsInTheOrderOfTheirAppearance) {
   const Problem p;
-  const MergedObservations merged(p.data);
+  const surrogate::MergedObservations merged(p.data);
   EXPECT_EQ(merged.size(), 8);
   EXPECT_EQ(merged.points().ordered.row(1), p.data.points.ordered.row(1));
   EXPECT_EQ(merged.points().ordered.row(7), p.data.points.ordered.row(11));
@@ -54,21 +55,21 @@ TEST(MergedObservations, AreTheDistinctPointsInTheOrderOfTheirAppearance) {
 }
 
 TEST(MergedObservations, ArePointsOfTheirOwnWhereACategoryOrAFeatureDiffers) {
-  Observations data{Points::zero(3, 1, 1, 1), VectorXd::Zero(3), {}};
+  surrogate::Observations data{surrogate::Points::zero(3, 1, 1, 1), VectorXd::Zero(3), {}};
   data.points.categories(1, 0) = 1;
   data.points.features(2, 0) = 0.5;
-  EXPECT_EQ(MergedObservations(data).size(), 3);
+  EXPECT_EQ(surrogate::MergedObservations(data).size(), 3);
 }
 
 TEST(MergedObservations, PredictWhatAllRowsPredict) {
   const Problem p;
-  GaussianProcess gp(p.structure.kernel, p.structure.mean);
+  surrogate::GaussianProcess gp(p.structure.kernel, p.structure.mean);
   gp.condition(p.data, p.theta);
   EXPECT_EQ(gp.observed(), 8);
   Rng rng(42, 0);
-  Points at = reference::random_points(rng, 10, 2, 1);
+  surrogate::Points at = reference::random_points(rng, 10, 2, 1);
   at.features = at.ordered.col(1);
-  const Prediction got = gp.predict(at);
+  const surrogate::Prediction got = gp.predict(at);
   const auto want = p.unmerged(p.theta[4]);
   const Vector mean = want.mean(at, p.basis(at));
   const reference::Matrix covariance = want.covariance(at, p.basis(at));
@@ -81,7 +82,7 @@ TEST(MergedObservations, PredictWhatAllRowsPredict) {
 
 TEST(MergedObservations, HaveTheMarginalLikelihoodOfAllRowsAndItsSlopeByTheNoise) {
   const Problem p;
-  const HyperparameterPosterior posterior(p.structure, p.data);
+  const surrogate::HyperparameterPosterior posterior(p.structure, p.data);
   for (const double log_noise : {-4.0, -1.0, 0.5}) {
     VectorXd theta = p.theta;
     theta[4] = log_noise;
@@ -101,12 +102,12 @@ TEST(MergedObservations, HaveTheMarginalLikelihoodOfAllRowsAndItsSlopeByTheNoise
 
 TEST(MergedObservations, GiveADoubtedPointLessWeight) {
   // Five agree, one is far too slow; its variance raised by the square of its surprise, the others' word stands.
-  Observations data{Points::zero(6, 1, 0), VectorXd(6), VectorXd::Zero(6)};
+  surrogate::Observations data{surrogate::Points::zero(6, 1, 0), VectorXd(6), VectorXd::Zero(6)};
   data.points.ordered.col(0) << 0.0, 0.2, 0.4, 0.6, 0.8, 1.0;
   data.values << 0.0, 0.1, 0.2, -4.0, 0.4, 0.5;
   VectorXd theta(3);
   theta << std::log(0.8), 0.0, std::log(0.05);
-  GaussianProcess gp(make_kernel(KernelKind::kMatern52), Mean::constant());
+  surrogate::GaussianProcess gp(surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::constant());
   gp.condition(data, theta);
   const double believed = gp.predict(data.points).mean[3];
   const double surprise = data.values[3] - gp.leave_one_out().mean[3];
@@ -117,8 +118,8 @@ TEST(MergedObservations, GiveADoubtedPointLessWeight) {
   // With the variance raised without end, the point has never been measured.
   data.variance[3] = 1e12;
   gp.condition(data, theta);
-  const Prediction raised = gp.predict(data.points);
-  Observations without{data.points.slice(0, 3), data.values.head(3), {}};
+  const surrogate::Prediction raised = gp.predict(data.points);
+  surrogate::Observations without{data.points.slice(0, 3), data.values.head(3), {}};
   without.append({data.points.slice(4, 2), data.values.tail(2), {}});
   gp.condition(without, theta);
   EXPECT_LE((raised.mean - gp.predict(data.points).mean).cwiseAbs().maxCoeff(), 1e-9);

@@ -11,10 +11,10 @@ namespace krigtune::mixed_space_test {
 using Eigen::Index;
 
 TEST(MixedSpace, SamplesEvenlyWhatIsAllowed) {
-  MixedSpace space = mixed_space();
-  space.allowed = [](const Points& p, Index i) { return p.ordered(i, 0) < 0.1; };
+  surrogate::MixedSpace space = mixed_space();
+  space.allowed = [](const surrogate::Points& p, Index i) { return p.ordered(i, 0) < 0.1; };
   Rng rng(1, 0);
-  const Points points = space.sample(600, rng);
+  const surrogate::Points points = space.sample(600, rng);
   ASSERT_EQ(points.size(), 600);
   EXPECT_LT(points.ordered.col(0).maxCoeff(), 0.1);
   EXPECT_LE(std::abs(points.ordered.col(2).mean() - 0.5), 0.02);
@@ -25,8 +25,8 @@ TEST(MixedSpace, SamplesEvenlyWhatIsAllowed) {
 }
 
 TEST(MixedSpace, SamplesFewerWhereLittleIsAllowed) {
-  MixedSpace space = continuous(1);
-  space.allowed = [](const Points& p, Index i) { return p.ordered(i, 0) < 1e-3; };
+  surrogate::MixedSpace space = continuous(1);
+  space.allowed = [](const surrogate::Points& p, Index i) { return p.ordered(i, 0) < 1e-3; };
   Rng rng(1, 0);
   const Index found = space.sample(100, rng).size();
   EXPECT_GE(found, 1);
@@ -34,13 +34,13 @@ TEST(MixedSpace, SamplesFewerWhereLittleIsAllowed) {
 }
 
 TEST(MixedSpace, RefusesWhatMakesNoSense) {
-  EXPECT_NE(user_error_of([] { MixedSpace{}.validate(); }), "no error");
-  EXPECT_NE(user_error_of([] { MixedSpace{{{{0.0, 1.5}}}, {}, {}, {}}.validate(); }), "no error");
-  EXPECT_NE(user_error_of([] { MixedSpace{{{{0.5, 0.5}}}, {}, {}, {}}.validate(); }), "no error");
-  EXPECT_NE(user_error_of([] { MixedSpace{{{{std::nan("")}}}, {}, {}, {}}.validate(); }), "no error");
-  EXPECT_NE(user_error_of([] { MixedSpace{{}, {2, 0}, {}, {}}.validate(); }), "no error");
+  EXPECT_NE(user_error_of([] { surrogate::MixedSpace{}.validate(); }), "no error");
+  EXPECT_NE(user_error_of([] { surrogate::MixedSpace{{{{0.0, 1.5}}}, {}, {}, {}}.validate(); }), "no error");
+  EXPECT_NE(user_error_of([] { surrogate::MixedSpace{{{{0.5, 0.5}}}, {}, {}, {}}.validate(); }), "no error");
+  EXPECT_NE(user_error_of([] { surrogate::MixedSpace{{{{std::nan("")}}}, {}, {}, {}}.validate(); }), "no error");
+  EXPECT_NE(user_error_of([] { surrogate::MixedSpace{{}, {2, 0}, {}, {}}.validate(); }), "no error");
   EXPECT_EQ(user_error_of([] { mixed_space().validate(); }), "no error");
-  MaximizeOptions options;
+  surrogate::MaximizeOptions options;
   options.samples = 0;
   EXPECT_NE(user_error_of([&] { options.validate(); }), "no error");
 }

@@ -8,7 +8,7 @@
 namespace krigtune::nlopt_minimizer_test {
 
 using Eigen::VectorXd;
-using Termination = FitReport::Termination;
+using Termination = surrogate::FitReport::Termination;
 
 VectorXd vector2(double x, double y) { return Eigen::Vector2d(x, y); }
 
@@ -21,7 +21,8 @@ double rosenbrock(const VectorXd& x, VectorXd& gradient) {
 }
 
 TEST(MinimizeInBox, FindsAnInteriorMinimum) {
-  const Minimum found = minimize_in_box(rosenbrock, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5), {1e-12, 500});
+  const surrogate::Minimum found =
+      surrogate::minimize_in_box(rosenbrock, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5), {1e-12, 500});
   EXPECT_EQ(found.termination, Termination::kConverged) << found.message;
   EXPECT_LE((found.point - vector2(1.0, 1.0)).norm(), 1e-4);
 }
@@ -29,13 +30,14 @@ TEST(MinimizeInBox, FindsAnInteriorMinimum) {
 TEST(MinimizeInBox, StaysInTheBoxAndFindsItsEdge) {
   const VectorXd upper = vector2(0.5, 2.0);
   // A start outside is moved inside.
-  const Minimum found = minimize_in_box(rosenbrock, vector2(9.0, 9.0), vector2(-2, -2), upper);
+  const surrogate::Minimum found = surrogate::minimize_in_box(rosenbrock, vector2(9.0, 9.0), vector2(-2, -2), upper);
   EXPECT_LE((found.point - vector2(0.5, 0.25)).norm(), 1e-3) << found.message;
   EXPECT_TRUE((found.point.array() <= upper.array()).all());
 }
 
 TEST(MinimizeInBox, ReportsTheEvaluationLimit) {
-  const Minimum found = minimize_in_box(rosenbrock, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5), {1e-12, 5});
+  const surrogate::Minimum found =
+      surrogate::minimize_in_box(rosenbrock, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5), {1e-12, 5});
   EXPECT_EQ(found.termination, Termination::kEvaluationLimit);
   EXPECT_LE(found.evaluations, 6);
   EXPECT_LE(found.value, 24.2 + 1e-9);  // no worse than the start
@@ -43,22 +45,24 @@ TEST(MinimizeInBox, ReportsTheEvaluationLimit) {
 
 TEST(MinimizeInBox, GoesOnWithSlsqpWhereLbfgsFails) {
   int calls = 0;
-  const DifferentiableFunction stumbles = [&calls](const VectorXd& x, VectorXd& gradient) {
+  const surrogate::DifferentiableFunction stumbles = [&calls](const VectorXd& x, VectorXd& gradient) {
     const double value = rosenbrock(x, gradient);
     return ++calls == 3 ? std::nan("") : value;
   };
-  const Minimum found = minimize_in_box(stumbles, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5), {1e-12, 500});
+  const surrogate::Minimum found =
+      surrogate::minimize_in_box(stumbles, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5), {1e-12, 500});
   EXPECT_EQ(found.termination, Termination::kFallback) << found.message;
   EXPECT_LE((found.point - vector2(1.0, 1.0)).norm(), 1e-3);
 }
 
 TEST(MinimizeInBox, KeepsTheBestPointSeenWhenBothFail) {
   int calls = 0;
-  const DifferentiableFunction breaks = [&calls](const VectorXd& x, VectorXd& gradient) {
+  const surrogate::DifferentiableFunction breaks = [&calls](const VectorXd& x, VectorXd& gradient) {
     const double value = rosenbrock(x, gradient);
     return ++calls > 4 ? std::nan("") : value;
   };
-  const Minimum found = minimize_in_box(breaks, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5));
+  const surrogate::Minimum found =
+      surrogate::minimize_in_box(breaks, vector2(-1.2, 1.0), vector2(-5, -5), vector2(5, 5));
   EXPECT_EQ(found.termination, Termination::kFailed);
   ASSERT_EQ(found.point.size(), 2);
   VectorXd unused;
@@ -67,15 +71,17 @@ TEST(MinimizeInBox, KeepsTheBestPointSeenWhenBothFail) {
 }
 
 TEST(MinimizeInBox, HasNoPointWhereNothingIsFinite) {
-  const DifferentiableFunction never = [](const VectorXd&, VectorXd&) { return std::nan(""); };
-  const Minimum found = minimize_in_box(never, vector2(0, 0), vector2(-1, -1), vector2(1, 1));
+  const surrogate::DifferentiableFunction never = [](const VectorXd&, VectorXd&) { return std::nan(""); };
+  const surrogate::Minimum found = surrogate::minimize_in_box(never, vector2(0, 0), vector2(-1, -1), vector2(1, 1));
   EXPECT_EQ(found.termination, Termination::kFailed);
   EXPECT_EQ(found.point.size(), 0);
 }
 
 TEST(MinimizeInBox, LetsExceptionsOfTheFunctionThrough) {
-  const DifferentiableFunction throws = [](const VectorXd&, VectorXd&) -> double { throw std::out_of_range("mine"); };
-  EXPECT_THROW(minimize_in_box(throws, vector2(0, 0), vector2(-1, -1), vector2(1, 1)), std::out_of_range);
+  const surrogate::DifferentiableFunction throws = [](const VectorXd&, VectorXd&) -> double {
+    throw std::out_of_range("mine");
+  };
+  EXPECT_THROW(surrogate::minimize_in_box(throws, vector2(0, 0), vector2(-1, -1), vector2(1, 1)), std::out_of_range);
 }
 
 }  // namespace krigtune::nlopt_minimizer_test

@@ -15,7 +15,7 @@ namespace krigtune::output_transform_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-using Kind = OutputTransform::Kind;
+using Kind = surrogate::OutputTransform::Kind;
 
 VectorXd vector(std::initializer_list<double> values) {
   VectorXd result(static_cast<Index>(values.size()));
@@ -31,14 +31,14 @@ VectorXd heavy_tailed(int count) {
 
 struct Case {
   std::string name;
-  OutputTransform transform;
+  surrogate::OutputTransform transform;
   VectorXd values;  ///< from which it was learned
 };
 
 std::vector<Case> cases() {
   std::vector<Case> result;
   const auto add = [&result](const char* name, Kind kind, const VectorXd& values) {
-    result.push_back({name, OutputTransform(kind, values), values});
+    result.push_back({name, surrogate::OutputTransform(kind, values), values});
   };
   add("identity", Kind::kIdentity, heavy_tailed(9));
   add("log", Kind::kLog, vector({0.02, 3.0, 1e5}));
@@ -94,7 +94,7 @@ TEST(OutputTransform, KeepsTheOrder) {
 }
 
 TEST(OutputTransform, LeavesTheBetterHalfAloneAndGivesTheWorseHalfNormalScores) {
-  const OutputTransform transform(Kind::kRankRobust, vector({-1e9, 1.0, 2.0, 4.0, 5.0}));
+  const surrogate::OutputTransform transform(Kind::kRankRobust, vector({-1e9, 1.0, 2.0, 4.0, 5.0}));
   for (const double value : {2.0, 3.0, 4.0, 5.0, 700.0}) EXPECT_EQ(transform.to_latent(value), value);
   // s^2 = (0 + 4 + 9) / 3; Phi^-1(0.1), Phi^-1(0.3) by mpmath.
   const double stddev = std::sqrt(13.0 / 3.0);
@@ -104,14 +104,14 @@ TEST(OutputTransform, LeavesTheBetterHalfAloneAndGivesTheWorseHalfNormalScores) 
 
 TEST(OutputTransform, GivesTiesTheMeanOfTheirRanks) {
   // Two of eight at the bottom: ranks 1 and 2, quantile (1.5 - 0.5) / 8 = 1/8; Phi^-1(1/8) by mpmath.
-  const OutputTransform transform(Kind::kRankRobust, vector({1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0}));
+  const surrogate::OutputTransform transform(Kind::kRankRobust, vector({1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0}));
   const double stddev = std::sqrt((0.0 + 0.0 + 1.0 + 1.0 + 4.0) / 5.0);
   EXPECT_LE(std::abs(transform.to_latent(1.0) - (3.0 - 1.1503493803760083 * stddev)), 1e-14);
 }
 
 TEST(OutputTransform, IsTheIdentityWhereNothingIsBelowTheMedian) {
   for (const VectorXd& values : {vector({2.0}), vector({2.0, 2.0, 2.0}), vector({2.0, 2.0, 2.0, 9.0})}) {
-    const OutputTransform transform(Kind::kRankRobust, values);
+    const surrogate::OutputTransform transform(Kind::kRankRobust, values);
     for (const double value : {-50.0, 0.0, 2.0, 9.0}) EXPECT_EQ(transform.to_latent(value), value);
     EXPECT_LE(std::abs(transform.output_mean(-3.0, 2.0) + 3.0), 1e-14);
   }
@@ -119,7 +119,7 @@ TEST(OutputTransform, IsTheIdentityWhereNothingIsBelowTheMedian) {
 
 /// E[f(z)] by the midpoint rule over twelve stddevs on either side. Kinks of f cost a slope's jump times the square of
 /// the step, 1e-8 of a stddev squared.
-double mean_by_quadrature(const OutputTransform& transform, double mean, double variance) {
+double mean_by_quadrature(const surrogate::OutputTransform& transform, double mean, double variance) {
   constexpr int kSteps = 240000;
   constexpr double kReach = 12.0;
   const double step = 2.0 * kReach / kSteps;
@@ -149,7 +149,7 @@ TEST(OutputTransform, HasTheMeanOfItsIntegral) {
             << "mean " << mean << ", stddev " << stddev;
       }
   }
-  const OutputTransform log(Kind::kLog, vector({1.0}));
+  const surrogate::OutputTransform log(Kind::kLog, vector({1.0}));
   EXPECT_LE(std::abs(log.output_mean(0.3, 0.5) / mean_by_quadrature(log, 0.3, 0.5) - 1.0), 1e-10);
 }
 
@@ -178,7 +178,7 @@ TEST(OutputTransform, HasTheQuantilesOfTheLatentNormal) {
                 1e-13 * (1.0 + std::abs(quantile)));
     }
   }
-  const OutputTransform identity(Kind::kIdentity, vector({1.0}));
+  const surrogate::OutputTransform identity(Kind::kIdentity, vector({1.0}));
   for (const double probability : {0.0, 1.0, -0.1, std::nan("")})
     EXPECT_THROW(identity.output_quantile(0.0, 1.0, probability), UserError);
 }
@@ -202,19 +202,20 @@ TEST(OutputTransform, CarriesTheVarianceOfNoiseByItsSlope) {
 }
 
 TEST(OutputTransform, CarriesNoiseThatIsWiderThanItsPiecesByTheMeanSlope) {
-  const OutputTransform transform(Kind::kRankRobust, vector({1.0, 1.0 + 1e-15, 1.0 + 2e-15, 2.0, 3.0, 4.0, 5.0}));
+  const surrogate::OutputTransform transform(Kind::kRankRobust,
+                                             vector({1.0, 1.0 + 1e-15, 1.0 + 2e-15, 2.0, 3.0, 4.0, 5.0}));
   EXPECT_LE(transform.latent_variance(1.0 + 1e-15, 1e-2), 10.0);
   EXPECT_GE(transform.latent_variance(1.0 + 1e-15, 1e-2), 1e-2);
 }
 
 TEST(OutputTransform, RefusesWhatItCannotTransform) {
   for (const Kind kind : {Kind::kIdentity, Kind::kLog, Kind::kRankRobust}) {
-    EXPECT_THROW(OutputTransform(kind, VectorXd()), UserError);
-    EXPECT_THROW(OutputTransform(kind, vector({1.0, std::nan("")})), UserError);
-    EXPECT_THROW(OutputTransform(kind, vector({1.0, std::numeric_limits<double>::infinity()})), UserError);
+    EXPECT_THROW(surrogate::OutputTransform(kind, VectorXd()), UserError);
+    EXPECT_THROW(surrogate::OutputTransform(kind, vector({1.0, std::nan("")})), UserError);
+    EXPECT_THROW(surrogate::OutputTransform(kind, vector({1.0, std::numeric_limits<double>::infinity()})), UserError);
   }
-  EXPECT_THROW(OutputTransform(Kind::kLog, vector({1.0, 0.0})), UserError);
-  const OutputTransform log(Kind::kLog, vector({1.0}));
+  EXPECT_THROW(surrogate::OutputTransform(Kind::kLog, vector({1.0, 0.0})), UserError);
+  const surrogate::OutputTransform log(Kind::kLog, vector({1.0}));
   for (const double value : {0.0, -1.0, std::nan("")}) EXPECT_THROW(log.to_latent(value), UserError);
 }
 

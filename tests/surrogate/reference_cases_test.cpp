@@ -26,13 +26,14 @@ struct Case {
     return Eigen::Map<const VectorXd>(numbers.data(), static_cast<Index>(numbers.size()));
   }
   double number(const std::string& key) const { return json.at(key).get<double>(); }
-  Points points(const std::string& prefix) const {
+  surrogate::Points points(const std::string& prefix) const {
     const auto ordered = json.at(prefix + "ordered").get<std::vector<std::vector<double>>>();
     std::vector<std::vector<int>> categories(ordered.size());
     if (json.contains(prefix + "categories"))
       categories = json.at(prefix + "categories").get<std::vector<std::vector<int>>>();
-    Points result = Points::zero(static_cast<Index>(ordered.size()), static_cast<Index>(ordered[0].size()),
-                                 static_cast<Index>(categories[0].size()));
+    surrogate::Points result =
+        surrogate::Points::zero(static_cast<Index>(ordered.size()), static_cast<Index>(ordered[0].size()),
+                                static_cast<Index>(categories[0].size()));
     for (std::size_t i = 0; i < ordered.size(); ++i) {
       for (std::size_t j = 0; j < ordered[i].size(); ++j)
         result.ordered(static_cast<Index>(i), static_cast<Index>(j)) = ordered[i][j];
@@ -44,14 +45,15 @@ struct Case {
 };
 
 /// Half of the least noise variance is the common one, the rest is known of each observation.
-void expect_case(const Case& c, const KernelSpec& kernel, const Mean& mean, const VectorXd& kernel_theta) {
+void expect_case(const Case& c, const surrogate::KernelSpec& kernel, const surrogate::Mean& mean,
+                 const VectorXd& kernel_theta) {
   const VectorXd noise = c.vector("noise_variance");
   const double common = 0.5 * noise.minCoeff();
   VectorXd theta(kernel_theta.size() + 1);
   theta << kernel_theta, 0.5 * std::log(common);
-  GaussianProcess gp(make_kernel(kernel), mean);
+  surrogate::GaussianProcess gp(surrogate::make_kernel(kernel), mean);
   gp.condition({c.points(""), c.vector("values"), noise.array() - common}, theta);
-  const Prediction got = gp.predict(c.points("at_"));
+  const surrogate::Prediction got = gp.predict(c.points("at_"));
   const VectorXd want_mean = c.vector("mean");
   const VectorXd want_variance = c.vector("variance");
   ASSERT_EQ(got.mean.size(), want_mean.size());
@@ -67,28 +69,28 @@ TEST(ReferenceCases, ScikitLearnsMatern52OverFourDimensions) {
   const Case c("matern52");
   VectorXd theta(5);
   theta << c.vector("lengthscale").array().log(), std::log(c.number("signal_variance"));
-  expect_case(c, {KernelKind::kMatern52, {}, 0, {}}, Mean::zero(), theta);
+  expect_case(c, {surrogate::KernelKind::kMatern52, {}, 0, {}}, surrogate::Mean::zero(), theta);
 }
 
 TEST(ReferenceCases, BoTorchsSquaredExponentialOverTenDimensions) {
   const Case c("squared_exponential");
   VectorXd theta(11);
   theta << c.vector("lengthscale").array().log(), std::log(c.number("signal_variance"));
-  expect_case(c, {KernelKind::kSquaredExponential, {}, 0, {}}, Mean::zero(), theta);
+  expect_case(c, {surrogate::KernelKind::kSquaredExponential, {}, 0, {}}, surrogate::Mean::zero(), theta);
 }
 
 TEST(ReferenceCases, BoTorchsMatern32TimesCategoriesAndAConstantMean) {
   const Case c("mixed");
-  KernelSpec ordered{KernelKind::kMatern32, {}, 0, {}};
+  surrogate::KernelSpec ordered{surrogate::KernelKind::kMatern32, {}, 0, {}};
   ordered.columns = {false, {0, 1, 2}, {}};
-  KernelSpec categories{KernelKind::kSquaredExponential, {}, 0, {}};
+  surrogate::KernelSpec categories{surrogate::KernelKind::kSquaredExponential, {}, 0, {}};
   categories.columns = {false, {}, {0, 1}};
-  const KernelSpec product{KernelKind::kProduct, {}, 0, {ordered, categories}};
+  const surrogate::KernelSpec product{surrogate::KernelKind::kProduct, {}, 0, {ordered, categories}};
   // exp(-(1/2) sum_j [differs] / l_j^2) against exp(-(1/c) sum_j [differs] / m_j): l_j^2 = c m_j / 2, here c = 2.
   VectorXd theta(7);
   theta << c.vector("lengthscale").array().log(), std::log(c.number("signal_variance")),
       0.5 * c.vector("category_lengthscale").array().log(), 0.0;
-  expect_case(c, product, Mean::constant(std::sqrt(c.number("constant_variance"))), theta);
+  expect_case(c, product, surrogate::Mean::constant(std::sqrt(c.number("constant_variance"))), theta);
 }
 
 }  // namespace krigtune::reference_cases_test

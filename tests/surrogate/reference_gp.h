@@ -15,8 +15,8 @@ using Real = long double;
 using Vector = std::vector<Real>;
 using Matrix = std::vector<Vector>;
 
-inline Points random_points(Rng& rng, int count, int ordered, int categories) {
-  Points points = Points::zero(count, ordered, categories);
+inline surrogate::Points random_points(Rng& rng, int count, int ordered, int categories) {
+  surrogate::Points points = surrogate::Points::zero(count, ordered, categories);
   for (int i = 0; i < count; ++i) {
     for (int j = 0; j < ordered; ++j) points.ordered(i, j) = rng.uniform();
     for (int j = 0; j < categories; ++j) points.categories(i, j) = static_cast<int>(rng.below(3));
@@ -25,7 +25,7 @@ inline Points random_points(Rng& rng, int count, int ordered, int categories) {
 }
 
 /// theta: [log lengthscales of ordered columns and categories, ...].
-inline Real squared_distance(const Points& x, Eigen::Index i, const Points& y, Eigen::Index j,
+inline Real squared_distance(const surrogate::Points& x, Eigen::Index i, const surrogate::Points& y, Eigen::Index j,
                              const Eigen::VectorXd& theta) {
   Real r2 = 0;
   Eigen::Index p = 0;
@@ -36,7 +36,8 @@ inline Real squared_distance(const Points& x, Eigen::Index i, const Points& y, E
   return r2;
 }
 
-inline Real matern52(const Points& x, Eigen::Index i, const Points& y, Eigen::Index j, const Eigen::VectorXd& theta) {
+inline Real matern52(const surrogate::Points& x, Eigen::Index i, const surrogate::Points& y, Eigen::Index j,
+                     const Eigen::VectorXd& theta) {
   const Real r2 = squared_distance(x, i, y, j, theta);
   const Real r = std::sqrt(r2);
   const Real root5 = std::sqrt(static_cast<Real>(5));
@@ -44,7 +45,7 @@ inline Real matern52(const Points& x, Eigen::Index i, const Points& y, Eigen::In
   return std::exp(static_cast<Real>(theta[signal])) * (1 + root5 * r + 5 * r2 / 3) * std::exp(-root5 * r);
 }
 
-inline Matrix gram(const Points& x, const Points& y, const Eigen::VectorXd& theta) {
+inline Matrix gram(const surrogate::Points& x, const surrogate::Points& y, const Eigen::VectorXd& theta) {
   Matrix k(static_cast<std::size_t>(x.size()), Vector(static_cast<std::size_t>(y.size())));
   for (Eigen::Index i = 0; i < x.size(); ++i)
     for (Eigen::Index j = 0; j < y.size(); ++j)
@@ -104,8 +105,8 @@ struct Moments {
 };
 
 /// Zero-mean GP; `noise_variance` one per observation.
-inline Moments predict(const Points& x, const Vector& y, const Vector& noise_variance, const Eigen::VectorXd& theta,
-                       const Points& at) {
+inline Moments predict(const surrogate::Points& x, const Vector& y, const Vector& noise_variance,
+                       const Eigen::VectorXd& theta, const surrogate::Points& at) {
   const Matrix inverse = invert(with_diagonal(gram(x, x, theta), noise_variance)).inverse;
   const Matrix cross = gram(at, x, theta);
   Moments moments;
@@ -117,7 +118,7 @@ inline Moments predict(const Points& x, const Vector& y, const Vector& noise_var
   return moments;
 }
 
-inline Real log_marginal_likelihood(const Points& x, const Vector& y, const Vector& noise_variance,
+inline Real log_marginal_likelihood(const surrogate::Points& x, const Vector& y, const Vector& noise_variance,
                                     const Eigen::VectorXd& theta) {
   const Inverse k = invert(with_diagonal(gram(x, x, theta), noise_variance));
   const Real log_two_pi = std::log(2 * std::acos(static_cast<Real>(-1)));

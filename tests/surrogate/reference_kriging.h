@@ -33,8 +33,8 @@ struct CoefficientPrior {
 class Kriging {
  public:
   /// `basis`: h of the points, n x p; `noise_variance` one per observation; `theta` the kernel's.
-  Kriging(Points x, const Vector& y, const Vector& noise_variance, const Eigen::VectorXd& theta, const Matrix& basis,
-          const CoefficientPrior& prior)
+  Kriging(surrogate::Points x, const Vector& y, const Vector& noise_variance, const Eigen::VectorXd& theta,
+          const Matrix& basis, const CoefficientPrior& prior)
       : x_(std::move(x)),
         y_(y),
         theta_(theta),
@@ -55,7 +55,7 @@ class Kriging {
   const Vector& beta() const { return beta_; }
   const Matrix& beta_covariance() const { return a_.inverse; }
 
-  Vector mean(const Points& at, const Matrix& basis) const {
+  Vector mean(const surrogate::Points& at, const Matrix& basis) const {
     const Matrix cross = gram(at, x_, theta_);
     Vector result;
     for (std::size_t i = 0; i < cross.size(); ++i) {
@@ -66,7 +66,7 @@ class Kriging {
     return result;
   }
 
-  Matrix covariance(const Points& at, const Matrix& basis) const {
+  Matrix covariance(const surrogate::Points& at, const Matrix& basis) const {
     const Matrix cross = gram(at, x_, theta_);
     Matrix result = gram(at, at, theta_);
     Matrix r(cross.size(), Vector(p_));
@@ -106,7 +106,7 @@ class Kriging {
     return basis[i][j] - quadratic(cross[i], k_.inverse, column(h_, j));
   }
 
-  Points x_;
+  surrogate::Points x_;
   Vector y_;
   Eigen::VectorXd theta_;
   Matrix h_;

@@ -24,20 +24,20 @@ double throughput(double x) { return std::log(1.0 / (0.2 + 0.05 / (x + 0.05) + 0
 using Function = double (*)(double);
 
 std::vector<Index> search(Function f, std::uint64_t seed, int evaluations) {
-  Points all = Points::zero(kCandidates, 1, 0);
+  surrogate::Points all = surrogate::Points::zero(kCandidates, 1, 0);
   all.ordered.col(0) = VectorXd::LinSpaced(kCandidates, 0.0, 1.0);
   std::vector<Index> asked{0, 50, 100, 149, kCandidates - 1};
   while (static_cast<int>(asked.size()) < evaluations) {
-    Points seen;
+    surrogate::Points seen;
     VectorXd values(static_cast<Index>(asked.size()));
     for (std::size_t i = 0; i < asked.size(); ++i) {
       seen.append(all.slice(asked[i], 1));
       values[static_cast<Index>(i)] = f(all.ordered(asked[i], 0));
     }
-    Surrogate gp;
+    surrogate::Surrogate gp;
     Rng rng(seed, asked.size());
     gp.fit({seen, values, {}}, rng);
-    VectorXd score = log_expected_improvement(gp.predict(all), values.maxCoeff());
+    VectorXd score = surrogate::log_expected_improvement(gp.predict(all), values.maxCoeff());
     for (const Index done : asked) score[done] = -HUGE_VAL;
     Index next = 0;
     score.maxCoeff(&next);

@@ -13,16 +13,17 @@ namespace krigtune::slice_sampling_test {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-Observations sine() {
-  Observations data{Points::zero(7, 1, 0), VectorXd(7), {}};
+surrogate::Observations sine() {
+  surrogate::Observations data{surrogate::Points::zero(7, 1, 0), VectorXd(7), {}};
   data.points.ordered.col(0) << 0.0, 0.11, 0.29, 0.47, 0.62, 0.83, 1.0;
   data.values = (7.0 * data.points.ordered.col(0).array()).sin().matrix();
   return data;
 }
 
 /// Only the lengthscale is uncertain: the others' priors are a thousandth wide.
-GpStructure lengthscale_alone() {
-  GpStructure structure{make_kernel(KernelKind::kMatern52), Mean::constant(), {}};
+surrogate::GpStructure lengthscale_alone() {
+  surrogate::GpStructure structure{
+      surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::constant(), {}};
   structure.priors.lengthscale = {-1.0, 1.0};
   structure.priors.signal_stddev = {0.0, 1e-3};
   structure.priors.noise_stddev = {-1.5, 1e-3};
@@ -34,7 +35,7 @@ struct Integral {
   VectorXd grid;
   VectorXd cumulative;
 
-  explicit Integral(const HyperparameterPosterior& posterior) : grid(4000), cumulative(4000) {
+  explicit Integral(const surrogate::HyperparameterPosterior& posterior) : grid(4000), cumulative(4000) {
     VectorXd theta = posterior.prior_mode();
     const double step = (posterior.upper_bound()[0] - posterior.lower_bound()[0]) / 4000.0;
     double sum = 0.0;
@@ -53,15 +54,15 @@ struct Integral {
 };
 
 TEST(SliceSampling, DrawsFromThePosterior) {
-  const GpStructure structure = lengthscale_alone();
-  const HyperparameterPosterior posterior(structure, sine());
+  const surrogate::GpStructure structure = lengthscale_alone();
+  const surrogate::HyperparameterPosterior posterior(structure, sine());
   const Integral integral(posterior);
   Rng rng(61, 0);
   constexpr int kDraws = 2000;
   VectorXd start = posterior.prior_mode();
   start[0] = 1.5;  // in the tail
   std::vector<double> probability;
-  for (const VectorXd& theta : sample_hyperparameters(structure, sine(), start, kDraws, rng))
+  for (const VectorXd& theta : surrogate::sample_hyperparameters(structure, sine(), start, kDraws, rng))
     probability.push_back(integral.at(theta[0]));
   std::ranges::sort(probability);
   // Kolmogorov & Smirnov: of 2000 independent draws the distance exceeds 0.044 once in a thousand cases; the draws of
@@ -75,15 +76,16 @@ TEST(SliceSampling, DrawsFromThePosterior) {
 }
 
 TEST(SliceSampling, DrawsFromThePriorWhereTheDataSayNothing) {
-  GpStructure structure{make_kernel(KernelKind::kMatern52), Mean::zero(), {}};
+  surrogate::GpStructure structure{
+      surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::zero(), {}};
   structure.priors.lengthscale = {-0.7, 0.6};
   structure.priors.signal_stddev = {0.2, 0.3};
   structure.priors.noise_stddev = {-3.0, 0.8};
-  Observations data = sine();
+  surrogate::Observations data = sine();
   data.variance = VectorXd::Constant(7, 1e12);
-  const HyperparameterPosterior posterior(structure, data);
+  const surrogate::HyperparameterPosterior posterior(structure, data);
   Rng rng(62, 0);
-  const auto draws = sample_hyperparameters(structure, data, posterior.prior_mode(), 1500, rng);
+  const auto draws = surrogate::sample_hyperparameters(structure, data, posterior.prior_mode(), 1500, rng);
   const Eigen::Vector3d mean(-0.7, 0.4, -3.0);
   const Eigen::Vector3d stddev(0.6, 0.6, 0.8);  // log s^2 = 2 log s
   for (Index i = 0; i < 3; ++i) {
@@ -100,33 +102,35 @@ TEST(SliceSampling, DrawsFromThePriorWhereTheDataSayNothing) {
 }
 
 TEST(SliceSampling, StaysInsideTheBounds) {
-  GpStructure structure = lengthscale_alone();
+  surrogate::GpStructure structure = lengthscale_alone();
   structure.priors.lengthscale = {4.0, 3.0};
   structure.priors.noise_stddev = {3.0, 2.0};
-  const HyperparameterPosterior posterior(structure, sine());
+  const surrogate::HyperparameterPosterior posterior(structure, sine());
   Rng rng(63, 0);
-  for (const VectorXd& theta : sample_hyperparameters(structure, sine(), VectorXd::Constant(3, 50.0), 50, rng)) {
+  for (const VectorXd& theta :
+       surrogate::sample_hyperparameters(structure, sine(), VectorXd::Constant(3, 50.0), 50, rng)) {
     EXPECT_TRUE((theta.array() >= posterior.lower_bound().array()).all());
     EXPECT_TRUE((theta.array() <= posterior.upper_bound().array()).all());
   }
 }
 
 TEST(SliceSampling, IsAFunctionOfItsSeed) {
-  const GpStructure structure = lengthscale_alone();
+  const surrogate::GpStructure structure = lengthscale_alone();
   Rng a(64, 0);
   Rng b(64, 0);
   Rng c(64, 1);
   const VectorXd start = VectorXd::Zero(3);
-  const auto first = sample_hyperparameters(structure, sine(), start, 3, a);
-  EXPECT_EQ(first, sample_hyperparameters(structure, sine(), start, 3, b));
-  EXPECT_NE(first, sample_hyperparameters(structure, sine(), start, 3, c));
+  const auto first = surrogate::sample_hyperparameters(structure, sine(), start, 3, a);
+  EXPECT_EQ(first, surrogate::sample_hyperparameters(structure, sine(), start, 3, b));
+  EXPECT_NE(first, surrogate::sample_hyperparameters(structure, sine(), start, 3, c));
 }
 
 TEST(SliceSampling, RefusesDataWithoutALikelihood) {
-  Observations data = sine();
+  surrogate::Observations data = sine();
   data.values[2] = std::nan("");
   Rng rng(65, 0);
-  EXPECT_THROW(sample_hyperparameters(lengthscale_alone(), data, VectorXd::Zero(3), 1, rng), std::domain_error);
+  EXPECT_THROW(surrogate::sample_hyperparameters(lengthscale_alone(), data, VectorXd::Zero(3), 1, rng),
+               std::domain_error);
 }
 
 }  // namespace krigtune::slice_sampling_test

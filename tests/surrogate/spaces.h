@@ -10,19 +10,19 @@ namespace krigtune {
 
 /// A function of one point as a score; gradients by central differences, whose error of 1e-10 (step^2) is nothing next
 /// to what the ascent asks for.
-class Function final : public ScoreFunction {
+class Function final : public surrogate::ScoreFunction {
  public:
-  explicit Function(std::function<double(const Points&, Eigen::Index)> f) : f_(std::move(f)) {}
-  Eigen::VectorXd values(const Points& points) const override {
+  explicit Function(std::function<double(const surrogate::Points&, Eigen::Index)> f) : f_(std::move(f)) {}
+  Eigen::VectorXd values(const surrogate::Points& points) const override {
     Eigen::VectorXd result(points.size());
     for (Eigen::Index i = 0; i < points.size(); ++i) result[i] = f_(points, i);
     return result;
   }
-  double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const override {
+  double value_with_gradient(const surrogate::Points& point, Eigen::VectorXd& gradient) const override {
     constexpr double kStep = 1e-5;
     gradient.resize(point.ordered.cols());
     for (Eigen::Index j = 0; j < gradient.size(); ++j) {
-      Points moved = point;
+      surrogate::Points moved = point;
       moved.ordered(0, j) = point.ordered(0, j) + kStep;
       const double above = f_(moved, 0);
       moved.ordered(0, j) = point.ordered(0, j) - kStep;
@@ -32,7 +32,7 @@ class Function final : public ScoreFunction {
   }
 
  private:
-  std::function<double(const Points&, Eigen::Index)> f_;
+  std::function<double(const surrogate::Points&, Eigen::Index)> f_;
 };
 
 inline std::vector<double> grid(int count) {
@@ -41,15 +41,15 @@ inline std::vector<double> grid(int count) {
   return values;
 }
 
-inline MixedSpace continuous(int dims) {
-  MixedSpace space;
+inline surrogate::MixedSpace continuous(int dims) {
+  surrogate::MixedSpace space;
   space.ordered.resize(static_cast<std::size_t>(dims));
   return space;
 }
 
 /// Three ordered columns, the second of 11 values, and four categories.
-inline MixedSpace mixed_space() {
-  MixedSpace space = continuous(3);
+inline surrogate::MixedSpace mixed_space() {
+  surrogate::MixedSpace space = continuous(3);
   space.ordered[1].values = grid(11);
   space.categories = {4};
   return space;

@@ -24,17 +24,18 @@ Forecasts forecasts(int seen, int asked, int draws) {
   Forecasts result;
   for (int draw = 0; draw < draws; ++draw) {
     Rng rng(52, static_cast<std::uint64_t>(1000 * seen + draw));
-    const Points points = reference::random_points(rng, seen + asked, 2, 0);
+    const surrogate::Points points = reference::random_points(rng, seen + asked, 2, 0);
     const VectorXd mean = VectorXd::NullaryExpr(points.size(), [&rng](Index) { return 0.5 + 0.5 * rng.normal(); });
     VectorXd theta = VectorXd::Constant(3, std::log(0.5));
     theta[2] = 2.0 * std::log(1.2);
-    Eigen::MatrixXd k = make_kernel(KernelKind::kMatern52)->gram(points, points, theta).array() + 0.36;
+    Eigen::MatrixXd k =
+        surrogate::make_kernel(surrogate::KernelKind::kMatern52)->gram(points, points, theta).array() + 0.36;
     k.diagonal().array() += 1e-9;
     const VectorXd latent =
         mean + k.llt().matrixL() * VectorXd::NullaryExpr(points.size(), [&rng](Index) { return rng.normal(); });
     std::vector<bool> outcome;
     for (const double f : latent) outcome.push_back(f + rng.normal() >= 0.0);
-    SuccessModel model(make_kernel(KernelKind::kMatern52));
+    surrogate::SuccessModel model(surrogate::make_kernel(surrogate::KernelKind::kMatern52));
     EXPECT_TRUE(model.fit(points.slice(0, seen), mean.head(seen), {outcome.begin(), outcome.begin() + seen}).converged);
     for (const double p : model.probability(points.slice(seen, asked), mean.tail(asked)))
       result.probability.push_back(p);
@@ -82,22 +83,24 @@ TEST(SuccessCalibration, HoldsOnDrawsFromItsOwnPrior) {
 // A coefficient of column c's distance to the middle is what the trend is made of.
 TEST(SuccessModel, SharedShiftsAreTheTrendWhenTheirFeaturesAreItsColumns) {
   Rng rng(52, 0);
-  const Points x = reference::random_points(rng, 10, 2, 1);
-  const Points at = reference::random_points(rng, 15, 2, 1);
-  const auto with_columns = [](const Points& points) {
+  const surrogate::Points x = reference::random_points(rng, 10, 2, 1);
+  const surrogate::Points at = reference::random_points(rng, 15, 2, 1);
+  const auto with_columns = [](const surrogate::Points& points) {
     Eigen::MatrixXd prior = Eigen::MatrixXd::Constant(points.size(), 3, 0.4);
     prior.rightCols(2) = points.ordered.array() - 0.5;
     return prior;
   };
   std::vector<bool> succeeded;
   for (int i = 0; i < 10; ++i) succeeded.push_back(rng.uniform() < 0.5);
-  SuccessOptions shifts;
+  surrogate::SuccessOptions shifts;
   shifts.shift_stddevs = {1.2, 1.2};
-  SuccessModel shifted = SuccessModel(make_kernel(KernelKind::kMatern52), shifts);
+  surrogate::SuccessModel shifted =
+      surrogate::SuccessModel(surrogate::make_kernel(surrogate::KernelKind::kMatern52), shifts);
   shifted.fit(x, with_columns(x), succeeded);
-  SuccessOptions slope;
+  surrogate::SuccessOptions slope;
   slope.slope_stddev = 1.2;
-  SuccessModel trend = SuccessModel(make_kernel(KernelKind::kMatern52), slope);
+  surrogate::SuccessModel trend =
+      surrogate::SuccessModel(surrogate::make_kernel(surrogate::KernelKind::kMatern52), slope);
   trend.fit(x, Eigen::VectorXd::Constant(10, 0.4), succeeded);
   const Eigen::VectorXd difference =
       shifted.probability(at, with_columns(at)) - trend.probability(at, Eigen::VectorXd::Constant(15, 0.4));

@@ -19,20 +19,20 @@ using reference::Vector;
 
 constexpr Real kPriorVariance = 1.2L * 1.2L + 0.6L * 0.6L;
 
-SuccessModel make_model(SuccessOptions options = {}) {
-  return SuccessModel(make_kernel(KernelKind::kMatern52), options);
+surrogate::SuccessModel make_model(surrogate::SuccessOptions options = {}) {
+  return surrogate::SuccessModel(surrogate::make_kernel(surrogate::KernelKind::kMatern52), options);
 }
 
 Real averaged(Real mean, Real variance) { return normal_cdf(mean / std::sqrt(1 + variance)); }
 
-Points line(const std::vector<double>& places) {
-  Points points = Points::zero(static_cast<Index>(places.size()), 1, 0);
+surrogate::Points line(const std::vector<double>& places) {
+  surrogate::Points points = surrogate::Points::zero(static_cast<Index>(places.size()), 1, 0);
   for (std::size_t i = 0; i < places.size(); ++i) points.ordered(static_cast<Index>(i), 0) = places[i];
   return points;
 }
 
 /// Prior covariance of the latent.
-Matrix covariance(const Points& a, const Points& b, const SuccessOptions& options) {
+Matrix covariance(const surrogate::Points& a, const surrogate::Points& b, const surrogate::SuccessOptions& options) {
   VectorXd theta = VectorXd::Constant(a.ordered.cols() + a.categories.cols() + 1, std::log(options.lengthscale));
   theta[theta.size() - 1] = 2.0 * std::log(options.signal_stddev);
   Matrix k = reference::gram(a, b, theta);
@@ -54,10 +54,10 @@ Real likelihood_of(const Vector& f, const std::vector<bool>& succeeded) {
 }
 
 TEST(SuccessModel, WithoutOutcomesIsThePrior) {
-  SuccessModel model = make_model();
-  const Points at = Points::zero(2, 3, 1);
+  surrogate::SuccessModel model = make_model();
+  const surrogate::Points at = surrogate::Points::zero(2, 3, 1);
   const VectorXd mean = Eigen::Vector2d(2.0, -1.0);
-  const SuccessFit fit = model.fit(Points::zero(0, 3, 1), VectorXd(0), {});
+  const surrogate::SuccessFit fit = model.fit(surrogate::Points::zero(0, 3, 1), VectorXd(0), {});
   EXPECT_TRUE(fit.converged && fit.log_evidence == 0.0);
   const VectorXd got = model.probability(at, mean);
   for (Index i = 0; i < 2; ++i)
@@ -65,18 +65,18 @@ TEST(SuccessModel, WithoutOutcomesIsThePrior) {
 }
 
 TEST(SuccessModel, AfterOneOutcomeHasTheExactMoments) {
-  const Points x = Points::zero(1, 1, 0);
+  const surrogate::Points x = surrogate::Points::zero(1, 1, 0);
   for (const double prior : {-3.0, -1.0, 0.0, 1.0, 3.0}) {
     for (const bool succeeded : {false, true}) {
-      SuccessOptions options;
+      surrogate::SuccessOptions options;
       options.mean_feature = 0;
-      SuccessModel model = make_model(options);
+      surrogate::SuccessModel model = make_model(options);
       const VectorXd mean = VectorXd::Constant(1, prior);
-      const SuccessFit fit = model.fit(x, mean, {succeeded});
+      const surrogate::SuccessFit fit = model.fit(x, mean, {succeeded});
       const Integral want = reference::integrate(
           {prior}, {{kPriorVariance}}, [&](const Vector& f) { return likelihood_of(f, {succeeded}); }, 0.01L,
           [](const Vector& f) { return normal_cdf(f[0]); });
-      const Prediction got = model.predict({x.ordered, x.categories, mean});
+      const surrogate::Prediction got = model.predict({x.ordered, x.categories, mean});
       EXPECT_LE(std::abs(got.mean[0] - static_cast<double>(want.mean[0])), 1e-12);
       EXPECT_LE(std::abs(got.variance[0] - static_cast<double>(want.variance[0])), 1e-12);
       EXPECT_LE(std::abs(fit.log_evidence - static_cast<double>(std::log(want.evidence))), 1e-12);
@@ -87,13 +87,13 @@ TEST(SuccessModel, AfterOneOutcomeHasTheExactMoments) {
 }
 
 TEST(SuccessModel, IsNearTheIntegralForTwoOutcomes) {
-  const Points x = line({0.2, 0.45});
+  const surrogate::Points x = line({0.2, 0.45});
   const std::vector<std::vector<bool>> outcomes{{false, false}, {false, true}, {true, false}, {true, true}};
   for (const double prior : {-1.0, 0.5, 2.0}) {
     for (const std::vector<bool>& succeeded : outcomes) {
-      SuccessModel model = make_model();
+      surrogate::SuccessModel model = make_model();
       const VectorXd mean = VectorXd::Constant(2, prior);
-      const SuccessFit fit = model.fit(x, mean, succeeded);
+      const surrogate::SuccessFit fit = model.fit(x, mean, succeeded);
       const VectorXd got = model.probability(x, mean);
       for (std::size_t i = 0; i < 2; ++i) {
         const Integral want = reference::integrate(
@@ -147,15 +147,15 @@ struct SlowPropagation {
   }
 };
 
-void expect_slow_propagation(const SuccessOptions& options) {
+void expect_slow_propagation(const surrogate::SuccessOptions& options) {
   Rng rng(51, 0);
-  const Points x = reference::random_points(rng, 10, 2, 1);
-  const Points at = reference::random_points(rng, 15, 2, 1);
+  const surrogate::Points x = reference::random_points(rng, 10, 2, 1);
+  const surrogate::Points at = reference::random_points(rng, 15, 2, 1);
   const VectorXd mean = VectorXd::NullaryExpr(10, [&rng](Index) { return rng.normal(); });
   const VectorXd at_mean = VectorXd::NullaryExpr(15, [&rng](Index) { return rng.normal(); });
   std::vector<bool> succeeded;
   for (int i = 0; i < 10; ++i) succeeded.push_back(rng.uniform() < 0.5);
-  SuccessModel model = make_model(options);
+  surrogate::SuccessModel model = make_model(options);
   EXPECT_TRUE(model.fit(x, mean, succeeded).converged);
   const VectorXd got = model.probability(at, at_mean);
   const Vector prior = reference::to_reference(mean);
@@ -173,15 +173,15 @@ void expect_slow_propagation(const SuccessOptions& options) {
 TEST(SuccessModel, AgreesWithASlowPropagationOnAMixedSpace) { expect_slow_propagation({}); }
 
 TEST(SuccessModel, AgreesWithASlowPropagationWithALinearTrend) {
-  SuccessOptions options;
+  surrogate::SuccessOptions options;
   options.slope_stddev = 1.2;
   expect_slow_propagation(options);
 }
 
 TEST(SuccessModel, AFailureSpreadsToItsNeighbours) {
-  const Points places = line({0.0, 0.1, 0.3, 0.6, 1.0});
+  const surrogate::Points places = line({0.0, 0.1, 0.3, 0.6, 1.0});
   const VectorXd mean = VectorXd::Constant(5, 1.2);
-  SuccessModel model = make_model();
+  surrogate::SuccessModel model = make_model();
   model.fit(places.slice(0, 1), mean.head(1), {false});
   const VectorXd got = model.probability(places, mean);
   for (Index i = 1; i < 5; ++i) EXPECT_GT(got[i], got[i - 1]);
@@ -190,13 +190,14 @@ TEST(SuccessModel, AFailureSpreadsToItsNeighbours) {
 }
 
 TEST(SuccessModel, EveryFurtherFailureLowersTheProbability) {
-  const Points at = line({0.3, 0.5});
+  const surrogate::Points at = line({0.3, 0.5});
   const VectorXd at_mean = VectorXd::Constant(2, 1.2);
   VectorXd last = VectorXd::Constant(2, static_cast<double>(averaged(1.2L, kPriorVariance)));
   for (int failures = 1; failures <= 20; ++failures) {
-    SuccessModel model = make_model();
-    const SuccessFit fit = model.fit(Points::zero(failures, 1, 0), VectorXd::Constant(failures, 1.2),
-                                     std::vector<bool>(static_cast<std::size_t>(failures), false));
+    surrogate::SuccessModel model = make_model();
+    const surrogate::SuccessFit fit =
+        model.fit(surrogate::Points::zero(failures, 1, 0), VectorXd::Constant(failures, 1.2),
+                  std::vector<bool>(static_cast<std::size_t>(failures), false));
     EXPECT_TRUE(fit.converged);
     const VectorXd got = model.probability(at, at_mean);
     EXPECT_LT(got[0], last[0]) << failures;
@@ -206,10 +207,10 @@ TEST(SuccessModel, EveryFurtherFailureLowersTheProbability) {
 }
 
 TEST(SuccessModel, StaysFiniteWhereOutcomesContradictASurePrior) {
-  const Points x = Points::zero(6, 1, 0);  // one point six times, with both outcomes
+  const surrogate::Points x = surrogate::Points::zero(6, 1, 0);  // one point six times, with both outcomes
   const std::vector<bool> mixed{true, false, true, false, false, true};
   for (const double prior : {-1000.0, -50.0, -5.0, 5.0, 50.0, 1000.0}) {
-    SuccessModel model = make_model();
+    surrogate::SuccessModel model = make_model();
     const VectorXd mean = VectorXd::Constant(6, prior);
     EXPECT_TRUE(model.fit(x, mean, mixed).converged) << prior;
     const VectorXd got = model.probability(x, mean);
@@ -221,32 +222,32 @@ TEST(SuccessModel, StaysFiniteWhereOutcomesContradictASurePrior) {
 
 TEST(SuccessModel, IsAModelWhosePriorMeanIsAFeature) {
   Rng rng(53, 0);
-  Points points = reference::random_points(rng, 12, 2, 1);
+  surrogate::Points points = reference::random_points(rng, 12, 2, 1);
   points.features = Eigen::MatrixXd::NullaryExpr(12, 2, [&rng](Index, Index) { return rng.normal(); });
   const std::vector<bool> succeeded{true, false, true, true, false, true};
-  SuccessOptions options;
+  surrogate::SuccessOptions options;
   options.slope_stddev = 0.7;
   options.mean_feature = 1;
-  SuccessModel model = make_model(options);
+  surrogate::SuccessModel model = make_model(options);
   model.fit(points.slice(0, 6), points.features.col(1).head(6), succeeded);
-  const Prediction latent = model.predict(points);
-  const VectorXd log_probability = make_log_success_probability()->values(latent);
+  const surrogate::Prediction latent = model.predict(points);
+  const VectorXd log_probability = surrogate::make_log_success_probability()->values(latent);
   const VectorXd probability = model.probability(points, points.features.col(1));
   EXPECT_LE((log_probability.array().exp() - probability.array()).abs().maxCoeff(), 1e-14);
 
   constexpr double kStep = 1e-5;  // central differences: errors of step^2 and of 1e-16 / step
   for (Index row = 6; row < 12; ++row) {
-    const Points point = points.slice(row, 1);
-    const PredictionGradient got = model.predict_with_gradient(point);
+    const surrogate::Points point = points.slice(row, 1);
+    const surrogate::PredictionGradient got = model.predict_with_gradient(point);
     EXPECT_LE(std::abs(got.mean - latent.mean[row]), 1e-13);
     EXPECT_LE(std::abs(got.variance - latent.variance[row]), 1e-13);
     for (Index column = 0; column < 2; ++column) {
-      Points above = point;
-      Points below = point;
+      surrogate::Points above = point;
+      surrogate::Points below = point;
       above.ordered(0, column) += kStep;
       below.ordered(0, column) -= kStep;
-      const Prediction up = model.predict(above);
-      const Prediction down = model.predict(below);
+      const surrogate::Prediction up = model.predict(above);
+      const surrogate::Prediction down = model.predict(below);
       EXPECT_LE(std::abs(got.mean_gradient[column] - (up.mean[0] - down.mean[0]) / (2 * kStep)), 1e-8);
       EXPECT_LE(std::abs(got.variance_gradient[column] - (up.variance[0] - down.variance[0]) / (2 * kStep)), 1e-8);
     }
@@ -254,10 +255,10 @@ TEST(SuccessModel, IsAModelWhosePriorMeanIsAFeature) {
 }
 
 TEST(SuccessModel, TakesASpaceWithoutOrderedColumns) {
-  SuccessOptions options;
+  surrogate::SuccessOptions options;
   options.slope_stddev = 1.2;  // a trend of nothing
-  SuccessModel model = make_model(options);
-  Points points = Points::zero(2, 0, 1);
+  surrogate::SuccessModel model = make_model(options);
+  surrogate::Points points = surrogate::Points::zero(2, 0, 1);
   points.categories(1, 0) = 1;
   EXPECT_TRUE(model.fit(points.slice(0, 1), VectorXd::Zero(1), {false}).converged);
   const VectorXd got = model.probability(points, VectorXd::Zero(2));
@@ -265,14 +266,14 @@ TEST(SuccessModel, TakesASpaceWithoutOrderedColumns) {
 }
 
 TEST(SuccessModel, ItsAcquisitionHasTheDerivativesOfItsValue) {
-  const auto acquisition = make_log_success_probability();
+  const auto acquisition = surrogate::make_log_success_probability();
   constexpr double kStep = 1e-5;
   for (const double mean : {-40.0, -3.0, -0.2, 0.0, 1.0, 6.0}) {
     for (const double variance : {0.01, 1.0, 30.0}) {
-      const AcquisitionValue got = acquisition->at(mean, variance);
+      const surrogate::AcquisitionValue got = acquisition->at(mean, variance);
       const double want = std::log(static_cast<double>(averaged(mean, variance)));
       EXPECT_LE(std::abs(got.value - want), 1e-13 * (1.0 + std::abs(want))) << mean << " " << variance;
-      const Prediction one{VectorXd::Constant(1, mean), VectorXd::Constant(1, variance)};
+      const surrogate::Prediction one{VectorXd::Constant(1, mean), VectorXd::Constant(1, variance)};
       EXPECT_LE(std::abs(acquisition->values(one)[0] - got.value), 1e-13 * (1.0 + std::abs(want)));
       const auto by_mean =
           acquisition->at(mean + kStep, variance).value - acquisition->at(mean - kStep, variance).value;
@@ -286,11 +287,11 @@ TEST(SuccessModel, ItsAcquisitionHasTheDerivativesOfItsValue) {
 }
 
 TEST(SuccessModel, RefusesWhatDoesNotFitTogether) {
-  SuccessModel model = make_model();
+  surrogate::SuccessModel model = make_model();
   EXPECT_THROW(model.fit(line({0.5}), VectorXd::Zero(1), {}), UserError);
   EXPECT_THROW(model.fit(line({0.5}), VectorXd::Zero(2), {true}), UserError);
   EXPECT_THROW(model.fit(line({0.5}), VectorXd::Constant(1, std::nan("")), {true}), UserError);
-  SuccessOptions options;
+  surrogate::SuccessOptions options;
   options.lengthscale = 0.0;
   EXPECT_THROW(make_model(options), UserError);
 }

@@ -16,9 +16,9 @@ namespace krigtune {
 namespace {
 
 struct Problem {
-  Observations observed;
-  Observations one_more;
-  Points candidates;
+  surrogate::Observations observed;
+  surrogate::Observations one_more;
+  surrogate::Points candidates;
 
   Problem(benchmark::State& state, int dims)
       : Problem(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), dims) {}
@@ -28,8 +28,8 @@ struct Problem {
     one_more = draw(rng, 1, dims);
     candidates = reference::random_points(rng, candidate_count, dims, 0);
   }
-  static Observations draw(Rng& rng, int count, int dims) {
-    Observations drawn{reference::random_points(rng, count, dims, 0), {}, {}};
+  static surrogate::Observations draw(Rng& rng, int count, int dims) {
+    surrogate::Observations drawn{reference::random_points(rng, count, dims, 0), {}, {}};
     drawn.values = (4.0 * drawn.points.ordered.col(0).array()).sin() + drawn.points.ordered.col(1).array().square();
     for (double& value : drawn.values) value += 0.05 * rng.normal();
     return drawn;
@@ -46,8 +46,8 @@ double peak_memory() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-Surrogate fitted(const Problem& problem) {
-  Surrogate surrogate;
+surrogate::Surrogate fitted(const Problem& problem) {
+  surrogate::Surrogate surrogate;
   Rng rng(2, 0);
   surrogate.fit(problem.observed, rng);
   return surrogate;
@@ -57,14 +57,15 @@ Surrogate fitted(const Problem& problem) {
 void refit_and_score(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
   const Eigen::VectorXd start = fitted(problem).theta();
-  Observations observed = problem.observed;
+  surrogate::Observations observed = problem.observed;
   observed.append(problem.one_more);
   int likelihoods = 0;
   for (auto _ : state) {
-    Surrogate surrogate;
+    surrogate::Surrogate surrogate;
     Rng rng(3, 0);
     likelihoods = surrogate.refit(observed, rng, start).evaluations;
-    benchmark::DoNotOptimize(log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
+    benchmark::DoNotOptimize(
+        surrogate::log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
   }
   state.counters["likelihoods"] = likelihoods;
   state.counters["peak_MB"] = peak_memory();
@@ -73,15 +74,16 @@ void refit_and_score(benchmark::State& state, int dims) {
 /// Hyperparameters kept and one observation appended; all candidates scored, with what was kept of them.
 void append_and_rescore(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
-  const Surrogate before = fitted(problem);
-  CandidatePredictions predictions(problem.candidates);
+  const surrogate::Surrogate before = fitted(problem);
+  surrogate::CandidatePredictions predictions(problem.candidates);
   for (auto _ : state) {
     state.PauseTiming();
-    Surrogate surrogate = before;
+    surrogate::Surrogate surrogate = before;
     predictions.predict(surrogate);
     state.ResumeTiming();
     surrogate.append(problem.one_more);
-    benchmark::DoNotOptimize(log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
+    benchmark::DoNotOptimize(
+        surrogate::log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
   }
   state.counters["rows_computed"] = static_cast<double>(predictions.rows_computed());
   state.counters["peak_MB"] = peak_memory();
@@ -92,7 +94,7 @@ void fit(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
   int likelihoods = 0;
   for (auto _ : state) {
-    Surrogate surrogate;
+    surrogate::Surrogate surrogate;
     Rng rng(2, 0);
     likelihoods = surrogate.fit(problem.observed, rng).evaluations;
   }
@@ -101,28 +103,30 @@ void fit(benchmark::State& state, int dims) {
 
 void score(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
-  const Surrogate surrogate = fitted(problem);
+  const surrogate::Surrogate surrogate = fitted(problem);
   for (auto _ : state)
-    benchmark::DoNotOptimize(log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
+    benchmark::DoNotOptimize(
+        surrogate::log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
 }
 
 /// The first predictions over a list, with all rows kept for the next.
 void score_and_keep(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
-  const Surrogate surrogate = fitted(problem);
+  const surrogate::Surrogate surrogate = fitted(problem);
   for (auto _ : state) {
-    CandidatePredictions predictions(problem.candidates);
-    benchmark::DoNotOptimize(log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
+    surrogate::CandidatePredictions predictions(problem.candidates);
+    benchmark::DoNotOptimize(
+        surrogate::log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
   }
 }
 
 /// The dense algebra of one likelihood with its gradient.
-void factorise_and_invert(benchmark::State& state, const VectorUnit& unit) {
+void factorise_and_invert(benchmark::State& state, const surrogate::VectorUnit& unit) {
   const auto n = static_cast<Eigen::Index>(state.range(0));
   Rng rng(4, 0);
-  const Points points = reference::random_points(rng, static_cast<int>(n), kDims, 0);
+  const surrogate::Points points = reference::random_points(rng, static_cast<int>(n), kDims, 0);
   Eigen::MatrixXd covariance =
-      make_kernel(KernelKind::kMatern52)->gram(points, points, Eigen::VectorXd::Zero(kDims + 1));
+      surrogate::make_kernel(surrogate::KernelKind::kMatern52)->gram(points, points, Eigen::VectorXd::Zero(kDims + 1));
   covariance.diagonal().array() += 0.01;
   for (auto _ : state) {
     Eigen::MatrixXd lower = covariance.triangularView<Eigen::Lower>();
@@ -132,9 +136,9 @@ void factorise_and_invert(benchmark::State& state, const VectorUnit& unit) {
 }
 
 /// Correlations of 10 000 pairs in 8 dimensions.
-void correlate(benchmark::State& state, const VectorUnit& unit) {
+void correlate(benchmark::State& state, const surrogate::VectorUnit& unit) {
   Rng rng(5, 0);
-  const Points points = reference::random_points(rng, 10'000, kDims, 0);
+  const surrogate::Points points = reference::random_points(rng, 10'000, kDims, 0);
   Eigen::VectorXd r2(points.size());
   for (auto _ : state) {
     r2.setZero();
@@ -179,7 +183,7 @@ void add_growth() {
 }
 
 void add_units() {
-  for (const VectorUnit* unit : available_vector_units()) {
+  for (const surrogate::VectorUnit* unit : surrogate::available_vector_units()) {
     const std::string name = std::string("/") + unit->name;
     for (const int count : {100, 1000})
       benchmark::RegisterBenchmark(("unit/factorise_and_invert" + name + "/n").c_str(),

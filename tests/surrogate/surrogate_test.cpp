@@ -14,20 +14,20 @@ using Eigen::VectorXd;
 using reference::Real;
 using reference::Vector;
 
-Surrogate make_surrogate(const HyperparameterPriors& priors = {}) {
-  SurrogateOptions options;
-  options.mean = Mean::zero();
+surrogate::Surrogate make_surrogate(const surrogate::HyperparameterPriors& priors = {}) {
+  surrogate::SurrogateOptions options;
+  options.mean = surrogate::Mean::zero();
   options.priors = priors;
-  return Surrogate(options);
+  return surrogate::Surrogate(options);
 }
 
 /// A mixed problem with values far from standardised.
 struct Problem {
-  Points points;
+  surrogate::Points points;
   VectorXd values;
   VectorXd known_variance;
   VectorXd theta;  ///< log lengthscales, log signal variance, log noise stddev
-  Points at;
+  surrogate::Points at;
 
   explicit Problem(std::uint64_t seed, int count = 12) {
     Rng rng(seed, 0);
@@ -56,8 +56,8 @@ struct Scale {
 };
 
 /// The reference's answer in the units of the values.
-reference::Moments expected_moments(const Scale& scale, const Points& points, const Vector& values,
-                                    const Vector& known_variance, const VectorXd& theta, const Points& at) {
+reference::Moments expected_moments(const Scale& scale, const surrogate::Points& points, const Vector& values,
+                                    const Vector& known_variance, const VectorXd& theta, const surrogate::Points& at) {
   Vector outputs;
   Vector noise;
   for (const Real value : values) outputs.push_back((value - scale.mean) / scale.stddev);
@@ -73,7 +73,7 @@ reference::Moments expected_moments(const Scale& scale, const Points& points, co
 // The condition number of these covariances is below 1e4: sixteen digits less four, and some margin.
 constexpr double kTolerance = 1e-10;
 
-void expect_moments(const Prediction& got, const reference::Moments& want, double unit) {
+void expect_moments(const surrogate::Prediction& got, const reference::Moments& want, double unit) {
   ASSERT_EQ(static_cast<std::size_t>(got.mean.size()), want.mean.size());
   for (Index i = 0; i < got.mean.size(); ++i) {
     const auto k = static_cast<std::size_t>(i);
@@ -84,7 +84,7 @@ void expect_moments(const Prediction& got, const reference::Moments& want, doubl
 
 TEST(Surrogate, PredictsWhatDenseInversesInLongDoublePredict) {
   const Problem p(1);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   gp.condition({p.points, p.values, p.known_variance}, p.theta);
   const Scale scale(p.values);
   const auto want = expected_moments(scale, p.points, reference::to_reference(p.values),
@@ -95,16 +95,16 @@ TEST(Surrogate, PredictsWhatDenseInversesInLongDoublePredict) {
 
 TEST(Surrogate, BelievingLeavesTheMeanAndEqualsObservingIt) {
   const Problem p(2);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   gp.condition({p.points, p.values, p.known_variance}, p.theta);
-  const Prediction before = gp.predict(p.at);
-  const Points pending = p.at.slice(0, 3);
-  Points joined = p.points;
+  const surrogate::Prediction before = gp.predict(p.at);
+  const surrogate::Points pending = p.at.slice(0, 3);
+  surrogate::Points joined = p.points;
   joined.append(pending);
   const Scale scale(p.values);
   Vector values = reference::to_reference(p.values);
   Vector variance = reference::to_reference(p.known_variance);
-  const Prediction at_pending = gp.predict(pending);
+  const surrogate::Prediction at_pending = gp.predict(pending);
   for (const double mean : at_pending.mean) {
     values.push_back(mean);
     variance.push_back(0);
@@ -112,7 +112,7 @@ TEST(Surrogate, BelievingLeavesTheMeanAndEqualsObservingIt) {
 
   gp.believe(pending.slice(0, 1));
   gp.believe(pending.slice(1, 2));  // in two steps, as trials start one after the other
-  const Prediction after = gp.predict(p.at);
+  const surrogate::Prediction after = gp.predict(p.at);
   EXPECT_LE((after.mean - before.mean).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LE((after.variance - before.variance).maxCoeff(), 1e-10);
   EXPECT_LE(after.variance[0], 0.2 * before.variance[0]);
@@ -122,25 +122,25 @@ TEST(Surrogate, BelievingLeavesTheMeanAndEqualsObservingIt) {
 
 TEST(Surrogate, BelievingThePointThatIsAlreadyBelievedIsHarmless) {
   const Problem p(3);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   VectorXd theta = p.theta;
   theta[4] = std::log(1e-9);  // without noise the repeated row makes the covariance singular
   gp.condition({p.points, p.values, {}}, theta);
   gp.believe(p.at.slice(0, 1));
   gp.believe(p.at.slice(0, 1));
   gp.believe(p.points.slice(0, 2));
-  const Prediction prediction = gp.predict(p.at);
+  const surrogate::Prediction prediction = gp.predict(p.at);
   EXPECT_TRUE(prediction.mean.allFinite() && prediction.variance.allFinite());
   EXPECT_GE(prediction.variance.minCoeff(), 0.0);
 }
 
 TEST(Surrogate, WithoutNoiseInterpolates) {
   const Problem p(4);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   VectorXd theta = p.theta;
   theta[4] = std::log(1e-7);
   gp.condition({p.points, p.values, {}}, theta);
-  const Prediction prediction = gp.predict(p.points);
+  const surrogate::Prediction prediction = gp.predict(p.points);
   // The pull towards the mean is noise variance (1e-14) times the condition number (1e6 at most here).
   EXPECT_LE((prediction.mean - p.values).cwiseAbs().maxCoeff(), 1e-6 * p.values.cwiseAbs().maxCoeff());
   EXPECT_LE(prediction.variance.maxCoeff(), 1e-6);
@@ -149,9 +149,9 @@ TEST(Surrogate, WithoutNoiseInterpolates) {
 
 TEST(Surrogate, FarFromDataReturnsToThePrior) {
   const Problem p(5);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   gp.condition({p.points, p.values, {}}, p.theta);
-  Points far = Points::zero(1, 2, 1);
+  surrogate::Points far = surrogate::Points::zero(1, 2, 1);
   far.ordered.setConstant(1e3);
   const Scale scale(p.values);
   EXPECT_NEAR(gp.predict(far).mean[0], static_cast<double>(scale.mean), 1e-9);
@@ -160,13 +160,13 @@ TEST(Surrogate, FarFromDataReturnsToThePrior) {
 
 TEST(Surrogate, ScoresManyCandidatesAsItScoresOne) {
   const Problem p(6);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   gp.condition({p.points, p.values, {}}, p.theta);
   Rng rng(6, 1);
-  const Points many = reference::random_points(rng, 2500, 2, 1);  // three blocks
-  const Prediction all = gp.predict(many);
+  const surrogate::Points many = reference::random_points(rng, 2500, 2, 1);  // three blocks
+  const surrogate::Prediction all = gp.predict(many);
   for (const Index i : {0, 1023, 1024, 2047, 2048, 2499}) {
-    const Prediction one = gp.predict(many.slice(i, 1));
+    const surrogate::Prediction one = gp.predict(many.slice(i, 1));
     EXPECT_LE(std::abs(all.mean[i] - one.mean[0]), 1e-10);
     EXPECT_LE(std::abs(all.variance[i] - one.variance[0]), 1e-10);
   }
@@ -174,16 +174,16 @@ TEST(Surrogate, ScoresManyCandidatesAsItScoresOne) {
 
 TEST(Surrogate, RepeatedPointsCountAsOneWithTheirAverage) {
   // m observations with noise v at one point are one observation of their average with noise v / m.
-  Points points = Points::zero(6, 1, 0);
+  surrogate::Points points = surrogate::Points::zero(6, 1, 0);
   points.ordered.col(0) << 0.2, 0.2, 0.2, 0.2, 0.7, 0.9;
   VectorXd values(6);
   values << 1.0, 3.0, 2.0, 2.5, -1.0, -1.4;
   VectorXd theta(3);
   theta << std::log(0.3), 0.0, std::log(0.5);
-  Surrogate gp = make_surrogate();
+  surrogate::Surrogate gp = make_surrogate();
   gp.condition({points, values, {}}, theta);
   const Scale scale(values);
-  Points merged = points.slice(3, 3);
+  surrogate::Points merged = points.slice(3, 3);
   const Real noise = 0.25L * scale.stddev * scale.stddev;
   VectorXd free = theta;
   free[2] = -40.0;  // all noise is in the known variances
@@ -192,15 +192,15 @@ TEST(Surrogate, RepeatedPointsCountAsOneWithTheirAverage) {
 }
 
 TEST(Surrogate, OptionsThatMakeNoSenseAreRefused) {
-  HyperparameterPriors priors;
+  surrogate::HyperparameterPriors priors;
   priors.noise_stddev.log_stddev = 0.0;
   EXPECT_THROW(make_surrogate(priors), UserError);
   priors = {};
   priors.lengthscale.log_median = std::nan("");
   EXPECT_THROW(make_surrogate(priors), UserError);
-  SurrogateOptions options;
+  surrogate::SurrogateOptions options;
   options.random_starts = -1;
-  EXPECT_THROW(Surrogate{options}, UserError);
+  EXPECT_THROW(surrogate::Surrogate{options}, UserError);
 }
 
 }  // namespace krigtune::surrogate_test

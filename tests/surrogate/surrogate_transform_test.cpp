@@ -11,11 +11,11 @@ namespace krigtune::surrogate_transform_test {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-using Kind = OutputTransform::Kind;
+using Kind = surrogate::OutputTransform::Kind;
 
-Observations positive_data() {
+surrogate::Observations positive_data() {
   Rng rng(91, 0);
-  Observations data{reference::random_points(rng, 16, 2, 0), VectorXd(16), VectorXd(16)};
+  surrogate::Observations data{reference::random_points(rng, 16, 2, 0), VectorXd(16), VectorXd(16)};
   for (Index i = 0; i < 16; ++i) {
     data.values[i] = std::exp(3.0 * data.points.ordered(i, 0) + std::sin(4.0 * data.points.ordered(i, 1)));
     data.variance[i] = 0.01 * rng.uniform() * data.values[i];
@@ -30,30 +30,30 @@ VectorXd theta() {
   return result;
 }
 
-SurrogateOptions with(Kind kind, const Mean& mean = Mean::constant()) {
-  SurrogateOptions options;
+surrogate::SurrogateOptions with(Kind kind, const surrogate::Mean& mean = surrogate::Mean::constant()) {
+  surrogate::SurrogateOptions options;
   options.transform = kind;
   options.mean = mean;
   return options;
 }
 
 TEST(SurrogateTransform, OfLogarithmsIsASurrogateOfTheLogarithms) {
-  for (const Mean& mean : {Mean::constant(), Mean::scaled()}) {
-    const Observations data = positive_data();
-    Observations logarithms = data;
+  for (const surrogate::Mean& mean : {surrogate::Mean::constant(), surrogate::Mean::scaled()}) {
+    const surrogate::Observations data = positive_data();
+    surrogate::Observations logarithms = data;
     logarithms.values = data.values.array().log();
     logarithms.points.features = data.points.features.array().log();
     logarithms.variance = data.variance.array() / data.values.array().square();
-    Surrogate a(with(Kind::kLog, mean));
-    Surrogate b(with(Kind::kIdentity, mean));
+    surrogate::Surrogate a(with(Kind::kLog, mean));
+    surrogate::Surrogate b(with(Kind::kIdentity, mean));
     a.condition(data, theta());
     b.condition(logarithms, theta());
     a.append({data.points.slice(0, 2), data.values.head(2), data.variance.head(2)});
     b.append({logarithms.points.slice(0, 2), logarithms.values.head(2), logarithms.variance.head(2)});
     a.believe(data.points.slice(4, 1));
     b.believe(logarithms.points.slice(4, 1));
-    const Prediction got = a.predict(data.points);
-    const Prediction want = b.predict(logarithms.points);
+    const surrogate::Prediction got = a.predict(data.points);
+    const surrogate::Prediction want = b.predict(logarithms.points);
     EXPECT_LE((got.mean - want.mean).cwiseAbs().maxCoeff(), 1e-13);
     EXPECT_LE((got.variance - want.variance).cwiseAbs().maxCoeff(), 1e-13);
     EXPECT_LE(std::abs(a.noise_stddev() - b.noise_stddev()), 1e-14);
@@ -62,14 +62,14 @@ TEST(SurrogateTransform, OfLogarithmsIsASurrogateOfTheLogarithms) {
 
 TEST(SurrogateTransform, TakesPredictionsBackToValues) {
   for (const Kind kind : {Kind::kIdentity, Kind::kLog, Kind::kRankRobust}) {
-    Observations data = positive_data();
+    surrogate::Observations data = positive_data();
     data.variance.resize(0);
-    Surrogate surrogate(with(kind));
+    surrogate::Surrogate surrogate(with(kind));
     VectorXd precise = theta();
     precise[3] = std::log(1e-5);
     surrogate.condition(data, precise);
-    const Prediction latent = surrogate.predict(data.points);
-    const OutputTransform& back = surrogate.transform();
+    const surrogate::Prediction latent = surrogate.predict(data.points);
+    const surrogate::OutputTransform& back = surrogate.transform();
     for (Index i = 0; i < data.size(); ++i) {
       EXPECT_LE(std::abs(back.output_mean(latent.mean[i], latent.variance[i]) / data.values[i] - 1.0), 1e-4);
       EXPECT_LE(back.output_quantile(latent.mean[i], latent.variance[i], 0.001), data.values[i] * (1.0 + 1e-4));
@@ -79,19 +79,19 @@ TEST(SurrogateTransform, TakesPredictionsBackToValues) {
 }
 
 TEST(SurrogateTransform, ByRanksKeepsAnAwfulValueFromDrowningTheGoodOnes) {
-  Observations data{Points::zero(12, 1, 0), VectorXd(12), {}};
+  surrogate::Observations data{surrogate::Points::zero(12, 1, 0), VectorXd(12), {}};
   data.points.ordered.col(0) = VectorXd::LinSpaced(12, 0.0, 1.0);
   data.values = (4.0 * data.points.ordered.col(0).array()).sin() + 10.0;
   const VectorXd before = data.values;
   data.values[11] = -1e6;
   const auto error = [&data, &before](Kind kind) {
-    Surrogate surrogate(with(kind));
+    surrogate::Surrogate surrogate(with(kind));
     Rng rng(92, 0);
     surrogate.fit(data, rng);
     // Half way between the good points.
-    Points at = data.points.slice(0, 5);
+    surrogate::Points at = data.points.slice(0, 5);
     at.ordered.array() += 0.5 / 11.0;
-    const Prediction latent = surrogate.predict(at);
+    const surrogate::Prediction latent = surrogate.predict(at);
     double worst = 0.0;
     for (Index i = 0; i < 5; ++i) {
       const double want = std::sin(4.0 * at.ordered(i, 0)) + 10.0;
@@ -105,8 +105,8 @@ TEST(SurrogateTransform, ByRanksKeepsAnAwfulValueFromDrowningTheGoodOnes) {
 }
 
 TEST(SurrogateTransform, RefusesValuesThatItsKindDoesNotHave) {
-  Observations data = positive_data();
-  Surrogate surrogate(with(Kind::kLog));
+  surrogate::Observations data = positive_data();
+  surrogate::Surrogate surrogate(with(Kind::kLog));
   surrogate.condition(data, theta());
   EXPECT_THROW(surrogate.append({data.points.slice(0, 1), VectorXd::Constant(1, -1.0), {}}), UserError);
   EXPECT_THROW(surrogate.append({data.points.slice(0, 1), VectorXd::Constant(1, std::nan("")), {}}), UserError);
@@ -115,29 +115,29 @@ TEST(SurrogateTransform, RefusesValuesThatItsKindDoesNotHave) {
 }
 
 TEST(SurrogateTransform, CentresAFeatureThatPredictsTheFunction) {
-  const Observations data = positive_data();
-  Observations shifted = data;
+  const surrogate::Observations data = positive_data();
+  surrogate::Observations shifted = data;
   shifted.points.features.array() += 1e3;
-  Surrogate a(with(Kind::kIdentity, Mean::scaled()));
-  Surrogate b(with(Kind::kIdentity, Mean::scaled()));
+  surrogate::Surrogate a(with(Kind::kIdentity, surrogate::Mean::scaled()));
+  surrogate::Surrogate b(with(Kind::kIdentity, surrogate::Mean::scaled()));
   a.condition(data, theta());
   b.condition(shifted, theta());
   EXPECT_LE((a.predict(data.points).mean - b.predict(shifted.points).mean).cwiseAbs().maxCoeff(), 1e-9);
   // The logarithm of a model that is wrong by a factor is the function itself.
-  Surrogate c(with(Kind::kLog, Mean::scaled(1.0, 0.2)));
+  surrogate::Surrogate c(with(Kind::kLog, surrogate::Mean::scaled(1.0, 0.2)));
   c.condition(data, theta());
-  const Coefficients coefficients = c.processes().front().coefficients();
+  const surrogate::Coefficients coefficients = c.processes().front().coefficients();
   EXPECT_LE(std::abs(coefficients.mean[0]), 1e-6);
   EXPECT_LE(std::abs(coefficients.mean[1] - 1.0), 1e-6);
 }
 
 TEST(SurrogateTransform, WithoutStandardisationIsTheProcessItself) {
-  const Observations data = positive_data();
-  SurrogateOptions options = with(Kind::kIdentity);
+  const surrogate::Observations data = positive_data();
+  surrogate::SurrogateOptions options = with(Kind::kIdentity);
   options.standardise = false;
-  Surrogate surrogate(options);
+  surrogate::Surrogate surrogate(options);
   surrogate.condition(data, theta());
-  GaussianProcess gp(make_kernel(KernelKind::kMatern52), Mean::constant());
+  surrogate::GaussianProcess gp(surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::constant());
   gp.condition(data, theta());
   EXPECT_EQ(surrogate.predict(data.points).mean, gp.predict(data.points).mean);
   EXPECT_EQ(surrogate.scale(), 1.0);
@@ -145,21 +145,21 @@ TEST(SurrogateTransform, WithoutStandardisationIsTheProcessItself) {
 }
 
 TEST(SurrogateAverage, HasTheMomentsOfAnEqualMixture) {
-  const Observations data = positive_data();
-  SurrogateOptions options = with(Kind::kLog);
+  const surrogate::Observations data = positive_data();
+  surrogate::SurrogateOptions options = with(Kind::kLog);
   options.hyperparameter_samples = 7;
-  Surrogate surrogate(options);
+  surrogate::Surrogate surrogate(options);
   Rng rng(93, 0);
   surrogate.fit(data, rng);
   surrogate.append({data.points.slice(0, 1), data.values.head(1), {}});
   surrogate.believe(data.points.slice(1, 1));
   ASSERT_EQ(surrogate.processes().size(), 7U);
-  const Prediction got = surrogate.predict(data.points);
+  const surrogate::Prediction got = surrogate.predict(data.points);
   for (Index i = 0; i < data.size(); ++i) {
     reference::Real mean = 0;
     reference::Real square = 0;
-    for (const GaussianProcess& process : surrogate.processes()) {
-      const Prediction one = process.predict(surrogate.standardised(data.points));
+    for (const surrogate::GaussianProcess& process : surrogate.processes()) {
+      const surrogate::Prediction one = process.predict(surrogate.standardised(data.points));
       mean += one.mean[i] / 7.0L;
       square += (one.variance[i] + static_cast<reference::Real>(one.mean[i]) * one.mean[i]) / 7.0L;
     }

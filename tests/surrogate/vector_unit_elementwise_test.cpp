@@ -18,9 +18,9 @@ using Real = long double;
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-class ElementwiseVectorUnit : public testing::TestWithParam<const VectorUnit*> {
+class ElementwiseVectorUnit : public testing::TestWithParam<const surrogate::VectorUnit*> {
  protected:
-  const VectorUnit& unit() const { return *GetParam(); }
+  const surrogate::VectorUnit& unit() const { return *GetParam(); }
   Rng rng{61, 0};
   MatrixXd random_matrix(Index rows, Index cols) {
     return MatrixXd::NullaryExpr(rows, cols, [this] { return rng.normal(); });
@@ -31,9 +31,9 @@ class ElementwiseVectorUnit : public testing::TestWithParam<const VectorUnit*> {
   }
 };
 
-std::string name_of(const testing::TestParamInfo<const VectorUnit*>& info) { return info.param->name; }
+std::string name_of(const testing::TestParamInfo<const surrogate::VectorUnit*>& info) { return info.param->name; }
 
-INSTANTIATE_TEST_SUITE_P(Units, ElementwiseVectorUnit, testing::ValuesIn(available_vector_units()), name_of);
+INSTANTIATE_TEST_SUITE_P(Units, ElementwiseVectorUnit, testing::ValuesIn(surrogate::available_vector_units()), name_of);
 
 /// 0 and from 1e-30 to where exp(-u) is 1e-300; as many as fill no vector register.
 VectorXd squared_distances() {
@@ -44,7 +44,7 @@ VectorXd squared_distances() {
 }
 
 struct Correlation {
-  VectorUnit::Profile profile;
+  surrogate::VectorUnit::Profile profile;
   std::function<Real(Real r2)> exponent;  ///< what the relative error grows with
   std::function<Real(Real r2)> value;
   std::function<Real(Real r2)> slope;
@@ -166,8 +166,11 @@ TEST_P(ElementwiseVectorUnit, HasTheTailsOfTheScalarFunctions) {
   unit().log_h(u.size(), u.data(), improvement.data());
   unit().log_normal_cdf(u.size(), u.data(), probability.data());
   for (Index i = 0; i < u.size(); ++i) {
-    EXPECT_LE(std::abs(improvement[i] - log_h(u[i])), 10.0 * kEpsilon * (1.0 + std::abs(log_h(u[i])))) << u[i];
-    EXPECT_LE(std::abs(probability[i] - log_normal_cdf(u[i])), 10.0 * kEpsilon * (1.0 + std::abs(log_normal_cdf(u[i]))))
+    EXPECT_LE(std::abs(improvement[i] - surrogate::log_h(u[i])),
+              10.0 * kEpsilon * (1.0 + std::abs(surrogate::log_h(u[i]))))
+        << u[i];
+    EXPECT_LE(std::abs(probability[i] - surrogate::log_normal_cdf(u[i])),
+              10.0 * kEpsilon * (1.0 + std::abs(surrogate::log_normal_cdf(u[i]))))
         << u[i];
   }
 }

@@ -56,20 +56,21 @@ struct Framed {
   bool frame_is_whole() const { return (whole.array() == kOutside).count() == whole.size() - rows * cols; }
 };
 
-class EveryVectorUnit : public testing::TestWithParam<const VectorUnit*> {
+class EveryVectorUnit : public testing::TestWithParam<const surrogate::VectorUnit*> {
  protected:
-  const VectorUnit& unit() const { return *GetParam(); }
+  const surrogate::VectorUnit& unit() const { return *GetParam(); }
   Rng rng{51, 0};
 };
 
-std::string name_of(const testing::TestParamInfo<const VectorUnit*>& info) { return info.param->name; }
+std::string name_of(const testing::TestParamInfo<const surrogate::VectorUnit*>& info) { return info.param->name; }
 
-INSTANTIATE_TEST_SUITE_P(Units, EveryVectorUnit, testing::ValuesIn(available_vector_units()), name_of);
+INSTANTIATE_TEST_SUITE_P(Units, EveryVectorUnit, testing::ValuesIn(surrogate::available_vector_units()), name_of);
 
 TEST(VectorUnit, IsTheOneThatTheProcessHasChosen) {
-  EXPECT_STREQ(vector_unit().name, to_string(chosen_vector_unit()));
-  EXPECT_STREQ(available_vector_units().front()->name, "plain");
-  if (available_vector_units().size() == 1) GTEST_SKIP() << "this machine has no vector unit beyond the plain one";
+  EXPECT_STREQ(surrogate::vector_unit().name, to_string(chosen_vector_unit()));
+  EXPECT_STREQ(surrogate::available_vector_units().front()->name, "plain");
+  if (surrogate::available_vector_units().size() == 1)
+    GTEST_SKIP() << "this machine has no vector unit beyond the plain one";
 }
 
 TEST_P(EveryVectorUnit, FactorisesACovariance) {
@@ -170,7 +171,7 @@ struct Moments {
 };
 
 /// Of a Gaussian process with 120 observations in three dimensions, noise variance 1e-4 of the signal's, at 50 points.
-Moments posterior_by(const VectorUnit& unit) {
+Moments posterior_by(const surrogate::VectorUnit& unit) {
   Rng rng(52, 0);
   const MatrixXd x = random_matrix(rng, 120, 3);
   const MatrixXd at = random_matrix(rng, 50, 3);
@@ -193,7 +194,7 @@ Moments posterior_by(const VectorUnit& unit) {
 
 // The condition number is below 1e6: sixteen digits less six, and one for margin.
 TEST_P(EveryVectorUnit, HasThePosteriorOfThePlainOne) {
-  const Moments plain = posterior_by(*available_vector_units().front());
+  const Moments plain = posterior_by(*surrogate::available_vector_units().front());
   const Moments here = posterior_by(unit());
   EXPECT_LE((here.mean - plain.mean).cwiseAbs().maxCoeff(), 1e-9);
   EXPECT_LE((here.variance - plain.variance).cwiseAbs().maxCoeff(), 1e-9);

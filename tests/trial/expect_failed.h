@@ -6,10 +6,11 @@
 namespace krigtune {
 
 /// The failure, which must be of that reason; an empty one where it is none.
-inline Failed expect_failed(const Outcome& outcome, FailureReason reason) {
-  const auto* failed = std::get_if<Failed>(&outcome);
-  EXPECT_TRUE(failed != nullptr && failed->reason == reason) << status_text(outcome) << " " << reason_text(outcome);
-  return failed == nullptr ? Failed{} : *failed;
+inline trial::Failed expect_failed(const trial::Outcome& outcome, trial::FailureReason reason) {
+  const auto* failed = std::get_if<trial::Failed>(&outcome);
+  EXPECT_TRUE(failed != nullptr && failed->reason == reason)
+      << trial::status_text(outcome) << " " << trial::reason_text(outcome);
+  return failed == nullptr ? trial::Failed{} : *failed;
 }
 
 }  // namespace krigtune

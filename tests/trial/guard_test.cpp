@@ -19,7 +19,7 @@ class Guard : public Process {
   void kill_parent_of(const std::string& script) {
     const pid_t parent = ::fork();
     if (parent == 0) {
-      run_process(shell(script), still_);
+      trial::run_process(shell(script), still_);
       ::_exit(0);
     }
     const SystemClock clock;
@@ -74,14 +74,14 @@ while ! [ -e "$1/there.1" -a -e "$1/there.2" -a -e "$1/there.3" ]; do sleep 0.01
 TEST_F(Guard, ATimeoutEndsGrandchildrenToo) {
   const WriterWatch watch(dir_ / "pipe");
   const EventClock clock([&] { return exists(dir_ / "there") ? 1000.0 : 0.0; });
-  const ProcessResult result = run_process(shell(std::string(kStubborn) + " & sleep 600"), clock);
+  const trial::ProcessResult result = trial::run_process(shell(std::string(kStubborn) + " & sleep 600"), clock);
   EXPECT_TRUE(result.timed_out);
   EXPECT_TRUE(watch.all_gone());
 }
 
 TEST_F(Guard, AProgramThatEndsLeavesNobodyBehind) {
   const WriterWatch watch(dir_ / "pipe");
-  const ProcessResult result = run_process(
+  const trial::ProcessResult result = trial::run_process(
       shell(std::string(kStubborn) + " & while ! [ -e \"$1/there\" ]; do sleep 0.01; done; exit 0"), still_);
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_TRUE(watch.all_gone());
@@ -101,7 +101,7 @@ TEST_F(Guard, NobodyOutlivesAKilledParent) {
 
 TEST_F(Guard, NobodyOutlivesTheProgram) {
   const WriterWatch watch(dir_ / "pipe");
-  EXPECT_EQ(run_process(shell(std::string(kFamily) + "exit 4"), still_).exit_code, 4);
+  EXPECT_EQ(trial::run_process(shell(std::string(kFamily) + "exit 4"), still_).exit_code, 4);
   EXPECT_TRUE(watch.gone_already());
 }
 
@@ -109,7 +109,8 @@ TEST_F(Guard, NobodyOutlivesATimeout) {
   const WriterWatch watch(dir_ / "pipe");
   double now_s = 0.0;  // hours a look, once they are all there
   const EventClock clock([&] { return now_s += exists(dir_ / "there") ? 3600.0 : 0.0; });
-  EXPECT_TRUE(run_process(shell(std::string(kFamily) + "trap '' TERM; while :; do sleep 600; done"), clock).timed_out);
+  EXPECT_TRUE(
+      trial::run_process(shell(std::string(kFamily) + "trap '' TERM; while :; do sleep 600; done"), clock).timed_out);
   EXPECT_TRUE(watch.gone_already());
 }
 
@@ -119,8 +120,8 @@ TEST_F(Guard, AKilledGuardTakesTheProgramsGroupAlong) {
     if (exists(dir_ / "there")) ::kill(std::stoi(read_text(dir_ / "guard")), SIGKILL);
     return 0.0;
   });
-  const ProcessResult result =
-      run_process(shell("echo $PPID > \"$1/guard\"; " + std::string(kStubborn) + " & wait"), clock);
+  const trial::ProcessResult result =
+      trial::run_process(shell("echo $PPID > \"$1/guard\"; " + std::string(kStubborn) + " & wait"), clock);
   EXPECT_EQ(result.signal, SIGKILL);
   EXPECT_TRUE(watch.all_gone());
 }
@@ -137,7 +138,7 @@ TEST_F(Guard, ASignalToAllProcessesOfAJobLeavesTheGuard) {
     }
     return 0.0;
   });
-  const ProcessResult result = run_process(
+  const trial::ProcessResult result = trial::run_process(
       shell("echo $PPID > \"$1/guard\"; : > \"$1/there\"; while ! [ -e \"$1/go\" ]; do sleep 0.01; done; exit 5"),
       clock);
   EXPECT_TRUE(signalled);
@@ -158,12 +159,12 @@ TEST_F(Guard, TheGuardKeepsNothingOpen) {
     }
     return 0.0;
   });
-  run_process(shell(": > \"$1/there\"; while ! [ -e \"$1/go\" ]; do sleep 0.01; done"), clock);
+  trial::run_process(shell(": > \"$1/there\"; while ! [ -e \"$1/go\" ]; do sleep 0.01; done"), clock);
   EXPECT_TRUE(released);
 }
 
 TEST_F(Guard, TheProgramHasAGroupAndASessionApartFromOurs) {
-  run_process(shell("cut -d' ' -f5,6 /proc/self/stat; cut -d' ' -f1 /proc/$$/stat"), still_);
+  trial::run_process(shell("cut -d' ' -f5,6 /proc/self/stat; cut -d' ' -f1 /proc/$$/stat"), still_);
   std::istringstream out(read_text(dir_ / "out"));
   pid_t group = 0;
   pid_t session = 0;

@@ -4,7 +4,7 @@
 
 namespace krigtune::oom_text_test {
 
-bool runs_out(const std::string& text) { return find_memory_complaint(text, {}).has_value(); }
+bool runs_out(const std::string& text) { return trial::find_memory_complaint(text, {}).has_value(); }
 
 // As the programs have printed them: issues of PyTorch, NCCL, JAX, nextflow, Megatron-LM and DeepSpeed on GitHub.
 TEST(OomText, TheWordsOfTheUsualProgramsAreKnown) {
@@ -37,7 +37,7 @@ TEST(OomText, TheWordsOfTheUsualProgramsAreKnown) {
         "E0325 20:57:27.620000 2606 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
         "local_rank: 5 (pid: 2630) of binary: /root/miniconda3/bin/python"}) {
     EXPECT_TRUE(runs_out(std::string("step 1\n") + line + "\nstep 2")) << line;
-    EXPECT_EQ(find_memory_complaint(std::string("step 1\n") + line, {})->line, line);
+    EXPECT_EQ(trial::find_memory_complaint(std::string("step 1\n") + line, {})->line, line);
   }
 }
 
@@ -53,30 +53,31 @@ TEST(OomText, OtherTroubleIsNot) {
 }
 
 TEST(OomText, TheRequestIsReadWithItsUnit) {
-  EXPECT_EQ(requested_in("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0"), Bytes{2684354560});
-  EXPECT_EQ(requested_in("Tried to allocate 20.00 MiB."), Bytes{20 << 20});
-  EXPECT_EQ(requested_in("Tried to allocate 512 bytes"), Bytes{512});
-  EXPECT_EQ(requested_in("can't allocate memory: you tried to allocate 4096 bytes. Error"), Bytes{4096});
-  EXPECT_EQ(requested_in("Out of memory allocating 20029400304 bytes."), Bytes{20029400304});
+  EXPECT_EQ(trial::requested_in("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0"), Bytes{2684354560});
+  EXPECT_EQ(trial::requested_in("Tried to allocate 20.00 MiB."), Bytes{20 << 20});
+  EXPECT_EQ(trial::requested_in("Tried to allocate 512 bytes"), Bytes{512});
+  EXPECT_EQ(trial::requested_in("can't allocate memory: you tried to allocate 4096 bytes. Error"), Bytes{4096});
+  EXPECT_EQ(trial::requested_in("Out of memory allocating 20029400304 bytes."), Bytes{20029400304});
   for (const char* line : {"Tried to allocate more than 1EB memory", "tried to allocate -5 bytes", "allocate",
                            "tried to allocate 5 apples", "tried to allocate 1e300 bytes", "allocate 99999999999 GiB",
                            "Tried to allocate nan GiB", "Tried to allocate inf GiB"}) {
-    EXPECT_FALSE(requested_in(line).has_value()) << line;
+    EXPECT_FALSE(trial::requested_in(line).has_value()) << line;
   }
 }
 
 TEST(OomText, PatternsOfTheUserAreAdded) {
-  const std::vector<std::regex> patterns = {compile_pattern("arena [0-9]+ exhausted|^no room$")};
-  EXPECT_TRUE(find_memory_complaint("x\narena 12 exhausted\n", patterns).has_value());
-  EXPECT_TRUE(find_memory_complaint("x\nno room", patterns).has_value());
-  EXPECT_FALSE(find_memory_complaint("x\nthere is no room here", patterns).has_value());
+  const std::vector<std::regex> patterns = {trial::compile_pattern("arena [0-9]+ exhausted|^no room$")};
+  EXPECT_TRUE(trial::find_memory_complaint("x\narena 12 exhausted\n", patterns).has_value());
+  EXPECT_TRUE(trial::find_memory_complaint("x\nno room", patterns).has_value());
+  EXPECT_FALSE(trial::find_memory_complaint("x\nthere is no room here", patterns).has_value());
 }
 
 TEST(OomText, ALineWithoutEndIsNoDanger) {
-  const std::vector<std::regex> patterns = {compile_pattern("(x|xx)+y$"), compile_pattern("(.*) (.*)never")};
-  EXPECT_FALSE(find_memory_complaint(std::string(1 << 20, ' '), patterns).has_value());
-  EXPECT_FALSE(find_memory_complaint(std::string(1 << 20, '\0'), patterns).has_value());
-  EXPECT_FALSE(find_memory_complaint(std::string(1 << 20, 'x'), patterns).has_value());
+  const std::vector<std::regex> patterns = {trial::compile_pattern("(x|xx)+y$"),
+                                            trial::compile_pattern("(.*) (.*)never")};
+  EXPECT_FALSE(trial::find_memory_complaint(std::string(1 << 20, ' '), patterns).has_value());
+  EXPECT_FALSE(trial::find_memory_complaint(std::string(1 << 20, '\0'), patterns).has_value());
+  EXPECT_FALSE(trial::find_memory_complaint(std::string(1 << 20, 'x'), patterns).has_value());
   EXPECT_TRUE(runs_out("MemoryError " + std::string(1 << 20, 'x')));
 }
 

@@ -10,10 +10,12 @@ namespace krigtune {
 
 class Process : public ::testing::Test {
  protected:
-  ProcessSpec shell(const std::string& script) const { return program({"/bin/sh", "-c", script, "sh", dir_.path()}); }
+  trial::ProcessSpec shell(const std::string& script) const {
+    return program({"/bin/sh", "-c", script, "sh", dir_.path()});
+  }
 
-  ProcessSpec program(std::vector<std::string> argv) const {
-    ProcessSpec spec;
+  trial::ProcessSpec program(std::vector<std::string> argv) const {
+    trial::ProcessSpec spec;
     spec.argv = std::move(argv);
     spec.stdout_file = dir_ / "out";
     spec.stderr_file = dir_ / "err";

@@ -10,32 +10,32 @@
 
 namespace krigtune::race_test {
 
-Rival rival(double value, double sem, bool maximize = true) { return {"samples_per_s", maximize, value, sem}; }
+trial::Rival rival(double value, double sem, bool maximize = true) { return {"samples_per_s", maximize, value, sem}; }
 
 TEST(Race, IsLostBeyondDriftAndThreeStandardErrors) {
   // log(100 / v) > 0.05 + 3 sqrt(0.03^2 + 0.04^2) = 0.2.
   const double at = 100.0 * std::exp(-0.2);
-  EXPECT_FALSE(bound_of_a_loser({at * 1.0001, 0.03 * at * 1.0001, 10}, rival(100.0, 4.0)));
-  const auto bound = bound_of_a_loser({at * 0.999, 0.03 * at * 0.999, 10}, rival(100.0, 4.0));
+  EXPECT_FALSE(trial::bound_of_a_loser({at * 1.0001, 0.03 * at * 1.0001, 10}, rival(100.0, 4.0)));
+  const auto bound = trial::bound_of_a_loser({at * 0.999, 0.03 * at * 0.999, 10}, rival(100.0, 4.0));
   ASSERT_TRUE(bound);
   EXPECT_LE(std::abs(*bound - 99.9), 1e-9);
 }
 
 TEST(Race, OfTimesIsThatOfTheirInverses) {
-  const auto rate = bound_of_a_loser({50.0, 1.0, 10}, rival(100.0, 4.0));
-  const auto time = bound_of_a_loser({0.02, 0.0004, 10}, rival(0.01, 0.0004, false));
+  const auto rate = trial::bound_of_a_loser({50.0, 1.0, 10}, rival(100.0, 4.0));
+  const auto time = trial::bound_of_a_loser({0.02, 0.0004, 10}, rival(0.01, 0.0004, false));
   ASSERT_TRUE(rate && time);
   EXPECT_LE(std::abs(*rate * *time - 1.0), 1e-12);
-  EXPECT_FALSE(bound_of_a_loser({0.01, 0.0004, 10}, rival(0.02, 0.0004, false)));
+  EXPECT_FALSE(trial::bound_of_a_loser({0.01, 0.0004, 10}, rival(0.02, 0.0004, false)));
 }
 
 TEST(Race, IsNotRunOnFewStepsOrOnValuesThatAreNotPositive) {
-  EXPECT_FALSE(bound_of_a_loser({1.0, 0.0, 4}, rival(100.0, 0.0)));
-  EXPECT_TRUE(bound_of_a_loser({1.0, 0.0, 5}, rival(100.0, 0.0)));
-  EXPECT_FALSE(bound_of_a_loser({-1.0, 0.0, 5}, rival(100.0, 0.0)));
-  EXPECT_FALSE(bound_of_a_loser({1.0, 0.0, 5}, rival(0.0, 0.0)));
-  EXPECT_FALSE(bound_of_a_loser({1.0, std::nan(""), 5}, rival(100.0, 0.0)));
-  EXPECT_FALSE(bound_of_a_loser({std::nan(""), 0.0, 5}, rival(100.0, 0.0)));
+  EXPECT_FALSE(trial::bound_of_a_loser({1.0, 0.0, 4}, rival(100.0, 0.0)));
+  EXPECT_TRUE(trial::bound_of_a_loser({1.0, 0.0, 5}, rival(100.0, 0.0)));
+  EXPECT_FALSE(trial::bound_of_a_loser({-1.0, 0.0, 5}, rival(100.0, 0.0)));
+  EXPECT_FALSE(trial::bound_of_a_loser({1.0, 0.0, 5}, rival(0.0, 0.0)));
+  EXPECT_FALSE(trial::bound_of_a_loser({1.0, std::nan(""), 5}, rival(100.0, 0.0)));
+  EXPECT_FALSE(trial::bound_of_a_loser({std::nan(""), 0.0, 5}, rival(100.0, 0.0)));
 }
 
 // Trials as good as the rival, runs 3 % apart (stated so), steps 10 % apart and resembling their neighbours (0.8), the
@@ -49,7 +49,7 @@ TEST(Race, EndsFewerThanOneInAThousandOfThoseThatAreAsGood) {
   Rng rng(11, 0);
   for (int trial = 0; trial < kTrials; ++trial) {
     const double best = std::exp(kRun * rng.normal());
-    const Rival against = rival(best, std::sqrt(2.0) * kRun * best);
+    const trial::Rival against = rival(best, std::sqrt(2.0) * kRun * best);
     const double ours = kRun * rng.normal();
     double noise = kStep * rng.normal();
     double sum = 0.0;
@@ -61,7 +61,7 @@ TEST(Race, EndsFewerThanOneInAThousandOfThoseThatAreAsGood) {
       const double tau = (1.0 + kResemblance) / (1.0 - kResemblance);
       const double value = std::exp(sum / step);
       const double sem = value * kStep * std::sqrt(std::min(tau / step, 1.0));
-      if (!bound_of_a_loser({value, sem, step}, against)) continue;
+      if (!trial::bound_of_a_loser({value, sem, step}, against)) continue;
       ++ended;
       break;
     }
@@ -71,13 +71,13 @@ TEST(Race, EndsFewerThanOneInAThousandOfThoseThatAreAsGood) {
 
 // Those that take twice as long are ended as soon as it may be.
 TEST(Race, EndsWhatIsHalfAsFastAfterFiveSteps) {
-  EXPECT_TRUE(bound_of_a_loser({50.0, 50.0 * 0.05, 5}, rival(100.0, std::sqrt(2.0) * 3.0)));
+  EXPECT_TRUE(trial::bound_of_a_loser({50.0, 50.0 * 0.05, 5}, rival(100.0, std::sqrt(2.0) * 3.0)));
 }
 
 TEST(ProgressLines, GivesTheLastWholeLineThatHasTheField) {
   const TemporaryDirectory directory;
   const auto file = directory / "heartbeat.jsonl";
-  ProgressLines lines(file);
+  trial::ProgressLines lines(file);
   EXPECT_FALSE(lines.next("step_time_s"));  // there is no file
   std::ofstream out(file);
   out << "{\"phase\":\"measure\",\"step\":1}\n{\"step\":2,\"step_time_s\":0.5}\n{\"step\":3,\"step_time_s\":0.4}\n"

@@ -15,11 +15,15 @@
 
 namespace krigtune::cluster_test {
 
-ClusterSpec cluster(const std::string& json) { return read_cluster(parse_json(json, "s.json"), "s.json", "/cluster"); }
-MemorySpec memory(const std::string& json) { return read_memory(parse_json(json, "s.json"), "s.json", "/memory"); }
+workload::ClusterSpec cluster(const std::string& json) {
+  return workload::read_cluster(parse_json(json, "s.json"), "s.json", "/cluster");
+}
+workload::MemorySpec memory(const std::string& json) {
+  return workload::read_memory(parse_json(json, "s.json"), "s.json", "/memory");
+}
 
 TEST(Cluster, LocalIsTwoRanksOnOneNode) {
-  const ClusterSpec local = cluster("\"local\"");
+  const workload::ClusterSpec local = cluster("\"local\"");
   EXPECT_EQ(local.nodes, 1);
   EXPECT_EQ(local.ranks(), 2);
   EXPECT_EQ(local.gpu, "local");
@@ -43,7 +47,7 @@ TEST(Network, HasTheLineRateInBytes) {
 
 TEST(Network, HasTheFiguresOfTheTable) {
   const CsvTable table = parse_csv(read_text(KRIGTUNE_ROOT "/experiments/data/interconnects.csv"), "interconnects.csv");
-  const std::vector<std::string> ids = network_names();
+  const std::vector<std::string> ids = workload::network_names();
   ASSERT_EQ(ids.size(), table.rows.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {  // in the table's order
     const auto number = [&](const char* column) {
@@ -51,8 +55,8 @@ TEST(Network, HasTheFiguresOfTheTable) {
     };
     const Json flat = {{"emulate_network", ids[i]}};
     const Json both = {{"emulate_network", {{"intra", ids[i]}, {"inter", ids[i]}}}};
-    const EmulatedNetwork line = cluster(flat.dump()).emulated_network.value();
-    const NetworkLevel level = cluster(both.dump()).emulated_network.value().nodes.value().inter;
+    const workload::EmulatedNetwork line = cluster(flat.dump()).emulated_network.value();
+    const workload::NetworkLevel level = cluster(both.dump()).emulated_network.value().nodes.value().inter;
     EXPECT_DOUBLE_EQ(line.bytes_per_s, number("GBps_per_dir_per_gpu") * 1e9) << ids[i];
     EXPECT_DOUBLE_EQ(line.latency_s, number("launch_latency_us_plan") * 1e-6) << ids[i];
     EXPECT_LE(std::abs(level.bytes_per_s - number("plan_GBps") * 1e9), 0.06e9) << ids[i];  // rounded there
@@ -60,13 +64,13 @@ TEST(Network, HasTheFiguresOfTheTable) {
 }
 
 TEST(Network, MayHaveNodes) {
-  const ClusterSpec two =
+  const workload::ClusterSpec two =
       cluster(R"({"nodes": 2, "gpus_per_node": 4, "emulate_network": {"intra": "NVLink4", "inter": "ib-hdr-200"}})");
-  const EmulatedNetwork network = two.emulated_network.value();
+  const workload::EmulatedNetwork network = two.emulated_network.value();
   EXPECT_EQ(two.ranks(), 8);
   EXPECT_EQ(network.name, "nvlink4 + ib-hdr-200");
   EXPECT_EQ(network.nodes->ranks_per_node, 4);
-  EXPECT_EQ(network.nodes->intra.hop, Hop::kNvlink);
+  EXPECT_EQ(network.nodes->intra.hop, workload::Hop::kNvlink);
   EXPECT_EQ(network.bytes_per_s, network.nodes->inter.bytes_per_s);
 }
 
@@ -86,12 +90,13 @@ TEST(Cluster, SurvivesWritingAndReading) {
         R"({"nodes":1,"gpus_per_node":4,"gpu":"local","emulate_network":"eth-25"})",
         R"({"nodes":1,"gpus_per_node":3,"gpu":"local","emulate_network":{"latency_us":30.7,"bytes_per_s":3000000000}})",
         R"({"nodes":1,"gpus_per_node":3,"gpu":"local","emulate_network":{"latency_us":0,"bytes_per_s":0.1}})"}) {
-    EXPECT_EQ(to_json(cluster(json)).dump(), json);
+    EXPECT_EQ(workload::to_json(cluster(json)).dump(), json);
   }
   for (double latency_us = 0.1; latency_us < 1000.0; latency_us *= 1.1) {
     Json json = {{"emulate_network", {{"latency_us", latency_us}, {"bytes_per_s", 1e9}}}};
     const double once = cluster(json.dump()).emulated_network->latency_s;
-    EXPECT_DOUBLE_EQ(cluster(to_json(cluster(json.dump())).dump()).emulated_network->latency_s, once) << latency_us;
+    EXPECT_DOUBLE_EQ(cluster(workload::to_json(cluster(json.dump())).dump()).emulated_network->latency_s, once)
+        << latency_us;
   }
 }
 
@@ -137,7 +142,7 @@ TEST(Memory, ReadsItsBlockAndWritesItBack) {
       const char* json :
       {R"({"limit_gib":null,"host_limit_gib":null,"reserve_fraction":0.05,"model":"krigtune"})",
        R"({"limit_gib":0.125,"host_limit_gib":2,"reserve_fraction":0,"model":"deepspeed-autotuner","peak_factor":1.5})"}) {
-    EXPECT_EQ(to_json(memory(json)).dump(), json);
+    EXPECT_EQ(workload::to_json(memory(json)).dump(), json);
   }
 }
 
@@ -154,15 +159,15 @@ TEST(Memory, RefusesWhatIsNoLimit) {
 }
 
 TEST(MemoryLimit, IsTheStatedOnePerRank) {
-  EXPECT_EQ(memory_limit_per_rank(memory(R"({"limit_gib": 1.5})"), cluster(R"({"gpus_per_node": 4})")),
+  EXPECT_EQ(workload::memory_limit_per_rank(memory(R"({"limit_gib": 1.5})"), cluster(R"({"gpus_per_node": 4})")),
             (Bytes{1'610'612'736}));
 }
 
 TEST(MemoryLimit, IsElseTheMachinesMemoryOverItsRanks) {
   const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   for (const int ranks : {1, 2, 4}) {
-    const ClusterSpec local = cluster("{\"gpus_per_node\": " + std::to_string(ranks) + "}");
-    const double share = static_cast<double>(memory_limit_per_rank({}, local).count);
+    const workload::ClusterSpec local = cluster("{\"gpus_per_node\": " + std::to_string(ranks) + "}");
+    const double share = static_cast<double>(workload::memory_limit_per_rank({}, local).count);
     EXPECT_NEAR(share * ranks / machine, 1.0, 0.01);
   }
 }

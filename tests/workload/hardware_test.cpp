@@ -15,10 +15,12 @@
 
 namespace krigtune::hardware_test {
 
-ClusterSpec cluster(const std::string& json) { return read_cluster(parse_json(json, "s.json"), "s.json", "/cluster"); }
+workload::ClusterSpec cluster(const std::string& json) {
+  return workload::read_cluster(parse_json(json, "s.json"), "s.json", "/cluster");
+}
 
 // The product that reaches half the rate: 22 us at it, or fitted on measured products.
-double half_flops(const DeviceSpec& device) {
+double half_flops(const workload::DeviceSpec& device) {
   if (device.id.starts_with("a100")) return 5e9;
   if (device.id.starts_with("v100") && !device.id.ends_with("pcie")) return 2e9;
   return 22e-6 * device.gemm_fraction * device.fp16_flops_per_s;
@@ -27,12 +29,12 @@ double half_flops(const DeviceSpec& device) {
 TEST(Device, HasTheFiguresOfTheTable) {
   const CsvTable table = parse_csv(read_text(KRIGTUNE_ROOT "/experiments/data/gpus.csv"), "gpus.csv");
   const CsvTable links = parse_csv(read_text(KRIGTUNE_ROOT "/experiments/data/interconnects.csv"), "interconnects.csv");
-  const std::vector<std::string> ids = device_names();
+  const std::vector<std::string> ids = workload::device_names();
   ASSERT_EQ(ids.size(), table.rows.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {  // in the table's order
     const auto cell = [&](const char* column) { return table.rows[i][static_cast<std::size_t>(table.column(column))]; };
     const auto number = [&](const char* column) { return cell(column).empty() ? 0.0 : std::stod(cell(column)); };
-    const DeviceSpec device = device_of(ids[i], "");
+    const workload::DeviceSpec device = workload::device_of(ids[i], "");
     EXPECT_EQ(device.memory, from_gib(number("memory_visible_GiB"))) << ids[i];
     EXPECT_DOUBLE_EQ(device.fp32_flops_per_s, number("fp32_TF") * 1e12) << ids[i];
     EXPECT_DOUBLE_EQ(device.fp16_flops_per_s, number("fp16_dense_TF") * 1e12) << ids[i];
@@ -51,23 +53,24 @@ TEST(Device, HasTheFiguresOfTheTable) {
 }
 
 TEST(Device, IsFoundByItsIdWhateverTheCaseAndElseTheNearestIsNamed) {
-  EXPECT_EQ(device_of("H100-80GB", "x").id, "h100-80gb");
-  EXPECT_EQ(user_error_of([] { device_of("h100-80g", "s.json: /gpu"); }),
+  EXPECT_EQ(workload::device_of("H100-80GB", "x").id, "h100-80gb");
+  EXPECT_EQ(user_error_of([] { workload::device_of("h100-80g", "s.json: /gpu"); }),
             "s.json: /gpu: the GPU 'h100-80g' is not known; did you mean 'h100-80gb'?");
 }
 
 TEST(Cluster, OfKnownGpusHasTheirLinks) {
-  const ClusterSpec two = cluster(R"({"nodes": 2, "gpus_per_node": 8, "gpu": "A100-80GB", "network": "ib-hdr-200"})");
+  const workload::ClusterSpec two =
+      cluster(R"({"nodes": 2, "gpus_per_node": 8, "gpu": "A100-80GB", "network": "ib-hdr-200"})");
   EXPECT_EQ(two.device->id, "a100-80gb");
   EXPECT_EQ(two.network->intra.name, "nvlink3");
   EXPECT_DOUBLE_EQ(two.network->intra.bytes_per_s, 0.78 * 300e9);
   EXPECT_EQ(two.network->inter.name, "ib-hdr-200");
   EXPECT_EQ(two.network->ranks_per_node, 8);
   EXPECT_FALSE(two.emulated_network);
-  EXPECT_EQ(memory_limit_per_rank({}, two), from_gib(79.2));
-  const ClusterSpec one = cluster(R"({"gpus_per_node": 4, "gpu": "a100-80gb", "interconnect": "pcie4"})");
+  EXPECT_EQ(workload::memory_limit_per_rank({}, two), from_gib(79.2));
+  const workload::ClusterSpec one = cluster(R"({"gpus_per_node": 4, "gpu": "a100-80gb", "interconnect": "pcie4"})");
   EXPECT_EQ(one.network->intra.name, "pcie4");
-  EXPECT_EQ(one.network->intra.hop, Hop::kPci);
+  EXPECT_EQ(one.network->intra.hop, workload::Hop::kPci);
 }
 
 constexpr const char* kOwn = R"({
@@ -81,8 +84,8 @@ std::string with_own(const std::string& keys) {
 }
 
 TEST(Hardware, OfTheUserExtendsAndChangesTheTables) {
-  const DeviceSpec known = device_of("h100-80gb", "");
-  const ClusterSpec own = cluster(with_own(R"("nodes": 2, "gpu": "MY-GPU", "network": "eth-25")"));
+  const workload::DeviceSpec known = workload::device_of("h100-80gb", "");
+  const workload::ClusterSpec own = cluster(with_own(R"("nodes": 2, "gpu": "MY-GPU", "network": "eth-25")"));
   EXPECT_EQ(own.gpu, "my-gpu");
   EXPECT_EQ(own.device->memory, from_gib(94.5));
   EXPECT_DOUBLE_EQ(own.device->launch_s, 7e-6);
@@ -101,10 +104,10 @@ TEST(Hardware, IsWrittenWhereTheTablesDoNotHaveIt) {
                            R"("gpu": "other", "interconnect": "pcie3")", R"("emulate_network": "my-net")",
                            R"("emulate_network": "eth-25")",
                            R"("nodes": 2, "emulate_network": {"intra": "nvlink4", "inter": "eth-25"})"}) {
-    const ClusterSpec own = cluster(with_own(keys));
-    const Json written = to_json(own);
-    const ClusterSpec again = cluster(written.dump());
-    EXPECT_EQ(to_json(again), written) << keys;
+    const workload::ClusterSpec own = cluster(with_own(keys));
+    const Json written = workload::to_json(own);
+    const workload::ClusterSpec again = cluster(written.dump());
+    EXPECT_EQ(workload::to_json(again), written) << keys;
     EXPECT_EQ(again.device, own.device) << keys;
     EXPECT_EQ(again.network.has_value(), own.network.has_value()) << keys;
     if (own.network) {
@@ -115,7 +118,8 @@ TEST(Hardware, IsWrittenWhereTheTablesDoNotHaveIt) {
       EXPECT_EQ(again.emulated_network->bytes_per_s, own.emulated_network->bytes_per_s) << keys;
     }
   }
-  EXPECT_FALSE(to_json(cluster(with_own(R"("gpu": "l4-24gb")"))).contains("hardware"));  // it uses nothing of its own
+  EXPECT_FALSE(
+      workload::to_json(cluster(with_own(R"("gpu": "l4-24gb")"))).contains("hardware"));  // it uses nothing of its own
 }
 
 TEST(Hardware, MayBeAFileBesideTheSession) {
@@ -123,7 +127,7 @@ TEST(Hardware, MayBeAFileBesideTheSession) {
   std::filesystem::create_directories(directory);
   write_atomically(directory / "my.json", kOwn);
   const auto read = [&](const char* json) {
-    return read_cluster(parse_json(json, "s.json"), "s.json", "/cluster", directory);
+    return workload::read_cluster(parse_json(json, "s.json"), "s.json", "/cluster", directory);
   };
   EXPECT_EQ(read(R"({"gpus_per_node": 1, "gpu": "my-gpu", "hardware": "my.json"})").device->memory, from_gib(94.5));
   write_atomically(directory / "bad.json", R"({"gpus": {"x": {"like": "h100-80gb", "memory_gb": 1}}})");
@@ -155,8 +159,8 @@ TEST(Hardware, ThatIsNoneIsRefusedInOneClearLine) {
 }
 
 TEST(MeasuredMachine, SurvivesWritingAndReading) {
-  MeasuredMachine machine;
-  machine.key = {"node7", "A CPU @ 2 GHz", "avx2", "0.1.0", 8, 4, Precision::kBf16};
+  workload::MeasuredMachine machine;
+  machine.key = {"node7", "A CPU @ 2 GHz", "avx2", "0.1.0", 8, 4, workload::Precision::kBf16};
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
     const auto n = static_cast<double>(i + 1);
     machine.rates[i] = {1e-7 / n, 1e11 / n, 1e5 * n, 3e10 / n};
@@ -166,8 +170,8 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
   machine.wake_s = 1e-5 / 7.0;
   machine.overlap_slowdown = 1.25;
   machine.step_overhead_s = 2e-5;
-  const Json written = parse_json(to_json(machine).dump(), "m");
-  const MeasuredMachine again = read_measured_machine(written, "m", "");
+  const Json written = parse_json(workload::to_json(machine).dump(), "m");
+  const workload::MeasuredMachine again = workload::read_measured_machine(written, "m", "");
   EXPECT_EQ(again.key, machine.key);
   EXPECT_EQ(again.rates, machine.rates);
   EXPECT_EQ(again.exchanges, machine.exchanges);
@@ -177,7 +181,7 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
   EXPECT_EQ(again.cores_per_rank(), 2.0);
   Json bad = written;
   bad["rates"]["product"]["flops_per_s"] = 0;
-  EXPECT_EQ(user_error_of([&] { read_measured_machine(bad, "m", ""); }),
+  EXPECT_EQ(user_error_of([&] { workload::read_measured_machine(bad, "m", ""); }),
             "m: /rates/product/flops_per_s: is out of range; measure anew");
 }
 

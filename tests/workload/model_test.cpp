@@ -11,7 +11,9 @@
 
 namespace krigtune::model_test {
 
-ModelSpec read(const std::string& json) { return read_model(parse_json(json, "s.json"), "s.json", "/workload/model"); }
+workload::ModelSpec read(const std::string& json) {
+  return workload::read_model(parse_json(json, "s.json"), "s.json", "/workload/model");
+}
 
 std::string error_of(const std::string& json) {
   return user_error_of([&] { read(json); });
@@ -25,13 +27,14 @@ TEST(ParameterCount, IsThatOfTheReleasedCheckpoints) {
       {"llama-2-7b", 6'738'415'616}, {"llama-2-13b", 13'015'864'320}, {"llama-2-70b", 68'976'648'192},
       {"llama-3-8b", 8'030'261'248}, {"llama-3-70b", 70'553'706'496},
   };
-  for (const auto& [name, count] : kPublished) EXPECT_EQ(parameter_count(model_preset(name)), count) << name;
-  EXPECT_EQ(std::size(kPublished), model_preset_names().size());
+  for (const auto& [name, count] : kPublished)
+    EXPECT_EQ(workload::parameter_count(workload::model_preset(name)), count) << name;
+  EXPECT_EQ(std::size(kPublished), workload::model_preset_names().size());
 }
 
 // Tensor by tensor, as a checkpoint of a small GPT would list them.
 TEST(ParameterCount, IsTheSumOverTheTensors) {
-  const ModelSpec model = read(R"({"layers": 3, "hidden": 8, "heads": 2, "vocab": 11, "seq_len": 5})");
+  const workload::ModelSpec model = read(R"({"layers": 3, "hidden": 8, "heads": 2, "vocab": 11, "seq_len": 5})");
   std::int64_t sum = 11 * 8 + 5 * 8;  // token and position tables
   for (int layer = 0; layer < 3; ++layer) {
     sum += 8 + 8;        // norm
@@ -42,28 +45,28 @@ TEST(ParameterCount, IsTheSumOverTheTensors) {
     sum += 32 * 8 + 8;   // down
   }
   sum += 8 + 8;  // last norm; the head is the token table
-  EXPECT_EQ(parameter_count(model), sum);
+  EXPECT_EQ(workload::parameter_count(model), sum);
 }
 
 TEST(ParameterCount, FollowsEveryChoice) {
-  ModelSpec model = read(R"({"layers": 2, "hidden": 8, "heads": 4, "vocab": 11, "seq_len": 5})");
-  const std::int64_t plain = parameter_count(model);
-  ModelSpec other = model;
+  workload::ModelSpec model = read(R"({"layers": 2, "hidden": 8, "heads": 4, "vocab": 11, "seq_len": 5})");
+  const std::int64_t plain = workload::parameter_count(model);
+  workload::ModelSpec other = model;
   other.tied_embeddings = false;
-  EXPECT_EQ(parameter_count(other) - plain, 11 * 8);
+  EXPECT_EQ(workload::parameter_count(other) - plain, 11 * 8);
   other = model;
-  other.positions = Positions::kRotary;
-  EXPECT_EQ(parameter_count(other) - plain, -5 * 8);
+  other.positions = workload::Positions::kRotary;
+  EXPECT_EQ(workload::parameter_count(other) - plain, -5 * 8);
   other = model;
   other.gated_mlp = true;
-  EXPECT_EQ(parameter_count(other) - plain, 2 * (8 * 32 + 32));
+  EXPECT_EQ(workload::parameter_count(other) - plain, 2 * (8 * 32 + 32));
   other = model;
   other.kv_heads = 1;  // k and v shrink from 8 to 2 rows each
-  EXPECT_EQ(parameter_count(other) - plain, -2 * 2 * (6 * 8 + 6));
+  EXPECT_EQ(workload::parameter_count(other) - plain, -2 * 2 * (6 * 8 + 6));
 }
 
 // Multiply-adds counted one matrix and one position at a time, backward twice the forward.
-double counted_flops(const ModelSpec& m) {
+double counted_flops(const workload::ModelSpec& m) {
   const double kv = static_cast<double>(m.hidden / m.heads * m.kv_heads);
   const auto h = static_cast<double>(m.hidden);
   const auto f = static_cast<double>(m.ffn_hidden);
@@ -81,32 +84,32 @@ double counted_flops(const ModelSpec& m) {
 
 TEST(ModelFlops, AreTheCausalMatrixProductsForwardAndBackward) {
   for (const char* name : {"gpt2-124m", "llama-2-70b", "llama-3-8b"}) {
-    const ModelSpec model = model_preset(name);
-    EXPECT_NEAR(model_flops(model, 3) / (3.0 * counted_flops(model)), 1.0, 1e-9) << name;
+    const workload::ModelSpec model = workload::model_preset(name);
+    EXPECT_NEAR(workload::model_flops(model, 3) / (3.0 * counted_flops(model)), 1.0, 1e-9) << name;
   }
 }
 
 // Narayanan et al. 2021, eq. 3 without recomputation: 72 B s L h^2 (1 + s / (6 h) + V / (12 L h)), full attention.
 TEST(ModelFlops, DifferFromTheFullAttentionFormulaByTheUpperTriangle) {
-  const ModelSpec m = model_preset("gpt2-1.5b");
+  const workload::ModelSpec m = workload::model_preset("gpt2-1.5b");
   const auto s = static_cast<double>(m.seq_len), l = static_cast<double>(m.layers), h = static_cast<double>(m.hidden);
   const double full = 72.0 * s * l * h * h * (1.0 + s / (6.0 * h) + static_cast<double>(m.vocab) / (12.0 * l * h));
   const double upper_triangle = 12.0 * l * h * s * (s - 1.0) / 2.0;
-  EXPECT_NEAR(model_flops(m, 1) / (full - upper_triangle), 1.0, 1e-12);
+  EXPECT_NEAR(workload::model_flops(m, 1) / (full - upper_triangle), 1.0, 1e-12);
 }
 
 TEST(Model, TakesTheDefaultsOfTheSessionFile) {
-  const ModelSpec model = read(R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "seq_len": 16})");
+  const workload::ModelSpec model = read(R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "seq_len": 16})");
   EXPECT_EQ(model.kv_heads, 4);
   EXPECT_EQ(model.ffn_hidden, 256);
   EXPECT_FALSE(model.gated_mlp);
   EXPECT_TRUE(model.tied_embeddings);
-  EXPECT_EQ(model.positions, Positions::kLearned);
-  EXPECT_EQ(model.norm, Norm::kLayerNorm);
+  EXPECT_EQ(model.positions, workload::Positions::kLearned);
+  EXPECT_EQ(model.norm, workload::Norm::kLayerNorm);
 }
 
 TEST(Model, OfAPresetMayBeOverridden) {
-  const ModelSpec model = read(R"({"preset": "GPT2-XL", "seq_len": 512, "hidden": 800})");
+  const workload::ModelSpec model = read(R"({"preset": "GPT2-XL", "seq_len": 512, "hidden": 800})");
   EXPECT_EQ(model.layers, 48);
   EXPECT_EQ(model.seq_len, 512);
   EXPECT_EQ(model.ffn_hidden, 3200) << "derived from the width that was given";
@@ -114,8 +117,8 @@ TEST(Model, OfAPresetMayBeOverridden) {
 }
 
 TEST(Model, SurvivesWritingAndReading) {
-  for (const std::string& name : model_preset_names()) {
-    EXPECT_EQ(read(to_json(model_preset(name)).dump()), model_preset(name)) << name;
+  for (const std::string& name : workload::model_preset_names()) {
+    EXPECT_EQ(read(workload::to_json(workload::model_preset(name)).dump()), workload::model_preset(name)) << name;
   }
 }
 
@@ -154,23 +157,23 @@ std::string with_config(const std::string& config, const std::string& beside = "
 }
 
 TEST(HfConfig, GivesThePublishedModels) {
-  ModelSpec gpt2 = model_preset("gpt2-124m");
+  workload::ModelSpec gpt2 = workload::model_preset("gpt2-124m");
   gpt2.dropout = 0.1;
   EXPECT_EQ(read(with_config(kGpt2Config)), gpt2);
-  EXPECT_EQ(read(with_config(kLlamaConfig, R"(, "seq_len": 8192)")), model_preset("llama-3-8b"));
+  EXPECT_EQ(read(with_config(kLlamaConfig, R"(, "seq_len": 8192)")), workload::model_preset("llama-3-8b"));
   EXPECT_EQ(read(with_config(kLlamaConfig)).seq_len, 131072);
   // 7,241,732,096 parameters, as in the released checkpoint.
-  EXPECT_EQ(parameter_count(read(with_config(kMistralConfig, R"(, "seq_len": 4096)"))), 7'241'732'096);
+  EXPECT_EQ(workload::parameter_count(read(with_config(kMistralConfig, R"(, "seq_len": 4096)"))), 7'241'732'096);
 }
 
 TEST(HfConfig, IsAFileBesideTheSession) {
   const std::filesystem::path dir = testing::TempDir();
   std::ofstream(dir / "llama.json") << kLlamaConfig;
   const Json json = parse_json(R"({"hf_config": "llama.json", "seq_len": 8192, "layers": 2})", "s.json");
-  ModelSpec expected = model_preset("llama-3-8b");
+  workload::ModelSpec expected = workload::model_preset("llama-3-8b");
   expected.layers = 2;
-  EXPECT_EQ(read_model(json, "s.json", "/workload/model", dir), expected);
-  EXPECT_NE(user_error_of([&] { read_model(json, "s.json", "/workload/model", dir / "nowhere"); }), "");
+  EXPECT_EQ(workload::read_model(json, "s.json", "/workload/model", dir), expected);
+  EXPECT_NE(user_error_of([&] { workload::read_model(json, "s.json", "/workload/model", dir / "nowhere"); }), "");
 }
 
 TEST(HfConfig, IsRefusedInOneClearLineWhereItCostsSomethingElse) {

@@ -7,14 +7,16 @@
 
 namespace krigtune::workload_test {
 
-Workload read(const std::string& json) { return read_workload(parse_json(json, "s.json"), "s.json", "/workload"); }
+workload::Workload read(const std::string& json) {
+  return workload::read_workload(parse_json(json, "s.json"), "s.json", "/workload");
+}
 
 TEST(Workload, ReadsItsBlock) {
-  const Workload workload =
+  const workload::Workload workload =
       read(R"({"model": {"preset": "gpt2"}, "precision": "bf16", "optimizer": "sgd", "train_batch_size": 512})");
-  EXPECT_EQ(workload.model, model_preset("gpt2-124m"));
-  EXPECT_EQ(workload.precision, Precision::kBf16);
-  EXPECT_EQ(workload.optimizer, OptimizerKind::kSgd);
+  EXPECT_EQ(workload.model, workload::model_preset("gpt2-124m"));
+  EXPECT_EQ(workload.precision, workload::Precision::kBf16);
+  EXPECT_EQ(workload.optimizer, workload::OptimizerKind::kSgd);
   EXPECT_EQ(workload.train_batch_size, 512);
 }
 
@@ -25,18 +27,18 @@ TEST(Workload, LeavesTheBatchFreeUnlessStated) {
 TEST(Workload, SurvivesWritingAndReading) {
   for (const char* precision : {"fp32", "fp16", "bf16"}) {
     for (const char* optimizer : {"adamw", "sgd"}) {
-      const Json json = {{"model", to_json(model_preset("llama-7b"))},
+      const Json json = {{"model", workload::to_json(workload::model_preset("llama-7b"))},
                          {"precision", precision},
                          {"optimizer", optimizer},
                          {"framework", "megatron"},
                          {"dialect", "deepspeed"},
                          {"gradient_clipping", 1.0},
                          {"train_batch_size", 64}};
-      EXPECT_EQ(to_json(read(json.dump())), json);
+      EXPECT_EQ(workload::to_json(read(json.dump())), json);
     }
   }
-  const Workload free = read(R"({"model": {"preset": "gpt2"}})");
-  EXPECT_EQ(to_json(read(to_json(free).dump())), to_json(free));
+  const workload::Workload free = read(R"({"model": {"preset": "gpt2"}})");
+  EXPECT_EQ(workload::to_json(read(workload::to_json(free).dump())), workload::to_json(free));
 }
 
 TEST(Workload, RefusesWhatMakesNoSense) {

@@ -19,14 +19,15 @@
 #include "cost/memory/memory_profile.h"
 #include "cost/memory/memory_timeline.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
 
 void assume(MomentBytes& bytes, double activations, double logits = 1.0) {
-  for (const auto& [term, factor] : {std::pair{Term::kActivations, activations},
-                                     std::pair{Term::kWorkspace, activations}, std::pair{Term::kLogits, logits}}) {
+  for (const auto& [term, factor] :
+       {std::pair{schedule::Term::kActivations, activations}, std::pair{schedule::Term::kWorkspace, activations},
+        std::pair{schedule::Term::kLogits, logits}}) {
     bytes.add(term, rounded(factor * static_cast<double>(bytes[term])) - bytes[term]);
   }
 }
@@ -46,14 +47,15 @@ struct Stage {
 };
 
 // The first and the last stage: the one that keeps most micro-batches, and the one with the head.
-std::vector<Stage> stages_of(const MemoryProfile& profile, const Workload& workload, const Knobs& knobs) {
+std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workload& workload,
+                             const schedule::Knobs& knobs) {
   const std::int64_t layers = workload.model.layers;
   const std::int64_t stages = knobs.pipeline_ranks;
   if (stages == 1) return {{{layers, true, true}, 1}};
   const std::int64_t in_flight = std::min(stages, knobs.micro_steps);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
-  if (workload.framework == Framework::kNanotron) {
+  if (workload.framework == workload::Framework::kNanotron) {
     // Dealt out by parameters, the head as so many layers (PipelineBlock cost in nanotron/models/llama.py).
     std::int64_t layer_elems = 0;
     for (const schedule::UnitTensor& tensor : profile.model.tensors) {
@@ -68,7 +70,8 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const Workload& workl
 }
 
 // Whose schedule of gathering and reducing comes closest.
-schedule::Setting setting_of(const Workload& workload, const Knobs& knobs, const schedule::StageTensors& tensors) {
+schedule::Setting setting_of(const workload::Workload& workload, const schedule::Knobs& knobs,
+                             const schedule::StageTensors& tensors) {
   const FrameworkTraits& traits = traits_of(workload.framework);
   schedule::Setting setting{tensors, knobs, {}};
   setting.knobs.zero_stage = std::min(knobs.zero_stage, traits.most_zero_stage);
@@ -80,80 +83,88 @@ schedule::Setting setting_of(const Workload& workload, const Knobs& knobs, const
     setting.knobs.reduce_bucket_elems = 0;
     for (const int t : tensors.unit(1)) setting.knobs.reduce_bucket_elems += tensors.elems(t);
   }
-  setting.policy = make_policy(in_framework_dialect(workload), setting.knobs);
+  setting.policy = schedule::make_policy(in_framework_dialect(workload), setting.knobs);
   setting.policy.grows_gradients = traits.grows_gradients && !setting.policy.shards_gradients;
   setting.policy.whole_packed_buckets = traits.whole_packed_buckets;
   return setting;
 }
 
-StateBytes states_as_krigtunes(const schedule::StageTensors& tensors, const Workload& workload, const Knobs& knobs) {
-  return state_bytes({tensors, knobs, make_policy(workload, knobs)});
+StateBytes states_as_krigtunes(const schedule::StageTensors& tensors, const workload::Workload& workload,
+                               const schedule::Knobs& knobs) {
+  return state_bytes({tensors, knobs, schedule::make_policy(workload, knobs)});
 }
 
-double moment_bytes(const Workload& workload) { return workload.optimizer == OptimizerKind::kSgd ? 4.0 : 8.0; }
+double moment_bytes(const workload::Workload& workload) {
+  return workload.optimizer == workload::OptimizerKind::kSgd ? 4.0 : 8.0;
+}
 
-MomentBytes deepspeed_states(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes deepspeed_states(const schedule::StageTensors& model, const workload::Workload& workload,
+                             const schedule::Knobs& knobs) {
   StateBytes states = states_as_krigtunes(model, workload, knobs);
   // Below stage 2 gradients are counted as they grow; above, an accumulated and an averaged copy of the own part.
   if (knobs.zero_stage < 2) {
-    states.device.add(Term::kGradients, -states.device[Term::kGradients]);
+    states.device.add(schedule::Term::kGradients, -states.device[schedule::Term::kGradients]);
   } else if (knobs.zero_stage == 2 && knobs.micro_steps > 1) {
-    states.device.add(Term::kGradients, states.device[Term::kGradients]);
+    states.device.add(schedule::Term::kGradients, states.device[schedule::Term::kGradients]);
   }
   return states.device;
 }
 
-MomentBytes sharded_states(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes sharded_states(const schedule::StageTensors& model, const workload::Workload& workload,
+                           const schedule::Knobs& knobs) {
   MomentBytes states;
   const auto p = static_cast<double>(model.all_padded());
   const auto n = static_cast<double>(knobs.data_ranks);
-  const double gathered = knobs.zero_stage >= 3 || workload.precision == Precision::kFp32 ? 0.0 : 2.0;
-  states.add(Term::kParameters, rounded(4.0 * p / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
-  states.add(Term::kGradients, rounded(4.0 * p / (knobs.zero_stage >= 2 ? n : 1.0)));
-  states.add(Term::kOptimizerState, rounded(moment_bytes(workload) * p / (knobs.zero_stage >= 1 ? n : 1.0)));
+  const double gathered = knobs.zero_stage >= 3 || workload.precision == workload::Precision::kFp32 ? 0.0 : 2.0;
+  states.add(schedule::Term::kParameters, rounded(4.0 * p / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
+  states.add(schedule::Term::kGradients, rounded(4.0 * p / (knobs.zero_stage >= 2 ? n : 1.0)));
+  states.add(schedule::Term::kOptimizerState, rounded(moment_bytes(workload) * p / (knobs.zero_stage >= 1 ? n : 1.0)));
   return states;
 }
 
-MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const workload::Workload& workload,
+                                 const schedule::Knobs& knobs) {
   MomentBytes states;
   const auto p = static_cast<double>(model.all_elems());
   const double n = knobs.zero_stage >= 1 ? static_cast<double>(knobs.data_ranks) : 1.0;
-  const bool fp32 = workload.precision == Precision::kFp32;
-  states.add(Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p));
-  states.add(Term::kGradients, rounded(4.0 * p));
-  states.add(Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * p / n));
+  const bool fp32 = workload.precision == workload::Precision::kFp32;
+  states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p));
+  states.add(schedule::Term::kGradients, rounded(4.0 * p));
+  states.add(schedule::Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * p / n));
   return states;
 }
 
-MomentBytes states_of(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
+MomentBytes states_of(const schedule::StageTensors& model, const workload::Workload& workload,
+                      const schedule::Knobs& knobs) {
   switch (workload.framework) {
-    case Framework::kKrigtune:
+    case workload::Framework::kKrigtune:
       return states_as_krigtunes(model, workload, knobs).device;
-    case Framework::kDeepSpeed:
+    case workload::Framework::kDeepSpeed:
       return deepspeed_states(model, workload, knobs);
-    case Framework::kFsdp:
+    case workload::Framework::kFsdp:
       return sharded_states(model, workload, knobs);
-    case Framework::kMegatron:
-    case Framework::kNanotron:
+    case workload::Framework::kMegatron:
+    case workload::Framework::kNanotron:
       return fp32_gradient_states(model, workload, knobs);
   }
   return {};
 }
 
 // Of the step itself, beside the states: DeepSpeed's averaged gradients, flattened, and cast to fp32.
-std::int64_t step_bytes(const schedule::StageTensors& model, const Workload& workload, const Knobs& knobs) {
-  if (workload.framework != Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
+std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Workload& workload,
+                        const schedule::Knobs& knobs) {
+  if (workload.framework != workload::Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
   constexpr double kSubGroupElems = 1e9;  // sub_group_size of stage 3
   const auto p = static_cast<double>(model.all_padded());
   const auto own = p / static_cast<double>(knobs.data_ranks);
-  if (workload.precision == Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
+  if (workload.precision == workload::Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
   if (knobs.zero_stage == 0) return rounded((2.0 + 4.0) * p);
   return rounded(knobs.zero_stage == 3 ? 4.0 * std::min(own, kSubGroupElems) : 8.0 * own);
 }
 
 // One 16-bit buffer for each distinct shape of a linear layer, of Transformer Engine's fused weight gradients.
-std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const Workload& workload, bool has_head) {
-  if (workload.framework != Framework::kMegatron) return 0;
+std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::Workload& workload, bool has_head) {
+  if (workload.framework != workload::Framework::kMegatron) return 0;
   std::set<std::int64_t> sizes;
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const bool is_matrix = tensor.elems > 8 * workload.model.hidden;
@@ -167,7 +178,7 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const Workload& 
 
 }  // namespace
 
-MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, MemoryOutlook outlook,
+MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration) {
   constexpr double kCommunicator = 0.3e9;  // of each group beyond the first
   const int groups = (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1);
@@ -208,8 +219,8 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
   return profile;
 }
 
-FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const Workload& workload,
-                             const Knobs& knobs) {
+FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const workload::Workload& workload,
+                             const schedule::Knobs& knobs) {
   FrameworkPeak worst;
   for (const Stage& stage : stages_of(profile, workload, knobs)) {
     const schedule::StageTensors& model = cache.of(knobs, stage.parts);
@@ -217,10 +228,10 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
     FrameworkPeak needed{states, {}};
     needed.bytes += peak.bytes;
-    needed.bytes.add(Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.parts.head));
+    needed.bytes.add(schedule::Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.parts.head));
     const std::int64_t step = step_bytes(model, workload, knobs);
     MomentBytes of_step = states;
-    of_step.add(Term::kGradients, step);
+    of_step.add(schedule::Term::kGradients, step);
     worst.moments.insert(worst.moments.end(), {needed.bytes, of_step});
     const bool at_step = of_step.total > needed.bytes.total;
     if (at_step) needed = {of_step, "optimizer"};
@@ -233,12 +244,12 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
   return worst;
 }
 
-std::int64_t host_bytes_of_rank(TensorsCache& cache, const Workload& workload, const Knobs& knobs) {
+std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& workload, const schedule::Knobs& knobs) {
   if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
   const std::int64_t layers = (workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks;
   const schedule::StageTensors& model = cache.of(knobs, {layers, true, true});
   const StateBytes states = states_as_krigtunes(model, workload, knobs);
-  if (workload.framework == Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
+  if (workload.framework == workload::Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
   const auto own = static_cast<double>(model.all_padded()) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
@@ -249,10 +260,10 @@ std::int64_t host_bytes_of_rank(TensorsCache& cache, const Workload& workload, c
 }
 
 std::string peak_text(const StepPeak& peak, std::int64_t micro_steps) {
-  std::string text = to_string(peak.phase);
+  std::string text = schedule::to_string(peak.phase);
   text += peak.layer >= 0 ? fmt::format(" of block {}", peak.layer) : peak.at_head ? " (head)" : " (embedding)";
   if (micro_steps > 1) text += fmt::format(", micro-step {}", peak.micro_step);
   return text;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -6,7 +6,7 @@
 #include "cost/memory/memory_profile.h"
 #include "cost/tensors_cache.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// What a framework keeps beside the plan's account, as expected, or on the heavy side.
 struct MemoryAssumptions {
@@ -16,7 +16,7 @@ struct MemoryAssumptions {
   double fragmentation = 1.0;
 };
 enum class MemoryOutlook { kExpected, kConservative };
-MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const Knobs& knobs, MemoryOutlook outlook,
+MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration);
 
 /// The profile with its activations and logits as assumed.
@@ -30,16 +30,16 @@ struct FrameworkPeak {
   std::vector<MomentBytes> moments{};
 };
 /// Of the pipeline stage that needs most.
-FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const Workload& workload,
-                             const Knobs& knobs);
+FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const workload::Workload& workload,
+                             const schedule::Knobs& knobs);
 /// The moments by part, their overhead as assumed. `otherwise`: the same with tokens split the other way; may be null.
-std::vector<MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
-                                  const MemoryAssumptions& assumed);
+std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
+                                        const MemoryAssumptions& assumed);
 /// Nothing that runs needs less: states, half the gradients (a type of half the width), and of the activations, split
 /// the better way, what frameworks keep at least.
-double least_bytes(const std::vector<MemoryParts>& moments);
-std::int64_t host_bytes_of_rank(TensorsCache& cache, const Workload& workload, const Knobs& knobs);
+double least_bytes(const std::vector<plan::MemoryParts>& moments);
+std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& workload, const schedule::Knobs& knobs);
 
 std::string peak_text(const struct StepPeak& peak, std::int64_t micro_steps);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

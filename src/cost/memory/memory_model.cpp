@@ -15,7 +15,7 @@
 #include "schedule/knobs.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 // The formula of DeepSpeed's autotuner (0.19, autotuning/autotuner.py, get_instantiation_memory_required_per_gpu and
 // _get_activation_memory_per_gpu), with N the whole world:
@@ -31,24 +31,24 @@ namespace krigtune {
 // - N is data times tensor ranks, and the quotient is divided by the tensor ranks once more;
 // - buckets, gathered parameters, what backward needs, context, fragmentation and offload do not exist.
 
-MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const Workload& workload,
-                                            const Knobs& knobs) {
-  const bool fp16 = workload.precision == Precision::kFp16;
-  const auto parameters = static_cast<double>(parameter_count(workload.model));
+MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const workload::Workload& workload,
+                                            const schedule::Knobs& knobs) {
+  const bool fp16 = workload.precision == workload::Precision::kFp16;
+  const auto parameters = static_cast<double>(workload::parameter_count(workload.model));
   const auto world = static_cast<double>(knobs.data_ranks * knobs.tensor_ranks * knobs.pipeline_ranks);
   const auto tensor = static_cast<double>(knobs.tensor_ranks);
   const auto part = [&](double bytes, std::int64_t from_stage) {
     const double shared = bytes * parameters / (knobs.zero_stage >= from_stage ? world : 1.0);
     return static_cast<std::int64_t>(std::llround(shared / tensor));
   };
-  const std::int64_t group = knobs.checkpointing == Checkpointing::kFull ? knobs.checkpoint_layers : 1;
+  const std::int64_t group = knobs.checkpointing == schedule::Checkpointing::kFull ? knobs.checkpoint_layers : 1;
   MomentBytes needed = profile.embedding_kept;
   needed += profile.group_kept * ((workload.model.layers + group - 1) / group);
   needed += profile.head_backward.start;
   needed = needed * knobs.micro_batch;
-  needed.add(Term::kParameters, part(fp16 ? 2.0 : 4.0, 3));
-  needed.add(Term::kGradients, part(fp16 ? 2.0 : 4.0, 2));
-  needed.add(Term::kOptimizerState, part(fp16 ? 16.0 : 8.0, 1));
+  needed.add(schedule::Term::kParameters, part(fp16 ? 2.0 : 4.0, 3));
+  needed.add(schedule::Term::kGradients, part(fp16 ? 2.0 : 4.0, 2));
+  needed.add(schedule::Term::kOptimizerState, part(fp16 ? 16.0 : 8.0, 1));
   MemoryEstimate estimate;
   estimate.term_bytes = needed.terms;
   estimate.optimistic = estimate.expected = estimate.conservative = {needed.total};
@@ -66,9 +66,9 @@ struct Profiles {
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 // Where layers are split, tokens may be split too or not: the moments know both.
-std::optional<Knobs> with_other_split(const Workload& workload, const Knobs& knobs) {
+std::optional<schedule::Knobs> with_other_split(const workload::Workload& workload, const schedule::Knobs& knobs) {
   if (knobs.tensor_ranks == 1 || workload.model.seq_len % knobs.tensor_ranks != 0) return std::nullopt;
-  Knobs other = knobs;
+  schedule::Knobs other = knobs;
   other.sequence_parallel = !knobs.sequence_parallel;
   return other;
 }
@@ -76,7 +76,8 @@ std::optional<Knobs> with_other_split(const Workload& workload, const Knobs& kno
 }  // namespace
 
 struct MemoryModel::Impl {
-  Impl(const Workload& of, const ClusterSpec& on, const MemorySpec& by, const MemoryCalibration& calibrated)
+  Impl(const workload::Workload& of, const workload::ClusterSpec& on, const workload::MemorySpec& by,
+       const MemoryCalibration& calibrated)
       : workload(of),
         cluster(on),
         memory(by),
@@ -85,9 +86,9 @@ struct MemoryModel::Impl {
         raw_profiles(of),
         tensors(of) {}
 
-  Workload workload;
-  ClusterSpec cluster;
-  MemorySpec memory;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  workload::MemorySpec memory;
   MemoryCalibration calibration;
   const FrameworkTraits& traits;
   mutable ProfileCache raw_profiles;
@@ -96,21 +97,21 @@ struct MemoryModel::Impl {
   mutable std::map<const MemoryProfile*, std::shared_ptr<const Profiles>> profiles;
   mutable std::unordered_map<std::string, std::int64_t> planned_bytes;
 
-  std::shared_ptr<const Profiles> profiles_of(const Knobs& knobs) const {
+  std::shared_ptr<const Profiles> profiles_of(const schedule::Knobs& knobs) const {
     const std::shared_ptr<const MemoryProfile> raw = raw_profiles.of(knobs);
     {
       const std::lock_guard lock(mutex);
       if (const auto found = profiles.find(raw.get()); found != profiles.end()) return found->second;
     }
     auto made = std::make_shared<Profiles>();
-    const std::int64_t type = size_bytes(compute_type(workload.precision));
+    const std::int64_t type = schedule::size_bytes(schedule::compute_type(workload.precision));
     made->expected = assumed_profile(*raw, assumptions(knobs, MemoryOutlook::kExpected), type);
     made->conservative = assumed_profile(*raw, assumptions(knobs, MemoryOutlook::kConservative), type);
     const std::lock_guard lock(mutex);
     return profiles.emplace(raw.get(), std::move(made)).first->second;
   }
 
-  MemoryAssumptions assumptions(const Knobs& knobs, MemoryOutlook outlook) const {
+  MemoryAssumptions assumptions(const schedule::Knobs& knobs, MemoryOutlook outlook) const {
     if (!traits.exact_memory) {
       MemoryAssumptions assumed = assumptions_of(traits, knobs, outlook, calibration);
       // Where no GPU is named the ranks may be CPUs, which have no context.
@@ -119,35 +120,36 @@ struct MemoryModel::Impl {
       return assumed;
     }
     MemoryAssumptions as_planned;
-    as_planned.logits_bytes = static_cast<double>(size_bytes(compute_type(workload.precision)));
+    as_planned.logits_bytes = static_cast<double>(schedule::size_bytes(schedule::compute_type(workload.precision)));
     return as_planned;
   }
 
-  std::variant<Knobs, NotModelled> find_knobs(const Configuration& configuration) const {
-    return knobs_of(workload, cluster, with_usual_settings(workload, configuration));
+  std::variant<schedule::Knobs, schedule::NotModelled> find_knobs(const space::Configuration& configuration) const {
+    return schedule::knobs_of(workload, cluster, with_usual_settings(workload, configuration));
   }
-  MemoryVerdict verdict(const Configuration& configuration, const Knobs& knobs, Bytes usable, Bytes host_usable) const;
-  MemoryEstimate estimate(const Knobs& knobs) const;
-  MemoryEstimate exact(const Knobs& knobs) const;
-  Bytes planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const;
-  Bytes planned(const Configuration& configuration, const Knobs& knobs, Bytes usable) const;
-  MemoryVerdict exact_verdict_of(const Configuration& configuration, const Knobs& knobs, const MemoryEstimate& needed,
-                                 Bytes usable, Bytes host_usable) const;
-  MemoryEstimate of_framework(const Knobs& knobs) const;
+  plan::MemoryVerdict verdict(const space::Configuration& configuration, const schedule::Knobs& knobs, Bytes usable,
+                              Bytes host_usable) const;
+  MemoryEstimate estimate(const schedule::Knobs& knobs) const;
+  MemoryEstimate exact(const schedule::Knobs& knobs) const;
+  Bytes planned(const space::Configuration& configuration, const schedule::Knobs& knobs, std::int64_t steps) const;
+  Bytes planned(const space::Configuration& configuration, const schedule::Knobs& knobs, Bytes usable) const;
+  plan::MemoryVerdict exact_verdict_of(const space::Configuration& configuration, const schedule::Knobs& knobs,
+                                       const MemoryEstimate& needed, Bytes usable, Bytes host_usable) const;
+  MemoryEstimate of_framework(const schedule::Knobs& knobs) const;
   static void tighten(MemoryEstimate& estimate);
   static void scale(MemoryEstimate& estimate, double factor);
 };
 
-MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
+MemoryEstimate MemoryModel::Impl::exact(const schedule::Knobs& knobs) const {
   const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
   const schedule::StageTensors& model = tensors.of(knobs, {workload.model.layers, true, true});
-  const schedule::Setting setting{model, knobs, make_policy(workload, knobs)};
+  const schedule::Setting setting{model, knobs, schedule::make_policy(workload, knobs)};
   const StateBytes states = state_bytes(setting);
   const StepPeak peak = step_peak(*profile, setting);
   MemoryEstimate estimate;
   MomentBytes all = states.device;
   if (states.rounded_bytes > peak.bytes.total) {
-    all.add(Term::kParameters, states.rounded_bytes);
+    all.add(schedule::Term::kParameters, states.rounded_bytes);
     estimate.peak_at = "optimizer";
   } else {
     all += peak.bytes;
@@ -159,21 +161,22 @@ MemoryEstimate MemoryModel::Impl::exact(const Knobs& knobs) const {
 }
 
 // Of the plan with `steps` micro-steps. Further ones use the same buffers, and a number each for their losses.
-Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs, std::int64_t steps) const {
-  Configuration shorter = configuration;
-  Workload shortened = workload;
-  shorter.set(kAccumulation, steps);
+Bytes MemoryModel::Impl::planned(const space::Configuration& configuration, const schedule::Knobs& knobs,
+                                 std::int64_t steps) const {
+  space::Configuration shorter = configuration;
+  workload::Workload shortened = workload;
+  shorter.set(space::kAccumulation, steps);
   shortened.train_batch_size.reset();
   const std::string key = shorter.text();
   const auto aligned = [](std::int64_t bytes) {
-    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+    return (bytes + schedule::kAlignmentBytes - 1) / schedule::kAlignmentBytes * schedule::kAlignmentBytes;
   };
   const std::int64_t losses = aligned(4 * knobs.micro_steps) - aligned(4 * steps);
   {
     const std::lock_guard lock(mutex);
     if (const auto found = planned_bytes.find(key); found != planned_bytes.end()) return {found->second + losses};
   }
-  const std::int64_t bytes = build_plan(shortened, cluster, shorter).arena_bytes;
+  const std::int64_t bytes = plan::build_plan(shortened, cluster, shorter).arena_bytes;
   const std::lock_guard lock(mutex);
   planned_bytes.emplace(key, bytes);
   return {bytes + losses};
@@ -181,8 +184,9 @@ Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs
 
 // By the distinct micro-steps, whose layout may be a little better or worse than that of all: more so where buffers are
 // in use from one to the next. Where that decides, by all.
-Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs& knobs, Bytes usable) const {
-  const std::int64_t distinct = distinct_micro_steps(make_policy(workload, knobs), knobs);
+Bytes MemoryModel::Impl::planned(const space::Configuration& configuration, const schedule::Knobs& knobs,
+                                 Bytes usable) const {
+  const std::int64_t distinct = distinct_micro_steps(schedule::make_policy(workload, knobs), knobs);
   const Bytes short_plan = planned(configuration, knobs, distinct);
   if (distinct == knobs.micro_steps) return short_plan;
   const double most = knobs.overlap_comm && knobs.zero_stage >= 2 ? 1.3 : 1.03;
@@ -192,8 +196,9 @@ Bytes MemoryModel::Impl::planned(const Configuration& configuration, const Knobs
   return planned(configuration, knobs, knobs.micro_steps);
 }
 
-MemoryVerdict MemoryModel::Impl::exact_verdict_of(const Configuration& configuration, const Knobs& knobs,
-                                                  const MemoryEstimate& needed, Bytes usable, Bytes host_usable) const {
+plan::MemoryVerdict MemoryModel::Impl::exact_verdict_of(const space::Configuration& configuration,
+                                                        const schedule::Knobs& knobs, const MemoryEstimate& needed,
+                                                        Bytes usable, Bytes host_usable) const {
   // What the plan's arena may be, over what is expected (tests/cost/memory_model_test.cpp). Where parameters come from
   // the host, whether a copy is over depends on other copies: the estimate does not follow all of that.
   const double least = knobs.offload_parameters ? 0.7 : 0.92;
@@ -202,12 +207,12 @@ MemoryVerdict MemoryModel::Impl::exact_verdict_of(const Configuration& configura
   const auto limit = static_cast<double>(usable.count);
   const bool decided = expected * most <= limit || expected * least > limit || knobs.pipeline_ranks > 1;
   const Bytes predicted = decided ? needed.expected : planned(configuration, knobs, usable);
-  MemoryVerdict verdict = exact_verdict(predicted, usable);
-  if (needed.host > host_usable) verdict = {Verdict::kTooLarge, 0.0, predicted};
+  plan::MemoryVerdict verdict = plan::exact_verdict(predicted, usable);
+  if (needed.host > host_usable) verdict = {plan::Verdict::kTooLarge, 0.0, predicted};
   return verdict;
 }
 
-MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
+MemoryEstimate MemoryModel::Impl::of_framework(const schedule::Knobs& knobs) const {
   const MemoryAssumptions expected = assumptions(knobs, MemoryOutlook::kExpected);
   const MemoryAssumptions conservative = assumptions(knobs, MemoryOutlook::kConservative);
   const auto needed = [](const MemoryAssumptions& assumed, std::int64_t bytes) {
@@ -216,7 +221,7 @@ MemoryEstimate MemoryModel::Impl::of_framework(const Knobs& knobs) const {
   };
   const FrameworkPeak peak = framework_peak(tensors, profiles_of(knobs)->expected, workload, knobs);
   std::optional<FrameworkPeak> otherwise;
-  if (const std::optional<Knobs> other = with_other_split(workload, knobs)) {
+  if (const std::optional<schedule::Knobs> other = with_other_split(workload, knobs)) {
     otherwise = framework_peak(tensors, profiles_of(*other)->expected, workload, *other);
   }
   MemoryEstimate estimate;
@@ -246,7 +251,7 @@ void MemoryModel::Impl::scale(MemoryEstimate& estimate, double factor) {
     bytes = times(bytes);
     estimate.expected.count += bytes;
   }
-  for (MemoryParts& parts : estimate.moments) {
+  for (plan::MemoryParts& parts : estimate.moments) {
     for (double& bytes : parts) bytes *= factor;
   }
   estimate.overhead_bytes = times(estimate.overhead_bytes);
@@ -264,16 +269,16 @@ void MemoryModel::Impl::tighten(MemoryEstimate& estimate) {
   estimate.conservative = std::min(estimate.conservative, Bytes{static_cast<std::int64_t>(expected * factor)});
 }
 
-MemoryModel::MemoryModel(const Workload& workload, const ClusterSpec& cluster, const MemorySpec& memory,
-                         const MemoryCalibration& calibration)
+MemoryModel::MemoryModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                         const workload::MemorySpec& memory, const MemoryCalibration& calibration)
     : impl_(std::make_unique<Impl>(workload, cluster, memory, calibration)) {
-  check_model(workload);
+  schedule::check_model(workload);
 }
 
 MemoryModel::~MemoryModel() = default;
 
-MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
-  if (memory.model == MemoryModelKind::kDeepSpeedAutotuner) {
+MemoryEstimate MemoryModel::Impl::estimate(const schedule::Knobs& knobs) const {
+  if (memory.model == workload::MemoryModelKind::kDeepSpeedAutotuner) {
     return deepspeed_autotuner_estimate(*raw_profiles.of(knobs), workload, knobs);
   }
   MemoryEstimate needed = traits.exact_memory && knobs.pipeline_ranks == 1 ? exact(knobs) : of_framework(knobs);
@@ -282,85 +287,91 @@ MemoryEstimate MemoryModel::Impl::estimate(const Knobs& knobs) const {
   return needed;
 }
 
-MemoryVerdict MemoryModel::Impl::verdict(const Configuration& configuration, const Knobs& knobs, Bytes usable,
-                                         Bytes host_usable) const {
+plan::MemoryVerdict MemoryModel::Impl::verdict(const space::Configuration& configuration, const schedule::Knobs& knobs,
+                                               Bytes usable, Bytes host_usable) const {
   const MemoryEstimate needed = estimate(knobs);
-  if (memory.model == MemoryModelKind::kDeepSpeedAutotuner) return exact_verdict(needed.expected, usable);
+  if (memory.model == workload::MemoryModelKind::kDeepSpeedAutotuner)
+    return plan::exact_verdict(needed.expected, usable);
   if (traits.exact_memory) {
     return exact_verdict_of(configuration, knobs, needed, usable, host_usable);
   }
-  MemoryVerdict verdict;
+  plan::MemoryVerdict verdict;
   verdict.predicted = needed.expected;
   const MemoryShape::LogBytes log_bytes = MemoryShape(needed.log_stddev).needed(needed.moments);
   const double margin = (std::log(static_cast<double>(usable.count)) - log_bytes.mean) / log_bytes.stddev;
   verdict.spread = {log_bytes.stddev,  margin,        needed.expected - Bytes{needed.overhead_bytes}, usable,
                     needed.log_stddev, needed.moments};
   verdict.probability_fits = normal_cdf(margin);
-  verdict.verdict = needed.optimistic > usable      ? Verdict::kTooLarge
-                    : needed.conservative <= usable ? Verdict::kFits
-                                                    : Verdict::kUncertain;
-  if (verdict.verdict == Verdict::kTooLarge) verdict.probability_fits = 0.0;
-  if (needed.host > host_usable) verdict = {Verdict::kTooLarge, 0.0, needed.expected};
+  verdict.verdict = needed.optimistic > usable      ? plan::Verdict::kTooLarge
+                    : needed.conservative <= usable ? plan::Verdict::kFits
+                                                    : plan::Verdict::kUncertain;
+  if (verdict.verdict == plan::Verdict::kTooLarge) verdict.probability_fits = 0.0;
+  if (needed.host > host_usable) verdict = {plan::Verdict::kTooLarge, 0.0, needed.expected};
   return verdict;
 }
 
-MemoryEstimate MemoryModel::estimate(const Configuration& configuration) const {
-  return impl_->estimate(modelled(impl_->find_knobs(configuration)));
+MemoryEstimate MemoryModel::estimate(const space::Configuration& configuration) const {
+  return impl_->estimate(schedule::modelled(impl_->find_knobs(configuration)));
 }
 
-MemoryVerdict MemoryModel::verdict(const Configuration& configuration, Bytes usable, Bytes host_usable) const {
-  return impl_->verdict(configuration, modelled(impl_->find_knobs(configuration)), usable, host_usable);
+plan::MemoryVerdict MemoryModel::verdict(const space::Configuration& configuration, Bytes usable,
+                                         Bytes host_usable) const {
+  return impl_->verdict(configuration, schedule::modelled(impl_->find_knobs(configuration)), usable, host_usable);
 }
 
-std::optional<MemoryEstimate> MemoryModel::estimate_if_modelled(const Configuration& configuration) const {
-  const std::variant<Knobs, NotModelled> knobs = impl_->find_knobs(configuration);
-  if (std::holds_alternative<NotModelled>(knobs)) return std::nullopt;
-  return impl_->estimate(std::get<Knobs>(knobs));
+std::optional<MemoryEstimate> MemoryModel::estimate_if_modelled(const space::Configuration& configuration) const {
+  const std::variant<schedule::Knobs, schedule::NotModelled> knobs = impl_->find_knobs(configuration);
+  if (std::holds_alternative<schedule::NotModelled>(knobs)) return std::nullopt;
+  return impl_->estimate(std::get<schedule::Knobs>(knobs));
 }
 
-std::optional<MemoryVerdict> MemoryModel::verdict_if_modelled(const Configuration& configuration, Bytes usable,
-                                                              Bytes host_usable) const {
-  const std::variant<Knobs, NotModelled> knobs = impl_->find_knobs(configuration);
-  if (std::holds_alternative<NotModelled>(knobs)) return std::nullopt;
-  return impl_->verdict(configuration, std::get<Knobs>(knobs), usable, host_usable);
+std::optional<plan::MemoryVerdict> MemoryModel::verdict_if_modelled(const space::Configuration& configuration,
+                                                                    Bytes usable, Bytes host_usable) const {
+  const std::variant<schedule::Knobs, schedule::NotModelled> knobs = impl_->find_knobs(configuration);
+  if (std::holds_alternative<schedule::NotModelled>(knobs)) return std::nullopt;
+  return impl_->verdict(configuration, std::get<schedule::Knobs>(knobs), usable, host_usable);
 }
 
 // The moments of a step by what frameworks keep more or less of: the terms of a plan, put together.
 
-std::vector<MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
-                                  const MemoryAssumptions& assumed) {
+std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
+                                        const MemoryAssumptions& assumed) {
   const auto activations = [](const MomentBytes& bytes) {
-    return static_cast<double>(bytes[Term::kActivations] + bytes[Term::kWorkspace]);
+    return static_cast<double>(bytes[schedule::Term::kActivations] + bytes[schedule::Term::kWorkspace]);
   };
-  std::vector<MemoryParts> moments;
+  std::vector<plan::MemoryParts> moments;
   for (std::size_t m = 0; m < peak.moments.size(); ++m) {
     const MomentBytes& bytes = peak.moments[m];
-    MemoryParts parts{};
-    const auto part = [&parts](MemoryPart of) -> double& { return parts[static_cast<std::size_t>(of)]; };
+    plan::MemoryParts parts{};
+    const auto part = [&parts](plan::MemoryPart of) -> double& { return parts[static_cast<std::size_t>(of)]; };
     const auto total = static_cast<double>(bytes.total);
-    part(MemoryPart::kStates) = static_cast<double>(bytes[Term::kParameters] + bytes[Term::kOptimizerState]);
-    part(MemoryPart::kGradients) = static_cast<double>(bytes[Term::kGradients]);
-    part(MemoryPart::kActivations) = activations(bytes);
-    if (otherwise != nullptr) part(MemoryPart::kOtherSplit) = activations(otherwise->moments[m]) - activations(bytes);
-    part(MemoryPart::kLogits) = static_cast<double>(bytes[Term::kLogits]);
-    part(MemoryPart::kBuffers) =
-        static_cast<double>(bytes[Term::kGatheredParameters] + bytes[Term::kReduceBuckets] + bytes[Term::kInputs]);
-    part(MemoryPart::kOverhead) = assumed.context_bytes + (assumed.fragmentation - 1.0) * total;
+    part(plan::MemoryPart::kStates) =
+        static_cast<double>(bytes[schedule::Term::kParameters] + bytes[schedule::Term::kOptimizerState]);
+    part(plan::MemoryPart::kGradients) = static_cast<double>(bytes[schedule::Term::kGradients]);
+    part(plan::MemoryPart::kActivations) = activations(bytes);
+    if (otherwise != nullptr)
+      part(plan::MemoryPart::kOtherSplit) = activations(otherwise->moments[m]) - activations(bytes);
+    part(plan::MemoryPart::kLogits) = static_cast<double>(bytes[schedule::Term::kLogits]);
+    part(plan::MemoryPart::kBuffers) =
+        static_cast<double>(bytes[schedule::Term::kGatheredParameters] + bytes[schedule::Term::kReduceBuckets] +
+                            bytes[schedule::Term::kInputs]);
+    part(plan::MemoryPart::kOverhead) = assumed.context_bytes + (assumed.fragmentation - 1.0) * total;
     moments.push_back(parts);
   }
   return moments;
 }
 
-double least_bytes(const std::vector<MemoryParts>& moments) {
+double least_bytes(const std::vector<plan::MemoryParts>& moments) {
   constexpr double kLeastActivations = 0.3;
   double least = 0.0;
-  for (const MemoryParts& parts : moments) {
-    const auto part = [&parts](MemoryPart of) { return parts[static_cast<std::size_t>(of)]; };
-    const double activations = part(MemoryPart::kActivations) + std::min(0.0, part(MemoryPart::kOtherSplit));
-    least = std::max(least,
-                     part(MemoryPart::kStates) + 0.5 * part(MemoryPart::kGradients) + kLeastActivations * activations);
+  for (const plan::MemoryParts& parts : moments) {
+    const auto part = [&parts](plan::MemoryPart of) { return parts[static_cast<std::size_t>(of)]; };
+    const double activations =
+        part(plan::MemoryPart::kActivations) + std::min(0.0, part(plan::MemoryPart::kOtherSplit));
+    least = std::max(least, part(plan::MemoryPart::kStates) + 0.5 * part(plan::MemoryPart::kGradients) +
+                                kLeastActivations * activations);
   }
   return least;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

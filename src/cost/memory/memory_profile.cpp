@@ -14,7 +14,7 @@
 #include "schedule/op_kind.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 // Padded elements of the tensors that stay whole, and of those of which each rank has a part.
@@ -34,14 +34,14 @@ Homes homes_of(const schedule::Setting& setting) {
 }  // namespace
 
 StateBytes state_bytes(const schedule::Setting& setting) {
-  const Knobs& knobs = setting.knobs;
-  const ZeroPolicy& policy = setting.policy;
+  const schedule::Knobs& knobs = setting.knobs;
+  const schedule::ZeroPolicy& policy = setting.policy;
   const Homes homes = homes_of(setting);
   StateBytes states;
   const auto add = [&](const schedule::Store& store) {
     const std::int64_t elems = (store.of_whole ? homes.whole_elems : 0) + (store.of_sharded ? homes.sharded_elems : 0);
-    MomentBytes& at = store.place == Place::kHost ? states.host : states.device;
-    at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * size_bytes(store.type));
+    MomentBytes& at = store.place == schedule::Place::kHost ? states.host : states.device;
+    at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * schedule::size_bytes(store.type));
   };
   const schedule::Stores stores = schedule::stores_of(policy);
   for (const schedule::Store* store :
@@ -49,19 +49,21 @@ StateBytes state_bytes(const schedule::Setting& setting) {
     add(*store);
   }
   for (const schedule::Store& moments : stores.moments) add(moments);
-  if (policy.controls) states.device.add(Term::kInputs, std::int64_t{4} * kControlElementCount);
-  states.device.add(Term::kInputs, 4 * knobs.micro_steps);
+  if (policy.controls) states.device.add(schedule::Term::kInputs, std::int64_t{4} * schedule::kControlElementCount);
+  states.device.add(schedule::Term::kInputs, 4 * knobs.micro_steps);
 
-  const bool rounds = policy.type != DType::kFp32;
+  const bool rounds = policy.type != schedule::DType::kFp32;
   const std::int64_t type = setting.type_bytes();
   const std::int64_t n = knobs.data_ranks;
-  const bool offloads = policy.optimizer_place == Place::kHost;
-  if (policy.shard_place == Place::kHost && !offloads && rounds) states.rounded_bytes = homes.sharded_elems / n * type;
+  const bool offloads = policy.optimizer_place == schedule::Place::kHost;
+  if (policy.shard_place == schedule::Place::kHost && !offloads && rounds)
+    states.rounded_bytes = homes.sharded_elems / n * type;
   if (offloads) {
     // Whoever is late on the host holds all that has come, or all that has been rounded and not yet been sent.
     const bool accumulates = policy.shards_gradients && knobs.micro_steps > 1;
     const std::int64_t all = homes.whole_elems + homes.sharded_elems;
-    const std::int64_t sent = homes.whole_elems + (policy.shard_place == Place::kHost ? 0 : homes.sharded_elems);
+    const std::int64_t sent =
+        homes.whole_elems + (policy.shard_place == schedule::Place::kHost ? 0 : homes.sharded_elems);
     const std::int64_t rounded = rounds ? sent / (policy.shards_optimizer ? n : 1) * type : 0;
     states.host_transient_bytes = std::max(accumulates ? setting.updated_elems(all) * type : 0, rounded);
   }
@@ -75,18 +77,19 @@ using schedule::Unit;
 // Of the plan, by their numbers.
 struct PlannedPart {
   Unit unit{};
-  Phase phase{};
+  schedule::Phase phase{};
   std::int32_t layer = -1;
   std::vector<std::size_t> operations;
 };
 
-bool counts(Term term) {
-  return term == Term::kActivations || term == Term::kLogits || term == Term::kWorkspace || term == Term::kInputs;
+bool counts(schedule::Term term) {
+  return term == schedule::Term::kActivations || term == schedule::Term::kLogits ||
+         term == schedule::Term::kWorkspace || term == schedule::Term::kInputs;
 }
 
 class ProfileReader {
  public:
-  ProfileReader(const StepPlan& plan, schedule::UnitTensors model, bool groups)
+  ProfileReader(const plan::StepPlan& plan, schedule::UnitTensors model, bool groups)
       : plan_(plan), model_(std::move(model)), groups_(groups) {
     find_parts();
     find_lifetimes();
@@ -96,32 +99,32 @@ class ProfileReader {
     MemoryProfile profile;
     profile.model = model_;
     const std::int32_t first = groups_ ? 2 : 1;  // of the second group
-    profile.embedding_kept = at_start(part(Unit::kBlock, Phase::kForward, 0));
-    profile.group_kept = at_start(part(Unit::kBlock, Phase::kForward, first));
+    profile.embedding_kept = at_start(part(Unit::kBlock, schedule::Phase::kForward, 0));
+    profile.group_kept = at_start(part(Unit::kBlock, schedule::Phase::kForward, first));
     profile.group_kept -= profile.embedding_kept;
     const MomentBytes& kept = profile.group_kept;
-    profile.embed_forward = profiled(part(Unit::kEmbedding, Phase::kForward), {});
-    profile.embed_backward = profiled(part(Unit::kEmbedding, Phase::kBackward), {});
+    profile.embed_forward = profiled(part(Unit::kEmbedding, schedule::Phase::kForward), {});
+    profile.embed_backward = profiled(part(Unit::kEmbedding, schedule::Phase::kBackward), {});
     MomentBytes base = profile.embedding_kept;
     base += kept;
-    profile.forward[0] = profiled(part(Unit::kBlock, Phase::kForward, first), base);
-    profile.backward[0] = profiled(part(Unit::kBlock, Phase::kBackward, first), base);
+    profile.forward[0] = profiled(part(Unit::kBlock, schedule::Phase::kForward, first), base);
+    profile.backward[0] = profiled(part(Unit::kBlock, schedule::Phase::kBackward, first), base);
     if (groups_) read_group(profile, base);
     base += kept;
-    profile.head_forward = profiled(part(Unit::kHead, Phase::kForward), base);
-    profile.head_backward = profiled(part(Unit::kHead, Phase::kBackward), base);
+    profile.head_forward = profiled(part(Unit::kHead, schedule::Phase::kForward), base);
+    profile.head_backward = profiled(part(Unit::kHead, schedule::Phase::kBackward), base);
     return profile;
   }
 
  private:
   void read_group(MemoryProfile& profile, MomentBytes base) {
-    profile.forward[1] = profiled(part(Unit::kBlock, Phase::kForward, 3), base);
-    profile.recompute[0] = profiled(part(Unit::kBlock, Phase::kRecompute, 2), base);
-    profile.layer_kept = at_start(part(Unit::kBlock, Phase::kRecompute, 3));
+    profile.forward[1] = profiled(part(Unit::kBlock, schedule::Phase::kForward, 3), base);
+    profile.recompute[0] = profiled(part(Unit::kBlock, schedule::Phase::kRecompute, 2), base);
+    profile.layer_kept = at_start(part(Unit::kBlock, schedule::Phase::kRecompute, 3));
     profile.layer_kept -= base;
     base += profile.layer_kept;
-    profile.recompute[1] = profiled(part(Unit::kBlock, Phase::kRecompute, 3), base);
-    profile.backward[1] = profiled(part(Unit::kBlock, Phase::kBackward, 3), base);
+    profile.recompute[1] = profiled(part(Unit::kBlock, schedule::Phase::kRecompute, 3), base);
+    profile.backward[1] = profiled(part(Unit::kBlock, schedule::Phase::kBackward, 3), base);
   }
 
   // Tensors of the plan in model order: embedding, layers one like the other, head.
@@ -139,14 +142,14 @@ class ProfileReader {
   }
 
   // What selective checkpointing computes again is a part of the backward pass.
-  Phase phase_of(const Operation& operation) const {
-    return operation.phase == Phase::kRecompute && !groups_ ? Phase::kBackward : operation.phase;
+  schedule::Phase phase_of(const plan::Operation& operation) const {
+    return operation.phase == schedule::Phase::kRecompute && !groups_ ? schedule::Phase::kBackward : operation.phase;
   }
 
   // Embedding and head belong to no layer: the embedding comes before all blocks, and behind them.
-  static Unit unit_of(const Operation& operation, bool blocks_seen, bool backward_seen) {
+  static Unit unit_of(const plan::Operation& operation, bool blocks_seen, bool backward_seen) {
     if (operation.layer >= 0) return Unit::kBlock;
-    const bool before_blocks = operation.phase == Phase::kForward && !blocks_seen;
+    const bool before_blocks = operation.phase == schedule::Phase::kForward && !blocks_seen;
     return before_blocks || backward_seen ? Unit::kEmbedding : Unit::kHead;
   }
 
@@ -154,12 +157,12 @@ class ProfileReader {
     bool blocks_seen = false;
     bool backward_seen = false;  // of a block
     for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
-      const Operation& operation = plan_.operations[i];
-      if (operation.stream != Stream::kCompute || operation.phase == Phase::kOptimizer) continue;
+      const plan::Operation& operation = plan_.operations[i];
+      if (operation.stream != schedule::Stream::kCompute || operation.phase == schedule::Phase::kOptimizer) continue;
       const Unit unit = unit_of(operation, blocks_seen, backward_seen);
-      const Phase phase = phase_of(operation);
+      const schedule::Phase phase = phase_of(operation);
       blocks_seen = blocks_seen || unit == Unit::kBlock;
-      backward_seen = backward_seen || (unit == Unit::kBlock && phase != Phase::kForward);
+      backward_seen = backward_seen || (unit == Unit::kBlock && phase != schedule::Phase::kForward);
       const bool continues = !parts_.empty() && parts_.back().unit == unit && parts_.back().phase == phase &&
                              parts_.back().layer == operation.layer;
       if (!continues) parts_.push_back({unit, phase, operation.layer, {}});
@@ -171,7 +174,7 @@ class ProfileReader {
     first_.assign(plan_.buffers.size(), -1);
     last_.assign(plan_.buffers.size(), -1);
     for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
-      for (const Operand& operand : plan_.operations[i].operands) {
+      for (const plan::Operand& operand : plan_.operations[i].operands) {
         const auto b = static_cast<std::size_t>(operand.range.buffer);
         if (first_[b] < 0) first_[b] = static_cast<std::int64_t>(i);
         last_[b] = static_cast<std::int64_t>(i);
@@ -179,7 +182,7 @@ class ProfileReader {
     }
   }
 
-  const PlannedPart& part(Unit unit, Phase phase, std::int32_t layer = -1) const {
+  const PlannedPart& part(Unit unit, schedule::Phase phase, std::int32_t layer = -1) const {
     return *std::find_if(parts_.begin(), parts_.end(),
                          [&](const PlannedPart& p) { return p.unit == unit && p.phase == phase && p.layer == layer; });
   }
@@ -188,7 +191,7 @@ class ProfileReader {
   MomentBytes live_at(std::size_t from, std::size_t to) const {
     MomentBytes bytes;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      const Buffer& buffer = plan_.buffers[b];
+      const plan::Buffer& buffer = plan_.buffers[b];
       if (buffer.persistent || !counts(buffer.term)) continue;
       if (first_[b] <= static_cast<std::int64_t>(from) && last_[b] >= static_cast<std::int64_t>(to)) {
         bytes.add(buffer.term, buffer.bytes());
@@ -215,8 +218,8 @@ class ProfileReader {
       result.moments.back() -= base;
       result.carried.push_back(live_at(i, i + 1));
       result.carried.back() -= base;
-      for (const Operand& operand : plan_.operations[i].operands)
-        note(operand, at, part.unit == Unit::kEmbedding && part.phase == Phase::kBackward, result, last);
+      for (const plan::Operand& operand : plan_.operations[i].operands)
+        note(operand, at, part.unit == Unit::kEmbedding && part.phase == schedule::Phase::kBackward, result, last);
     }
     for (const auto& [of, at] : last) {
       result.events.push_back({at, of.first, of.second});
@@ -232,25 +235,26 @@ class ProfileReader {
     return result;
   }
 
-  void note(const Operand& operand, int at, bool in_embed_backward, ProfiledPart& to,
+  void note(const plan::Operand& operand, int at, bool in_embed_backward, ProfiledPart& to,
             std::map<std::pair<int, TensorEvent::Kind>, int>& last) const {
-    const Term term = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)].term;
-    if (term != Term::kParameters && term != Term::kGradients) return;
-    const auto behind =
-        std::upper_bound(plan_.tensors.begin(), plan_.tensors.end(), operand.range.begin_elems,
-                         [](std::int64_t begin, const ParameterTensor& tensor) { return begin < tensor.begin_elems; });
+    const schedule::Term term = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)].term;
+    if (term != schedule::Term::kParameters && term != schedule::Term::kGradients) return;
+    const auto behind = std::upper_bound(
+        plan_.tensors.begin(), plan_.tensors.end(), operand.range.begin_elems,
+        [](std::int64_t begin, const schedule::ParameterTensor& tensor) { return begin < tensor.begin_elems; });
     const int tensor = unit_tensor(static_cast<std::size_t>(behind - plan_.tensors.begin()) - 1);
     using Kind = TensorEvent::Kind;
-    if (term == Term::kGradients && !last.contains({tensor, Kind::kLastGradient})) {
+    if (term == schedule::Term::kGradients && !last.contains({tensor, Kind::kLastGradient})) {
       to.events.push_back({at, tensor, Kind::kFirstGradient});
     }
-    if (term == Term::kGradients) last[{tensor, Kind::kLastGradient}] = at;
+    if (term == schedule::Term::kGradients) last[{tensor, Kind::kLastGradient}] = at;
     // With sharded parameters backward of the embedding holds its unit too.
     const bool is_embedding = model_.tensors[static_cast<std::size_t>(tensor)].unit == Unit::kEmbedding;
-    if (term == Term::kParameters || (is_embedding && in_embed_backward)) last[{tensor, Kind::kLastRead}] = at;
+    if (term == schedule::Term::kParameters || (is_embedding && in_embed_backward))
+      last[{tensor, Kind::kLastRead}] = at;
   }
 
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   schedule::UnitTensors model_;
   bool groups_;
   std::vector<PlannedPart> parts_;
@@ -259,7 +263,7 @@ class ProfileReader {
 
 }  // namespace
 
-void MomentBytes::add(Term term, std::int64_t bytes) {
+void MomentBytes::add(schedule::Term term, std::int64_t bytes) {
   (*this)[term] += bytes;
   total += bytes;
 }
@@ -288,25 +292,26 @@ void ProfiledPart::find_peak() {
   peak = static_cast<std::size_t>(highest - moments.begin());
 }
 
-MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs) {
-  const bool groups = knobs.checkpointing == Checkpointing::kFull;
-  Workload small = workload;
+MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs) {
+  const bool groups = knobs.checkpointing == schedule::Checkpointing::kFull;
+  workload::Workload small = workload;
   small.model.layers = groups ? 4 : 2;
-  small.dialect = Dialect::kCanonical;
+  small.dialect = workload::Dialect::kCanonical;
   small.train_batch_size.reset();
   small.gradient_clipping = 0.0;
-  ClusterSpec cluster;
+  workload::ClusterSpec cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
-  const StepPlan plan = build_plan(small, cluster,
-                                   {{kTensorParallel, knobs.tensor_ranks},
-                                    {kSequenceParallel, knobs.sequence_parallel},
-                                    {kCheckpointing, std::string(to_string(knobs.checkpointing))},
-                                    {kCheckpointLayers, std::int64_t{2}}});
+  const plan::StepPlan plan =
+      plan::build_plan(small, cluster,
+                       {{space::kTensorParallel, knobs.tensor_ranks},
+                        {space::kSequenceParallel, knobs.sequence_parallel},
+                        {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
+                        {space::kCheckpointLayers, std::int64_t{2}}});
   return ProfileReader(plan, schedule::unit_tensors(workload, knobs), groups).read();
 }
 
-std::shared_ptr<const MemoryProfile> ProfileCache::of(const Knobs& knobs) {
+std::shared_ptr<const MemoryProfile> ProfileCache::of(const schedule::Knobs& knobs) {
   const Key key{knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing};
   {
     const std::lock_guard lock(mutex_);
@@ -317,4 +322,4 @@ std::shared_ptr<const MemoryProfile> ProfileCache::of(const Knobs& knobs) {
   return profiles_.emplace(key, std::move(made)).first->second;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -10,16 +10,16 @@
 #include "schedule/setting.h"
 #include "schedule/tensors.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// Bytes in use by term, and their sum.
 struct MomentBytes {
-  std::array<std::int64_t, kTermCount> terms{};
+  std::array<std::int64_t, schedule::kTermCount> terms{};
   std::int64_t total = 0;
 
-  std::int64_t& operator[](Term term) { return terms[static_cast<std::size_t>(term)]; }
-  std::int64_t operator[](Term term) const { return terms[static_cast<std::size_t>(term)]; }
-  void add(Term term, std::int64_t bytes);
+  std::int64_t& operator[](schedule::Term term) { return terms[static_cast<std::size_t>(term)]; }
+  std::int64_t operator[](schedule::Term term) const { return terms[static_cast<std::size_t>(term)]; }
+  void add(schedule::Term term, std::int64_t bytes);
   MomentBytes& operator+=(const MomentBytes& other);
   MomentBytes& operator-=(const MomentBytes& other);
   friend MomentBytes operator*(MomentBytes bytes, std::int64_t times);
@@ -61,7 +61,7 @@ struct MemoryProfile {
 };
 
 /// With the knobs' tensor ranks, sequence parallelism and checkpointing.
-MemoryProfile profile_memory(const Workload& workload, const Knobs& knobs);
+MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs);
 
 /// What is in memory all the time, of one rank.
 struct StateBytes {
@@ -77,14 +77,14 @@ StateBytes state_bytes(const schedule::Setting& setting);
 /// Memory profiles of one workload, each made once. Thread-safe.
 class ProfileCache {
  public:
-  explicit ProfileCache(Workload workload) : workload_(std::move(workload)) {}
-  std::shared_ptr<const MemoryProfile> of(const Knobs& knobs);
+  explicit ProfileCache(workload::Workload workload) : workload_(std::move(workload)) {}
+  std::shared_ptr<const MemoryProfile> of(const schedule::Knobs& knobs);
 
  private:
-  using Key = std::tuple<std::int64_t, bool, Checkpointing>;
-  Workload workload_;
+  using Key = std::tuple<std::int64_t, bool, schedule::Checkpointing>;
+  workload::Workload workload_;
   std::mutex mutex_;  // of what is below
   std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

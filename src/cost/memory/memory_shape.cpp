@@ -27,7 +27,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 constexpr int kFactors = static_cast<int>(MemoryShape::kFactors);
@@ -35,9 +35,9 @@ using Factors = Eigen::Matrix<double, kFactors, 1>;
 using Matrix = Eigen::Matrix<double, kFactors, kFactors>;
 
 constexpr int kAll = kFactors - 1;
-constexpr int kSplit = static_cast<int>(MemoryPart::kOtherSplit);
-constexpr int kActivations = static_cast<int>(MemoryPart::kActivations);
-constexpr int kOverhead = static_cast<int>(MemoryPart::kOverhead);
+constexpr int kSplit = static_cast<int>(plan::MemoryPart::kOtherSplit);
+constexpr int kActivations = static_cast<int>(plan::MemoryPart::kActivations);
+constexpr int kOverhead = static_cast<int>(plan::MemoryPart::kOverhead);
 constexpr double kPlannedSplit = -3.0;  // f_split before anything is measured: 5 % of the difference
 // In the order of MemoryPart, then of the factor on all.
 constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 0.3, 2.0, 0.4, 0.5, 0.5, 0.08};
@@ -52,7 +52,7 @@ struct Sum {
   Factors slope = Factors::Zero();  ///< of log_bytes by each factor
 };
 
-Sum sum_of(const MemoryParts& parts, const Factors& factors, bool with_overhead) {
+Sum sum_of(const plan::MemoryParts& parts, const Factors& factors, bool with_overhead) {
   const double share = logistic(factors(kSplit));
   const double activations = std::exp(factors(kActivations));
   Sum sum;
@@ -74,9 +74,9 @@ Sum sum_of(const MemoryParts& parts, const Factors& factors, bool with_overhead)
   return sum;
 }
 
-Sum peak_of(const std::vector<MemoryParts>& moments, const Factors& factors, bool with_overhead) {
+Sum peak_of(const std::vector<plan::MemoryParts>& moments, const Factors& factors, bool with_overhead) {
   Sum peak;
-  for (const MemoryParts& parts : moments) {
+  for (const plan::MemoryParts& parts : moments) {
     const Sum sum = sum_of(parts, factors, with_overhead);
     if (&parts == &moments.front() || sum.log_bytes > peak.log_bytes) peak = sum;
   }
@@ -226,15 +226,15 @@ void MemoryShape::learn(std::span<const MemoryEvidence> evidence) {
       posterior_at(factors, evidence, before).hessian.ldlt().solve(Matrix::Identity());
 }
 
-MemoryShape::LogBytes MemoryShape::predicted(const std::vector<MemoryParts>& moments, bool with_overhead) const {
+MemoryShape::LogBytes MemoryShape::predicted(const std::vector<plan::MemoryParts>& moments, bool with_overhead) const {
   const Sum peak = peak_of(moments, Eigen::Map<const Factors>(factors_.data()), with_overhead);
   const double of_factors = peak.slope.dot(Eigen::Map<const Matrix>(covariance_.data()) * peak.slope);
   return {peak.log_bytes, std::sqrt(std::max(of_factors, 0.0) + own_stddev_ * own_stddev_)};
 }
 
-double MemoryShape::factor(MemoryPart part) const {
+double MemoryShape::factor(plan::MemoryPart part) const {
   const double log_factor = factors_[static_cast<std::size_t>(part)];
-  return part == MemoryPart::kOtherSplit ? logistic(log_factor) : std::exp(log_factor);
+  return part == plan::MemoryPart::kOtherSplit ? logistic(log_factor) : std::exp(log_factor);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

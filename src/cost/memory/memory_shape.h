@@ -6,12 +6,12 @@
 
 #include "plan/memory.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// What a trial showed of its memory: a peak, or on which side of what was usable it lay.
 struct MemoryEvidence {
   enum class Shows { kPeak, kRan, kRanOut };
-  std::vector<MemoryParts> moments;  ///< as planned
+  std::vector<plan::MemoryParts> moments;  ///< as planned
   Shows shows = Shows::kPeak;
   double bytes = 0.0;  ///< the peak as an allocator counts it; else what was usable
 };
@@ -26,7 +26,7 @@ struct MemoryEvidence {
 class MemoryShape {
  public:
   /// Logarithms of factors: one a part (of the split of tokens: a logit), and one on all.
-  static constexpr std::size_t kFactors = kMemoryPartCount + 1;
+  static constexpr std::size_t kFactors = plan::kMemoryPartCount + 1;
 
   /// Natural logarithm of bytes: a normal distribution.
   struct LogBytes {
@@ -40,18 +40,18 @@ class MemoryShape {
   void learn(std::span<const MemoryEvidence> evidence);
 
   /// What must be usable, the framework's overhead included. `moments`: at least one.
-  LogBytes needed(const std::vector<MemoryParts>& moments) const { return predicted(moments, true); }
+  LogBytes needed(const std::vector<plan::MemoryParts>& moments) const { return predicted(moments, true); }
   /// What the program's allocator counts.
-  LogBytes allocated(const std::vector<MemoryParts>& moments) const { return predicted(moments, false); }
+  LogBytes allocated(const std::vector<plan::MemoryParts>& moments) const { return predicted(moments, false); }
   /// The factor on a part, 1 before anything is learned; of kOtherSplit the share of it that is there.
-  double factor(MemoryPart part) const;
+  double factor(plan::MemoryPart part) const;
 
  private:
-  LogBytes predicted(const std::vector<MemoryParts>& moments, bool with_overhead) const;
+  LogBytes predicted(const std::vector<plan::MemoryParts>& moments, bool with_overhead) const;
 
   double own_stddev_;  ///< of one peak, beside what the factors explain
   std::array<double, kFactors> factors_{};
   std::array<double, kFactors * kFactors> covariance_{};
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
-namespace krigtune {
+namespace krigtune::cost {
 
 // --- parameters
 
@@ -27,7 +27,9 @@ void GatheredMemory::release(const schedule::GatheredItem& item) {
 }
 
 std::size_t GatheredMemory::reductions_over(std::span<const schedule::GatheredItem> current) const {
-  if (setting_.policy.optimizer_place != Place::kHost || setting_.policy.shard_place != Place::kHost) return 0;
+  if (setting_.policy.optimizer_place != schedule::Place::kHost ||
+      setting_.policy.shard_place != schedule::Place::kHost)
+    return 0;
   std::size_t over = 0;
   for (const schedule::GatheredItem& item : current) over = std::max(over, slots_[item.slot].behind);
   return over;
@@ -42,7 +44,7 @@ void GatheredMemory::last_read(std::span<const schedule::GatheredItem> current, 
 
 // --- gradients
 
-bool ReductionMemory::is_idle(const ZeroPolicy& policy) {
+bool ReductionMemory::is_idle(const schedule::ZeroPolicy& policy) {
   return !policy.shards_gradients && !policy.packs && !policy.grows_gradients;
 }
 
@@ -201,7 +203,7 @@ class Timeline final : public schedule::PartSink {
 
   // Whether any bytes come or go within this micro-step.
   bool acts() const {
-    const ZeroPolicy& policy = setting_.policy;
+    const schedule::ZeroPolicy& policy = setting_.policy;
     const bool packs_now = policy.packs && !policy.reduces_behind_backward && walk_->reduction().reduces_now();
     return policy.shards_gradients || policy.grows_gradients || packs_now;
   }
@@ -210,9 +212,10 @@ class Timeline final : public schedule::PartSink {
   // batch.
   void note_gathered(const Part& part) {
     reduction_.release(gathered_.reductions_over(walk_->gathering().current()));
-    const ZeroPolicy& policy = setting_.policy;
-    const bool one_stream = policy.optimizer_place == Place::kHost && policy.shard_place == Place::kHost;
-    const bool waited = one_stream || part.is(Unit::kEmbedding, Phase::kForward);
+    const schedule::ZeroPolicy& policy = setting_.policy;
+    const bool one_stream =
+        policy.optimizer_place == schedule::Place::kHost && policy.shard_place == schedule::Place::kHost;
+    const bool waited = one_stream || part.is(Unit::kEmbedding, schedule::Phase::kForward);
     note(part, profiled(part).start, waited ? reduction_.bytes() : reduction_.bytes_before_wait());
   }
 
@@ -239,18 +242,20 @@ class Timeline final : public schedule::PartSink {
   }
 
   const ProfiledPart& profiled(const Part& part) const {
-    const bool forward = part.phase == Phase::kForward;
+    const bool forward = part.phase == schedule::Phase::kForward;
     if (part.unit == Unit::kEmbedding) return forward ? profile_.embed_forward : profile_.embed_backward;
     if (part.unit == Unit::kHead) return forward ? profile_.head_forward : profile_.head_backward;
-    const auto& of_block = forward                           ? profile_.forward
-                           : part.phase == Phase::kRecompute ? profile_.recompute
-                                                             : profile_.backward;
+    const auto& of_block = forward                                     ? profile_.forward
+                           : part.phase == schedule::Phase::kRecompute ? profile_.recompute
+                                                                       : profile_.backward;
     return of_block[part.in_group == 0 ? 0 : 1];
   }
 
   // What earlier parts keep: groups, and layers of the part's own group that were computed again.
   std::int64_t groups_before(const Part& part) const { return part.unit == Unit::kHead ? groups_ : part.group; }
-  static std::int64_t layers_before(const Part& part) { return part.phase == Phase::kForward ? 0 : part.in_group; }
+  static std::int64_t layers_before(const Part& part) {
+    return part.phase == schedule::Phase::kForward ? 0 : part.in_group;
+  }
 
   // Of the part that has begun last.
   void note(const Part& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
@@ -271,9 +276,9 @@ class Timeline final : public schedule::PartSink {
     peak.bytes += *peak_.beyond;
     peak.bytes = peak.bytes * setting_.knobs.micro_batch;
     peak.bytes += in_flight_bytes_;
-    peak.bytes.add(Term::kGatheredParameters, peak_.gathered_bytes);
-    peak.bytes.add(Term::kReduceBuckets, peak_.reduction_bytes - peak_.grown_bytes);
-    peak.bytes.add(Term::kGradients, peak_.grown_bytes);
+    peak.bytes.add(schedule::Term::kGatheredParameters, peak_.gathered_bytes);
+    peak.bytes.add(schedule::Term::kReduceBuckets, peak_.reduction_bytes - peak_.grown_bytes);
+    peak.bytes.add(schedule::Term::kGradients, peak_.grown_bytes);
     peak.phase = part.phase;
     peak.at_head = part.unit == Unit::kHead;
     peak.layer = part.layer;
@@ -310,7 +315,7 @@ class Timeline final : public schedule::PartSink {
 
 // What a micro-step leaves under way is waited for in the next one, where DeepSpeed's stage 3 lets two reductions
 // travel, and each of them may be all of a micro-step's gradients, in the one after that.
-std::int64_t distinct_micro_steps(const ZeroPolicy& policy, const Knobs& knobs) {
+std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const schedule::Knobs& knobs) {
   const bool two_travel = policy.keeps_packed_buckets && policy.reductions_under_way == 2;
   return std::min<std::int64_t>(knobs.micro_steps, two_travel ? 3 : 2);
 }
@@ -319,4 +324,4 @@ StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& settin
   return Timeline(profile, setting, in_flight).run();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -8,7 +8,7 @@
 #include "schedule/setting.h"
 #include "schedule/walk.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// Bytes of parameters that stage 3 has gathered, and when gradients on their way to the host must have arrived for
 /// them.
@@ -46,7 +46,7 @@ class ReductionMemory final : public schedule::ReductionSink {
  public:
   explicit ReductionMemory(const schedule::Setting& setting);
   /// No bytes beyond the gradients that are kept: the walk need not be told to it.
-  static bool is_idle(const ZeroPolicy& policy);
+  static bool is_idle(const schedule::ZeroPolicy& policy);
   /// Before the first micro-step of `by`.
   void start(const schedule::Reduction& by);
 
@@ -77,7 +77,7 @@ class ReductionMemory final : public schedule::ReductionSink {
   }
 
   const schedule::Setting& setting_;
-  const ZeroPolicy& policy_;
+  const schedule::ZeroPolicy& policy_;
   std::int64_t bucket_bytes_ = 0;
   std::vector<std::int64_t> entered_;  ///< bytes that each reduction holds until somebody has waited for it
   std::size_t released_ = 0;           ///< so many of them are over
@@ -97,17 +97,17 @@ class ReductionMemory final : public schedule::ReductionSink {
 /// The moment of a step at which most bytes are in use beside what is there all the time.
 struct StepPeak {
   MomentBytes bytes;
-  Phase phase = Phase::kForward;
+  schedule::Phase phase = schedule::Phase::kForward;
   std::int64_t layer = -1;  ///< -1: embedding or head
   std::int64_t micro_step = 0;
   bool at_head = false;
 };
 
 /// Micro-steps after which a step repeats itself, and no more than it has.
-std::int64_t distinct_micro_steps(const ZeroPolicy& policy, const Knobs& knobs);
+std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const schedule::Knobs& knobs);
 
 /// Activations, logits, workspace, gathered parameters, gradients on their way: the schedule's distinct micro-steps
 /// walked, of a stage that keeps the activations of `in_flight` micro-batches at once.
 StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight = 1);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

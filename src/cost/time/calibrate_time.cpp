@@ -22,7 +22,7 @@
 
 #include "cost/time/step_cost.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 constexpr std::size_t kDim = 7;
@@ -211,7 +211,7 @@ TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const Me
   return TimeFit(predict_s, measured).run();
 }
 
-TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& cluster,
+TimeCalibration calibrate_time(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                                std::span<const TimedTrial> trials) {
   std::vector<MeasuredTime> measured;
   for (const TimedTrial& trial : trials) measured.push_back({trial.seconds, trial.relative_error});
@@ -224,4 +224,4 @@ TimeCalibration calibrate_time(const Workload& workload, const ClusterSpec& clus
   return calibrate_time(predict_s, measured);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -9,7 +9,7 @@
 
 #include "cost/time/virtual_clock.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// Executes operations from event to event. `Observer` hears of each (queued, started, ready, ended) and of the times
 /// between them (passed).
@@ -20,14 +20,14 @@ class ClockCore {
       : operations_(operations), rules_(rules), observer_(observer) {
     issued_s_.resize(operations.size());
     next_.resize(operations.size());
-    std::array<OpId, kStreamCount> last{-1, -1, -1, -1, -1};
+    std::array<plan::OpId, schedule::kStreamCount> last{-1, -1, -1, -1, -1};
     double issued_s = 0.0;
     for (std::size_t i = 0; i < operations.size(); ++i) {
       issued_s_[i] = issued_s;
       issued_s += operations[i].issue_s + operations[i].issue_rest_s;
       const auto stream = static_cast<std::size_t>(operations[i].stream);
       next_[i] = kNone;
-      const auto id = static_cast<OpId>(i);
+      const auto id = static_cast<plan::OpId>(i);
       (last[stream] < 0 ? streams_[stream].head : next_[static_cast<std::size_t>(last[stream])]) = id;
       last[stream] = id;
     }
@@ -43,13 +43,13 @@ class ClockCore {
   }
 
  private:
-  static constexpr OpId kNone = -1;
+  static constexpr plan::OpId kNone = -1;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   // kWaking: what it waited for is there. kDone: it is, but not all its kernels could have been issued.
   enum class State : std::uint8_t { kQueued, kWaking, kRunning, kDone };
   enum class Link : std::uint8_t { kNone, kWaits, kHolds };
   struct StreamState {
-    OpId head = kNone;
+    plan::OpId head = kNone;
     State state = State::kQueued;
     Link link = Link::kNone;  // of a collective
     bool collective = false;
@@ -68,7 +68,7 @@ class ClockCore {
   double issue_begins_s(const StreamState& stream) const { return issued_s_[static_cast<std::size_t>(stream.head)]; }
 
   bool waits_are_done(const TimedOperation& operation) const {
-    for (std::size_t s = 0; s < kStreamCount; ++s) {
+    for (std::size_t s = 0; s < schedule::kStreamCount; ++s) {
       if (operation.behind[s] > done_[s]) return false;
     }
     return true;
@@ -127,7 +127,7 @@ class ClockCore {
   }
 
   bool runs_kernel() const {
-    const StreamState& compute = streams_[static_cast<std::size_t>(Stream::kCompute)];
+    const StreamState& compute = streams_[static_cast<std::size_t>(schedule::Stream::kCompute)];
     return compute.state == State::kRunning && !compute.collective;
   }
   bool sends() const { return links_[0] != nullptr || links_[1] != nullptr || (rules_.sleeping_links && exchanges()); }
@@ -220,7 +220,7 @@ class ClockCore {
   }
 
   bool others_compute() const {
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < schedule::kStreamCount; ++s) {
       if (computes(streams_[s])) return true;
     }
     return false;
@@ -246,10 +246,10 @@ class ClockCore {
   const ClockRules& rules_;
   Observer& observer_;
   std::vector<double> issued_s_;  // when issuing of each begins
-  std::vector<OpId> next_;        // of the same stream
-  std::array<StreamState, kStreamCount> streams_;
+  std::vector<plan::OpId> next_;  // of the same stream
+  std::array<StreamState, schedule::kStreamCount> streams_;
   std::array<StreamState*, kLaneCount> links_{};  // by lane: who holds it
-  std::array<std::int32_t, kStreamCount> done_{};
+  std::array<std::int32_t, schedule::kStreamCount> done_{};
   int on_the_way_ = 0;  // collectives that wait for their link
   double core_rate_ = 1.0;
   double kernel_rate_ = 1.0;
@@ -257,4 +257,4 @@ class ClockCore {
   double now_s_ = 0.0;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -10,7 +10,7 @@
 
 #include "cost/time/zero_time.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 using schedule::Part;
@@ -28,7 +28,7 @@ bool is_quiet(const StepSetting& setting) {
 
 // Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
 std::int64_t executed_micro_steps(const StepSetting& setting) {
-  const ZeroPolicy& policy = setting.policy;
+  const schedule::ZeroPolicy& policy = setting.policy;
   if (is_quiet(setting)) return 1;
   const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
   return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
@@ -40,7 +40,7 @@ class Step final : public schedule::PartSink {
       : rules_(clock_rules(setting.machine, setting.data_span, setting.tensor_span)),
         model_(setting.model),
         setting_{tensors, setting.knobs, setting.policy},
-        recorder_(setting.machine.issue_s, lane_of(setting.machine, Group::kTensor), scratch),
+        recorder_(setting.machine.issue_s, lane_of(setting.machine, schedule::Group::kTensor), scratch),
         step_{setting.machine, setting_, setting.data_span, setting.tensor_span, setting.reduced_bytes, recorder_},
         quiet_(is_quiet(setting)),
         executed_(executed_micro_steps(setting)),
@@ -69,7 +69,7 @@ class Step final : public schedule::PartSink {
   // The batch is loaded before the embedding is gathered.
   void begin(const Part& part) override {
     appended_ = 0;
-    if (!walk_.gathering().active() || !part.is(Unit::kEmbedding, Phase::kForward)) return;
+    if (!walk_.gathering().active() || !part.is(Unit::kEmbedding, schedule::Phase::kForward)) return;
     const std::vector<TemplateOperation>& operations = model_.pass(part.unit, PassKind::kForward).operations;
     for (; appended_ < operations.size() && operations[appended_].reads.empty(); ++appended_) {
       recorder_.append(operations[appended_].segment);
@@ -79,7 +79,7 @@ class Step final : public schedule::PartSink {
   void add(const Part& part) override {
     if (part.begins_use && walk_.gathering().active()) parameters_.use(walk_.gathering().current());
     const Pass& pass = model_.pass(part.unit, kind_of(part));
-    const bool reduces = part.phase == Phase::kBackward && walk_.reduction().reduces_now();
+    const bool reduces = part.phase == schedule::Phase::kBackward && walk_.reduction().reduces_now();
     const bool meets = pass.cost.tensor_comm_s > 0.0 && recorder_.in_flight();
     if (!walk_.gathering().active() && !reduces && !meets) return recorder_.append(pass.all);
     for (std::size_t i = appended_; i < pass.operations.size(); ++i) {
@@ -101,8 +101,8 @@ class Step final : public schedule::PartSink {
   }
 
   PassKind kind_of(const Part& part) const {
-    if (part.phase == Phase::kForward) return PassKind::kForward;
-    return part.phase == Phase::kRecompute ? PassKind::kRecompute : backward_;
+    if (part.phase == schedule::Phase::kForward) return PassKind::kForward;
+    return part.phase == schedule::Phase::kRecompute ? PassKind::kRecompute : backward_;
   }
 
   // Forward and backward of one, for its own sake.
@@ -164,8 +164,8 @@ class Step final : public schedule::PartSink {
       for (const int t : operation.begins) gradients_.begin(tensors.index(t, layer));
     }
     if (operation.collective) {
-      recorder_.append_collective(operation.segment,
-                                  {operation.link_s, operation.core_s, lane_of(step_.machine, Group::kTensor)});
+      recorder_.append_collective(
+          operation.segment, {operation.link_s, operation.core_s, lane_of(step_.machine, schedule::Group::kTensor)});
     } else {
       recorder_.append(operation.segment);
     }
@@ -232,12 +232,12 @@ class Step final : public schedule::PartSink {
     const double first_s = to.lanes_s[0] - from.lanes_s[0];
     const double second_s = to.lanes_s[1] - from.lanes_s[1];
     double busiest_s = rules_.lanes_share ? first_s + second_s : std::max(first_s, second_s);
-    for (const Stream stream : {Stream::kGather, Stream::kReduce}) {
+    for (const schedule::Stream stream : {schedule::Stream::kGather, schedule::Stream::kReduce}) {
       const auto at = static_cast<std::size_t>(stream);
       busiest_s = std::max(busiest_s, to.streams_s[at] - from.streams_s[at]);
     }
     double copies_s = 0.0;
-    for (const Stream stream : {Stream::kCopy, Stream::kHost}) {
+    for (const schedule::Stream stream : {schedule::Stream::kCopy, schedule::Stream::kHost}) {
       const auto at = static_cast<std::size_t>(stream);
       copies_s = std::max(copies_s, to.streams_s[at] - from.streams_s[at]);
     }
@@ -288,4 +288,4 @@ CompressedTimes time_step(const StepSetting& setting, const schedule::StageTenso
   return Step(setting, tensors, scratch).run();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -1,7 +1,7 @@
 #pragma once
 #include "cost/time/step_template.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// One rank's optimizer step of a pipeline stage (or of the whole model) in few operations.
 struct CompressedTimes {
@@ -18,13 +18,13 @@ struct CompressedTimes {
 struct StepSetting {
   const Machine& machine;
   const StepTemplate& model;
-  Knobs knobs;
-  ZeroPolicy policy;
-  GroupSpan data_span, tensor_span;
+  schedule::Knobs knobs;
+  schedule::ZeroPolicy policy;
+  plan::GroupSpan data_span, tensor_span;
   double reduced_bytes = 0.0;
 };
 /// `scratch`: memory to be used again.
 CompressedTimes time_step(const StepSetting& setting, const schedule::StageTensors& tensors,
                           std::vector<TimedOperation>& scratch);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

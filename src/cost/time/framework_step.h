@@ -5,16 +5,17 @@
 #include "schedule/zero_policy.h"
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// What a configuration means to the workload's framework.
 struct FrameworkStep {
-  Knobs knobs;
-  ZeroPolicy policy;
+  schedule::Knobs knobs;
+  schedule::ZeroPolicy policy;
   double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
 };
 /// `workload`: in its framework's dialect.
-std::variant<FrameworkStep, NotModelled> framework_step_of(const Workload& workload, const ClusterSpec& cluster,
-                                                           const Configuration& configuration);
+std::variant<FrameworkStep, schedule::NotModelled> framework_step_of(const workload::Workload& workload,
+                                                                     const workload::ClusterSpec& cluster,
+                                                                     const space::Configuration& configuration);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

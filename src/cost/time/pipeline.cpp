@@ -10,7 +10,7 @@
 #include <cassert>
 #include <limits>
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 class Pipeline {
@@ -118,4 +118,4 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages,
   return result;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

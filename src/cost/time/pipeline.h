@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// One pipeline stage as 1F1B sees it.
 struct StageTime {
@@ -23,4 +23,4 @@ double sends(std::size_t stage, std::size_t stages);
 /// fastest, where the last one computes the head as well, which costs `head_layers`.
 std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages, bool even, double head_layers);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

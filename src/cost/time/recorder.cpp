@@ -1,9 +1,9 @@
 #include "cost/time/recorder.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
-std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
+std::size_t index(schedule::Stream stream) { return static_cast<std::size_t>(stream); }
 
 }  // namespace
 
@@ -19,17 +19,17 @@ void Recorder::append_collective(const StepSegment& segment, const Collective& c
   flushed_s_ += segment.work_s;
   next.issue_s = segment.issue_s;
   next.behind = needed_;
-  ++count_[index(Stream::kCompute)];
+  ++count_[index(schedule::Stream::kCompute)];
 }
 
-void Recorder::wait_for(Stream stream, std::int32_t count) {
+void Recorder::wait_for(schedule::Stream stream, std::int32_t count) {
   if (count <= needed_[index(stream)]) return;
   flush();
   needed_[index(stream)] = count;
 }
 
 std::int32_t Recorder::flush() {
-  std::int32_t& count = count_[index(Stream::kCompute)];
+  std::int32_t& count = count_[index(schedule::Stream::kCompute)];
   if (pending_.empty) return count;
   TimedOperation& next = operations_.emplace_back();
   next.seconds = pending_.work_s;
@@ -44,7 +44,8 @@ std::int32_t Recorder::flush() {
   return ++count;
 }
 
-std::int32_t Recorder::add(Stream stream, const Collective& collective, std::initializer_list<Behind> behind) {
+std::int32_t Recorder::add(schedule::Stream stream, const Collective& collective,
+                           std::initializer_list<Behind> behind) {
   const std::int32_t count = add(stream, collective.seconds, behind);
   TimedOperation& added = operations_.back();
   added.collective = true;
@@ -55,12 +56,12 @@ std::int32_t Recorder::add(Stream stream, const Collective& collective, std::ini
   return count;
 }
 
-std::int32_t Recorder::add(Stream stream, double seconds, std::initializer_list<Behind> behind) {
+std::int32_t Recorder::add(schedule::Stream stream, double seconds, std::initializer_list<Behind> behind) {
   flush();
   TimedOperation& next = operations_.emplace_back();
   next.stream = stream;
   next.seconds = seconds;
-  next.issue_s = stream == Stream::kHost ? 0.0 : issue_s_;
+  next.issue_s = stream == schedule::Stream::kHost ? 0.0 : issue_s_;
   work_.streams_s[index(stream)] += seconds;
   for (const Behind& other : behind) {
     std::int32_t& needed = next.behind[index(other.stream)];
@@ -76,7 +77,8 @@ Recorder::Work Recorder::work() const {
   return all;
 }
 
-std::int32_t Recorder::add_row(Stream stream, double seconds, int count, std::initializer_list<Behind> behind) {
+std::int32_t Recorder::add_row(schedule::Stream stream, double seconds, int count,
+                               std::initializer_list<Behind> behind) {
   const std::int32_t position = add(stream, seconds, behind);
   operations_.back().issue_rest_s = static_cast<double>(count - 1) * issue_s_;
   return position;
@@ -85,14 +87,14 @@ std::int32_t Recorder::add_row(Stream stream, double seconds, int count, std::in
 void Recorder::mark() {
   flush();
   std::size_t last = operations_.size() - 1;
-  while (operations_[last].stream != Stream::kCompute) --last;
-  marks_.push_back(static_cast<OpId>(last));
+  while (operations_[last].stream != schedule::Stream::kCompute) --last;
+  marks_.push_back(static_cast<plan::OpId>(last));
   work_at_marks_.push_back(work_);
 }
 
 bool Recorder::in_flight() const {
-  return expects_others_ || needed_[index(Stream::kGather)] < count_[index(Stream::kGather)] ||
-         needed_[index(Stream::kReduce)] < count_[index(Stream::kReduce)];
+  return expects_others_ || needed_[index(schedule::Stream::kGather)] < count_[index(schedule::Stream::kGather)] ||
+         needed_[index(schedule::Stream::kReduce)] < count_[index(schedule::Stream::kReduce)];
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -5,7 +5,7 @@
 
 #include "cost/time/virtual_clock.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// Operations of the compute stream in a row, as one. Kernels start behind their issuing: with issue times c_i and
 /// durations d_i the last one ends max_i(c_1 + ... + c_i + d_i + ... + d_n) after issuing began, at least.
@@ -68,34 +68,34 @@ class Recorder {
   /// Likewise a collective of the tensor group, which meets those of other streams on the network.
   void append_collective(const StepSegment& segment, const Collective& collective);
   /// What is appended next starts behind the first `count` operations of `stream`.
-  void wait_for(Stream stream, std::int32_t count);
+  void wait_for(schedule::Stream stream, std::int32_t count);
   /// Seconds of all that the compute stream was given.
   double compute_s() const { return flushed_s_ + pending_.work_s; }
   /// Ends the segment: how many operations the compute stream has.
   std::int32_t flush();
 
   struct Behind {
-    Stream stream{};
+    schedule::Stream stream{};
     std::int32_t count = 0;
   };
   /// On another stream: how many it has now.
-  std::int32_t add(Stream stream, double seconds, std::initializer_list<Behind> behind);
+  std::int32_t add(schedule::Stream stream, double seconds, std::initializer_list<Behind> behind);
   /// Likewise several in a row.
-  std::int32_t add_row(Stream stream, double seconds, int count, std::initializer_list<Behind> behind);
-  std::int32_t add(Stream stream, const Collective& collective, std::initializer_list<Behind> behind);
-  std::int32_t count(Stream stream) const { return count_[static_cast<std::size_t>(stream)]; }
+  std::int32_t add_row(schedule::Stream stream, double seconds, int count, std::initializer_list<Behind> behind);
+  std::int32_t add(schedule::Stream stream, const Collective& collective, std::initializer_list<Behind> behind);
+  std::int32_t count(schedule::Stream stream) const { return count_[static_cast<std::size_t>(stream)]; }
   /// The end of a micro-step.
   void mark();
 
   const std::vector<TimedOperation>& operations() const { return operations_; }
-  const std::vector<OpId>& marks() const { return marks_; }
+  const std::vector<plan::OpId>& marks() const { return marks_; }
   /// Other streams may be at work on something that the compute stream has not waited for.
   bool in_flight() const;
   /// From here on, by what is added later.
   void expect_others() { expects_others_ = true; }
   /// Seconds of work, up to each mark.
   struct Work {
-    std::array<double, kStreamCount> streams_s{};  ///< the compute stream's left out
+    std::array<double, schedule::kStreamCount> streams_s{};  ///< the compute stream's left out
     std::array<double, kLaneCount> lanes_s{};
     double fused_comm_s = 0.0;  ///< of collectives within segments
   };
@@ -107,13 +107,13 @@ class Recorder {
   std::uint8_t tensor_lane_;
   std::vector<TimedOperation>& operations_;
   StepSegment pending_;
-  std::array<std::int32_t, kStreamCount> count_{};
-  std::array<std::int32_t, kStreamCount> needed_{};  ///< by the pending segment
-  std::vector<OpId> marks_;
+  std::array<std::int32_t, schedule::kStreamCount> count_{};
+  std::array<std::int32_t, schedule::kStreamCount> needed_{};  ///< by the pending segment
+  std::vector<plan::OpId> marks_;
   std::vector<Work> work_at_marks_;
   Work work_;
   double flushed_s_ = 0.0;
   bool expects_others_ = false;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -14,10 +14,10 @@
 #include "cost/time/pipeline.h"
 #include "schedule/knobs.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, Checkpointing, bool>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
 
 // Of distinct stages; the same stage is timed once.
 struct Stages {
@@ -65,13 +65,13 @@ Bottleneck StepCost::bottleneck() const {
 }
 
 struct StepCostModel::Impl {
-  Workload workload;
-  ClusterSpec cluster;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
   Machine machine;
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
   std::optional<TensorsCache> tensors;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<GroupSpan, GroupSpan>> spans;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<plan::GroupSpan, plan::GroupSpan>> spans;
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
   std::vector<TimedOperation> take_scratch() {
@@ -87,7 +87,7 @@ struct StepCostModel::Impl {
     scratch.push_back(std::move(taken));
   }
 
-  const StepTemplate& template_of(const Knobs& knobs) {
+  const StepTemplate& template_of(const schedule::Knobs& knobs) {
     const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,  knobs.pipeline_ranks > 1,
                           knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
@@ -96,20 +96,20 @@ struct StepCostModel::Impl {
     return *known;
   }
 
-  std::pair<GroupSpan, GroupSpan> spans_of(const Knobs& knobs) {
+  std::pair<plan::GroupSpan, plan::GroupSpan> spans_of(const schedule::Knobs& knobs) {
     const std::lock_guard lock(mutex);
     const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks});
     if (is_new) {
-      StepPlan groups;
+      plan::StepPlan groups;
       groups.ranks = knobs.data_ranks;
       groups.tensor_ranks = knobs.tensor_ranks;
-      at->second = {group_span(groups, Group::kData, 0, machine.ranks_per_node),
-                    group_span(groups, Group::kTensor, 0, machine.ranks_per_node)};
+      at->second = {plan::group_span(groups, schedule::Group::kData, 0, machine.ranks_per_node),
+                    plan::group_span(groups, schedule::Group::kTensor, 0, machine.ranks_per_node)};
     }
     return at->second;
   }
 
-  std::vector<schedule::StageParts> stages(const StepTemplate& model, const Knobs& knobs) const {
+  std::vector<schedule::StageParts> stages(const StepTemplate& model, const schedule::Knobs& knobs) const {
     const std::int64_t count = knobs.pipeline_ranks;
     const auto work_s = [&](schedule::Unit unit) {
       double sum = 0.0;
@@ -127,28 +127,28 @@ struct StepCostModel::Impl {
     return parts;
   }
 
-  std::int64_t type_bytes() const { return size_bytes(compute_type(workload.precision)); }
+  std::int64_t type_bytes() const { return schedule::size_bytes(schedule::compute_type(workload.precision)); }
 
   // From one stage to another.
-  double send_s(const Knobs& knobs, OpKind kind, std::int64_t bytes) const {
+  double send_s(const schedule::Knobs& knobs, schedule::OpKind kind, std::int64_t bytes) const {
     const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
-    const GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
+    const plan::GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
     return collective_time_s(machine, kind, pair, bytes);
   }
 
   // Activations to the next stage, gradients back.
-  double send_activations_s(const Knobs& knobs) const {
+  double send_activations_s(const schedule::Knobs& knobs) const {
     const std::int64_t elems = knobs.micro_batch * workload.model.seq_len * workload.model.hidden /
                                (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
-    return send_s(knobs, OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
+    return send_s(knobs, schedule::OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
   }
 
   // First and last stage each hold a tied token table, whose gradient is the sum of theirs (Megatron-LM, "embedding
   // group").
-  double sum_tied_table_s(const Knobs& knobs) const {
+  double sum_tied_table_s(const schedule::Knobs& knobs) const {
     if (!workload.model.tied_embeddings) return 0.0;
     const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;
-    return send_s(knobs, OpKind::kAllReduce, elems * type_bytes());
+    return send_s(knobs, schedule::OpKind::kAllReduce, elems * type_bytes());
   }
 
   StepCost cost_of(const FrameworkStep& step) {
@@ -172,7 +172,7 @@ struct StepCostModel::Impl {
     return cost;
   }
 
-  StepCost of_stages(const Stages& stages, const Knobs& knobs) const {
+  StepCost of_stages(const Stages& stages, const schedule::Knobs& knobs) const {
     std::vector<StageTime> times;
     std::size_t slowest = 0;
     const auto k = static_cast<double>(knobs.micro_steps);
@@ -196,28 +196,30 @@ struct StepCostModel::Impl {
   }
 };
 
-StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine)
+StepCostModel::StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                             const Machine& machine)
     : impl_(std::make_unique<Impl>()) {
-  check_model(workload);
+  schedule::check_model(workload);
   impl_->workload = in_framework_dialect(workload);
   impl_->tensors.emplace(impl_->workload);
   impl_->cluster = cluster;
   impl_->machine = machine;
 }
 
-StepCostModel::StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration)
+StepCostModel::StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                             const TimeCalibration& calibration)
     : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration)) {}
 
 StepCostModel::~StepCostModel() = default;
 
-StepCost StepCostModel::operator()(const Configuration& configuration) const {
-  return impl_->cost_of(modelled(framework_step_of(impl_->workload, impl_->cluster, configuration)));
+StepCost StepCostModel::operator()(const space::Configuration& configuration) const {
+  return impl_->cost_of(schedule::modelled(framework_step_of(impl_->workload, impl_->cluster, configuration)));
 }
 
-std::optional<StepCost> StepCostModel::if_modelled(const Configuration& configuration) const {
+std::optional<StepCost> StepCostModel::if_modelled(const space::Configuration& configuration) const {
   const auto step = framework_step_of(impl_->workload, impl_->cluster, configuration);
-  if (std::holds_alternative<NotModelled>(step)) return std::nullopt;
+  if (std::holds_alternative<schedule::NotModelled>(step)) return std::nullopt;
   return impl_->cost_of(std::get<FrameworkStep>(step));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

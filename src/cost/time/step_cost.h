@@ -6,7 +6,7 @@
 #include "cost/machine.h"
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// What holds a step up most.
 enum class Bottleneck { kCompute, kCommunication, kMemory };
@@ -40,18 +40,19 @@ struct StepCost {
 /// Thread-safe: what configurations share is computed once.
 class StepCostModel {
  public:
-  StepCostModel(const Workload& workload, const ClusterSpec& cluster, const TimeCalibration& calibration = {});
+  StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                const TimeCalibration& calibration = {});
   /// With rates of the caller's.
-  StepCostModel(const Workload& workload, const ClusterSpec& cluster, const Machine& machine);
+  StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Machine& machine);
   ~StepCostModel();
   /// Throws UserError as read_knobs does.
-  StepCost operator()(const Configuration& configuration) const;
+  StepCost operator()(const space::Configuration& configuration) const;
   /// Empty for a configuration that is not modelled (knobs_of).
-  std::optional<StepCost> if_modelled(const Configuration& configuration) const;
+  std::optional<StepCost> if_modelled(const space::Configuration& configuration) const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -11,91 +11,92 @@
 #include "plan/op_traits.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
-std::int64_t sent(OpKind kind, std::int64_t bytes, std::int64_t ranks) {
-  return traits_of(kind).wire_passes * bytes * (ranks - 1) / ranks;
+std::int64_t sent(schedule::OpKind kind, std::int64_t bytes, std::int64_t ranks) {
+  return plan::traits_of(kind).wire_passes * bytes * (ranks - 1) / ranks;
 }
 
 }  // namespace
 
-Recorder::Collective CostContext::data_collective(OpKind kind, std::int64_t bytes) {
+Recorder::Collective CostContext::data_collective(schedule::OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.data_ranks);
   const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
   data_comm_s += seconds;
   data_wire_bytes += static_cast<double>(wire_bytes);
   return {link_time_s(machine, kind, data_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
-          lane_of(machine, Group::kData)};
+          lane_of(machine, schedule::Group::kData)};
 }
 
 double CostContext::more_issue_s() const {
-  Operation operation;
-  operation.kind = OpKind::kAllReduce;
-  operation.stream = Stream::kReduce;
-  operation.group = Group::kTensor;
+  plan::Operation operation;
+  operation.kind = schedule::OpKind::kAllReduce;
+  operation.stream = schedule::Stream::kReduce;
+  operation.group = schedule::Group::kTensor;
   return issue_time_s(machine, operation, setting.knobs.tensor_ranks, setting.knobs.pipeline_ranks) - machine.issue_s;
 }
 
-Recorder::Collective CostContext::tensor_collective(OpKind kind, std::int64_t bytes) {
+Recorder::Collective CostContext::tensor_collective(schedule::OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.tensor_ranks);
   const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
   cost.tensor_comm_s += seconds;
   cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
   return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
-          lane_of(machine, Group::kTensor), more_issue_s()};
+          lane_of(machine, schedule::Group::kTensor), more_issue_s()};
 }
 
 namespace {
 
-bool holds_parameter(OpKind kind) {
-  return std::ranges::any_of(traits_of(kind).operands, [](const OperandTraits& o) { return o.role == Role::kHeld; });
+bool holds_parameter(schedule::OpKind kind) {
+  return std::ranges::any_of(plan::traits_of(kind).operands,
+                             [](const plan::OperandTraits& o) { return o.role == plan::Role::kHeld; });
 }
 
 constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
 
-StepPlan plan_of_one_block(const Workload& workload, const Knobs& knobs) {
-  Workload small = workload;
+plan::StepPlan plan_of_one_block(const workload::Workload& workload, const schedule::Knobs& knobs) {
+  workload::Workload small = workload;
   small.model.layers = 1;
   small.train_batch_size.reset();
-  small.dialect = Dialect::kCanonical;
-  ClusterSpec cluster;
+  small.dialect = workload::Dialect::kCanonical;
+  workload::ClusterSpec cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
-  return build_plan(small, cluster,
-                    {{kZeroStage, std::int64_t{0}},
-                     {kMicroBatch, knobs.micro_batch},
-                     {kAccumulation, std::int64_t{2}},
-                     {kTensorParallel, knobs.tensor_ranks},
-                     {kSequenceParallel, knobs.sequence_parallel},
-                     {kCheckpointing, std::string(to_string(knobs.checkpointing))},
-                     {kCheckpointLayers, std::int64_t{1}},
-                     {kOverlap, false},
-                     {kReduceBucket, kLargeBucket}});
+  return plan::build_plan(small, cluster,
+                          {{space::kZeroStage, std::int64_t{0}},
+                           {space::kMicroBatch, knobs.micro_batch},
+                           {space::kAccumulation, std::int64_t{2}},
+                           {space::kTensorParallel, knobs.tensor_ranks},
+                           {space::kSequenceParallel, knobs.sequence_parallel},
+                           {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
+                           {space::kCheckpointLayers, std::int64_t{1}},
+                           {space::kOverlap, false},
+                           {space::kReduceBucket, kLargeBucket}});
 }
 
 class TemplateReader {
  public:
-  TemplateReader(const StepPlan& plan, const Machine& machine, const Knobs& knobs, bool stops_early)
+  TemplateReader(const plan::StepPlan& plan, const Machine& machine, const schedule::Knobs& knobs, bool stops_early)
       : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
 
   StepTemplate read() {
-    for (const Operation& operation : plan_.operations) add(operation);
+    for (const plan::Operation& operation : plan_.operations) add(operation);
     return std::move(result_);
   }
 
  private:
-  void add(const Operation& operation) {
-    if (operation.phase == Phase::kOptimizer || operation.stream != Stream::kCompute) return;
+  void add(const plan::Operation& operation) {
+    if (operation.phase == schedule::Phase::kOptimizer || operation.stream != schedule::Stream::kCompute) return;
     const schedule::Unit unit = unit_of(operation);
     Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
     if (is_not_needed(operation)) return;
     const double seconds = operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
-    next.collective = is_collective(operation.kind);
+    next.collective = plan::is_collective(operation.kind);
     if (next.collective) {
-      const GroupSpan span = group_span(plan_, operation.group, 0, machine_.ranks_per_node);
+      const plan::GroupSpan span = plan::group_span(plan_, operation.group, 0, machine_.ranks_per_node);
       next.link_s = link_time_s(machine_, operation.kind, span, operation.wire_bytes);
       next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
     }
@@ -107,51 +108,52 @@ class TemplateReader {
   }
 
   // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
-  schedule::Unit unit_of(const Operation& operation) {
+  schedule::Unit unit_of(const plan::Operation& operation) {
     if (operation.layer >= 0) {
-      forward_is_done_ = operation.phase == Phase::kForward;
+      forward_is_done_ = operation.phase == schedule::Phase::kForward;
       return schedule::Unit::kBlock;
     }
     return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
   }
 
   // Of a layer's second forward: nothing behind its activation is kept for the backward pass.
-  bool is_not_needed(const Operation& operation) {
+  bool is_not_needed(const plan::Operation& operation) {
     if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
     if (is_activated_again_) return true;
-    is_activated_again_ = operation.kind == OpKind::kGeluForward || operation.kind == OpKind::kSwigluForward;
+    is_activated_again_ =
+        operation.kind == schedule::OpKind::kGeluForward || operation.kind == schedule::OpKind::kSwigluForward;
     return false;
   }
 
   // What selective checkpointing computes again is a part of the backward pass.
-  PassKind kind_of(const Operation& operation) const {
-    if (operation.phase == Phase::kForward) return PassKind::kForward;
-    if (operation.phase == Phase::kRecompute && knobs_.checkpointing == Checkpointing::kFull) {
+  PassKind kind_of(const plan::Operation& operation) const {
+    if (operation.phase == schedule::Phase::kForward) return PassKind::kForward;
+    if (operation.phase == schedule::Phase::kRecompute && knobs_.checkpointing == schedule::Checkpointing::kFull) {
       return PassKind::kRecompute;
     }
     return operation.micro_step == 0 ? PassKind::kBackward : PassKind::kBackwardAgain;
   }
 
-  void add_cost(const Operation& operation, double seconds, PassCost& cost) const {
-    if (is_collective(operation.kind)) {
+  void add_cost(const plan::Operation& operation, double seconds, PassCost& cost) const {
+    if (plan::is_collective(operation.kind)) {
       cost.tensor_comm_s += seconds;
       cost.tensor_wire_bytes += static_cast<double>(operation.wire_bytes);
       return;
     }
-    (is_product(operation.kind) ? cost.products_s : cost.memory_bound_s) += seconds;
-    if (operation.phase == Phase::kRecompute) cost.recompute_s += seconds;
+    (plan::is_product(operation.kind) ? cost.products_s : cost.memory_bound_s) += seconds;
+    if (operation.phase == schedule::Phase::kRecompute) cost.recompute_s += seconds;
   }
 
-  void add_operands(const Operation& operation, TemplateOperation& next) const {
-    for (const Operand& operand : operation.operands) {
-      const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
+  void add_operands(const plan::Operation& operation, TemplateOperation& next) const {
+    for (const plan::Operand& operand : operation.operands) {
+      const plan::Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
       if (!buffer.persistent) continue;
-      if (buffer.term == Term::kParameters) next.reads.push_back(tensor_at(operand.range));
-      if (buffer.term != Term::kGradients) continue;
+      if (buffer.term == schedule::Term::kParameters) next.reads.push_back(tensor_at(operand.range));
+      if (buffer.term != schedule::Term::kGradients) continue;
       const int tensor = tensor_at(operand.range);
-      if (operand.access == Access::kWrite) next.begins.push_back(tensor);
+      if (operand.access == plan::Access::kWrite) next.begins.push_back(tensor);
       // A tied table's gradient is complete with the embedding's.
-      const bool is_head_of_tied = tensor == 0 && operation.kind == OpKind::kLinearBackwardWeight;
+      const bool is_head_of_tied = tensor == 0 && operation.kind == schedule::OpKind::kLinearBackwardWeight;
       if (!is_head_of_tied) next.ends.push_back(tensor);
       // Held as every unit is held through its backward, where parameters are sharded.
       if (holds_parameter(operation.kind)) next.reads.push_back(tensor);
@@ -159,17 +161,17 @@ class TemplateReader {
   }
 
   // Stores of whole tensors lie in model order.
-  int tensor_at(const Range& range) const {
-    const auto at = std::find_if(plan_.tensors.begin(), plan_.tensors.end(), [&](const ParameterTensor& tensor) {
-      return tensor.begin_elems == range.begin_elems;
-    });
+  int tensor_at(const plan::Range& range) const {
+    const auto at =
+        std::find_if(plan_.tensors.begin(), plan_.tensors.end(),
+                     [&](const schedule::ParameterTensor& tensor) { return tensor.begin_elems == range.begin_elems; });
     assert(at != plan_.tensors.end());
     return static_cast<int>(at - plan_.tensors.begin());
   }
 
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   const Machine& machine_;
-  const Knobs& knobs_;
+  const schedule::Knobs& knobs_;
   bool stops_early_;
   StepTemplate result_;
   bool forward_is_done_ = false;
@@ -186,10 +188,10 @@ void PassCost::add(const PassCost& other, double times) {
   tensor_wire_bytes += times * other.tensor_wire_bytes;
 }
 
-StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs) {
-  const StepPlan plan = plan_of_one_block(workload, knobs);
+StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs) {
+  const plan::StepPlan plan = plan_of_one_block(workload, knobs);
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
   return TemplateReader(plan, machine, knobs, stops_early).read();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -8,7 +8,7 @@
 #include "schedule/setting.h"
 #include "schedule/tensors.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// An operation of the compute stream.
 struct TemplateOperation {
@@ -50,13 +50,13 @@ struct StepTemplate {
     return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
   }
 };
-StepTemplate make_template(const Workload& workload, const Machine& machine, const Knobs& knobs);
+StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs);
 
 /// What all parts of one step's time share.
 struct CostContext {
   const Machine& machine;
   const schedule::Setting& setting;
-  GroupSpan data_span, tensor_span;
+  plan::GroupSpan data_span, tensor_span;
   double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
   Recorder& recorder;
   // Sums of what was recorded.
@@ -66,10 +66,10 @@ struct CostContext {
   double data_wire_bytes = 0.0;
 
   /// A collective of the data group over `bytes` in whole; it is counted.
-  Recorder::Collective data_collective(OpKind kind, std::int64_t bytes);
-  Recorder::Collective tensor_collective(OpKind kind, std::int64_t bytes);
+  Recorder::Collective data_collective(schedule::OpKind kind, std::int64_t bytes);
+  Recorder::Collective tensor_collective(schedule::OpKind kind, std::int64_t bytes);
   /// Of the issuing thread, for a collective of the tensor group.
   double more_issue_s() const;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

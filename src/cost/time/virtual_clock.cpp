@@ -14,30 +14,30 @@
 #include "cost/time/clock_core.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 class Times {
  public:
   explicit Times(std::size_t operations) : times_(operations) {}
-  void queued(OpId id, double now_s) { times_[static_cast<std::size_t>(id)].queued_s = now_s; }
-  void started(OpId id, double now_s) { times_[static_cast<std::size_t>(id)].start_s = now_s; }
-  void ready(OpId id, double now_s) { times_[static_cast<std::size_t>(id)].ready_s = now_s; }
-  void ended(OpId id, double now_s) { times_[static_cast<std::size_t>(id)].end_s = now_s; }
+  void queued(plan::OpId id, double now_s) { times_[static_cast<std::size_t>(id)].queued_s = now_s; }
+  void started(plan::OpId id, double now_s) { times_[static_cast<std::size_t>(id)].start_s = now_s; }
+  void ready(plan::OpId id, double now_s) { times_[static_cast<std::size_t>(id)].ready_s = now_s; }
+  void ended(plan::OpId id, double now_s) { times_[static_cast<std::size_t>(id)].end_s = now_s; }
   void passed(double /*seconds*/, bool /*kernel*/, bool /*network*/, bool /*others*/) {}
-  std::vector<OperationTime> take() { return std::move(times_); }
+  std::vector<plan::OperationTime> take() { return std::move(times_); }
 
  private:
-  std::vector<OperationTime> times_;
+  std::vector<plan::OperationTime> times_;
 };
 
 class Totals {
  public:
-  explicit Totals(std::span<const OpId> marks) : marks_(marks) { reached_.reserve(marks.size() + 1); }
-  void queued(OpId /*id*/, double /*now_s*/) {}
-  void started(OpId /*id*/, double /*now_s*/) {}
-  void ready(OpId /*id*/, double /*now_s*/) {}
-  void ended(OpId id, double now_s) {
+  explicit Totals(std::span<const plan::OpId> marks) : marks_(marks) { reached_.reserve(marks.size() + 1); }
+  void queued(plan::OpId /*id*/, double /*now_s*/) {}
+  void started(plan::OpId /*id*/, double /*now_s*/) {}
+  void ready(plan::OpId /*id*/, double /*now_s*/) {}
+  void ended(plan::OpId id, double now_s) {
     now_.span_s = now_s;
     if (reached_.size() < marks_.size() && marks_[reached_.size()] == id) reached_.push_back(now_);
   }
@@ -50,21 +50,21 @@ class Totals {
   }
 
  private:
-  std::span<const OpId> marks_;
+  std::span<const plan::OpId> marks_;
   ClockTotals now_;
   std::vector<ClockTotals> reached_;
 };
 
 }  // namespace
 
-std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules) {
+std::vector<plan::OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules) {
   Times times(operations.size());
   ClockCore(operations, rules, times).run();
   return times.take();
 }
 
 std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const ClockRules& rules,
-                                          std::span<const OpId> marks) {
+                                          std::span<const plan::OpId> marks) {
   Totals totals(marks);
   ClockCore(operations, rules, totals).run();
   return totals.take();
@@ -80,10 +80,10 @@ struct Use {
 };
 
 // By buffer: between its first and its last access.
-std::vector<Use> uses_of(const StepPlan& plan, const std::vector<OperationTime>& times) {
+std::vector<Use> uses_of(const plan::StepPlan& plan, const std::vector<plan::OperationTime>& times) {
   std::vector<Use> uses(plan.buffers.size());
   for (std::size_t i = 0; i < times.size(); ++i) {
-    for (const Operand& operand : plan.operations[i].operands) {
+    for (const plan::Operand& operand : plan.operations[i].operands) {
       Use& use = uses[static_cast<std::size_t>(operand.range.buffer)];
       use.from_s = std::min(use.from_s, times[i].start_s);
       use.to_s = std::max(use.to_s, times[i].end_s);
@@ -98,10 +98,10 @@ struct Change {
   std::int64_t bytes;
 };
 
-std::vector<MemoryPoint> summed(const MemoryPoint& start, const std::vector<Change>& changes) {
-  std::vector<MemoryPoint> points = {start};
+std::vector<plan::MemoryPoint> summed(const plan::MemoryPoint& start, const std::vector<Change>& changes) {
+  std::vector<plan::MemoryPoint> points = {start};
   for (const Change& change : changes) {
-    MemoryPoint next = points.back();
+    plan::MemoryPoint next = points.back();
     next.at_s = change.at_s;
     next.bytes[change.place] += change.bytes;
     if (change.at_s == points.back().at_s && points.size() > 1) {
@@ -113,12 +113,13 @@ std::vector<MemoryPoint> summed(const MemoryPoint& start, const std::vector<Chan
   return points;
 }
 
-std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vector<OperationTime>& times) {
+std::vector<plan::MemoryPoint> memory_over_time(const plan::StepPlan& plan,
+                                                const std::vector<plan::OperationTime>& times) {
   const std::vector<Use> uses = uses_of(plan, times);
-  MemoryPoint start;
+  plan::MemoryPoint start;
   std::vector<Change> changes;
   for (std::size_t b = 0; b < uses.size(); ++b) {
-    const Buffer& buffer = plan.buffers[b];
+    const plan::Buffer& buffer = plan.buffers[b];
     const auto place = static_cast<std::size_t>(buffer.place);
     if (buffer.persistent) {
       start.bytes[place] += buffer.bytes();
@@ -135,7 +136,7 @@ std::vector<MemoryPoint> memory_over_time(const StepPlan& plan, const std::vecto
 
 }  // namespace
 
-ClockRules clock_rules(const Machine& machine, const GroupSpan& data, const GroupSpan& tensor) {
+ClockRules clock_rules(const Machine& machine, const plan::GroupSpan& data, const plan::GroupSpan& tensor) {
   ClockRules rules;
   rules.overlap_slowdown = machine.overlap_slowdown;
   rules.lanes_share = (data.nodes == 1) == (tensor.nodes == 1);
@@ -145,31 +146,31 @@ ClockRules clock_rules(const Machine& machine, const GroupSpan& data, const Grou
   return rules;
 }
 
-std::uint8_t lane_of(const Machine& machine, Group group) {
-  return group == Group::kTensor && !machine.one_link ? 1 : 0;
+std::uint8_t lane_of(const Machine& machine, schedule::Group group) {
+  return group == schedule::Group::kTensor && !machine.one_link ? 1 : 0;
 }
 
-PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
-  const GroupSpan data = group_span(plan, Group::kData, 0, machine.ranks_per_node);
-  const GroupSpan tensor = group_span(plan, Group::kTensor, 0, machine.ranks_per_node);
+PredictedStep predict_step(const plan::StepPlan& plan, const Machine& machine) {
+  const plan::GroupSpan data = plan::group_span(plan, schedule::Group::kData, 0, machine.ranks_per_node);
+  const plan::GroupSpan tensor = plan::group_span(plan, schedule::Group::kTensor, 0, machine.ranks_per_node);
   std::vector<TimedOperation> timed;
   timed.reserve(plan.operations.size());
   std::vector<std::int32_t> positions;  // in its stream, from 1
-  std::array<std::int32_t, kStreamCount> count{};
-  for (const Operation& operation : plan.operations) {
+  std::array<std::int32_t, schedule::kStreamCount> count{};
+  for (const plan::Operation& operation : plan.operations) {
     TimedOperation& next = timed.emplace_back();
     next.stream = operation.stream;
-    next.collective = is_collective(operation.kind);
+    next.collective = plan::is_collective(operation.kind);
     if (next.collective) {
       next.lane = lane_of(machine, operation.group);
-      next.seconds =
-          link_time_s(machine, operation.kind, operation.group == Group::kData ? data : tensor, operation.wire_bytes);
+      next.seconds = link_time_s(machine, operation.kind, operation.group == schedule::Group::kData ? data : tensor,
+                                 operation.wire_bytes);
       next.core_s = exchange_time_s(machine, operation.kind, operation.wire_bytes);
     } else {
       next.seconds = operation_time_s(machine, plan, operation);
     }
     next.issue_s = issue_time_s(machine, operation, plan.tensor_ranks, 1);
-    for (const OpId wait : operation.waits) {
+    for (const plan::OpId wait : operation.waits) {
       const auto at = static_cast<std::size_t>(wait);
       std::int32_t& behind = next.behind[static_cast<std::size_t>(plan.operations[at].stream)];
       behind = std::max(behind, positions[at]);
@@ -178,12 +179,12 @@ PredictedStep predict_step(const StepPlan& plan, const Machine& machine) {
   }
   PredictedStep step;
   step.times = run_clock(timed, clock_rules(machine, data, tensor));
-  step.breakdown = break_down(plan, step.times);
+  step.breakdown = plan::break_down(plan, step.times);
   step.step_time_s = step.breakdown.span_s + machine.step_overhead_s;
   step.memory = memory_over_time(plan, step.times);
   return step;
 }
 
-TracedStep traced(const PredictedStep& step) { return {0, {step.times}, "krigtune plan", step.memory}; }
+plan::TracedStep traced(const PredictedStep& step) { return {0, {step.times}, "krigtune plan", step.memory}; }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -9,16 +9,17 @@
 #include "plan/step_breakdown.h"
 #include "plan/trace.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// An operation as the clock sees it, or several kernels in a row as one.
 struct TimedOperation {
-  Stream stream = Stream::kCompute;
+  schedule::Stream stream = schedule::Stream::kCompute;
   bool collective = false;
   std::uint8_t lane = 0;  ///< of a collective: those of one lane go one after the other
   double seconds = 0.0;
-  double issue_s = 0.0;                             ///< that the issuing thread takes before it can start
-  std::array<std::int32_t, kStreamCount> behind{};  ///< of each stream so many operations are done before it starts
+  double issue_s = 0.0;  ///< that the issuing thread takes before it can start
+  std::array<std::int32_t, schedule::kStreamCount>
+      behind{};         ///< of each stream so many operations are done before it starts
   double core_s = 0.0;  ///< of a collective: that cores take beside the link; it ends when both have passed
   // Of several kernels:
   double issue_rest_s = 0.0;  ///< for those behind the first
@@ -38,7 +39,7 @@ struct ClockRules {
 
 /// Executes operations in issue order on the streams of one rank, whose peers do the same at the same time.
 /// Deterministic; times from 0 by OpId.
-std::vector<OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules);
+std::vector<plan::OperationTime> run_clock(std::span<const TimedOperation> operations, const ClockRules& rules);
 
 /// Where a time went, by what went on.
 struct ClockTotals {
@@ -51,21 +52,21 @@ struct ClockTotals {
 /// Likewise, without times by operation: at the ends of the operations `marks` (ascending, of the compute stream), and
 /// at the end.
 std::vector<ClockTotals> run_clock_totals(std::span<const TimedOperation> operations, const ClockRules& rules,
-                                          std::span<const OpId> marks);
+                                          std::span<const plan::OpId> marks);
 
 /// One optimizer step before it runs.
 struct PredictedStep {
   double step_time_s = 0.0;
-  StepBreakdown breakdown;
-  std::vector<OperationTime> times;  ///< by OpId
-  std::vector<MemoryPoint> memory;   ///< in order of time: buffers between their first and last access
+  plan::StepBreakdown breakdown;
+  std::vector<plan::OperationTime> times;  ///< by OpId
+  std::vector<plan::MemoryPoint> memory;   ///< in order of time: buffers between their first and last access
 };
 /// For a job of so many ranks on that machine.
-ClockRules clock_rules(const Machine& machine, const GroupSpan& data, const GroupSpan& tensor);
+ClockRules clock_rules(const Machine& machine, const plan::GroupSpan& data, const plan::GroupSpan& tensor);
 /// The lane of a group's collectives.
-std::uint8_t lane_of(const Machine& machine, Group group);
-PredictedStep predict_step(const StepPlan& plan, const Machine& machine);
+std::uint8_t lane_of(const Machine& machine, schedule::Group group);
+PredictedStep predict_step(const plan::StepPlan& plan, const Machine& machine);
 /// For trace_json: one rank, with its memory over time.
-TracedStep traced(const PredictedStep& step);
+plan::TracedStep traced(const PredictedStep& step);
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -4,7 +4,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 namespace {
 
 constexpr std::int64_t kMasterBytes = 4;
@@ -17,7 +17,7 @@ std::int64_t padded_elems(const schedule::Setting& setting, std::span<const int>
   return elems;
 }
 
-double moments(OptimizerKind optimizer) { return optimizer == OptimizerKind::kSgd ? 1.0 : 2.0; }
+double moments(workload::OptimizerKind optimizer) { return optimizer == workload::OptimizerKind::kSgd ? 1.0 : 2.0; }
 
 }  // namespace
 
@@ -28,21 +28,24 @@ void GatheringTime::gather(std::span<const schedule::GatheredItem* const> items)
   std::int64_t elems = 0;
   for (const schedule::GatheredItem* item : items) elems += item->elems;
   Recorder& to = step_.recorder;
-  const Recorder::Behind before_use{Stream::kCompute, to.flush()};
+  const Recorder::Behind before_use{schedule::Stream::kCompute, to.flush()};
   Recorder::Behind landed = before_use;
-  if (setting.policy.shard_place == Place::kHost) {
+  if (setting.policy.shard_place == schedule::Place::kHost) {
     const std::int64_t own_bytes = elems / setting.knobs.data_ranks * setting.type_bytes();
     const auto bytes = static_cast<double>(2 * own_bytes);  // read and written
-    landed = {Stream::kCopy,
-              to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {before_use})};
+    landed = {schedule::Stream::kCopy,
+              to.add(schedule::Stream::kCopy, kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, bytes),
+                     {before_use})};
   }
-  const Recorder::Collective collective = step_.data_collective(OpKind::kAllGather, elems * setting.type_bytes());
-  const std::int32_t gathered = to.add(Stream::kGather, collective, {before_use, landed});
+  const Recorder::Collective collective =
+      step_.data_collective(schedule::OpKind::kAllGather, elems * setting.type_bytes());
+  const std::int32_t gathered = to.add(schedule::Stream::kGather, collective, {before_use, landed});
   for (const schedule::GatheredItem* item : items) {
     if (gathered_.size() <= item->slot) gathered_.resize(item->slot + 1);
     gathered_[item->slot] = gathered;
   }
-  if (const auto oldest = under_way_.enter({Stream::kGather, gathered})) to.wait_for(oldest->stream, oldest->count);
+  if (const auto oldest = under_way_.enter({schedule::Stream::kGather, gathered}))
+    to.wait_for(oldest->stream, oldest->count);
 }
 
 void GatheringTime::use(std::span<const schedule::GatheredItem> items) {
@@ -52,7 +55,7 @@ void GatheringTime::use(std::span<const schedule::GatheredItem> items) {
 void GatheringTime::read(int t) {
   if (!step_.setting.is_sharded(t)) return;
   const bool fetches = step_.setting.policy.fetches_tensors;
-  step_.recorder.wait_for(Stream::kGather, fetches ? gathered_[static_cast<std::size_t>(t)] : current_);
+  step_.recorder.wait_for(schedule::Stream::kGather, fetches ? gathered_[static_cast<std::size_t>(t)] : current_);
 }
 
 // --- gradients
@@ -69,7 +72,7 @@ void ReductionTime::begin(int t) {
   const std::int64_t padding = step_.setting.tensors.padded(t) - step_.setting.tensors.elems(t);
   if (padding == 0) return;
   const auto bytes = static_cast<double>(padding * step_.setting.type_bytes());
-  const double seconds = kernel_time_s(step_.machine, OpClass::kMemory, 0.0, bytes);
+  const double seconds = kernel_time_s(step_.machine, workload::OpClass::kMemory, 0.0, bytes);
   step_.cost.memory_bound_s += seconds;
   step_.recorder.append_kernel(seconds);
 }
@@ -84,8 +87,8 @@ void ReductionTime::complete(int t) {
 void ReductionTime::pack(const schedule::Reduction&, int t, bool completes) {
   const schedule::Setting& setting = step_.setting;
   const auto bytes = static_cast<double>(2 * setting.tensors.padded(t) * setting.type_bytes());
-  const double seconds = kernel_time_s(step_.machine, OpClass::kMemory, 0.0, bytes);
-  if (setting.policy.packing_stream == Stream::kCompute) {
+  const double seconds = kernel_time_s(step_.machine, workload::OpClass::kMemory, 0.0, bytes);
+  if (setting.policy.packing_stream == schedule::Stream::kCompute) {
     step_.cost.memory_bound_s += seconds;
     step_.recorder.append_kernel(seconds);
   } else {
@@ -110,10 +113,10 @@ void ReductionTime::flush_packs() {
   if (packs_.count == 0) return;
   Recorder& to = step_.recorder;
   const std::int32_t written = to.flush();
-  const Recorder::Behind free{Stream::kCopy, packed_free_};
-  const Stream stream = step_.setting.policy.packing_stream;
+  const Recorder::Behind free{schedule::Stream::kCopy, packed_free_};
+  const schedule::Stream stream = step_.setting.policy.packing_stream;
   if (packs_.count > 1) to.add_row(stream, packs_.work_s - packs_.behind_s, packs_.count - 1, {free});
-  to.add(stream, packs_.behind_s, {{Stream::kCompute, written}, free});
+  to.add(stream, packs_.behind_s, {{schedule::Stream::kCompute, written}, free});
   packs_ = {};
 }
 
@@ -142,17 +145,18 @@ void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> t
   }
   Recorder& to = step_.recorder;
   if (partial_elems > 0) {
-    to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, partial_elems * setting.type_bytes()),
-           {{Stream::kCompute, ready_}});
+    to.add(schedule::Stream::kReduce,
+           step_.tensor_collective(schedule::OpKind::kAllReduce, partial_elems * setting.type_bytes()),
+           {{schedule::Stream::kCompute, ready_}});
   }
   const auto bytes = static_cast<std::int64_t>(static_cast<double>(padded_elems) * step_.reduced_bytes);
-  const std::int32_t reduced =
-      to.add(Stream::kReduce, step_.data_collective(setting.policy.reduction, bytes), {{Stream::kCompute, ready_}});
-  const bool travels = setting.policy.optimizer_place == Place::kHost;
+  const std::int32_t reduced = to.add(schedule::Stream::kReduce, step_.data_collective(setting.policy.reduction, bytes),
+                                      {{schedule::Stream::kCompute, ready_}});
+  const bool travels = setting.policy.optimizer_place == schedule::Place::kHost;
   const bool moves = travels || setting.policy.shards_gradients || packed;
   const Recorder::Behind kept = keep(by, tensors, padded_elems, moves, reduced);
   if (const auto oldest = under_way_.enter(kept)) to.wait_for(oldest->stream, oldest->count);
-  if (kept.stream == Stream::kCopy) packed_free_ = kept.count;
+  if (kept.stream == schedule::Stream::kCopy) packed_free_ = kept.count;
 }
 
 // Takes what this rank's optimizer needs to where it stays until the update: what the next one waits for.
@@ -160,24 +164,27 @@ Recorder::Behind ReductionTime::keep(const schedule::Reduction& by, std::span<co
                                      std::int64_t padded_elems, bool moves, std::int32_t reduced) {
   const schedule::Setting& setting = step_.setting;
   Recorder& to = step_.recorder;
-  Recorder::Behind kept{Stream::kReduce, reduced};
+  Recorder::Behind kept{schedule::Stream::kReduce, reduced};
   Recorder::Behind last = kept;
   if (moves) {
     const std::int64_t elems = setting.updated_elems(padded_elems);
     const auto flops = static_cast<double>(elems);
     const auto bytes = static_cast<double>((by.adds() ? 3 : 2) * elems * setting.type_bytes());
-    if (setting.policy.optimizer_place != Place::kHost) {
-      kept.count = to.add(Stream::kReduce, kernel_time_s(step_.machine, OpClass::kMemory, flops, bytes),
-                          {{Stream::kReduce, reduced}});
+    if (setting.policy.optimizer_place != schedule::Place::kHost) {
+      kept.count =
+          to.add(schedule::Stream::kReduce, kernel_time_s(step_.machine, workload::OpClass::kMemory, flops, bytes),
+                 {{schedule::Stream::kReduce, reduced}});
       last = kept;
     } else {
       const auto moved = static_cast<double>(2 * elems * setting.type_bytes());
-      kept = {Stream::kCopy, to.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, moved),
-                                    {{Stream::kReduce, reduced}})};
+      kept = {schedule::Stream::kCopy,
+              to.add(schedule::Stream::kCopy, kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, moved),
+                     {{schedule::Stream::kReduce, reduced}})};
       last = kept;
       if (by.adds()) {
-        last = {Stream::kHost,
-                to.add(Stream::kHost, kernel_time_s(step_.machine, OpClass::kHost, flops, bytes), {kept})};
+        last = {schedule::Stream::kHost,
+                to.add(schedule::Stream::kHost, kernel_time_s(step_.machine, workload::OpClass::kHost, flops, bytes),
+                       {kept})};
       }
     }
   }
@@ -186,23 +193,26 @@ Recorder::Behind ReductionTime::keep(const schedule::Reduction& by, std::span<co
 }
 
 Recorder::Behind ReductionTime::reduced(int t) const {
-  const ZeroPolicy& policy = step_.setting.policy;
-  const bool travels = policy.optimizer_place == Place::kHost;
+  const schedule::ZeroPolicy& policy = step_.setting.policy;
+  const bool travels = policy.optimizer_place == schedule::Place::kHost;
   const bool adds = policy.shards_gradients && step_.setting.knobs.micro_steps > 1;
-  const Stream stream = !travels ? Stream::kReduce : adds ? Stream::kHost : Stream::kCopy;
+  const schedule::Stream stream = !travels ? schedule::Stream::kReduce
+                                  : adds   ? schedule::Stream::kHost
+                                           : schedule::Stream::kCopy;
   return {stream, reduced_[static_cast<std::size_t>(t)]};
 }
 
 // --- update
 
 // What the stream that updates computes next.
-void UpdateTime::compute(OpClass on_device, double flops, double bytes) {
-  const double seconds = kernel_time_s(step_.machine, on_host() ? OpClass::kHost : on_device, flops, bytes);
+void UpdateTime::compute(workload::OpClass on_device, double flops, double bytes) {
+  const double seconds = kernel_time_s(step_.machine, on_host() ? workload::OpClass::kHost : on_device, flops, bytes);
   if (on_host()) {
-    step_.recorder.add(Stream::kHost, seconds, {gradients_ready_, {Stream::kCopy, control_copied_}});
+    step_.recorder.add(schedule::Stream::kHost, seconds,
+                       {gradients_ready_, {schedule::Stream::kCopy, control_copied_}});
     return;
   }
-  if (gradients_ready_.stream != Stream::kCompute) {
+  if (gradients_ready_.stream != schedule::Stream::kCompute) {
     step_.recorder.wait_for(gradients_ready_.stream, gradients_ready_.count);
   }
   step_.optimizer_s += seconds;
@@ -215,8 +225,9 @@ void UpdateTime::wait_for_gradients(std::span<const int> bucket) {
 }
 
 void UpdateTime::add_norm(std::int64_t elems) {
-  const double flops = traits_of(OpKind::kGradientNorm).flops_per_elem * static_cast<double>(elems);
-  compute(OpClass::kOptimizer, flops, static_cast<double>(elems * step_.setting.type_bytes()) + kScalarTrafficBytes);
+  const double flops = plan::traits_of(schedule::OpKind::kGradientNorm).flops_per_elem * static_cast<double>(elems);
+  compute(workload::OpClass::kOptimizer, flops,
+          static_cast<double>(elems * step_.setting.type_bytes()) + kScalarTrafficBytes);
 }
 
 void UpdateTime::control() {
@@ -233,59 +244,64 @@ void UpdateTime::control() {
   if (shared > 0) add_norm(shared / setting.knobs.data_ranks);
   Recorder& to = step_.recorder;
   Recorder::Behind summed = done();
-  const double copy_s = kernel_time_s(step_.machine, OpClass::kCopy, 0.0, kScalarTrafficBytes);
-  if (on_host()) summed = {Stream::kCopy, to.add(Stream::kCopy, copy_s, {summed})};
-  std::int32_t reduced = to.add(Stream::kReduce, step_.data_collective(OpKind::kAllReduce, kScalarBytes), {summed});
+  const double copy_s = kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, kScalarTrafficBytes);
+  if (on_host()) summed = {schedule::Stream::kCopy, to.add(schedule::Stream::kCopy, copy_s, {summed})};
+  std::int32_t reduced =
+      to.add(schedule::Stream::kReduce, step_.data_collective(schedule::OpKind::kAllReduce, kScalarBytes), {summed});
   if (setting.knobs.tensor_ranks > 1) {
-    reduced = to.add(Stream::kReduce, step_.tensor_collective(OpKind::kAllReduce, kScalarBytes), {});
+    reduced =
+        to.add(schedule::Stream::kReduce, step_.tensor_collective(schedule::OpKind::kAllReduce, kScalarBytes), {});
   }
-  to.wait_for(Stream::kReduce, reduced);
-  const double scale_s = kernel_time_s(step_.machine, OpClass::kOptimizer, 0.0, kScalarTrafficBytes);
+  to.wait_for(schedule::Stream::kReduce, reduced);
+  const double scale_s = kernel_time_s(step_.machine, workload::OpClass::kOptimizer, 0.0, kScalarTrafficBytes);
   step_.optimizer_s += scale_s;
   to.append_kernel(scale_s);
   if (!on_host()) return;
   const std::int32_t scaled = to.flush();
-  control_copied_ = to.add(Stream::kCopy, copy_s, {{Stream::kCompute, scaled}});
+  control_copied_ = to.add(schedule::Stream::kCopy, copy_s, {{schedule::Stream::kCompute, scaled}});
 }
 
 void UpdateTime::update(std::span<const int> bucket) {
   wait_for_gradients(bucket);
   const schedule::Setting& setting = step_.setting;
   const auto elems = static_cast<double>(setting.updated_elems(padded_elems(setting, bucket)));
-  const OpKind kind = setting.policy.optimizer == OptimizerKind::kSgd ? OpKind::kSgd : OpKind::kAdamW;
+  const schedule::OpKind kind =
+      setting.policy.optimizer == workload::OptimizerKind::kSgd ? schedule::OpKind::kSgd : schedule::OpKind::kAdamW;
   const double state_bytes = 2.0 * kMasterBytes * (1.0 + moments(setting.policy.optimizer));
-  compute(OpClass::kOptimizer, traits_of(kind).flops_per_elem * elems,
+  compute(workload::OpClass::kOptimizer, plan::traits_of(kind).flops_per_elem * elems,
           elems * (state_bytes + static_cast<double>(setting.type_bytes())));
 }
 
 // Behind which what was updated is there.
 Recorder::Behind UpdateTime::done() const {
-  if (on_host()) return {Stream::kHost, step_.recorder.count(Stream::kHost)};
-  return {Stream::kCompute, step_.recorder.flush()};
+  if (on_host()) return {schedule::Stream::kHost, step_.recorder.count(schedule::Stream::kHost)};
+  return {schedule::Stream::kCompute, step_.recorder.flush()};
 }
 
 // What travels is rounded first.
-void UpdateTime::deliver(Place to, std::span<const int> mastered) {
+void UpdateTime::deliver(schedule::Place to, std::span<const int> mastered) {
   const schedule::Setting& setting = step_.setting;
   const auto count = static_cast<double>(setting.updated_elems(padded_elems(setting, mastered)));
   const auto type_bytes = static_cast<double>(setting.type_bytes());
   gradients_ready_.count = 0;
   if (setting.policy.optimizer_place == to) {
-    return compute(OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
+    return compute(workload::OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
   }
-  const bool rounds = setting.policy.type != DType::kFp32;
-  if (rounds) compute(OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
+  const bool rounds = setting.policy.type != schedule::DType::kFp32;
+  if (rounds) compute(workload::OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
   const double bytes = count * ((rounds ? type_bytes : kMasterBytes) + type_bytes);
-  delivered_ = step_.recorder.add(Stream::kCopy, kernel_time_s(step_.machine, OpClass::kCopy, 0.0, bytes), {done()});
+  delivered_ = step_.recorder.add(schedule::Stream::kCopy,
+                                  kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, bytes), {done()});
 }
 
 void UpdateTime::gather(std::span<const int> whole) {
   const std::int64_t elems = padded_elems(step_.setting, whole);
   Recorder& to = step_.recorder;
-  const Recorder::Collective collective = step_.data_collective(OpKind::kAllGather, elems * step_.setting.type_bytes());
-  const Recorder::Behind updated = on_host() ? Recorder::Behind{Stream::kCopy, delivered_} : done();
-  const std::int32_t gathered = to.add(Stream::kGather, collective, {updated});
-  if (!step_.setting.knobs.overlap_comm) to.wait_for(Stream::kGather, gathered);
+  const Recorder::Collective collective =
+      step_.data_collective(schedule::OpKind::kAllGather, elems * step_.setting.type_bytes());
+  const Recorder::Behind updated = on_host() ? Recorder::Behind{schedule::Stream::kCopy, delivered_} : done();
+  const std::int32_t gathered = to.add(schedule::Stream::kGather, collective, {updated});
+  if (!step_.setting.knobs.overlap_comm) to.wait_for(schedule::Stream::kGather, gathered);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

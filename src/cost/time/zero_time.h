@@ -6,7 +6,7 @@
 #include "schedule/reduction.h"
 #include "schedule/walk.h"
 
-namespace krigtune {
+namespace krigtune::cost {
 
 /// The time that gathered parameters take: all-gathers beside the compute stream, and what waits for them.
 class GatheringTime final : public schedule::GatheringSink {
@@ -78,21 +78,21 @@ class UpdateTime final : public schedule::UpdateSink {
 
   void control() override;
   void update(std::span<const int> bucket) override;
-  void deliver(Place to, std::span<const int> mastered) override;
+  void deliver(schedule::Place to, std::span<const int> mastered) override;
   void gather(std::span<const int> whole) override;
 
  private:
   void wait_for_gradients(std::span<const int> bucket);
   void add_norm(std::int64_t elems);
-  void compute(OpClass on_device, double flops, double bytes);
-  bool on_host() const { return step_.setting.policy.optimizer_place == Place::kHost; }
+  void compute(workload::OpClass on_device, double flops, double bytes);
+  bool on_host() const { return step_.setting.policy.optimizer_place == schedule::Place::kHost; }
   Recorder::Behind done() const;
 
   CostContext& step_;
   const ReductionTime& gradients_;
-  Recorder::Behind gradients_ready_{Stream::kCompute, 0};  ///< of the current bucket
+  Recorder::Behind gradients_ready_{schedule::Stream::kCompute, 0};  ///< of the current bucket
   std::int32_t control_copied_ = 0;
   std::int32_t delivered_ = 0;  ///< by copies
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cost

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 using CommandWords = std::vector<std::string>;
@@ -153,4 +153,4 @@ RankCount ranks_of(DsLauncher launcher, const CommandWords& words, std::size_t b
   return {};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

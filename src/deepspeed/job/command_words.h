@@ -10,7 +10,7 @@
 #include "deepspeed/job/ds_command.h"
 
 // Flags and launcher options within the words of a command. Private to this room.
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 /// Where a flag stands: "--flag", "--flag value", "--flag=value".
 struct FlagAt {
@@ -54,4 +54,4 @@ struct RankCount {
 /// What a launcher's own options, the words [begin, end), say of ranks and nodes.
 RankCount ranks_of(DsLauncher launcher, const std::vector<std::string>& words, std::size_t begin, std::size_t end);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

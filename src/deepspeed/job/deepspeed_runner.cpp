@@ -25,7 +25,7 @@
 #include "trial/race.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 constexpr const char* kDeviceMemoryUsed = "device_memory_used_bytes";
@@ -34,13 +34,13 @@ constexpr const char* kDeviceMemoryUsed = "device_memory_used_bytes";
 struct Prepared {
   DsTrialFiles files;
   Json ds_config;
-  ProcessSpec process;
+  trial::ProcessSpec process;
 };
 
 // By the delta method; a rate has the relative error of its time.
 double sem_of(double value, const DsEstimate& found) { return value * found.step_time_sem_s / found.step_time_s; }
 
-class DeepSpeedRunner final : public Runner {
+class DeepSpeedRunner final : public trial::Runner {
  public:
   DeepSpeedRunner(DeepSpeedJob job, const Clock& clock)
       : job_(std::move(job)),
@@ -49,16 +49,16 @@ class DeepSpeedRunner final : public Runner {
         mappings_(flag_mappings(command_, job_.spec.arg_mappings)),
         source_(job_.spec.ds_config.string()),
         ds_config_(begun_ds_config(job_.spec)) {
-    refuse_missing_program(command_.argv.front(), job_.spec.working_directory, job_.spec.environment);
+    trial::refuse_missing_program(command_.argv.front(), job_.spec.working_directory, job_.spec.environment);
   }
 
-  Outcome run(const Configuration& configuration, const std::filesystem::path& trial_dir,
-              const std::optional<Rival>& rival) override {
+  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
+                     const std::optional<trial::Rival>& rival) override {
     Prepared trial{DsTrialFiles(trial_dir), {}, {}};
     try {
       prepare(configuration, trial);
     } catch (const UserError& error) {  // of this configuration: the next one may do
-      return Failed{FailureReason::kInvalid, 0, error.what()};
+      return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
     TrialSteps steps(trial.files, trial.ds_config, job_);
     std::optional<double> bound;
@@ -70,31 +70,31 @@ class DeepSpeedRunner final : public Runner {
       bound = bound_now(steps, *rival);
       return bound.has_value();
     };
-    const std::optional<std::int64_t> kills_before = oom_kills_now();
-    const ProcessResult process = run_process(trial.process, clock_);
-    const std::optional<std::int64_t> kills_after = oom_kills_now();
+    const std::optional<std::int64_t> kills_before = trial::oom_kills_now();
+    const trial::ProcessResult process = trial::run_process(trial.process, clock_);
+    const std::optional<std::int64_t> kills_after = trial::oom_kills_now();
     DsEnd end = end_of(process, trial.process);
     if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
     steps.finish(end.standard_output);
     end.steps = steps.count();
-    write_exit(TrialFiles(trial_dir), process);
+    trial::write_exit(trial::TrialFiles(trial_dir), process);
     return finish(process, end, steps, {bound, memory.growth()}, trial.files);
   }
 
  private:
-  void prepare(const Configuration& configuration, Prepared& trial) const {
+  void prepare(const space::Configuration& configuration, Prepared& trial) const {
     const DsTrialFiles& files = trial.files;
-    const TrialFiles plain(files.dir);
+    const trial::TrialFiles plain(files.dir);
     std::error_code ignored;
     for (const auto& old : {files.monitor(), files.metrics(), plain.result()}) {
       std::filesystem::remove_all(old, ignored);  // of an earlier run of the same trial: DeepSpeed appends
     }
-    const Configuration chosen =
+    const space::Configuration chosen =
         at_the_flags_batch(configuration, command_, mappings_, ds_config_, job_.ranks, source_);
     trial.ds_config = with_measurement(with_values(ds_config_, chosen, DsUse::kTrial, job_.ranks, source_), files,
                                        job_.spec.steps, job_.version);
     write_atomically(files.ds_config(), ds_config_text(trial.ds_config));
-    ProcessSpec& process = trial.process;
+    trial::ProcessSpec& process = trial.process;
     const bool as_text = job_.spec.config_as == DsConfigAs::kBase64;
     const std::string config = as_text ? ds_config_base64(trial.ds_config) : files.ds_config().string();
     process.argv = rewritten(command_, config, with_batch(ds_config_, chosen, job_.ranks, source_), mappings_);
@@ -109,32 +109,32 @@ class DeepSpeedRunner final : public Runner {
     }
     process.no_progress_s = job_.spec.no_progress_s;
     process.progress_files = {files.metrics(), files.times("forward"), files.times("backward"), files.times("step")};
-    write_inputs(plain, to_json(configuration), process);
+    trial::write_inputs(plain, space::to_json(configuration), process);
   }
 
-  DsEnd end_of(const ProcessResult& process, const ProcessSpec& spec) const {
+  DsEnd end_of(const trial::ProcessResult& process, const trial::ProcessSpec& spec) const {
     DsEnd end;
     end.exit_code = process.exit_code;
     end.timed_out = process.timed_out;
     end.hung = process.hung;
     end.wall_s = process.wall_s;
     end.steps_due = job_.spec.steps.due();
-    end.standard_output = read_tail(spec.stdout_file, kMostJobFileBytes);
-    end.standard_error = read_tail(spec.stderr_file, kMostJobFileBytes);
+    end.standard_output = trial::read_tail(spec.stdout_file, trial::kMostJobFileBytes);
+    end.standard_error = trial::read_tail(spec.stderr_file, trial::kMostJobFileBytes);
     return end;
   }
 
-  static bool says_memory(const ProcessSpec& spec) {
-    return peak_memory_in(read_tail(spec.stdout_file, kMostJobFileBytes)).has_value();
+  static bool says_memory(const trial::ProcessSpec& spec) {
+    return peak_memory_in(trial::read_tail(spec.stdout_file, trial::kMostJobFileBytes)).has_value();
   }
 
-  std::optional<double> bound_now(const TrialSteps& steps, const Rival& rival) const {
+  std::optional<double> bound_now(const TrialSteps& steps, const trial::Rival& rival) const {
     const auto found = steps.estimate_now();
     if (!found) return std::nullopt;
     const auto metrics = steps.metrics(*found);
     const auto value = metrics.find(job_.metric);
     if (value == metrics.end()) return std::nullopt;
-    return bound_of_a_loser({value->second, sem_of(value->second, *found), found->steps}, rival);
+    return trial::bound_of_a_loser({value->second, sem_of(value->second, *found), found->steps}, rival);
   }
 
   // What was seen while the trial ran.
@@ -143,61 +143,63 @@ class DeepSpeedRunner final : public Runner {
     std::optional<Bytes> device_memory;  ///< that it has taken of a GPU
   };
 
-  Outcome finish(const ProcessResult& process, const DsEnd& end, const TrialSteps& steps, const Seen& seen,
-                 const DsTrialFiles& files) const {
+  trial::Outcome finish(const trial::ProcessResult& process, const DsEnd& end, const TrialSteps& steps,
+                        const Seen& seen, const DsTrialFiles& files) const {
     if (!process.start_error.empty()) {
-      return Failed{FailureReason::kEnvironment, 0,
-                    fmt::format("'{}' does not start: {}", command_.argv.front(), process.start_error)};
+      return trial::Failed{trial::FailureReason::kEnvironment, 0,
+                           fmt::format("'{}' does not start: {}", command_.argv.front(), process.start_error)};
     }
-    if (process.stopped) return Failed{FailureReason::kInterrupted, process.exit_code, ""};
+    if (process.stopped) return trial::Failed{trial::FailureReason::kInterrupted, process.exit_code, ""};
     DsVerdict verdict = judge(end);
     const auto found = steps.estimate_now();
     Json result = {{"status", "failed"}, {"class", to_string(verdict.what)}, {"sentence", verdict.sentence}};
-    Outcome outcome;
+    trial::Outcome outcome;
     if (verdict.what == DsClass::kSuccess) {
       outcome = measured(process, end, steps, found, seen);
     } else if (process.cut_short && seen.bound) {
-      outcome = Bounded{*seen.bound};
+      outcome = trial::Bounded{*seen.bound};
       result["class"] = "ended early";
       result["sentence"] = fmt::format("surely worse than the best after {} of {} steps", end.steps, end.steps_due);
     } else {
       outcome = outcome_of(verdict, end);
     }
-    result["status"] = status_text(outcome);
+    result["status"] = trial::status_text(outcome);
     if (found) {
       for (const auto& [name, value] : steps.metrics(*found)) result[name] = json_number(value);
     }
-    if (const auto* ok = std::get_if<Measured>(&outcome)) {
+    if (const auto* ok = std::get_if<trial::Measured>(&outcome)) {
       if (ok->peak_memory) result["peak_memory_bytes"] = ok->peak_memory->count;
       const auto used = ok->metrics.find(kDeviceMemoryUsed);
       if (used != ok->metrics.end()) result[kDeviceMemoryUsed] = json_number(used->second);
     }
     write_losses(losses_of(end, files), result);
-    write_atomically(TrialFiles(files.dir).result(), result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_atomically(trial::TrialFiles(files.dir).result(),
+                     result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return outcome;
   }
 
   // Progress bars go to stderr, and what the script does not print some engines write.
   DsLosses losses_of(const DsEnd& end, const DsTrialFiles& files) const {
-    const TrialFiles plain(files.dir);
+    const trial::TrialFiles plain(files.dir);
     DsLosses losses;
     for (const std::filesystem::path& output : {plain.standard_output(), plain.standard_error()}) {
-      if (losses.values.empty()) losses = losses_in(read_head(output, kMostJobFileBytes), end.steps, end.steps_due);
+      if (losses.values.empty())
+        losses = losses_in(trial::read_head(output, trial::kMostJobFileBytes), end.steps, end.steps_due);
     }
     if (losses.values.empty()) losses = losses_in_monitor(files.engine_losses(), end.steps_due);
     return losses;
   }
 
-  Outcome measured(const ProcessResult& process, const DsEnd& end, const TrialSteps& steps,
-                   const std::optional<DsEstimate>& found, const Seen& seen) const {
-    Measured outcome;
+  trial::Outcome measured(const trial::ProcessResult& process, const DsEnd& end, const TrialSteps& steps,
+                          const std::optional<DsEstimate>& found, const Seen& seen) const {
+    trial::Measured outcome;
     if (found) outcome.metrics = steps.metrics(*found);
     const auto value = outcome.metrics.find(job_.metric);
     if (value == outcome.metrics.end()) {
       std::vector<std::string> names;
       for (const auto& [name, number] : outcome.metrics) names.push_back(name);
-      return Failed{
-          FailureReason::kBadResult, end.exit_code,
+      return trial::Failed{
+          trial::FailureReason::kBadResult, end.exit_code,
           fmt::format("a trial of a DeepSpeed job has no number '{}'; it has {}", job_.metric, join(names, ", "))};
     }
     outcome.value_sem = sem_of(value->second, *found);
@@ -220,7 +222,7 @@ class DeepSpeedRunner final : public Runner {
 
 }  // namespace
 
-std::unique_ptr<Runner> make_deepspeed_runner(DeepSpeedJob job, const Clock& clock) {
+std::unique_ptr<trial::Runner> make_deepspeed_runner(DeepSpeedJob job, const Clock& clock) {
   return std::make_unique<DeepSpeedRunner>(std::move(job), clock);
 }
 
@@ -274,14 +276,14 @@ std::optional<Bytes> DeviceMemory::growth() const {
 std::vector<Bytes> DeviceMemory::now() const {
   constexpr double kPatienceS = 5.0;
   constexpr std::size_t kMost = 1 << 16;
-  ProcessSpec spec;
+  trial::ProcessSpec spec;
   spec.argv = {"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"};
   spec.stdout_file = directory_ / "nvidia_smi.out";
   spec.stderr_file = directory_ / "nvidia_smi.err";
   spec.timeout_s = kPatienceS;
   spec.environment = environment_;
-  const ProcessResult result = run_process(spec, clock_);
-  const std::string output = read_head(spec.stdout_file, kMost);
+  const trial::ProcessResult result = trial::run_process(spec, clock_);
+  const std::string output = trial::read_head(spec.stdout_file, kMost);
   std::error_code ignored;
   std::filesystem::remove(spec.stdout_file, ignored);
   std::filesystem::remove(spec.stderr_file, ignored);
@@ -297,7 +299,7 @@ constexpr EnumWords<DsConfigAs, 2> kConfigAsWords = {{{"path", DsConfigAs::kPath
 std::filesystem::path config_path(const JsonObject& block, const DeepSpeedSpec& spec,
                                   const std::filesystem::path& base_dir) {
   const std::string own = spec.ds_config.string();
-  refuse_zero_byte(block, "ds_config", own);
+  trial::refuse_zero_byte(block, "ds_config", own);
   try {
     const DsCommand command = read_ds_command(spec.argv);
     flag_mappings(command, spec.arg_mappings);
@@ -325,7 +327,7 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
   Block<DeepSpeedSpec> block("A DeepSpeed job of yours, one launch a trial, with a ds_config.json of its own");
   block
       .key("argv", &DeepSpeedSpec::argv,
-           command_words(R"(["deepspeed", "train.py", "--deepspeed_config", "ds_config.json"])"),
+           trial::command_words(R"(["deepspeed", "train.py", "--deepspeed_config", "ds_config.json"])"),
            "the command as you type it, with --deepspeed FILE or --deepspeed_config FILE; no shell")
       .required();
   block.custom(
@@ -333,7 +335,7 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
       "your ds_config.json, relative to the session (default: the file that the command names)",
       [](JsonObject& object, DeepSpeedSpec& spec) { spec.ds_config = object.text("ds_config", ""); },
       [](const DeepSpeedSpec& spec) { return Json(spec.ds_config.string()); });
-  add_surroundings(block, base_dir);
+  trial::add_surroundings(block, base_dir);
   block.key("config_as", &DeepSpeedSpec::config_as, one_of(kConfigAsWords),
             "how the command gets a trial's configuration: the path of a file, or its text in base64, for several "
             "nodes without a shared file system; no script that opens the file itself reads that");
@@ -343,15 +345,15 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
   block.key(
       "measure_steps", [](auto& spec) -> auto& { return spec.steps.measured; },
       integer(from_to(kLeastMeasured, kMostSteps)), "optimizer steps that are measured");
-  block.key("timeout_s", &DeepSpeedSpec::timeout_s, time_limit(), "seconds after which a trial is ended");
-  block.key("grace_s", &DeepSpeedSpec::grace_s, grace(), "seconds between SIGTERM and SIGKILL");
-  block.key("no_progress_s", &DeepSpeedSpec::no_progress_s, time_limit(),
+  block.key("timeout_s", &DeepSpeedSpec::timeout_s, trial::time_limit(), "seconds after which a trial is ended");
+  block.key("grace_s", &DeepSpeedSpec::grace_s, trial::grace(), "seconds between SIGTERM and SIGKILL");
+  block.key("no_progress_s", &DeepSpeedSpec::no_progress_s, trial::time_limit(),
             "seconds without a sign of life after which it counts as hung");
   block.key("early_end", &DeepSpeedSpec::early_end, boolean(),
             "end a trial once its steps so far show that it is surely worse than the best (status bounded)");
   block.custom("arg_mappings", schema::map(schema::text("the flag")),
                "flags of the script that must say what the file says: key of ds_config.json, flag", read_mappings,
-               [](const DeepSpeedSpec& spec) { return environment_json(spec.arg_mappings); });
+               [](const DeepSpeedSpec& spec) { return trial::environment_json(spec.arg_mappings); });
   block.check(
       [base_dir](JsonObject& object, DeepSpeedSpec& spec) { spec.ds_config = config_path(object, spec, base_dir); });
   return block;
@@ -359,7 +361,7 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
-RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
+trial::RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
   // Each launch takes all ranks of the job, and the port that its ranks meet at.
   return {{.name = "deepspeed",
            .runs_programs = true,
@@ -367,7 +369,7 @@ RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
            .one_at_a_time = true,
            .after_bad_result = "let the script train longer, or lower /runner/measure_steps of the session"},
           deepspeed_block,
-          [](const DeepSpeedSpec& spec, const RunnerJob& job) {
+          [](const DeepSpeedSpec& spec, const trial::RunnerJob& job) {
             const DsCommand command = read_ds_command(spec.argv);
             return make_deepspeed_runner(
                 {spec, job.field, job.cluster.ranks(), job.workload ? job.workload->model.seq_len : 0, job.stop,
@@ -376,4 +378,4 @@ RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
           }};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

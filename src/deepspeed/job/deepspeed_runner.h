@@ -14,7 +14,7 @@
 #include "deepspeed/job/ds_versions.h"
 #include "trial/runner.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 /// What a trial of a DeepSpeed job needs besides the configuration. Copied.
 struct DeepSpeedJob {
@@ -34,7 +34,7 @@ struct DeepSpeedJob {
 /// the latter, device_memory_used_bytes is what the GPU of this host that gained most has gained, by nvidia-smi: cache
 /// and context included, so it is no peak_memory. A trial that is surely worse than the rival is ended. Throws
 /// UserError or EnvironmentError for a command or a file that no trial could use. `clock` must outlive it.
-std::unique_ptr<Runner> make_deepspeed_runner(DeepSpeedJob job, const Clock& clock);
+std::unique_ptr<trial::Runner> make_deepspeed_runner(DeepSpeedJob job, const Clock& clock);
 
 /// What `nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits` prints: MiB, a line for each GPU of this
 /// host. Empty: none, or one whose number it does not know ("[N/A]", "[Insufficient Permissions]").
@@ -68,4 +68,4 @@ class DeviceMemory {
   std::int64_t next_look_ = 1;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -5,10 +5,12 @@
 #include <utility>
 #include <vector>
 
-namespace krigtune {
-
+namespace krigtune::trial {
 template <class Spec>
 struct RunnerEntry;
+}  // namespace krigtune::trial
+
+namespace krigtune::deepspeed {
 
 /// Steps of a trial of a DeepSpeed job: the first ones are left out (stage 3 records its order of parameters until the
 /// third, allocators fill).
@@ -24,7 +26,7 @@ enum class DsConfigAs { kPath, kBase64 };
 
 /// A DeepSpeed job of the user's, one launch a trial.
 struct DeepSpeedSpec {
-  static RunnerEntry<DeepSpeedSpec> entry();
+  static trial::RunnerEntry<DeepSpeedSpec> entry();
 
   std::vector<std::string> argv;                                 ///< the user's command, launcher first; never a shell
   std::filesystem::path ds_config;                               ///< absolute: the user's own ds_config.json
@@ -40,4 +42,4 @@ struct DeepSpeedSpec {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  ///< key of ds_config.json, flag of the script
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

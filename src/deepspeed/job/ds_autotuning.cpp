@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 struct NamedMetric {
@@ -205,4 +205,4 @@ DsAutotuning read_ds_autotuning(const Json& config, const std::string& source) {
   return autotuning;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

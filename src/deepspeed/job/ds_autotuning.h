@@ -8,7 +8,7 @@
 
 // The section "autotuning" of the user's ds_config.json, key by key as DeepSpeed 0.19.6 reads it
 // (deepspeed/autotuning/constants.py and config.py; defaults are its own, where its README differs too).
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 /// throughput; latency, which DeepSpeed maximises and krigtune minimises; FLOPS_per_gpu ("flops" and "FLOPS" mean it).
 enum class DsMetric { kThroughput, kLatency, kFlops };
@@ -66,4 +66,4 @@ struct DsAutotuning {
 /// contradict each other, values of the wrong kind.
 DsAutotuning read_ds_autotuning(const nlohmann::ordered_json& config, const std::string& source);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

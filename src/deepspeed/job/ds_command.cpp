@@ -18,7 +18,7 @@
 #include "deepspeed/job/ds_trial.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 struct NamedLauncher {
@@ -248,10 +248,10 @@ std::string dotted(std::string key) {
 
 // The parameter that a key of arg_mappings means: a name, a path, or the last part of one where it is the only such.
 std::string parameter_of(const std::string& key) {
-  if (find_well_known(key) != nullptr) return key;
+  if (space::find_well_known(key) != nullptr) return key;
   const std::string path = dotted(key);
   std::vector<std::string> by_last_part;
-  for (const WellKnownParameter& known : well_known_parameters()) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string known_path = dotted(known.deepspeed.key);
     if (known_path.empty()) continue;
     if (known_path == path) return known.name;
@@ -261,8 +261,8 @@ std::string parameter_of(const std::string& key) {
 }
 
 // Under its name, or, for a key that krigtune does not know, under a path that ends in it.
-const Value* find_value(const Configuration& values, const std::string& name) {
-  if (const Value* exact = values.find(name)) return exact;
+const space::Value* find_value(const space::Configuration& values, const std::string& name) {
+  if (const space::Value* exact = values.find(name)) return exact;
   const std::string ending = "." + name;
   for (const auto& [path, value] : values) {
     if (path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0) {
@@ -273,13 +273,13 @@ const Value* find_value(const Configuration& values, const std::string& name) {
 }
 
 // As Python writes it: argparse's own bool("false") would be true, and transformers takes these two.
-std::string as_word(const Value& value) {
+std::string as_word(const space::Value& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
-  return to_string(value);
+  return space::to_string(value);
 }
 
-bool wants_switch(const Value& value, const FlagMapping& mapping) {
-  const std::string word = to_string(value);
+bool wants_switch(const space::Value& value, const FlagMapping& mapping) {
+  const std::string word = space::to_string(value);
   if (word == "none" || word == "full") return word == "full";
   throw UserError(
       fmt::format("{} '{}' cannot be said by the flag {}, which says yes or no", mapping.name, word, mapping.flag),
@@ -357,38 +357,38 @@ std::vector<FlagMapping> flag_mappings(const DsCommand& command,
     }
     mappings.push_back(std::move(mapping));
   }
-  for (const WellKnownParameter& known : well_known_parameters()) {
+  for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string flag = known.deepspeed.trainer_flag;
     if (!flag.empty() && !is_mapped(known.name)) mappings.push_back({known.name, flag, command.takes_trainer_flags});
   }
   return mappings;
 }
 
-Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMapping>& mappings) {
-  Configuration values;
+space::Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMapping>& mappings) {
+  space::Configuration values;
   for (const FlagMapping& mapping : mappings) {
     const auto places = occurrences(command.argv, command.script + 1, command.argv.size(), mapping.flag);
-    if (mapping.name == kCheckpointing) {
+    if (mapping.name == space::kCheckpointing) {
       if (places.empty() && !mapping.appended) continue;
       const bool on = !places.empty() &&
                       !(places.back().value_word && is_one_of(lower_case(value_at(command.argv, places.back())), kNo));
       values.set(mapping.name, std::string(on ? "full" : "none"));
     } else if (!places.empty()) {
       if (!places.back().value_word) Rewriting::refuse_bare(mapping.flag);
-      values.set(mapping.name, value_from_text(value_at(command.argv, places.back())));
+      values.set(mapping.name, space::value_from_text(value_at(command.argv, places.back())));
     }
   }
   return values;
 }
 
-std::vector<std::string> rewritten(const DsCommand& command, const std::string& config, const Configuration& values,
-                                   const std::vector<FlagMapping>& mappings) {
+std::vector<std::string> rewritten(const DsCommand& command, const std::string& config,
+                                   const space::Configuration& values, const std::vector<FlagMapping>& mappings) {
   Rewriting rewriting(command);
   rewriting.set_config(command, config);
   for (const FlagMapping& mapping : mappings) {
-    const Value* value = find_value(values, mapping.name);
+    const space::Value* value = find_value(values, mapping.name);
     if (value == nullptr) continue;
-    if (mapping.name == kCheckpointing) {
+    if (mapping.name == space::kCheckpointing) {
       rewriting.set_switch(mapping, wants_switch(*value, mapping));
     } else {
       rewriting.set_flag(mapping, as_word(*value));
@@ -399,42 +399,44 @@ std::vector<std::string> rewritten(const DsCommand& command, const std::string& 
 
 // The batch of a job whose ds_config.json leaves it to the script's flags, as that of the Hugging Face Trainer does.
 
-Configuration at_the_flags_batch(Configuration configuration, const DsCommand& command,
-                                 const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
-                                 const std::string& source) {
-  const Configuration said = values_of_flags(command, mappings);
-  const bool one = configuration.has(kMicroBatch) != configuration.has(kAccumulation);
-  if (!one || !said.has(kMicroBatch) || train_batch_size_of(user, ranks, source)) return configuration;
-  const char* given = configuration.has(kMicroBatch) ? kMicroBatch : kAccumulation;
-  const char* other = given == kMicroBatch ? kAccumulation : kMicroBatch;
-  const Value* steps = said.find(kAccumulation);
-  const double batch = as_number(*said.find(kMicroBatch)) * (steps == nullptr ? 1.0 : as_number(*steps));
-  const double rest = batch / as_number(*configuration.find(given));
+space::Configuration at_the_flags_batch(space::Configuration configuration, const DsCommand& command,
+                                        const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
+                                        const std::string& source) {
+  const space::Configuration said = values_of_flags(command, mappings);
+  const bool one = configuration.has(space::kMicroBatch) != configuration.has(space::kAccumulation);
+  if (!one || !said.has(space::kMicroBatch) || train_batch_size_of(user, ranks, source)) return configuration;
+  const char* given = configuration.has(space::kMicroBatch) ? space::kMicroBatch : space::kAccumulation;
+  const char* other = given == space::kMicroBatch ? space::kAccumulation : space::kMicroBatch;
+  const space::Value* steps = said.find(space::kAccumulation);
+  const double batch =
+      space::as_number(*said.find(space::kMicroBatch)) * (steps == nullptr ? 1.0 : space::as_number(*steps));
+  const double rest = batch / space::as_number(*configuration.find(given));
   if (rest != std::trunc(rest)) {
     throw UserError(fmt::format("the flags' batch of {} a rank is no multiple of {} {}", batch, given,
-                                to_string(*configuration.find(given))),
+                                space::to_string(*configuration.find(given))),
                     "leave that value out of the space");
   }
-  configuration.set(other, number_value(rest));
+  configuration.set(other, space::number_value(rest));
   return configuration;
 }
 
-std::optional<std::int64_t> batch_of(const Configuration& configuration, const DsCommand& command,
+std::optional<std::int64_t> batch_of(const space::Configuration& configuration, const DsCommand& command,
                                      const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
                                      const std::string& source) {
-  const Configuration chosen = at_the_flags_batch(configuration, command, mappings, user, ranks, source);
-  const Configuration complete = with_batch(user, chosen, ranks, source);
-  const Configuration said = values_of_flags(command, mappings);
+  const space::Configuration chosen = at_the_flags_batch(configuration, command, mappings, user, ranks, source);
+  const space::Configuration complete = with_batch(user, chosen, ranks, source);
+  const space::Configuration said = values_of_flags(command, mappings);
   const auto count = [&](const char* name) -> std::optional<double> {
-    const Value* value = complete.find(name);
+    const space::Value* value = complete.find(name);
     if (value == nullptr) value = said.find(name);
-    return value == nullptr ? std::nullopt : std::optional(as_number(*value));
+    return value == nullptr ? std::nullopt : std::optional(space::as_number(*value));
   };
-  const std::optional<double> micro = count(kMicroBatch);
+  const std::optional<double> micro = count(space::kMicroBatch);
   if (!micro) return std::nullopt;
-  const double model_ranks = static_cast<double>(configuration.integer(kTensorParallel, tensor_parallel_of(user)) *
-                                                 configuration.integer(kPipelineParallel, 1));
-  return std::llround(*micro * count(kAccumulation).value_or(1.0) * static_cast<double>(ranks) / model_ranks);
+  const double model_ranks =
+      static_cast<double>(configuration.integer(space::kTensorParallel, tensor_parallel_of(user)) *
+                          configuration.integer(space::kPipelineParallel, 1));
+  return std::llround(*micro * count(space::kAccumulation).value_or(1.0) * static_cast<double>(ranks) / model_ranks);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -11,7 +11,7 @@
 
 // The user's command, everything after "--": run as given but for the word that names the DeepSpeed configuration and
 // the flags that must say the same as that file.
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 enum class DsLauncher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython };
 const char* to_string(DsLauncher launcher);  ///< deepspeed, torchrun, accelerate, srun, mpirun, python
@@ -65,19 +65,19 @@ std::vector<FlagMapping> flag_mappings(const DsCommand& command,
 
 /// What the command says now through mapped flags: the user's own configuration where the file says "auto". A switch
 /// that is absent says "none"; any other absent flag says nothing. Throws UserError where a flag lacks its value.
-Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMapping>& mappings);
+space::Configuration values_of_flags(const DsCommand& command, const std::vector<FlagMapping>& mappings);
 
 /// Where the file leaves the batch to the script ("auto"), its flags say the batch of a rank. It stays, or samples/s of
 /// different batches would be compared: of micro_batch and gradient_accumulation_steps the one that `configuration`
 /// lacks follows. Else `configuration` as it is. `user`: the user's ds_config.json. Throws UserError where the batch
 /// cannot be divided.
-Configuration at_the_flags_batch(Configuration configuration, const DsCommand& command,
-                                 const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
-                                 std::int64_t ranks, const std::string& source);
+space::Configuration at_the_flags_batch(space::Configuration configuration, const DsCommand& command,
+                                        const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
+                                        std::int64_t ranks, const std::string& source);
 
 /// Sequences of an optimizer step over all ranks with that configuration, tensor-parallel ones counted once: by the
 /// file, the flags and the configuration. Empty: the script alone knows it. Throws as with_batch() does.
-std::optional<std::int64_t> batch_of(const Configuration& configuration, const DsCommand& command,
+std::optional<std::int64_t> batch_of(const space::Configuration& configuration, const DsCommand& command,
                                      const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
                                      std::int64_t ranks, const std::string& source);
 
@@ -88,7 +88,7 @@ std::optional<std::int64_t> batch_of(const Configuration& configuration, const D
 /// change nothing; nothing else changes. Dashes and underscores within a flag are the same.
 /// `values` should come from with_batch() (ds_config.h), so that file and flags agree.
 /// Throws UserError for activation_checkpointing "selective" where a flag is mapped: it can only say yes or no.
-std::vector<std::string> rewritten(const DsCommand& command, const std::string& config, const Configuration& values,
-                                   const std::vector<FlagMapping>& mappings);
+std::vector<std::string> rewritten(const DsCommand& command, const std::string& config,
+                                   const space::Configuration& values, const std::vector<FlagMapping>& mappings);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

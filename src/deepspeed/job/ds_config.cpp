@@ -15,7 +15,7 @@
 #include "core/text.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 using Pointer = Json::json_pointer;
@@ -82,12 +82,12 @@ std::string path_name(const std::string& parent, const std::string& key) {
 
 bool is_word(const Json& value, const char* word) { return value.is_string() && value.get<std::string>() == word; }
 
-Value whole_number(const WellKnownParameter& knob, const Json& json, const std::string& source,
-                   const std::string& pointer) {
+space::Value whole_number(const space::WellKnownParameter& knob, const Json& json, const std::string& source,
+                          const std::string& pointer) {
   // AutoTP takes 0 and 1 for "off".
-  const std::int64_t least = knob.name == std::string_view(kTensorParallel) ? 0 : knob.smallest;
+  const std::int64_t least = knob.name == std::string_view(space::kTensorParallel) ? 0 : knob.smallest;
   const std::int64_t most = knob.deepspeed.largest;
-  Value value = json.is_number() ? value_from_json(json, source) : Value(false);
+  space::Value value = json.is_number() ? space::value_from_json(json, source) : space::Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= least && *number <= most) return value;
   const bool is_size = most == std::numeric_limits<std::int64_t>::max();
@@ -97,15 +97,15 @@ Value whole_number(const WellKnownParameter& knob, const Json& json, const std::
 }
 
 // One value of a knob, of the kind that its default has.
-Value knob_value(const WellKnownParameter& knob, const Json& json, const std::string& source,
-                 const std::string& pointer) {
+space::Value knob_value(const space::WellKnownParameter& knob, const Json& json, const std::string& source,
+                        const std::string& pointer) {
   if (std::holds_alternative<std::int64_t>(knob.default_value)) return whole_number(knob, json, source, pointer);
   if (std::holds_alternative<bool>(knob.default_value)) {
     if (json.is_boolean()) return json.get<bool>();
     fail_at(source, pointer, fmt::format("true or false was expected, not {}", shown(json)), "write true or false");
   }
   if (std::holds_alternative<double>(knob.default_value)) {
-    if (json.is_number()) return value_from_json(json, source);
+    if (json.is_number()) return space::value_from_json(json, source);
     fail_at(source, pointer, fmt::format("a number was expected, not {}", shown(json)), "write one, or \"auto\"");
   }
   const Json words = parse_json(knob.default_range, knob.name);
@@ -118,15 +118,15 @@ Value knob_value(const WellKnownParameter& knob, const Json& json, const std::st
 }
 
 // A value of a list under a key that krigtune does not know.
-Value plain_value(const Json& json, const std::string& source, const std::string& pointer) {
+space::Value plain_value(const Json& json, const std::string& source, const std::string& pointer) {
   if (is_word(json, "auto")) fail_at(source, pointer, "\"auto\" within a list", "write values, or \"auto\" alone");
-  return value_from_json(json, fmt::format("{}: {}", source, pointer));
+  return space::value_from_json(json, fmt::format("{}: {}", source, pointer));
 }
 
 class Walk {
  public:
   explicit Walk(const std::string& source) : source_(source) {
-    for (const WellKnownParameter& knob : well_known_parameters()) {
+    for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
       for (std::string& spelling : spellings_of(knob)) keys_.emplace_back(std::move(spelling), &knob);
     }
   }
@@ -138,7 +138,7 @@ class Walk {
       if (value.is_null() || std::find(kListsByNature.begin(), kListsByNature.end(), pointer) != kListsByNature.end())
         continue;
       refuse_old_name(pointer, value);
-      if (const WellKnownParameter* known = knob_at(pointer)) {
+      if (const space::WellKnownParameter* known = knob_at(pointer)) {
         add_knob(*known, value, pointer);
       } else if (value.is_object()) {
         object(value, here, path_name(path, key));
@@ -154,7 +154,7 @@ class Walk {
   std::vector<DsTunable> take() { return std::move(tunables_); }
 
  private:
-  const WellKnownParameter* knob_at(const std::string& pointer) const {
+  const space::WellKnownParameter* knob_at(const std::string& pointer) const {
     const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const auto& key) { return key.first == pointer; });
     return found == keys_.end() ? nullptr : found->second;
   }
@@ -165,7 +165,7 @@ class Walk {
   }
 
   void refuse_old_name(const std::string& pointer, const Json& value) const {
-    for (const WellKnownParameter& knob : well_known_parameters()) {
+    for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
       if (pointer != knob.deepspeed.old_key) continue;
       fail_at(source_, pointer, "a name of old, which trials cannot stand beside",
               value == true ? fmt::format(R"(write "{}": {{"device": "cpu"}})", knob.name) : "remove it");
@@ -182,12 +182,12 @@ class Walk {
             "write one number; micro-batch and accumulation are searched below it");
   }
 
-  void add_knob(const WellKnownParameter& known, const Json& value, const std::string& pointer) {
+  void add_knob(const space::WellKnownParameter& known, const Json& value, const std::string& pointer) {
     if (find_tunable(tunables_, known.name) != nullptr) {
       fail_at(source_, pointer, fmt::format("stands there a second time, as {}", known.deepspeed.key + 1),
               "keep one of the two");
     }
-    const bool is_all = is_word(value, "all") && known.name == std::string_view(kZeroStage);
+    const bool is_all = is_word(value, "all") && known.name == std::string_view(space::kZeroStage);
     if (is_all) {
       add_list(known.name, &known, Json::array({0, 1, 2, 3}), pointer);
     } else if (value.is_array()) {
@@ -200,7 +200,7 @@ class Walk {
   }
 
   void add_unknown_list(const std::string& name, const Json& list, const std::string& pointer) {
-    if (const WellKnownParameter* taken = find_well_known(name)) {
+    if (const space::WellKnownParameter* taken = space::find_well_known(name)) {
       const std::string key = taken->deepspeed.key;
       fail_at(source_, pointer, "DeepSpeed knows no list of that name",
               key.empty() ? "remove it" : fmt::format("it reads {}", key));
@@ -208,35 +208,39 @@ class Walk {
     add_list(name, nullptr, list, pointer);
   }
 
-  void add_list(const std::string& name, const WellKnownParameter* known, const Json& list,
+  void add_list(const std::string& name, const space::WellKnownParameter* known, const Json& list,
                 const std::string& pointer) {
     if (list.empty()) fail_at(source_, pointer, "an empty list leaves nothing to try", "write values, or remove it");
     DsTunable tunable{name, pointer, DsSetting::kList, {}};
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string at = fmt::format("{}/{}", pointer, i);
-      Value value = known != nullptr ? knob_value(*known, list[i], source_, at) : plain_value(list[i], source_, at);
-      const auto same = [&](const Value& other) { return same_value(value, other); };
+      space::Value value =
+          known != nullptr ? knob_value(*known, list[i], source_, at) : plain_value(list[i], source_, at);
+      const auto same = [&](const space::Value& other) { return space::same_value(value, other); };
       if (std::none_of(tunable.values.begin(), tunable.values.end(), same)) tunable.values.push_back(std::move(value));
     }
-    const auto kind = [](const Value& value) { return is_number(value) ? std::size_t{1} : value.index(); };
+    const auto kind = [](const space::Value& value) {
+      return space::is_number(value) ? std::size_t{1} : value.index();
+    };
     const auto other = std::find_if(tunable.values.begin(), tunable.values.end(),
-                                    [&](const Value& v) { return kind(v) != kind(tunable.values.front()); });
+                                    [&](const space::Value& v) { return kind(v) != kind(tunable.values.front()); });
     if (other != tunable.values.end()) {
       fail_at(source_, pointer,
-              fmt::format("'{}' is of another kind than '{}'", to_string(*other), to_string(tunable.values.front())),
+              fmt::format("'{}' is of another kind than '{}'", space::to_string(*other),
+                          space::to_string(tunable.values.front())),
               "list numbers, texts, or true and false");
     }
     tunables_.push_back(std::move(tunable));
   }
 
   const std::string& source_;
-  std::vector<std::pair<std::string, const WellKnownParameter*>> keys_;
+  std::vector<std::pair<std::string, const space::WellKnownParameter*>> keys_;
   std::vector<DsTunable> tunables_;
 };
 
 }  // namespace
 
-std::vector<std::string> spellings_of(const WellKnownParameter& knob) {
+std::vector<std::string> spellings_of(const space::WellKnownParameter& knob) {
   std::vector<std::string> spellings;
   for (const char* key : {knob.deepspeed.key, knob.deepspeed.second_key}) {
     if (*key != '\0') spellings.emplace_back(key);
@@ -276,40 +280,40 @@ using Pointer = Json::json_pointer;
 // The lowest stage that shards parameters: what is read there alone means nothing elsewhere.
 constexpr std::int64_t kParameterStage = 3;
 
-const DeepSpeedKnob& deepspeed_knob(const DsTunable& tunable) {
-  static const DeepSpeedKnob kUnknown;  // read at every stage
-  const WellKnownParameter* known = find_well_known(tunable.name);
+const space::DeepSpeedKnob& deepspeed_knob(const DsTunable& tunable) {
+  static const space::DeepSpeedKnob kUnknown;  // read at every stage
+  const space::WellKnownParameter* known = space::find_well_known(tunable.name);
   return known == nullptr ? kUnknown : known->deepspeed;
 }
 
-Value as_deepspeed_takes_it(const DeepSpeedKnob& knob, const Value& value) {
+space::Value as_deepspeed_takes_it(const space::DeepSpeedKnob& knob, const space::Value& value) {
   const auto* elems = std::get_if<std::int64_t>(&value);
   const bool is_odd = knob.is_even && elems != nullptr && *elems % 2 != 0;
-  return is_odd ? Value(*elems + 1) : value;
+  return is_odd ? space::Value(*elems + 1) : value;
 }
 
 class Writing {
  public:
-  Writing(const Json& user, const Configuration& configuration, const std::string& source)
+  Writing(const Json& user, const space::Configuration& configuration, const std::string& source)
       : config_(user),
         configuration_(configuration),
         tunables_(tunables_of(user, source)),
-        stage_(configuration.integer(kZeroStage, number_in_file(tunables_, kZeroStage).value_or(0))) {
+        stage_(configuration.integer(space::kZeroStage, number_in_file(tunables_, space::kZeroStage).value_or(0))) {
     config_.erase("autotuning");
   }
 
   void change_what_is_there() {
     for (const DsTunable& tunable : tunables_) {
-      const Value* chosen = configuration_.find(tunable.name);
-      const DeepSpeedKnob& knob = deepspeed_knob(tunable);
+      const space::Value* chosen = configuration_.find(tunable.name);
+      const space::DeepSpeedKnob& knob = deepspeed_knob(tunable);
       const bool is_list = tunable.setting == DsSetting::kList;
       Json& place = config_[Pointer(tunable.pointer)];
-      if (!is_read(knob) && knob.off && (is_list || configuration_.has(kZeroStage))) {
-        place = to_json(*knob.off);
+      if (!is_read(knob) && knob.off && (is_list || configuration_.has(space::kZeroStage))) {
+        place = space::to_json(*knob.off);
       } else if (chosen != nullptr && (is_list || takes_the_chosen(knob))) {
-        place = to_json(as_deepspeed_takes_it(knob, *chosen));
+        place = space::to_json(as_deepspeed_takes_it(knob, *chosen));
       } else if (is_list) {
-        place = to_json(tunable.values.front());
+        place = space::to_json(tunable.values.front());
       }
     }
   }
@@ -317,7 +321,7 @@ class Writing {
   // Keys of the file itself before those of its sections.
   void add_what_is_new() {
     for (const bool in_section : {false, true}) {
-      for (const WellKnownParameter& knob : well_known_parameters()) {
+      for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
         const std::string_view key = knob.deepspeed.key;
         if (!key.empty() && (key.rfind('/') > 0) == in_section) add(knob);
       }
@@ -325,54 +329,55 @@ class Writing {
   }
 
   void set_train_batch_size(DsUse use, std::int64_t ranks) {
-    const bool is_known = configuration_.has(kMicroBatch) && configuration_.has(kAccumulation);
+    const bool is_known = configuration_.has(space::kMicroBatch) && configuration_.has(space::kAccumulation);
     const bool is_auto = config_.contains("train_batch_size") && config_["train_batch_size"] == "auto";
     if (!is_known || (is_auto && use == DsUse::kResult)) return;
     if (use == DsUse::kTrial || tensor_parallel() > 1) {
       config_.erase("train_batch_size");
     } else {
-      config_["train_batch_size"] =
-          sequences_of_step(configuration_.integer(kMicroBatch, 1), ranks, configuration_.integer(kAccumulation, 1));
+      config_["train_batch_size"] = space::sequences_of_step(configuration_.integer(space::kMicroBatch, 1), ranks,
+                                                             configuration_.integer(space::kAccumulation, 1));
     }
   }
 
   Json take() { return std::move(config_); }
 
  private:
-  bool is_read(const DeepSpeedKnob& knob) const { return stage_ >= knob.first_stage; }
+  bool is_read(const space::DeepSpeedKnob& knob) const { return stage_ >= knob.first_stage; }
 
   // What stands in the file is what was chosen, at stage 0 too, where DeepSpeed reads none of the buckets. A value of
   // stage 3 stays the user's below it: a knob without effect has a canonical value that nobody chose.
-  bool takes_the_chosen(const DeepSpeedKnob& knob) const {
+  bool takes_the_chosen(const space::DeepSpeedKnob& knob) const {
     return is_read(knob) || (!knob.off && knob.first_stage < kParameterStage);
   }
 
   std::int64_t tensor_parallel() const {
-    return configuration_.integer(kTensorParallel, number_in_file(tunables_, kTensorParallel).value_or(1));
+    return configuration_.integer(space::kTensorParallel,
+                                  number_in_file(tunables_, space::kTensorParallel).value_or(1));
   }
 
-  void add(const WellKnownParameter& knob) {
-    const Value* chosen = configuration_.find(knob.name);
+  void add(const space::WellKnownParameter& knob) {
+    const space::Value* chosen = configuration_.find(knob.name);
     if (chosen == nullptr || find_tunable(tunables_, knob.name) != nullptr) return;
-    if (!is_read(knob.deepspeed) || (knob.deepspeed.off && same_value(*chosen, *knob.deepspeed.off))) return;
+    if (!is_read(knob.deepspeed) || (knob.deepspeed.off && space::same_value(*chosen, *knob.deepspeed.off))) return;
     const Pointer key(knob.deepspeed.key);
     // Copies between pinned memory and the GPU run beside the computation; from 0.19.5 on it is DeepSpeed's default.
     const bool is_new_offload = knob.deepspeed.is_offload && !config_.contains(key.parent_pointer());
-    config_[key] = to_json(as_deepspeed_takes_it(knob.deepspeed, *chosen));
+    config_[key] = space::to_json(as_deepspeed_takes_it(knob.deepspeed, *chosen));
     if (is_new_offload) config_[key.parent_pointer() / "pin_memory"] = true;
   }
 
   Json config_;
-  const Configuration& configuration_;
+  const space::Configuration& configuration_;
   std::vector<DsTunable> tunables_;
   std::int64_t stage_;
 };
 
 }  // namespace
 
-Json with_values(const Json& user, const Configuration& configuration, DsUse use, std::int64_t ranks,
+Json with_values(const Json& user, const space::Configuration& configuration, DsUse use, std::int64_t ranks,
                  const std::string& source) {
-  const Configuration complete = with_batch(user, configuration, ranks, source);
+  const space::Configuration complete = with_batch(user, configuration, ranks, source);
   Writing writing(user, complete, source);
   writing.change_what_is_there();
   writing.add_what_is_new();
@@ -393,7 +398,7 @@ namespace {
 }
 
 std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::string& source) {
-  const std::optional<std::int64_t> dp = data_parallel_ranks(ranks, ranks_each, 1);
+  const std::optional<std::int64_t> dp = space::data_parallel_ranks(ranks, ranks_each, 1);
   if (dp && *dp >= 1) return *dp;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               source, ranks, ranks_each),
@@ -402,13 +407,13 @@ std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::st
 
 // AutoTP takes 0 and 1 for "off".
 std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
-  return std::max<std::int64_t>(1, number_in_file(tunables, kTensorParallel).value_or(1));
+  return std::max<std::int64_t>(1, number_in_file(tunables, space::kTensorParallel).value_or(1));
 }
 
 // The factor that is missing: batch = factor * known * groups.
 std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const std::string& known_as,
                    const std::string& source) {
-  if (const std::optional<std::int64_t> factor = accumulation_steps(batch, known, groups)) return *factor;
+  if (const std::optional<std::int64_t> factor = space::accumulation_steps(batch, known, groups)) return *factor;
   refuse(source, fmt::format("{} sequences a step cannot be made of {} on {} ranks", batch, known_as, groups),
          "choose numbers whose product it is");
 }
@@ -421,7 +426,7 @@ std::int64_t counted_once(std::int64_t batch, std::int64_t tensor, const std::st
   return share(batch, 1, tensor, "equal parts for tensor parallelism", source);
 }
 
-std::optional<std::int64_t> chosen(const Configuration& configuration, const char* name) {
+std::optional<std::int64_t> chosen(const space::Configuration& configuration, const char* name) {
   return configuration.has(name) ? std::optional(configuration.integer(name, 1)) : std::nullopt;
 }
 
@@ -438,9 +443,9 @@ std::optional<std::int64_t> fixed(const std::vector<DsTunable>& tunables, const 
 
 void check_identity(std::int64_t batch, const std::vector<DsTunable>& tunables, std::int64_t ranks,
                     const std::string& source) {
-  const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
-  const std::optional<std::int64_t> accumulation = fixed(tunables, kAccumulation);
-  if (micro && accumulation && sequences_of_step(*micro, ranks, *accumulation) != batch) {
+  const std::optional<std::int64_t> micro = fixed(tunables, space::kMicroBatch);
+  const std::optional<std::int64_t> accumulation = fixed(tunables, space::kAccumulation);
+  if (micro && accumulation && space::sequences_of_step(*micro, ranks, *accumulation) != batch) {
     refuse(source,
            fmt::format("{} is not train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} ranks", batch,
                        *micro, *accumulation, ranks),
@@ -461,7 +466,7 @@ std::optional<std::int64_t> number_in_file(const std::vector<DsTunable>& tunable
 std::optional<std::int64_t> written_train_batch_size(const Json& config, const std::string& source) {
   const auto found = config.find("train_batch_size");
   if (found == config.end() || found->is_null() || *found == "auto") return std::nullopt;
-  const Value value = found->is_number() ? value_from_json(*found, source) : Value(false);
+  const space::Value value = found->is_number() ? space::value_from_json(*found, source) : space::Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= 1) return *number;
   refuse(source, fmt::format("a whole number was expected, not {}", found->dump()), "write one from 1 on");
@@ -475,38 +480,39 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
     check_identity(*batch, tunables, ranks, source);
     return counted_once(*batch, tensor, source);
   }
-  const std::optional<std::int64_t> micro = fixed(tunables, kMicroBatch);
-  const bool is_open = find_tunable(tunables, kAccumulation) != nullptr && !fixed(tunables, kAccumulation);
+  const std::optional<std::int64_t> micro = fixed(tunables, space::kMicroBatch);
+  const bool is_open =
+      find_tunable(tunables, space::kAccumulation) != nullptr && !fixed(tunables, space::kAccumulation);
   if (!micro || is_open) return std::nullopt;
-  return sequences_of_step(*micro, groups, fixed(tunables, kAccumulation).value_or(1));
+  return space::sequences_of_step(*micro, groups, fixed(tunables, space::kAccumulation).value_or(1));
 }
 
-Configuration with_batch(const Json& user, const Configuration& configuration, std::int64_t ranks,
-                         const std::string& source) {
+space::Configuration with_batch(const Json& user, const space::Configuration& configuration, std::int64_t ranks,
+                                const std::string& source) {
   const std::vector<DsTunable> tunables = tunables_of(user, source);
-  std::optional<std::int64_t> micro = chosen(configuration, kMicroBatch);
-  std::optional<std::int64_t> accumulation = chosen(configuration, kAccumulation);
+  std::optional<std::int64_t> micro = chosen(configuration, space::kMicroBatch);
+  std::optional<std::int64_t> accumulation = chosen(configuration, space::kAccumulation);
   if (micro && accumulation) return configuration;
-  const std::int64_t tensor = configuration.integer(kTensorParallel, tensor_ranks(tunables));
-  const std::int64_t groups = replicas(ranks, tensor * configuration.integer(kPipelineParallel, 1), source);
+  const std::int64_t tensor = configuration.integer(space::kTensorParallel, tensor_ranks(tunables));
+  const std::int64_t groups = replicas(ranks, tensor * configuration.integer(space::kPipelineParallel, 1), source);
   std::optional<std::int64_t> batch = written_train_batch_size(user, source);
   if (batch) batch = counted_once(*batch, tensor_ranks(tunables), source);
 
-  const std::optional<std::int64_t> file_accumulation = number_in_file(tunables, kAccumulation);
-  if (!micro && !is_auto(tunables, kMicroBatch)) {
-    const std::optional<std::int64_t> in_file = number_in_file(tunables, kMicroBatch);
+  const std::optional<std::int64_t> file_accumulation = number_in_file(tunables, space::kAccumulation);
+  if (!micro && !is_auto(tunables, space::kMicroBatch)) {
+    const std::optional<std::int64_t> in_file = number_in_file(tunables, space::kMicroBatch);
     const bool follows = batch && (accumulation || !in_file);
     const std::int64_t steps = accumulation.value_or(file_accumulation.value_or(1));
     micro = follows ? std::optional(share(*batch, steps, groups, micro_steps(steps), source)) : in_file;
   }
-  if (!accumulation && !is_auto(tunables, kAccumulation)) {
+  if (!accumulation && !is_auto(tunables, space::kAccumulation)) {
     accumulation = batch && micro ? std::optional(share(*batch, *micro, groups, micro_batches(*micro), source))
                    : micro        ? std::optional(file_accumulation.value_or(1))
                                   : file_accumulation;
   }
-  Configuration complete = configuration;
-  if (micro) complete.set(kMicroBatch, *micro);
-  if (accumulation) complete.set(kAccumulation, *accumulation);
+  space::Configuration complete = configuration;
+  if (micro) complete.set(space::kMicroBatch, *micro);
+  if (accumulation) complete.set(space::kAccumulation, *accumulation);
   return complete;
 }
 
@@ -538,4 +544,4 @@ std::string ds_config_base64(const Json& config) {
   return base64url(config.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

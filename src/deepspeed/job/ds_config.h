@@ -11,7 +11,7 @@
 #include "space/configuration.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 // The user's ds_config.json: what it fixes, what it leaves open, and the same file with a configuration written into
 // it. Which parameter stands under which key says space/well_known.h alone. `source` names the file in errors.
@@ -34,7 +34,7 @@ struct DsTunable {
   std::string name;
   std::string pointer;  ///< JSON pointer of the key as the user spells it
   DsSetting setting = DsSetting::kFixed;
-  std::vector<Value> values;  ///< kFixed: one; kList: distinct, in the user's order; kAuto: none
+  std::vector<space::Value> values;  ///< kFixed: one; kList: distinct, in the user's order; kAuto: none
 };
 
 /// Every well-known knob that the file has, in the file's order, and every other list in it, but for those that are
@@ -56,8 +56,8 @@ std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& co
 /// follows from the other one and the train_batch_size that the file names (tensor-parallel ranks counted once), else
 /// it is the file's own value, else 1 for the accumulation. What is "auto" in the file and missing in the configuration
 /// stays missing. Throws UserError where the batch cannot be divided.
-Configuration with_batch(const nlohmann::ordered_json& user, const Configuration& configuration, std::int64_t ranks,
-                         const std::string& source);
+space::Configuration with_batch(const nlohmann::ordered_json& user, const space::Configuration& configuration,
+                                std::int64_t ranks, const std::string& source);
 
 enum class DsUse {
   kTrial,   ///< train_batch_size is left out: DeepSpeed derives it, however it counts ranks
@@ -78,8 +78,8 @@ enum class DsUse {
 ///   in a result "auto" stays too, and with tensor parallelism, which versions count differently, it is left out;
 /// - "autotuning" is left out: a trial's own comes from ds_trial.h, a result has none.
 /// Throws UserError as with_batch() and tunables_of() do.
-nlohmann::ordered_json with_values(const nlohmann::ordered_json& user, const Configuration& configuration, DsUse use,
-                                   std::int64_t ranks, const std::string& source);
+nlohmann::ordered_json with_values(const nlohmann::ordered_json& user, const space::Configuration& configuration,
+                                   DsUse use, std::int64_t ranks, const std::string& source);
 
 /// As it is written to disk: indented by two, with a line break at the end.
 std::string ds_config_text(const nlohmann::ordered_json& config);
@@ -91,7 +91,7 @@ std::string ds_config_base64(const nlohmann::ordered_json& config);
 // What else the parts of ds_config.cpp and ds_command.cpp ask of the file's knobs.
 
 /// How a key of ds_config.json is spelt where there are two names for it; the table's own first.
-std::vector<std::string> spellings_of(const WellKnownParameter& knob);
+std::vector<std::string> spellings_of(const space::WellKnownParameter& knob);
 
 /// The one of that name; nullptr: the file does not have it.
 const DsTunable* find_tunable(const std::vector<DsTunable>& tunables, const std::string& name);
@@ -102,4 +102,4 @@ std::optional<std::int64_t> number_in_file(const std::vector<DsTunable>& tunable
 /// train_batch_size where it is a number. Throws UserError for a list and for what is neither number nor "auto".
 std::optional<std::int64_t> written_train_batch_size(const Json& config, const std::string& source);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -25,7 +25,7 @@
 #include "core/text.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -215,7 +215,7 @@ DsLosses losses_in(std::string_view output, std::int64_t steps, std::int64_t ste
 DsLosses losses_in_monitor(const std::filesystem::path& file, std::int64_t steps_due) {
   DsLosses losses;
   std::string_view text;
-  const std::string content = read_tail(file, kMostJobFileBytes);
+  const std::string content = trial::read_tail(file, trial::kMostJobFileBytes);
   for (text = content; !text.empty();) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view row = text.substr(0, end);
@@ -242,7 +242,7 @@ void write_losses(const DsLosses& losses, Json& result) {
 
 DsLosses read_losses(const std::filesystem::path& result_json) {
   DsLosses losses;
-  const Json result = Json::parse(read_tail(result_json, kMostJobFileBytes), nullptr, false);
+  const Json result = Json::parse(trial::read_tail(result_json, trial::kMostJobFileBytes), nullptr, false);
   const auto values = result.is_object() ? result.find("losses") : result.end();
   if (values == result.end() || !values->is_array()) return losses;
   for (const Json& value : *values) {
@@ -257,4 +257,4 @@ DsLosses read_losses(const std::filesystem::path& result_json) {
   return losses;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

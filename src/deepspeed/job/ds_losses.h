@@ -8,7 +8,7 @@
 #include <vector>
 
 // The losses of a trial's first steps, as its script prints them: what tells whether two configurations train alike.
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 /// What one line says of a training loss.
 struct ReportedLoss {
@@ -43,4 +43,4 @@ void write_losses(const DsLosses& losses, nlohmann::ordered_json& result);
 /// Empty values: the file is not there, or tells none.
 DsLosses read_losses(const std::filesystem::path& result_json);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

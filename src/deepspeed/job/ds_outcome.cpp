@@ -18,7 +18,7 @@
 #include "core/text.h"
 #include "trial/failure_text.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 constexpr std::string_view kTrace = "Traceback (most recent call last)";
@@ -35,7 +35,7 @@ std::set<std::string> hosts_in(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     const std::size_t trace = line.find(kTrace);
     const std::size_t colon = line.find(": ");
-    if (trace == std::string::npos || colon == std::string::npos || colon >= trace || rank_label(line)) continue;
+    if (trace == std::string::npos || colon == std::string::npos || colon >= trace || trial::rank_label(line)) continue;
     if (line.find_first_of(" [") >= colon) hosts.insert(line.substr(0, colon + 2));
   }
   return hosts;
@@ -45,7 +45,7 @@ using RankSource = std::pair<std::string, int>;  // host, rank; "" and -1: nobod
 
 // The lines of each source in their order, without the labels.
 std::map<RankSource, std::vector<Line>> by_source(const std::string& text) {
-  const std::vector<std::string> lines = lines_of(text);
+  const std::vector<std::string> lines = trial::lines_of(text);
   const std::set<std::string> hosts = hosts_in(lines);
   std::map<RankSource, std::vector<Line>> sources;
   for (std::size_t number = 0; number < lines.size(); ++number) {
@@ -53,11 +53,11 @@ std::map<RankSource, std::vector<Line>> by_source(const std::string& text) {
     const auto host =
         std::find_if(hosts.begin(), hosts.end(), [&](const auto& one) { return line.rfind(one, 0) == 0; });
     if (host != hosts.end()) line.erase(0, host->size());
-    const std::optional<RankLabel> label = rank_label(line);
+    const std::optional<trial::RankLabel> label = trial::rank_label(line);
     if (label) line.erase(0, label->length);
     if (label && !line.empty() && line.front() == ' ') line.erase(0, 1);  // "[rank1]: Traceback"
     const RankSource source(host == hosts.end() ? "" : *host, label ? label->rank : -1);
-    sources[source].push_back({printable(line), number});
+    sources[source].push_back({trial::printable(line), number});
   }
   return sources;
 }
@@ -157,7 +157,7 @@ std::optional<PythonException> cause_of_failure(const std::string& text) {
     return std::find_if(found.begin(), found.end(),
                         [&](const Found& one) { return !is_consequence(one.exception) && holds(one.exception); });
   };
-  const std::optional<int> first = first_failing_rank(text);
+  const std::optional<int> first = trial::first_failing_rank(text);
   auto chosen = cause([&](const PythonException& one) { return first && one.rank == first; });
   if (chosen == found.end()) chosen = cause([](const PythonException& /*one*/) { return true; });
   return chosen == found.end() ? found.front().exception : chosen->exception;
@@ -283,7 +283,7 @@ std::optional<std::string> port_in_use(const std::string& line) {
 }
 
 std::string without_label(const std::string& line) {
-  const std::optional<RankLabel> label = rank_label(line);
+  const std::optional<trial::RankLabel> label = trial::rank_label(line);
   const std::string body = label ? line.substr(label->length) : line;
   return body.substr(std::min(body.find_first_not_of(' '), body.size()));
 }
@@ -309,7 +309,7 @@ constexpr std::array<std::pair<DsClass, const char*>, 8> kNames = {{
 
 std::string without_break(const std::string& line) {
   constexpr std::size_t kLongest = 300;
-  const std::string shown = printable(line.substr(0, kLongest));
+  const std::string shown = trial::printable(line.substr(0, kLongest));
   return line.size() > kLongest ? shown + " ..." : shown;
 }
 
@@ -338,7 +338,7 @@ class Judge {
  private:
   std::optional<DsVerdict> by_cause() const {
     if (!cause_) return std::nullopt;
-    if (const auto complaint = find_memory_words(cause_->line())) {
+    if (const auto complaint = trial::find_memory_words(cause_->line())) {
       return out_of_memory(cause_->line(), complaint->requested);
     }
     if (is_of_the_launcher(*cause_)) return launcher(cause_->line());
@@ -352,9 +352,9 @@ class Judge {
     return DsVerdict{DsClass::kInvalid, text, std::nullopt};
   }
 
-  std::optional<MemoryComplaint> memory_words() const {
-    auto complaint = find_memory_words(end_.standard_error);
-    if (!complaint) complaint = find_memory_words(end_.standard_output);
+  std::optional<trial::MemoryComplaint> memory_words() const {
+    auto complaint = trial::find_memory_words(end_.standard_error);
+    if (!complaint) complaint = trial::find_memory_words(end_.standard_output);
     return complaint;
   }
 
@@ -370,7 +370,7 @@ class Judge {
 
   bool was_killed() const {
     return end_.exit_code == kSignalBase + SIGKILL || end_.exit_code == kDeepSpeedKilled ||
-           tells_of_a_kill(end_.standard_error) || tells_of_a_kill(end_.standard_output);
+           trial::tells_of_a_kill(end_.standard_error) || trial::tells_of_a_kill(end_.standard_output);
   }
 
   static DsVerdict out_of_memory(const std::string& line, std::optional<Bytes> requested) {
@@ -435,23 +435,23 @@ class Judge {
   std::optional<PythonException> cause_;
 };
 
-FailureReason reason_of(DsClass what, const DsEnd& end) {
+trial::FailureReason reason_of(DsClass what, const DsEnd& end) {
   switch (what) {
     case DsClass::kSuccess:
     case DsClass::kTooShort:
-      return FailureReason::kBadResult;
+      return trial::FailureReason::kBadResult;
     case DsClass::kInvalid:
-      return FailureReason::kInvalid;
+      return trial::FailureReason::kInvalid;
     case DsClass::kHang:
-      return end.hung ? FailureReason::kHang : FailureReason::kTimeout;
+      return end.hung ? trial::FailureReason::kHang : trial::FailureReason::kTimeout;
     case DsClass::kLauncher:
-      return FailureReason::kEnvironment;
+      return trial::FailureReason::kEnvironment;
     case DsClass::kOutOfMemory:
     case DsClass::kKilled:
     case DsClass::kCrash:
       break;
   }
-  return FailureReason::kCrash;
+  return trial::FailureReason::kCrash;
 }
 
 }  // namespace
@@ -465,12 +465,13 @@ const char* to_string(DsClass what) {
 
 DsVerdict judge(const DsEnd& end) { return Judge(end).verdict(); }
 
-Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end) {
-  if (verdict.what == DsClass::kOutOfMemory) return OutOfMemory{verdict.requested, false};
+trial::Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end) {
+  if (verdict.what == DsClass::kOutOfMemory) return trial::OutOfMemory{verdict.requested, false};
   // The sentence of any other class says more than what ranks and launchers print last.
   const bool unknown = verdict.what == DsClass::kCrash;
-  const std::string said = unknown ? failure_text(end.standard_output, end.standard_error) : "";
-  return Failed{reason_of(verdict.what, end), end.exit_code, verdict.sentence + (said.empty() ? "" : "\n" + said)};
+  const std::string said = unknown ? trial::failure_text(end.standard_output, end.standard_error) : "";
+  return trial::Failed{reason_of(verdict.what, end), end.exit_code,
+                       verdict.sentence + (said.empty() ? "" : "\n" + said)};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -6,7 +6,7 @@
 
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 /// An exception that ended a Python process, as its trace shows it.
 struct PythonException {
@@ -93,6 +93,6 @@ struct DsVerdict {
 DsVerdict judge(const DsEnd& end);
 
 /// The outcome of a trial that was not measured. `verdict`: of `end`, and no success.
-Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end);
+trial::Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -14,7 +14,7 @@
 #include "trial/program.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 constexpr double kProbeTimeoutS = 10.0;  // it takes 0.1 s; a cold network file system longer
@@ -57,8 +57,8 @@ bool is_assignment(const std::string& word) {
 }
 
 // What `env` in front of the first launcher sets; empty optional: something else stands there.
-std::optional<Environment> environment_of(const DsCommand& command) {
-  Environment environment;
+std::optional<trial::Environment> environment_of(const DsCommand& command) {
+  trial::Environment environment;
   for (std::size_t i = 0; i < command.stages.front().program; ++i) {
     const std::string& word = command.argv[i];
     const std::size_t equals = word.find('=');
@@ -96,28 +96,28 @@ std::vector<std::string> interpreter_in(std::string_view script) {
 
 std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory) {
   if (command.stages.empty()) return {};
-  const std::optional<Environment> environment = environment_of(command);
+  const std::optional<trial::Environment> environment = environment_of(command);
   if (!environment) return {};
   const std::string& word = command.argv.at(command.stages.back().program);
   if (is_python(word)) return {word};
-  const std::filesystem::path program = find_program(word, directory, search_path(*environment));
+  const std::filesystem::path program = find_program(word, directory, trial::search_path(*environment));
   return program.empty() ? std::vector<std::string>() : interpreter_in(head_of(program));
 }
 
 std::optional<DsVersion> installed_version(const DsCommand& command, const std::filesystem::path& directory,
                                            const Clock& clock) {
-  ProcessSpec spec;
+  trial::ProcessSpec spec;
   spec.argv = interpreter_of(command, directory);
   if (spec.argv.empty()) return std::nullopt;
   spec.environment = environment_of(command).value();
-  if (find_program(spec.argv.front(), directory, search_path(spec.environment)).empty()) return std::nullopt;
+  if (find_program(spec.argv.front(), directory, trial::search_path(spec.environment)).empty()) return std::nullopt;
   spec.argv.insert(spec.argv.end(), {"-c", kQuestion});
-  const ScratchDirectory scratch;
+  const trial::ScratchDirectory scratch;
   spec.stdout_file = scratch / "stdout";
   spec.stderr_file = scratch / "stderr";
   spec.timeout_s = kProbeTimeoutS;
   spec.working_directory = directory;
-  const ProcessResult result = run_process(spec, clock);
+  const trial::ProcessResult result = trial::run_process(spec, clock);
   if (!result.start_error.empty() || result.exit_code != 0) return std::nullopt;
   return version_of(read_text(spec.stdout_file));
 }
@@ -129,7 +129,7 @@ namespace {
 
 std::filesystem::path answer_of(const DsTrialFiles& files) { return files.dir / "model_info.json"; }
 
-ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
+trial::ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
   const std::string source = run.spec.ds_config.string();
   const Json user = load_ds_config(run.spec.ds_config);
   Json config = with_measurement(with_values(user, run.configuration, DsUse::kTrial, run.ranks, source), files, {});
@@ -138,7 +138,7 @@ ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
       {"enabled", true}, {"model_info_path", answer_of(files).string()}, {"model_info", {{"profile", true}}}};
   write_atomically(files.ds_config(), ds_config_text(config));
   const DsCommand command = read_ds_command(run.spec.argv);
-  ProcessSpec process;
+  trial::ProcessSpec process;
   process.argv = rewritten(command, files.ds_config().string(), with_batch(user, run.configuration, run.ranks, source),
                            flag_mappings(command, run.spec.arg_mappings));
   process.working_directory = run.spec.working_directory;
@@ -147,12 +147,12 @@ ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
   process.timeout_s = run.spec.timeout_s;
   process.grace_s = run.spec.grace_s;
   process.no_progress_s = run.spec.no_progress_s;
-  write_inputs(TrialFiles(files.dir), to_json(run.configuration), process);
+  trial::write_inputs(trial::TrialFiles(files.dir), space::to_json(run.configuration), process);
   return process;
 }
 
 std::optional<DsCountedModel> read_answer(const std::filesystem::path& file) {
-  const Json json = Json::parse(read_tail(file, 1 << 16), nullptr, false);
+  const Json json = Json::parse(trial::read_tail(file, 1 << 16), nullptr, false);
   if (!json.is_object()) return std::nullopt;
   const Json params = json.value("num_params", Json());
   const Json activation = json.value("activation_mem_per_gpu", Json());
@@ -162,15 +162,16 @@ std::optional<DsCountedModel> read_answer(const std::filesystem::path& file) {
   return model;
 }
 
-DsVerdict verdict_of(const ProcessResult& process, const ProcessSpec& spec, const std::optional<std::int64_t>& kills) {
+DsVerdict verdict_of(const trial::ProcessResult& process, const trial::ProcessSpec& spec,
+                     const std::optional<std::int64_t>& kills) {
   if (!process.start_error.empty()) return {DsClass::kLauncher, process.start_error, std::nullopt};
   DsEnd end;
   end.exit_code = process.exit_code;
   end.timed_out = process.timed_out;
   end.hung = process.hung;
   end.wall_s = process.wall_s;
-  end.standard_output = read_tail(spec.stdout_file, kMostJobFileBytes);
-  end.standard_error = read_tail(spec.stderr_file, kMostJobFileBytes);
+  end.standard_output = trial::read_tail(spec.stdout_file, trial::kMostJobFileBytes);
+  end.standard_error = trial::read_tail(spec.stderr_file, trial::kMostJobFileBytes);
   end.oom_kills = kills;
   DsVerdict verdict = judge(end);
   if (verdict.what == DsClass::kTooShort) {
@@ -183,16 +184,16 @@ DsVerdict verdict_of(const ProcessResult& process, const ProcessSpec& spec, cons
 }  // namespace
 
 DsModelAnswer run_for_model(const DsModelRun& run, const Clock& clock) {
-  refuse_missing_program(run.spec.argv.front(), run.spec.working_directory, run.spec.environment);
+  trial::refuse_missing_program(run.spec.argv.front(), run.spec.working_directory, run.spec.environment);
   make_writable_directory(run.dir);
   const DsTrialFiles files(run.dir);
   std::error_code ignored;
   std::filesystem::remove(answer_of(files), ignored);  // of an earlier launch
-  const ProcessSpec spec = prepare(run, files);
-  const std::optional<std::int64_t> before = oom_kills_now();
-  const ProcessResult process = run_process(spec, clock);
-  const std::optional<std::int64_t> after = oom_kills_now();
-  write_exit(TrialFiles(files.dir), process);
+  const trial::ProcessSpec spec = prepare(run, files);
+  const std::optional<std::int64_t> before = trial::oom_kills_now();
+  const trial::ProcessResult process = trial::run_process(spec, clock);
+  const std::optional<std::int64_t> after = trial::oom_kills_now();
+  trial::write_exit(trial::TrialFiles(files.dir), process);
   DsModelAnswer answer;
   answer.wall_s = process.wall_s;
   answer.model = read_answer(answer_of(files));
@@ -202,4 +203,4 @@ DsModelAnswer run_for_model(const DsModelRun& run, const Clock& clock) {
   return answer;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

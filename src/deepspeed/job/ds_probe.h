@@ -13,7 +13,7 @@
 #include "deepspeed/job/ds_versions.h"
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 // Which DeepSpeed a job would import, without importing it: that takes seconds, and touches the devices.
 
@@ -31,10 +31,10 @@ std::optional<DsVersion> installed_version(const DsCommand& command, const std::
 
 /// A launch of the user's job that asks the engine for its model: it ends after the first forward pass.
 struct DsModelRun {
-  DeepSpeedSpec spec;           ///< the job, its time limits
-  std::int64_t ranks = 1;       ///< all of the job
-  Configuration configuration;  ///< stage and micro-batch; what it does not name stays as in the user's file
-  std::filesystem::path dir;    ///< made here: what the launch was given, and what it said
+  DeepSpeedSpec spec;                  ///< the job, its time limits
+  std::int64_t ranks = 1;              ///< all of the job
+  space::Configuration configuration;  ///< stage and micro-batch; what it does not name stays as in the user's file
+  std::filesystem::path dir;           ///< made here: what the launch was given, and what it said
 };
 
 /// What the engine counts and measures on rank 0.
@@ -53,4 +53,4 @@ struct DsModelAnswer {
 /// EnvironmentError where the program is not there, UserError as with_values() does. `clock`: for the call only.
 DsModelAnswer run_for_model(const DsModelRun& run, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "deepspeed/job/command_words.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 // As deepspeed/launcher/runner.py (fetch_hostfile, parse_resource_filter; DeepSpeed 0.19) and mpirun read them.
 
@@ -306,4 +306,4 @@ class Ranks {
 
 DsRanks ranks_around(const DsCommand& command, const DsSurroundings& around) { return Ranks(command, around).find(); }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -9,7 +9,7 @@
 
 #include "deepspeed/job/ds_command.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 // Hosts and their slots. Private to this room.
 
@@ -57,4 +57,4 @@ struct DsRanks {
 /// of different numbers of ranks.
 DsRanks ranks_around(const DsCommand& command, const DsSurroundings& around);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

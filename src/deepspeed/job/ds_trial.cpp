@@ -31,7 +31,7 @@
 #include "deepspeed/job/ds_config.h"
 #include "trial/trial_files.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 Json begun_ds_config(const DeepSpeedSpec& spec) {
   if (spec.ds_config_text.empty()) return load_ds_config(spec.ds_config);
@@ -88,7 +88,7 @@ struct StepRow {
 std::vector<StepRow> read_rows(const std::filesystem::path& file) {
   std::vector<StepRow> rows;
   bool good = true;
-  for_each_line(read_tail(file, kMostJobFileBytes), false, [&](std::string_view line) {
+  for_each_line(trial::read_tail(file, trial::kMostJobFileBytes), false, [&](std::string_view line) {
     if (line.substr(0, 5) == "step," || line.empty() || line == "\r") return;
     const std::size_t comma = std::min(line.find(','), line.size());
     const double samples = finite_number_in(line.substr(0, comma)).value_or(-1.0);
@@ -312,9 +312,9 @@ std::map<std::string, double> TrialSteps::metrics(const DsEstimate& found) const
     metrics["wall_step_time_s"] = *wall;
     metrics["data_loading_s"] = std::max(0.0, *wall - found.mean_step_time_s);
   }
-  const auto flops = step_flops_in(read_tail(files_.metrics(), kLargestMetrics));
+  const auto flops = step_flops_in(trial::read_tail(files_.metrics(), kLargestMetrics));
   if (flops) metrics["flops_per_s"] = *flops / found.step_time_s;
   return metrics;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -13,7 +13,7 @@
 #include "deepspeed/job/deepspeed_spec.h"
 #include "deepspeed/job/ds_versions.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 // The user's ds_config.json as the session began with it: people go on editing the file, and a trial must mean the same
 // at the end of a session as at its beginning.
@@ -130,4 +130,4 @@ class TrialSteps {
   std::uintmax_t size_ = 0;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -8,7 +8,7 @@
 #include <array>
 #include <charconv>
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 constexpr DsVersion kOpen{999, 0, 0};  // it is so to this day
@@ -111,4 +111,4 @@ std::string version_remark(const DsVersion& version) {
   return "";
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -5,7 +5,7 @@
 #include <string_view>
 
 // What differs between DeepSpeed's versions and matters to a trial, in one table (ds_versions.cpp, with its sources).
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 struct DsVersion {
   int major = 0;
@@ -48,4 +48,4 @@ DsSupport support_of(const DsVersion& version);
 /// One line for the user, or "" where there is nothing to say: known by its source only, or too old and what to do.
 std::string version_remark(const DsVersion& version);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -13,7 +13,7 @@
 #include "report/change_text.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 using Pointer = Json::json_pointer;
@@ -46,7 +46,7 @@ bool is_within(const std::string& pointer, const std::string& section) {
 
 class Diff {
  public:
-  Diff(const DsUserJob& job, const Objective& objective, const Recommendation& best)
+  Diff(const DsUserJob& job, const session::Objective& objective, const search::Recommendation& best)
       : job_(job), objective_(objective), best_(best), tunables_(tunables_of(job.config, job.source)) {}
 
   std::string key_rows() const {
@@ -61,17 +61,17 @@ class Diff {
   std::string flag_rows() const {
     const DsCommand command = read_ds_command(job_.command);
     const auto mappings = flag_mappings(command, job_.arg_mappings);
-    const Configuration before = values_of_flags(command, mappings);
+    const space::Configuration before = values_of_flags(command, mappings);
     DsCommand changed = command;
     changed.argv = ds_command_of(job_, best_.configuration, command.config);
-    const Configuration after = values_of_flags(changed, mappings);
+    const space::Configuration after = values_of_flags(changed, mappings);
     std::string rows;
     for (const FlagMapping& mapping : mappings) {
-      const Value* was = before.find(mapping.name);
-      const Value* is = after.find(mapping.name);
-      if (is == nullptr || (was != nullptr && same_value(*was, *is))) continue;
-      rows += fmt::format("| `{}` | {} | {} | {} |\n", mapping.flag, was == nullptr ? "" : to_string(*was),
-                          to_string(*is), said_of(mapping.name));
+      const space::Value* was = before.find(mapping.name);
+      const space::Value* is = after.find(mapping.name);
+      if (is == nullptr || (was != nullptr && space::same_value(*was, *is))) continue;
+      rows += fmt::format("| `{}` | {} | {} | {} |\n", mapping.flag, was == nullptr ? "" : space::to_string(*was),
+                          space::to_string(*is), said_of(mapping.name));
     }
     return rows;
   }
@@ -91,7 +91,7 @@ class Diff {
     for (const DsTunable& tunable : tunables_) {
       if (tunable.pointer == pointer) return said_of(tunable.name);
     }
-    for (const WellKnownParameter& knob : well_known_parameters()) {
+    for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
       if (*knob.deepspeed.key != '\0' && is_within(knob.deepspeed.key, pointer)) return said_of(knob.name);
     }
     if (pointer == "/train_batch_size") return "what micro-batch, accumulation and ranks make";
@@ -100,19 +100,19 @@ class Diff {
   }
 
   std::string said_of(const std::string& name) const {
-    for (const Change& change : best_.changes.each) {
-      if (change.parameter == name) return change_sentence(objective_, change);
+    for (const search::Change& change : best_.changes.each) {
+      if (change.parameter == name) return report::change_sentence(objective_, change);
     }
     return "as trial 0 had it";
   }
 
   const DsUserJob& job_;
-  const Objective& objective_;
-  const Recommendation& best_;
+  const session::Objective& objective_;
+  const search::Recommendation& best_;
   std::vector<DsTunable> tunables_;
 };
 
-DsRemarks remarks_of(const RunView& run) {
+DsRemarks remarks_of(const report::RunView& run) {
   DsRemarks remarks;
   const auto& job = std::get<DeepSpeedSpec>(run.session.runner);
   if (has_changed_since(job)) {
@@ -131,15 +131,16 @@ DsRemarks remarks_of(const RunView& run) {
 
 }  // namespace
 
-std::string ds_config_diff(const DsUserJob& job, const Objective& objective, const Recommendation& best,
-                           const DsRemarks& remarks) {
+std::string ds_config_diff(const DsUserJob& job, const session::Objective& objective,
+                           const search::Recommendation& best, const DsRemarks& remarks) {
   const Diff diff(job, objective, best);
   std::string text = fmt::format("# What is changed in {}\n\n", job.source);
   for (const std::string& warning : remarks.warnings) text += fmt::format("**Warning:** {}.\n\n", warning);
   text += fmt::format("The best is trial {}, {:.2f} times trial {} as measured.", best.trial, best.gain,
                       best.reference_trial);
   if (best.changes.together) {
-    text += fmt::format(" All changes together, by the model: {}.", gain_sentence(objective, *best.changes.together));
+    text += fmt::format(" All changes together, by the model: {}.",
+                        report::gain_sentence(objective, *best.changes.together));
   }
   const std::string rows = diff.key_rows() + diff.flag_rows();
   const std::string notes = remarks.notes.empty() ? "" : "\n" + join(remarks.notes, "\n\n") + "\n";
@@ -151,10 +152,10 @@ std::string ds_config_diff(const DsUserJob& job, const Objective& objective, con
   return text + notes;
 }
 
-std::optional<std::string> ds_config_difference(const RunView& run) {
+std::optional<std::string> ds_config_difference(const report::RunView& run) {
   const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
   if (!job) return std::nullopt;
   return ds_config_diff(*job, run.session.objective, *run.best, remarks_of(run));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

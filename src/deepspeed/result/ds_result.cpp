@@ -9,9 +9,9 @@
 #include "deepspeed/job/ds_trial.h"
 #include "forecast/learning_rate.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
-std::optional<DsUserJob> ds_user_job(const Session& session) {
+std::optional<DsUserJob> ds_user_job(const session::Session& session) {
   const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
   if (spec == nullptr) return std::nullopt;
   return DsUserJob{begun_ds_config(*spec), spec->ds_config.filename().string(), spec->argv, spec->arg_mappings,
@@ -31,25 +31,25 @@ Flags flags_of(const DsUserJob& job) {
 }
 
 // What the trial had, where the file leaves the batch to the flags.
-Configuration as_tried(const DsUserJob& job, const Flags& flags, const Configuration& configuration) {
+space::Configuration as_tried(const DsUserJob& job, const Flags& flags, const space::Configuration& configuration) {
   return at_the_flags_batch(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
 }
 
 }  // namespace
 
-Json ds_config_of(const DsUserJob& job, const Configuration& configuration) {
-  const Configuration tried = as_tried(job, flags_of(job), configuration);
+Json ds_config_of(const DsUserJob& job, const space::Configuration& configuration) {
+  const space::Configuration tried = as_tried(job, flags_of(job), configuration);
   return with_values(job.config, tried, DsUse::kResult, job.ranks, job.source);
 }
 
-std::vector<std::string> ds_command_of(const DsUserJob& job, const Configuration& configuration,
+std::vector<std::string> ds_command_of(const DsUserJob& job, const space::Configuration& configuration,
                                        const std::string& config) {
   const Flags flags = flags_of(job);
-  const Configuration tried = as_tried(job, flags, configuration);
+  const space::Configuration tried = as_tried(job, flags, configuration);
   return rewritten(flags.command, config, with_batch(job.config, tried, job.ranks, job.source), flags.mappings);
 }
 
-std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const Configuration& configuration) {
+std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const space::Configuration& configuration) {
   const Flags flags = flags_of(job);
   return batch_of(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
 }
@@ -57,7 +57,7 @@ std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const Configuratio
 namespace {
 
 struct Advice {
-  LearningRateAdvice rules;
+  forecast::LearningRateAdvice rules;
   std::string optimizer;             ///< for people
   std::string word;                  ///< for programs; "": not known
   std::optional<double> rate_today;  ///< where the user's file says it
@@ -69,30 +69,31 @@ Advice advice_of_file(const Json& config, std::int64_t base_batch, std::int64_t 
   const Json type = optimizer.is_object() ? optimizer.value("type", Json()) : Json();
   const std::string name = type.is_string() ? type.get<std::string>() : "";
   const bool is_sgd = lower_case(name) == "sgd";
-  const auto rules = learning_rate_advice(base_batch, batch, is_sgd ? OptimizerKind::kSgd : OptimizerKind::kAdamW);
+  const auto rules = forecast::learning_rate_advice(
+      base_batch, batch, is_sgd ? workload::OptimizerKind::kSgd : workload::OptimizerKind::kAdamW);
   Advice advice{*rules, name.empty() ? "optimizers like Adam" : name, lower_case(name), std::nullopt};
   const Json::json_pointer rate("/optimizer/params/lr");
   if (config.contains(rate) && config.at(rate).is_number()) advice.rate_today = config.at(rate).get<double>();
   return advice;
 }
 
-std::optional<Advice> advice_of_job(const Session& session, const Configuration& configuration) {
+std::optional<Advice> advice_of_job(const session::Session& session, const space::Configuration& configuration) {
   const DsUserJob job = ds_user_job(session).value();
-  const auto today = ds_batch_of(job, session.baseline.value_or(Configuration()));
+  const auto today = ds_batch_of(job, session.baseline.value_or(space::Configuration()));
   const auto batch = ds_batch_of(job, configuration);
   if (!today || !batch || *today == *batch) return std::nullopt;
   return advice_of_file(job.config, *today, *batch);
 }
 
-std::optional<Advice> advice_of(const RunView& run) {
+std::optional<Advice> advice_of(const report::RunView& run) {
   if (!run.best) return std::nullopt;
   const bool by_noise = run.session.objective.gradient_noise.has_value();
-  if (is<DeepSpeedSpec>(run.session.runner) && !by_noise) {
+  if (runner::is<DeepSpeedSpec>(run.session.runner) && !by_noise) {
     return advice_of_job(run.session, run.best->configuration);
   }
-  const auto rules = learning_rate_advice(run.session, run.best->configuration);
+  const auto rules = forecast::learning_rate_advice(run.session, run.best->configuration);
   if (!rules) return std::nullopt;
-  const bool is_sgd = rules->optimizer == OptimizerKind::kSgd;
+  const bool is_sgd = rules->optimizer == workload::OptimizerKind::kSgd;
   return Advice{*rules, is_sgd ? "SGD" : "AdamW", is_sgd ? "sgd" : "adamw", std::nullopt};
 }
 
@@ -101,8 +102,8 @@ std::string change_of_rate(const Advice& advice) {
   return fmt::format(": {:.3g}, not {:.3g}", *advice.rate_today * advice.rules.learning_rate(), *advice.rate_today);
 }
 
-std::string other_rules(const LearningRateAdvice& advice) {
-  const bool is_linear = !advice.by_noise && advice.optimizer == OptimizerKind::kSgd;
+std::string other_rules(const forecast::LearningRateAdvice& advice) {
+  const bool is_linear = !advice.by_noise && advice.optimizer == workload::OptimizerKind::kSgd;
   const bool is_root = !advice.by_noise && !is_linear;
   std::string text;
   if (!is_linear) text += fmt::format("linear x {:.3g}", advice.linear);
@@ -112,10 +113,10 @@ std::string other_rules(const LearningRateAdvice& advice) {
 
 }  // namespace
 
-std::vector<std::string> batch_advice_lines(const RunView& run) {
+std::vector<std::string> batch_advice_lines(const report::RunView& run) {
   const std::optional<Advice> found = advice_of(run);
   if (!found) return {};
-  const LearningRateAdvice& advice = found->rules;
+  const forecast::LearningRateAdvice& advice = found->rules;
   std::vector<std::string> lines = {
       fmt::format("{} sequences a step, not {}: advice for training, nothing exported is changed by it", advice.batch,
                   advice.base_batch),
@@ -127,10 +128,10 @@ std::vector<std::string> batch_advice_lines(const RunView& run) {
   return lines;
 }
 
-Json batch_advice_json(const RunView& run) {
+Json batch_advice_json(const report::RunView& run) {
   const std::optional<Advice> found = advice_of(run);
   if (!found) return nullptr;
-  const LearningRateAdvice& advice = found->rules;
+  const forecast::LearningRateAdvice& advice = found->rules;
   Json json = {{"base_batch", advice.base_batch},
                {"batch", advice.batch},
                {"optimizer", found->word.empty() ? Json(nullptr) : Json(found->word)},
@@ -144,4 +145,4 @@ Json batch_advice_json(const RunView& run) {
   return json;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

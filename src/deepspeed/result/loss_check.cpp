@@ -28,7 +28,7 @@
 #include "run/loop.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 constexpr double kRoundingPerStep = 0x1p-10;
@@ -56,23 +56,24 @@ LossCheck unknown(std::string why) {
   return check;
 }
 
-const Trial* find_trial(const History& history, int number) {
+const journal::Trial* find_trial(const search::History& history, int number) {
   const auto found =
-      std::find_if(history.begin(), history.end(), [&](const Trial& trial) { return trial.number == number; });
+      std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) { return trial.number == number; });
   return found == history.end() ? nullptr : &*found;
 }
 
-DsLosses losses_of(const RunView& run, const Trial& trial) {
-  return read_losses(run.directory / "trials" / trial_folder(trial) / "result.json");
+DsLosses losses_of(const report::RunView& run, const journal::Trial& trial) {
+  return read_losses(run.directory / "trials" / run::trial_folder(trial) / "result.json");
 }
 
-SameData same_data(const DsUserJob& job, const Configuration& a, const Configuration& b) {
+SameData same_data(const DsUserJob& job, const space::Configuration& a, const space::Configuration& b) {
   SameData same;
   same.batch = ds_batch_of(job, a) == ds_batch_of(job, b);
-  for (const char* name : {kMicroBatch, kAccumulation, kTensorParallel, kPipelineParallel}) {
-    const Value* one = a.find(name);
-    const Value* other = b.find(name);
-    const bool equal = one == nullptr ? other == nullptr : other != nullptr && same_value(*one, *other);
+  for (const char* name :
+       {space::kMicroBatch, space::kAccumulation, space::kTensorParallel, space::kPipelineParallel}) {
+    const space::Value* one = a.find(name);
+    const space::Value* other = b.find(name);
+    const bool equal = one == nullptr ? other == nullptr : other != nullptr && space::same_value(*one, *other);
     same.cut = same.cut && equal;
   }
   return same;
@@ -124,11 +125,11 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
   return check;
 }
 
-std::optional<LossCheck> loss_check(const RunView& run) {
+std::optional<LossCheck> loss_check(const report::RunView& run) {
   const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
   if (!job || run.best->trial == run.best->reference_trial) return std::nullopt;
-  const Trial* best = find_trial(run.history, run.best->trial);
-  const Trial* reference = find_trial(run.history, run.best->reference_trial);
+  const journal::Trial* best = find_trial(run.history, run.best->trial);
+  const journal::Trial* reference = find_trial(run.history, run.best->reference_trial);
   if (best == nullptr || reference == nullptr) return std::nullopt;
   const SameData same = same_data(*job, reference->proposal.configuration, best->proposal.configuration);
   LossCheck check = compare_losses(losses_of(run, *reference), losses_of(run, *best), same);
@@ -176,4 +177,4 @@ Json loss_check_json(const std::optional<LossCheck>& check) {
   return json;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

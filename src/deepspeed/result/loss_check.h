@@ -7,7 +7,7 @@
 #include "report/run_view.h"
 
 // Whether the best configuration trains as the reference does, by the losses of their first steps.
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 struct LossCheck {
   enum class Verdict {
@@ -37,7 +37,7 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
 
 /// Of the best and the reference trial of a DeepSpeed job, by the files of both trials. Empty: there is nothing to
 /// compare (another runner, no best, or the reference is the best).
-std::optional<LossCheck> loss_check(const RunView& run);
+std::optional<LossCheck> loss_check(const report::RunView& run);
 
 inline bool is_warning(const LossCheck& check) { return check.verdict == LossCheck::Verdict::kDiffer; }
 /// For people, one line: "the losses of trial 5 agree with those of trial 0: ...".
@@ -45,4 +45,4 @@ std::string loss_check_sentence(const LossCheck& check);
 /// For programs; null for empty.
 nlohmann::ordered_json loss_check_json(const std::optional<LossCheck>& check);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -6,7 +6,7 @@
 
 #include "deepspeed/session/ds_job.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 bool says(const DsJob& job, const char* key) {
@@ -53,7 +53,7 @@ Json budget_block(const DsJob& job) {
 bool predicts(DsJob& job) {
   if (job.workload.is_null() || recomputation_of(job) != Recomputation::kUnknown) return true;
   if (!job.inputs.machine.rank_memory && !job.cluster.device) return true;  // there is no limit to compare with
-  ClusterSpec unnamed;
+  workload::ClusterSpec unnamed;
   unnamed.nodes = job.cluster.nodes;
   unnamed.gpus_per_node = job.cluster.gpus_per_node;
   job.cluster = unnamed;
@@ -100,7 +100,7 @@ DsSession deepspeed_session(const DsSessionInputs& inputs) {
   Json session = Json::object();
   if (!job.workload.is_null()) session["workload"] = job.workload;
   const bool is_limited = predicts(job);
-  session["cluster"] = to_json(job.cluster);
+  session["cluster"] = workload::to_json(job.cluster);
   add_ds_space(job, session);
   session["objective"] = {{"metric", metric_of(job.autotuning.metric)}};
   session["runner"] = runner_block(job);
@@ -115,4 +115,4 @@ DsSession deepspeed_session(const DsSessionInputs& inputs) {
   return {std::move(session), std::move(job.remarks), job.num_params};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -11,7 +11,7 @@
 #include "deepspeed/job/ds_versions.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 /// What is known of the model beside the command's own flags; what is missing there may stand in the section
 /// "autotuning" of the file (model_info), or nobody knows it.
@@ -26,7 +26,7 @@ struct DsModelFacts {
 
 /// The machine that the job runs on.
 struct DsMachine {
-  ClusterSpec cluster;               ///< what the command says of ranks and nodes counts more
+  workload::ClusterSpec cluster;     ///< what the command says of ranks and nodes counts more
   bool on_cpu = false;               ///< ranks compute on the CPU: nothing is searched that only moves data to the host
   std::optional<Bytes> rank_memory;  ///< of a rank's device; empty: not known
   std::optional<Bytes> host_memory;  ///< of a node; empty: not known, and offload is searched only where the file says
@@ -67,4 +67,4 @@ struct DsSession {
 /// Throws UserError for a file that contradicts itself or the number of ranks, or names no batch.
 DsSession deepspeed_session(const DsSessionInputs& inputs);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

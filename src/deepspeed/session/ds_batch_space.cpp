@@ -10,12 +10,12 @@
 #include "deepspeed/session/ds_job.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
-Json list_of(const std::vector<Value>& values) {
+Json list_of(const std::vector<space::Value>& values) {
   Json list = Json::array();
-  for (const Value& value : values) list.push_back(to_json(value));
+  for (const space::Value& value : values) list.push_back(space::to_json(value));
   return list;
 }
 
@@ -23,7 +23,7 @@ class BatchSpace {
  public:
   BatchSpace(DsJob& job, const std::vector<std::int64_t>& tensor) : job_(job) {
     for (const std::int64_t ways : tensor)
-      replicas_.insert(data_parallel_ranks(job.cluster.ranks(), ways, 1).value_or(1));
+      replicas_.insert(space::data_parallel_ranks(job.cluster.ranks(), ways, 1).value_or(1));
   }
 
   DsBatchSpace make() {
@@ -33,21 +33,22 @@ class BatchSpace {
     space_.accumulation = accumulations();
     if (job_.batch) {
       if (job_.workload.is_null() && !space_.accumulation.is_null()) {
-        space_.constraints.push_back(fmt::format("{} * {} * dp == {}", kMicroBatch, kAccumulation, *job_.batch));
+        space_.constraints.push_back(
+            fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation, *job_.batch));
       }
     } else {
       let_it_vary();
     }
     remark_on_the_script();
-    space_.own.set(kMicroBatch, *micro_);
-    if (!space_.accumulation.is_null()) space_.own.set(kAccumulation, accumulation_.value_or(1));
+    space_.own.set(space::kMicroBatch, *micro_);
+    if (!space_.accumulation.is_null()) space_.own.set(space::kAccumulation, accumulation_.value_or(1));
     return space_;
   }
 
  private:
   // "auto" that no flag of the command says: accelerate and scripts fill it in from what the file cannot change.
   bool is_the_scripts() {
-    if (job_.can_change(kMicroBatch) && job_.can_change(kAccumulation)) return false;
+    if (job_.can_change(space::kMicroBatch) && job_.can_change(space::kAccumulation)) return false;
     job_.remarks.push_back(
         "micro-batch and accumulation stay as the script chooses them: \"auto\" in the file, and no flag of the "
         "command "
@@ -63,8 +64,8 @@ class BatchSpace {
 
   // DeepSpeed's rule for what is missing: no accumulation, then the micro-batch that the batch leaves.
   void set_own() {
-    micro_ = job_.own_count(kMicroBatch);
-    accumulation_ = job_.own_count(kAccumulation);
+    micro_ = job_.own_count(space::kMicroBatch);
+    accumulation_ = job_.own_count(space::kAccumulation);
     if (!job_.batch) {
       if (!micro_) {
         throw UserError(fmt::format("{}: names no batch", job_.source),
@@ -73,14 +74,14 @@ class BatchSpace {
       return;
     }
     const std::int64_t each = *job_.batch / job_.replicas();
-    if (is_listed(kMicroBatch)) micro_ = first_that_divides(kMicroBatch, each);
-    if (is_listed(kAccumulation)) accumulation_ = first_that_divides(kAccumulation, each);
+    if (is_listed(space::kMicroBatch)) micro_ = first_that_divides(space::kMicroBatch, each);
+    if (is_listed(space::kAccumulation)) accumulation_ = first_that_divides(space::kAccumulation, each);
     if (!micro_) micro_ = each / accumulation_.value_or(1);
     accumulation_ = each / *micro_;
   }
 
   std::optional<std::int64_t> first_that_divides(const char* name, std::int64_t whole) const {
-    for (const Value& value : job_.find(name)->values) {
+    for (const space::Value& value : job_.find(name)->values) {
       const std::int64_t count = std::get<std::int64_t>(value);
       if (whole % count == 0) return count;
     }
@@ -90,8 +91,8 @@ class BatchSpace {
   }
 
   Json micro_batches() const {
-    if (is_listed(kMicroBatch)) return list_of(job_.find(kMicroBatch)->values);
-    if (job_.is_kept(kMicroBatch)) return Json::array({*micro_});
+    if (is_listed(space::kMicroBatch)) return list_of(job_.find(space::kMicroBatch)->values);
+    if (job_.is_kept(space::kMicroBatch)) return Json::array({*micro_});
     if (!job_.batch) return powers_of_two();
     std::set<std::int64_t> divisors;
     for (const std::int64_t replicas : replicas_) {
@@ -140,15 +141,15 @@ class BatchSpace {
   }
 
   Json accumulations() const {
-    if (is_listed(kAccumulation)) return list_of(job_.find(kAccumulation)->values);
+    if (is_listed(space::kAccumulation)) return list_of(job_.find(space::kAccumulation)->values);
     if (!job_.batch) return accumulation_ ? Json::array({*accumulation_}) : Json();
     // Where the file names both batch and accumulation, the micro-batch follows from them.
-    if (job_.is_kept(kAccumulation)) return Json::array({*accumulation_});
+    if (job_.is_kept(space::kAccumulation)) return Json::array({*accumulation_});
     if (!job_.workload.is_null()) return Json();  // derived
     std::set<std::int64_t> values;
     for (const std::int64_t replicas : replicas_) {
       for (const Json& micro : space_.micro_batch) {
-        const auto steps = accumulation_steps(*job_.batch, micro.get<std::int64_t>(), replicas);
+        const auto steps = space::accumulation_steps(*job_.batch, micro.get<std::int64_t>(), replicas);
         if (steps) values.insert(*steps);
       }
     }
@@ -161,12 +162,12 @@ class BatchSpace {
         "\"train_batch_size\" to keep them");
     const auto& most = job_.autotuning.batch.max_train_batch_size;
     if (!most) return;
-    const std::string steps = space_.accumulation.is_null() ? "1" : kAccumulation;
-    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", kMicroBatch, steps, *most));
+    const std::string steps = space_.accumulation.is_null() ? "1" : space::kAccumulation;
+    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", space::kMicroBatch, steps, *most));
   }
 
   void remark_on_the_script() {
-    if (job_.has_flag(kMicroBatch) || space_.micro_batch.size() < 2) return;
+    if (job_.has_flag(space::kMicroBatch) || space_.micro_batch.size() < 2) return;
     job_.remarks.push_back(
         "micro-batches are written into the file alone: the script must take them from there "
         "(engine.train_micro_batch_size_per_gpu()), or name its flag in \"autotuning\": {\"arg_mappings\"}");
@@ -185,4 +186,4 @@ DsBatchSpace ds_batch_space(DsJob& job, const std::vector<std::int64_t>& tensor)
   return BatchSpace(job, tensor).make();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

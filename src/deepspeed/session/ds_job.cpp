@@ -11,11 +11,11 @@
 #include "core/error.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
-ClusterSpec cluster_of(const DsSessionInputs& inputs) {
-  ClusterSpec cluster = inputs.machine.cluster;
+workload::ClusterSpec cluster_of(const DsSessionInputs& inputs) {
+  workload::ClusterSpec cluster = inputs.machine.cluster;
   if (!inputs.command) return cluster;
   if (inputs.command->nodes) cluster.nodes = *inputs.command->nodes;
   if (!inputs.command->ranks) return cluster;
@@ -29,7 +29,7 @@ ClusterSpec cluster_of(const DsSessionInputs& inputs) {
 }
 
 std::int64_t tensor_of(const DsJob& job) {
-  const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(kTensorParallel, 1));
+  const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(space::kTensorParallel, 1));
   const std::int64_t own = job.autotuning.mp_size;
   if (own > 1 && own != tensor) {
     throw UserError(fmt::format("{}: /autotuning/mp_size: {} ranks a replica, but tensor_parallel.autotp_size is {}: "
@@ -37,7 +37,7 @@ std::int64_t tensor_of(const DsJob& job) {
                                 job.source, own, tensor),
                     "remove it, or set tensor_parallel.autotp_size to the same");
   }
-  if (data_parallel_ranks(job.cluster.ranks(), tensor, 1)) return tensor;
+  if (space::data_parallel_ranks(job.cluster.ranks(), tensor, 1)) return tensor;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               job.source, job.cluster.ranks(), tensor),
                   "choose a divisor of the ranks");
@@ -47,15 +47,15 @@ std::int64_t tensor_of(const DsJob& job) {
 std::optional<std::int64_t> batch_of(const DsJob& job) {
   const auto written = train_batch_size_of(job.inputs.config, job.cluster.ranks(), job.source);
   if (written) return written;
-  for (const char* name : {kMicroBatch, kAccumulation}) {
+  for (const char* name : {space::kMicroBatch, space::kAccumulation}) {
     const DsTunable* tunable = job.find(name);
     if (tunable != nullptr && tunable->setting == DsSetting::kList) return std::nullopt;
   }
-  const auto micro = job.own_count(kMicroBatch);
+  const auto micro = job.own_count(space::kMicroBatch);
   if (!micro) return std::nullopt;
-  const bool is_open = job.find(kAccumulation) != nullptr && !job.own_count(kAccumulation);
+  const bool is_open = job.find(space::kAccumulation) != nullptr && !job.own_count(space::kAccumulation);
   if (is_open) return std::nullopt;
-  return sequences_of_step(*micro, job.replicas(), job.own_count(kAccumulation).value_or(1));
+  return space::sequences_of_step(*micro, job.replicas(), job.own_count(space::kAccumulation).value_or(1));
 }
 
 void check_batch(const DsJob& job) {
@@ -73,14 +73,14 @@ void check_batch(const DsJob& job) {
 }
 
 // 0.9 h h as an integer, which DeepSpeed asks for and the Trainer makes of it.
-std::optional<Value> trainers_auto(std::string_view name, const std::optional<std::int64_t>& hidden) {
+std::optional<space::Value> trainers_auto(std::string_view name, const std::optional<std::int64_t>& hidden) {
   constexpr std::int64_t kPerDeviceTrainBatchSize = 8;  // TrainingArguments' default
-  if (name == kMicroBatch) return kPerDeviceTrainBatchSize;
-  if (name == kAccumulation) return std::int64_t{1};
+  if (name == space::kMicroBatch) return kPerDeviceTrainBatchSize;
+  if (name == space::kAccumulation) return std::int64_t{1};
   if (!hidden) return std::nullopt;
-  if (name == kReduceBucket) return *hidden * *hidden;
-  if (name == kPrefetch) return *hidden * *hidden * 9 / 10;
-  if (name == kPersistence) return *hidden * 10;
+  if (name == space::kReduceBucket) return *hidden * *hidden;
+  if (name == space::kPrefetch) return *hidden * *hidden * 9 / 10;
+  if (name == space::kPersistence) return *hidden * 10;
   return std::nullopt;
 }
 
@@ -121,8 +121,8 @@ bool DsJob::is_kept(std::string_view name) const { return !opens_nothing && find
 bool DsJob::has_flag(std::string_view name) const {
   return std::any_of(mappings.begin(), mappings.end(), [&](const FlagMapping& mapping) {
     if (mapping.name != name) return false;
-    const Value* said = flags.find(mapping.name);
-    return mapping.appended || (said != nullptr && to_string(*said) != "none");
+    const space::Value* said = flags.find(mapping.name);
+    return mapping.appended || (said != nullptr && space::to_string(*said) != "none");
   });
 }
 
@@ -131,33 +131,33 @@ bool DsJob::can_change(std::string_view name) const {
   return tunable == nullptr || tunable->setting != DsSetting::kAuto || has_flag(name);
 }
 
-std::optional<Value> DsJob::own(std::string_view name) const {
+std::optional<space::Value> DsJob::own(std::string_view name) const {
   const DsTunable* tunable = find(name);
   if (tunable != nullptr && tunable->setting != DsSetting::kAuto) return tunable->values.front();
-  const Value* said = flags.find(std::string(name));
+  const space::Value* said = flags.find(std::string(name));
   if (said != nullptr) return *said;
   const bool is_trainers = inputs.command && inputs.command->takes_trainer_flags;
   return tunable != nullptr && is_trainers ? trainers_auto(name, hidden) : std::nullopt;
 }
 
 std::optional<std::int64_t> DsJob::own_count(std::string_view name) const {
-  const std::optional<Value> value = own(name);
+  const std::optional<space::Value> value = own(name);
   if (!value) return std::nullopt;
   const auto* count = std::get_if<std::int64_t>(&*value);
   if (count != nullptr && *count >= 1) return *count;
-  throw UserError(fmt::format("{}: {} is no whole number from 1 on: {}", source, name, to_string(*value)),
+  throw UserError(fmt::format("{}: {} is no whole number from 1 on: {}", source, name, space::to_string(*value)),
                   "mend the file or the command's flag");
 }
 
 std::int64_t DsJob::own_count_or(std::string_view name, std::int64_t fallback) const {
-  const std::optional<Value> value = own(name);
+  const std::optional<space::Value> value = own(name);
   const auto* count = value ? std::get_if<std::int64_t>(&*value) : nullptr;
   return count != nullptr ? *count : fallback;
 }
 
 bool DsJob::has(DsFeature feature) const {
   constexpr DsVersion kCurrent{0, 19, 8};
-  return krigtune::has(inputs.machine.version.value_or(kCurrent), feature);
+  return krigtune::deepspeed::has(inputs.machine.version.value_or(kCurrent), feature);
 }
 
 // A model of which only the number of parameters is known, as a GPT of the usual shape: the width of the nearest model
@@ -202,12 +202,12 @@ const Published& nearest(double params) {
 // 2022, eq. 1 with flash attention; table 2), and with either up to 6 s vocab in the logits: between the two is
 // s (sqrt(34 * 2) h layers + 6 vocab).
 Recomputation recomputation_of(const DsJob& job) {
-  if (job.has_flag(kCheckpointing)) return Recomputation::kByFlag;
+  if (job.has_flag(space::kCheckpointing)) return Recomputation::kByFlag;
   const std::optional<double>& slope = job.inputs.model.activation_slope_bytes;
   if (job.workload.is_null() || !slope) return Recomputation::kUnknown;
-  const Workload workload = read_workload(job.workload, job.source, "/workload");
-  const ModelSpec& model = workload.model;
-  const double scale = workload.precision == Precision::kFp32 ? 2.0 : 1.0;
+  const workload::Workload workload = workload::read_workload(job.workload, job.source, "/workload");
+  const workload::ModelSpec& model = workload.model;
+  const double scale = workload.precision == workload::Precision::kFp32 ? 2.0 : 1.0;
   const double blocks = std::sqrt(34.0 * 2.0) * static_cast<double>(model.hidden * model.layers);
   const double between = (blocks + 6.0 * static_cast<double>(model.vocab)) * static_cast<double>(model.seq_len) * scale;
   return *slope < between ? Recomputation::kFull : Recomputation::kNone;
@@ -222,4 +222,4 @@ Json usual_shape(std::int64_t num_params, std::int64_t vocab) {
   return {{"layers", layers}, {"hidden", gpt.hidden}, {"heads", gpt.hidden / gpt.head}, {"vocab", vocab}};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

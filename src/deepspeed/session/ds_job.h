@@ -10,7 +10,7 @@
 #include "deepspeed/session/deepspeed_session.h"
 
 // The user's DeepSpeed job as its file, command and machine say it. Private to this room.
-namespace krigtune {
+namespace krigtune::deepspeed {
 
 struct DsJob {
   explicit DsJob(const DsSessionInputs& inputs);
@@ -25,7 +25,7 @@ struct DsJob {
   /// A flag of the command says it, or can be added.
   bool has_flag(std::string_view name) const;
   /// What the user's own configuration has; empty: neither file nor flags say it.
-  std::optional<Value> own(std::string_view name) const;
+  std::optional<space::Value> own(std::string_view name) const;
   std::optional<std::int64_t> own_count(std::string_view name) const;
   std::int64_t own_count_or(std::string_view name, std::int64_t fallback) const;  ///< 0 is a count here
   bool has(DsFeature feature) const;  ///< of the installed version; of a current one where it is not known
@@ -36,8 +36,8 @@ struct DsJob {
   std::vector<DsTunable> tunables;
   DsAutotuning autotuning;
   std::vector<FlagMapping> mappings;
-  Configuration flags;                ///< what mapped flags say now
-  ClusterSpec cluster;                ///< with the command's own ranks
+  space::Configuration flags;         ///< what mapped flags say now
+  workload::ClusterSpec cluster;      ///< with the command's own ranks
   std::int64_t tensor = 1;            ///< tensor-parallel ranks of the user's own job
   bool opens_nothing = false;         ///< neither list nor "auto" in the file
   std::optional<std::int64_t> batch;  ///< sequences of a step, to be kept
@@ -83,8 +83,8 @@ struct DsBatchSpace {
   Json micro_batch;   ///< as in a session; null: not in the space
   Json accumulation;  ///< likewise; null: derived, or the file's
   std::vector<std::string> constraints;
-  Configuration own;  ///< the baseline's
+  space::Configuration own;  ///< the baseline's
 };
 DsBatchSpace ds_batch_space(DsJob& job, const std::vector<std::int64_t>& tensor);
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -9,7 +9,7 @@
 #include "deepspeed/session/ds_job.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 // Flags of one meaning, blank-separated; underscores for dashes.
@@ -60,7 +60,7 @@ std::optional<std::string> flag_text(const DsJob& job, std::string_view names) {
 std::optional<std::int64_t> flag_size(const DsJob& job, std::string_view names) {
   const std::optional<std::string> text = flag_text(job, names);
   if (!text) return std::nullopt;
-  const Value value = value_from_text(*text);
+  const space::Value value = space::value_from_text(*text);
   const auto* size = std::get_if<std::int64_t>(&value);
   return size != nullptr && *size >= 1 ? std::optional(*size) : std::nullopt;
 }
@@ -123,14 +123,14 @@ Json workload_block(const DsJob& job) {
 
 // What the plan does not know would make its predictions those of another job.
 std::string not_modelled(const DsJob& job) {
-  if (!job.can_change(kMicroBatch) || !job.can_change(kAccumulation)) {
+  if (!job.can_change(space::kMicroBatch) || !job.can_change(space::kAccumulation)) {
     return "the micro-batch is the script's own";
   }
-  for (const char* name : {kOffloadOptimizer, kOffloadParam}) {
+  for (const char* name : {space::kOffloadOptimizer, space::kOffloadParam}) {
     const DsTunable* tunable = job.find(name);
     if (tunable == nullptr) continue;
-    for (const Value& device : tunable->values) {
-      if (to_string(device) == "nvme") return "offload to NVMe is not modelled";
+    for (const space::Value& device : tunable->values) {
+      if (space::to_string(device) == "nvme") return "offload to NVMe is not modelled";
     }
   }
   return "";
@@ -149,7 +149,7 @@ bool complete(const DsJob& job, Json& model) {
 }
 
 // `guess`: the model where it is one, else nullptr.
-void remark_on_assumptions(DsJob& job, const ModelSpec* guess) {
+void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
   if (guess != nullptr) {
     job.remarks.push_back(
         fmt::format("predictions take the model for a GPT of {} layers of width {}, the usual shape of its {} "
@@ -183,11 +183,11 @@ double least_bytes(const DsJob& job, std::int64_t stage) {
   constexpr double kLargestBucket = 5e8;  // DeepSpeed's default; the search goes down to a 64th of the model
   constexpr double kSpan = 64.0;
   const auto params = static_cast<double>(job.num_params.value_or(0));
-  const bool is_kept = job.is_kept(kReduceBucket);
+  const bool is_kept = job.is_kept(space::kReduceBucket);
   double bucket = std::min(params, kLargestBucket) / kSpan;
-  if (is_kept) bucket = static_cast<double>(job.own_count_or(kReduceBucket, 0));
-  const std::optional<Value> overlap = job.own(kOverlap);
-  if (is_kept && job.is_kept(kOverlap) && overlap == Value(true)) bucket *= 2.0;
+  if (is_kept) bucket = static_cast<double>(job.own_count_or(space::kReduceBucket, 0));
+  const std::optional<space::Value> overlap = job.own(space::kOverlap);
+  if (is_kept && job.is_kept(space::kOverlap) && overlap == space::Value(true)) bucket *= 2.0;
   const double element = precision_of(job) == "fp32" ? 4.0 : 2.0;
   const DsModelFacts& model = job.inputs.model;
   double activations = job.autotuning.model.activation_mem_per_gpu.value_or(0.0);
@@ -206,10 +206,10 @@ void read_ds_model(DsJob& job) {
   if (why.empty() && block["model"].empty()) why = "the model's sizes are not known";
   if (why.empty()) {
     try {
-      const Workload workload = read_workload(block, job.source, "/workload");
+      const workload::Workload workload = workload::read_workload(block, job.source, "/workload");
       job.workload = block;
       remark_on_assumptions(job, is_guess ? &workload.model : nullptr);
-      if (!job.num_params) job.num_params = parameter_count(workload.model);
+      if (!job.num_params) job.num_params = workload::parameter_count(workload.model);
       if (!job.hidden && !is_guess) job.hidden = workload.model.hidden;
       return;
     } catch (const UserError& error) {
@@ -224,4 +224,4 @@ void read_ds_model(DsJob& job) {
                   why, known));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

@@ -10,7 +10,7 @@
 #include "schedule/knobs.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::deepspeed {
 namespace {
 
 constexpr const char* kDeadPartitions = "zero_optimization.allgather_partitions";
@@ -23,7 +23,7 @@ class DsSpace {
     tensor_ = tensor_values();
     stages_ = stage_values();
     add_stage_and_batch();
-    for (const WellKnownParameter& known : well_known_parameters()) add_knob(known);
+    for (const space::WellKnownParameter& known : space::well_known_parameters()) add_knob(known);
     add_checkpointing();
     add_tensor_parallel();
     for (const DsTunable& tunable : job_.tunables) add_own_list(tunable);
@@ -33,7 +33,7 @@ class DsSpace {
   void write(Json& session) const {
     session["space"] = space_;
     session["constraints"] = constraints_;
-    session["baseline"] = to_json(baseline_);
+    session["baseline"] = space::to_json(baseline_);
   }
 
  private:
@@ -47,9 +47,9 @@ class DsSpace {
     return tunable != nullptr && tunable->setting == DsSetting::kList ? tunable : nullptr;
   }
 
-  static Json as_json(const std::vector<Value>& values) {
+  static Json as_json(const std::vector<space::Value>& values) {
     Json list = Json::array();
-    for (const Value& value : values) list.push_back(to_json(value));
+    for (const space::Value& value : values) list.push_back(space::to_json(value));
     return list;
   }
 
@@ -60,15 +60,15 @@ class DsSpace {
       ways = std::max<std::int64_t>(1, ways);
       if (std::find(values.begin(), values.end(), ways) == values.end()) values.push_back(ways);
     };
-    if (const DsTunable* list = listed(kTensorParallel)) {
-      for (const Value& value : list->values) {
+    if (const DsTunable* list = listed(space::kTensorParallel)) {
+      for (const space::Value& value : list->values) {
         if (job_.cluster.ranks() % std::max<std::int64_t>(1, std::get<std::int64_t>(value)) == 0)
           add(std::get<std::int64_t>(value));
       }
       return values;
     }
     add(job_.tensor);
-    const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(kTensorParallel);
+    const bool is_searched = job_.inputs.tensor_parallel && !job_.is_kept(space::kTensorParallel);
     if (!is_searched) return values;
     if (!job_.has(DsFeature::kTensorParallelTraining)) {
       job_.remarks.emplace_back("tensor parallelism is left out: DeepSpeed trains with it from 0.16.4 on");
@@ -86,7 +86,7 @@ class DsSpace {
 
   bool splits_heads(std::int64_t ways) const {
     if (job_.workload.is_null()) return true;
-    const ModelSpec model = read_workload(job_.workload, job_.source, "/workload").model;
+    const workload::ModelSpec model = workload::read_workload(job_.workload, job_.source, "/workload").model;
     return model.kv_heads % ways == 0 && model.ffn_hidden % ways == 0;
   }
 
@@ -96,12 +96,12 @@ class DsSpace {
 
   std::vector<std::int64_t> stage_values() {
     std::vector<std::int64_t> values;
-    if (const DsTunable* tunable = job_.find(kZeroStage);
-        tunable != nullptr && (listed(kZeroStage) || job_.is_kept(kZeroStage))) {
-      for (const Value& value : tunable->values) values.push_back(std::get<std::int64_t>(value));
+    if (const DsTunable* tunable = job_.find(space::kZeroStage);
+        tunable != nullptr && (listed(space::kZeroStage) || job_.is_kept(space::kZeroStage))) {
+      for (const space::Value& value : tunable->values) values.push_back(std::get<std::int64_t>(value));
       return values;
     }
-    if (!has_other_ranks()) return {job_.own_count_or(kZeroStage, 0)};
+    if (!has_other_ranks()) return {job_.own_count_or(space::kZeroStage, 0)};
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
       if (stage == 3 || may_hold(stage)) values.push_back(stage);
     }
@@ -111,7 +111,7 @@ class DsSpace {
   // Without offload and tensor parallelism, as neither is certain.
   bool may_hold(std::int64_t stage) {
     if (!job_.num_params || !job_.inputs.machine.rank_memory || may_offload(job_) || tensor_.size() > 1 ||
-        job_.find(kOffloadOptimizer) != nullptr || job_.find(kOffloadParam) != nullptr)
+        job_.find(space::kOffloadOptimizer) != nullptr || job_.find(space::kOffloadParam) != nullptr)
       return true;
     const double bytes = least_bytes(job_, stage);
     if (bytes <= static_cast<double>(job_.inputs.machine.rank_memory->count)) return true;
@@ -122,16 +122,16 @@ class DsSpace {
   }
 
   void add_stage_and_batch() {
-    space_[kZeroStage] = stages_;
-    baseline_.set(kZeroStage, own_stage());
+    space_[space::kZeroStage] = stages_;
+    baseline_.set(space::kZeroStage, own_stage());
     const DsBatchSpace batch = ds_batch_space(job_, tensor_);
-    if (!batch.micro_batch.is_null()) space_[kMicroBatch] = batch.micro_batch;
-    if (!batch.accumulation.is_null()) space_[kAccumulation] = batch.accumulation;
+    if (!batch.micro_batch.is_null()) space_[space::kMicroBatch] = batch.micro_batch;
+    if (!batch.accumulation.is_null()) space_[space::kAccumulation] = batch.accumulation;
     constraints_ = batch.constraints;
     for (const auto& [name, value] : batch.own) baseline_.set(name, value);
   }
 
-  std::int64_t own_stage() const { return job_.own_count_or(kZeroStage, 0); }
+  std::int64_t own_stage() const { return job_.own_count_or(space::kZeroStage, 0); }
 
   bool all_from(std::int64_t least) const {
     return std::all_of(stages_.begin(), stages_.end(), [&](std::int64_t stage) { return stage >= least; });
@@ -141,21 +141,21 @@ class DsSpace {
   }
 
   // Why it changes nothing in this job; "": it does.
-  std::string no_effect(const WellKnownParameter& known) const {
-    if (known.name == std::string_view(kAllgatherBucket) && job_.has(DsFeature::kAllgatherBucketDead)) {
+  std::string no_effect(const space::WellKnownParameter& known) const {
+    if (known.name == std::string_view(space::kAllgatherBucket) && job_.has(DsFeature::kAllgatherBucketDead)) {
       return job_.inputs.machine.version
                  ? fmt::format("DeepSpeed {} does not read it", to_string(*job_.inputs.machine.version))
                  : "DeepSpeed does not read it from 0.12.4 on";
     }
     const std::int64_t least = known.deepspeed.first_stage;
     if (!any_from(least)) return fmt::format("it is read from stage {} on", least);
-    return needs_other_data_ranks(known) && !has_other_ranks() ? "there is one data-parallel rank" : "";
+    return space::needs_other_data_ranks(known) && !has_other_ranks() ? "there is one data-parallel rank" : "";
   }
 
-  void add_knob(const WellKnownParameter& known) {
+  void add_knob(const space::WellKnownParameter& known) {
     const std::string name = known.name;
-    if (*known.deepspeed.key == '\0' || name == kTensorParallel || space_.contains(name) || name == kMicroBatch ||
-        name == kAccumulation)
+    if (*known.deepspeed.key == '\0' || name == space::kTensorParallel || space_.contains(name) ||
+        name == space::kMicroBatch || name == space::kAccumulation)
       return;
     const std::string why = no_effect(known);
     if (!why.empty()) {
@@ -168,7 +168,7 @@ class DsSpace {
     if (own_stage() >= known.deepspeed.first_stage) baseline_.set(name, own_value(known));
   }
 
-  Json values_of(const WellKnownParameter& known) const {
+  Json values_of(const space::WellKnownParameter& known) const {
     const std::string name = known.name;
     if (const DsTunable* list = listed(name)) return as_json(list->values);
     if (job_.is_kept(name)) return value_in_file(name);
@@ -182,7 +182,7 @@ class DsSpace {
 
   // One value, where predictions must know it.
   Json value_in_file(const std::string& name) const {
-    const std::vector<std::string>& planned = planned_parameters();
+    const std::vector<std::string>& planned = schedule::planned_parameters();
     const bool is_seen = !job_.workload.is_null() && std::find(planned.begin(), planned.end(), name) != planned.end();
     return is_seen ? as_json(job_.find(name)->values) : Json();
   }
@@ -190,33 +190,33 @@ class DsSpace {
   void add(const std::string& name, Json values, std::int64_t least) {
     if (!all_from(least)) {
       if (values.is_array()) values = Json{{"values", std::move(values)}};
-      values["when"] = fmt::format("{} >= {}", kZeroStage, least);
+      values["when"] = fmt::format("{} >= {}", space::kZeroStage, least);
     }
     space_[name] = std::move(values);
   }
 
   // overlap_comm: absent (or null), DeepSpeed turns it on at stage 3.
-  Value own_value(const WellKnownParameter& known) const {
-    if (const std::optional<Value> own = job_.own(known.name)) return *own;
-    return known.name == std::string_view(kOverlap) ? Value(own_stage() == 3) : known.default_value;
+  space::Value own_value(const space::WellKnownParameter& known) const {
+    if (const std::optional<space::Value> own = job_.own(known.name)) return *own;
+    return known.name == std::string_view(space::kOverlap) ? space::Value(own_stage() == 3) : known.default_value;
   }
 
   // A switch can say "full"; its absence says "none".
   void add_checkpointing() {
     if (recomputation_of(job_) == Recomputation::kFull) {
-      space_[kCheckpointing] = {"full"};
-      baseline_.set(kCheckpointing, std::string("full"));
+      space_[space::kCheckpointing] = {"full"};
+      baseline_.set(space::kCheckpointing, std::string("full"));
       job_.remarks.emplace_back("the script recomputes its activations, as the measured ones show");
     }
-    if (!job_.has_flag(kCheckpointing) || !adds_all()) return;
-    space_[kCheckpointing] = {"none", "full"};
-    baseline_.set(kCheckpointing, job_.own(kCheckpointing).value_or(std::string("none")));
+    if (!job_.has_flag(space::kCheckpointing) || !adds_all()) return;
+    space_[space::kCheckpointing] = {"none", "full"};
+    baseline_.set(space::kCheckpointing, job_.own(space::kCheckpointing).value_or(std::string("none")));
   }
 
   void add_tensor_parallel() {
     if (tensor_.size() == 1 && tensor_.front() == 1) return;
-    space_[kTensorParallel] = tensor_;
-    baseline_.set(kTensorParallel, job_.tensor);
+    space_[space::kTensorParallel] = tensor_;
+    baseline_.set(space::kTensorParallel, job_.tensor);
     if (tensor_.size() == 1) return;
     if (!job_.has(DsFeature::kTensorParallelAtStage3) && any_from(3)) {
       constraints_.emplace_back("tensor_parallel == 1 || zero_stage < 3");
@@ -228,7 +228,7 @@ class DsSpace {
 
   // Keys that krigtune does not know.
   void add_own_list(const DsTunable& tunable) {
-    if (tunable.setting != DsSetting::kList || find_well_known(tunable.name) != nullptr) return;
+    if (tunable.setting != DsSetting::kList || space::find_well_known(tunable.name) != nullptr) return;
     if (tunable.name == kDeadPartitions) {
       job_.remarks.push_back("allgather_partitions is left out: DeepSpeed reads it nowhere");
       return;
@@ -248,7 +248,7 @@ class DsSpace {
     std::vector<std::string> searched;
     std::vector<std::string> kept;
     for (const DsTunable& tunable : job_.tunables) {
-      const bool derived = tunable.name == kAccumulation && is_searched(kMicroBatch);
+      const bool derived = tunable.name == space::kAccumulation && is_searched(space::kMicroBatch);
       if (tunable.setting != DsSetting::kFixed || (derived && job_.opens_nothing)) continue;
       (is_searched(tunable.name) ? searched : kept).push_back(tunable.name);
     }
@@ -269,7 +269,7 @@ class DsSpace {
   std::vector<std::int64_t> stages_;
   Json space_ = Json::object();
   std::vector<std::string> constraints_;
-  Configuration baseline_;
+  space::Configuration baseline_;
 };
 
 }  // namespace
@@ -299,7 +299,9 @@ Json sizes(double least, double most) {
 
 // Of use where communication runs beside computation: on streams, which CPU ranks do not have. A bucket smaller than
 // the model is sent more often and no sooner there.
-bool serves_overlap(const std::string& name) { return name == kReduceBucket || name == kOverlap || name == kPrefetch; }
+bool serves_overlap(const std::string& name) {
+  return name == space::kReduceBucket || name == space::kOverlap || name == space::kPrefetch;
+}
 
 bool only_hosts_hold(const DsJob& job) {
   const auto& memory = job.inputs.machine.rank_memory;
@@ -327,13 +329,13 @@ Json sensible_values(const DsJob& job, const std::string& name) {
   const double model = static_cast<double>(job.num_params.value_or(static_cast<std::int64_t>(kLargestBucket)));
   const double most = std::clamp(model, 1e3, kLargestBucket);
   if (job.inputs.machine.on_cpu && serves_overlap(name)) return {};
-  if (name == kReduceBucket) return sizes(most / kSpan, most);
-  if (name == kPrefetch) return sizes(most / kSpan, most / 4.0);
-  if (name == kPersistence) return sizes(std::min(most / kSpan, 1e4), std::min(most, 1e6));
-  if (name == kOverlap) return Json::array({false, true});
-  const bool is_offload = name == kOffloadOptimizer || (name == kOffloadParam && only_hosts_hold(job));
+  if (name == space::kReduceBucket) return sizes(most / kSpan, most);
+  if (name == space::kPrefetch) return sizes(most / kSpan, most / 4.0);
+  if (name == space::kPersistence) return sizes(std::min(most / kSpan, 1e4), std::min(most, 1e6));
+  if (name == space::kOverlap) return Json::array({false, true});
+  const bool is_offload = name == space::kOffloadOptimizer || (name == space::kOffloadParam && only_hosts_hold(job));
   if (is_offload && (may_offload(job) || job.is_opened(name))) return Json::array({"none", "cpu"});
   return {};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::deepspeed

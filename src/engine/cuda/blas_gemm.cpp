@@ -40,9 +40,9 @@ BlasHandle make_blas_handle();
 /// Of a product with sums in fp32.
 MatmulDescription make_matmul_description();
 /// Column-major and dense. `type`: fp32, bf16 or fp16.
-MatrixLayout make_layout(DType type, std::int64_t rows, std::int64_t cols);
+MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols);
 MatmulPreference make_preference();
-cudaDataType_t blas_type(DType type);
+cudaDataType_t blas_type(schedule::DType type);
 
 template <class T>
 void set_attribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t which, const T& value) {
@@ -65,7 +65,7 @@ MatmulDescription make_matmul_description() {
   return MatmulDescription(description);
 }
 
-MatrixLayout make_layout(DType type, std::int64_t rows, std::int64_t cols) {
+MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols) {
   cublasLtMatrixLayout_t layout = nullptr;
   KRIGTUNE_CHECK_BLAS(cublasLtMatrixLayoutCreate(&layout, blas_type(type), static_cast<std::uint64_t>(rows),
                                                  static_cast<std::uint64_t>(cols), rows));
@@ -78,13 +78,13 @@ MatmulPreference make_preference() {
   return MatmulPreference(preference);
 }
 
-cudaDataType_t blas_type(DType type) {
+cudaDataType_t blas_type(schedule::DType type) {
   switch (type) {
-    case DType::kFp32:
+    case schedule::DType::kFp32:
       return CUDA_R_32F;
-    case DType::kBf16:
+    case schedule::DType::kBf16:
       return CUDA_R_16BF;
-    case DType::kFp16:
+    case schedule::DType::kFp16:
       return CUDA_R_16F;
     default:
       throw std::logic_error("only numbers can be multiplied");
@@ -108,7 +108,7 @@ std::uint32_t alignment_bytes(const Product& p) {
 struct Key {
   std::int64_t rows, cols, depth;
   bool transpose_a, transpose_b, adds, has_bias;
-  DType a, b, d;
+  schedule::DType a, b, d;
   std::uint32_t alignment;
 
   explicit Key(const Product& p)

@@ -1,8 +1,8 @@
 // Linked where krigtune-bench-cuda is built, too.
 #include "engine/gpu_probe.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 std::string no_cuda_reason() { return ""; }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -20,9 +20,9 @@ namespace {
 
 constexpr double kPatienceS = 300.0;  // for a step, or for everybody's start: long enough for the largest models
 
-bool communicates(const StepPlan& plan, Group group) {
-  return std::any_of(plan.operations.begin(), plan.operations.end(), [&](const Operation& operation) {
-    return is_collective(operation.kind) && operation.group == group;
+bool communicates(const plan::StepPlan& plan, schedule::Group group) {
+  return std::any_of(plan.operations.begin(), plan.operations.end(), [&](const plan::Operation& operation) {
+    return plan::is_collective(operation.kind) && operation.group == group;
   });
 }
 
@@ -35,10 +35,10 @@ int usable_gpus() {
   return gpus;
 }
 
-CudaTrainer::CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOptions& options, Processes* processes,
-                         const DeviceWorld& world)
+CudaTrainer::CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::TrainingOptions& options,
+                         engine::Processes* processes, const DeviceWorld& world)
     : plan_(std::move(plan)), clock_(clock), options_(options), processes_(processes), world_(world) {
-  const PlanFindings findings = check_structure(plan_);
+  const plan::PlanFindings findings = plan::check_structure(plan_);
   if (!findings.empty()) throw std::logic_error("the plan cannot be executed: " + findings.front());
   check_world();
   KRIGTUNE_CHECK_CUDA(cudaSetDevice(world_.device));
@@ -53,8 +53,8 @@ CudaTrainer::CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOption
   if (options_.observe_arena) memory_->fill_with_pattern();
   initialise();
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-  StepResult nothing;
-  now_s_ = agree(nothing, processes_, clock_);
+  engine::StepResult nothing;
+  now_s_ = engine::agree(nothing, processes_, clock_);
 }
 
 CudaTrainer::~CudaTrainer() = default;
@@ -76,7 +76,7 @@ void CudaTrainer::check_world() const {
   }
 }
 
-StepContext CudaTrainer::first_context() const {
+engine::StepContext CudaTrainer::first_context() const {
   return {.options = options_,
           .rank = ranks_[0],
           .ranks = plan_.ranks,
@@ -90,16 +90,17 @@ StepContext CudaTrainer::first_context() const {
 // In the same order on all ranks, as NCCL wants it.
 void CudaTrainer::connect() {
   if (world_.network) link_ = std::make_unique<EmulatedDeviceLink>();
-  for (const Group group : {Group::kData, Group::kTensor}) {
+  for (const schedule::Group group : {schedule::Group::kData, schedule::Group::kTensor}) {
     if (communicates(plan_, group)) communicators_[static_cast<std::size_t>(group)] = make_communicator(group);
   }
 }
 
-std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(Group group) {
+std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(schedule::Group group) {
   const std::int64_t members = plan_.group_ranks(group);
   if (members == 1) return make_self_communicator();
   if (world_.network) {
-    return make_emulated_communicator(*world_.network, group_span(plan_, group, 0, world_.ranks_per_node), *link_);
+    return make_emulated_communicator(*world_.network, plan::group_span(plan_, group, 0, world_.ranks_per_node),
+                                      *link_);
   }
   const NcclId id = common_id(group);
   return make_nccl_communicator(id, static_cast<int>(ranks_[static_cast<std::size_t>(group)]),
@@ -107,25 +108,26 @@ std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(Group group) 
 }
 
 // Every process makes an id; the group takes that of its first member.
-NcclId CudaTrainer::common_id(Group group) {
-  const std::int64_t first = group == Group::kData ? ranks_[1] : ranks_[0] * plan_.tensor_ranks;
-  return all_say(processes_->control(), new_nccl_id()).at(static_cast<std::size_t>(first));
+NcclId CudaTrainer::common_id(schedule::Group group) {
+  const std::int64_t first = group == schedule::Group::kData ? ranks_[1] : ranks_[0] * plan_.tensor_ranks;
+  return engine::all_say(processes_->control(), new_nccl_id()).at(static_cast<std::size_t>(first));
 }
 
 void CudaTrainer::initialise() const {
-  for (const Buffer& buffer : plan_.buffers) {
+  for (const plan::Buffer& buffer : plan_.buffers) {
     if (buffer.persistent) memory_->clear(buffer);
   }
   for (const auto* homes : {&plan_.parameters, &plan_.copies}) {
-    for (const TensorHome& home : *homes) {
+    for (const plan::TensorHome& home : *homes) {
       const std::int64_t first = home.first_elem + (home.sharded ? ranks_[0] * home.range.elems : 0);
-      const DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
-      const OperandView to{memory_->at(plan_, home.range, ranks_[0]), home.range.elems, Access::kWrite, type};
+      const schedule::DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
+      const engine::OperandView to{memory_->at(plan_, home.range, ranks_[0]), home.range.elems, plan::Access::kWrite,
+                                   type};
       initial_values(plan_, home.tensor, options_.seed, ranks_[1], first, to, nullptr);
     }
   }
   if (plan_.control < 0) return;
-  const Range scale{plan_.control, kLossScaleElement, 1, 0};
+  const plan::Range scale{plan_.control, schedule::kLossScaleElement, 1, 0};
   memory_->upload(plan_, scale, 0, {static_cast<float>(plan_.first_loss_scale)});
 }
 
@@ -151,11 +153,11 @@ void CudaTrainer::wait_for_all() {
   while (executor_->in_flight() > 0) finished_.push_back(wait_for_oldest());
 }
 
-StepResult CudaTrainer::step() {
+engine::StepResult CudaTrainer::step() {
   deadline_s_ = clock_.now_s() + kPatienceS;
   if (finished_.empty()) {
     const auto start = [this] {
-      inject(options_.fault, world_rank(), started_++);
+      engine::inject(options_.fault, world_rank(), started_++);
       executor_->start();
     };
     if (executor_->in_flight() == 0) start();
@@ -165,12 +167,12 @@ StepResult CudaTrainer::step() {
   const FinishedStep done = finished_.front();
   finished_.pop_front();
   ++returned_;
-  StepResult result;
+  engine::StepResult result;
   result.step_time_s = done.step_time_s;
-  result.breakdown = break_down(plan_, executor_->operation_times());
+  result.breakdown = plan::break_down(plan_, executor_->operation_times());
   result.exposed_comm_s = result.breakdown.exposed_comm_s();
   result.loss = world_.network ? done.mean_loss : done.mean_loss / static_cast<double>(plan_.world());
-  now_s_ = agree(result, processes_, clock_);
+  now_s_ = engine::agree(result, processes_, clock_);
   return result;
 }
 
@@ -188,8 +190,8 @@ void CudaTrainer::share(std::int64_t holder, std::span<std::byte> bytes) const {
   processes_->control().exchange(out, in);
 }
 
-std::vector<OperationTime> CudaTrainer::operation_times(std::int64_t rank) const {
-  std::vector<OperationTime> times(plan_.operations.size());
+std::vector<plan::OperationTime> CudaTrainer::operation_times(std::int64_t rank) const {
+  std::vector<plan::OperationTime> times(plan_.operations.size());
   if (rank == world_rank()) times = executor_->operation_times();
   share(rank, std::as_writable_bytes(std::span(times)));
   return times;
@@ -201,7 +203,8 @@ void CudaTrainer::silence(bool silent) {
 }
 
 // What one rank holds of a tensor, wherever it lives.
-std::vector<float> CudaTrainer::fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const {
+std::vector<float> CudaTrainer::fetch(const plan::TensorHome& home, std::int64_t data_rank,
+                                      std::int64_t tensor_rank) const {
   const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
   std::vector<float> values(static_cast<std::size_t>(home.range.elems));
   if (holder == world_rank()) values = memory_->download(plan_, home.range, data_rank);
@@ -213,7 +216,7 @@ std::vector<float> CudaTrainer::parameters(std::int64_t tensor_rank) {
   wait_for_all();
   std::vector<float> all;
   if (world_.network) return all;
-  for (const TensorHome& home : plan_.parameters) {
+  for (const plan::TensorHome& home : plan_.parameters) {
     const std::size_t begin = all.size();
     for (std::int64_t holder = 0; holder < (home.sharded ? plan_.ranks : 1); ++holder) {
       const std::vector<float> part = fetch(home, holder, tensor_rank);
@@ -233,11 +236,11 @@ std::string CudaTrainer::parameters_fnv1a64() {
   return hash.hex();
 }
 
-std::int64_t CudaTrainer::arena_peak_bytes(Place place) {
+std::int64_t CudaTrainer::arena_peak_bytes(schedule::Place place) {
   wait_for_all();
   const std::int64_t peak = memory_->highest_changed_bytes(place);
   if (processes_ == nullptr) return peak;
-  const std::vector<std::int64_t> all = all_say(processes_->control(), peak);
+  const std::vector<std::int64_t> all = engine::all_say(processes_->control(), peak);
   return *std::max_element(all.begin(), all.end());
 }
 

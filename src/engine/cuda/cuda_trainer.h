@@ -25,7 +25,7 @@ struct DeviceWorld {
   int device = 0;  ///< GPU of this machine
   /// This GPU plays rank 0 and there are no others: their part of each collective is made up, its bytes are moved and
   /// the stream is held as long as this network would take.
-  std::optional<EmulatedNetwork> network{};
+  std::optional<workload::EmulatedNetwork> network{};
   std::int64_t ranks_per_node = 1;  ///< of that network
 };
 
@@ -36,49 +36,49 @@ class CudaTrainer {
  public:
   /// Allocates everything and initialises the parameters. `processes`: null when alone. It and the clock must outlive
   /// this. All calls are made from one thread. Throws DeviceError, and EnvironmentError for a GPU that is not there.
-  CudaTrainer(StepPlan plan, const Clock& clock, const TrainingOptions& options = {}, Processes* processes = nullptr,
-              const DeviceWorld& world = {});
+  CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::TrainingOptions& options = {},
+              engine::Processes* processes = nullptr, const DeviceWorld& world = {});
   ~CudaTrainer();
   CudaTrainer(const CudaTrainer&) = delete;
   CudaTrainer& operator=(const CudaTrainer&) = delete;
 
   /// Executes the whole plan once. Throws DeviceError (kHang) if it hangs; after any failure it is not usable.
-  StepResult step();
+  engine::StepResult step();
 
   // As Trainer's.
   double now_s() const { return now_s_; }
-  const StepPlan& plan() const { return plan_; }
-  std::vector<OperationTime> operation_times(std::int64_t world_rank) const;
+  const plan::StepPlan& plan() const { return plan_; }
+  std::vector<plan::OperationTime> operation_times(std::int64_t world_rank) const;
   void silence(bool silent);
   /// Empty in an emulated world, where most of them are nowhere; likewise the next.
   std::vector<float> parameters(std::int64_t tensor_rank = 0);
   std::string parameters_fnv1a64();
-  std::int64_t arena_peak_bytes(Place place = Place::kDevice);
+  std::int64_t arena_peak_bytes(schedule::Place place = schedule::Place::kDevice);
 
  private:
   std::int64_t world_rank() const { return processes_ == nullptr ? 0 : processes_->rank(); }
-  StepContext first_context() const;
+  engine::StepContext first_context() const;
   void check_world() const;
   void connect();
-  std::unique_ptr<DeviceCommunicator> make_communicator(Group group);
-  NcclId common_id(Group group);
+  std::unique_ptr<DeviceCommunicator> make_communicator(schedule::Group group);
+  NcclId common_id(schedule::Group group);
   void initialise() const;
   bool runs_ahead() const;
   void wait_for_all();
   FinishedStep wait_for_oldest();
   void share(std::int64_t holder, std::span<std::byte> bytes) const;
-  std::vector<float> fetch(const TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const;
+  std::vector<float> fetch(const plan::TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank) const;
   void poll() const;
 
-  StepPlan plan_;
+  plan::StepPlan plan_;
   const Clock& clock_;
-  TrainingOptions options_;
-  Processes* processes_;
+  engine::TrainingOptions options_;
+  engine::Processes* processes_;
   DeviceWorld world_;
-  GroupRanks ranks_;  ///< of this process, by group
+  engine::GroupRanks ranks_;  ///< of this process, by group
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<EmulatedDeviceLink> link_;  ///< of an emulated world
-  std::array<std::unique_ptr<DeviceCommunicator>, kGroupCount> communicators_;
+  std::array<std::unique_ptr<DeviceCommunicator>, schedule::kGroupCount> communicators_;
   std::unique_ptr<DeviceExecutor> executor_;
   std::deque<FinishedStep> finished_;  ///< and not yet returned
   double deadline_s_ = 0.0;

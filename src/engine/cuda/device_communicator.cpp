@@ -14,12 +14,12 @@ namespace {
 
 class SelfCommunicator final : public DeviceCommunicator {
  public:
-  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
-    if (operation.kind != OpKind::kAllGather) return;
+  void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
+    if (operation.kind != schedule::OpKind::kAllGather) return;
     for (std::size_t i = 0; i + 1 < operands.size(); i += 2) {
-      const OperandView& shard = operands[i];
+      const engine::OperandView& shard = operands[i];
       if (shard.data == operands[i + 1].data) continue;
-      const auto bytes = static_cast<std::size_t>(shard.elems * size_bytes(shard.type));
+      const auto bytes = static_cast<std::size_t>(shard.elems * schedule::size_bytes(shard.type));
       KRIGTUNE_CHECK_CUDA(cudaMemcpyAsync(operands[i + 1].data, shard.data, bytes, cudaMemcpyDefault, queue));
     }
   }
@@ -35,13 +35,14 @@ namespace {
 
 class EmulatedCommunicator final : public DeviceCommunicator {
  public:
-  EmulatedCommunicator(const EmulatedNetwork& network, const GroupSpan& span, const EmulatedDeviceLink& link)
-      : network_(network), span_(span), link_(link), ends_(allocate_device(kStreamCount * sizeof(Moment))) {}
+  EmulatedCommunicator(const workload::EmulatedNetwork& network, const plan::GroupSpan& span,
+                       const EmulatedDeviceLink& link)
+      : network_(network), span_(span), link_(link), ends_(allocate_device(schedule::kStreamCount * sizeof(Moment))) {}
 
-  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
+  void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
     constexpr double kNsPerS = 1e9;
-    const double length_s = collective_time_s(network_, operation.kind, span_, operation.wire_bytes);
-    Moment* until = reinterpret_cast<Moment*>(ends_.get()) + index_of(operation.stream);
+    const double length_s = plan::collective_time_s(network_, operation.kind, span_, operation.wire_bytes);
+    Moment* until = reinterpret_cast<Moment*>(ends_.get()) + schedule::index_of(operation.stream);
     reserve_link(link_.free_from(), until, static_cast<Moment>(std::llround(kNsPerS * length_s)), queue);
     move(operation.kind, operands, queue);
     hold_until(until, queue);
@@ -50,18 +51,18 @@ class EmulatedCommunicator final : public DeviceCommunicator {
   void abort() noexcept override {}
 
  private:
-  void move(OpKind kind, std::span<const OperandView> operands, Queue queue) const {
-    if (kind == OpKind::kAllGather) {
+  void move(schedule::OpKind kind, std::span<const engine::OperandView> operands, Queue queue) const {
+    if (kind == schedule::OpKind::kAllGather) {
       gather_alone(operands, span_.ranks, queue);
-    } else if (kind == OpKind::kReduceScatter) {
+    } else if (kind == schedule::OpKind::kReduceScatter) {
       reduce_scatter_alone(operands, span_.ranks, queue);
-    } else if (kind == OpKind::kAllReduce) {
+    } else if (kind == schedule::OpKind::kAllReduce) {
       all_reduce_alone(operands, span_.ranks, queue);
     }  // a maximum is one's own
   }
 
-  EmulatedNetwork network_;
-  GroupSpan span_;
+  workload::EmulatedNetwork network_;
+  plan::GroupSpan span_;
   const EmulatedDeviceLink& link_;
   DeviceBytes ends_;  ///< a Moment for each stream, whose collectives follow one another
 };
@@ -72,7 +73,8 @@ EmulatedDeviceLink::EmulatedDeviceLink() : free_from_(allocate_device(sizeof(Mom
   KRIGTUNE_CHECK_CUDA(cudaMemset(free_from_.get(), 0, sizeof(Moment)));
 }
 
-std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const EmulatedNetwork& network, const GroupSpan& span,
+std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const workload::EmulatedNetwork& network,
+                                                               const plan::GroupSpan& span,
                                                                const EmulatedDeviceLink& link) {
   return std::make_unique<EmulatedCommunicator>(network, span, link);
 }

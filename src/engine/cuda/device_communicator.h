@@ -17,7 +17,7 @@ class DeviceCommunicator {
   virtual ~DeviceCommunicator() = default;
   /// Operands in the order of OpTraits: all-gather (shard, whole)*, the others (whole)*. Sums only, or maxima. What is
   /// put on several streams happens in the order of these calls.
-  virtual void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) = 0;
+  virtual void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) = 0;
   /// Throws DeviceError where a rank or the network has failed meanwhile.
   virtual void check() = 0;
   /// Ends what waits for other ranks; for good. From any thread.
@@ -42,7 +42,8 @@ class EmulatedDeviceLink {
 /// and holds the stream until the moment at which the network would be done. What comes from others is made of its own:
 /// their shards are its shard in another order, sums are as large as those of independent numbers. `link` must outlive
 /// it.
-std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const EmulatedNetwork& network, const GroupSpan& span,
+std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const workload::EmulatedNetwork& network,
+                                                               const plan::GroupSpan& span,
                                                                const EmulatedDeviceLink& link);
 
 /// What the ranks of a communicator have in common.

@@ -16,12 +16,12 @@
 namespace krigtune::cuda {
 namespace {
 
-std::vector<OperandView> operands_of(const StepPlan& plan, const DeviceMemory& memory, const Operation& operation,
-                                     std::int64_t rank) {
-  std::vector<OperandView> operands;
-  for (const Operand& operand : operation.operands) {
-    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(operand.range.buffer)];
-    if (operation.stream == Stream::kHost && buffer.place != Place::kHost) {
+std::vector<engine::OperandView> operands_of(const plan::StepPlan& plan, const DeviceMemory& memory,
+                                             const plan::Operation& operation, std::int64_t rank) {
+  std::vector<engine::OperandView> operands;
+  for (const plan::Operand& operand : operation.operands) {
+    const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(operand.range.buffer)];
+    if (operation.stream == schedule::Stream::kHost && buffer.place != schedule::Place::kHost) {
       throw std::logic_error("the host computes with buffer '" + buffer.name + "' on the device");
     }
     operands.push_back({memory.at(plan, operand.range, rank), operand.range.elems, operand.access, buffer.type});
@@ -29,19 +29,19 @@ std::vector<OperandView> operands_of(const StepPlan& plan, const DeviceMemory& m
   return operands;
 }
 
-std::unique_ptr<HostWork> work_on_host(const DeviceOperation& bound, const StepContext& context) {
-  BoundOperation on_host;
+std::unique_ptr<HostWork> work_on_host(const DeviceOperation& bound, const engine::StepContext& context) {
+  engine::BoundOperation on_host;
   on_host.operation = bound.operation;
-  on_host.kernel = kernel_for<float>(bound.operation->kind);
+  on_host.kernel = engine::kernel_for<float>(bound.operation->kind);
   on_host.operands = bound.operands;
-  const auto scratch = static_cast<std::size_t>(call_scratch_elems(on_host));
+  const auto scratch = static_cast<std::size_t>(engine::call_scratch_elems(on_host));
   return std::make_unique<HostWork>(HostWork{std::move(on_host), context, std::vector<float>(scratch), {}});
 }
 
-void bind_order(const StepPlan& plan, std::vector<DeviceOperation>& operations) {
+void bind_order(const plan::StepPlan& plan, std::vector<DeviceOperation>& operations) {
   for (std::size_t id = 0; id < operations.size(); ++id) {
     DeviceOperation& bound = operations[id];
-    for (const OpId other : plan.operations[id].waits) {
+    for (const plan::OpId other : plan.operations[id].waits) {
       DeviceOperation& awaited = operations[static_cast<std::size_t>(other)];
       if (awaited.operation->stream == bound.operation->stream) continue;
       if (!awaited.end) awaited.end = make_order_event();
@@ -56,27 +56,27 @@ void bind_order(const StepPlan& plan, std::vector<DeviceOperation>& operations) 
 void HostWork::run(void* self) {
   auto& work = *static_cast<HostWork*>(self);
   try {
-    call_kernel(work.bound, work.context, work.scratch.data());
+    engine::call_kernel(work.bound, work.context, work.scratch.data());
   } catch (...) {
     work.failure = std::current_exception();
   }
   ++work.context.step;
 }
 
-OperationTime DeviceOperation::time_after(const Event& begin) const {
+plan::OperationTime DeviceOperation::time_after(const Event& begin) const {
   const double start_s = elapsed_s(begin, span.begin);
   const double queued_s = queued ? elapsed_s(begin, queued) : start_s;
   return {queued_s, start_s, start_s, elapsed_s(begin, span.end)};
 }
 
-std::vector<DeviceOperation> bind_operations(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks,
-                                             const StepContext& context) {
+std::vector<DeviceOperation> bind_operations(const plan::StepPlan& plan, const DeviceMemory& memory,
+                                             const engine::GroupRanks& ranks, const engine::StepContext& context) {
   std::vector<DeviceOperation> operations;
-  for (const Operation& operation : plan.operations) {
+  for (const plan::Operation& operation : plan.operations) {
     DeviceOperation bound;
     bound.operation = &operation;
     bound.operands = operands_of(plan, memory, operation, ranks[static_cast<std::size_t>(operation.group)]);
-    if (operation.stream == Stream::kHost && !is_collective(operation.kind)) {
+    if (operation.stream == schedule::Stream::kHost && !plan::is_collective(operation.kind)) {
       bound.host = work_on_host(bound, context);
     } else {
       bound.kernel = device_kernel_for(operation.kind);
@@ -91,12 +91,15 @@ namespace {
 
 constexpr std::size_t kTimedEvery = 8;
 
-bool is_communication(Stream stream) { return stream == Stream::kGather || stream == Stream::kReduce; }
+bool is_communication(schedule::Stream stream) {
+  return stream == schedule::Stream::kGather || stream == schedule::Stream::kReduce;
+}
 
 }  // namespace
 
-DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const StepContext& context,
-                               const DeviceCommunicators& communicators, const ExecutionOptions& options)
+DeviceExecutor::DeviceExecutor(const plan::StepPlan& plan, const DeviceMemory& memory,
+                               const engine::StepContext& context, const DeviceCommunicators& communicators,
+                               const ExecutionOptions& options)
     : plan_(plan),
       context_(context),
       communicators_(communicators),
@@ -115,21 +118,21 @@ DeviceExecutor::DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory,
 DeviceExecutor::~DeviceExecutor() = default;
 
 void DeviceExecutor::make_streams() {
-  const auto make = [&](Stream stream) {
-    if (streams_[index_of(stream)]) return;
-    streams_[index_of(stream)] = make_stream(is_communication(stream));
-    scratch_[index_of(stream)] = allocate_device(scratch_bytes(plan_, stream));
-    joins_[index_of(stream)] = make_order_event();
+  const auto make = [&](schedule::Stream stream) {
+    if (streams_[schedule::index_of(stream)]) return;
+    streams_[schedule::index_of(stream)] = make_stream(is_communication(stream));
+    scratch_[schedule::index_of(stream)] = allocate_device(scratch_bytes(plan_, stream));
+    joins_[schedule::index_of(stream)] = make_order_event();
   };
-  make(Stream::kCompute);
-  for (const Operation& operation : plan_.operations) make(operation.stream);
+  make(schedule::Stream::kCompute);
+  for (const plan::Operation& operation : plan_.operations) make(operation.stream);
 }
 
 // The norm waits for nobody, so all that it needs but the sum was there before the sum.
 void DeviceExecutor::join_residuals() {
-  std::array<DeviceOperation*, kStreamCount> before{};
+  std::array<DeviceOperation*, schedule::kStreamCount> before{};
   for (DeviceOperation& bound : operations_) {
-    DeviceOperation*& last = before[index_of(bound.operation->stream)];
+    DeviceOperation*& last = before[schedule::index_of(bound.operation->stream)];
     if (last != nullptr && bound.waits.empty() && add_norm_fits(call_of(*last), call_of(bound))) {
       last->norm = &bound;
       bound.is_done_before = true;
@@ -142,29 +145,29 @@ void DeviceExecutor::prepare_products(const DeviceMemory& memory) {
   memory.fill_with_numbers();
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
   for (const DeviceOperation& bound : operations_) {
-    if (is_matrix_product(bound.operation->kind) && !bound.host) gemm_->prepare(product_of(call_of(bound)));
+    if (plan::is_matrix_product(bound.operation->kind) && !bound.host) gemm_->prepare(product_of(call_of(bound)));
   }
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
 }
 
 DeviceCall DeviceExecutor::call_of(const DeviceOperation& bound) const {
-  const Stream stream = bound.operation->stream;
+  const schedule::Stream stream = bound.operation->stream;
   return {.operation = *bound.operation,
           .operands = bound.operands,
           .context = context_,
           .step = step_number(),
-          .scratch = reinterpret_cast<float*>(scratch_[index_of(stream)].get()),
+          .scratch = reinterpret_cast<float*>(scratch_[schedule::index_of(stream)].get()),
           .queue = queue_of(stream),
           .gemm = gemm_.get()};
 }
 
 std::size_t DeviceExecutor::loss_bytes() const {
-  return static_cast<std::size_t>(plan_.micro_steps * size_bytes(DType::kFp32));
+  return static_cast<std::size_t>(plan_.micro_steps * schedule::size_bytes(schedule::DType::kFp32));
 }
 
 void DeviceExecutor::start() {
   if (in_flight() == kMostInFlight) throw std::logic_error("too many steps are in flight");
-  Queue compute = queue_of(Stream::kCompute);
+  Queue compute = queue_of(schedule::Stream::kCompute);
   Slot& slot = slot_of(started_);
   slot.timed = options_.time_every_step || started_ % kTimedEvery == 0;
   KRIGTUNE_CHECK_CUDA(cudaEventRecord(slot.span.begin.get(), compute));
@@ -180,7 +183,7 @@ void DeviceExecutor::start() {
 }
 
 void DeviceExecutor::queue_operations(bool timed) {
-  Queue compute = queue_of(Stream::kCompute);
+  Queue compute = queue_of(schedule::Stream::kCompute);
   KRIGTUNE_CHECK_CUDA(cudaEventRecord(begin_.get(), compute));
   for (const StreamHandle& stream : streams_) {
     if (stream && stream.get() != compute) KRIGTUNE_CHECK_CUDA(cudaStreamWaitEvent(stream.get(), begin_.get(), 0));
@@ -196,7 +199,7 @@ void DeviceExecutor::queue_operations(bool timed) {
 
 // The first step is never replayed: NCCL allocates when it is first used, which a capture forbids.
 void DeviceExecutor::replay() {
-  Queue compute = queue_of(Stream::kCompute);
+  Queue compute = queue_of(schedule::Stream::kCompute);
   if (!graph_) {
     KRIGTUNE_CHECK_CUDA(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal));
     queue_operations(false);

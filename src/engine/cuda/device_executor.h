@@ -15,8 +15,8 @@ namespace krigtune::cuda {
 /// What the driver's thread computes between two operations of the host's stream, once a step. It may call nothing of
 /// CUDA, and nothing may leave it.
 struct HostWork {
-  BoundOperation bound;
-  StepContext context;  ///< with the number of the step that comes next
+  engine::BoundOperation bound;
+  engine::StepContext context;  ///< with the number of the step that comes next
   std::vector<float> scratch;
   std::exception_ptr failure;
 
@@ -25,9 +25,9 @@ struct HostWork {
 
 /// An operation of a plan with pointers into one device's memory, and the events that order it.
 struct DeviceOperation {
-  const Operation* operation = nullptr;
+  const plan::Operation* operation = nullptr;
   DeviceKernel kernel = nullptr;  ///< null: a collective, or the host's
-  std::vector<OperandView> operands;
+  std::vector<engine::OperandView> operands;
   std::unique_ptr<HostWork> host;  ///< of the host's stream
   std::vector<cudaEvent_t> waits;  ///< ends of operations of other streams
   Event end;                       ///< null: nobody waits for it
@@ -37,15 +37,15 @@ struct DeviceOperation {
   bool is_done_before = false;            ///< that one
 
   /// Seconds after `begin`. All events must have passed.
-  OperationTime time_after(const Event& begin) const;
+  plan::OperationTime time_after(const Event& begin) const;
 };
 
 /// By OpId. `context`: of the first step. Throws std::logic_error where the host is to compute with device memory.
-std::vector<DeviceOperation> bind_operations(const StepPlan& plan, const DeviceMemory& memory, const GroupRanks& ranks,
-                                             const StepContext& context);
+std::vector<DeviceOperation> bind_operations(const plan::StepPlan& plan, const DeviceMemory& memory,
+                                             const engine::GroupRanks& ranks, const engine::StepContext& context);
 
 /// The communicator of each group, null where there is none.
-using DeviceCommunicators = std::array<DeviceCommunicator*, kGroupCount>;
+using DeviceCommunicators = std::array<DeviceCommunicator*, schedule::kGroupCount>;
 
 struct ExecutionOptions {
   bool graph = false;            ///< replay a step that was captured as a CUDA graph
@@ -68,7 +68,7 @@ class DeviceExecutor {
 
   /// The plan must pass check_plan. It and the rest must outlive this. `context`: of the first step. Tries how matrices
   /// are multiplied fastest: leaves anything in the memory.
-  DeviceExecutor(const StepPlan& plan, const DeviceMemory& memory, const StepContext& context,
+  DeviceExecutor(const plan::StepPlan& plan, const DeviceMemory& memory, const engine::StepContext& context,
                  const DeviceCommunicators& communicators, const ExecutionOptions& options = {});
   ~DeviceExecutor();
   DeviceExecutor(const DeviceExecutor&) = delete;
@@ -86,7 +86,7 @@ class DeviceExecutor {
   void silence(bool silent);
 
   /// By OpId, in seconds from the step's begin: of the last finished step whose operations were timed.
-  const std::vector<OperationTime>& operation_times() const { return operation_times_; }
+  const std::vector<plan::OperationTime>& operation_times() const { return operation_times_; }
 
  private:
   /// What each step in flight has of its own.
@@ -101,7 +101,7 @@ class DeviceExecutor {
   void join_residuals();
   void prepare_products(const DeviceMemory& memory);
   DeviceCall call_of(const DeviceOperation& bound) const;
-  Queue queue_of(Stream stream) const { return streams_[index_of(stream)].get(); }
+  Queue queue_of(schedule::Stream stream) const { return streams_[schedule::index_of(stream)].get(); }
   std::int64_t* step_number() const { return reinterpret_cast<std::int64_t*>(step_number_.get()); }
   Slot& slot_of(std::size_t step) { return slots_[step % kMostInFlight]; }
   std::size_t loss_bytes() const;
@@ -110,23 +110,23 @@ class DeviceExecutor {
   void enqueue(DeviceOperation& bound, bool timed);
   void execute(DeviceOperation& bound);
 
-  const StepPlan& plan_;
-  StepContext context_;
+  const plan::StepPlan& plan_;
+  engine::StepContext context_;
   DeviceCommunicators communicators_;
   ExecutionOptions options_;
-  std::array<StreamHandle, kStreamCount> streams_;  ///< null where the plan has no operations; compute always
-  std::array<DeviceBytes, kStreamCount> scratch_;
+  std::array<StreamHandle, schedule::kStreamCount> streams_;  ///< null where the plan has no operations; compute always
+  std::array<DeviceBytes, schedule::kStreamCount> scratch_;
   std::unique_ptr<Gemm> gemm_;
   DeviceBytes step_number_;  ///< an std::int64_t: steps done
   std::vector<DeviceOperation> operations_;
   Event begin_ = make_order_event();
-  std::array<Event, kStreamCount> joins_;
+  std::array<Event, schedule::kStreamCount> joins_;
   GraphExec graph_;
   const std::byte* losses_on_device_;
   std::array<Slot, kMostInFlight> slots_;
   std::size_t started_ = 0;  ///< steps, likewise the next
   std::size_t finished_ = 0;
-  std::vector<OperationTime> operation_times_;
+  std::vector<plan::OperationTime> operation_times_;
   bool silent_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace krigtune::cuda {
 class DeviceMemory {
  public:
   /// Throws DeviceError: of exit code kOutOfMemory where memory is missing.
-  explicit DeviceMemory(const StepPlan& plan);
+  explicit DeviceMemory(const plan::StepPlan& plan);
 
   /// Makes all of the device's numbers random-looking, of a size near 1 as bf16, fp16 and fp32: what is timed on zeros
   /// is too fast. On the default stream.
@@ -19,17 +19,18 @@ class DeviceMemory {
   /// Fills both with what highest_changed_bytes looks for.
   void fill_with_pattern() const;
 
-  std::byte* at(const Buffer& buffer) const;
-  std::byte* at(const StepPlan& plan, const Range& range, std::int64_t rank) const;
+  std::byte* at(const plan::Buffer& buffer) const;
+  std::byte* at(const plan::StepPlan& plan, const plan::Range& range, std::int64_t rank) const;
 
   /// fp32 values from and to a range of numbers of any type.
-  void upload(const StepPlan& plan, const Range& range, std::int64_t rank, const std::vector<float>& values) const;
-  std::vector<float> download(const StepPlan& plan, const Range& range, std::int64_t rank) const;
-  void clear(const Buffer& buffer) const;
+  void upload(const plan::StepPlan& plan, const plan::Range& range, std::int64_t rank,
+              const std::vector<float>& values) const;
+  std::vector<float> download(const plan::StepPlan& plan, const plan::Range& range, std::int64_t rank) const;
+  void clear(const plan::Buffer& buffer) const;
 
   /// One more than the offset of the place's highest byte that differs from the pattern, a guard behind the arena
   /// included.
-  std::int64_t highest_changed_bytes(Place place) const;
+  std::int64_t highest_changed_bytes(schedule::Place place) const;
 
  private:
   std::int64_t device_bytes_;  ///< with the guard, likewise the next

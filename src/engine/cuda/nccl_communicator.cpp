@@ -15,17 +15,17 @@ namespace {
 
 static_assert(sizeof(ncclUniqueId) == sizeof(NcclId));
 
-ncclDataType_t nccl_type(DType type) {
+ncclDataType_t nccl_type(schedule::DType type) {
   switch (type) {
-    case DType::kFp32:
+    case schedule::DType::kFp32:
       return ncclFloat32;
-    case DType::kBf16:
+    case schedule::DType::kBf16:
       return ncclBfloat16;
-    case DType::kFp16:
+    case schedule::DType::kFp16:
       return ncclFloat16;
-    case DType::kInt32:
+    case schedule::DType::kInt32:
       return ncclInt32;
-    case DType::kUint8:
+    case schedule::DType::kUint8:
       return ncclUint8;
   }
   throw std::logic_error("NCCL knows no such type");
@@ -49,14 +49,14 @@ class NcclCommunicator final : public DeviceCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
-    const OpKind kind = operation.kind;
+  void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
+    const schedule::OpKind kind = operation.kind;
     if (communicator_.load() == nullptr) throw std::runtime_error("the communicator was aborted");
     KRIGTUNE_CHECK_NCCL(ncclGroupStart());
-    if (kind == OpKind::kAllGather) {
+    if (kind == schedule::OpKind::kAllGather) {
       for (std::size_t i = 0; i + 1 < operands.size(); i += 2) gather(operands[i], operands[i + 1], queue);
     } else {
-      for (const OperandView& whole : operands) reduce(kind, whole, queue);
+      for (const engine::OperandView& whole : operands) reduce(kind, whole, queue);
     }
     KRIGTUNE_CHECK_NCCL(ncclGroupEnd());
     settle();
@@ -85,21 +85,21 @@ class NcclCommunicator final : public DeviceCommunicator {
     while (state() == ncclInProgress) poll_();
   }
 
-  void reduce(OpKind kind, const OperandView& whole, Queue queue) {
-    const ncclRedOp_t operation = kind == OpKind::kAllReduceMax ? ncclMax : ncclSum;
+  void reduce(schedule::OpKind kind, const engine::OperandView& whole, Queue queue) {
+    const ncclRedOp_t operation = kind == schedule::OpKind::kAllReduceMax ? ncclMax : ncclSum;
     const auto elems = static_cast<std::size_t>(whole.elems);
     const ncclDataType_t type = nccl_type(whole.type);
-    if (kind != OpKind::kReduceScatter) {
+    if (kind != schedule::OpKind::kReduceScatter) {
       KRIGTUNE_CHECK_NCCL(ncclAllReduce(whole.data, whole.data, elems, type, operation, communicator_.load(), queue));
       return;
     }
     const std::size_t shard = elems / static_cast<std::size_t>(ranks_);
     auto* own = static_cast<std::byte*>(whole.data) +
-                shard * static_cast<std::size_t>(rank_) * static_cast<std::size_t>(size_bytes(whole.type));
+                shard * static_cast<std::size_t>(rank_) * static_cast<std::size_t>(schedule::size_bytes(whole.type));
     KRIGTUNE_CHECK_NCCL(ncclReduceScatter(whole.data, own, shard, type, operation, communicator_.load(), queue));
   }
 
-  void gather(const OperandView& shard, const OperandView& whole, Queue queue) {
+  void gather(const engine::OperandView& shard, const engine::OperandView& whole, Queue queue) {
     KRIGTUNE_CHECK_NCCL(ncclAllGather(shard.data, whole.data, static_cast<std::size_t>(shard.elems),
                                       nccl_type(shard.type), communicator_.load(), queue));
   }

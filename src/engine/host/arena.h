@@ -12,7 +12,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// From now on an access to these bytes is an error that AddressSanitizer reports.
 inline void poison(const std::byte* begin, std::int64_t bytes) {
@@ -63,11 +63,11 @@ class Arena {
 /// What one rank holds: an arena a place.
 struct RankMemory {
   /// Throws std::bad_alloc.
-  RankMemory(const StepPlan& plan, bool observe)
+  RankMemory(const plan::StepPlan& plan, bool observe)
       : device(plan.arena_bytes, observe), host(plan.host_arena_bytes, observe) {}
 
-  const Arena& arena(Place place) const { return place == Place::kDevice ? device : host; }
-  std::byte* at(const Buffer& buffer) const { return arena(buffer.place).at(buffer.offset_bytes); }
+  const Arena& arena(schedule::Place place) const { return place == schedule::Place::kDevice ? device : host; }
+  std::byte* at(const plan::Buffer& buffer) const { return arena(buffer.place).at(buffer.offset_bytes); }
 
   Arena device;
   Arena host;
@@ -79,17 +79,17 @@ struct RankMemory {
 class BufferLifetimes {
  public:
   /// Both must outlive it.
-  BufferLifetimes(const StepPlan& plan, const RankMemory& memory);
+  BufferLifetimes(const plan::StepPlan& plan, const RankMemory& memory);
 
   void begin_step();
-  void begin_use(const std::vector<BufferId>& buffers);
-  void end_use(const std::vector<BufferId>& buffers);
+  void begin_use(const std::vector<plan::BufferId>& buffers);
+  void end_use(const std::vector<plan::BufferId>& buffers);
 
  private:
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   const RankMemory& memory_;
   std::vector<int> uses_;                            ///< by buffer, in one step
   std::unique_ptr<std::atomic<int>[]> still_to_go_;  ///< by buffer
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -8,19 +8,21 @@
 #include "engine/host/number_types.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
-OperandView view_of(const StepPlan& plan, const RankMemory& memory, std::int64_t rank, const Operand& operand) {
-  const Range& range = operand.range;
-  const Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
+OperandView view_of(const plan::StepPlan& plan, const RankMemory& memory, std::int64_t rank,
+                    const plan::Operand& operand) {
+  const plan::Range& range = operand.range;
+  const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(range.buffer)];
   const std::int64_t begin_elems = range.begin_elems + rank * range.rank_stride_elems;
-  return {memory.at(buffer) + begin_elems * size_bytes(buffer.type), range.elems, operand.access, buffer.type};
+  return {memory.at(buffer) + begin_elems * schedule::size_bytes(buffer.type), range.elems, operand.access,
+          buffer.type};
 }
 
-std::vector<Segment> segments_of(OpKind kind, const std::vector<OperandView>& views) {
+std::vector<Segment> segments_of(schedule::OpKind kind, const std::vector<OperandView>& views) {
   std::vector<Segment> segments;
-  if (kind == OpKind::kAllGather) {
+  if (kind == schedule::OpKind::kAllGather) {
     for (std::size_t i = 0; i + 1 < views.size(); i += 2) {
       segments.push_back({views[i + 1].data, views[i + 1].elems, views[i].data, views[i + 1].type});
     }
@@ -30,9 +32,9 @@ std::vector<Segment> segments_of(OpKind kind, const std::vector<OperandView>& vi
   return segments;
 }
 
-std::vector<BufferId> buffers_of(const Operation& operation) {
-  std::vector<BufferId> buffers;
-  for (const Operand& operand : operation.operands) buffers.push_back(operand.range.buffer);
+std::vector<plan::BufferId> buffers_of(const plan::Operation& operation) {
+  std::vector<plan::BufferId> buffers;
+  for (const plan::Operand& operand : operation.operands) buffers.push_back(operand.range.buffer);
   std::sort(buffers.begin(), buffers.end());
   buffers.erase(std::unique(buffers.begin(), buffers.end()), buffers.end());
   return buffers;
@@ -40,22 +42,24 @@ std::vector<BufferId> buffers_of(const Operation& operation) {
 
 }  // namespace
 
-BoundPlan bind_plan(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks) {
+BoundPlan bind_plan(const plan::StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks) {
   BoundPlan bound;
   std::vector<Dependency> completion;  // by operation: what its own completion means
-  for (const Operation& operation : plan.operations) {
+  for (const plan::Operation& operation : plan.operations) {
     BoundOperation entry;
     entry.operation = &operation;
     const std::int64_t rank = ranks[static_cast<std::size_t>(operation.group)];
-    for (const Operand& operand : operation.operands) entry.operands.push_back(view_of(plan, memory, rank, operand));
-    if (is_collective(operation.kind)) {
+    for (const plan::Operand& operand : operation.operands)
+      entry.operands.push_back(view_of(plan, memory, rank, operand));
+    if (plan::is_collective(operation.kind)) {
       entry.segments = segments_of(operation.kind, entry.operands);
     } else {
       entry.kernel = kernel_for<float>(operation.kind);
     }
-    for (const OpId other : operation.waits) entry.dependencies.push_back(completion[static_cast<std::size_t>(other)]);
+    for (const plan::OpId other : operation.waits)
+      entry.dependencies.push_back(completion[static_cast<std::size_t>(other)]);
     entry.buffers = buffers_of(operation);
-    auto& stream = bound[index_of(operation.stream)];
+    auto& stream = bound[schedule::index_of(operation.stream)];
     stream.push_back(std::move(entry));
     completion.push_back({operation.stream, static_cast<std::int32_t>(stream.size())});
   }
@@ -70,9 +74,9 @@ constexpr std::int64_t kBlockElems = 32768;
 constexpr std::size_t kMostOperands = 16;
 
 // What is only held is not looked at.
-bool has_shadow(OpKind kind, const OperandView& view, std::size_t operand) {
-  const OpTraits& traits = traits_of(kind);
-  const bool is_held = operand < traits.operands.size() && traits.operands[operand].role == Role::kHeld;
+bool has_shadow(schedule::OpKind kind, const OperandView& view, std::size_t operand) {
+  const plan::OpTraits& traits = plan::traits_of(kind);
+  const bool is_held = operand < traits.operands.size() && traits.operands[operand].role == plan::Role::kHeld;
   return is_16_bit(view.type) && !is_held;
 }
 
@@ -95,13 +99,13 @@ class ShadowedCall {
         free_(scratch + shadow_elems(scratch_elems(bound.operation->kind, bound.operation->shape))) {}
 
   void add(const OperandView& view) {
-    const OpKind kind = bound_.operation->kind;
+    const schedule::OpKind kind = bound_.operation->kind;
     views_[count_] = seen_[count_] = view;
     if (has_shadow(kind, view, count_)) {
       seen_[count_].data = free_;
-      seen_[count_].type = DType::kFp32;
+      seen_[count_].type = schedule::DType::kFp32;
       free_ += shadow_elems(view.elems);
-      if (view.access != Access::kWrite) {
+      if (view.access != plan::Access::kWrite) {
         widen(view.type, static_cast<const std::uint16_t*>(view.data), view.elems, shadow(count_));
       }
     }
@@ -111,7 +115,7 @@ class ShadowedCall {
   void run() const {
     bound_.kernel({*bound_.operation, {seen_.data(), count_}, context_, scratch_});
     for (std::size_t i = 0; i < count_; ++i) {
-      if (views_[i].data == seen_[i].data || views_[i].access == Access::kRead) continue;
+      if (views_[i].data == seen_[i].data || views_[i].access == plan::Access::kRead) continue;
       round_to(views_[i].type, shadow(i), views_[i].elems, static_cast<std::uint16_t*>(views_[i].data));
     }
   }
@@ -129,18 +133,21 @@ class ShadowedCall {
 };
 
 OperandView part_of(const OperandView& view, std::int64_t begin_elems, std::int64_t elems) {
-  return {static_cast<std::byte*>(view.data) + begin_elems * size_bytes(view.type), elems, view.access, view.type};
+  return {static_cast<std::byte*>(view.data) + begin_elems * schedule::size_bytes(view.type), elems, view.access,
+          view.type};
 }
 
 // Where both have the same type, whatever it is.
-bool copied_as_bytes(OpKind kind, const OperandView& source, const OperandView& destination) {
-  if (kind != OpKind::kCopy || source.type != destination.type) return false;
-  std::memcpy(destination.data, source.data, static_cast<std::size_t>(source.elems * size_bytes(source.type)));
+bool copied_as_bytes(schedule::OpKind kind, const OperandView& source, const OperandView& destination) {
+  if (kind != schedule::OpKind::kCopy || source.type != destination.type) return false;
+  std::memcpy(destination.data, source.data,
+              static_cast<std::size_t>(source.elems * schedule::size_bytes(source.type)));
   return true;
 }
 
 // The head, written with the first block, is added to with all later ones.
-void call_by_blocks(const BoundOperation& bound, const StepContext& context, float* scratch, const OpTraits& traits) {
+void call_by_blocks(const BoundOperation& bound, const StepContext& context, float* scratch,
+                    const plan::OpTraits& traits) {
   const auto& operands = bound.operands;
   const std::size_t head = traits.operands.size();
   const std::size_t group = traits.group.size();
@@ -153,7 +160,7 @@ void call_by_blocks(const BoundOperation& bound, const StepContext& context, flo
       ShadowedCall call(bound, context, scratch);
       for (std::size_t i = 0; i < head; ++i) {
         const OperandView& view = operands[i];
-        call.add({view.data, view.elems, first ? view.access : Access::kReadWrite, view.type});
+        call.add({view.data, view.elems, first ? view.access : plan::Access::kReadWrite, view.type});
       }
       for (std::size_t i = 0; i < group; ++i) call.add(part_of(operands[at + i], begin, elems));
       if (tail > 0) call.add(operands.back());
@@ -166,16 +173,16 @@ void call_by_blocks(const BoundOperation& bound, const StepContext& context, flo
 }  // namespace
 
 void call_kernel(const BoundOperation& bound, const StepContext& context, float* scratch) {
-  const OpKind kind = bound.operation->kind;
-  if (kind == OpKind::kZero) {
+  const schedule::OpKind kind = bound.operation->kind;
+  if (kind == schedule::OpKind::kZero) {
     for (const OperandView& view : bound.operands) {
-      std::memset(view.data, 0, static_cast<std::size_t>(view.elems * size_bytes(view.type)));
+      std::memset(view.data, 0, static_cast<std::size_t>(view.elems * schedule::size_bytes(view.type)));
     }
     return;
   }
-  if (!has_shadows(bound) && kind != OpKind::kCopy)
+  if (!has_shadows(bound) && kind != schedule::OpKind::kCopy)
     return bound.kernel({*bound.operation, bound.operands, context, scratch});
-  const OpTraits& traits = traits_of(kind);
+  const plan::OpTraits& traits = plan::traits_of(kind);
   if (traits.is_list()) return call_by_blocks(bound, context, scratch, traits);
   ShadowedCall call(bound, context, scratch);
   for (const OperandView& view : bound.operands) call.add(view);
@@ -183,10 +190,10 @@ void call_kernel(const BoundOperation& bound, const StepContext& context, float*
 }
 
 std::int64_t call_scratch_elems(const BoundOperation& bound) {
-  const OpKind kind = bound.operation->kind;
+  const schedule::OpKind kind = bound.operation->kind;
   std::int64_t elems = shadow_elems(scratch_elems(kind, bound.operation->shape));
   if (!has_shadows(bound)) return elems;
-  const OpTraits& traits = traits_of(kind);
+  const plan::OpTraits& traits = plan::traits_of(kind);
   if (traits.is_list()) {
     return elems + static_cast<std::int64_t>(traits.operands.size() + traits.group.size() + 1) * kBlockElems;
   }
@@ -197,4 +204,4 @@ std::int64_t call_scratch_elems(const BoundOperation& bound) {
   return elems;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -1,7 +1,7 @@
 #include "engine/host/communicator.h"
 
 #include <algorithm>
-namespace krigtune {
+namespace krigtune::engine {
 
 double AbortableBarrier::arrive_and_wait() {
   std::unique_lock lock(mutex_);
@@ -32,34 +32,34 @@ namespace {
 
 class EmulatedCommunicator final : public Communicator {
  public:
-  EmulatedCommunicator(Communicator& base, EmulatedLink& link, const EmulatedNetwork& network, const GroupSpan& span,
-                       const Clock& clock)
+  EmulatedCommunicator(Communicator& base, EmulatedLink& link, const workload::EmulatedNetwork& network,
+                       const plan::GroupSpan& span, const Clock& clock)
       : base_(base), link_(link), network_(network), span_(span), clock_(clock) {}
 
   double all_reduce(const Collective& collective) override {
-    return hold(base_.all_reduce(collective), OpKind::kAllReduce, collective);
+    return hold(base_.all_reduce(collective), schedule::OpKind::kAllReduce, collective);
   }
   double all_reduce_max(const Collective& collective) override {
-    return hold(base_.all_reduce_max(collective), OpKind::kAllReduceMax, collective);
+    return hold(base_.all_reduce_max(collective), schedule::OpKind::kAllReduceMax, collective);
   }
   double reduce_scatter(const Collective& collective) override {
-    return hold(base_.reduce_scatter(collective), OpKind::kReduceScatter, collective);
+    return hold(base_.reduce_scatter(collective), schedule::OpKind::kReduceScatter, collective);
   }
   double all_gather(const Collective& collective) override {
-    return hold(base_.all_gather(collective), OpKind::kAllGather, collective);
+    return hold(base_.all_gather(collective), schedule::OpKind::kAllGather, collective);
   }
 
  private:
-  double hold(double ready_s, OpKind kind, const Collective& collective) {
-    const double length_s = collective_time_s(network_, kind, span_, collective.wire_bytes);
+  double hold(double ready_s, schedule::OpKind kind, const Collective& collective) {
+    const double length_s = plan::collective_time_s(network_, kind, span_, collective.wire_bytes);
     clock_.sleep_until_s(link_.reserve_until_s(ready_s, length_s));
     return ready_s;
   }
 
   Communicator& base_;
   EmulatedLink& link_;
-  const EmulatedNetwork& network_;
-  GroupSpan span_;
+  const workload::EmulatedNetwork& network_;
+  plan::GroupSpan span_;
   const Clock& clock_;
 };
 
@@ -72,9 +72,10 @@ double EmulatedLink::reserve_until_s(double ready_s, double length_s) {
   return free_from_s_;
 }
 
-std::unique_ptr<Communicator> make_emulated(Communicator& base, EmulatedLink& link, const EmulatedNetwork& network,
-                                            const GroupSpan& span, const Clock& clock) {
+std::unique_ptr<Communicator> make_emulated(Communicator& base, EmulatedLink& link,
+                                            const workload::EmulatedNetwork& network, const plan::GroupSpan& span,
+                                            const Clock& clock) {
   return std::make_unique<EmulatedCommunicator>(base, link, network, span, clock);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -11,14 +11,14 @@
 #include "plan/step_plan.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// One range of a collective.
 struct Segment {
   void* whole = nullptr;
   std::int64_t elems = 0;       ///< of `whole`; reduce-scatter and all-gather: a multiple of the number of ranks
   const void* shard = nullptr;  ///< all-gather: this rank's elems / N elements; may be its part of `whole` itself
-  DType type = DType::kFp32;    ///< sums and maxima need one of floating point
+  schedule::DType type = schedule::DType::kFp32;  ///< sums and maxima need one of floating point
 };
 
 /// One collective as one rank issues it. All ranks issue the same ones in the same order.
@@ -102,7 +102,8 @@ class EmulatedLink {
 /// Moves the data through `base`, then holds the caller until a slot of collective_time_s of the link has passed.
 /// Waiting happens after all ranks have exchanged their data and without a lock, so it can delay but never block. All
 /// but `span` must outlive it.
-std::unique_ptr<Communicator> make_emulated(Communicator& base, EmulatedLink& link, const EmulatedNetwork& network,
-                                            const GroupSpan& span, const Clock& clock);
+std::unique_ptr<Communicator> make_emulated(Communicator& base, EmulatedLink& link,
+                                            const workload::EmulatedNetwork& network, const plan::GroupSpan& span,
+                                            const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

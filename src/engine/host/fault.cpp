@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
 [[noreturn]] void hang() {
@@ -64,4 +64,4 @@ Fault fault_from(const std::string& text) {
   return fault;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -3,7 +3,7 @@
 
 #include "engine/trainer.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// Does what the fault says if it is meant for this rank and step.
 void inject(const std::optional<Fault>& fault, std::int64_t world_rank, std::int64_t step);
@@ -11,4 +11,4 @@ void inject(const std::optional<Fault>& fault, std::int64_t world_rank, std::int
 /// "hang:RANK:STEP", likewise abort, bad_alloc, kill: what tests put into KRIGTUNE_BENCH_FAULT. Throws UserError.
 Fault fault_from(const std::string& text);
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -8,7 +8,7 @@
 #include "engine/host/mpi_processes.h"
 #include "engine/host/sockets.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
 constexpr int kDefaultPort = 29500;  // torchrun's
@@ -119,4 +119,4 @@ std::string first_host(const std::string& slurm_node_list) {
   return host + slurm_node_list.substr(end + 1, number_end - end - 1);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -9,7 +9,7 @@
 #include "engine/host/processes.h"
 #include "engine/host/sockets.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// Looks an environment variable up.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
@@ -39,4 +39,4 @@ std::unique_ptr<Processes> connect(const Launch& launch, const Clock& clock);
 /// "node[07-09,12],gpu3" -> "node07": the first host of a list as Slurm writes it.
 std::string first_host(const std::string& slurm_node_list);
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

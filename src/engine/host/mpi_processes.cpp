@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "engine/host/communicator.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
 constexpr int kEagerTests = 20;  // without a pause: a peer on another core is often just about to answer
@@ -144,4 +144,4 @@ class MpiProcesses final : public Processes {
 
 std::unique_ptr<Processes> connect_by_mpi(const Clock& clock) { return std::make_unique<MpiProcesses>(clock); }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

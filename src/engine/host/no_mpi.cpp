@@ -2,7 +2,7 @@
 #include "core/error.h"
 #include "engine/host/mpi_processes.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 std::unique_ptr<Processes> connect_by_mpi(const Clock& /*clock*/) {
   throw EnvironmentError("started by mpirun, but this krigtune-bench was built without MPI",
@@ -10,4 +10,4 @@ std::unique_ptr<Processes> connect_by_mpi(const Clock& /*clock*/) {
                          "torchrun's variables");
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -8,7 +8,7 @@
 
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 inline float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 
@@ -52,11 +52,11 @@ inline std::uint16_t to_fp16(float value) {
   return static_cast<std::uint16_t>(result | ((bits & 0x80000000U) >> 16U));
 }
 
-inline bool is_16_bit(DType type) { return type == DType::kBf16 || type == DType::kFp16; }
+inline bool is_16_bit(schedule::DType type) { return type == schedule::DType::kBf16 || type == schedule::DType::kFp16; }
 
 /// `type`: one of 16 bits.
-inline void widen(DType type, const std::uint16_t* from, std::int64_t count, float* to) {
-  if (type == DType::kBf16) {
+inline void widen(schedule::DType type, const std::uint16_t* from, std::int64_t count, float* to) {
+  if (type == schedule::DType::kBf16) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from_bf16(from[i]);
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from_fp16(from[i]);
@@ -64,12 +64,12 @@ inline void widen(DType type, const std::uint16_t* from, std::int64_t count, flo
 }
 
 /// Likewise.
-inline void round_to(DType type, const float* from, std::int64_t count, std::uint16_t* to) {
-  if (type == DType::kBf16) {
+inline void round_to(schedule::DType type, const float* from, std::int64_t count, std::uint16_t* to) {
+  if (type == schedule::DType::kBf16) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i] = to_fp16(from[i]);
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

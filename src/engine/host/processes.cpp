@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace krigtune {
+namespace krigtune::engine {
 
 double agree(StepResult& result, Processes* processes, const Clock& clock) {
   struct Said {
@@ -20,4 +20,4 @@ double agree(StepResult& result, Processes* processes, const Clock& clock) {
   return all.front().now_s;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -9,7 +9,7 @@
 
 #include "engine/trainer.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// Another process of the job is gone.
 class PeerLost : public std::runtime_error {
@@ -67,4 +67,4 @@ std::vector<T> all_say(Transport& transport, const T& mine) {
 /// processes it changes nothing and asks the clock.
 double agree(StepResult& result, Processes* processes, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

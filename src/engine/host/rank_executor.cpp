@@ -11,7 +11,7 @@
 #include "engine/host/communicator.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 Workers::Workers(std::vector<std::function<void()>> jobs, std::function<void()> on_failure)
     : on_failure_(std::move(on_failure)), jobs_(std::move(jobs)) {
@@ -67,7 +67,7 @@ constexpr std::int32_t kAborted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
-RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
+RankExecutor::RankExecutor(const plan::StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                            const StreamCommunicators& communicators, const Clock& clock)
     : plan_(plan),
       bound_(bind_plan(plan, memory, ranks)),
@@ -82,7 +82,7 @@ RankExecutor::RankExecutor(const StepPlan& plan, const RankMemory& memory, const
 }
 
 void RankExecutor::make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const {
-  if (is_collective(bound.operation->kind)) {
+  if (plan::is_collective(bound.operation->kind)) {
     if (communicator_of(*bound.operation) == nullptr) {
       throw std::logic_error("a stream with collectives needs a communicator");
     }
@@ -92,10 +92,10 @@ void RankExecutor::make_ready_for(const BoundOperation& bound, std::vector<float
   if (scratch.size() < needed) scratch.resize(needed);
 }
 
-std::vector<Stream> RankExecutor::streams() const {
-  std::vector<Stream> used;
+std::vector<schedule::Stream> RankExecutor::streams() const {
+  std::vector<schedule::Stream> used;
   for (std::size_t s = 0; s < bound_.size(); ++s) {
-    if (!bound_[s].empty()) used.push_back(static_cast<Stream>(s));
+    if (!bound_[s].empty()) used.push_back(static_cast<schedule::Stream>(s));
   }
   return used;
 }
@@ -108,12 +108,12 @@ void RankExecutor::begin_step(const StepContext& context) {
   for (auto& counter : done_) counter.store(0, std::memory_order_relaxed);
 }
 
-void RankExecutor::run(Stream stream) {
-  auto& done = done_[index_of(stream)];
+void RankExecutor::run(schedule::Stream stream) {
+  auto& done = done_[schedule::index_of(stream)];
   std::int32_t expected = 0;
   double now_s = clock_.now_s();
-  for (const BoundOperation& bound : bound_[index_of(stream)]) {
-    OperationTime& time = times_[static_cast<std::size_t>(bound.operation - plan_.operations.data())];
+  for (const BoundOperation& bound : bound_[schedule::index_of(stream)]) {
+    plan::OperationTime& time = times_[static_cast<std::size_t>(bound.operation - plan_.operations.data())];
     time.queued_s = now_s;
     const bool waits = !ready(bound);
     for (const Dependency& dependency : bound.dependencies) wait_for(dependency);
@@ -136,13 +136,13 @@ void RankExecutor::abort() {
 
 bool RankExecutor::ready(const BoundOperation& bound) const {
   for (const Dependency& dependency : bound.dependencies) {
-    if (done_[index_of(dependency.stream)].load(std::memory_order_acquire) < dependency.done) return false;
+    if (done_[schedule::index_of(dependency.stream)].load(std::memory_order_acquire) < dependency.done) return false;
   }
   return true;
 }
 
 void RankExecutor::wait_for(const Dependency& dependency) const {
-  const auto& counter = done_[index_of(dependency.stream)];
+  const auto& counter = done_[schedule::index_of(dependency.stream)];
   std::int32_t now = counter.load(std::memory_order_acquire);
   while (now < dependency.done) {
     counter.wait(now, std::memory_order_acquire);
@@ -156,7 +156,7 @@ double RankExecutor::execute(const BoundOperation& bound, double start_s) {
   lifetimes_.begin_use(bound.buffers);
   double ready_s = start_s;
   if (bound.kernel != nullptr) {
-    call_kernel(bound, context_, scratch_[index_of(bound.operation->stream)].data());
+    call_kernel(bound, context_, scratch_[schedule::index_of(bound.operation->stream)].data());
   } else {
     ready_s = std::max(ready_s, communicate(bound));
   }
@@ -164,8 +164,8 @@ double RankExecutor::execute(const BoundOperation& bound, double start_s) {
   return ready_s;
 }
 
-Communicator* RankExecutor::communicator_of(const Operation& operation) const {
-  return communicators_[index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
+Communicator* RankExecutor::communicator_of(const plan::Operation& operation) const {
+  return communicators_[schedule::index_of(operation.stream)][static_cast<std::size_t>(operation.group)];
 }
 
 double RankExecutor::communicate(const BoundOperation& bound) {
@@ -173,15 +173,15 @@ double RankExecutor::communicate(const BoundOperation& bound) {
   Communicator& communicator = silent_ ? null_communicator_ : connected;
   const Collective collective{bound.segments, bound.operation->wire_bytes};
   switch (bound.operation->kind) {
-    case OpKind::kAllReduce:
+    case schedule::OpKind::kAllReduce:
       return communicator.all_reduce(collective);
-    case OpKind::kAllReduceMax:
+    case schedule::OpKind::kAllReduceMax:
       return communicator.all_reduce_max(collective);
-    case OpKind::kReduceScatter:
+    case schedule::OpKind::kReduceScatter:
       return communicator.reduce_scatter(collective);
     default:
       return communicator.all_gather(collective);
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -14,7 +14,7 @@
 #include "engine/host/communicator.h"
 #include "plan/step_breakdown.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// One thread per job, each of which runs its job once a round.
 class Workers {
@@ -43,28 +43,28 @@ class Workers {
 };
 
 /// The communicator of each stream and group, null where there is none.
-using StreamCommunicators = std::array<std::array<Communicator*, kGroupCount>, kStreamCount>;
+using StreamCommunicators = std::array<std::array<Communicator*, schedule::kGroupCount>, schedule::kStreamCount>;
 
 /// Executes a plan as one rank: each stream in order, streams ordered by waits. Everything passed in must outlive it.
 class RankExecutor {
  public:
   /// The plan must pass check_structure.
-  RankExecutor(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
+  RankExecutor(const plan::StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                const StreamCommunicators& communicators, const Clock& clock);
 
   /// The streams that have operations.
-  std::vector<Stream> streams() const;
+  std::vector<schedule::Stream> streams() const;
 
   /// To be called before every step, while no stream runs.
   void begin_step(const StepContext& context);
   /// Executes the operations of one stream; each stream from a thread of its own. Throws what a kernel throws, or
   /// Aborted.
-  void run(Stream stream);
+  void run(schedule::Stream stream);
   /// Frees the streams that wait for operations of this rank; they throw Aborted. For good.
   void abort();
 
   /// Of the last step, by OpId.
-  std::span<const OperationTime> operation_times() const { return times_; }
+  std::span<const plan::OperationTime> operation_times() const { return times_; }
   /// From now on collectives communicate nothing (NullCommunicator), or do so again. Not while a stream runs.
   void silence(bool silent) { silent_ = silent; }
 
@@ -72,21 +72,21 @@ class RankExecutor {
   void make_ready_for(const BoundOperation& bound, std::vector<float>& scratch) const;
   void wait_for(const Dependency& dependency) const;
   double execute(const BoundOperation& bound, double start_s);
-  Communicator* communicator_of(const Operation& operation) const;
+  Communicator* communicator_of(const plan::Operation& operation) const;
   double communicate(const BoundOperation& bound);
   bool ready(const BoundOperation& bound) const;
 
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   BoundPlan bound_;
   BufferLifetimes lifetimes_;
   StreamCommunicators communicators_;
   const Clock& clock_;
   StepContext context_;
-  std::array<std::vector<float>, kStreamCount> scratch_;        ///< of the kernels, by stream
-  std::array<std::atomic<std::int32_t>, kStreamCount> done_{};  ///< operations done in this step, by stream
-  std::vector<OperationTime> times_;  ///< by OpId; each stream writes those of its own operations
+  std::array<std::vector<float>, schedule::kStreamCount> scratch_;        ///< of the kernels, by stream
+  std::array<std::atomic<std::int32_t>, schedule::kStreamCount> done_{};  ///< operations done in this step, by stream
+  std::vector<plan::OperationTime> times_;  ///< by OpId; each stream writes those of its own operations
   NullCommunicator null_communicator_;
   bool silent_ = false;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

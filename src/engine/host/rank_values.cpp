@@ -9,7 +9,7 @@
 #include "core/rng.h"
 #include "engine/host/number_types.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 // One Philox block gives four normals by Box and Muller: elements 4 i ... 4 i + 3 of tensor t come from counter (i, t).
 
@@ -35,15 +35,15 @@ std::array<double, kPerBlock> four_normals(std::uint64_t seed, std::int64_t tens
 
 }  // namespace
 
-void fill_initial_values(const StepPlan& plan, int index, std::uint64_t seed, std::int64_t tensor_rank,
+void fill_initial_values(const plan::StepPlan& plan, int index, std::uint64_t seed, std::int64_t tensor_rank,
                          std::int64_t begin, std::int64_t count, float* out) {
-  const ParameterTensor& tensor = plan.tensors[static_cast<std::size_t>(index)];
+  const schedule::ParameterTensor& tensor = plan.tensors[static_cast<std::size_t>(index)];
   const std::int64_t values_end = std::clamp<std::int64_t>(tensor.elems - begin, 0, count);
   std::fill(out + values_end, out + count, 0.0F);
   std::array<double, kPerBlock> normals{};
   std::int64_t block = -1;
   for (std::int64_t i = 0; i < values_end; ++i) {
-    const std::int64_t element = whole_element(tensor, tensor_rank, plan.tensor_ranks, begin + i);
+    const std::int64_t element = schedule::whole_element(tensor, tensor_rank, plan.tensor_ranks, begin + i);
     if (element < 0) {
       out[i] = 0.0F;
       continue;
@@ -59,20 +59,22 @@ void fill_initial_values(const StepPlan& plan, int index, std::uint64_t seed, st
 
 namespace {
 
-const Buffer& buffer_of(const StepPlan& plan, BufferId id) { return plan.buffers[static_cast<std::size_t>(id)]; }
-
-std::byte* begin_of(const StepPlan& plan, const RankMemory& memory, const Range& range, std::int64_t rank) {
-  const Buffer& buffer = buffer_of(plan, range.buffer);
-  return memory.at(buffer) + (range.begin_elems + rank * range.rank_stride_elems) * size_bytes(buffer.type);
+const plan::Buffer& buffer_of(const plan::StepPlan& plan, plan::BufferId id) {
+  return plan.buffers[static_cast<std::size_t>(id)];
 }
 
-void put_initial_values(const StepPlan& plan, const TensorHome& home, const GroupRanks& ranks, std::uint64_t seed,
-                        std::byte* out) {
+std::byte* begin_of(const plan::StepPlan& plan, const RankMemory& memory, const plan::Range& range, std::int64_t rank) {
+  const plan::Buffer& buffer = buffer_of(plan, range.buffer);
+  return memory.at(buffer) + (range.begin_elems + rank * range.rank_stride_elems) * schedule::size_bytes(buffer.type);
+}
+
+void put_initial_values(const plan::StepPlan& plan, const plan::TensorHome& home, const GroupRanks& ranks,
+                        std::uint64_t seed, std::byte* out) {
   const auto [data_rank, tensor_rank] = ranks;
   const std::int64_t elems = home.range.elems;
   const std::int64_t first = home.first_elem + (home.sharded ? data_rank * elems : 0);
-  const DType type = buffer_of(plan, home.range.buffer).type;
-  if (type == DType::kFp32) {
+  const schedule::DType type = buffer_of(plan, home.range.buffer).type;
+  if (type == schedule::DType::kFp32) {
     fill_initial_values(plan, home.tensor, seed, tensor_rank, first, elems, reinterpret_cast<float*>(out));
     return;
   }
@@ -83,32 +85,33 @@ void put_initial_values(const StepPlan& plan, const TensorHome& home, const Grou
 
 }  // namespace
 
-void put_first_values(const StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks, std::uint64_t seed) {
-  for (const Buffer& buffer : plan.buffers) {
+void put_first_values(const plan::StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
+                      std::uint64_t seed) {
+  for (const plan::Buffer& buffer : plan.buffers) {
     if (buffer.persistent) std::memset(memory.at(buffer), 0, static_cast<std::size_t>(buffer.bytes()));
   }
   for (const auto* homes : {&plan.parameters, &plan.copies}) {
-    for (const TensorHome& home : *homes) {
+    for (const plan::TensorHome& home : *homes) {
       put_initial_values(plan, home, ranks, seed, begin_of(plan, memory, home.range, ranks[0]));
     }
   }
   if (plan.control < 0) return;
   auto* control = reinterpret_cast<float*>(memory.at(buffer_of(plan, plan.control)));
-  control[kLossScaleElement] = static_cast<float>(plan.first_loss_scale);
-  control[kFactorElement] = static_cast<float>(1.0 / plan.first_loss_scale);
+  control[schedule::kLossScaleElement] = static_cast<float>(plan.first_loss_scale);
+  control[schedule::kFactorElement] = static_cast<float>(1.0 / plan.first_loss_scale);
 }
 
-std::span<const std::byte> held_bytes(const StepPlan& plan, const RankMemory& memory, const TensorHome& home,
-                                      std::int64_t data_rank) {
-  const std::int64_t bytes = home.range.elems * size_bytes(buffer_of(plan, home.range.buffer).type);
+std::span<const std::byte> held_bytes(const plan::StepPlan& plan, const RankMemory& memory,
+                                      const plan::TensorHome& home, std::int64_t data_rank) {
+  const std::int64_t bytes = home.range.elems * schedule::size_bytes(buffer_of(plan, home.range.buffer).type);
   return {begin_of(plan, memory, home.range, data_rank), static_cast<std::size_t>(bytes)};
 }
 
-void append_floats(DType type, std::span<const std::byte> values, std::vector<float>& to) {
+void append_floats(schedule::DType type, std::span<const std::byte> values, std::vector<float>& to) {
   const std::size_t begin = to.size();
-  const std::size_t elems = values.size() / static_cast<std::size_t>(size_bytes(type));
+  const std::size_t elems = values.size() / static_cast<std::size_t>(schedule::size_bytes(type));
   to.resize(begin + elems);
-  if (type == DType::kFp32) {
+  if (type == schedule::DType::kFp32) {
     std::memcpy(to.data() + begin, values.data(), values.size());
   } else {
     widen(type, reinterpret_cast<const std::uint16_t*>(values.data()), static_cast<std::int64_t>(elems),
@@ -116,11 +119,11 @@ void append_floats(DType type, std::span<const std::byte> values, std::vector<fl
   }
 }
 
-double sum_of_losses(const StepPlan& plan, const RankMemory& memory) {
+double sum_of_losses(const plan::StepPlan& plan, const RankMemory& memory) {
   const auto* losses = reinterpret_cast<const float*>(memory.at(buffer_of(plan, plan.loss)));
   double sum = 0.0;
   for (std::int64_t m = 0; m < plan.micro_steps; ++m) sum += static_cast<double>(losses[m]);
   return sum;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

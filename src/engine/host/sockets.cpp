@@ -23,7 +23,7 @@
 #include "core/error.h"
 #include "engine/host/communicator.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
 constexpr double kSliceS = 0.05;  // how often a deadline is looked at
@@ -489,4 +489,4 @@ std::unique_ptr<Processes> connect_by_sockets(const Rendezvous& rendezvous, cons
   return std::make_unique<SocketProcesses>(rendezvous, clock);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

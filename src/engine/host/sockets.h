@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "engine/host/processes.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// A TCP socket, closed at its end.
 class Socket {
@@ -68,4 +68,4 @@ struct Rendezvous {
 /// once. Throws EnvironmentError where they do not find one another. `clock` must outlive it.
 std::unique_ptr<Processes> connect_by_sockets(const Rendezvous& rendezvous, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -7,14 +7,14 @@
 
 #include "engine/host/communicator.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 enum class Reduction { kSum, kMax };
 
 /// out = addends[0] + addends[1] + ... (or their maximum) element by element, in fp32 in this order, rounded once.
 /// `out` may be one of the addends.
-void reduce_in_order(Reduction reduction, DType type, std::span<const std::byte* const> addends, std::int64_t elems,
-                     std::byte* out);
+void reduce_in_order(Reduction reduction, schedule::DType type, std::span<const std::byte* const> addends,
+                     std::int64_t elems, std::byte* out);
 
 /// The elements of a range that belong to one rank.
 struct Part {
@@ -28,10 +28,10 @@ inline Part part_of(const Segment& segment, int ranks, int rank) {
 }
 
 inline std::byte* at(const Segment& segment, std::int64_t elem) {
-  return static_cast<std::byte*>(segment.whole) + elem * size_bytes(segment.type);
+  return static_cast<std::byte*>(segment.whole) + elem * schedule::size_bytes(segment.type);
 }
 inline std::size_t bytes_of(const Segment& segment, const Part& part) {
-  return static_cast<std::size_t>(part.elems * size_bytes(segment.type));
+  return static_cast<std::size_t>(part.elems * schedule::size_bytes(segment.type));
 }
 
 /// The ranks of a communicator as threads of one process. Sums run in the order of the ranks, starting from rank 0's
@@ -53,4 +53,4 @@ class ThreadGroup {
   std::vector<std::span<const Segment>> published_;  ///< by rank; stable between two barriers
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

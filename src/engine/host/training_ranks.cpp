@@ -16,21 +16,22 @@
 #include "plan/check/check_plan.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
-bool communicates(const StepPlan& plan, Stream stream, Group group) {
-  for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind) && operation.stream == stream && operation.group == group) return true;
+bool communicates(const plan::StepPlan& plan, schedule::Stream stream, schedule::Group group) {
+  for (const plan::Operation& operation : plan.operations) {
+    if (plan::is_collective(operation.kind) && operation.stream == stream && operation.group == group) return true;
   }
   return false;
 }
 
 class ThreadWiring final : public Wiring {
  public:
-  ThreadWiring(const StepPlan& plan, const Clock& clock) : plan_(plan), clock_(clock) {}
+  ThreadWiring(const plan::StepPlan& plan, const Clock& clock) : plan_(plan), clock_(clock) {}
 
-  std::unique_ptr<Communicator> connect(Stream stream, Group group, std::int64_t world_rank) override {
+  std::unique_ptr<Communicator> connect(schedule::Stream stream, schedule::Group group,
+                                        std::int64_t world_rank) override {
     if (!communicates(plan_, stream, group)) return nullptr;
     const auto all = members(plan_, group, world_rank);
     auto& mine = groups_[{stream, group, all.front()}];
@@ -43,17 +44,19 @@ class ThreadWiring final : public Wiring {
   }
 
  private:
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   const Clock& clock_;
-  std::map<std::tuple<Stream, Group, int>, std::unique_ptr<ThreadGroup>> groups_;  ///< by the first member
+  std::map<std::tuple<schedule::Stream, schedule::Group, int>, std::unique_ptr<ThreadGroup>>
+      groups_;  ///< by the first member
 };
 
 class ProcessWiring final : public Wiring {
  public:
-  ProcessWiring(const StepPlan& plan, Processes& processes, const Clock& clock)
+  ProcessWiring(const plan::StepPlan& plan, Processes& processes, const Clock& clock)
       : plan_(plan), processes_(processes), clock_(clock) {}
 
-  std::unique_ptr<Communicator> connect(Stream stream, Group group, std::int64_t world_rank) override {
+  std::unique_ptr<Communicator> connect(schedule::Stream stream, schedule::Group group,
+                                        std::int64_t world_rank) override {
     if (!communicates(plan_, stream, group)) return nullptr;
     return make_transport_communicator(processes_.open(members(plan_, group, world_rank)), clock_);
   }
@@ -61,36 +64,36 @@ class ProcessWiring final : public Wiring {
   void abort() override { processes_.interrupt(); }
 
  private:
-  const StepPlan& plan_;
+  const plan::StepPlan& plan_;
   Processes& processes_;
   const Clock& clock_;
 };
 
 }  // namespace
 
-std::unique_ptr<Wiring> wire_threads(const StepPlan& plan, const Clock& clock) {
+std::unique_ptr<Wiring> wire_threads(const plan::StepPlan& plan, const Clock& clock) {
   return std::make_unique<ThreadWiring>(plan, clock);
 }
 
-std::unique_ptr<Wiring> wire_processes(const StepPlan& plan, Processes& processes, const Clock& clock) {
+std::unique_ptr<Wiring> wire_processes(const plan::StepPlan& plan, Processes& processes, const Clock& clock) {
   return std::make_unique<ProcessWiring>(plan, processes, clock);
 }
 
-std::vector<int> members(const StepPlan& plan, Group group, std::int64_t world_rank) {
+std::vector<int> members(const plan::StepPlan& plan, schedule::Group group, std::int64_t world_rank) {
   const auto [data_rank, tensor_rank] = group_ranks(plan, world_rank);
   std::vector<int> all;
   for (std::int64_t r = 0; r < plan.group_ranks(group); ++r) {
     const std::int64_t world =
-        group == Group::kData ? r * plan.tensor_ranks + tensor_rank : data_rank * plan.tensor_ranks + r;
+        group == schedule::Group::kData ? r * plan.tensor_ranks + tensor_rank : data_rank * plan.tensor_ranks + r;
     all.push_back(static_cast<int>(world));
   }
   return all;
 }
 
-TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
-                             const TrainingOptions& options, Processes* processes)
+TrainingRanks::TrainingRanks(plan::StepPlan plan, const std::optional<workload::EmulatedNetwork>& network,
+                             const Clock& clock, const TrainingOptions& options, Processes* processes)
     : plan_(std::move(plan)), network_(network), options_(options), clock_(clock), processes_(processes) {
-  const PlanFindings findings = check_structure(plan_);
+  const plan::PlanFindings findings = plan::check_structure(plan_);
   if (!findings.empty()) throw std::logic_error("the plan cannot be executed: " + findings.front());
   make_ranks();
   wiring_ = processes == nullptr ? wire_threads(plan_, clock) : wire_processes(plan_, *processes, clock);
@@ -98,7 +101,7 @@ TrainingRanks::TrainingRanks(StepPlan plan, const std::optional<EmulatedNetwork>
   for (const auto& rank : ranks_) {
     rank->executor = std::make_unique<RankExecutor>(plan_, rank->memory, group_ranks(plan_, rank->world_rank),
                                                     connect(*rank), clock_);
-    for (const Stream stream : rank->executor->streams()) {
+    for (const schedule::Stream stream : rank->executor->streams()) {
       jobs.emplace_back([this, &one = *rank, stream] { run(one, stream); });
     }
   }
@@ -128,8 +131,8 @@ void TrainingRanks::make_ranks() {
 StreamCommunicators TrainingRanks::connect(Rank& rank) const {
   StreamCommunicators connected{};
   for (std::size_t s = 0; s < connected.size(); ++s) {
-    for (const Group group : {Group::kData, Group::kTensor}) {
-      std::unique_ptr<Communicator> base = wiring_->connect(static_cast<Stream>(s), group, rank.world_rank);
+    for (const schedule::Group group : {schedule::Group::kData, schedule::Group::kTensor}) {
+      std::unique_ptr<Communicator> base = wiring_->connect(static_cast<schedule::Stream>(s), group, rank.world_rank);
       if (!base) continue;
       rank.communicators.push_back(std::move(base));
       if (network_) rank.communicators.push_back(emulated(rank, group, *rank.communicators.back()));
@@ -139,15 +142,15 @@ StreamCommunicators TrainingRanks::connect(Rank& rank) const {
   return connected;
 }
 
-std::unique_ptr<Communicator> TrainingRanks::emulated(Rank& rank, Group group, Communicator& base) const {
+std::unique_ptr<Communicator> TrainingRanks::emulated(Rank& rank, schedule::Group group, Communicator& base) const {
   const std::int64_t per_node = network_->nodes ? network_->nodes->ranks_per_node : plan_.world();
-  const GroupSpan span = group_span(plan_, group, rank.world_rank, per_node);
+  const plan::GroupSpan span = plan::group_span(plan_, group, rank.world_rank, per_node);
   EmulatedLink& link = network_->nodes && span.nodes == 1 ? rank.within_node : rank.between_nodes;
   return make_emulated(base, link, *network_, span, clock_);
 }
 
-void TrainingRanks::run(const Rank& rank, Stream stream) const {
-  if (stream == Stream::kCompute) inject(options_.fault, rank.world_rank, steps_);
+void TrainingRanks::run(const Rank& rank, schedule::Stream stream) const {
+  if (stream == schedule::Stream::kCompute) inject(options_.fault, rank.world_rank, steps_);
   rank.executor->run(stream);
 }
 
@@ -172,7 +175,7 @@ StepResult TrainingRanks::step() {
   }
   result.step_time_s = clock_.now_s() - start_s;
   for (const auto& rank : ranks_) {
-    const StepBreakdown breakdown = break_down(plan_, rank->executor->operation_times());
+    const plan::StepBreakdown breakdown = plan::break_down(plan_, rank->executor->operation_times());
     result.exposed_comm_s = std::max(result.exposed_comm_s, breakdown.exposed_comm_s());
     if (rank == ranks_.front()) result.breakdown = breakdown;
     result.loss += sum_of_losses(plan_, rank->memory);
@@ -184,8 +187,8 @@ StepResult TrainingRanks::step() {
   return result;
 }
 
-std::vector<OperationTime> TrainingRanks::operation_times(std::int64_t world_rank) const {
-  std::vector<OperationTime> times(plan_.operations.size());
+std::vector<plan::OperationTime> TrainingRanks::operation_times(std::int64_t world_rank) const {
+  std::vector<plan::OperationTime> times(plan_.operations.size());
   const Rank* local = find(world_rank);
   if (local != nullptr) {
     const auto own = local->executor->operation_times();
@@ -221,7 +224,7 @@ const TrainingRanks::Rank* TrainingRanks::find(std::int64_t world_rank) const {
 }
 
 // What one rank holds of a tensor, wherever it lives; `room` keeps it if it comes from another process.
-std::span<const std::byte> TrainingRanks::fetch(const TensorHome& home, std::int64_t data_rank,
+std::span<const std::byte> TrainingRanks::fetch(const plan::TensorHome& home, std::int64_t data_rank,
                                                 std::int64_t tensor_rank, std::vector<std::byte>& room) const {
   const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
   const Rank* local = find(holder);
@@ -242,9 +245,9 @@ std::span<const std::byte> TrainingRanks::fetch(const TensorHome& home, std::int
 std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   std::vector<float> all;
   std::vector<std::byte> room;
-  for (const TensorHome& home : plan_.parameters) {
+  for (const plan::TensorHome& home : plan_.parameters) {
     const std::size_t begin = all.size();
-    const DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
+    const schedule::DType type = plan_.buffers[static_cast<std::size_t>(home.range.buffer)].type;
     for (std::int64_t holder = 0; holder < (home.sharded ? plan_.ranks : 1); ++holder) {
       append_floats(type, fetch(home, holder, tensor_rank, room), all);
     }
@@ -254,7 +257,7 @@ std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
   return all;
 }
 
-std::int64_t TrainingRanks::arena_peak_bytes(Place place) const {
+std::int64_t TrainingRanks::arena_peak_bytes(schedule::Place place) const {
   if (!options_.observe_arena) throw std::logic_error("arena_peak_bytes needs TrainingOptions::observe_arena");
   std::int64_t peak = 0;
   for (const auto& rank : ranks_) peak = std::max(peak, rank->memory.arena(place).highest_changed_bytes());
@@ -264,14 +267,14 @@ std::int64_t TrainingRanks::arena_peak_bytes(Place place) const {
 }
 
 struct Trainer::Impl {
-  Impl(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock, const TrainingOptions& options,
-       Processes* processes)
+  Impl(plan::StepPlan plan, const std::optional<workload::EmulatedNetwork>& network, const Clock& clock,
+       const TrainingOptions& options, Processes* processes)
       : ranks(std::move(plan), network, clock, options, processes) {}
 
   TrainingRanks ranks;
 };
 
-Trainer::Trainer(StepPlan plan, const std::optional<EmulatedNetwork>& network, const Clock& clock,
+Trainer::Trainer(plan::StepPlan plan, const std::optional<workload::EmulatedNetwork>& network, const Clock& clock,
                  TrainingOptions options, Processes* processes)
     : impl_(std::make_unique<Impl>(std::move(plan), network, clock, options, processes)) {}
 
@@ -290,14 +293,14 @@ std::string Trainer::parameters_fnv1a64() const {
   return hash.hex();
 }
 
-std::vector<OperationTime> Trainer::operation_times(std::int64_t world_rank) const {
+std::vector<plan::OperationTime> Trainer::operation_times(std::int64_t world_rank) const {
   return impl_->ranks.operation_times(world_rank);
 }
 
-const StepPlan& Trainer::plan() const { return impl_->ranks.plan(); }
+const plan::StepPlan& Trainer::plan() const { return impl_->ranks.plan(); }
 
 void Trainer::silence(bool silent) { impl_->ranks.silence(silent); }
 
-std::int64_t Trainer::arena_peak_bytes(Place place) const { return impl_->ranks.arena_peak_bytes(place); }
+std::int64_t Trainer::arena_peak_bytes(schedule::Place place) const { return impl_->ranks.arena_peak_bytes(place); }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

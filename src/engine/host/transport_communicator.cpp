@@ -12,7 +12,7 @@
 
 #include "engine/host/thread_communicator.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20U;
@@ -99,7 +99,7 @@ class TransportCommunicator final : public Communicator {
       const std::int64_t begin = std::max(slot, from);
       const std::int64_t end = std::min(slot + length, from + kChunkBytes);
       if (begin < end) {
-        const std::int64_t elem_bytes = size_bytes(segment.type);
+        const std::int64_t elem_bytes = schedule::size_bytes(segment.type);
         const std::int64_t first = (begin - slot) / elem_bytes;
         const std::int64_t elems = std::min(part.elems - first, (end - begin) / elem_bytes);
         use(Slice{&segment, {part.begin + first, elems}, begin - from});
@@ -189,4 +189,4 @@ std::unique_ptr<Communicator> make_transport_communicator(std::unique_ptr<Transp
   return std::make_unique<TransportCommunicator>(std::move(transport), clock);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -11,7 +11,7 @@
 #include "plan/check/checks.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 class Order {
@@ -37,9 +37,10 @@ class Order {
   bool before(std::size_t a, std::size_t b) const { return a != b && reached_[b][stream_[a]] > a; }
 
  private:
-  using Clock = std::array<std::size_t, kStreamCount>;  // by stream: one more than its last operation that is done
+  using Clock =
+      std::array<std::size_t, schedule::kStreamCount>;  // by stream: one more than its last operation that is done
 
-  std::array<std::size_t, kStreamCount> last_{};
+  std::array<std::size_t, schedule::kStreamCount> last_{};
   std::vector<Clock> reached_;  // with the operation itself
   std::vector<std::size_t> stream_;
 };
@@ -68,9 +69,9 @@ class OrderCheck {
 
   void run() {
     for (std::size_t b = 0; b < uses_.size(); ++b) check_buffer(b);
-    for (const Place place : {Place::kDevice, Place::kHost}) check_shared_bytes(place);
-    check_windows(plan_.windows.reductions, Stream::kReduce, "reductions");
-    check_windows(plan_.windows.gathers, Stream::kGather, "gathers");
+    for (const schedule::Place place : {schedule::Place::kDevice, schedule::Place::kHost}) check_shared_bytes(place);
+    check_windows(plan_.windows.reductions, schedule::Stream::kReduce, "reductions");
+    check_windows(plan_.windows.gathers, schedule::Stream::kGather, "gathers");
     if (plan_.windows.gathered_elems >= 0) check_gathered();
   }
 
@@ -98,7 +99,7 @@ class OrderCheck {
     });
   }
 
-  void check_shared_bytes(Place place) {
+  void check_shared_bytes(schedule::Place place) {
     std::vector<std::size_t> by_offset;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       if (plan_.buffers[b].place == place && plan_.buffers[b].elems > 0) by_offset.push_back(b);
@@ -122,17 +123,17 @@ class OrderCheck {
   }
 
   // No more than `most` collectives of the stream that computing has not waited for when it goes on.
-  void check_windows(std::int64_t most, Stream stream, const char* what) {
+  void check_windows(std::int64_t most, schedule::Stream stream, const char* what) {
     if (most < 0) return;
     std::vector<std::size_t> issued;
     std::size_t done = 0;
     for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
       const Operation& operation = plan_.operations[i];
-      if (operation.stream == stream && is_collective(operation.kind) && operation.group == Group::kData &&
-          operation.phase != Phase::kOptimizer) {
+      if (operation.stream == stream && is_collective(operation.kind) && operation.group == schedule::Group::kData &&
+          operation.phase != schedule::Phase::kOptimizer) {
         issued.push_back(i);
       }
-      if (operation.stream != Stream::kCompute || operation.phase == Phase::kOptimizer) continue;
+      if (operation.stream != schedule::Stream::kCompute || operation.phase == schedule::Phase::kOptimizer) continue;
       while (done < issued.size() && order_.before(issued[done], i)) ++done;
       if (static_cast<std::int64_t>(issued.size() - done) > most) {
         findings_.add(i, fmt::format("runs beside {} {}, of at most {}", issued.size() - done, what, most));
@@ -145,12 +146,12 @@ class OrderCheck {
     std::map<std::size_t, std::int64_t> live;
     std::vector<std::vector<std::size_t>> first_used_by(plan_.operations.size());
     for (std::size_t b = 0; b < uses_.size(); ++b) {
-      const bool counts = plan_.buffers[b].term == Term::kGatheredParameters && !uses_[b].empty();
+      const bool counts = plan_.buffers[b].term == schedule::Term::kGatheredParameters && !uses_[b].empty();
       if (counts) first_used_by[uses_[b].front().operation].push_back(b);
     }
     for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
       for (const std::size_t b : first_used_by[i]) live[b] = plan_.buffers[b].elems;
-      if (plan_.operations[i].stream != Stream::kCompute) continue;
+      if (plan_.operations[i].stream != schedule::Stream::kCompute) continue;
       std::int64_t elems = 0;
       for (auto at = live.begin(); at != live.end();) {
         const bool is_over = std::all_of(uses_[at->first].begin(), uses_[at->first].end(),
@@ -184,9 +185,9 @@ void check_order(const StepPlan& plan, PlanFindings& lines) { OrderCheck(plan, l
 //   optimizer state  (4 n Psi + 4 M) / N in stages 1 to 3, N = 1 in stage 0; M: parameters with an fp32 master
 namespace {
 
-using Bytes2 = std::array<std::int64_t, kPlaceCount>;
+using Bytes2 = std::array<std::int64_t, schedule::kPlaceCount>;
 
-std::size_t at(Place place) { return static_cast<std::size_t>(place); }
+std::size_t at(schedule::Place place) { return static_cast<std::size_t>(place); }
 
 class Memory {
  public:
@@ -197,21 +198,21 @@ class Memory {
     for (const Buffer& buffer : plan_.buffers) {
       ends[at(buffer.place)] = std::max(ends[at(buffer.place)], buffer.offset_bytes + buffer.bytes());
     }
-    expect("arena of the device", plan_.arena_bytes, ends[at(Place::kDevice)]);
-    expect("arena of the host", plan_.host_arena_bytes, ends[at(Place::kHost)]);
+    expect("arena of the device", plan_.arena_bytes, ends[at(schedule::Place::kDevice)]);
+    expect("arena of the host", plan_.host_arena_bytes, ends[at(schedule::Place::kHost)]);
     if (plan_.parameters.empty()) return;
     find_optimizer();
     const Bytes2 parameters = expected_parameters();
     const Bytes2 gradients = expected_gradients();
     const Bytes2 state = expected_state();
-    for (const Place place : {Place::kDevice, Place::kHost}) {
-      const char* name = place == Place::kDevice ? "device" : "host";
-      const auto check = [&](Term term, const Bytes2& bytes) {
-        expect(fmt::format("{} on the {}", to_string(term), name), kept(term, place), bytes[at(place)]);
+    for (const schedule::Place place : {schedule::Place::kDevice, schedule::Place::kHost}) {
+      const char* name = place == schedule::Place::kDevice ? "device" : "host";
+      const auto check = [&](schedule::Term term, const Bytes2& bytes) {
+        expect(fmt::format("{} on the {}", schedule::to_string(term), name), kept(term, place), bytes[at(place)]);
       };
-      check(Term::kParameters, parameters);
-      check(Term::kGradients, gradients);
-      check(Term::kOptimizerState, state);
+      check(schedule::Term::kParameters, parameters);
+      check(schedule::Term::kGradients, gradients);
+      check(schedule::Term::kOptimizerState, state);
     }
   }
 
@@ -220,7 +221,7 @@ class Memory {
     if (is != should_be) findings_.add(fmt::format("{}: {} bytes are planned, {} are needed", what, is, should_be));
   }
 
-  std::int64_t kept(Term term, Place place) const {
+  std::int64_t kept(schedule::Term term, schedule::Place place) const {
     std::int64_t bytes = 0;
     for (const Buffer& buffer : plan_.buffers) {
       if (buffer.persistent && buffer.term == term && buffer.place == place) bytes += buffer.bytes();
@@ -232,7 +233,7 @@ class Memory {
     for (const Operation& operation : plan_.operations) {
       if (!is_update(operation.kind)) continue;
       moments_ = static_cast<std::int64_t>(traits_of(operation.kind).group.size()) - 2;
-      if (operation.stream == Stream::kHost) optimizer_ = Place::kHost;
+      if (operation.stream == schedule::Stream::kHost) optimizer_ = schedule::Place::kHost;
     }
   }
 
@@ -241,7 +242,9 @@ class Memory {
   std::int64_t padded(const TensorHome& home) const {
     return plan_.tensors[static_cast<std::size_t>(home.tensor)].padded_elems;
   }
-  std::int64_t type_bytes() const { return size_bytes(buffer_of(plan_, plan_.parameters.front().range).type); }
+  std::int64_t type_bytes() const {
+    return schedule::size_bytes(buffer_of(plan_, plan_.parameters.front().range).type);
+  }
 
   Bytes2 expected_parameters() const {
     Bytes2 bytes{};
@@ -254,9 +257,9 @@ class Memory {
 
   Bytes2 expected_gradients() const {
     Bytes2 bytes{};
-    if (optimizer_ == Place::kHost) bytes[at(Place::kHost)] = psi() / share(1) * type_bytes();
-    if (optimizer_ == Place::kDevice || plan_.zero_stage < 2) {
-      bytes[at(Place::kDevice)] = psi() / share(2) * type_bytes();
+    if (optimizer_ == schedule::Place::kHost) bytes[at(schedule::Place::kHost)] = psi() / share(1) * type_bytes();
+    if (optimizer_ == schedule::Place::kDevice || plan_.zero_stage < 2) {
+      bytes[at(schedule::Place::kDevice)] = psi() / share(2) * type_bytes();
     }
     return bytes;
   }
@@ -273,11 +276,11 @@ class Memory {
   const StepPlan& plan_;
   Findings findings_;
   std::int64_t moments_ = 0;
-  Place optimizer_ = Place::kDevice;
+  schedule::Place optimizer_ = schedule::Place::kDevice;
 };
 
 }  // namespace
 
 void check_memory(const StepPlan& plan, PlanFindings& lines) { Memory(plan, lines).run(); }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -8,7 +8,7 @@
 #include "plan/check/symbolic_run.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 void Findings::add(const std::string& what) {
   constexpr int kMost = 10;
@@ -18,8 +18,8 @@ void Findings::add(const std::string& what) {
 void Findings::add(std::size_t operation, const std::string& what) {
   const Operation& at = plan_.operations[operation];
   const std::string block = at.layer >= 0 ? fmt::format(" of block {}", at.layer) : "";
-  add(fmt::format("operation {} ({}, {}{}, micro-step {}) {}", operation, to_string(at.kind), to_string(at.phase),
-                  block, at.micro_step, what));
+  add(fmt::format("operation {} ({}, {}{}, micro-step {}) {}", operation, to_string(at.kind),
+                  schedule::to_string(at.phase), block, at.micro_step, what));
 }
 
 void Findings::add(std::size_t operation, BufferId buffer, const std::string& what) {
@@ -56,11 +56,11 @@ class Structure {
 
  private:
   void check(const Buffer& buffer) {
-    const std::int64_t arena = buffer.place == Place::kDevice ? plan_.arena_bytes : plan_.host_arena_bytes;
-    const bool is_aligned = buffer.offset_bytes >= 0 && buffer.offset_bytes % kAlignmentBytes == 0;
+    const std::int64_t arena = buffer.place == schedule::Place::kDevice ? plan_.arena_bytes : plan_.host_arena_bytes;
+    const bool is_aligned = buffer.offset_bytes >= 0 && buffer.offset_bytes % schedule::kAlignmentBytes == 0;
     if (!is_aligned || buffer.elems < 0 || buffer.offset_bytes + buffer.bytes() > arena) {
-      findings_.add(
-          fmt::format("buffer '{}' does not lie in the arena on a multiple of {} bytes", buffer.name, kAlignmentBytes));
+      findings_.add(fmt::format("buffer '{}' does not lie in the arena on a multiple of {} bytes", buffer.name,
+                                schedule::kAlignmentBytes));
     }
   }
 
@@ -100,8 +100,8 @@ class Structure {
 
   void check_shards(std::size_t i) {
     const Operation& operation = plan_.operations[i];
-    const bool gathers = operation.kind == OpKind::kAllGather;
-    if (!gathers && operation.kind != OpKind::kReduceScatter) return;
+    const bool gathers = operation.kind == schedule::OpKind::kAllGather;
+    if (!gathers && operation.kind != schedule::OpKind::kReduceScatter) return;
     const std::int64_t ranks = plan_.group_ranks(operation.group);
     for (std::size_t k = gathers ? 1 : 0; k < operation.operands.size(); k += gathers ? 2 : 1) {
       const Range& whole = operation.operands[k].range;
@@ -180,8 +180,9 @@ class Operands {
   // Only copies see both memories.
   void check_place(std::size_t i, BufferId buffer) {
     const Operation& operation = plan_.operations[i];
-    if (operation.kind == OpKind::kCopy && operation.stream == Stream::kCopy) return;
-    const Place own = operation.stream == Stream::kHost ? Place::kHost : Place::kDevice;
+    if (operation.kind == schedule::OpKind::kCopy && operation.stream == schedule::Stream::kCopy) return;
+    const schedule::Place own =
+        operation.stream == schedule::Stream::kHost ? schedule::Place::kHost : schedule::Place::kDevice;
     if (plan_.buffers[static_cast<std::size_t>(buffer)].place != own) {
       findings_.add(i, buffer, "works on the other memory's");
     }
@@ -225,13 +226,15 @@ class Collectives {
   }
 
  private:
-  std::int64_t bytes(const Range& range) const { return range.elems * size_bytes(buffer_of(plan_, range).type); }
+  std::int64_t bytes(const Range& range) const {
+    return range.elems * schedule::size_bytes(buffer_of(plan_, range).type);
+  }
 
   void check(std::size_t i) {
     const Operation& operation = plan_.operations[i];
     const std::int64_t ranks = plan_.group_ranks(operation.group);
-    const bool gathers = operation.kind == OpKind::kAllGather;
-    const DType type = buffer_of(plan_, operation.operands.front().range).type;
+    const bool gathers = operation.kind == schedule::OpKind::kAllGather;
+    const schedule::DType type = buffer_of(plan_, operation.operands.front().range).type;
     std::int64_t whole_bytes = 0;
     for (std::size_t k = 0; k < operation.operands.size(); ++k) {
       const Range& range = operation.operands[k].range;
@@ -260,8 +263,8 @@ class Collectives {
     std::int64_t reduced = 0;
     std::int64_t gathered = 0;
     for (const Operation& operation : plan_.operations) {
-      if (!is_collective(operation.kind) || operation.group != Group::kData || is_scalar(operation)) continue;
-      (operation.kind == OpKind::kAllGather ? gathered : reduced) += operation.wire_bytes;
+      if (!is_collective(operation.kind) || operation.group != schedule::Group::kData || is_scalar(operation)) continue;
+      (operation.kind == schedule::OpKind::kAllGather ? gathered : reduced) += operation.wire_bytes;
     }
     if (reduced != expected.reduced) {
       findings_.add(fmt::format("a step sends {} bytes to reduce gradients, stage {} needs {}", reduced,
@@ -280,9 +283,10 @@ class Collectives {
   // Gradients have the type of the parameters that are computed with.
   Expected wire_bytes_expected() const {
     if (plan_.parameters.empty()) return {};
-    const std::int64_t size = size_bytes(buffer_of(plan_, plan_.parameters.front().range).type);
+    const std::int64_t size = schedule::size_bytes(buffer_of(plan_, plan_.parameters.front().range).type);
     const std::int64_t once = plan_.padded_parameter_elems * size * (plan_.ranks - 1) / plan_.ranks;
-    const bool all_reduces = plan_.zero_stage == 0 || (plan_.dialect == Dialect::kDeepSpeed && plan_.zero_stage < 3);
+    const bool all_reduces =
+        plan_.zero_stage == 0 || (plan_.dialect == workload::Dialect::kDeepSpeed && plan_.zero_stage < 3);
     const std::int64_t times = plan_.zero_stage >= 2 ? plan_.micro_steps : 1;
     return {(all_reduces ? 2 : 1) * times * once, plan_.zero_stage == 0 ? 0 : once};
   }
@@ -310,4 +314,4 @@ void check_data_flow(const StepPlan& plan, PlanFindings& lines) {
   run.check_uses();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

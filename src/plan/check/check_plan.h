@@ -4,7 +4,7 @@
 
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// What is wrong with a plan, a line each, naming the check, the operation and the buffer. Empty: the plan is right.
 using PlanFindings = std::vector<std::string>;
@@ -27,4 +27,4 @@ PlanFindings check_structure(const StepPlan& plan);
 /// Takes milliseconds for small models and few ranks; its cost grows with operations times ranks.
 PlanFindings check_plan(const StepPlan& plan);
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -3,7 +3,7 @@
 
 #include "plan/check/check_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Collects what one check finds; the first few, for one mistake shows in many places.
 class Findings {
@@ -31,4 +31,4 @@ inline const Buffer& buffer_of(const StepPlan& plan, const Range& range) {
   return plan.buffers[static_cast<std::size_t>(range.buffer)];
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

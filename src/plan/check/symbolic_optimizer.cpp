@@ -7,7 +7,7 @@
 #include "plan/check/symbolic_run.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 constexpr std::uint64_t kValueSeed = 1, kMomentSeed = 2, kNormSeed = 6;
@@ -27,7 +27,7 @@ std::uint64_t sum_of(const Symbols& symbol, std::int64_t begin, std::int64_t ele
 }  // namespace
 
 std::uint64_t SymbolicRun::name_of(std::size_t tensor, std::int64_t tensor_rank) const {
-  const bool is_split = plan_.tensors[tensor].split != Split::kNone;
+  const bool is_split = plan_.tensors[tensor].split != schedule::Split::kNone;
   return mixed(unsigned_of(static_cast<std::int64_t>(tensor)), is_split ? unsigned_of(tensor_rank + 1) : 0);
 }
 
@@ -48,7 +48,7 @@ void SymbolicRun::know_parameters() {
   knows_parameters_ = true;
   derivatives_.differentiate();
   for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
-    const bool is_split = plan_.tensors[t].split != Split::kNone;
+    const bool is_split = plan_.tensors[t].split != schedule::Split::kNone;
     for (std::int64_t r = 0; r < (is_split ? plan_.tensor_ranks : 1); ++r) {
       const Symbols value = value_of(t, r, steps_);
       parameters_.push_back({t, name_of(t, r), value, derivatives_.of(value)});
@@ -115,7 +115,7 @@ void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
     complain(i, plan_.operations[i].operands[1].range.buffer, "adapts what is adapted already");
   }
   const std::uint64_t name = mixed(look(i, 1, place).hash(), sum.hash());
-  Symbols control(kControlElementCount, name);
+  Symbols control(schedule::kControlElementCount, name);
   controls_.insert(control.hash());
   write(i, 1, place, control);
 }
@@ -209,4 +209,4 @@ void SymbolicRun::check_losses() {
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -6,7 +6,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 constexpr std::uint64_t kControlSeed = 4, kMaskSeed = 5;
@@ -41,7 +41,8 @@ SymbolicRun::SymbolicRun(const StepPlan& plan, Findings& findings)
                  whole.part(first, home.range.elems), -1);
       }
     }
-    if (plan.control >= 0) memory(place, plan.control).put(0, Symbols(kControlElementCount, kControlSeed), -1);
+    if (plan.control >= 0)
+      memory(place, plan.control).put(0, Symbols(schedule::kControlElementCount, kControlSeed), -1);
   }
 }
 
@@ -74,7 +75,7 @@ void SymbolicRun::start() {
   by_value_.clear();
   by_derivative_.clear();
   controls_.clear();
-  if (plan_.control >= 0) control_ = memory(world_.front(), plan_.control).part(0, kControlElementCount);
+  if (plan_.control >= 0) control_ = memory(world_.front(), plan_.control).part(0, schedule::kControlElementCount);
   batch_.assign(static_cast<std::size_t>(plan_.ranks), {});
   for (auto* of : {&logits_, &exponentials_, &tops_, &sums_, &at_target_}) {
     of->assign(static_cast<std::size_t>(plan_.ranks),
@@ -105,13 +106,13 @@ void SymbolicRun::execute(std::size_t i, const Place& place, Executed* executed)
   for (std::size_t k = 0; k < count; ++k) executed->after.push_back(look(i, k, place));
 }
 
-void SymbolicRun::run_group(std::size_t i, Group group) {
+void SymbolicRun::run_group(std::size_t i, schedule::Group group) {
   const std::int64_t others = plan_.world() / plan_.group_ranks(group);
   const bool records = Derivatives::records(plan_.operations[i]);
   for (std::int64_t g = 0; g < others; ++g) {
     std::vector<Place> members;
     for (const Place& place : world_) {
-      if ((group == Group::kData ? place.tensor : place.data) == g) members.push_back(place);
+      if ((group == schedule::Group::kData ? place.tensor : place.data) == g) members.push_back(place);
     }
     std::vector<Executed> executed;
     communicate(i, members, records ? &executed : nullptr);
@@ -122,7 +123,7 @@ void SymbolicRun::run_group(std::size_t i, Group group) {
 void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, std::vector<Executed>* executed) {
   const Operation& operation = plan_.operations[i];
   const auto parts = static_cast<std::int64_t>(group.size());
-  const bool gathers = operation.kind == OpKind::kAllGather;
+  const bool gathers = operation.kind == schedule::OpKind::kAllGather;
   if (executed != nullptr) executed->resize(group.size());
   for (std::size_t k = 0; k < operation.operands.size(); k += gathers ? 2 : 1) {
     Symbols result;
@@ -133,7 +134,7 @@ void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, st
       if (gathers) {
         result.append(own);
       } else {
-        const bool sums = operation.kind != OpKind::kAllReduceMax;
+        const bool sums = operation.kind != schedule::OpKind::kAllReduceMax;
         const Symbols part = sums ? own : Symbols(own.elems(), own.hash());
         if (r == 0) {
           result = part;
@@ -142,10 +143,10 @@ void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, st
         }
       }
     }
-    if (operation.kind == OpKind::kAllReduceMax) result = Symbols(result.elems(), result.hash());
+    if (operation.kind == schedule::OpKind::kAllReduceMax) result = Symbols(result.elems(), result.hash());
     for (std::int64_t r = 0; r < parts; ++r) {
       Symbols mine = result;
-      if (operation.kind == OpKind::kReduceScatter) {
+      if (operation.kind == schedule::OpKind::kReduceScatter) {
         const std::int64_t part = result.elems() / parts;
         mine = look(i, k, group[static_cast<std::size_t>(r)]);  // the rest stays as it is
         mine.put(r * part, result.part(r * part, part), -1);
@@ -166,18 +167,18 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
   SymbolicCall call{operation.kind, operation.shape, operation.scale, place_of(i, place)};
   if (is_update(operation.kind)) return update(i, place);
   switch (operation.kind) {
-    case OpKind::kZero:
+    case schedule::OpKind::kZero:
       for (std::size_t k = 0; k < count; ++k) write(i, k, place, Symbols(operation.operands[k].range.elems));
       return;
-    case OpKind::kCopy:
-    case OpKind::kAccumulate:
-    case OpKind::kAdd:
+    case schedule::OpKind::kCopy:
+    case schedule::OpKind::kAccumulate:
+    case schedule::OpKind::kAdd:
       return pairwise(i, place);
-    case OpKind::kLoadBatch:
+    case schedule::OpKind::kLoadBatch:
       return load(i, place, call);
-    case OpKind::kGradientNorm:
+    case schedule::OpKind::kGradientNorm:
       return add_norm(i, place);
-    case OpKind::kLossScale:
+    case schedule::OpKind::kLossScale:
       return scale_loss(i, place);
     default:
       return compute_layer(i, place, call);
@@ -205,11 +206,11 @@ void SymbolicRun::compute_layer(std::size_t i, const Place& place, const Symboli
   const auto keep = [&](std::vector<std::vector<Symbols>>& of, std::size_t k) {
     of[static_cast<std::size_t>(place.data)][static_cast<std::size_t>(place.tensor)] = look(i, k, place);
   };
-  if (operation.kind == OpKind::kVocabMax) {
+  if (operation.kind == schedule::OpKind::kVocabMax) {
     keep(logits_, 0);
     keep(tops_, 1);
   }
-  if (operation.kind != OpKind::kVocabSumExp) return;
+  if (operation.kind != schedule::OpKind::kVocabSumExp) return;
   keep(exponentials_, 0);
   keep(sums_, 3);
   keep(at_target_, 4);
@@ -217,7 +218,7 @@ void SymbolicRun::compute_layer(std::size_t i, const Place& place, const Symboli
 
 void SymbolicRun::pairwise(std::size_t i, const Place& place) {
   const Operation& operation = plan_.operations[i];
-  const bool adds_to_first = operation.kind == OpKind::kAdd;
+  const bool adds_to_first = operation.kind == schedule::OpKind::kAdd;
   for (std::size_t k = 0; k + 1 < operation.operands.size(); k += 2) {
     const std::size_t from = adds_to_first ? k + 1 : k;
     const std::size_t to = adds_to_first ? k : k + 1;
@@ -244,7 +245,8 @@ std::uint64_t SymbolicRun::place_of(std::size_t i, const Place& place) const {
 
 Range SymbolicRun::at(const Operation& operation, std::size_t operand, const Place& place) const {
   Range range = operation.operands[operand].range;
-  range.begin_elems += (operation.group == Group::kData ? place.data : place.tensor) * range.rank_stride_elems;
+  range.begin_elems +=
+      (operation.group == schedule::Group::kData ? place.data : place.tensor) * range.rank_stride_elems;
   return range;
 }
 
@@ -269,7 +271,7 @@ Symbols SymbolicRun::read(std::size_t i, std::size_t operand, const Place& place
 }
 
 void SymbolicRun::check_fresh(std::size_t i, const Symbols& values, BufferId buffer) {
-  if (stale_.empty() || plan_.operations[i].phase == Phase::kOptimizer) return;
+  if (stale_.empty() || plan_.operations[i].phase == schedule::Phase::kOptimizer) return;
   for (const Piece& piece : values.pieces()) {
     if (stale_.count(piece.b) != 0) complain(i, buffer, "reads parameters of an earlier step");
   }
@@ -335,16 +337,16 @@ void SymbolicRun::check_split_loss(std::size_t i, const Place& place) {
     for (std::size_t r = 1; r < ranks.size(); ++r) sum.add(ranks[r]);
     return sum;
   };
-  const OpKind kind = plan_.operations[i].kind;
+  const schedule::OpKind kind = plan_.operations[i].kind;
   const auto tensor = static_cast<std::size_t>(place.tensor);
-  if (kind == OpKind::kVocabSumExp) {
+  if (kind == schedule::OpKind::kVocabSumExp) {
     expect(i, 0, place, logits_[data][tensor], "the logits whose largest is known");
     std::vector<Symbols> names;
     for (const Symbols& top : tops_[data]) names.emplace_back(top.elems(), top.hash());
     const Symbols top = sum_of_all(names);
     expect(i, 2, place, Symbols(top.elems(), top.hash()), "the largest logits of all tensor ranks");
   }
-  if (kind == OpKind::kVocabCrossEntropy) {
+  if (kind == schedule::OpKind::kVocabCrossEntropy) {
     expect(i, 0, place, exponentials_[data][tensor], "the exponentials that were summed");
     expect(i, 2, place, sum_of_all(sums_[data]), "the sums over all tensor ranks");
     expect(i, 3, place, sum_of_all(at_target_[data]), "the targets' logits, whose rank may be another");
@@ -355,7 +357,7 @@ void SymbolicRun::check_uses() {
   for (const Place& place : world_) {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       // Gradients are there for the optimizer, all else that is kept for whoever comes after the step.
-      if (!plan_.buffers[b].persistent || plan_.buffers[b].term == Term::kGradients) continue;
+      if (!plan_.buffers[b].persistent || plan_.buffers[b].term == schedule::Term::kGradients) continue;
       for (const Piece& piece : memory(place, static_cast<BufferId>(b)).pieces()) {
         if (piece.writer >= 0) is_used_[static_cast<std::size_t>(piece.writer)] = true;
       }
@@ -370,10 +372,10 @@ void SymbolicRun::check_uses() {
   for (std::size_t i = 0; i < is_used_.size(); ++i) {
     const Operation& operation = plan_.operations[i];
     // Layers are computed again to their end, as frameworks do, though their last output is not needed.
-    const bool is_end = operation.phase == Phase::kRecompute &&
+    const bool is_end = operation.phase == schedule::Phase::kRecompute &&
                         last_use[static_cast<std::size_t>(operation.operands.front().range.buffer)] == i;
     if (!is_used_[i] && !is_end) findings_.add(i, "computes what nobody reads");
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

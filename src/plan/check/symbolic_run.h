@@ -8,7 +8,7 @@
 #include "plan/check/checks.h"
 #include "plan/check/symbols.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 /// Executes a plan's steps with symbols on all ranks of the job, in the order of issue, and finds what is wrong with
 /// what they read, and with what the optimizer makes of it.
@@ -34,7 +34,7 @@ class SymbolicRun {
   void start();
   void execute(std::size_t operation, const Place& place, Executed* executed);
   void communicate(std::size_t operation, const std::vector<Place>& group, std::vector<Executed>* executed);
-  void run_group(std::size_t operation, Group group);
+  void run_group(std::size_t operation, schedule::Group group);
   void compute(std::size_t operation, const Place& place);
   void compute_layer(std::size_t operation, const Place& place, const SymbolicCall& call);
   void expect(std::size_t operation, std::size_t operand, const Place& place, const Symbols& value,
@@ -85,4 +85,4 @@ class SymbolicRun {
   std::vector<std::vector<Symbols>> logits_, exponentials_, tops_, sums_, at_target_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

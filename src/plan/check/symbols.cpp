@@ -8,7 +8,7 @@
 
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 namespace {
 
 Piece moved(Piece piece, std::int64_t by) {
@@ -148,7 +148,7 @@ struct Source {
 };
 
 struct Backward {
-  OpKind kind;
+  schedule::OpKind kind;
   std::vector<Source> operands;
 };
 
@@ -160,12 +160,12 @@ Source source_of(const OpTraits& forward, const OperandTraits& operand) {
   return {Source::kInPlace, is.operand, find_forward(forward, after)->operand};
 }
 
-using Backwards = std::array<std::vector<Backward>, kOpKindCount>;  // by the forward operation's kind
+using Backwards = std::array<std::vector<Backward>, schedule::kOpKindCount>;  // by the forward operation's kind
 
 Backwards all_backwards() {
   Backwards backwards;
   for (std::size_t k = 0; k < backwards.size(); ++k) {
-    const OpTraits& traits = traits_of(static_cast<OpKind>(k));
+    const OpTraits& traits = traits_of(static_cast<schedule::OpKind>(k));
     if (!traits.backward_of) continue;
     Backward backward{traits.kind, {}};
     for (const OperandTraits& operand : traits.operands) {
@@ -177,7 +177,7 @@ Backwards all_backwards() {
 }
 
 // Sums are not here: see OpTraits::passes_on.
-const std::vector<Backward>& backward_of(OpKind forward) {
+const std::vector<Backward>& backward_of(schedule::OpKind forward) {
   static const Backwards kBackwards = all_backwards();
   return kBackwards[static_cast<std::size_t>(forward)];
 }
@@ -203,13 +203,13 @@ std::uint64_t SymbolicCall::result(const std::vector<std::uint64_t>& inputs, std
 }
 
 bool Derivatives::records(const Operation& operation) {
-  if (operation.phase != Phase::kForward) return false;
-  if (is_collective(operation.kind)) return operation.group == Group::kTensor;
+  if (operation.phase != schedule::Phase::kForward) return false;
+  if (is_collective(operation.kind)) return operation.group == schedule::Group::kTensor;
   const OpTraits& traits = traits_of(operation.kind);
   return traits.is_loss || traits.passes_on > 0 || !backward_of(operation.kind).empty();
 }
 
-bool Derivatives::depend_on_place(OpKind forward) {
+bool Derivatives::depend_on_place(schedule::OpKind forward) {
   return std::ranges::any_of(backward_of(forward), [](const Backward& backward) {
     const OpTraits& traits = traits_of(backward.kind);
     return traits.looks_up() || traits.places_rows;
@@ -271,24 +271,24 @@ void Derivatives::through(const Entry& entry, const Executed& rank) {
 // Of the sum of all ranks' parts, each part's derivative is the sum's.
 void Derivatives::through_collective(const Entry& entry) {
   const std::vector<Executed>& ranks = entry.ranks;
-  const OpKind kind = entry.operation->kind;
+  const schedule::OpKind kind = entry.operation->kind;
   const auto parts = static_cast<std::int64_t>(ranks.size());
-  const std::size_t stride = kind == OpKind::kAllGather ? 2 : 1;
+  const std::size_t stride = kind == schedule::OpKind::kAllGather ? 2 : 1;
   for (std::size_t k = 0; k < ranks.front().before.size(); k += stride) {
     Symbols joined;
     for (std::int64_t r = 0; r < parts; ++r) {
       const Symbols& after = ranks[static_cast<std::size_t>(r)].after[k];
       const std::int64_t part = after.elems() / parts;
-      if (kind == OpKind::kReduceScatter) joined.append(of(after.part(r * part, part)));
+      if (kind == schedule::OpKind::kReduceScatter) joined.append(of(after.part(r * part, part)));
     }
     for (std::int64_t r = 0; r < parts; ++r) {
       const Executed& rank = ranks[static_cast<std::size_t>(r)];
       const std::int64_t elems = rank.before[k].elems();
-      if (kind == OpKind::kAllReduce) add(rank.before[k], of(rank.after[k]));
-      if (kind == OpKind::kReduceScatter) add(rank.before[k], joined);
-      if (kind == OpKind::kAllGather) add(rank.before[k], of(rank.after[k + 1]).part(r * elems, elems));
+      if (kind == schedule::OpKind::kAllReduce) add(rank.before[k], of(rank.after[k]));
+      if (kind == schedule::OpKind::kReduceScatter) add(rank.before[k], joined);
+      if (kind == schedule::OpKind::kAllGather) add(rank.before[k], of(rank.after[k + 1]).part(r * elems, elems));
     }
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

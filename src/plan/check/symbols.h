@@ -5,7 +5,7 @@
 
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::plan {
 
 inline std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 
@@ -62,7 +62,7 @@ std::int64_t place_in(const Piece& symbol, const Piece& piece, std::int64_t at);
 
 /// What an operation computes is named by these and by its inputs.
 struct SymbolicCall {
-  OpKind kind{};
+  schedule::OpKind kind{};
   Shape shape;
   double scale = 1.0;
   std::uint64_t place = 0;  ///< what else it depends on: the batch, the tokens of this rank
@@ -87,7 +87,7 @@ class Derivatives {
  public:
   static bool records(const Operation& operation);
   /// Whether the derivative of such an operation depends on where it was executed (Executed::place).
-  static bool depend_on_place(OpKind forward);
+  static bool depend_on_place(schedule::OpKind forward);
   /// `ranks`: of one data-parallel rank, by tensor rank.
   void record(const Operation& operation, std::vector<Executed> ranks);
   /// To be called once, when the forward passes of all micro-steps are recorded.
@@ -109,4 +109,4 @@ class Derivatives {
   std::unordered_map<std::uint64_t, Symbols> of_;  ///< by the value's hash
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::plan

@@ -8,60 +8,61 @@
 #include "plan/op_traits.h"
 #include "programs/bench/step_times.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
-double BreakdownSamples::median_of(const std::function<double(const StepBreakdown&)>& number) const {
+double BreakdownSamples::median_of(const std::function<double(const plan::StepBreakdown&)>& number) const {
   StepTimes numbers;
-  for (const StepBreakdown& sample : samples_) numbers.add(number(sample));
+  for (const plan::StepBreakdown& sample : samples_) numbers.add(number(sample));
   return numbers.median();
 }
 
-StepBreakdown BreakdownSamples::median() const {
-  StepBreakdown result;
+plan::StepBreakdown BreakdownSamples::median() const {
+  plan::StepBreakdown result;
   if (samples_.empty()) return result;
-  result.span_s = median_of([](const StepBreakdown& b) { return b.span_s; });
-  result.waiting_s = median_of([](const StepBreakdown& b) { return b.waiting_s; });
-  result.idle_s = median_of([](const StepBreakdown& b) { return b.idle_s; });
+  result.span_s = median_of([](const plan::StepBreakdown& b) { return b.span_s; });
+  result.waiting_s = median_of([](const plan::StepBreakdown& b) { return b.waiting_s; });
+  result.idle_s = median_of([](const plan::StepBreakdown& b) { return b.idle_s; });
   for (std::size_t p = 0; p < result.compute_s.size(); ++p) {
-    result.compute_s[p] = median_of([p](const StepBreakdown& b) { return b.compute_s[p]; });
+    result.compute_s[p] = median_of([p](const plan::StepBreakdown& b) { return b.compute_s[p]; });
   }
   for (std::size_t a = 0; a < result.activities.size(); ++a) {
-    result.activities[a].time_s = median_of([a](const StepBreakdown& b) { return b.activities[a].time_s; });
-    result.activities[a].exposed_s = median_of([a](const StepBreakdown& b) { return b.activities[a].exposed_s; });
+    result.activities[a].time_s = median_of([a](const plan::StepBreakdown& b) { return b.activities[a].time_s; });
+    result.activities[a].exposed_s = median_of([a](const plan::StepBreakdown& b) { return b.activities[a].exposed_s; });
   }
   return result;
 }
 
 namespace {
 
-void add_use(const Operation& operation, const StepPlan& plan, ActivityUse& use) {
+void add_use(const plan::Operation& operation, const plan::StepPlan& plan, ActivityUse& use) {
   ++use.count;
-  if (!is_collective(operation.kind)) {
+  if (!plan::is_collective(operation.kind)) {
     use.bytes += operation.bytes_written;
     return;
   }
   use.wire_bytes += operation.wire_bytes;
-  const std::size_t stride = traits_of(operation.kind).group.size();
+  const std::size_t stride = plan::traits_of(operation.kind).group.size();
   for (std::size_t i = stride - 1; i < operation.operands.size(); i += stride) {
-    const Range& range = operation.operands[i].range;
-    use.bytes += range.elems * size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
+    const plan::Range& range = operation.operands[i].range;
+    use.bytes += range.elems * schedule::size_bytes(plan.buffers[static_cast<std::size_t>(range.buffer)].type);
   }
 }
 
 }  // namespace
 
-PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<double> memory_limit_gib) {
+PlannedJob plan_job(const TrainingJob& job, const plan::StepPlan& plan, std::optional<double> memory_limit_gib) {
   PlannedJob planned;
   planned.job = job;
-  planned.memory = explain(plan);
-  planned.limit = memory_limit_gib ? from_gib(*memory_limit_gib) : memory_limit_per_rank(job.memory, job.cluster);
-  planned.wire = wire_bytes(plan);
+  planned.memory = plan::explain(plan);
+  planned.limit =
+      memory_limit_gib ? from_gib(*memory_limit_gib) : workload::memory_limit_per_rank(job.memory, job.cluster);
+  planned.wire = plan::wire_bytes(plan);
   planned.samples = plan.samples();
-  for (const Operation& operation : plan.operations) {
-    if (is_collective(operation.kind) || operation.stream != Stream::kCompute) {
-      add_use(operation, plan, planned.uses[static_cast<std::size_t>(activity_of(operation))]);
+  for (const plan::Operation& operation : plan.operations) {
+    if (plan::is_collective(operation.kind) || operation.stream != schedule::Stream::kCompute) {
+      add_use(operation, plan, planned.uses[static_cast<std::size_t>(plan::activity_of(operation))]);
     }
-    if (is_product(operation.kind)) {
+    if (plan::is_product(operation.kind)) {
       planned.product_flops[static_cast<std::size_t>(operation.phase)] += operation.flops;
     }
   }
@@ -105,10 +106,12 @@ double BenchResult::per_rank(double step_flops) const {
   return step_flops / static_cast<double>(planned->job.cluster.ranks()) / trained->measurement.step_time_s;
 }
 
-double BenchResult::flops_per_s() const { return per_rank(model_flops(planned->job.workload.model, planned->samples)); }
+double BenchResult::flops_per_s() const {
+  return per_rank(workload::model_flops(planned->job.workload.model, planned->samples));
+}
 
 double BenchResult::palm_flops_per_s() const {
-  return per_rank(palm_flops(planned->job.workload.model, planned->samples));
+  return per_rank(workload::palm_flops(planned->job.workload.model, planned->samples));
 }
 
 double BenchResult::hardware_flops_per_s() const {
@@ -116,7 +119,7 @@ double BenchResult::hardware_flops_per_s() const {
   return std::accumulate(flops.begin(), flops.end(), 0.0) / trained->measurement.step_time_s;
 }
 
-double BenchResult::bus_bytes_per_s(Activity collective) const {
+double BenchResult::bus_bytes_per_s(plan::Activity collective) const {
   const auto a = static_cast<std::size_t>(collective);
   const double time_s = measured() ? trained->measurement.breakdown.activities[a].time_s : 0.0;
   return time_s > 0.0 ? static_cast<double>(planned->uses[a].wire_bytes) / time_s : 0.0;
@@ -127,4 +130,4 @@ std::optional<double> BenchResult::exposed_by_difference_s() const {
   return trained->measurement.step_time_s - *trained->silent_step_time_s;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

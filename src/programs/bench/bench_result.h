@@ -13,20 +13,20 @@
 #include "programs/bench/measure.h"
 #include "programs/bench/options.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 /// The breakdowns of many steps.
 class BreakdownSamples {
  public:
-  void add(const StepBreakdown& breakdown) { samples_.push_back(breakdown); }
+  void add(const plan::StepBreakdown& breakdown) { samples_.push_back(breakdown); }
   /// Every number of it is the median of that number over the steps: they need not add up to the last digit. Zeros
   /// without samples.
-  StepBreakdown median() const;
+  plan::StepBreakdown median() const;
 
  private:
-  double median_of(const std::function<double(const StepBreakdown&)>& number) const;
+  double median_of(const std::function<double(const plan::StepBreakdown&)>& number) const;
 
-  std::vector<StepBreakdown> samples_;
+  std::vector<plan::StepBreakdown> samples_;
 };
 
 /// How a run ended. Exit code, the words of the result, and what to tell a person.
@@ -47,16 +47,16 @@ struct ActivityUse {
 /// What is known before anything runs.
 struct PlannedJob {
   TrainingJob job;
-  MemoryReport memory;
+  plan::MemoryReport memory;
   Bytes limit;
-  WireBytes wire;                                   ///< sent by a rank; scalars left out
-  std::int64_t samples = 0;                         ///< per optimizer step of the whole job
-  std::array<ActivityUse, kActivityCount> uses{};   ///< by Activity
-  std::array<double, kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase
+  plan::WireBytes wire;                                       ///< sent by a rank; scalars left out
+  std::int64_t samples = 0;                                   ///< per optimizer step of the whole job
+  std::array<ActivityUse, plan::kActivityCount> uses{};       ///< by Activity
+  std::array<double, schedule::kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase
 
   std::int64_t missing_bytes() const { return memory.peak_bytes > limit.count ? memory.peak_bytes - limit.count : 0; }
 };
-PlannedJob plan_job(const TrainingJob& job, const StepPlan& plan, std::optional<double> memory_limit_gib);
+PlannedJob plan_job(const TrainingJob& job, const plan::StepPlan& plan, std::optional<double> memory_limit_gib);
 
 struct TrainedJob {
   Measurement measurement;
@@ -97,7 +97,7 @@ struct BenchResult {
   double hardware_flops_per_s() const;
   /// nccl-tests' busbw: S / t times (N - 1) / N (twice that for all-reduce), which is what a rank sends over t; 0
   /// without time.
-  double bus_bytes_per_s(Activity collective) const;
+  double bus_bytes_per_s(plan::Activity collective) const;
   /// Step time less that without communication: exposed communication, and what it costs kernels to share memory and
   /// cores with it. Only where it was measured.
   std::optional<double> exposed_by_difference_s() const;
@@ -111,4 +111,4 @@ std::string json_report(const BenchResult& result);
 /// For people, in the manner of nccl-tests: "#" lines say what was run, the others what came out.
 std::string text_report(const BenchResult& result);
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

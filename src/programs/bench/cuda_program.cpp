@@ -8,7 +8,7 @@
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 constexpr const char* kCudaProgram = "krigtune-bench-cuda";
@@ -20,7 +20,7 @@ void become(const std::filesystem::path& program, const std::vector<std::string>
 
 // Why GPUs cannot do what the job asks for, or nothing. Each rank takes a GPU of its own; where the network is
 // imitated, one GPU plays one rank of the job.
-std::string misfit(const ClusterSpec& cluster, int gpus) {
+std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
   if (cluster.emulated_network || cluster.gpus_per_node <= gpus) return "";
   return fmt::format("the cluster has {} GPUs a node, and here are {}", cluster.gpus_per_node, gpus);
 }
@@ -31,17 +31,18 @@ std::filesystem::path cuda_program() {
 
 }  // namespace
 
-std::string why_no_gpu_is_used(const GpuProbe& probe) {
-  std::string missing = no_cuda_reason();
+std::string why_no_gpu_is_used(const engine::GpuProbe& probe) {
+  std::string missing = engine::no_cuda_reason();
   if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
   if (probe.gpus == 0) return probe.reason;
   if (!missing.empty()) return missing;
-  const std::string failure = cuda_start_failure(cuda_program());
-  return failure.empty() ? "" : fmt::format("{}; {}", failure, kCudaStartMend);
+  const std::string failure = engine::cuda_start_failure(cuda_program());
+  return failure.empty() ? "" : fmt::format("{}; {}", failure, engine::kCudaStartMend);
 }
 
 BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std::string>& arguments) {
-  const ClusterSpec cluster = options.config.empty() ? ClusterSpec() : load_job(options.config).cluster;
+  const workload::ClusterSpec cluster =
+      options.config.empty() ? workload::ClusterSpec() : load_job(options.config).cluster;
   const bool named = cluster.gpu != "local";
   if (options.device == DeviceChoice::kCpu) {
     if (!named) return {};
@@ -49,7 +50,7 @@ BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std
                     "write \"gpu\": \"local\"");
   }
   const bool required = options.device == DeviceChoice::kCuda;
-  const GpuProbe probe = probe_gpus();
+  const engine::GpuProbe probe = engine::probe_gpus();
   std::string why_not = why_no_gpu_is_used(probe);
   if (why_not.empty() && !required) why_not = misfit(cluster, probe.gpus);
   if (why_not.empty()) {
@@ -66,4 +67,4 @@ BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std
   return {BenchExit::kNoDevice, "failed", "environment", fmt::format("{}; use --device cpu", why_not)};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -10,7 +10,7 @@
 #include "core/statistics.h"
 #include "engine/shared_library.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 // The functions of NVML that read a GPU, with our own declarations: gpu_watch.h is no part of the CUDA toolkit's
 // runtime packages. Their signatures are part of a stable ABI (NVML API Reference: they return nvmlReturn_t, 0 =
@@ -26,17 +26,18 @@ using Device = struct nvmlDevice_st*;
 
 class Nvml final : public GpuSensor {
  public:
-  explicit Nvml(SharedLibrary library)
+  explicit Nvml(engine::SharedLibrary library)
       : library_(std::move(library)),
-        shutdown_(find<int()>(library_, "nvmlShutdown")),
-        name_(find<int(Device, char*, unsigned)>(library_, "nvmlDeviceGetName")),
-        clock_(find<int(Device, int, unsigned*)>(library_, "nvmlDeviceGetClockInfo")),
-        power_(find<int(Device, unsigned*)>(library_, "nvmlDeviceGetPowerUsage")),
-        temperature_(find<int(Device, int, unsigned*)>(library_, "nvmlDeviceGetTemperature")),
-        reasons_(find<int(Device, unsigned long long*)>(library_, "nvmlDeviceGetCurrentClocksThrottleReasons")) {
+        shutdown_(engine::find<int()>(library_, "nvmlShutdown")),
+        name_(engine::find<int(Device, char*, unsigned)>(library_, "nvmlDeviceGetName")),
+        clock_(engine::find<int(Device, int, unsigned*)>(library_, "nvmlDeviceGetClockInfo")),
+        power_(engine::find<int(Device, unsigned*)>(library_, "nvmlDeviceGetPowerUsage")),
+        temperature_(engine::find<int(Device, int, unsigned*)>(library_, "nvmlDeviceGetTemperature")),
+        reasons_(
+            engine::find<int(Device, unsigned long long*)>(library_, "nvmlDeviceGetCurrentClocksThrottleReasons")) {
     // Its name since driver 535; the old one may go.
     if (reasons_ == nullptr) {
-      reasons_ = find<int(Device, unsigned long long*)>(library_, "nvmlDeviceGetCurrentClocksEventReasons");
+      reasons_ = engine::find<int(Device, unsigned long long*)>(library_, "nvmlDeviceGetCurrentClocksEventReasons");
     }
   }
   ~Nvml() override {
@@ -46,8 +47,8 @@ class Nvml final : public GpuSensor {
   Nvml& operator=(const Nvml&) = delete;
 
   bool start(const std::string& pci_address) {
-    auto* initialise = find<int()>(library_, "nvmlInit_v2");
-    auto* get = find<int(const char*, Device*)>(library_, "nvmlDeviceGetHandleByPciBusId_v2");
+    auto* initialise = engine::find<int()>(library_, "nvmlInit_v2");
+    auto* get = engine::find<int(const char*, Device*)>(library_, "nvmlDeviceGetHandleByPciBusId_v2");
     started_ = initialise != nullptr && get != nullptr && initialise() == 0;
     return started_ && get(pci_address.c_str(), &device_) == 0;
   }
@@ -71,7 +72,7 @@ class Nvml final : public GpuSensor {
   }
 
  private:
-  SharedLibrary library_;
+  engine::SharedLibrary library_;
   int (*shutdown_)();
   int (*name_)(Device, char*, unsigned);
   int (*clock_)(Device, int, unsigned*);
@@ -85,7 +86,7 @@ class Nvml final : public GpuSensor {
 }  // namespace
 
 std::unique_ptr<GpuSensor> open_nvml(const std::string& pci_address, const char* library) {
-  SharedLibrary opened = open_library(library);
+  engine::SharedLibrary opened = engine::open_library(library);
   if (!opened) return nullptr;
   auto nvml = std::make_unique<Nvml>(std::move(opened));
   if (!nvml->start(pci_address)) return nullptr;
@@ -175,4 +176,4 @@ void GpuWatch::watch() {
   while (!ended_.wait_for(lock, kPause, [&] { return end_; })) samples_.push_back(sensor_->read());
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 #include <vector>
-namespace krigtune {
+namespace krigtune::bench {
 
 /// What a GPU does at a moment. Empty: it cannot be read.
 struct GpuSample {
@@ -62,4 +62,4 @@ class GpuWatch {
 /// Null where there is none, or it does not know the GPU.
 std::unique_ptr<GpuSensor> open_nvml(const std::string& pci_address, const char* library = "libnvidia-ml.so.1");
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

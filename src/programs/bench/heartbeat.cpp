@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/json.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 Heartbeat::Heartbeat(const std::filesystem::path& file, const Clock& clock) : clock_(clock), begin_s_(clock.now_s()) {
   if (file.empty()) return;
@@ -70,4 +70,4 @@ void Watchdog::watch() {
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 /// A sign of life: the phase, and the optimizer steps done.
 struct Beat {
@@ -63,4 +63,4 @@ class Watchdog {
   std::thread thread_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

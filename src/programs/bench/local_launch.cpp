@@ -21,7 +21,7 @@
 #include "engine/host/sockets.h"
 #include "programs/bench/options.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 /// An ending as it travels.
@@ -60,14 +60,14 @@ BenchEnding ending_with(int exit_code, const std::string& message) {
 
 }  // namespace
 
-Environment process_environment() {
+engine::Environment process_environment() {
   return [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
 }
 
-void check_cluster(const ClusterSpec& cluster, const Launch& launch) {
+void check_cluster(const workload::ClusterSpec& cluster, const engine::Launch& launch) {
   if (launch.size > 1 && launch.size != cluster.ranks()) {
     throw UserError(fmt::format("{} has started {} processes, but the cluster has {} ranks ({} x {})", launch.by,
                                 launch.size, cluster.ranks(), cluster.nodes, cluster.gpus_per_node),
@@ -79,12 +79,12 @@ void check_cluster(const ClusterSpec& cluster, const Launch& launch) {
   }
 }
 
-BenchEnding agreed_ending(const BenchEnding& mine, Processes* processes) {
+BenchEnding agreed_ending(const BenchEnding& mine, engine::Processes* processes) {
   if (processes == nullptr) return mine;
   Said said;
   said.exit_code = mine.exit_code;
   put(mine.message, said.message);
-  const std::vector<Said> all = all_say(processes->control(), said);
+  const std::vector<Said> all = engine::all_say(processes->control(), said);
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].exit_code == 0) continue;
     if (static_cast<int>(r) == processes->rank()) return mine;
@@ -93,7 +93,7 @@ BenchEnding agreed_ending(const BenchEnding& mine, Processes* processes) {
   return mine;
 }
 
-BenchEnding ending_of_current_exception(Processes* processes) {
+BenchEnding ending_of_current_exception(engine::Processes* processes) {
   try {
     throw;
   } catch (const UserError& error) {
@@ -104,7 +104,7 @@ BenchEnding ending_of_current_exception(Processes* processes) {
     return ending_with(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
     return ending_with(BenchExit::kOutOfMemory, "this machine has not enough memory for all ranks");
-  } catch (const PeerLost& error) {
+  } catch (const engine::PeerLost& error) {
     const std::optional<int> announced = processes == nullptr ? std::nullopt : processes->announced_exit_code();
     if (!announced) return ending_with(BenchExit::kCommunication, error.what());
     return ending_with(*announced, fmt::format("another process has ended the job with code {}", *announced));
@@ -149,7 +149,7 @@ class HeldSignals {
 };
 
 std::vector<std::string> environment_of(int rank, const LocalRanks& job, int port) {
-  const auto variables = local_rank_variables(rank, job.ranks, port);
+  const auto variables = engine::local_rank_variables(rank, job.ranks, port);
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
@@ -192,7 +192,7 @@ class LocalLaunch {
   }
 
   void start_all() {
-    const int port = listen_at(loopback_host(), 0).local_port();  // free a moment ago
+    const int port = engine::listen_at(engine::loopback_host(), 0).local_port();  // free a moment ago
     for (int r = 0; r < job_.ranks; ++r) {
       const pid_t process = start(r, port);
       if (process > 0) {
@@ -291,7 +291,7 @@ int run_local_ranks(const LocalRanks& job, const Clock& clock, std::ostream& err
 
 std::optional<int> run_as_ranks(const BenchOptions& options, const std::vector<std::string>& arguments,
                                 const Clock& clock, std::ostream& err) {
-  const ClusterSpec cluster = load_job(options.config).cluster;
+  const workload::ClusterSpec cluster = load_job(options.config).cluster;
   if (cluster.ranks() <= 1 || cluster.nodes > 1 || cluster.emulated_network) return std::nullopt;
   const LocalRanks ranks = {.program = std::filesystem::read_symlink("/proc/self/exe"),
                             .arguments = arguments,
@@ -299,4 +299,4 @@ std::optional<int> run_as_ranks(const BenchOptions& options, const std::vector<s
   return run_local_ranks(ranks, clock, err);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

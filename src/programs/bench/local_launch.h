@@ -13,7 +13,7 @@
 #include "programs/bench/bench_result.h"
 #include "programs/bench/options.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 /// A vector of strings as exec wants it.
 class CStrings {
@@ -40,16 +40,16 @@ inline CStrings command_line(const std::filesystem::path& program, const std::ve
 }
 
 /// The environment of this process.
-Environment process_environment();
+engine::Environment process_environment();
 
 /// Throws UserError where so many processes cannot train what the job's cluster describes.
-void check_cluster(const ClusterSpec& cluster, const Launch& launch);
+void check_cluster(const workload::ClusterSpec& cluster, const engine::Launch& launch);
 
 /// If any process has failed so far, all have: with the ending of the first of them. Every process calls it.
-BenchEnding agreed_ending(const BenchEnding& mine, Processes* processes);
+BenchEnding agreed_ending(const BenchEnding& mine, engine::Processes* processes);
 
 /// What the exception that is being handled means for the run.
-BenchEnding ending_of_current_exception(Processes* processes);
+BenchEnding ending_of_current_exception(engine::Processes* processes);
 
 /// A program that is to run as several ranks on this machine.
 struct LocalRanks {
@@ -73,4 +73,4 @@ int run_local_ranks(const LocalRanks& job, const Clock& clock, std::ostream& err
 std::optional<int> run_as_ranks(const BenchOptions& options, const std::vector<std::string>& arguments,
                                 const Clock& clock, std::ostream& err);
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

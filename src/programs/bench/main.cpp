@@ -4,5 +4,6 @@
 
 int main(int argc, char** argv) {
   const krigtune::SystemClock clock;
-  return krigtune::run_bench(krigtune::host_engine(), {argv + 1, argv + argc}, clock, std::cout, std::cerr);
+  return krigtune::bench::run_bench(krigtune::bench::host_engine(), {argv + 1, argv + argc}, clock, std::cout,
+                                    std::cerr);
 }

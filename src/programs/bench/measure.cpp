@@ -18,7 +18,7 @@
 
 #include "programs/bench/bench_result.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 constexpr std::int64_t kLeastWarmupSteps = 3;
@@ -42,7 +42,7 @@ bool is_steady(const StepTimes& times) {
 
 class Session {
  public:
-  Session(const std::function<StepResult()>& step, const Clock& clock, const MeasureOptions& options,
+  Session(const std::function<engine::StepResult()>& step, const Clock& clock, const MeasureOptions& options,
           const OnStep& on_step)
       : step_(step), clock_(clock), options_(options), on_step_(on_step) {}
 
@@ -92,7 +92,7 @@ class Session {
   }
 
   void take_step(MeasurePhase phase) {
-    const StepResult now = step_();
+    const engine::StepResult now = step_();
     if (result_.steps == 0) result_.loss_first = now.loss;
     ++result_.steps;
     result_.loss_last = now.loss;
@@ -172,7 +172,7 @@ class Session {
     double half;
   };
 
-  const std::function<StepResult()>& step_;
+  const std::function<engine::StepResult()>& step_;
   const Clock& clock_;
   const MeasureOptions& options_;
   const OnStep& on_step_;
@@ -207,12 +207,12 @@ const char* to_string(Stopped stopped) {
   return "";
 }
 
-Measurement measure(const std::function<StepResult()>& step, const Clock& clock, const MeasureOptions& options,
+Measurement measure(const std::function<engine::StepResult()>& step, const Clock& clock, const MeasureOptions& options,
                     const OnStep& on_step) {
   return Session(step, clock, options, on_step).run();
 }
 
-double median_step_time_s(const std::function<StepResult()>& step, const Clock& clock, std::int64_t most_steps,
+double median_step_time_s(const std::function<engine::StepResult()>& step, const Clock& clock, std::int64_t most_steps,
                           double seconds) {
   constexpr int kUnmeasured = 2;
   for (int i = 0; i < kUnmeasured; ++i) step();
@@ -224,4 +224,4 @@ double median_step_time_s(const std::function<StepResult()>& step, const Clock& 
   return times.median();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -7,7 +7,7 @@
 #include "engine/trainer.h"
 #include "programs/bench/step_times.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 struct MeasureOptions {
   double warmup_s = 2.0;    ///< at least so long, and at least 3 steps; longer until steps are steady, see measure.cpp
@@ -28,7 +28,7 @@ const char* to_string(Stopped stopped);  ///< precise, no_longer_shrinks, time, 
 struct StepReport {
   MeasurePhase phase{};
   std::int64_t step = 0;                  ///< from 1, over both phases
-  const StepResult& result;               ///< of this step
+  const engine::StepResult& result;       ///< of this step
   std::optional<double> provisional_s{};  ///< median step time, once three steps are measured
   /// Its standard error, never below that of the 95 % interval: after five steps, and then after every tenth part more.
   std::optional<double> provisional_sem_s{};
@@ -53,18 +53,18 @@ struct Measurement {
   double drift_per_step_s = 0.0;
   double drift_per_minute = 0.0;  ///< as a fraction of the median
   double exposed_comm_s = 0.0;    ///< median of the largest over ranks
-  StepBreakdown breakdown;        ///< medians, rank 0
+  plan::StepBreakdown breakdown;  ///< medians, rank 0
   double loss_first = 0.0;
   double loss_last = 0.0;
   bool diverged = false;  ///< a loss was not finite: ended there
 };
 
 /// Calls `step` as often as the options say, and `on_step` after each. The clock is read, never waited for.
-Measurement measure(const std::function<StepResult()>& step, const Clock& clock, const MeasureOptions& options,
+Measurement measure(const std::function<engine::StepResult()>& step, const Clock& clock, const MeasureOptions& options,
                     const OnStep& on_step = {});
 
 /// Median step time of up to `most_steps` steps after two more, for as long as `seconds`; at least one step.
-double median_step_time_s(const std::function<StepResult()>& step, const Clock& clock, std::int64_t most_steps,
+double median_step_time_s(const std::function<engine::StepResult()>& step, const Clock& clock, std::int64_t most_steps,
                           double seconds);
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

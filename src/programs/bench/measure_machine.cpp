@@ -13,7 +13,7 @@
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 // Pattern search (Hooke and Jeeves 1961) in the logarithms of launch time and rates: each is multiplied and divided by
 // a step that shrinks, as long as that helps. Few numbers, a cheap objective, no derivatives: the mean of absolute
@@ -22,7 +22,7 @@ namespace krigtune {
 
 namespace {
 
-double mean_log_error(std::span<const RateSample> samples, const ClassRate& rate) {
+double mean_log_error(std::span<const RateSample> samples, const workload::ClassRate& rate) {
   double sum = 0.0;
   for (const RateSample& sample : samples) {
     sum += std::abs(std::log(sample.seconds / rate.seconds(sample.flops, sample.bytes)));
@@ -30,8 +30,8 @@ double mean_log_error(std::span<const RateSample> samples, const ClassRate& rate
   return sum / static_cast<double>(samples.size());
 }
 
-ClassRate beginning(const std::vector<RateSample>& samples, BoundBy bound) {
-  ClassRate rate;
+workload::ClassRate beginning(const std::vector<RateSample>& samples, BoundBy bound) {
+  workload::ClassRate rate;
   std::vector<double> flops_per_s;
   std::vector<double> bytes_per_s;
   rate.launch_s = samples.front().seconds;
@@ -48,15 +48,16 @@ ClassRate beginning(const std::vector<RateSample>& samples, BoundBy bound) {
 
 class PatternSearch {
  public:
-  PatternSearch(std::span<const RateSample> samples, const ClassRate& start)
+  PatternSearch(std::span<const RateSample> samples, const workload::ClassRate& start)
       : samples_(samples), best_(start), error_(mean_log_error(samples, start)) {}
 
-  ClassRate run() {
+  workload::ClassRate run() {
     constexpr double kFirstStep = 4.0;
     constexpr double kLastStep = 1.002;
     for (double step = kFirstStep; step > kLastStep;) {
       bool better = false;
-      for (double ClassRate::*of : {&ClassRate::launch_s, &ClassRate::flops_per_s, &ClassRate::bytes_per_s}) {
+      for (double workload::ClassRate::*of :
+           {&workload::ClassRate::launch_s, &workload::ClassRate::flops_per_s, &workload::ClassRate::bytes_per_s}) {
         better = attempt(of, step) || attempt(of, 1.0 / step) || better;
       }
       if (!better) step = std::sqrt(step);
@@ -65,9 +66,9 @@ class PatternSearch {
   }
 
  private:
-  bool attempt(double ClassRate::*of, double factor) {
+  bool attempt(double workload::ClassRate::*of, double factor) {
     if (!std::isfinite(best_.*of)) return false;
-    ClassRate changed = best_;
+    workload::ClassRate changed = best_;
     changed.*of *= factor;
     const double error = mean_log_error(samples_, changed);
     if (!(error < error_)) return false;
@@ -77,13 +78,13 @@ class PatternSearch {
   }
 
   std::span<const RateSample> samples_;
-  ClassRate best_;
+  workload::ClassRate best_;
   double error_;
 };
 
 }  // namespace
 
-ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound) {
+workload::ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound) {
   std::vector<RateSample> usable;
   for (const RateSample& sample : samples) {
     if (sample.seconds > 0.0 && sample.flops + sample.bytes > 0.0) usable.push_back(sample);
@@ -99,32 +100,33 @@ namespace {
 
 /// One short training run.
 struct Probe {
-  ModelSpec model;
-  Configuration configuration;
+  workload::ModelSpec model;
+  space::Configuration configuration;
   bool times_kernels = true;  ///< else collectives
 };
 
-ModelSpec model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
-  ModelSpec spec{.layers = layers,
-                 .hidden = hidden,
-                 .heads = heads,
-                 .kv_heads = heads,
-                 .ffn_hidden = 4 * hidden,
-                 .vocab = 500,
-                 .seq_len = seq_len};
+workload::ModelSpec model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
+  workload::ModelSpec spec{.layers = layers,
+                           .hidden = hidden,
+                           .heads = heads,
+                           .kv_heads = heads,
+                           .ffn_hidden = 4 * hidden,
+                           .vocab = 500,
+                           .seq_len = seq_len};
   return spec;
 }
 
-ModelSpec gated_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
-  ModelSpec spec = model(layers, hidden, heads, seq_len);
+workload::ModelSpec gated_model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
+  workload::ModelSpec spec = model(layers, hidden, heads, seq_len);
   spec.ffn_hidden = 5 * hidden / 2;
   spec.gated_mlp = true;
-  spec.positions = Positions::kRotary;
-  spec.norm = Norm::kRmsNorm;
+  spec.positions = workload::Positions::kRotary;
+  spec.norm = workload::Norm::kRmsNorm;
   return spec;
 }
 
-Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::int64_t bucket_elems, bool overlap = false) {
+space::Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::int64_t bucket_elems,
+                           bool overlap = false) {
   return {{"zero_stage", stage},
           {"micro_batch", micro_batch},
           {"gradient_accumulation_steps", std::int64_t{1}},
@@ -135,7 +137,7 @@ Configuration knobs(std::int64_t stage, std::int64_t micro_batch, std::int64_t b
 
 std::vector<Probe> probes(bool collectives) {
   constexpr std::int64_t kWhole = 100'000'000;
-  Configuration offloaded = knobs(1, 4, kWhole);
+  space::Configuration offloaded = knobs(1, 4, kWhole);
   offloaded.set("offload_optimizer", std::string("cpu"));
   std::vector<Probe> all = {
       {model(2, 48, 3, 24), knobs(0, 1, kWhole)},        {model(2, 176, 4, 112), knobs(0, 4, kWhole)},
@@ -154,7 +156,7 @@ std::vector<Probe> probes(bool collectives) {
 /// The times of the operations of one plan, over steps and ranks.
 class ProbeRun {
  public:
-  ProbeRun(StepPlan plan, bool times_kernels, double cores_per_rank, const Clock& clock, MachineSamples& samples)
+  ProbeRun(plan::StepPlan plan, bool times_kernels, double cores_per_rank, const Clock& clock, MachineSamples& samples)
       : trainer_(std::move(plan), std::nullopt, clock, quick()),
         times_kernels_(times_kernels),
         share_(std::min(1.0, cores_per_rank)),
@@ -172,23 +174,23 @@ class ProbeRun {
   }
 
  private:
-  static TrainingOptions quick() {
-    TrainingOptions options;
+  static engine::TrainingOptions quick() {
+    engine::TrainingOptions options;
     options.observe_arena = false;
     return options;
   }
 
-  void look_at(const StepResult& step) {
-    const StepPlan& plan = trainer_.plan();
+  void look_at(const engine::StepResult& step) {
+    const plan::StepPlan& plan = trainer_.plan();
     double span_s = 0.0;
     for (std::int64_t rank = 0; rank < plan.world(); ++rank) {
-      const std::vector<OperationTime> times = trainer_.operation_times(rank);
+      const std::vector<plan::OperationTime> times = trainer_.operation_times(rank);
       double first_s = times.front().start_s;
       double last_s = first_s;
       for (std::size_t i = 0; i < times.size(); ++i) {
         first_s = std::min(first_s, times[i].start_s);
         last_s = std::max(last_s, times[i].end_s);
-        const bool collective = is_collective(plan.operations[i].kind);
+        const bool collective = plan::is_collective(plan.operations[i].kind);
         seconds_[i].push_back(times[i].end_s - (collective ? times[i].ready_s : times[i].start_s));
         look_at_waiting(plan.operations[i], times, times[i]);
       }
@@ -197,34 +199,37 @@ class ProbeRun {
     samples_.overheads_s.push_back(std::max(0.0, step.step_time_s - span_s));
   }
 
-  void look_at_waiting(const Operation& operation, const std::vector<OperationTime>& times, const OperationTime& time) {
+  void look_at_waiting(const plan::Operation& operation, const std::vector<plan::OperationTime>& times,
+                       const plan::OperationTime& time) {
     if (!(time.start_s > time.queued_s) || operation.waits.empty()) return;
     double done_s = time.queued_s;
-    for (const OpId wait : operation.waits) done_s = std::max(done_s, times[static_cast<std::size_t>(wait)].end_s);
+    for (const plan::OpId wait : operation.waits)
+      done_s = std::max(done_s, times[static_cast<std::size_t>(wait)].end_s);
     if (done_s > time.queued_s) samples_.wakes_s.push_back(std::max(0.0, time.start_s - done_s));
   }
 
   void finish() {
-    const StepPlan& plan = trainer_.plan();
+    const plan::StepPlan& plan = trainer_.plan();
     for (std::size_t i = 0; i < seconds_.size(); ++i) {
-      const Operation& operation = plan.operations[i];
+      const plan::Operation& operation = plan.operations[i];
       const double seconds = lower_quartile(seconds_[i]);
-      if (is_collective(operation.kind)) {
+      if (plan::is_collective(operation.kind)) {
         add_exchange(operation, seconds);
       } else if (times_kernels_) {
         const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
-        samples_.operations[static_cast<std::size_t>(class_of(operation))].push_back({operation.flops, bytes, seconds});
+        samples_.operations[static_cast<std::size_t>(plan::class_of(operation))].push_back(
+            {operation.flops, bytes, seconds});
       }
     }
   }
 
-  void add_exchange(const Operation& operation, double seconds) {
-    if (operation.wire_bytes == 0 || operation.kind == OpKind::kAllReduceMax) return;
-    samples_.exchanges[static_cast<std::size_t>(exchange_of(operation.kind))].push_back(
+  void add_exchange(const plan::Operation& operation, double seconds) {
+    if (operation.wire_bytes == 0 || operation.kind == schedule::OpKind::kAllReduceMax) return;
+    samples_.exchanges[static_cast<std::size_t>(plan::exchange_of(operation.kind))].push_back(
         {0.0, static_cast<double>(operation.wire_bytes), seconds * share_});
   }
 
-  Trainer trainer_;
+  engine::Trainer trainer_;
   bool times_kernels_;
   double share_;  // of a core, that a rank has
   const Clock& clock_;
@@ -234,18 +239,18 @@ class ProbeRun {
 
 }  // namespace
 
-MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, Precision precision, double seconds,
+MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, workload::Precision precision, double seconds,
                               const Clock& clock) {
   MachineSamples samples;
   const std::vector<Probe> all = probes(ranks > 1);
   for (const Probe& probe : all) {
-    Workload workload;
+    workload::Workload workload;
     workload.model = probe.model;
     workload.precision = precision;
-    ClusterSpec cluster;
+    workload::ClusterSpec cluster;
     cluster.gpus_per_node = probe.times_kernels ? std::min(ranks, cores) : ranks;
     const double cores_per_rank = static_cast<double>(cores) / static_cast<double>(cluster.gpus_per_node);
-    ProbeRun run(build_plan(workload, cluster, probe.configuration), probe.times_kernels, cores_per_rank, clock,
+    ProbeRun run(plan::build_plan(workload, cluster, probe.configuration), probe.times_kernels, cores_per_rank, clock,
                  samples);
     run.run(seconds / static_cast<double>(all.size()));
   }
@@ -256,23 +261,23 @@ namespace {
 
 double lower_quartile_or_0(const std::vector<double>& values) { return values.empty() ? 0.0 : lower_quartile(values); }
 
-BoundBy bound_by(OpClass of) {
+BoundBy bound_by(workload::OpClass of) {
   switch (of) {
-    case OpClass::kProduct:
+    case workload::OpClass::kProduct:
       return BoundBy::kFlops;
-    case OpClass::kAttention:
-    case OpClass::kMemory:
+    case workload::OpClass::kAttention:
+    case workload::OpClass::kMemory:
       return BoundBy::kBoth;
-    case OpClass::kOptimizer:
-    case OpClass::kCopy:
-    case OpClass::kHost:
+    case workload::OpClass::kOptimizer:
+    case workload::OpClass::kCopy:
+    case workload::OpClass::kHost:
       return BoundBy::kBytes;
   }
   return BoundBy::kBoth;
 }
 
 // The launch of any kernel, and what is beyond it as FLOPs.
-void split_launch(ClassRate& rate, double launch_s) {
+void split_launch(workload::ClassRate& rate, double launch_s) {
   if (!(rate.launch_s > launch_s)) return;
   rate.half_flops = (rate.launch_s - launch_s) * rate.flops_per_s;
   rate.launch_s = launch_s;
@@ -280,14 +285,14 @@ void split_launch(ClassRate& rate, double launch_s) {
 
 }  // namespace
 
-MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples) {
-  MeasuredMachine machine;
+workload::MeasuredMachine fit_machine(const workload::MachineKey& key, const MachineSamples& samples) {
+  workload::MeasuredMachine machine;
   machine.key = key;
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
-    machine.rates[i] = fit_rate(samples.operations[i], bound_by(static_cast<OpClass>(i)));
+    machine.rates[i] = fit_rate(samples.operations[i], bound_by(static_cast<workload::OpClass>(i)));
   }
-  const double launch_s = machine.rates[static_cast<std::size_t>(OpClass::kMemory)].launch_s;
-  split_launch(machine.rates[static_cast<std::size_t>(OpClass::kProduct)], launch_s);
+  const double launch_s = machine.rates[static_cast<std::size_t>(workload::OpClass::kMemory)].launch_s;
+  split_launch(machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)], launch_s);
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
     machine.exchanges[i] = fit_rate(samples.exchanges[i], BoundBy::kBytes);
   }
@@ -296,10 +301,10 @@ MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples
   return machine;
 }
 
-MeasuredMachine measure_machine(std::int64_t ranks, Precision precision, const Clock& clock) {
+workload::MeasuredMachine measure_machine(std::int64_t ranks, workload::Precision precision, const Clock& clock) {
   constexpr double kSeconds = 4.0;
-  const MachineKey key = machine_key(ranks, precision);
+  const workload::MachineKey key = workload::machine_key(ranks, precision);
   return fit_machine(key, sample_machine(ranks, key.cores, precision, kSeconds, clock));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

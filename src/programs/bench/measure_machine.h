@@ -8,7 +8,7 @@
 #include "workload/measured_machine.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 /// What an operation counts, and how long it took.
 struct RateSample {
@@ -22,12 +22,13 @@ enum class BoundBy { kFlops, kBytes, kBoth };
 
 /// The rate that fits the samples best in the mean of |log(measured / fitted)|: some that were disturbed, or that are
 /// of another kind, do not matter. Samples without time or without work are left out; with none left all is free.
-ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound);
+workload::ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound);
 
 /// What short training runs on this machine's ranks have shown.
 struct MachineSamples {
-  std::array<std::vector<RateSample>, kOpClassCount> operations;      ///< by OpClass
-  std::array<std::vector<RateSample>, kExchangeKindCount> exchanges;  ///< by ExchangeKind; bytes: sent by one rank
+  std::array<std::vector<RateSample>, workload::kOpClassCount> operations;  ///< by OpClass
+  std::array<std::vector<RateSample>, workload::kExchangeKindCount>
+      exchanges;                    ///< by ExchangeKind; bytes: sent by one rank
   std::vector<double> wakes_s;      ///< from the end of what a stream waited for until it went on
   std::vector<double> overheads_s;  ///< of steps: what is not between the first and the last operation
 };
@@ -35,13 +36,13 @@ struct MachineSamples {
 /// Trains small models for about `seconds` in all: products, attention and elementwise kernels of several sizes in one
 /// precision, optimizers on the device and on the host, copies, buckets of several sizes. Kernels are timed on as many
 /// ranks as have a core of their own, collectives on all.
-MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, Precision precision, double seconds,
+MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, workload::Precision precision, double seconds,
                               const Clock& clock);
 
 /// What fits the samples.
-MeasuredMachine fit_machine(const MachineKey& key, const MachineSamples& samples);
+workload::MeasuredMachine fit_machine(const workload::MachineKey& key, const MachineSamples& samples);
 
 /// This machine for so many CPU ranks, in about five seconds.
-MeasuredMachine measure_machine(std::int64_t ranks, Precision precision, const Clock& clock);
+workload::MeasuredMachine measure_machine(std::int64_t ranks, workload::Precision precision, const Clock& clock);
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -10,7 +10,7 @@
 #include "core/json.h"
 #include "core/text.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 namespace po = boost::program_options;
@@ -83,9 +83,10 @@ DeviceChoice device_from(const std::string& text) {
   return found->second;
 }
 
-Precision precision_from(const std::string& text) {
-  for (const Precision precision : {Precision::kFp32, Precision::kFp16, Precision::kBf16}) {
-    if (text == to_string(precision)) return precision;
+workload::Precision precision_from(const std::string& text) {
+  for (const workload::Precision precision :
+       {workload::Precision::kFp32, workload::Precision::kFp16, workload::Precision::kBf16}) {
+    if (text == workload::to_string(precision)) return precision;
   }
   throw UserError(fmt::format("--precision '{}' is not known", text), "use fp32, fp16 or bf16");
 }
@@ -143,16 +144,17 @@ TrainingJob load_job(const std::filesystem::path& path) {
   const Json document = load_json(path);
   JsonObject object(document, path.string(), "");
   TrainingJob job;
-  job.workload =
-      read_workload(object.require("workload"), object.source(), object.pointer("workload"), path.parent_path());
+  job.workload = workload::read_workload(object.require("workload"), object.source(), object.pointer("workload"),
+                                         path.parent_path());
   const Json* cluster = object.find("cluster");
-  job.cluster = read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(), object.pointer("cluster"),
-                             path.parent_path());
+  job.cluster = workload::read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(),
+                                       object.pointer("cluster"), path.parent_path());
   if (const Json* memory = object.find("memory")) {
-    job.memory = read_memory(*memory, object.source(), object.pointer("memory"));
+    job.memory = workload::read_memory(*memory, object.source(), object.pointer("memory"));
   }
   if (const Json* configuration = object.find("configuration")) {
-    job.configuration = configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
+    job.configuration =
+        space::configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
   }
   object.finish();
   if (!job.cluster.device && job.cluster.ranks() > kMostRanks) {
@@ -162,4 +164,4 @@ TrainingJob load_job(const std::filesystem::path& path) {
   return job;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -10,7 +10,7 @@
 #include "workload/hardware.h"
 #include "workload/workload.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 enum class DeviceChoice { kAuto, kCpu, kCuda };
 
@@ -28,7 +28,7 @@ struct BenchOptions {
   bool graph = false;                           ///< on GPUs: replay captured steps
   bool compare_null = false;                    ///< measure a few steps without communication, too
   std::optional<std::int64_t> measure_machine;  ///< for so many ranks
-  Precision precision = Precision::kFp32;       ///< of that measurement
+  workload::Precision precision = workload::Precision::kFp32;  ///< of that measurement
   bool probe = false;
   bool help = false;
   bool version = false;
@@ -41,13 +41,13 @@ std::string help_text();
 
 /// What is to be trained, and how: the file given with --config.
 struct TrainingJob {
-  Workload workload;
-  ClusterSpec cluster;
-  MemorySpec memory;
-  Configuration configuration;
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  workload::MemorySpec memory;
+  space::Configuration configuration;
 };
 
 /// Throws UserError with the JSON pointer.
 TrainingJob load_job(const std::filesystem::path& path);
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -8,7 +8,7 @@
 #include "core/processor.h"
 #include "programs/bench/bench_result.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 constexpr int kSchemaVersion = 1;
@@ -84,13 +84,14 @@ void add_communication(const BenchResult& result, Json& json) {
   json["contention_s"] = difference_s ? Json(*difference_s - m.exposed_comm_s) : Json(nullptr);
 }
 
-Json breakdown_json(const StepBreakdown& breakdown) {
+Json breakdown_json(const plan::StepBreakdown& breakdown) {
   Json json;
-  for (int p = 0; p < kPhaseCount; ++p) {
-    json[std::string(to_string(static_cast<Phase>(p))) + "_s"] = breakdown.compute_s[static_cast<std::size_t>(p)];
+  for (int p = 0; p < schedule::kPhaseCount; ++p) {
+    json[std::string(schedule::to_string(static_cast<schedule::Phase>(p))) + "_s"] =
+        breakdown.compute_s[static_cast<std::size_t>(p)];
   }
-  for (int a = 0; a < kActivityCount; ++a) {
-    json[std::string(to_string(static_cast<Activity>(a))) + "_exposed_s"] =
+  for (int a = 0; a < plan::kActivityCount; ++a) {
+    json[std::string(plan::to_string(static_cast<plan::Activity>(a))) + "_exposed_s"] =
         breakdown.activities[static_cast<std::size_t>(a)].exposed_s;
   }
   json["waiting_s"] = breakdown.waiting_s;
@@ -120,10 +121,10 @@ void add_speed(const BenchResult& result, Json& json) {
   json["breakdown"] = breakdown_json(m.breakdown);
 }
 
-Json terms_json(const PlaceReport& place) {
+Json terms_json(const plan::PlaceReport& place) {
   Json terms;
-  for (int term = 0; term < kTermCount; ++term) {
-    terms[to_string(static_cast<Term>(term))] = place.term_bytes[static_cast<std::size_t>(term)];
+  for (int term = 0; term < schedule::kTermCount; ++term) {
+    terms[schedule::to_string(static_cast<schedule::Term>(term))] = place.term_bytes[static_cast<std::size_t>(term)];
   }
   return terms;
 }
@@ -147,7 +148,7 @@ Json gpu_json(const GpuUse& gpu) {
           {"throttle_reasons", gpu.throttle_reasons ? Json(*gpu.throttle_reasons) : Json(nullptr)}};
 }
 
-Json network_json(const ClusterSpec& cluster) {
+Json network_json(const workload::ClusterSpec& cluster) {
   if (!cluster.emulated_network) return nullptr;
   constexpr double kMicroseconds = 1e6;
   return {{"name", cluster.emulated_network->name},
@@ -157,18 +158,18 @@ Json network_json(const ClusterSpec& cluster) {
 
 // Collectives in "collectives", copies and the host beside them.
 void add_activities(const BenchResult& result, Json& json) {
-  for (int i = 0; i < kActivityCount; ++i) {
-    const auto activity = static_cast<Activity>(i);
+  for (int i = 0; i < plan::kActivityCount; ++i) {
+    const auto activity = static_cast<plan::Activity>(i);
     const auto a = static_cast<std::size_t>(i);
     const ActivityUse& use = result.planned->uses[a];
     const double time_s = result.measured() ? result.trained->measurement.breakdown.activities[a].time_s : 0.0;
     Json row = {{"count", use.count}, {"bytes", use.bytes}, {"time_s", time_s}};
-    if (i >= kCollectiveKinds) {
-      json[to_string(activity)] = row;
+    if (i >= plan::kCollectiveKinds) {
+      json[plan::to_string(activity)] = row;
       continue;
     }
     row["bus_bytes_per_s"] = result.bus_bytes_per_s(activity);
-    json["collectives"][to_string(activity)] = row;
+    json["collectives"][plan::to_string(activity)] = row;
   }
 }
 
@@ -181,14 +182,14 @@ void add_plan(const BenchResult& result, Json& json) {
   const PlannedJob& planned = *result.planned;
   json["planned_peak_bytes"] = planned.memory.peak_bytes;
   json["planned_host_bytes"] = planned.memory.host.peak_bytes;
-  const WireBytes& wire = planned.wire;
+  const plan::WireBytes& wire = planned.wire;
   json["wire_bytes"] = {
       {"all_reduce", wire.all_reduce}, {"reduce_scatter", wire.reduce_scatter}, {"all_gather", wire.all_gather}};
   add_activities(result, json);
   json["memory"] = memory_json(planned);
   json["ranks"] = planned.job.cluster.ranks();
   json["emulated_network"] = network_json(planned.job.cluster);
-  json["configuration"] = to_json(planned.job.configuration);
+  json["configuration"] = space::to_json(planned.job.configuration);
 }
 
 }  // namespace
@@ -222,13 +223,14 @@ constexpr double kPercent = 100.0;
 
 std::string text_header(const BenchResult& result) {
   const PlannedJob& planned = *result.planned;
-  const ModelSpec& model = planned.job.workload.model;
-  const ClusterSpec& cluster = planned.job.cluster;
+  const workload::ModelSpec& model = planned.job.workload.model;
+  const workload::ClusterSpec& cluster = planned.job.cluster;
   const bool cpu = std::string_view(result.device) == "cpu";
   std::string text =
       fmt::format("# {} {}: {} {} ranks\n", result.program, KRIGTUNE_VERSION, cluster.ranks(), cpu ? "CPU" : "GPU");
   text += fmt::format("# model: {} layers, hidden {}, {} heads, vocabulary {}, {} tokens a sequence, {} parameters\n",
-                      model.layers, model.hidden, model.heads, model.vocab, model.seq_len, parameter_count(model));
+                      model.layers, model.hidden, model.heads, model.vocab, model.seq_len,
+                      workload::parameter_count(model));
   text += fmt::format("# configuration: {}\n", planned.job.configuration.text());
   text += fmt::format("# batch: {} sequences a step\n", planned.samples);
   if (cluster.emulated_network && cluster.emulated_network->nodes) {
@@ -244,15 +246,15 @@ std::string text_header(const BenchResult& result) {
   return text;
 }
 
-std::string terms(const PlaceReport& place) {
+std::string terms(const plan::PlaceReport& place) {
   std::string text = fmt::format("# {:<24}{:>16}{:>10}\n", "term", "bytes", "of peak");
   const auto row = [&](const char* name, std::int64_t bytes) {
     const double part = static_cast<double>(bytes) / static_cast<double>(place.peak_bytes);
     text += fmt::format("  {:<24}{:>16}{:>8.1f} %\n", name, bytes, part * kPercent);
   };
-  for (int term = 0; term < kTermCount; ++term) {
+  for (int term = 0; term < schedule::kTermCount; ++term) {
     const std::int64_t bytes = place.term_bytes[static_cast<std::size_t>(term)];
-    if (bytes > 0) row(to_string(static_cast<Term>(term)), bytes);
+    if (bytes > 0) row(schedule::to_string(static_cast<schedule::Term>(term)), bytes);
   }
   row("between buffers", place.fragmentation_bytes);
   row("planned peak", place.peak_bytes);
@@ -275,22 +277,23 @@ std::string memory(const PlannedJob& planned) {
 std::string activities(const BenchResult& result) {
   std::string text = fmt::format("#\n# {:<18}{:>8}{:>14}{:>14}{:>12}{:>14}{:>14}\n", "a step of rank 0", "count",
                                  "size (B)", "sent (B)", "time (us)", "exposed (us)", "busbw (GB/s)");
-  for (int i = 0; i < kActivityCount; ++i) {
+  for (int i = 0; i < plan::kActivityCount; ++i) {
     const auto a = static_cast<std::size_t>(i);
     const ActivityUse& use = result.planned->uses[a];
-    if (i >= kCollectiveKinds && use.count == 0) continue;
-    const auto activity = static_cast<Activity>(i);
-    const ActivityTime time = result.measured() ? result.trained->measurement.breakdown.activities[a] : ActivityTime{};
-    text += fmt::format("  {:<18}{:>8}{:>14}{:>14}{:>12.1f}{:>14.1f}", to_string(activity), use.count, use.bytes,
+    if (i >= plan::kCollectiveKinds && use.count == 0) continue;
+    const auto activity = static_cast<plan::Activity>(i);
+    const plan::ActivityTime time =
+        result.measured() ? result.trained->measurement.breakdown.activities[a] : plan::ActivityTime{};
+    text += fmt::format("  {:<18}{:>8}{:>14}{:>14}{:>12.1f}{:>14.1f}", plan::to_string(activity), use.count, use.bytes,
                         use.wire_bytes, time.time_s * kMicro, time.exposed_s * kMicro);
-    text += i < kCollectiveKinds ? fmt::format("{:>14.3f}\n", result.bus_bytes_per_s(activity) / kGiga) : "\n";
+    text += i < plan::kCollectiveKinds ? fmt::format("{:>14.3f}\n", result.bus_bytes_per_s(activity) / kGiga) : "\n";
   }
   return text;
 }
 
 // Phases, what held them up, and their sum.
 std::string where_it_went(const BenchResult& result) {
-  const StepBreakdown& breakdown = result.trained->measurement.breakdown;
+  const plan::StepBreakdown& breakdown = result.trained->measurement.breakdown;
   std::string text = fmt::format("#\n# {:<32}{:>12}{:>10}{:>12}\n", "where the step of rank 0 went", "time (ms)",
                                  "of step", "GFLOP/s");
   const auto row = [&](const std::string& name, double time_s, double flops) {
@@ -298,12 +301,13 @@ std::string where_it_went(const BenchResult& result) {
     text += fmt::format("  {:<32}{:>12.3f}{:>8.1f} %", name, time_s * kMilli, time_s / breakdown.span_s * kPercent);
     text += flops > 0.0 ? fmt::format("{:>12.2f}\n", flops / time_s / kGiga) : "\n";
   };
-  for (int p = 0; p < kPhaseCount; ++p) {
+  for (int p = 0; p < schedule::kPhaseCount; ++p) {
     const auto phase = static_cast<std::size_t>(p);
-    row(to_string(static_cast<Phase>(p)), breakdown.compute_s[phase], result.planned->product_flops[phase]);
+    row(schedule::to_string(static_cast<schedule::Phase>(p)), breakdown.compute_s[phase],
+        result.planned->product_flops[phase]);
   }
-  for (int a = 0; a < kActivityCount; ++a) {
-    row(std::string(to_string(static_cast<Activity>(a))) + ", exposed",
+  for (int a = 0; a < plan::kActivityCount; ++a) {
+    row(std::string(plan::to_string(static_cast<plan::Activity>(a))) + ", exposed",
         breakdown.activities[static_cast<std::size_t>(a)].exposed_s, 0.0);
   }
   row("waiting for other ranks", breakdown.waiting_s, 0.0);
@@ -402,4 +406,4 @@ std::string text_report(const BenchResult& result) {
   return text;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

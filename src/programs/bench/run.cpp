@@ -20,7 +20,7 @@
 #include "programs/bench/options.h"
 #include "programs/bench/train.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 std::int64_t process_peak_bytes() {
@@ -33,7 +33,7 @@ std::int64_t process_peak_bytes() {
 /// One run: this process's part of it.
 class BenchRun {
  public:
-  BenchRun(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+  BenchRun(const BenchEngine& engine, const BenchOptions& options, const engine::Launch& launch, const Clock& clock,
            BenchResult& result)
       : engine_(engine),
         options_(options),
@@ -43,21 +43,21 @@ class BenchRun {
         heartbeat_(launch.rank == 0 ? options.heartbeat : "", clock) {}
 
   /// `on_hang` ends the process; see Watchdog.
-  void run(const std::function<void(Processes*, const Beat&)>& on_hang) {
+  void run(const std::function<void(engine::Processes*, const Beat&)>& on_hang) {
     heartbeat_.beat("init", 0);
     // Rank 0 has something to print: the others leave it the time for that.
     const double limit_s = options_.hang_s + (launch_.rank == 0 ? 0.0 : 2.0 + 0.1 * options_.hang_s);
     const Watchdog watchdog(heartbeat_, limit_s, clock_, [&](const Beat& last) { on_hang(processes_.get(), last); });
     try {
-      processes_ = connect(launch_, clock_);
+      processes_ = engine::connect(launch_, clock_);
       check_world();
-      std::optional<StepPlan> plan = prepare();
+      std::optional<plan::StepPlan> plan = prepare();
       result_.ending = agreed_ending(result_.ending, processes_.get());
       if (result_.ending.exit_code != 0) return;
       result_.trained =
           train(engine_, std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
       result_.ending = ending_of(result_.trained->measurement);
-    } catch (const MemoryMissing&) {
+    } catch (const engine::MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
     } catch (...) {
       result_.ending = ending_of_current_exception(processes_.get());
@@ -80,19 +80,19 @@ class BenchRun {
                            "is it the mpirun of the MPI that krigtune-bench was built with?");
   }
 
-  std::optional<double> limit_gib(const MemorySpec& memory) const {
+  std::optional<double> limit_gib(const workload::MemorySpec& memory) const {
     const bool set = options_.memory_limit_gib || memory.limit_gib || !engine_.memory_gib;
     return set ? options_.memory_limit_gib : engine_.memory_gib();
   }
 
   // Empty, and an ending in the result: there is nothing to train.
-  std::optional<StepPlan> prepare() {
+  std::optional<plan::StepPlan> prepare() {
     try {
-      if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
-      if (launch_.rank == 0 && !options_.trace.empty()) check_trace_file(options_.trace);
+      if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = engine::fault_from(*text);
+      if (launch_.rank == 0 && !options_.trace.empty()) plan::check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
-      StepPlan plan = build_plan(job.workload, job.cluster, job.configuration);
+      plan::StepPlan plan = plan::build_plan(job.workload, job.cluster, job.configuration);
       result_.planned = plan_job(job, plan, limit_gib(job.memory));
       if (result_.planned->missing_bytes() > 0) {
         result_.ending = out_of_memory(*result_.planned);
@@ -107,12 +107,12 @@ class BenchRun {
 
   const BenchEngine& engine_;
   const BenchOptions& options_;
-  const Launch& launch_;
+  const engine::Launch& launch_;
   const Clock& clock_;
   BenchResult& result_;
   Heartbeat heartbeat_;
-  std::optional<Fault> fault_;
-  std::unique_ptr<Processes> processes_;
+  std::optional<engine::Fault> fault_;
+  std::unique_ptr<engine::Processes> processes_;
   bool alone_ = false;  ///< in how it ended: the others do not know
 };
 
@@ -141,8 +141,8 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   say_ending(result, err);
 }
 
-[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank, Processes* processes,
-                              const Beat& last, std::ostream& out, std::ostream& err) {
+[[noreturn]] void end_hanging(const BenchEngine& engine, const BenchOptions& options, int rank,
+                              engine::Processes* processes, const Beat& last, std::ostream& out, std::ostream& err) {
   BenchResult result = result_of(engine, options);
   result.ending = {
       BenchExit::kHang, "failed", "hang",
@@ -153,11 +153,11 @@ void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err
   std::_Exit(BenchExit::kHang);
 }
 
-int run_job(const BenchEngine& engine, const BenchOptions& options, const Launch& launch, const Clock& clock,
+int run_job(const BenchEngine& engine, const BenchOptions& options, const engine::Launch& launch, const Clock& clock,
             std::ostream& out, std::ostream& err) {
   BenchResult result = result_of(engine, options);
   BenchRun run(engine, options, launch, clock, result);
-  run.run([&](Processes* processes, const Beat& last) {
+  run.run([&](engine::Processes* processes, const Beat& last) {
     end_hanging(engine, options, launch.rank, processes, last, out, err);
   });
   if (launch.rank == 0) {
@@ -176,7 +176,7 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
   BenchResult result = result_of(engine);
   // Also where the command line cannot be read.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-  Launch launch;
+  engine::Launch launch;
   try {
     const BenchOptions options = parse_options(arguments);
     json = options.json;
@@ -185,8 +185,8 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     if (options.probe) return engine.probe(options.json, out);
     result = result_of(engine, options);
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
-    launch = launch_from(process_environment());
-    if (engine.rank_is_a_process && launch.kind == Launch::Kind::kAlone) {
+    launch = engine::launch_from(process_environment());
+    if (engine.rank_is_a_process && launch.kind == engine::Launch::Kind::kAlone) {
       if (const auto code = run_as_ranks(options, arguments, clock, err)) return *code;
     }
     result.ending = engine.begin(options, arguments);
@@ -201,4 +201,4 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
   return result.ending.exit_code;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -6,11 +6,11 @@
 #include "core/clock.h"
 #include "programs/bench/train.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 /// The program krigtune-bench, whichever engine it is linked with: results to `out`, what went wrong to `err`. Returns
 /// the exit code.
 int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
               std::ostream& out, std::ostream& err);
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -20,7 +20,7 @@
 #include <cmath>
 #include <limits>
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 constexpr double kTail = 0.025;                   // on either side
@@ -192,4 +192,4 @@ double StepTimes::drift_per_step_s() const {
   return median_of(std::move(slopes));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

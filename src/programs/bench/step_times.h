@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::bench {
 
 struct Interval {
   double low = 0.0;
@@ -48,4 +48,4 @@ class StepTimes {
   std::vector<double> sorted_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

@@ -12,7 +12,7 @@
 #include "programs/bench/cuda_program.h"
 #include "programs/bench/measure_machine.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 namespace {
 
 // Keeps the times of the measured step that was nearest to the median at its time.
@@ -28,12 +28,12 @@ class TypicalStep {
     ranks_.resize(static_cast<std::size_t>(trainer.plan().world()));
     for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r] = trainer.operation_times(static_cast<std::int64_t>(r));
   }
-  TracedStep traced() const { return {step_, ranks_}; }
+  plan::TracedStep traced() const { return {step_, ranks_}; }
 
  private:
   std::int64_t step_ = 0;
   double step_time_s_ = 0.0;
-  std::vector<std::vector<OperationTime>> ranks_;
+  std::vector<std::vector<plan::OperationTime>> ranks_;
 };
 
 /// What all processes read alike: measuring decides by it.
@@ -59,8 +59,8 @@ class WatchedTrainer {
     phase_ = phase;
     beat();
   }
-  StepResult step() {
-    const StepResult result = trainer_.step();
+  engine::StepResult step() {
+    const engine::StepResult result = trainer_.step();
     ++steps_;
     if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_, {{"loss", result.loss}});
     return result;
@@ -81,17 +81,17 @@ class WatchedTrainer {
   std::int64_t steps_ = 0;
 };
 
-std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, Processes* processes) {
+std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, engine::Processes* processes) {
   auto sensor = engine.gpu_sensor ? engine.gpu_sensor(processes) : nullptr;
   return sensor ? std::make_unique<GpuWatch>(std::move(sensor)) : nullptr;
 }
 
 }  // namespace
 
-TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
                  const Clock& clock, const TrainingPart& part) {
   constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
-  TrainingOptions training;
+  engine::TrainingOptions training;
   training.seed = options.seed;
   training.fault = part.fault;
   training.steps = options.measure.steps;
@@ -115,10 +115,10 @@ TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& pla
   });
   if (gpu) trained.gpu = gpu->use_now();
   gpu.reset();
-  trained.arena_peak_bytes = trainer.arena_peak_bytes(Place::kDevice);
-  trained.host_arena_peak_bytes = trainer.arena_peak_bytes(Place::kHost);
+  trained.arena_peak_bytes = trainer.arena_peak_bytes(schedule::Place::kDevice);
+  trained.host_arena_peak_bytes = trainer.arena_peak_bytes(schedule::Place::kHost);
   trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
-  if (first && !options.trace.empty()) write_trace(options.trace, trainer.plan(), typical.traced());
+  if (first && !options.trace.empty()) plan::write_trace(options.trace, trainer.plan(), typical.traced());
   if (options.compare_null && !trained.measurement.diverged) {
     watched.enter("without communication");
     trainer.silence(true);
@@ -131,7 +131,7 @@ TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& pla
 namespace {
 
 int print_probe(bool json, std::ostream& out) {
-  const GpuProbe probe = probe_gpus();
+  const engine::GpuProbe probe = engine::probe_gpus();
   const std::string why_not = why_no_gpu_is_used(probe);
   const int exit_code = why_not.empty() ? 0 : BenchExit::kNoDevice;
   if (json) {
@@ -147,7 +147,7 @@ int print_probe(bool json, std::ostream& out) {
 }
 
 int print_machine(const BenchOptions& options, const Clock& clock, std::ostream& out) {
-  out << to_json(measure_machine(*options.measure_machine, options.precision, clock)).dump(2) << "\n";
+  out << workload::to_json(measure_machine(*options.measure_machine, options.precision, clock)).dump(2) << "\n";
   return 0;
 }
 
@@ -155,10 +155,10 @@ int print_machine(const BenchOptions& options, const Clock& clock, std::ostream&
 
 BenchEngine host_engine() {
   BenchEngine engine;
-  engine.make = [](StepPlan plan, const PlannedJob& planned, const TrainingOptions& options, const Clock& clock,
-                   Processes* processes) {
-    return std::make_unique<BenchTrainerOf<Trainer>>(std::move(plan), planned.job.cluster.emulated_network, clock,
-                                                     options, processes);
+  engine.make = [](plan::StepPlan plan, const PlannedJob& planned, const engine::TrainingOptions& options,
+                   const Clock& clock, engine::Processes* processes) {
+    return std::make_unique<BenchTrainerOf<engine::Trainer>>(std::move(plan), planned.job.cluster.emulated_network,
+                                                             clock, options, processes);
   };
   engine.probe = print_probe;
   engine.measure_machine = print_machine;
@@ -166,4 +166,4 @@ BenchEngine host_engine() {
   return engine;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

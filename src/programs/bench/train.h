@@ -15,19 +15,19 @@
 #include "programs/bench/heartbeat.h"
 #include "programs/bench/options.h"
 
-namespace krigtune {
+namespace krigtune::bench {
 
 /// What trains a planned job, as the program sees it; Trainer tells what each means. If the job has several processes,
 /// every call is made by all of them.
 class BenchTrainer {
  public:
   virtual ~BenchTrainer() = default;
-  virtual StepResult step() = 0;
+  virtual engine::StepResult step() = 0;
   virtual double now_s() const = 0;
-  virtual const StepPlan& plan() const = 0;
-  virtual std::vector<OperationTime> operation_times(std::int64_t rank) const = 0;
+  virtual const plan::StepPlan& plan() const = 0;
+  virtual std::vector<plan::OperationTime> operation_times(std::int64_t rank) const = 0;
   virtual void silence(bool silent) = 0;
-  virtual std::int64_t arena_peak_bytes(Place place) = 0;
+  virtual std::int64_t arena_peak_bytes(schedule::Place place) = 0;
   virtual std::string parameters_fnv1a64() = 0;
 };
 
@@ -38,14 +38,14 @@ class BenchTrainerOf final : public BenchTrainer {
   template <class... Arguments>
   explicit BenchTrainerOf(Arguments&&... arguments) : trainer_(std::forward<Arguments>(arguments)...) {}
 
-  StepResult step() override { return trainer_.step(); }
+  engine::StepResult step() override { return trainer_.step(); }
   double now_s() const override { return trainer_.now_s(); }
-  const StepPlan& plan() const override { return trainer_.plan(); }
-  std::vector<OperationTime> operation_times(std::int64_t rank) const override {
+  const plan::StepPlan& plan() const override { return trainer_.plan(); }
+  std::vector<plan::OperationTime> operation_times(std::int64_t rank) const override {
     return trainer_.operation_times(rank);
   }
   void silence(bool silent) override { trainer_.silence(silent); }
-  std::int64_t arena_peak_bytes(Place place) override { return trainer_.arena_peak_bytes(place); }
+  std::int64_t arena_peak_bytes(schedule::Place place) override { return trainer_.arena_peak_bytes(place); }
   std::string parameters_fnv1a64() override { return trainer_.parameters_fnv1a64(); }
 
  private:
@@ -54,9 +54,9 @@ class BenchTrainerOf final : public BenchTrainer {
 
 /// An executor of plans as the program offers it.
 struct BenchEngine {
-  using Make = std::function<std::unique_ptr<BenchTrainer>(StepPlan plan, const PlannedJob& planned,
-                                                           const TrainingOptions& options, const Clock& clock,
-                                                           Processes* processes)>;
+  using Make = std::function<std::unique_ptr<BenchTrainer>(plan::StepPlan plan, const PlannedJob& planned,
+                                                           const engine::TrainingOptions& options, const Clock& clock,
+                                                           engine::Processes* processes)>;
   const char* program = "krigtune-bench";
   const char* device = "cpu";
   bool rank_is_a_process = false;  ///< a job of several ranks that is started alone is started again, rank by rank
@@ -64,7 +64,7 @@ struct BenchEngine {
   /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
   std::function<double()> memory_gib;
   /// The GPU of this process, to be watched while steps are measured. Null, or gives null: there is nothing to watch.
-  std::function<std::unique_ptr<GpuSensor>(Processes* processes)> gpu_sensor;
+  std::function<std::unique_ptr<GpuSensor>(engine::Processes* processes)> gpu_sensor;
   /// What --probe says. Returns the exit code.
   std::function<int(bool json, std::ostream& out)> probe;
   /// What --measure-machine says. Returns the exit code.
@@ -78,14 +78,14 @@ BenchEngine host_engine();
 
 /// This process's part in the run.
 struct TrainingPart {
-  Processes* processes = nullptr;  ///< null: it is alone
-  Heartbeat* heartbeat = nullptr;  ///< null: nobody watches
-  std::optional<Fault> fault{};
+  engine::Processes* processes = nullptr;  ///< null: it is alone
+  Heartbeat* heartbeat = nullptr;          ///< null: nobody watches
+  std::optional<engine::Fault> fault{};
 };
 
 /// Trains and measures a planned job as the options say, and writes the trace, if one was asked for. Called by all
 /// processes alike; process 0 has what is to be reported. Throws what the engine throws.
-TrainedJob train(const BenchEngine& engine, StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
+TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
                  const Clock& clock, const TrainingPart& part = {});
 
-}  // namespace krigtune
+}  // namespace krigtune::bench

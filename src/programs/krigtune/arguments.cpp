@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "programs/krigtune/command.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 namespace po = boost::program_options;
@@ -236,4 +236,4 @@ std::optional<double> Arguments::positive_number(const std::string& name) const 
   return number;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -8,7 +8,7 @@
 
 #include "programs/krigtune/command_line.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 struct Command;
 
@@ -64,4 +64,4 @@ std::optional<std::string> variable_of(const boost::program_options::option_desc
 /// A line for each KRIGTUNE_* variable that is no option of any command, with the nearest name.
 std::vector<std::string> unknown_variables(const Environment& environment);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -23,7 +23,7 @@
 #include "search/trials/run_effects.h"
 #include "session/goodput.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 // krigtune ask: proposals for who runs trials by hand, or from a program of one's own.
 
@@ -41,40 +41,40 @@ void declare_ask(boost::program_options::options_description& options) {
 }
 
 // The session and how it asks: of the file that is named, else of the directory.
-RunRecord record_of(const Context& context, const std::filesystem::path& directory) {
+run::RunRecord record_of(const Context& context, const std::filesystem::path& directory) {
   const Arguments& arguments = context.arguments;
-  const bool begun = std::filesystem::exists(session_path(directory));
+  const bool begun = std::filesystem::exists(run::session_path(directory));
   const std::optional<std::string> file = arguments.text("session");
   if (!begun && !file) {
     throw UserError(fmt::format("{}: holds no run yet", directory.string()),
                     fmt::format("name its session: krigtune ask {} --session SESSION", directory.string()));
   }
-  RunRecord record;
-  if (begun) record = load_run(directory);
+  run::RunRecord record;
+  if (begun) record = run::load_run(directory);
   // What a session warns of is said once, by the first call: who asks in a loop need not read it every time.
-  if (file) record.session = begun ? load_session(*file) : session_of(context, *file);
+  if (file) record.session = begun ? session::load_session(*file) : session_of(context, *file);
   record.options.earlier = earlier_runs(context, record.session, directory, begun);
   if (const auto word = arguments.text("strategy"))
-    record.options.strategy = strategy_kind_from(*word, arguments.named("strategy"));
+    record.options.strategy = search::strategy_kind_from(*word, arguments.named("strategy"));
   if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) {
     record.options.seed = static_cast<std::uint64_t>(*seed);
   }
   return record;
 }
 
-Json trial_json(const Trial& trial) {
-  const Proposal& proposal = trial.proposal;
+Json trial_json(const journal::Trial& trial) {
+  const journal::Proposal& proposal = trial.proposal;
   return {
       {"trial", trial.number},
-      {"configuration", to_json(proposal.configuration)},
+      {"configuration", space::to_json(proposal.configuration)},
       {"predicted_value", proposal.predicted_value ? json_number(*proposal.predicted_value) : Json(nullptr)},
       {"predicted_memory_bytes", proposal.predicted_memory ? Json(proposal.predicted_memory->count) : Json(nullptr)}};
 }
 
 // A line a trial: a shell reads them with `read` and takes fields out with sed.
-std::string trials_document(const std::vector<Trial>& trials) {
+std::string trials_document(const std::vector<journal::Trial>& trials) {
   std::string lines;
-  for (const Trial& trial : trials)
+  for (const journal::Trial& trial : trials)
     lines += fmt::format("{}{}\n", lines.empty() ? "\n" : ",", trial_json(trial).dump());
   return fmt::format("{{\"schema_version\":1,\"trials\":[{}]}}\n", lines);
 }
@@ -82,11 +82,11 @@ std::string trials_document(const std::vector<Trial>& trials) {
 int ask(const Context& context) {
   const auto count = static_cast<int>(context.arguments.integer("count", 1, kMostAsked).value_or(1));
   const std::filesystem::path directory = context.arguments.operand();
-  RunRecord record = record_of(context, directory);
+  run::RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
   const Prepared prepared(record.session, record.options.earlier);
-  const std::vector<Trial> trials =
-      ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
+  const std::vector<journal::Trial> trials =
+      run::ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
   context.console.out << trials_document(trials);
   if (trials.empty()) {
     context.log.error(
@@ -141,12 +141,13 @@ double value_of(const std::string& text) {
   throw UserError(fmt::format("--value: '{}' is not accepted", text), "write a number");
 }
 
-FailureReason reason_of(const std::string& word) {
+trial::FailureReason reason_of(const std::string& word) {
   std::vector<std::string> known;
-  for (const FailureReason reason :
-       {FailureReason::kCrash, FailureReason::kTimeout, FailureReason::kHang, FailureReason::kInvalid,
-        FailureReason::kBadResult, FailureReason::kEnvironment, FailureReason::kInterrupted}) {
-    known.emplace_back(to_string(reason));
+  for (const trial::FailureReason reason :
+       {trial::FailureReason::kCrash, trial::FailureReason::kTimeout, trial::FailureReason::kHang,
+        trial::FailureReason::kInvalid, trial::FailureReason::kBadResult, trial::FailureReason::kEnvironment,
+        trial::FailureReason::kInterrupted}) {
+    known.emplace_back(trial::to_string(reason));
     if (word == known.back()) return reason;
   }
   throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, known));
@@ -177,47 +178,47 @@ void refuse_contradictions(const Arguments& arguments, const std::string& status
 }
 
 // A value is read as one in a result file would be: one reader knows what it means.
-Outcome measured(const Arguments& arguments, const std::string& metric) {
+trial::Outcome measured(const Arguments& arguments, const std::string& metric) {
   Json result = {{metric, value_of(*arguments.text("value"))}};
   if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
-  Outcome outcome = read_command_result(result.dump(), metric);
-  if (const auto* failed = std::get_if<Failed>(&outcome)) {
+  trial::Outcome outcome = runner::read_command_result(result.dump(), metric);
+  if (const auto* failed = std::get_if<trial::Failed>(&outcome)) {
     throw UserError("--value: " + failed->last_lines, "tell what was measured, or --status failed");
   }
   return outcome;
 }
 
-Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
+trial::Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
   const std::string status = status_of(arguments);
   refuse_contradictions(arguments, status);
   if (status == "ok") return measured(arguments, metric);
-  if (status == "oom") return OutOfMemory{};
-  return Failed{reason_of(arguments.text("reason", to_string(FailureReason::kCrash))), 0, ""};
+  if (status == "oom") return trial::OutOfMemory{};
+  return trial::Failed{reason_of(arguments.text("reason", trial::to_string(trial::FailureReason::kCrash))), 0, ""};
 }
 
-Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
+trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
   for (const char* other : {"value", "peak-memory-bytes", "reason"}) {
     if (arguments.flag(other))
       refuse(fmt::format("--{} does not go with --result, which says it", other), "leave one out");
   }
   const std::string file = *arguments.text("result");
   const std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_text(file);
-  Outcome outcome = read_command_result(text, metric);
-  if (!arguments.flag("status") || status_of(arguments) == status_text(outcome)) return outcome;
-  refuse(fmt::format("--status {}, but {} says {}", status_of(arguments), file, status_text(outcome)),
+  trial::Outcome outcome = runner::read_command_result(text, metric);
+  if (!arguments.flag("status") || status_of(arguments) == trial::status_text(outcome)) return outcome;
+  refuse(fmt::format("--status {}, but {} says {}", status_of(arguments), file, trial::status_text(outcome)),
          "leave --status out, or mend the file");
 }
 
 // "trial 7: ok, 12.3 samples/s, 1.34x trial 0; best trial 7"
-std::string told_text(const Session& session, const Trial& trial, const History& history,
-                      const std::optional<Recommendation>& best) {
-  std::string text = fmt::format("trial {}: {}", trial.number, status_text(*trial.outcome));
-  const std::optional<double> value = value_of(trial, session.objective);
-  const std::string reason = reason_text(*trial.outcome);
+std::string told_text(const session::Session& session, const journal::Trial& trial, const search::History& history,
+                      const std::optional<search::Recommendation>& best) {
+  std::string text = fmt::format("trial {}: {}", trial.number, trial::status_text(*trial.outcome));
+  const std::optional<double> value = search::value_of(trial, session.objective);
+  const std::string reason = trial::reason_text(*trial.outcome);
   if (value) {
-    text += fmt::format(", {}", value_or_named_text(session, *value));
-    const Trial reference = *reference_trial(session.objective, history);
-    const double comparable = *RunEffects(session.objective, history).value_of(trial);
+    text += fmt::format(", {}", report::value_or_named_text(session, *value));
+    const journal::Trial reference = *search::reference_trial(session.objective, history);
+    const double comparable = *search::RunEffects(session.objective, history).value_of(trial);
     text += fmt::format(", {} trial {}", gain_text_of(session.objective, comparable, history), reference.number);
   } else if (!reason.empty()) {
     text += fmt::format(" ({})", reason);
@@ -227,31 +228,31 @@ std::string told_text(const Session& session, const Trial& trial, const History&
   return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial is ok yet");
 }
 
-Json told_json(const Session& session, const Trial& trial, const History& history,
-               const std::optional<Recommendation>& best) {
+Json told_json(const session::Session& session, const journal::Trial& trial, const search::History& history,
+               const std::optional<search::Recommendation>& best) {
   Json json = new_document("tell");
   json["trial"] = trial.number;
-  json["configuration"] = to_json(trial.proposal.configuration);
-  json["status"] = status_text(*trial.outcome);
-  json["reason"] = reason_text(*trial.outcome);
+  json["configuration"] = space::to_json(trial.proposal.configuration);
+  json["status"] = trial::status_text(*trial.outcome);
+  json["reason"] = trial::reason_text(*trial.outcome);
   json["metric"] = session.objective.metric;
-  const std::optional<double> value = value_of(trial, session.objective);
+  const std::optional<double> value = search::value_of(trial, session.objective);
   json["value"] = json_or_null(value);
-  const std::optional<Trial> reference = reference_trial(session.objective, history);
+  const std::optional<journal::Trial> reference = search::reference_trial(session.objective, history);
   json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
-  const RunEffects effects(session.objective, history);
+  const search::RunEffects effects(session.objective, history);
   json["gain"] =
-      value ? json_number(gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
+      value ? json_number(search::gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
             : Json(nullptr);
   json["best_trial"] = best ? Json(best->trial) : Json(nullptr);
   return json;
 }
 
 // In the objective's unit, which may need to know the configuration.
-Outcome outcome_of(const Session& session, const std::filesystem::path& directory, std::int64_t number,
-                   const Outcome& reported) {
-  for (const Trial& trial : read_journal(journal_path(directory))) {
-    if (trial.number == number) return with_goodput(session, trial.proposal.configuration, reported);
+trial::Outcome outcome_of(const session::Session& session, const std::filesystem::path& directory, std::int64_t number,
+                          const trial::Outcome& reported) {
+  for (const journal::Trial& trial : journal::read_journal(run::journal_path(directory))) {
+    if (trial.number == number) return session::with_goodput(session, trial.proposal.configuration, reported);
   }
   return reported;
 }
@@ -261,22 +262,23 @@ int tell(const Context& context) {
   const std::optional<std::int64_t> number = arguments.integer("trial", 0, INT32_MAX);
   if (!number) refuse("--trial is missing", "name the trial that krigtune ask gave");
   const std::filesystem::path directory = arguments.operand();
-  const RunRecord record = load_run(directory);
+  const run::RunRecord record = run::load_run(directory);
   const std::string& metric = record.session.objective.reported_field();
-  const Outcome reported =
+  const trial::Outcome reported =
       arguments.flag("result") ? outcome_in_file(arguments, metric) : typed_outcome(arguments, metric);
   const Prepared prepared(record.session, record.options.earlier);
-  const Session& session = prepared.session;
-  const Trial trial = tell_by_hand(session, directory, static_cast<int>(*number),
-                                   outcome_of(session, directory, *number, reported), context.console.clock);
+  const session::Session& session = prepared.session;
+  const journal::Trial trial =
+      run::tell_by_hand(session, directory, static_cast<int>(*number),
+                        outcome_of(session, directory, *number, reported), context.console.clock);
 
-  const History history = read_journal(journal_path(directory));
-  const RunView start{session,        history,   directory_name(directory),
-                      record.options, directory, find_bench(context.console.program),
-                      std::nullopt};
-  ResultFileWriter writer(start, make_recommender(session, prepared.candidates, record.options.seed));
+  const search::History history = journal::read_journal(run::journal_path(directory));
+  const report::RunView start{session,        history,   directory_name(directory),
+                              record.options, directory, runner::find_bench(context.console.program),
+                              std::nullopt};
+  result::ResultFileWriter writer(start, result::make_recommender(session, prepared.candidates, record.options.seed));
   writer.write(history);
-  const std::optional<Recommendation>& best = writer.best();
+  const std::optional<search::Recommendation>& best = writer.best();
   if (arguments.flag("json")) print(context, told_json(session, trial, history, best));
   context.log.progress(told_text(session, trial, history, best));
   return ExitCode::kDone;
@@ -296,4 +298,4 @@ Command tell_command() {
           tell};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

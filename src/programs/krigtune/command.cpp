@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 namespace po = boost::program_options;
@@ -100,4 +100,4 @@ std::string command_line_reference() {
   return text;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -7,7 +7,7 @@
 #include "programs/krigtune/command_line.h"
 #include "programs/krigtune/log.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// What a command works with.
 struct Context {
@@ -56,4 +56,4 @@ std::string general_help();
 std::string help_of(const Command& command);
 std::string version_text();
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

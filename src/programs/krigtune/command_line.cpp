@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "programs/krigtune/command.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 std::optional<Command> find_command(const std::string& name) {
@@ -99,4 +99,4 @@ int run_command_line(const std::vector<std::string>& arguments, const Console& c
   return guarded(log, [&] { return dispatch(arguments, console); });
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// Variables that begin with KRIGTUNE_, by name.
 using Environment = std::map<std::string, std::string>;
@@ -44,4 +44,4 @@ int run_command_line(const std::vector<std::string>& arguments, const Console& c
 /// The help of all commands in Markdown: docs/cli.md.
 std::string command_line_reference();
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -23,28 +23,29 @@
 #include "report/table.h"
 #include "report/tables_csv.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// The results for people: the table, who needs how many times fewer trials, and the chart.
-void print_comparison(const Context& context, const Session& session, const Comparison& comparison,
-                      const CompareOptions& options);
+void print_comparison(const Context& context, const session::Session& session, const compare::Comparison& comparison,
+                      const compare::CompareOptions& options);
 
-Json comparison_json(const Session& session, const Comparison& comparison, const CompareOptions& options);
+Json comparison_json(const session::Session& session, const compare::Comparison& comparison,
+                     const compare::CompareOptions& options);
 
 namespace {
 
 constexpr const char* kFiles[] = {"comparison.csv", "comparison_summary.csv", "comparison_pairs.csv", "comparison.svg"};
 
 // Only real trials take time that tells something.
-bool shows_time(const Session& session) { return traits_of(session.runner).runs_programs; }
+bool shows_time(const session::Session& session) { return runner::traits_of(session.runner).runs_programs; }
 
-std::vector<Column> summary_columns(const Session& session, const CompareOptions& options) {
-  std::vector<Column> columns = {{"strategy", "strategy"},
-                                 {"seeds", "runs", true},
-                                 {"trials_to_5pct_median", "trials to 5 %", true},
-                                 {"trials_to_1pct_median", "trials to 1 %", true},
-                                 {"failed_first_20_mean", "failed of first 20", true}};
-  for (const int trials : kComparedAt) {
+std::vector<report::Column> summary_columns(const session::Session& session, const compare::CompareOptions& options) {
+  std::vector<report::Column> columns = {{"strategy", "strategy"},
+                                         {"seeds", "runs", true},
+                                         {"trials_to_5pct_median", "trials to 5 %", true},
+                                         {"trials_to_1pct_median", "trials to 1 %", true},
+                                         {"failed_first_20_mean", "failed of first 20", true}};
+  for (const int trials : compare::kComparedAt) {
     if (trials > options.trials) continue;
     columns.push_back(
         {fmt::format("best_over_optimum_at_{}", trials), fmt::format("best/optimum at {}", trials), true});
@@ -56,7 +57,8 @@ std::vector<Column> summary_columns(const Session& session, const CompareOptions
 }
 
 // "7 (5 to 9)": median and quartiles; beyond the budget it was not reached.
-std::string trials_to_text(const SeedStatistics& statistics, const StrategySummary& summary, int budget) {
+std::string trials_to_text(const compare::SeedStatistics& statistics, const compare::StrategySummary& summary,
+                           int budget) {
   const auto trials = [budget](double count) {
     return count > budget ? fmt::format(">{}", budget) : fmt::format("{:.4g}", count);
   };
@@ -69,44 +71,48 @@ std::string seconds_to_text(double seconds, bool is_reached) {
   return fmt::format("{}{:.4g} s", is_reached ? "" : ">", seconds);
 }
 
-Table summary_table(const Session& session, const Comparison& comparison, const CompareOptions& options) {
-  Table table{"strategies", summary_columns(session, options), {}, {}};
-  for (const StrategySummary& summary : comparison.summary) {
-    std::vector<Cell> row = {
-        text_cell(to_string(summary.strategy)), number_cell(summary.seeds, fmt::format("{}", summary.seeds)),
-        number_cell(summary.trials_to_5pct.median, trials_to_text(summary.trials_to_5pct, summary, options.trials)),
-        number_cell(summary.trials_to_1pct.median, trials_to_text(summary.trials_to_1pct, summary, options.trials)),
-        number_cell(summary.failed_first_20_mean, fmt::format("{:.1f}", summary.failed_first_20_mean))};
-    for (std::size_t i = 0; i < kComparedAt.size(); ++i) {
-      if (kComparedAt[i] > options.trials) continue;
+report::Table summary_table(const session::Session& session, const compare::Comparison& comparison,
+                            const compare::CompareOptions& options) {
+  report::Table table{"strategies", summary_columns(session, options), {}, {}};
+  for (const compare::StrategySummary& summary : comparison.summary) {
+    std::vector<report::Cell> row = {
+        report::text_cell(search::to_string(summary.strategy)),
+        report::number_cell(summary.seeds, fmt::format("{}", summary.seeds)),
+        report::number_cell(summary.trials_to_5pct.median,
+                            trials_to_text(summary.trials_to_5pct, summary, options.trials)),
+        report::number_cell(summary.trials_to_1pct.median,
+                            trials_to_text(summary.trials_to_1pct, summary, options.trials)),
+        report::number_cell(summary.failed_first_20_mean, fmt::format("{:.1f}", summary.failed_first_20_mean))};
+    for (std::size_t i = 0; i < compare::kComparedAt.size(); ++i) {
+      if (compare::kComparedAt[i] > options.trials) continue;
       const std::optional<double>& quotient = summary.best_over_optimum_at[i];
-      row.push_back(number_cell(quotient, quotient ? fmt::format("{:.3f}", *quotient) : ""));
+      row.push_back(report::number_cell(quotient, quotient ? fmt::format("{:.3f}", *quotient) : ""));
     }
     if (shows_time(session)) {
       const bool is_reached = summary.trials_to_5pct.median <= options.trials;
-      row.push_back(
-          number_cell(summary.seconds_to_5pct.median, seconds_to_text(summary.seconds_to_5pct.median, is_reached)));
-      row.push_back(number_cell(summary.seconds.median, seconds_to_text(summary.seconds.median, true)));
+      row.push_back(report::number_cell(summary.seconds_to_5pct.median,
+                                        seconds_to_text(summary.seconds_to_5pct.median, is_reached)));
+      row.push_back(report::number_cell(summary.seconds.median, seconds_to_text(summary.seconds.median, true)));
     }
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-void print_sentences(std::ostream& out, const Comparison& comparison, int budget) {
-  for (const double within : kComparedWithin) {
-    const std::vector<std::string> sentences = comparison_sentences(comparison, within, budget);
+void print_sentences(std::ostream& out, const compare::Comparison& comparison, int budget) {
+  for (const double within : compare::kComparedWithin) {
+    const std::vector<std::string> sentences = report::comparison_sentences(comparison, within, budget);
     if (sentences.empty()) continue;
     out << fmt::format("\nto come within {:g} % of the optimum\n", within * 100.0);
     for (const std::string& sentence : sentences) out << "  " << sentence << '\n';
   }
 }
 
-Json pairs_json(const Comparison& comparison) {
+Json pairs_json(const compare::Comparison& comparison) {
   Json list = Json::array();
-  for (const PairedComparison& pair : comparison.pairs) {
-    Json json = {{"strategy", to_string(pair.first)},
-                 {"other", to_string(pair.other)},
+  for (const compare::PairedComparison& pair : comparison.pairs) {
+    Json json = {{"strategy", search::to_string(pair.first)},
+                 {"other", search::to_string(pair.other)},
                  {"within", pair.within},
                  {"pairs", pair.pairs},
                  {"trials_mean", pair.first_mean},
@@ -128,18 +134,18 @@ Json pairs_json(const Comparison& comparison) {
 
 }  // namespace
 
-void print_comparison(const Context& context, const Session& session, const Comparison& comparison,
-                      const CompareOptions& options) {
+void print_comparison(const Context& context, const session::Session& session, const compare::Comparison& comparison,
+                      const compare::CompareOptions& options) {
   std::ostream& out = context.console.out;
   if (comparison.summary.empty()) {
     out << "no run is whole\n";
     return;
   }
-  out << render(summary_table(session, comparison, options), TableFormat::kTable);
+  out << report::render(summary_table(session, comparison, options), report::TableFormat::kTable);
   if (comparison.optimum) {
-    out << fmt::format("optimum {}: {}{}\n", named_value_text(session, *comparison.optimum),
+    out << fmt::format("optimum {}: {}{}\n", report::named_value_text(session, *comparison.optimum),
                        comparison.optimum_is_known ? "of the table" : "the best of all runs here",
-                       emulated_note(session));
+                       report::emulated_note(session));
   }
   print_sentences(out, comparison, options.trials);
   out << '\n' << regret_chart(comparison, options.trials, context.console.width);
@@ -148,7 +154,8 @@ void print_comparison(const Context& context, const Session& session, const Comp
   out << '\n';
 }
 
-Json comparison_json(const Session& session, const Comparison& comparison, const CompareOptions& options) {
+Json comparison_json(const session::Session& session, const compare::Comparison& comparison,
+                     const compare::CompareOptions& options) {
   Json json = new_document("compare");
   json["session"] = session_name(session);
   json["seed"] = options.seed;
@@ -160,7 +167,7 @@ Json comparison_json(const Session& session, const Comparison& comparison, const
   json["optimum_is_known"] = comparison.optimum_is_known;
   json["directory"] = options.directory.string();
   json["files"] = kFiles;
-  json["strategies"] = rows_json(summary_table(session, comparison, options));
+  json["strategies"] = report::rows_json(summary_table(session, comparison, options));
   json["pairs"] = pairs_json(comparison);
   json["runs_cut_short"] = comparison.cut_short.size();
   return json;
@@ -184,12 +191,12 @@ void declare_compare(boost::program_options::options_description& options) {
 }
 
 // trials is 0 where the session decides.
-CompareOptions compare_options(const Arguments& arguments) {
-  CompareOptions options;
+compare::CompareOptions compare_options(const Arguments& arguments) {
+  compare::CompareOptions options;
   if (arguments.origin("strategies") != Arguments::Origin::kNone) {
     options.strategies.clear();
     for (const std::string& word : arguments.list("strategies")) {
-      const StrategyKind kind = strategy_kind_from(word, arguments.named("strategies"));
+      const search::StrategyKind kind = search::strategy_kind_from(word, arguments.named("strategies"));
       if (std::find(options.strategies.begin(), options.strategies.end(), kind) != options.strategies.end()) {
         throw UserError(fmt::format("{}: '{}' stands there twice", arguments.named("strategies"), word),
                         "name each once");
@@ -203,11 +210,11 @@ CompareOptions compare_options(const Arguments& arguments) {
   return options;
 }
 
-Session session_to_compare(const Context& context) {
-  Session session = session_of(context, context.arguments.operand());
+session::Session session_to_compare(const Context& context) {
+  session::Session session = session_of(context, context.arguments.operand());
   const std::optional<std::string> from = context.arguments.text("from");
   if (!from) return session;
-  Session recorded = with_recorded_trials(session, std::filesystem::path(*from) / "trials.csv");
+  session::Session recorded = session::with_recorded_trials(session, std::filesystem::path(*from) / "trials.csv");
   recorded.file = session.file;
   return recorded;
 }
@@ -224,9 +231,9 @@ std::string command_again(const Context& context) {
 }
 
 // Where each run has a directory it goes on there; otherwise runs take next to no time and begin anew.
-int say_interrupted(const Context& context, const Session& session, const Comparison& comparison) {
+int say_interrupted(const Context& context, const session::Session& session, const compare::Comparison& comparison) {
   const std::size_t cut = comparison.cut_short.size();
-  const bool goes_on = traits_of(session.runner).runs_programs;
+  const bool goes_on = runner::traits_of(session.runner).runs_programs;
   context.log.progress(fmt::format("interrupted: {} of {} runs are whole; {}. {}: {}", comparison.runs.size(),
                                    comparison.runs.size() + cut,
                                    "comparison.csv has every closed trial, the other files are of the whole runs",
@@ -234,13 +241,13 @@ int say_interrupted(const Context& context, const Session& session, const Compar
   return ExitCode::kInterrupted;
 }
 
-std::filesystem::path directory_of(const Arguments& arguments, const Session& session) {
+std::filesystem::path directory_of(const Arguments& arguments, const session::Session& session) {
   return arguments.text("out", (std::filesystem::path("runs") / (session_name(session) + "-compare")).string());
 }
 
-std::vector<RunSetting> compare_settings(const CompareOptions& options) {
+std::vector<RunSetting> compare_settings(const compare::CompareOptions& options) {
   std::vector<std::string> names;
-  for (const StrategyKind kind : options.strategies) names.emplace_back(to_string(kind));
+  for (const search::StrategyKind kind : options.strategies) names.emplace_back(search::to_string(kind));
   return {{"strategies", join(names, ",")},
           {"seeds", options.seeds},
           {"seed", options.seed},
@@ -248,17 +255,19 @@ std::vector<RunSetting> compare_settings(const CompareOptions& options) {
           {"out", options.directory.string()}};
 }
 
-void write_files(const Session& session, const Comparison& comparison, const CompareOptions& options) {
+void write_files(const session::Session& session, const compare::Comparison& comparison,
+                 const compare::CompareOptions& options) {
   make_writable_directory(options.directory);
-  write_atomically(options.directory / "comparison.csv", comparison_csv(comparison));
-  write_atomically(options.directory / "comparison_summary.csv", comparison_summary_csv(comparison));
-  write_atomically(options.directory / "comparison_pairs.csv", comparison_pairs_csv(comparison));
-  write_atomically(options.directory / "comparison.svg",
-                   comparison_svg(comparison, session_name(session) + emulated_note(session), options.trials));
+  write_atomically(options.directory / "comparison.csv", report::comparison_csv(comparison));
+  write_atomically(options.directory / "comparison_summary.csv", report::comparison_summary_csv(comparison));
+  write_atomically(options.directory / "comparison_pairs.csv", report::comparison_pairs_csv(comparison));
+  write_atomically(
+      options.directory / "comparison.svg",
+      report::comparison_svg(comparison, session_name(session) + report::emulated_note(session), options.trials));
 }
 
-int conclude(const Context& context, const Session& session, const Comparison& comparison,
-             const CompareOptions& options) {
+int conclude(const Context& context, const session::Session& session, const compare::Comparison& comparison,
+             const compare::CompareOptions& options) {
   context.log.end_status();
   write_files(session, comparison, options);
   if (context.arguments.flag("json")) {
@@ -273,15 +282,16 @@ int conclude(const Context& context, const Session& session, const Comparison& c
 }
 
 // What is looked up or simulated disturbs nobody, and the results are the same whatever the number.
-int jobs_of(const Arguments& arguments, const Session& session) {
+int jobs_of(const Arguments& arguments, const session::Session& session) {
   const auto asked = arguments.integer("jobs", 1, kMostJobs);
   if (asked) return static_cast<int>(*asked);
-  return traits_of(session.runner).runs_programs ? 1
-                                                 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return runner::traits_of(session.runner).runs_programs
+             ? 1
+             : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-CompareProgress shown_progress(Log& log) {
-  return [&log, runs_said = 0](const CompareState& state) mutable {
+compare::CompareProgress shown_progress(Log& log) {
+  return [&log, runs_said = 0](const compare::CompareState& state) mutable {
     const std::string text = fmt::format("run {} of {}, {} trials", std::min(state.runs_done + 1, state.runs),
                                          state.runs, state.trials_done);
     if (log.is_live()) log.status(text);
@@ -290,8 +300,8 @@ CompareProgress shown_progress(Log& log) {
   };
 }
 
-void warn_of_jobs(const Context& context, const Session& session, const CompareOptions& options) {
-  if (options.jobs < 2 || !traits_of(session.runner).runs_programs) return;
+void warn_of_jobs(const Context& context, const session::Session& session, const compare::CompareOptions& options) {
+  if (options.jobs < 2 || !runner::traits_of(session.runner).runs_programs) return;
   context.log.warning(
       fmt::format("{} trials run at a time on one machine and slow each other down; without --jobs "
                   "they run one by one",
@@ -299,8 +309,8 @@ void warn_of_jobs(const Context& context, const Session& session, const CompareO
 }
 
 int compare_strategies(const Context& context) {
-  CompareOptions options = compare_options(context.arguments);
-  Session to_compare = session_to_compare(context);
+  compare::CompareOptions options = compare_options(context.arguments);
+  session::Session to_compare = session_to_compare(context);
   if (options.trials == 0) options.trials = to_compare.budget.trials;
   options.jobs = jobs_of(context.arguments, to_compare);
   to_compare.budget.trials = options.trials;
@@ -308,16 +318,19 @@ int compare_strategies(const Context& context) {
   if (context.arguments.flag("show-config")) return show_config(context, to_compare, compare_settings(options));
   know_this_machine(context, to_compare);
   const Prepared prepared(std::move(to_compare));
-  const Session& session = prepared.session;
+  const session::Session& session = prepared.session;
   if (prepared.candidates.empty()) return say_nothing_fits(context);
   const Interrupt interrupt(
       [&log = context.log] { log.progress("ending after what runs; once more (Ctrl-C) ends that too"); });
-  const RunnerFactory make_runner = [&] { return make_session_runner(session, context.console, &interrupt.abort()); };
+  const trial::RunnerFactory make_runner = [&] {
+    return make_session_runner(session, context.console, &interrupt.abort());
+  };
   make_runner();  // what it lacks must show before anything is made
   warn_of_jobs(context, session, options);
   make_writable_directory(options.directory);
-  const Comparison comparison = compare(session, prepared.candidates, options, make_runner, context.console.clock,
-                                        shown_progress(context.log), &interrupt.stop());
+  const compare::Comparison comparison =
+      compare::compare(session, prepared.candidates, options, make_runner, context.console.clock,
+                       shown_progress(context.log), &interrupt.stop());
   return conclude(context, session, comparison, options);
 }
 
@@ -335,4 +348,4 @@ Command compare_command() {
           compare_strategies};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

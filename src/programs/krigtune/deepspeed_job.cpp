@@ -10,7 +10,7 @@
 #include "programs/krigtune/deepspeed_model.h"
 #include "programs/krigtune/deepspeed_tensor.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr const char* kHfConfig = "hf-config";
@@ -22,7 +22,7 @@ constexpr const char* kExample =
 std::filesystem::path ds_config_of(const Context& context) { return context.arguments.text(kDeepSpeedOption, ""); }
 
 // Two names of one file would let one be searched and another be trained with.
-void check_same_file(const DsCommand& command, const std::filesystem::path& ds_config) {
+void check_same_file(const deepspeed::DsCommand& command, const std::filesystem::path& ds_config) {
   std::error_code error;
   const std::filesystem::path named = std::filesystem::weakly_canonical(command.config, error);
   if (named == std::filesystem::weakly_canonical(ds_config, error)) return;
@@ -32,19 +32,19 @@ void check_same_file(const DsCommand& command, const std::filesystem::path& ds_c
 
 // The job as file, command and machine say it.
 struct Job {
-  DsSessionInputs inputs;
+  deepspeed::DsSessionInputs inputs;
   DsWhere where;
 };
 
 Job job_of(const Context& context) {
   Job job;
-  DsSessionInputs& inputs = job.inputs;
+  deepspeed::DsSessionInputs& inputs = job.inputs;
   inputs.ds_config = ds_config_of(context);
-  inputs.config = load_ds_config(inputs.ds_config);
+  inputs.config = deepspeed::load_ds_config(inputs.ds_config);
   inputs.directory = std::filesystem::current_path();
   const std::vector<std::string>& words = context.arguments.users_command();
   if (!words.empty()) {
-    inputs.command = read_ds_command(words);
+    inputs.command = deepspeed::read_ds_command(words);
     check_same_file(*inputs.command, inputs.ds_config);
   }
   inputs.model.hf_config = context.arguments.text(kHfConfig, "");
@@ -56,18 +56,19 @@ Job job_of(const Context& context) {
 }
 
 // `directory`: of what the job tells of its model.
-DsSession made_session(const Context& context, Job& job, const std::filesystem::path& directory, JobLaunches launches) {
+deepspeed::DsSession made_session(const Context& context, Job& job, const std::filesystem::path& directory,
+                                  JobLaunches launches) {
   std::vector<std::string> remarks = job.where.remarks;
-  DsSession made = deepspeed_session(job.inputs);
+  deepspeed::DsSession made = deepspeed::deepspeed_session(job.inputs);
   if (!made.num_params && job.inputs.command) {
     const std::filesystem::path hf_config = job.inputs.model.hf_config;
     job.inputs.model = model_of_job(context, job.inputs, made, directory, launches, remarks);
     job.inputs.model.hf_config = hf_config;
-    made = deepspeed_session(job.inputs);
+    made = deepspeed::deepspeed_session(job.inputs);
   }
   if (job.inputs.tensor_parallel && !splits_tensors(context, job.inputs, made, directory, launches, remarks)) {
     job.inputs.tensor_parallel = false;
-    made = deepspeed_session(job.inputs);
+    made = deepspeed::deepspeed_session(job.inputs);
   }
   made.remarks.insert(made.remarks.begin(), remarks.begin(), remarks.end());
   return made;
@@ -76,7 +77,7 @@ DsSession made_session(const Context& context, Job& job, const std::filesystem::
 constexpr const char* kUnknownRanks = "the command does not say how many ranks it starts, nor does this machine";
 
 // Of a session that was written for another number of ranks; where nobody says one, the session counts.
-void check_ranks(const Job& job, const Session& session) {
+void check_ranks(const Job& job, const session::Session& session) {
   const std::optional<std::int64_t> ranks = job.where.is_guess ? std::nullopt : job.inputs.command->ranks;
   if (!ranks || *ranks == session.cluster.ranks()) return;
   throw UserError(fmt::format("{}: /cluster: {} ranks, but the command starts {}", session.file.string(),
@@ -85,17 +86,18 @@ void check_ranks(const Job& job, const Session& session) {
 }
 
 // The session file's, run by the command.
-DsSession session_from(Job& job, const std::filesystem::path& file) {
+deepspeed::DsSession session_from(Job& job, const std::filesystem::path& file) {
   Json json = load_json(file);
   if (json.is_object() && json.contains("cluster")) {
-    job.inputs.machine.cluster = read_cluster(json["cluster"], file.string(), "/cluster", file.parent_path());
+    job.inputs.machine.cluster = workload::read_cluster(json["cluster"], file.string(), "/cluster", file.parent_path());
   }
   if (job.where.is_guess) job.inputs.command->ranks = job.inputs.command->nodes = std::nullopt;
-  json["runner"] = deepspeed_session(job.inputs).json["runner"];
+  json["runner"] = deepspeed::deepspeed_session(job.inputs).json["runner"];
   return {std::move(json), {}, {}};  // what was assumed then stands in that file
 }
 
-DsSession session_from(const Context& context, Job& job, const std::filesystem::path& directory, JobLaunches launches) {
+deepspeed::DsSession session_from(const Context& context, Job& job, const std::filesystem::path& directory,
+                                  JobLaunches launches) {
   if (!job.where.missing.empty()) {
     throw UserError(kUnknownRanks, fmt::format("add {} to it, or write a session with krigtune init --deepspeed and "
                                                "mend its \"cluster\"",
@@ -131,7 +133,8 @@ std::filesystem::path model_directory(const std::filesystem::path& run_directory
   return (run_directory / "").parent_path().string() + ".model";
 }
 
-Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory, JobLaunches launches) {
+session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
+                                      JobLaunches launches) {
   if (context.arguments.users_command().empty()) {
     throw UserError("--deepspeed: the command that trains is missing", kExample);
   }
@@ -142,10 +145,10 @@ Session deepspeed_session_of(const Context& context, const std::filesystem::path
                     "write \"tensor_parallel\": [1, 2] into its \"space\"");
   }
   const std::filesystem::path file = operand.empty() ? ds_config_of(context) : std::filesystem::path(operand);
-  const DsSession made =
+  const deepspeed::DsSession made =
       operand.empty() ? session_from(context, job, model_directory(run_directory), launches) : session_from(job, file);
   const std::string source = operand.empty() ? "the session of " + file.string() : operand;
-  Session session = read_session(made.json, source, std::filesystem::absolute(file).parent_path());
+  session::Session session = session::read_session(made.json, source, std::filesystem::absolute(file).parent_path());
   session.file = file;
   check_ranks(job, session);
   for (const std::string& remark : made.remarks) context.log.progress(remark);
@@ -156,17 +159,17 @@ Session deepspeed_session_of(const Context& context, const std::filesystem::path
 std::string deepspeed_session_text(const Context& context, JobLaunches launches) {
   Job job = job_of(context);
   const std::filesystem::path run_directory = std::filesystem::path("runs") / ds_config_of(context).stem();
-  DsSession made = made_session(context, job, model_directory(run_directory), launches);
+  deepspeed::DsSession made = made_session(context, job, model_directory(run_directory), launches);
   if (!job.where.missing.empty()) {
     made.remarks.insert(made.remarks.begin(), fmt::format("{}: \"cluster\" below is a guess; mend it, or add {} to it",
                                                           kUnknownRanks, job.where.missing));
   }
   const std::filesystem::path file = ds_config_of(context);
-  read_session(made.json, "the session of " + file.string(), std::filesystem::current_path());
+  session::read_session(made.json, "the session of " + file.string(), std::filesystem::current_path());
   std::string text = fmt::format(
       "// A session for the DeepSpeed job of {}, to be edited; every key: docs/session.md.\n", file.string());
   for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
   return text + made.json.dump(2) + "\n";
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

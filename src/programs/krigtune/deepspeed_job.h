@@ -6,7 +6,7 @@
 #include "programs/krigtune/deepspeed_record.h"
 #include "session/session.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 // A DeepSpeed job of the user's as a session: --deepspeed FILE, and the command behind "--".
 
@@ -25,10 +25,11 @@ std::filesystem::path model_directory(const std::filesystem::path& run_directory
 /// was assumed. Where nothing else tells the size of the model, the job is launched once to ask it, if `launches` let
 /// it; with --tensor-parallel once more to see whether it trains so. `run_directory`: of the run. Throws UserError: no
 /// command, or one that names another file.
-Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory, JobLaunches launches);
+session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
+                                      JobLaunches launches);
 
 /// The session made for this machine, to be edited, what was assumed above it as comments. Without a command its runner
 /// is "none", and nothing is launched.
 std::string deepspeed_session_text(const Context& context, JobLaunches launches);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -12,13 +12,13 @@
 #include "deepspeed/job/ds_ranks.h"
 #include "engine/gpu_probe.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr const char* kLocal = "local";
 
-std::string gpu_id(const GpuProbe& probe) {
-  return probe.gpus == 0 ? kLocal : device_id_of(probe.name, Bytes{probe.memory_bytes}).value_or(kLocal);
+std::string gpu_id(const engine::GpuProbe& probe) {
+  return probe.gpus == 0 ? kLocal : workload::device_id_of(probe.name, Bytes{probe.memory_bytes}).value_or(kLocal);
 }
 
 std::string variable(const char* name) {
@@ -26,8 +26,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-DsSurroundings surroundings_of(const GpuProbe& probe) {
-  DsSurroundings around;
+deepspeed::DsSurroundings surroundings_of(const engine::GpuProbe& probe) {
+  deepspeed::DsSurroundings around;
   around.variable = variable;
   around.directory = std::filesystem::current_path();
   around.hostname = host_name();
@@ -37,19 +37,19 @@ DsSurroundings surroundings_of(const GpuProbe& probe) {
 }
 
 // DeepSpeed computes on the GPUs that it sees; without one its ranks are on the CPU, two unless somebody says.
-void describe_node(const GpuProbe& probe, bool is_elsewhere, DsMachine& machine) {
+void describe_node(const engine::GpuProbe& probe, bool is_elsewhere, deepspeed::DsMachine& machine) {
   constexpr int kCpuRanks = 2;
   machine.on_cpu = probe.gpus == 0 && !is_elsewhere;
   const std::int64_t ranks = probe.gpus > 0 ? probe.gpus : kCpuRanks;
-  machine.cluster = read_cluster({{"gpus_per_node", ranks}, {"gpu", gpu_id(probe)}}, "this node", "");
+  machine.cluster = workload::read_cluster({{"gpus_per_node", ranks}, {"gpu", gpu_id(probe)}}, "this node", "");
   if (probe.gpus == 0) return;
   if (probe.memory_bytes > 0) machine.rank_memory = Bytes{probe.memory_bytes};
-  ClusterSpec node;
+  workload::ClusterSpec node;
   node.gpus_per_node = machine.cluster.gpus_per_node;
-  machine.host_memory = Bytes{memory_limit_per_rank({}, node).count * node.gpus_per_node};
+  machine.host_memory = Bytes{workload::memory_limit_per_rank({}, node).count * node.gpus_per_node};
 }
 
-std::string remark_on_other_nodes(const DsMachine& machine) {
+std::string remark_on_other_nodes(const deepspeed::DsMachine& machine) {
   if (machine.rank_memory) {
     return fmt::format(
         "the job's nodes are taken for nodes like this one, {} a GPU; \"cluster\" and \"memory\" in a "
@@ -63,7 +63,7 @@ std::string remark_on_other_nodes(const DsMachine& machine) {
 // Between nodes no network is usual: a time would be a guess.
 void leave_unnamed(DsWhere& where) {
   if (where.machine.cluster.gpu == kLocal) return;
-  ClusterSpec unnamed;
+  workload::ClusterSpec unnamed;
   unnamed.gpus_per_node = where.machine.cluster.gpus_per_node;
   where.machine.cluster = unnamed;
   where.remarks.emplace_back(
@@ -73,16 +73,16 @@ void leave_unnamed(DsWhere& where) {
 
 }  // namespace
 
-DsWhere machine_of_job(const Context& context, std::optional<DsCommand>& command) {
+DsWhere machine_of_job(const Context& context, std::optional<deepspeed::DsCommand>& command) {
   const bool on_cpu = variable("DS_ACCELERATOR") == "cpu";
-  const GpuProbe probe = on_cpu ? GpuProbe{} : probe_gpus();
-  const DsSurroundings around = surroundings_of(probe);
+  const engine::GpuProbe probe = on_cpu ? engine::GpuProbe{} : engine::probe_gpus();
+  const deepspeed::DsSurroundings around = surroundings_of(probe);
   DsWhere where;
   if (!command) {
     describe_node(probe, false, where.machine);
     return where;
   }
-  const DsRanks found = ranks_around(*command, around);
+  const deepspeed::DsRanks found = deepspeed::ranks_around(*command, around);
   command->ranks = found.ranks;
   command->nodes = found.nodes;
   where.missing = found.missing;
@@ -96,8 +96,8 @@ DsWhere machine_of_job(const Context& context, std::optional<DsCommand>& command
   describe_node(probe, found.is_elsewhere && !on_cpu, where.machine);
   if (found.is_elsewhere && !on_cpu) where.remarks.push_back(remark_on_other_nodes(where.machine));
   if (found.nodes.value_or(1) > 1) leave_unnamed(where);
-  where.machine.version = installed_version(*command, around.directory, context.console.clock);
+  where.machine.version = deepspeed::installed_version(*command, around.directory, context.console.clock);
   return where;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

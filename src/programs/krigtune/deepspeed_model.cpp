@@ -15,7 +15,7 @@
 #include "session/session.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr std::int64_t kTimes = 4;  // between the two micro-batches
@@ -24,16 +24,16 @@ std::filesystem::path record_path(const std::filesystem::path& directory) { retu
 
 class Question {
  public:
-  Question(const Context& context, const DsSessionInputs& inputs, const DsSession& session,
+  Question(const Context& context, const deepspeed::DsSessionInputs& inputs, const deepspeed::DsSession& session,
            const std::filesystem::path& directory)
       : context_(context),
-        session_(read_session(session.json, inputs.ds_config.string(), inputs.directory)),
+        session_(session::read_session(session.json, inputs.ds_config.string(), inputs.directory)),
         directory_(directory),
         on_cpu_(inputs.machine.on_cpu) {
-    if (session_.baseline) own_stage_ = session_.baseline->integer(kZeroStage, 0);
+    if (session_.baseline) own_stage_ = session_.baseline->integer(space::kZeroStage, 0);
     const Json& space = session.json["space"];
-    if (!space.contains(kMicroBatch)) return;
-    for (const Json& value : space[kMicroBatch]) {
+    if (!space.contains(space::kMicroBatch)) return;
+    for (const Json& value : space[space::kMicroBatch]) {
       if (value.is_number_integer()) micro_batches_.push_back(value.get<std::int64_t>());
     }
     std::sort(micro_batches_.begin(), micro_batches_.end());
@@ -43,13 +43,15 @@ class Question {
   Json ask() {
     const std::optional<std::int64_t> least = micro_batches_.empty() ? std::nullopt : std::optional(micro_batches_[0]);
     context_.log.progress("asking the job for the size of its model: one launch, until its first forward pass");
-    DsModelAnswer first = launch(least);
-    if (!first.model && first.verdict.what == DsClass::kOutOfMemory && own_stage_ != 3) {
+    deepspeed::DsModelAnswer first = launch(least);
+    if (!first.model && first.verdict.what == deepspeed::DsClass::kOutOfMemory && own_stage_ != 3) {
       own_stage_ = 3;  // where most fits
       first = launch(least);
     }
     if (!first.model) {
-      return {{"class", to_string(first.verdict.what)}, {"sentence", first.verdict.sentence}, {"wall_s", first.wall_s}};
+      return {{"class", deepspeed::to_string(first.verdict.what)},
+              {"sentence", first.verdict.sentence},
+              {"wall_s", first.wall_s}};
     }
     Json record = {{"num_params", first.model->num_params}, {"wall_s", first.wall_s}};
     if (least && !on_cpu_) add_activations(*least, *first.model, record);
@@ -57,23 +59,24 @@ class Question {
   }
 
  private:
-  DsModelAnswer launch(const std::optional<std::int64_t>& micro_batch) const {
-    DsModelRun run{std::get<DeepSpeedSpec>(session_.runner), session_.cluster.ranks(), {}, directory_};
-    run.configuration.set(kZeroStage, own_stage_);
-    if (micro_batch) run.configuration.set(kMicroBatch, *micro_batch);
+  deepspeed::DsModelAnswer launch(const std::optional<std::int64_t>& micro_batch) const {
+    deepspeed::DsModelRun run{
+        std::get<deepspeed::DeepSpeedSpec>(session_.runner), session_.cluster.ranks(), {}, directory_};
+    run.configuration.set(space::kZeroStage, own_stage_);
+    if (micro_batch) run.configuration.set(space::kMicroBatch, *micro_batch);
     run.dir /= micro_batch ? fmt::format("stage_{}_micro_batch_{}", own_stage_, *micro_batch)
                            : fmt::format("stage_{}", own_stage_);
-    return run_for_model(run, context_.console.clock);
+    return deepspeed::run_for_model(run, context_.console.clock);
   }
 
-  void add_activations(std::int64_t least, const DsCountedModel& first, Json& record) const {
+  void add_activations(std::int64_t least, const deepspeed::DsCountedModel& first, Json& record) const {
     std::int64_t larger = 0;
     for (const std::int64_t micro_batch : micro_batches_) {
       if (micro_batch <= kTimes * least) larger = micro_batch;
     }
     if (larger <= least || !(first.activation_bytes > 0.0)) return;
     context_.log.progress(fmt::format("and once more with a micro-batch of {}, for its activations", larger));
-    const DsModelAnswer second = launch(larger);
+    const deepspeed::DsModelAnswer second = launch(larger);
     if (!second.model) return;  // of activations the search then learns by itself
     const double slope =
         (second.model->activation_bytes - first.activation_bytes) / static_cast<double>(larger - least);
@@ -83,14 +86,14 @@ class Question {
   }
 
   const Context& context_;
-  Session session_;
+  session::Session session_;
   std::filesystem::path directory_;
   bool on_cpu_;
   std::int64_t own_stage_ = 0;
   std::vector<std::int64_t> micro_batches_;
 };
 
-std::string facts_text(const DsModelFacts& facts, const std::filesystem::path& directory) {
+std::string facts_text(const deepspeed::DsModelFacts& facts, const std::filesystem::path& directory) {
   std::string text = fmt::format("the model has {} parameters, as the job itself counts them", *facts.num_params);
   if (facts.activation_slope_bytes) {
     const auto bytes = [](double number) { return to_string(Bytes{std::llround(number)}); };
@@ -100,8 +103,9 @@ std::string facts_text(const DsModelFacts& facts, const std::filesystem::path& d
   return text + fmt::format(" ({})", record_path(directory).string());
 }
 
-DsModelFacts facts_of(const Json& record, const std::filesystem::path& directory, std::vector<std::string>& remarks) {
-  DsModelFacts facts;
+deepspeed::DsModelFacts facts_of(const Json& record, const std::filesystem::path& directory,
+                                 std::vector<std::string>& remarks) {
+  deepspeed::DsModelFacts facts;
   if (!record.contains("num_params")) {
     remarks.push_back(fmt::format("the job did not tell the size of its model: {}, {}; --hf-config FILE tells it too",
                                   record.value("class", ""), record.value("sentence", "")));
@@ -118,15 +122,15 @@ DsModelFacts facts_of(const Json& record, const std::filesystem::path& directory
 
 }  // namespace
 
-DsModelFacts model_of_job(const Context& context, const DsSessionInputs& inputs, const DsSession& session,
-                          const std::filesystem::path& directory, JobLaunches launches,
-                          std::vector<std::string>& remarks) {
+deepspeed::DsModelFacts model_of_job(const Context& context, const deepspeed::DsSessionInputs& inputs,
+                                     const deepspeed::DsSession& session, const std::filesystem::path& directory,
+                                     JobLaunches launches, std::vector<std::string>& remarks) {
   Json record = recorded_answer(inputs, record_path(directory), launches);
   const bool is_answer = record.contains("num_params");
   if (launches == JobLaunches::kAsNeeded && !is_answer) {
     record = record_answer(inputs, record_path(directory), Question(context, inputs, session, directory).ask());
   }
-  return record.is_null() ? DsModelFacts{} : facts_of(record, directory, remarks);
+  return record.is_null() ? deepspeed::DsModelFacts{} : facts_of(record, directory, remarks);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

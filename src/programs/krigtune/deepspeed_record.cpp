@@ -2,10 +2,10 @@
 
 #include "core/files.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
-Json job_record(const DsSessionInputs& inputs) {
+Json job_record(const deepspeed::DsSessionInputs& inputs) {
   return {{"command", inputs.command->argv},
           {"directory", std::filesystem::absolute(inputs.directory).lexically_normal().string()},
           {"ds_config", inputs.config}};
@@ -13,7 +13,8 @@ Json job_record(const DsSessionInputs& inputs) {
 
 }  // namespace
 
-Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, JobLaunches launches) {
+Json recorded_answer(const deepspeed::DsSessionInputs& inputs, const std::filesystem::path& file,
+                     JobLaunches launches) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return {};
   Json record = Json::parse(read_text(file), nullptr, false);
@@ -24,10 +25,10 @@ Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path&
   return asked == now ? record : Json();
 }
 
-Json record_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, Json answer) {
+Json record_answer(const deepspeed::DsSessionInputs& inputs, const std::filesystem::path& file, Json answer) {
   answer["job"] = job_record(inputs);
   write_atomically(file, answer.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return answer;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

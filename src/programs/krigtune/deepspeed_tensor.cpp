@@ -10,34 +10,35 @@
 #include "session/session.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 // The user's own, its batch dealt out to half as many replicas.
-Configuration split_baseline(const Session& session, const DsSessionInputs& inputs) {
-  Configuration split = session.baseline.value_or(Configuration{});
+space::Configuration split_baseline(const session::Session& session, const deepspeed::DsSessionInputs& inputs) {
+  space::Configuration split = session.baseline.value_or(space::Configuration{});
   split.erase("gradient_accumulation_steps");
-  constexpr DsVersion kCurrent{0, 19, 8};
-  const bool has_stage_3 = has(inputs.machine.version.value_or(kCurrent), DsFeature::kTensorParallelAtStage3);
-  if (split.integer(kZeroStage, 0) == 3 && !has_stage_3) split.set(kZeroStage, std::int64_t{1});
-  split.set(kTensorParallel, std::int64_t{2});
+  constexpr deepspeed::DsVersion kCurrent{0, 19, 8};
+  const bool has_stage_3 =
+      deepspeed::has(inputs.machine.version.value_or(kCurrent), deepspeed::DsFeature::kTensorParallelAtStage3);
+  if (split.integer(space::kZeroStage, 0) == 3 && !has_stage_3) split.set(space::kZeroStage, std::int64_t{1});
+  split.set(space::kTensorParallel, std::int64_t{2});
   return split;
 }
 
 // "class" and "sentence" where it failed.
-Json try_it(const Context& context, const DsSessionInputs& inputs, const DsSession& made,
+Json try_it(const Context& context, const deepspeed::DsSessionInputs& inputs, const deepspeed::DsSession& made,
             const std::filesystem::path& trial_dir) {
-  const Session session = read_session(made.json, inputs.ds_config.string(), inputs.directory);
+  const session::Session session = session::read_session(made.json, inputs.ds_config.string(), inputs.directory);
   make_writable_directory(trial_dir);
-  DeepSpeedJob job;
-  job.spec = std::get<DeepSpeedSpec>(session.runner);
+  deepspeed::DeepSpeedJob job;
+  job.spec = std::get<deepspeed::DeepSpeedSpec>(session.runner);
   job.metric = session.objective.reported_field();
   job.ranks = session.cluster.ranks();
-  const auto runner = make_deepspeed_runner(std::move(job), context.console.clock);
-  const Outcome outcome = runner->run(split_baseline(session, inputs), trial_dir);
-  if (std::holds_alternative<Measured>(outcome)) return {{"works", true}};
+  const auto runner = deepspeed::make_deepspeed_runner(std::move(job), context.console.clock);
+  const trial::Outcome outcome = runner->run(split_baseline(session, inputs), trial_dir);
+  if (std::holds_alternative<trial::Measured>(outcome)) return {{"works", true}};
   Json answer = {{"works", false}, {"class", "failed"}, {"sentence", ""}};
-  if (const auto* failed = std::get_if<Failed>(&outcome)) answer["sentence"] = failed->last_lines;
+  if (const auto* failed = std::get_if<trial::Failed>(&outcome)) answer["sentence"] = failed->last_lines;
   std::error_code error;
   if (!std::filesystem::is_regular_file(trial_dir / "result.json", error)) return answer;
   const Json result = load_json(trial_dir / "result.json");
@@ -45,15 +46,17 @@ Json try_it(const Context& context, const DsSessionInputs& inputs, const DsSessi
   return answer;
 }
 
-bool is_searched(const DsSession& session) {
+bool is_searched(const deepspeed::DsSession& session) {
   const Json& space = session.json["space"];
-  return space.contains(kTensorParallel) && space[kTensorParallel].is_array() && space[kTensorParallel].size() > 1;
+  return space.contains(space::kTensorParallel) && space[space::kTensorParallel].is_array() &&
+         space[space::kTensorParallel].size() > 1;
 }
 
 }  // namespace
 
-bool splits_tensors(const Context& context, const DsSessionInputs& inputs, const DsSession& session,
-                    const std::filesystem::path& directory, JobLaunches launches, std::vector<std::string>& remarks) {
+bool splits_tensors(const Context& context, const deepspeed::DsSessionInputs& inputs,
+                    const deepspeed::DsSession& session, const std::filesystem::path& directory, JobLaunches launches,
+                    std::vector<std::string>& remarks) {
   if (!is_searched(session)) return true;  // as the session itself says why
   const std::filesystem::path file = directory / "tensor_parallel.json";
   Json answer = recorded_answer(inputs, file, launches);
@@ -71,4 +74,4 @@ bool splits_tensors(const Context& context, const DsSessionInputs& inputs, const
   return false;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

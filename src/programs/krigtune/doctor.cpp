@@ -19,7 +19,7 @@
 #include "programs/krigtune/document.h"
 #include "runner/replay.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 /// A shared library, opened only to look at it.
@@ -75,7 +75,7 @@ Finding shared_memory() {
 
 Finding gpu() {
   const std::string no_cost = "trials run on CPU ranks";
-  const GpuProbe probe = probe_gpus();
+  const engine::GpuProbe probe = engine::probe_gpus();
   if (probe.gpus == 0 && !probe.broken) return {"GPU", Health::kSkip, probe.reason, no_cost};
   if (probe.gpus == 0) {
     return {"GPU", Health::kWarn, probe.reason,
@@ -85,25 +85,25 @@ Finding gpu() {
   const std::string what =
       fmt::format("{} x {}{}, driver for CUDA {}.{}", probe.gpus, probe.name.empty() ? "unnamed" : probe.name, memory,
                   probe.driver_version / 1000, probe.driver_version % 1000 / 10);
-  const std::string missing = no_cuda_reason();
+  const std::string missing = engine::no_cuda_reason();
   if (missing.empty()) return {"GPU", Health::kOk, what, ""};
   return {"GPU", Health::kWarn, what, missing + "; the GPUs are not used"};
 }
 
 Finding cuda_engine(const Console& console) {
   constexpr const char* kName = "CUDA engine";
-  if (const std::string missing = no_cuda_reason(); !missing.empty()) {
+  if (const std::string missing = engine::no_cuda_reason(); !missing.empty()) {
     return {kName, Health::kSkip, missing,
             "needed only to train on GPUs (docs/cuda.md); with CUDA and NCCL from PyPI, 1.3 GB:\n"
             "  cmake --preset release $(scripts/cuda-from-pypi ~/.cache/krigtune/cuda)\n"
             "  cmake --build --preset release"};
   }
   std::error_code none;
-  const std::filesystem::path bench = std::filesystem::canonical(find_bench(console.program), none);
+  const std::filesystem::path bench = std::filesystem::canonical(runner::find_bench(console.program), none);
   const std::filesystem::path program = bench.parent_path() / "krigtune-bench-cuda";
-  const std::string failure = cuda_start_failure(program);
+  const std::string failure = engine::cuda_start_failure(program);
   if (failure.empty()) return {kName, Health::kOk, program.string(), ""};
-  return {kName, Health::kWarn, failure, fmt::format("GPUs are not used; {}", kCudaStartMend)};
+  return {kName, Health::kWarn, failure, fmt::format("GPUs are not used; {}", engine::kCudaStartMend)};
 }
 
 Finding program(const std::string& name, const char* binary, const std::string& cost) {
@@ -130,7 +130,7 @@ Finding slurm() {
 }
 
 Finding bench(const Console& console) {
-  const std::filesystem::path path = find_bench(console.program);
+  const std::filesystem::path path = runner::find_bench(console.program);
   if (!path.empty()) return {"krigtune-bench", Health::kOk, path.string(), "", true};
   return {"krigtune-bench", Health::kFail, "neither beside krigtune nor on PATH",
           "no trial can run, only replays of tables; build it: ninja krigtune-bench", true};
@@ -152,7 +152,7 @@ const char* to_string(Health health) {
   return "";
 }
 
-int count_gpus() { return probe_gpus().gpus; }
+int count_gpus() { return engine::probe_gpus().gpus; }
 
 std::vector<Finding> examine(const Console& console) {
   return {bench(console),
@@ -229,4 +229,4 @@ Command doctor_command() {
           doctor};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -4,7 +4,7 @@
 
 #include "programs/krigtune/command_line.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 enum class Health { kOk, kWarn, kFail, kSkip };
 const char* to_string(Health health);  ///< OK, WARN, FAIL, SKIP
@@ -24,4 +24,4 @@ std::vector<Finding> examine(const Console& console);
 /// GPUs that the CUDA driver shows; 0 without a driver.
 int count_gpus();
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -5,7 +5,7 @@
 #include "core/processor.h"
 #include "report/labels.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 Json new_document(const char* command) {
   Json document;
@@ -18,10 +18,10 @@ Json new_document(const char* command) {
 
 void print(const Context& context, const Json& document) { context.console.out << document.dump(2) << '\n'; }
 
-Json emulated_json(const Session& session) {
-  return is_emulated(session) ? Json(emulated_label(session)) : Json(nullptr);
+Json emulated_json(const session::Session& session) {
+  return report::is_emulated(session) ? Json(report::emulated_label(session)) : Json(nullptr);
 }
 
 Json json_or_null(std::optional<double> number) { return number ? json_number(*number) : Json(nullptr); }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -3,7 +3,7 @@
 #include "programs/krigtune/command.h"
 #include "session/session.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// How every document of --json begins: schema_version, version, command, host.
 Json new_document(const char* command);
@@ -12,9 +12,9 @@ Json new_document(const char* command);
 void print(const Context& context, const Json& document);
 
 /// The network's label, or null where none is emulated.
-Json emulated_json(const Session& session);
+Json emulated_json(const session::Session& session);
 
 /// null where there is none.
 Json json_or_null(std::optional<double> number);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -12,14 +12,14 @@
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/session_state.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr std::int64_t kHighestTrial = 1'000'000'000;
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
+  for (const result::ExportFormat& format : result::export_formats()) names.emplace_back(format.name);
   return names;
 }
 
@@ -31,57 +31,57 @@ void declare_export(boost::program_options::options_description& options) {
   options.add_options()("out", typed_value_named("FOLDER"), "where the files go (default: DIR/export)");
 }
 
-std::vector<ExportFormat> formats_of(const Arguments& arguments) {
-  std::vector<ExportFormat> formats;
+std::vector<result::ExportFormat> formats_of(const Arguments& arguments) {
+  std::vector<result::ExportFormat> formats;
   for (const std::string& name : arguments.list("format")) {
-    formats.push_back(export_format_from(name, arguments.named("format")));
+    formats.push_back(result::export_format_from(name, arguments.named("format")));
   }
   if (formats.empty()) throw UserError("--format is missing", "name one of " + join(format_names(), ", "));
   return formats;
 }
 
-const Trial& trial_of(const History& history, std::int64_t number, const std::string& where) {
+const journal::Trial& trial_of(const search::History& history, std::int64_t number, const std::string& where) {
   const auto found =
-      std::find_if(history.begin(), history.end(), [&](const Trial& trial) { return trial.number == number; });
+      std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) { return trial.number == number; });
   if (found != history.end()) return *found;
   throw UserError(fmt::format("{}: the run has no trial {}", where, number), "krigtune results lists them");
 }
 
 // The run as if that trial were all there is.
-RunView only(const RunView& run, const History& the_trial) {
-  Recommendation chosen;
+report::RunView only(const report::RunView& run, const search::History& the_trial) {
+  search::Recommendation chosen;
   chosen.trial = the_trial.front().number;
   chosen.configuration = the_trial.front().proposal.configuration;
   return {run.session, the_trial, run.name, run.options, run.directory, run.bench, chosen};
 }
 
-std::vector<ExportedFile> files_of(const RunView& run, const std::vector<ExportFormat>& formats,
-                                   const std::filesystem::path& directory) {
-  std::vector<ExportedFile> files;
-  for (const ExportFormat& format : formats) {
-    for (ExportedFile& file : format.files(run, directory)) {
-      const bool is_there =
-          std::any_of(files.begin(), files.end(), [&](const ExportedFile& other) { return other.name == file.name; });
+std::vector<result::ExportedFile> files_of(const report::RunView& run, const std::vector<result::ExportFormat>& formats,
+                                           const std::filesystem::path& directory) {
+  std::vector<result::ExportedFile> files;
+  for (const result::ExportFormat& format : formats) {
+    for (result::ExportedFile& file : format.files(run, directory)) {
+      const bool is_there = std::any_of(files.begin(), files.end(),
+                                        [&](const result::ExportedFile& other) { return other.name == file.name; });
       if (!is_there) files.push_back(std::move(file));
     }
   }
   return files;
 }
 
-void print_files(const Context& context, const RunView& run, const std::filesystem::path& directory,
-                 const std::vector<ExportedFile>& files) {
+void print_files(const Context& context, const report::RunView& run, const std::filesystem::path& directory,
+                 const std::vector<result::ExportedFile>& files) {
   if (!context.arguments.flag("json")) {
     context.console.out << fmt::format("trial {}: {}\n", run.best->trial, run.best->configuration.text());
-    for (const ExportedFile& file : files) {
+    for (const result::ExportedFile& file : files) {
       context.console.out << fmt::format("{}: {}\n", (directory / file.name).string(), file.use);
     }
     return;
   }
   Json json = new_document("export");
   json["trial"] = run.best->trial;
-  json["configuration"] = to_json(run.best->configuration);
+  json["configuration"] = space::to_json(run.best->configuration);
   json["files"] = Json::array();
-  for (const ExportedFile& file : files) {
+  for (const result::ExportedFile& file : files) {
     json["files"].push_back({{"file", (directory / file.name).string()}, {"use", file.use}});
   }
   print(context, json);
@@ -89,22 +89,22 @@ void print_files(const Context& context, const RunView& run, const std::filesyst
 
 int export_run(const Context& context) {
   const Arguments& arguments = context.arguments;
-  const std::vector<ExportFormat> formats = formats_of(arguments);
+  const std::vector<result::ExportFormat> formats = formats_of(arguments);
   const std::optional<std::int64_t> number = arguments.integer("trial", 0, kHighestTrial);
   const LoadedRun loaded(context, arguments.operand());
-  History the_trial;
+  search::History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
-  const RunView whole = loaded.view(context.console);
-  const RunView run = number ? only(whole, the_trial) : whole;
+  const report::RunView whole = loaded.view(context.console);
+  const report::RunView run = number ? only(whole, the_trial) : whole;
   if (!run.best) {
     context.log.error("no trial is ok yet, so there is no best one; name another with --trial");
     return ExitCode::kNoResult;
   }
   const std::filesystem::path directory =
       std::filesystem::absolute(arguments.text("out", (loaded.directory / "export").string())).lexically_normal();
-  const std::vector<ExportedFile> files = files_of(run, formats, directory);
+  const std::vector<result::ExportedFile> files = files_of(run, formats, directory);
   make_writable_directory(directory);
-  for (const ExportedFile& file : files) write_atomically(directory / file.name, file.text);
+  for (const result::ExportedFile& file : files) write_atomically(directory / file.name, file.text);
   print_files(context, run, directory, files);
   return ExitCode::kDone;
 }
@@ -121,4 +121,4 @@ Command export_command() {
           export_run};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -18,7 +18,7 @@
 #include "session/session_schema.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr const char* kModelRun = "model-run";
@@ -33,20 +33,21 @@ void declare_init(boost::program_options::options_description& options) {
 }
 
 // What decides most on one machine. The accumulation follows from the batch, which is kept.
-constexpr std::array<std::string_view, 7> kVaried = {kZeroStage, kMicroBatch,    kReduceBucket,    kAllgatherBucket,
-                                                     kOverlap,   kCheckpointing, kOffloadOptimizer};
+constexpr std::array<std::string_view, 7> kVaried = {space::kZeroStage,       space::kMicroBatch, space::kReduceBucket,
+                                                     space::kAllgatherBucket, space::kOverlap,    space::kCheckpointing,
+                                                     space::kOffloadOptimizer};
 
 // The default range, or what of it krigtune-bench can run.
-Json range_of(const WellKnownParameter& parameter) {
+Json range_of(const space::WellKnownParameter& parameter) {
   Json range = parse_json(parameter.default_range, parameter.name);
-  if (parameter.name != std::string_view(kOffloadOptimizer)) return range;
+  if (parameter.name != std::string_view(space::kOffloadOptimizer)) return range;
   return Json::array({"none", "cpu"});
 }
 
 // What stands uncommented. A model that two CPU cores train in tens of milliseconds a step.
 Json essentials(int ranks) {
   Json space = Json::object();
-  for (const WellKnownParameter& parameter : well_known_parameters()) {
+  for (const space::WellKnownParameter& parameter : space::well_known_parameters()) {
     if (std::find(kVaried.begin(), kVaried.end(), parameter.name) != kVaried.end()) {
       space[parameter.name] = range_of(parameter);
     }
@@ -143,7 +144,7 @@ std::string names_as_comments(const std::string& before, const std::vector<std::
 std::string space_text(const Json& space) {
   std::string text = "  \"space\": {\n";
   std::vector<std::string> others;
-  for (const WellKnownParameter& parameter : well_known_parameters()) {
+  for (const space::WellKnownParameter& parameter : space::well_known_parameters()) {
     if (!space.contains(parameter.name)) {
       others.emplace_back(parameter.name);
       continue;
@@ -159,9 +160,9 @@ std::string space_text(const Json& space) {
 std::string session_text(int gpus) {
   const int ranks = std::max(gpus, 2);
   const Json essential = essentials(ranks);
-  Json values = resolved(read_session(essential, "init", "."));
-  values["baseline"].erase(kAccumulation);
-  const Json schema = session_schema();
+  Json values = session::resolved(session::read_session(essential, "init", "."));
+  values["baseline"].erase(space::kAccumulation);
+  const Json schema = session::session_schema();
   Writer writer;
   for (const auto& [key, value] : values.items()) {
     const Json& part = schema["properties"][key];
@@ -175,7 +176,7 @@ std::string session_text(int gpus) {
       writer.leaf(key, value, essential.contains(key), "");
     }
   }
-  const std::string unused = no_cuda_reason().empty() ? "" : ", not used: " + no_cuda_reason();
+  const std::string unused = engine::no_cuda_reason().empty() ? "" : ", not used: " + engine::no_cuda_reason();
   const std::string found = gpus > 0 ? fmt::format("{} GPUs found{}", gpus, unused) : "no GPU found";
   return fmt::format(
       "// A session for this machine: {} CPU ranks ({}). What stands behind // is the default.\n"
@@ -205,7 +206,7 @@ int init(const Context& context) {
   const std::string& operand = context.arguments.operand();
   if (context.arguments.flag("schema")) {
     if (!operand.empty()) throw UserError("init: --schema writes no file", "leave '" + operand + "' out");
-    context.console.out << session_schema().dump(2) << '\n';
+    context.console.out << session::session_schema().dump(2) << '\n';
     return ExitCode::kDone;
   }
   const std::filesystem::path file = operand.empty() ? kDefaultFile : operand;
@@ -240,4 +241,4 @@ Command init_command() {
           true};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

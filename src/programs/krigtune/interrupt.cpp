@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 Interrupt::Interrupt(std::function<void()> on_first) : on_first_(std::move(on_first)) {
   ::sigemptyset(&signals_);
@@ -61,4 +61,4 @@ void Interrupt::receive(int signal) {
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP are requests that somebody answers, and no end of the process.
 /// The first SIGINT asks to stop after the running trial; a second, or any SIGTERM or SIGHUP, to end the trial as well;
@@ -34,4 +34,4 @@ class Interrupt {
   std::thread watcher_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

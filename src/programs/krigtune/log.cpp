@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "programs/krigtune/command_line.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr const char* kClearLine = "\r\033[K";
@@ -123,4 +123,4 @@ Console process_console(const Clock& clock, const std::string& typed_as) {
   return console;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

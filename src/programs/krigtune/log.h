@@ -7,7 +7,7 @@
 
 #include "programs/krigtune/command_line.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// At most so many characters of a line, "..." for the rest. Characters are those of UTF-8; none is cut in two.
 std::string clipped(const std::string& line, int columns);
@@ -46,4 +46,4 @@ class Log {
   bool status_shown_ = false;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -2,5 +2,5 @@
 
 int main(int argc, char** argv) {
   const krigtune::SystemClock clock;
-  return krigtune::run_command_line({argv + 1, argv + argc}, krigtune::process_console(clock, argv[0]));
+  return krigtune::cli::run_command_line({argv + 1, argv + argc}, krigtune::cli::process_console(clock, argv[0]));
 }

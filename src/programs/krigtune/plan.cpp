@@ -20,23 +20,24 @@
 #include "report/labels.h"
 #include "report/tables_csv.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// What `krigtune plan --json` says beside the document's head.
-Json to_json(const Session& session, const Forecaster& forecaster, const PlanStudy& study, const PlanAnswers& answers);
+Json to_json(const session::Session& session, const forecast::Forecaster& forecaster, const forecast::PlanStudy& study,
+             const forecast::PlanAnswers& answers);
 
 namespace {
 
-Json terms_json(const MemoryTerms& memory) {
+Json terms_json(const forecast::MemoryTerms& memory) {
   Json terms = Json::object();
-  for (int term = 0; term < kTermCount; ++term) {
-    terms[to_string(static_cast<Term>(term))] = memory.term_bytes[static_cast<std::size_t>(term)];
+  for (int term = 0; term < schedule::kTermCount; ++term) {
+    terms[schedule::to_string(static_cast<schedule::Term>(term))] = memory.term_bytes[static_cast<std::size_t>(term)];
   }
   terms["other"] = memory.other_bytes;
   return terms;
 }
 
-Json counts_json(const VerdictCounts& counts) {
+Json counts_json(const forecast::VerdictCounts& counts) {
   return {{"fit", counts.fit},
           {"uncertain", counts.uncertain},
           {"uncertain_expected_to_fit", json_number(counts.expected_to_run)},
@@ -44,12 +45,12 @@ Json counts_json(const VerdictCounts& counts) {
           {"not_modelled", counts.unknown}};
 }
 
-Json stage_json(const StageMemory& stage, const MemoryTerms* terms, Bytes usable) {
+Json stage_json(const forecast::StageMemory& stage, const forecast::MemoryTerms* terms, Bytes usable) {
   Json json = {{"configurations", stage.counts.all()}};
   json.update(counts_json(stage.counts));
   json["smallest_peak_bytes"] = stage.smallest.count;
   json["largest_peak_bytes"] = stage.largest.count;
-  json["example"] = {{"configuration", to_json(stage.example)}};
+  json["example"] = {{"configuration", space::to_json(stage.example)}};
   if (terms == nullptr) return json;
   json["example"].update({{"peak_bytes", terms->peak.count},
                           {"peak_at", terms->peak_at},
@@ -58,7 +59,7 @@ Json stage_json(const StageMemory& stage, const MemoryTerms* terms, Bytes usable
   return json;
 }
 
-Json cost_json(const StepCost& cost) {
+Json cost_json(const cost::StepCost& cost) {
   return {{"products_s", cost.products_s},
           {"memory_bound_s", cost.memory_bound_s},
           {"optimizer_s", cost.optimizer_s},
@@ -74,34 +75,34 @@ Json cost_json(const StepCost& cost) {
           {"data_wire_bytes", json_number(cost.data_wire_bytes)}};
 }
 
-Json forecast_json(const Forecast& forecast) {
+Json forecast_json(const forecast::Forecast& forecast) {
   Json json = Json::object();
   json["predicted_value"] = json_or_null(forecast.value);
   json["predicted_step_time_s"] = forecast.cost ? Json(forecast.cost->step_time_s) : Json(nullptr);
   json["predicted_samples_per_s"] = forecast.cost ? Json(forecast.samples_per_s) : Json(nullptr);
   json["predicted_memory_bytes"] = forecast.memory ? Json(forecast.memory->predicted.count) : Json(nullptr);
-  json["memory_verdict"] = forecast.memory ? Json(to_string(forecast.memory->verdict)) : Json(nullptr);
+  json["memory_verdict"] = forecast.memory ? Json(plan::to_string(forecast.memory->verdict)) : Json(nullptr);
   json["probability_fits"] = forecast.memory ? Json(forecast.memory->probability_fits) : Json(nullptr);
-  json["bottleneck"] = forecast.cost ? Json(to_string(forecast.cost->bottleneck())) : Json(nullptr);
+  json["bottleneck"] = forecast.cost ? Json(cost::to_string(forecast.cost->bottleneck())) : Json(nullptr);
   if (forecast.cost) json["breakdown"] = cost_json(*forecast.cost);
   return json;
 }
 
-Json candidate_json(const Candidate& candidate) {
-  Json json = {{"configuration", to_json(candidate.configuration)}};
+Json candidate_json(const forecast::Candidate& candidate) {
+  Json json = {{"configuration", space::to_json(candidate.configuration)}};
   json.update(forecast_json(candidate.forecast));
   return json;
 }
 
-Json variants_json(const std::vector<Variant>& variants) {
+Json variants_json(const std::vector<forecast::Variant>& variants) {
   Json json = Json::array();
-  for (const Variant& variant : variants) json.push_back(candidate_json(variant.candidate));
+  for (const forecast::Variant& variant : variants) json.push_back(candidate_json(variant.candidate));
   return json;
 }
 
-Json rows_json(const std::vector<BatchRow>& rows) {
+Json rows_json(const std::vector<forecast::BatchRow>& rows) {
   Json json = Json::array();
-  for (const BatchRow& row : rows) {
+  for (const forecast::BatchRow& row : rows) {
     Json one = {{"micro_batch", row.micro_batch},
                 {"gradient_accumulation_steps", row.accumulation},
                 {"sequences", row.sequences},
@@ -112,14 +113,15 @@ Json rows_json(const std::vector<BatchRow>& rows) {
   return json;
 }
 
-Json space_json(const Session& session, const PlanStudy& study) {
+Json space_json(const session::Session& session, const forecast::PlanStudy& study) {
   Json json;
   json["parameters"] = Json::object();
-  for (const Parameter& parameter : session.space.parameters()) json["parameters"][parameter.name] = to_json(parameter);
-  const Configuration& fixed = session.space.facts().fixed;
-  if (!fixed.empty()) json["fixed"] = to_json(fixed);
+  for (const space::Parameter& parameter : session.space.parameters())
+    json["parameters"][parameter.name] = space::to_json(parameter);
+  const space::Configuration& fixed = session.space.facts().fixed;
+  if (!fixed.empty()) json["fixed"] = space::to_json(fixed);
   json["assumed"] = Json::object();
-  for (const Assumption& one : session.assumptions) json["assumed"][one.name] = to_json(one.value);
+  for (const session::Assumption& one : session.assumptions) json["assumed"][one.name] = space::to_json(one.value);
   json["lattice_points"] = study.lattice;
   json["excluded"] = Json::object();
   for (const auto& [reason, count] : study.excluded) json["excluded"][reason] = count;
@@ -132,7 +134,8 @@ Json space_json(const Session& session, const PlanStudy& study) {
   return json;
 }
 
-Json expected_json(const Session& session, const PlanStudy& study, const ExpectedTime& time) {
+Json expected_json(const session::Session& session, const forecast::PlanStudy& study,
+                   const forecast::ExpectedTime& time) {
   constexpr double kHour = 3600.0;
   const auto hours = [&](const std::optional<double>& seconds) {
     return seconds ? json_number(*seconds / kHour * static_cast<double>(session.cluster.ranks())) : Json(nullptr);
@@ -149,7 +152,8 @@ Json expected_json(const Session& session, const PlanStudy& study, const Expecte
 
 }  // namespace
 
-Json to_json(const Session& session, const Forecaster& forecaster, const PlanStudy& study, const PlanAnswers& answers) {
+Json to_json(const session::Session& session, const forecast::Forecaster& forecaster, const forecast::PlanStudy& study,
+             const forecast::PlanAnswers& answers) {
   Json json = space_json(session, study);
   const std::optional<Bytes>& usable = session.usable_per_rank;
   json["usable_bytes_per_rank"] = usable ? Json(usable->count) : Json(nullptr);
@@ -159,10 +163,10 @@ Json to_json(const Session& session, const Forecaster& forecaster, const PlanStu
     json["memory_by_zero_stage"][fmt::format("{}", number)] =
         stage_json(stage, terms == answers.terms.end() ? nullptr : &terms->second, *usable);
   }
-  json["baseline"] = session.baseline ? to_json(*session.baseline) : Json(nullptr);
+  json["baseline"] = session.baseline ? space::to_json(*session.baseline) : Json(nullptr);
   json["no_time_because"] = forecaster.knows_time() ? Json(nullptr) : Json(forecaster.why_no_time());
   json["best"] = Json::array();
-  for (const Candidate& candidate : study.best) {
+  for (const forecast::Candidate& candidate : study.best) {
     json["best"].push_back(candidate_json(candidate));
     json["best"].back()["similar"] = candidate.similar;
   }
@@ -170,7 +174,7 @@ Json to_json(const Session& session, const Forecaster& forecaster, const PlanStu
   json["best_without_memory_limit"] =
       study.best_without_limit ? candidate_json(*study.best_without_limit) : Json(nullptr);
   json["what_if"] = Json::array();
-  for (const WhatIf& answer : answers.what_ifs) {
+  for (const forecast::WhatIf& answer : answers.what_ifs) {
     json["what_if"].push_back({{"change", answer.change}, {"gain", answer.gain}});
   }
   json["by_zero_stage"] = variants_json(answers.by_zero_stage);
@@ -191,7 +195,7 @@ void declare_plan(boost::program_options::options_description& options) {
   declare_show_config(options);
 }
 
-void say_that_it_is_a_sample(const Context& context, const PlanStudy& study) {
+void say_that_it_is_a_sample(const Context& context, const forecast::PlanStudy& study) {
   if (!study.is_sample()) return;
   context.log.warning(
       fmt::format("the space is too large to list: {} configurations drawn at random were looked at; "
@@ -200,20 +204,20 @@ void say_that_it_is_a_sample(const Context& context, const PlanStudy& study) {
 }
 
 // Plans of krigtune-bench take milliseconds, a minute or two in all.
-bool can_be_planned(const Space& space) {
+bool can_be_planned(const space::Space& space) {
   constexpr std::int64_t kMost = 20'000;
   return space.listable() && space.lattice_count() <= kMost;
 }
 
-PlanStudy study_with_progress(const Context& context, const Session& session, const Forecaster& forecaster,
-                              std::string* csv) {
+forecast::PlanStudy study_with_progress(const Context& context, const session::Session& session,
+                                        const forecast::Forecaster& forecaster, std::string* csv) {
   const std::vector<std::string> columns = session.space.columns();
-  StudyOptions options;
+  forecast::StudyOptions options;
   options.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
   if (csv != nullptr) {
-    *csv = plan_header(columns);
-    options.visit = [csv, columns](const Candidate& candidate) {
-      *csv += plan_line(candidate.configuration, candidate.forecast, columns);
+    *csv = report::plan_header(columns);
+    options.visit = [csv, columns](const forecast::Candidate& candidate) {
+      *csv += report::plan_line(candidate.configuration, candidate.forecast, columns);
     };
   }
   if (context.log.is_live()) {
@@ -221,28 +225,28 @@ PlanStudy study_with_progress(const Context& context, const Session& session, co
       log.status(fmt::format("{} of {} configurations looked at", done, of));
     };
   }
-  PlanStudy study = study_plan(session, forecaster, options);
+  forecast::PlanStudy study = forecast::study_plan(session, forecaster, options);
   if (context.log.is_live()) context.log.status("");
   return study;
 }
 
-void write_predicted_step(const Context& context, const std::filesystem::path& file, const Session& session,
-                          const PlanStudy& study) {
+void write_predicted_step(const Context& context, const std::filesystem::path& file, const session::Session& session,
+                          const forecast::PlanStudy& study) {
   if (study.best.empty()) {
     context.log.warning(fmt::format("{} is not written: no time is predicted", file.string()));
     return;
   }
-  const Configuration best = modelled_part(study.best.front().configuration);
+  const space::Configuration best = session::modelled_part(study.best.front().configuration);
   try {
-    const StepPlan plan = build_plan(*session.workload, session.cluster, best);
-    const PredictedStep step = predict_step(plan, make_machine(*session.workload, session.cluster));
-    write_trace(file, plan, traced(step));
+    const plan::StepPlan plan = plan::build_plan(*session.workload, session.cluster, best);
+    const cost::PredictedStep step = cost::predict_step(plan, cost::make_machine(*session.workload, session.cluster));
+    plan::write_trace(file, plan, cost::traced(step));
   } catch (const UserError& error) {
     context.log.warning(fmt::format("{} is not written: {}", file.string(), error.what()));
   }
 }
 
-void print_text(const Context& context, const Forecaster& forecaster, const PlanText& text) {
+void print_text(const Context& context, const forecast::Forecaster& forecaster, const PlanText& text) {
   print_job(text);
   print_parameters(text);
   print_assumptions(text);
@@ -259,20 +263,20 @@ void print_text(const Context& context, const Forecaster& forecaster, const Plan
 }
 
 int plan_session(const Context& context) {
-  Session session = session_of(context, context.arguments.operand());
+  session::Session session = session_of(context, context.arguments.operand());
   if (context.arguments.flag("show-config")) return show_config(context, session, {});
   const std::optional<std::string> csv = context.arguments.text("csv");
   const std::optional<std::string> trace = context.arguments.text("trace");
-  if (trace) check_trace_file(*trace);
+  if (trace) plan::check_trace_file(*trace);
   know_this_machine(context, session);
-  const MemoryFilter filter(session);
-  const Forecaster forecaster(session, filter, csv && can_be_planned(session.space));
+  const session::MemoryFilter filter(session);
+  const forecast::Forecaster forecaster(session, filter, csv && can_be_planned(session.space));
   std::string rows;
-  const PlanStudy study = study_with_progress(context, session, forecaster, csv ? &rows : nullptr);
+  const forecast::PlanStudy study = study_with_progress(context, session, forecaster, csv ? &rows : nullptr);
   if (csv) write_atomically(*csv, rows);
   if (trace) write_predicted_step(context, *trace, session, study);
   say_that_it_is_a_sample(context, study);
-  const PlanAnswers answers = answers_of(session, filter, forecaster, study);
+  const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
   if (context.arguments.flag("json")) {
     Json json = new_document("plan");
     json["session"] = session_name(session);
@@ -303,4 +307,4 @@ Command plan_command() {
           plan_session};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -9,26 +9,26 @@
 #include "core/text.h"
 #include "report/labels.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr std::size_t kTextWidth = 100;
 
-Cell bytes_cell(std::int64_t bytes) { return {to_string(Bytes{bytes}), Value(bytes)}; }
-Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), Value(count)}; }
-Cell seconds_cell(double seconds) { return {duration_text(seconds), Value(seconds)}; }
+report::Cell bytes_cell(std::int64_t bytes) { return {to_string(Bytes{bytes}), space::Value(bytes)}; }
+report::Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), space::Value(count)}; }
+report::Cell seconds_cell(double seconds) { return {duration_text(seconds), space::Value(seconds)}; }
 
-Cell rate_cell(double rate) { return {rate_text(rate), Value(rate)}; }
+report::Cell rate_cell(double rate) { return {rate_text(rate), space::Value(rate)}; }
 
-Cell fits_cell(const std::optional<MemoryVerdict>& memory) {
-  if (!memory) return text_cell("not known");
-  if (memory->verdict == Verdict::kFits) return text_cell("yes");
-  if (memory->verdict == Verdict::kTooLarge) return text_cell("no");
-  return text_cell(fmt::format("{:.0f} %", 100.0 * memory->probability_fits));
+report::Cell fits_cell(const std::optional<plan::MemoryVerdict>& memory) {
+  if (!memory) return report::text_cell("not known");
+  if (memory->verdict == plan::Verdict::kFits) return report::text_cell("yes");
+  if (memory->verdict == plan::Verdict::kTooLarge) return report::text_cell("no");
+  return report::text_cell(fmt::format("{:.0f} %", 100.0 * memory->probability_fits));
 }
 
-Cell memory_cell(const std::optional<MemoryVerdict>& memory) {
-  return memory ? bytes_cell(memory->predicted.count) : text_cell("");
+report::Cell memory_cell(const std::optional<plan::MemoryVerdict>& memory) {
+  return memory ? bytes_cell(memory->predicted.count) : report::text_cell("");
 }
 
 /// A table whose titles are words below each other: those before the last are rows.
@@ -47,9 +47,9 @@ class TallTable {
     titles_.push_back(lines);
     table_.columns.push_back({name, "", right});
   }
-  void row(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
+  void row(std::vector<report::Cell> cells) { rows_.push_back(std::move(cells)); }
 
-  Table table() && {
+  report::Table table() && {
     std::size_t height = 0;
     for (const auto& lines : titles_) height = std::max(height, lines.size());
     const auto title = [&](std::size_t column, std::size_t line) {
@@ -58,8 +58,8 @@ class TallTable {
     };
     for (std::size_t c = 0; c < titles_.size(); ++c) table_.columns[c].title = title(c, 0);
     for (std::size_t line = 1; line < height; ++line) {
-      std::vector<Cell> cells;
-      for (std::size_t c = 0; c < titles_.size(); ++c) cells.push_back(text_cell(title(c, line)));
+      std::vector<report::Cell> cells;
+      for (std::size_t c = 0; c < titles_.size(); ++c) cells.push_back(report::text_cell(title(c, line)));
       table_.rows.push_back(std::move(cells));
     }
     table_.rows.insert(table_.rows.end(), rows_.begin(), rows_.end());
@@ -67,38 +67,38 @@ class TallTable {
   }
 
  private:
-  Table table_;
+  report::Table table_;
   std::vector<std::vector<std::string>> titles_;
-  std::vector<std::vector<Cell>> rows_;
+  std::vector<std::vector<report::Cell>> rows_;
 };
 
 // As people write it into a session: 4e8, not 400000000.
-std::string short_text(const Value& value) {
+std::string short_text(const space::Value& value) {
   constexpr double kLong = 1e5;
-  std::string text = to_string(value);
-  if (!is_number(value) || std::abs(as_number(value)) < kLong) return text;
-  const double exponent = std::floor(std::log10(std::abs(as_number(value))));
-  std::string shorter = fmt::format("{:.6g}e{:.0f}", as_number(value) / std::pow(10.0, exponent), exponent);
-  return std::stod(shorter) == as_number(value) && shorter.size() < text.size() ? shorter : text;
+  std::string text = space::to_string(value);
+  if (!space::is_number(value) || std::abs(space::as_number(value)) < kLong) return text;
+  const double exponent = std::floor(std::log10(std::abs(space::as_number(value))));
+  std::string shorter = fmt::format("{:.6g}e{:.0f}", space::as_number(value) / std::pow(10.0, exponent), exponent);
+  return std::stod(shorter) == space::as_number(value) && shorter.size() < text.size() ? shorter : text;
 }
 
 // In all of them the same, or absent in all.
-bool is_shared(const std::vector<Candidate>& best, const std::string& name) {
-  const Value* first = best.front().configuration.find(name);
-  return std::all_of(best.begin(), best.end(), [&](const Candidate& candidate) {
-    const Value* value = candidate.configuration.find(name);
-    return value == nullptr ? first == nullptr : first != nullptr && same_value(*value, *first);
+bool is_shared(const std::vector<forecast::Candidate>& best, const std::string& name) {
+  const space::Value* first = best.front().configuration.find(name);
+  return std::all_of(best.begin(), best.end(), [&](const forecast::Candidate& candidate) {
+    const space::Value* value = candidate.configuration.find(name);
+    return value == nullptr ? first == nullptr : first != nullptr && space::same_value(*value, *first);
   });
 }
 
-Cell bound_cell(Bottleneck bottleneck) {
-  return text_cell(bottleneck == Bottleneck::kCommunication ? "comm." : to_string(bottleneck));
+report::Cell bound_cell(cost::Bottleneck bottleneck) {
+  return report::text_cell(bottleneck == cost::Bottleneck::kCommunication ? "comm." : cost::to_string(bottleneck));
 }
 
 }  // namespace
 
-bool have_same_bound(const std::vector<Candidate>& best) {
-  return std::all_of(best.begin(), best.end(), [&](const Candidate& candidate) {
+bool have_same_bound(const std::vector<forecast::Candidate>& best) {
+  return std::all_of(best.begin(), best.end(), [&](const forecast::Candidate& candidate) {
     return candidate.forecast.cost->bottleneck() == best.front().forecast.cost->bottleneck();
   });
 }
@@ -139,7 +139,7 @@ std::string count_text(double count) {
   return fmt::format("{:.0f}", count);
 }
 
-Table stage_table(const PlanStudy& study) {
+report::Table stage_table(const forecast::PlanStudy& study) {
   TallTable table("stages");
   table.column("zero_stage", "ZeRO stage");
   table.column("configurations", "configurations");
@@ -156,14 +156,14 @@ Table stage_table(const PlanStudy& study) {
   return std::move(table).table();
 }
 
-Table term_table(const PlanAnswers& answers, Bytes usable) {
-  Table table{"terms", {{"term", ""}}, {}, {}};
+report::Table term_table(const forecast::PlanAnswers& answers, Bytes usable) {
+  report::Table table{"terms", {{"term", ""}}, {}, {}};
   for (const auto& [number, terms] : answers.terms) {
     const std::string name = fmt::format("stage {}", number);
     table.columns.push_back({name, name, true});
   }
   const auto add_row = [&](const std::string& title, const auto& bytes_of) {
-    std::vector<Cell> row = {text_cell(title)};
+    std::vector<report::Cell> row = {report::text_cell(title)};
     bool is_needed = false;
     for (const auto& [number, terms] : answers.terms) {
       row.push_back(bytes_cell(bytes_of(terms)));
@@ -171,25 +171,26 @@ Table term_table(const PlanAnswers& answers, Bytes usable) {
     }
     if (is_needed) table.rows.push_back(std::move(row));
   };
-  for (std::size_t term = 0; term < kTermCount; ++term) {
-    add_row(to_string(static_cast<Term>(term)), [term](const MemoryTerms& terms) { return terms.term_bytes[term]; });
+  for (std::size_t term = 0; term < schedule::kTermCount; ++term) {
+    add_row(schedule::to_string(static_cast<schedule::Term>(term)),
+            [term](const forecast::MemoryTerms& terms) { return terms.term_bytes[term]; });
   }
-  add_row("context and fragmentation", [](const MemoryTerms& terms) { return terms.other_bytes; });
-  add_row("peak", [](const MemoryTerms& terms) { return terms.peak.count; });
-  add_row("headroom", [usable](const MemoryTerms& terms) { return (usable - terms.peak).count; });
+  add_row("context and fragmentation", [](const forecast::MemoryTerms& terms) { return terms.other_bytes; });
+  add_row("peak", [](const forecast::MemoryTerms& terms) { return terms.peak.count; });
+  add_row("headroom", [usable](const forecast::MemoryTerms& terms) { return (usable - terms.peak).count; });
   return table;
 }
 
-std::string shared_text(const Session& session, const std::vector<Candidate>& best) {
+std::string shared_text(const session::Session& session, const std::vector<forecast::Candidate>& best) {
   std::vector<std::string> parts;
   for (const std::string& name : session.space.columns()) {
-    const Value* value = best.front().configuration.find(name);
-    if (value != nullptr && is_shared(best, name)) parts.push_back(name + "=" + to_string(*value));
+    const space::Value* value = best.front().configuration.find(name);
+    if (value != nullptr && is_shared(best, name)) parts.push_back(name + "=" + space::to_string(*value));
   }
   return join(parts, " ");
 }
 
-Table best_table(const Session& session, const std::vector<Candidate>& best) {
+report::Table best_table(const session::Session& session, const std::vector<forecast::Candidate>& best) {
   TallTable table("best");
   std::vector<std::string> varying;
   for (const std::string& name : session.space.columns()) {
@@ -205,25 +206,26 @@ Table best_table(const Session& session, const std::vector<Candidate>& best) {
   const bool same_bound = have_same_bound(best);
   if (!same_bound) table.column("bottleneck", "bound by", false);
   for (std::size_t i = 0; i < best.size(); ++i) {
-    const Forecast& forecast = best[i].forecast;
-    std::vector<Cell> row = {count_cell(static_cast<std::int64_t>(i) + 1)};
+    const forecast::Forecast& forecast = best[i].forecast;
+    std::vector<report::Cell> row = {count_cell(static_cast<std::int64_t>(i) + 1)};
     for (const std::string& name : varying) {
-      const Value* value = best[i].configuration.find(name);
-      row.push_back(text_cell(value == nullptr ? "-" : short_text(*value)));
+      const space::Value* value = best[i].configuration.find(name);
+      row.push_back(report::text_cell(value == nullptr ? "-" : short_text(*value)));
     }
     row.push_back(seconds_cell(forecast.cost->step_time_s));
     row.push_back(rate_cell(forecast.samples_per_s));
     row.push_back(memory_cell(forecast.memory));
     row.push_back(fits_cell(forecast.memory));
     const std::int64_t similar = best[i].similar;
-    row.push_back(similar > 0 ? Cell{fmt::format("+{}", similar), Value(similar)} : text_cell(""));
+    row.push_back(similar > 0 ? report::Cell{fmt::format("+{}", similar), space::Value(similar)}
+                              : report::text_cell(""));
     if (!same_bound) row.push_back(bound_cell(forecast.cost->bottleneck()));
     table.row(std::move(row));
   }
   return std::move(table).table();
 }
 
-Table batch_table(const std::vector<BatchRow>& rows, bool batch_varies) {
+report::Table batch_table(const std::vector<forecast::BatchRow>& rows, bool batch_varies) {
   TallTable table("batch");
   table.column("micro_batch", "micro-batch");
   table.column("gradient_accumulation_steps", "accumulation");
@@ -234,19 +236,19 @@ Table batch_table(const std::vector<BatchRow>& rows, bool batch_varies) {
   table.column("memory_bytes", "memory");
   table.column("fits", "fits");
   table.column("plateau", "", false);
-  for (const BatchRow& row : rows) {
-    std::vector<Cell> cells = {count_cell(row.micro_batch)};
+  for (const forecast::BatchRow& row : rows) {
+    std::vector<report::Cell> cells = {count_cell(row.micro_batch)};
     cells.push_back(count_cell(row.accumulation));
     if (batch_varies) cells.push_back(count_cell(row.sequences));
     cells.insert(cells.end(), {seconds_cell(row.forecast.cost->step_time_s), rate_cell(row.forecast.samples_per_s),
                                seconds_cell(row.forecast.cost->exposed_comm_s), memory_cell(row.forecast.memory),
-                               fits_cell(row.forecast.memory), text_cell(row.plateau ? "<- plateau" : "")});
+                               fits_cell(row.forecast.memory), report::text_cell(row.plateau ? "<- plateau" : "")});
     table.row(std::move(cells));
   }
   return std::move(table).table();
 }
 
-Table volume_table(const std::string& parameter, const std::vector<Variant>& variants) {
+report::Table volume_table(const std::string& parameter, const std::vector<forecast::Variant>& variants) {
   TallTable table("communication");
   table.column(parameter, parameter);
   table.column("data_wire_bytes", "sent_(data)");
@@ -255,9 +257,10 @@ Table volume_table(const std::string& parameter, const std::vector<Variant>& var
   table.column("step_time_s", "step time");
   table.column("samples_per_s", "samples/s");
   table.column("fits", "fits");
-  for (const Variant& variant : variants) {
-    const StepCost& cost = *variant.candidate.forecast.cost;
-    table.row({text_cell(to_string(variant.value)), bytes_cell(static_cast<std::int64_t>(cost.data_wire_bytes)),
+  for (const forecast::Variant& variant : variants) {
+    const cost::StepCost& cost = *variant.candidate.forecast.cost;
+    table.row({report::text_cell(space::to_string(variant.value)),
+               bytes_cell(static_cast<std::int64_t>(cost.data_wire_bytes)),
                bytes_cell(static_cast<std::int64_t>(cost.tensor_wire_bytes)), seconds_cell(cost.exposed_comm_s),
                seconds_cell(cost.step_time_s), rate_cell(variant.candidate.forecast.samples_per_s),
                fits_cell(variant.candidate.forecast.memory)});
@@ -265,4 +268,4 @@ Table volume_table(const std::string& parameter, const std::vector<Variant>& var
   return std::move(table).table();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -2,7 +2,7 @@
 #include "forecast/plan_study.h"
 #include "report/table.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// Every line two blanks further right.
 std::string indented(const std::string& text);
@@ -13,18 +13,18 @@ std::string count_text(double count);
 /// Three digits or more: "17.3", "4344"
 std::string rate_text(double rate);
 
-Table stage_table(const PlanStudy& study);
+report::Table stage_table(const forecast::PlanStudy& study);
 /// Where the peak of the smallest micro-batch of each stage comes from.
-Table term_table(const PlanAnswers& answers, Bytes usable);
+report::Table term_table(const forecast::PlanAnswers& answers, Bytes usable);
 /// The predicted best; parameters that all of them share are left out.
-Table best_table(const Session& session, const std::vector<Candidate>& best);
-Table batch_table(const std::vector<BatchRow>& rows, bool batch_varies);
+report::Table best_table(const session::Session& session, const std::vector<forecast::Candidate>& best);
+report::Table batch_table(const std::vector<forecast::BatchRow>& rows, bool batch_varies);
 /// What one rank sends in a step as one parameter varies.
-Table volume_table(const std::string& parameter, const std::vector<Variant>& variants);
+report::Table volume_table(const std::string& parameter, const std::vector<forecast::Variant>& variants);
 
 /// Whether the same holds all of them up; then best_table leaves it out.
-bool have_same_bound(const std::vector<Candidate>& best);
+bool have_same_bound(const std::vector<forecast::Candidate>& best);
 /// "zero_stage=2 overlap_comm=true": parameters with the same value in all of them; "" where there is none.
-std::string shared_text(const Session& session, const std::vector<Candidate>& best);
+std::string shared_text(const session::Session& session, const std::vector<forecast::Candidate>& best);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -12,21 +12,21 @@
 #include "report/table.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
-std::string range_text(const Parameter& parameter) {
-  const char* const scale = parameter.scale == Scale::kLog ? ", log scale" : "";
+std::string range_text(const space::Parameter& parameter) {
+  const char* const scale = parameter.scale == space::Scale::kLog ? ", log scale" : "";
   return fmt::format("any from {} to {}{}", number_text(parameter.range->min), number_text(parameter.range->max),
                      scale);
 }
 
 // As many as fit into a line that begins at column `from`.
-std::string values_text(const Parameter& parameter, std::size_t from) {
+std::string values_text(const space::Parameter& parameter, std::size_t from) {
   if (parameter.continuous()) return range_text(parameter);
   constexpr std::size_t kWidth = 100;
   std::vector<std::string> values;
-  for (const Value& value : parameter.values) values.push_back(to_string(value));
+  for (const space::Value& value : parameter.values) values.push_back(space::to_string(value));
   std::vector<std::string> shown = values;
   for (std::size_t kept = values.size() - 1; join(shown, ", ").size() + from > kWidth && kept > 1; --kept) {
     shown.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(kept - 1));
@@ -35,12 +35,12 @@ std::string values_text(const Parameter& parameter, std::size_t from) {
   return join(shown, ", ");
 }
 
-std::string values_counted(const Parameter& parameter) {
+std::string values_counted(const space::Parameter& parameter) {
   if (parameter.continuous()) return "  real values";
   return fmt::format("{:>6} {}", parameter.values.size(), parameter.values.size() == 1 ? "value " : "values");
 }
 
-std::string machine_text(const ClusterSpec& cluster) {
+std::string machine_text(const workload::ClusterSpec& cluster) {
   if (!cluster.network) return fmt::format("{} ranks on this machine", cluster.ranks());
   const std::string within = fmt::format("{} within a node", cluster.network->intra.name);
   if (cluster.nodes == 1) return fmt::format("{} x {}, {}", cluster.gpus_per_node, cluster.gpu, within);
@@ -49,7 +49,7 @@ std::string machine_text(const ClusterSpec& cluster) {
 }
 
 void print_counts(const PlanText& text) {
-  const VerdictCounts& counts = text.study.counts;
+  const forecast::VerdictCounts& counts = text.study.counts;
   const std::string usable = to_string(*text.session.usable_per_rank);
   const auto line = [&](std::int64_t count, const std::string& what) {
     text.out << fmt::format("  {:>13}  {}\n", count, what);
@@ -63,7 +63,7 @@ void print_counts(const PlanText& text) {
 }
 
 void print_shares(const PlanText& text) {
-  const VerdictCounts& counts = text.study.counts;
+  const forecast::VerdictCounts& counts = text.study.counts;
   const auto share = [&](std::int64_t count) {
     return 100.0 * static_cast<double>(count) / static_cast<double>(counts.all());
   };
@@ -77,53 +77,56 @@ void print_shares(const PlanText& text) {
 
 void print_job(const PlanText& text) {
   if (!text.session.workload) return;
-  const Workload& workload = *text.session.workload;
-  const ModelSpec& model = workload.model;
+  const workload::Workload& workload = *text.session.workload;
+  const workload::ModelSpec& model = workload.model;
   text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence\n",
-                          count_text(static_cast<double>(parameter_count(model))), model.layers, model.hidden,
+                          count_text(static_cast<double>(workload::parameter_count(model))), model.layers, model.hidden,
                           model.seq_len);
   const std::string batch =
       workload.train_batch_size ? fmt::format(", {} sequences a step", *workload.train_batch_size) : "";
-  text.out << fmt::format("  {}, {}{}, trained by {}\n", to_string(workload.precision),
-                          workload.optimizer == OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
-                          traits_of(workload.framework).name);
+  text.out << fmt::format("  {}, {}{}, trained by {}\n", workload::to_string(workload.precision),
+                          workload.optimizer == workload::OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
+                          cost::traits_of(workload.framework).name);
   text.out << fmt::format("  {}\n", machine_text(text.session.cluster));
   text.out << '\n';
 }
 
 void print_parameters(const PlanText& text) {
   std::size_t width = 0;
-  for (const Parameter& parameter : text.session.space.parameters()) width = std::max(width, parameter.name.size());
+  for (const space::Parameter& parameter : text.session.space.parameters())
+    width = std::max(width, parameter.name.size());
   text.out << "Parameters\n";
-  for (const Parameter& parameter : text.session.space.parameters()) {
+  for (const space::Parameter& parameter : text.session.space.parameters()) {
     const std::string begin = fmt::format("  {:<{}}  {}  ", parameter.name, width, values_counted(parameter));
     text.out << begin << values_text(parameter, begin.size())
              << (parameter.when ? ", when " + parameter.when->text() : "") << '\n';
   }
-  const Configuration& fixed = text.session.space.facts().fixed;
+  const space::Configuration& fixed = text.session.space.facts().fixed;
   if (!fixed.empty()) text.out << wrapped("  fixed: " + fixed.text(), 4);
   text.out << wrapped("  baseline (trial 0): " + (text.session.baseline ? text.session.baseline->text() : "none"), 4);
 }
 
 void print_assumptions(const PlanText& text) {
-  const std::vector<Assumption>& assumptions = text.session.assumptions;
+  const std::vector<session::Assumption>& assumptions = text.session.assumptions;
   if (assumptions.empty()) return;
   text.out << "\nAssumed, because the session does not say\n";
   std::size_t width = 0;
-  for (const Assumption& one : assumptions) width = std::max(width, one.name.size() + to_string(one.value).size() + 3);
-  for (const Assumption& one : assumptions) {
-    const std::string line = fmt::format("  {:<{}}  {}", one.name + " = " + to_string(one.value), width, one.where);
+  for (const session::Assumption& one : assumptions)
+    width = std::max(width, one.name.size() + space::to_string(one.value).size() + 3);
+  for (const session::Assumption& one : assumptions) {
+    const std::string line =
+        fmt::format("  {:<{}}  {}", one.name + " = " + space::to_string(one.value), width, one.where);
     text.out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
   }
   if (assumptions.front().name == "attention") return;
   text.out << wrapped(fmt::format("  Jobs of {} usually do. If yours does not, write \"fixed\": {{\"{}\": {}}}.",
-                                  traits_of(text.session.workload->framework).name, assumptions.front().name,
-                                  assumptions.front().name == kSequenceParallel ? "false" : "0"),
+                                  cost::traits_of(text.session.workload->framework).name, assumptions.front().name,
+                                  assumptions.front().name == space::kSequenceParallel ? "false" : "0"),
                       2);
 }
 
 void print_space(const PlanText& text) {
-  const PlanStudy& study = text.study;
+  const forecast::PlanStudy& study = text.study;
   const auto line = [&](std::int64_t count, const std::string& what) {
     text.out << fmt::format("  {:>13}  {}\n", count, what);
   };
@@ -135,7 +138,7 @@ void print_space(const PlanText& text) {
     line(*study.configurations, "configurations");
   } else {
     text.out << "  not to be counted: it has parameters of real numbers\n";
-    for (const Expression& constraint : text.session.space.constraints()) {
+    for (const space::Expression& constraint : text.session.space.constraints()) {
       text.out << "  where " << constraint.text() << '\n';
     }
   }
@@ -155,11 +158,12 @@ void print_memory(const PlanText& text) {
     return;
   }
   text.out << fmt::format("\nMemory of one rank, {} usable\n", to_string(*text.session.usable_per_rank))
-           << indented(render(stage_table(text.study), TableFormat::kTable));
+           << indented(report::render(stage_table(text.study), report::TableFormat::kTable));
   text.out << "\nWhere it goes at the peak\n"
-           << indented(render(term_table(text.answers, *text.session.usable_per_rank), TableFormat::kTable));
+           << indented(
+                  report::render(term_table(text.answers, *text.session.usable_per_rank), report::TableFormat::kTable));
   for (const auto& [number, stage] : text.study.stages) {
-    text.out << wrapped(fmt::format("  stage {}: {}", number, short_text(text.session, stage.example)), 11);
+    text.out << wrapped(fmt::format("  stage {}: {}", number, report::short_text(text.session, stage.example)), 11);
   }
 }
 
@@ -174,7 +178,7 @@ struct Share {
   std::string what;
 };
 
-std::string communication_text(const StepCost& cost) {
+std::string communication_text(const cost::StepCost& cost) {
   std::vector<std::string> parts;
   const auto add = [&](double seconds, const char* of) {
     if (seconds > 0.0) parts.push_back(fmt::format("{} of {} parallelism", duration_text(seconds), of));
@@ -186,7 +190,7 @@ std::string communication_text(const StepCost& cost) {
   return "while no kernel runs" + all;
 }
 
-std::vector<Share> shares_of(const StepCost& cost) {
+std::vector<Share> shares_of(const cost::StepCost& cost) {
   const std::string recomputed = cost.recompute_s > 0.0 ? fmt::format(", {} of it once more for the backward pass",
                                                                       duration_text(cost.recompute_s))
                                                         : "";
@@ -199,9 +203,9 @@ std::vector<Share> shares_of(const StepCost& cost) {
           {"idle", cost.idle_s, "kernels that were not issued yet, data, logging"}};
 }
 
-void print_breakdown(const PlanText& text, const StepCost& cost) {
+void print_breakdown(const PlanText& text, const cost::StepCost& cost) {
   text.out << fmt::format("\nThe step of the first, {}, bound by {}\n", duration_text(cost.step_time_s),
-                          to_string(cost.bottleneck()));
+                          cost::to_string(cost.bottleneck()));
   for (const Share& share : shares_of(cost)) {
     if (share.seconds < kNegligible * cost.step_time_s) continue;
     text.out << fmt::format("  {:<13}  {:>8}  {:>3.0f} %  {}\n", share.name, duration_text(share.seconds),
@@ -209,47 +213,47 @@ void print_breakdown(const PlanText& text, const StepCost& cost) {
   }
 }
 
-std::string fits_text(const std::optional<MemoryVerdict>& memory) {
+std::string fits_text(const std::optional<plan::MemoryVerdict>& memory) {
   if (!memory) return "";
   const std::string bytes = to_string(memory->predicted);
-  if (memory->verdict == Verdict::kFits) return fmt::format(", {}", bytes);
-  if (memory->verdict == Verdict::kTooLarge) return fmt::format(", {}: too large", bytes);
+  if (memory->verdict == plan::Verdict::kFits) return fmt::format(", {}", bytes);
+  if (memory->verdict == plan::Verdict::kTooLarge) return fmt::format(", {}: too large", bytes);
   return fmt::format(", {}: fits with {:.0f} %", bytes, 100.0 * memory->probability_fits);
 }
 
 void print_baseline(const PlanText& text) {
   if (!text.answers.baseline) return;
-  const Forecast& baseline = text.answers.baseline->forecast;
+  const forecast::Forecast& baseline = text.answers.baseline->forecast;
   const double gain = text.study.best.front().forecast.samples_per_s / baseline.samples_per_s;
   text.out << fmt::format("  baseline: {}, {} samples/s{}; the first is {} as fast\n",
                           duration_text(baseline.cost->step_time_s), rate_text(baseline.samples_per_s),
-                          fits_text(baseline.memory), gain_text(gain));
+                          fits_text(baseline.memory), report::gain_text(gain));
 }
 
 void print_what_ifs(const PlanText& text) {
   text.out << "\nWhat would change it\n";
-  for (const WhatIf& answer : text.answers.what_ifs) {
+  for (const forecast::WhatIf& answer : text.answers.what_ifs) {
     if (answer.gain < 1.0 + kNegligible) continue;
-    text.out << fmt::format("  {:<36}  {}\n", answer.change, gain_text(answer.gain));
+    text.out << fmt::format("  {:<36}  {}\n", answer.change, report::gain_text(answer.gain));
   }
 }
 
 // Another configuration would be faster if only it fitted.
-void print_gain_of_memory(const PlanText& text, const Forecaster& forecaster) {
-  const Candidate& best = text.study.best.front();
-  const std::optional<Candidate>& limitless = text.study.best_without_limit;
+void print_gain_of_memory(const PlanText& text, const forecast::Forecaster& forecaster) {
+  const forecast::Candidate& best = text.study.best.front();
+  const std::optional<forecast::Candidate>& limitless = text.study.best_without_limit;
   if (!limitless || !limitless->forecast.memory || best.forecast.samples_per_s <= 0.0) return;
   const double gain = limitless->forecast.samples_per_s / best.forecast.samples_per_s;
   if (forecaster.score(limitless->forecast) <= forecaster.score(best.forecast) || gain < 1.0 + kNegligible) return;
   const std::string what = fmt::format("{} of memory a rank", to_string(limitless->forecast.memory->predicted));
-  text.out << fmt::format("  {:<36}  {}, by\n", what, gain_text(gain))
-           << wrapped("    " + short_text(text.session, limitless->configuration), 4);
+  text.out << fmt::format("  {:<36}  {}, by\n", what, report::gain_text(gain))
+           << wrapped("    " + report::short_text(text.session, limitless->configuration), 4);
 }
 
 }  // namespace
 
-void print_best(const PlanText& text, const Forecaster& forecaster) {
-  const std::vector<Candidate>& best = text.study.best;
+void print_best(const PlanText& text, const forecast::Forecaster& forecaster) {
+  const std::vector<forecast::Candidate>& best = text.study.best;
   if (!forecaster.knows_time()) {
     text.out << "\nTime of a step\n  not predicted: " << forecaster.why_no_time() << '\n';
     return;
@@ -258,10 +262,11 @@ void print_best(const PlanText& text, const Forecaster& forecaster) {
   text.out << fmt::format("\nPredicted best {} of those that fit more likely than not\n", best.size());
   const std::string shared = shared_text(text.session, best);
   if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
-  text.out << indented(render(best_table(text.session, best), TableFormat::kTable))
+  text.out << indented(report::render(best_table(text.session, best), report::TableFormat::kTable))
            << "  alike: so many others differ in one parameter and by less than 0.5 %\n";
   if (best.size() > 1 && have_same_bound(best)) {
-    text.out << fmt::format("  all of them are bound by {}\n", to_string(best.front().forecast.cost->bottleneck()));
+    text.out << fmt::format("  all of them are bound by {}\n",
+                            cost::to_string(best.front().forecast.cost->bottleneck()));
   }
   print_baseline(text);
   print_breakdown(text, *best.front().forecast.cost);
@@ -270,23 +275,23 @@ void print_best(const PlanText& text, const Forecaster& forecaster) {
 }
 
 void print_batch(const PlanText& text) {
-  const BatchAnswer& batch = text.answers.batch;
+  const forecast::BatchAnswer& batch = text.answers.batch;
   if (batch.by_micro_batch.empty()) return;
   const bool is_kept = text.session.workload->train_batch_size.has_value();
   text.out << "\nBatch size, the rest as in the first\n"
-           << indented(render(batch_table(batch.by_micro_batch, !is_kept), TableFormat::kTable))
+           << indented(report::render(batch_table(batch.by_micro_batch, !is_kept), report::TableFormat::kTable))
            << "  plateau: from there on less than 5 % is gained, as far as memory allows\n";
   if (batch.by_accumulation.empty()) return;
   text.out << "\nGradient accumulation, the rest as in the first\n"
-           << indented(render(batch_table(batch.by_accumulation, true), TableFormat::kTable));
+           << indented(report::render(batch_table(batch.by_accumulation, true), report::TableFormat::kTable));
 }
 
 void print_communication(const PlanText& text) {
-  const auto print_table = [&](const char* parameter, const std::vector<Variant>& variants) {
+  const auto print_table = [&](const char* parameter, const std::vector<forecast::Variant>& variants) {
     if (variants.empty()) return;
-    text.out << indented(render(volume_table(parameter, variants), TableFormat::kTable));
+    text.out << indented(report::render(volume_table(parameter, variants), report::TableFormat::kTable));
   };
-  const PlanAnswers& answers = text.answers;
+  const forecast::PlanAnswers& answers = text.answers;
   if (answers.by_zero_stage.size() + answers.by_tensor_parallel.size() == 0 || text.session.cluster.ranks() == 1)
     return;
   text.out << "\nCommunication of one rank in a step, the rest as in the first\n";
@@ -297,7 +302,7 @@ void print_communication(const PlanText& text) {
 
 namespace {
 
-std::string hours_text(const Session& session, double seconds) {
+std::string hours_text(const session::Session& session, double seconds) {
   constexpr double kHour = 3600.0;
   const double hours = seconds / kHour * static_cast<double>(session.cluster.ranks());
   const char* const unit = session.cluster.gpu == "local" ? "rank-hours" : "GPU-hours";
@@ -322,30 +327,30 @@ std::string trials_text(std::int64_t trials) { return fmt::format("{} trial{}", 
 }  // namespace
 
 void print_expected_time(const PlanText& text) {
-  const Session& session = text.session;
-  const ExpectedTime& time = text.answers.time;
+  const session::Session& session = text.session;
+  const forecast::ExpectedTime& time = text.answers.time;
   const std::string trials = trials_text(time.trials);
   text.out << "\nTime of the session\n";
-  if (const auto* bench = std::get_if<BenchSpec>(&session.runner)) {
+  if (const auto* bench = std::get_if<runner::BenchSpec>(&session.runner)) {
     text.out << fmt::format("  about {}, {}: {} of at most {} each ({} warm-up, {} measurement){}\n",
                             duration_text(*time.trials_s), hours_text(session, *time.trials_s), trials,
                             duration_text(bench->warmup_s + bench->measure_s), duration_text(bench->warmup_s),
-                            duration_text(bench->measure_s), emulated_note(session));
-  } else if (traits_of(session.runner).runs_programs) {
+                            duration_text(bench->measure_s), report::emulated_note(session));
+  } else if (runner::traits_of(session.runner).runs_programs) {
     text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
-                            duration_text(timeout_s(session.runner)), duration_text(*time.most_trials_s),
+                            duration_text(runner::timeout_s(session.runner)), duration_text(*time.most_trials_s),
                             hours_text(session, *time.most_trials_s));
-  } else if (is<NoRunner>(session.runner)) {
+  } else if (runner::is<runner::NoRunner>(session.runner)) {
     text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
   } else {
     text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
-                            is<ReplaySpec>(session.runner) ? "looked up" : "simulated");
+                            runner::is<runner::ReplaySpec>(session.runner) ? "looked up" : "simulated");
     return;
   }
-  if (!is<BenchSpec>(session.runner)) print_steps(text);
+  if (!runner::is<runner::BenchSpec>(session.runner)) print_steps(text);
   if (session.budget.hours) {
     text.out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

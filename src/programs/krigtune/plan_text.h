@@ -3,14 +3,14 @@
 
 #include "forecast/plan_study.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// What `krigtune plan` prints, section by section, in lines of at most 100 columns where names allow it.
 struct PlanText {
   std::ostream& out;
-  const Session& session;
-  const PlanStudy& study;
-  const PlanAnswers& answers;
+  const session::Session& session;
+  const forecast::PlanStudy& study;
+  const forecast::PlanAnswers& answers;
 };
 
 void print_job(const PlanText& text);  ///< nothing without a workload
@@ -19,9 +19,9 @@ void print_assumptions(const PlanText& text);  ///< nothing where the session sa
 void print_space(const PlanText& text);
 void print_memory(const PlanText& text);
 /// The predicted best and what follows from it, or one line that says why there is none.
-void print_best(const PlanText& text, const Forecaster& forecaster);
+void print_best(const PlanText& text, const forecast::Forecaster& forecaster);
 void print_batch(const PlanText& text);
 void print_communication(const PlanText& text);
 void print_expected_time(const PlanText& text);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

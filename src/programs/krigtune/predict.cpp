@@ -13,7 +13,7 @@
 #include "report/labels.h"
 #include "report/tables_csv.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr std::int64_t kMostRows = 1'000'000'000;
@@ -25,7 +25,7 @@ void declare_predict(boost::program_options::options_description& options) {
   options.add_options()("sample", value_named("N"), "only N configurations, drawn at random with the run's seed");
 }
 
-using Condition = Configuration::Entry;
+using Condition = space::Configuration::Entry;
 
 Condition condition_from(const std::string& text, const std::vector<std::string>& columns) {
   const std::size_t sign = text.find('=');
@@ -36,60 +36,60 @@ Condition condition_from(const std::string& text, const std::vector<std::string>
   if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
     throw UserError(fmt::format("--where: the space has no '{}'", name), suggestion(name, columns));
   }
-  return {name, value_from_text(text.substr(sign + 1))};
+  return {name, space::value_from_text(text.substr(sign + 1))};
 }
 
-Space::Predicate predicate_of(const Arguments& arguments, const std::vector<std::string>& columns) {
+space::Space::Predicate predicate_of(const Arguments& arguments, const std::vector<std::string>& columns) {
   std::vector<Condition> conditions;
   for (const std::string& text : arguments.texts("where")) conditions.push_back(condition_from(text, columns));
   if (conditions.empty()) return {};
-  return [conditions](const Configuration& configuration) {
+  return [conditions](const space::Configuration& configuration) {
     return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
-      const Value* value = configuration.find(condition.first);
-      return value != nullptr && same_value(*value, condition.second);
+      const space::Value* value = configuration.find(condition.first);
+      return value != nullptr && space::same_value(*value, condition.second);
     });
   };
 }
 
-Json estimate_json(const IndexEstimate& index) {
+Json estimate_json(const insight::IndexEstimate& index) {
   return {{"value", index.value}, {"lower_95", index.lower_95}, {"upper_95", index.upper_95}};
 }
 
-Json importance_json(const Session& session, const std::optional<Importance>& importance) {
+Json importance_json(const session::Session& session, const std::optional<insight::Importance>& importance) {
   if (!importance) return nullptr;
   Json json = {{"configurations", importance->configurations},
                {"sampled", importance->sampled},
                {"sampling_error", importance->sampling_error},
                {"stddev", importance->stddev}};
   json["parameters"] = Json::array();
-  for (const ParameterImportance& parameter : importance->parameters) {
+  for (const insight::ParameterImportance& parameter : importance->parameters) {
     json["parameters"].push_back({{"parameter", parameter.name},
                                   {"first_order", estimate_json(parameter.first_order)},
                                   {"total", estimate_json(parameter.total)}});
   }
   json["best"] = Json::object();
-  for (const auto& [name, value] : importance->best) json["best"][name] = to_json(value);
+  for (const auto& [name, value] : importance->best) json["best"][name] = space::to_json(value);
   json["effects"] = Json::array();
-  for (const Effect& effect : importance->effects) {
+  for (const insight::Effect& effect : importance->effects) {
     json["effects"].push_back({{"parameter", effect.parameter},
-                               {"best", to_json(effect.best)},
-                               {"other", to_json(effect.other)},
+                               {"best", space::to_json(effect.best)},
+                               {"other", space::to_json(effect.other)},
                                {"best_over_other", effect.factor},
                                {"lower_95", effect.lower_95},
                                {"upper_95", effect.upper_95},
                                {"clear", effect.clear()}});
   }
-  json["sentences"] = effect_sentences(session, *importance);
+  json["sentences"] = report::effect_sentences(session, *importance);
   return json;
 }
 
-void print_importance(std::ostream& out, const Session& session, const Importance& importance) {
-  out << "\nshare of what varies (Sobol indices of the surrogate, 95 % intervals), " << importance_note(importance)
-      << '\n'
-      << render(importance_table(importance), TableFormat::kTable);
-  const std::vector<std::string> sentences = effect_sentences(session, importance);
+void print_importance(std::ostream& out, const session::Session& session, const insight::Importance& importance) {
+  out << "\nshare of what varies (Sobol indices of the surrogate, 95 % intervals), "
+      << report::importance_note(importance) << '\n'
+      << report::render(report::importance_table(importance), report::TableFormat::kTable);
+  const std::vector<std::string> sentences = report::effect_sentences(session, importance);
   if (sentences.empty()) return;
-  out << "\nfrom " << short_text(session, importance.best) << ", the best measured, the rest left as it is\n";
+  out << "\nfrom " << report::short_text(session, importance.best) << ", the best measured, the rest left as it is\n";
   for (const std::string& sentence : sentences) out << "  " << sentence << '\n';
 }
 
@@ -98,34 +98,34 @@ struct Written {
   std::int64_t rows = 0;
 };
 
-Written write_predictions(const Context& context, const LoadedRun& run, const PredictOptions& options) {
+Written write_predictions(const Context& context, const LoadedRun& run, const insight::PredictOptions& options) {
   const std::vector<std::string> columns = run.session().space.columns();
   Written written{context.arguments.text("out", (run.directory / "predictions.csv").string())};
-  std::string text = predictions_header(columns);
-  for_each_prediction(run.session(), run.prepared.filter, run.prepared.candidates, run.history, options,
-                      [&](const PredictionRow& row) {
-                        text += prediction_line(row, columns);
-                        ++written.rows;
-                      });
+  std::string text = report::predictions_header(columns);
+  insight::for_each_prediction(run.session(), run.prepared.filter, run.prepared.candidates, run.history, options,
+                               [&](const insight::PredictionRow& row) {
+                                 text += report::prediction_line(row, columns);
+                                 ++written.rows;
+                               });
   write_atomically(written.file, text);
   return written;
 }
 
 int predict(const Context& context) {
   const LoadedRun run(context, context.arguments.operand());
-  PredictOptions options;
+  insight::PredictOptions options;
   options.where = predicate_of(context.arguments, run.session().space.columns());
   options.sample = context.arguments.integer("sample", 1, kMostRows);
   options.seed = run.options.seed;
   const Written written = write_predictions(context, run, options);
-  if (!best_value(run.session().objective, run.history)) {
+  if (!search::best_value(run.session().objective, run.history)) {
     context.log.warning("no trial is ok yet: the file has no means; run krigtune tune first");
   }
-  const std::optional<Importance> importance =
-      krigtune::importance(run.session(), run.prepared.candidates, run.history, {options.where, options.seed});
+  const std::optional<insight::Importance> importance =
+      krigtune::insight::importance(run.session(), run.prepared.candidates, run.history, {options.where, options.seed});
   if (!context.arguments.flag("json")) {
     context.console.out << fmt::format("{}: {} configurations{}\n", written.file.string(), written.rows,
-                                       emulated_note(run.session()));
+                                       report::emulated_note(run.session()));
     if (importance) print_importance(context.console.out, run.session(), *importance);
     return ExitCode::kDone;
   }
@@ -152,4 +152,4 @@ Command predict_command() {
           predict};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -9,14 +9,14 @@
 #include "programs/krigtune/tune_summary.h"
 #include "report/labels.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 // What a trial risks, and for what: "#9 is 58 % likely to run, and 20 % better than the best so far if it does".
-std::string risk_text(const Session& session, const Trial& trial, const History& history) {
+std::string risk_text(const session::Session& session, const journal::Trial& trial, const search::History& history) {
   constexpr double kWorthALine = 0.8;
-  const Proposal& proposal = trial.proposal;
-  const std::optional<double> best = best_value(session.objective, history);
+  const journal::Proposal& proposal = trial.proposal;
+  const std::optional<double> best = search::best_value(session.objective, history);
   if (!proposal.success_probability || *proposal.success_probability >= kWorthALine) return "";
   if (!best || !proposal.predicted_value || !(*best > 0.0) || !(*proposal.predicted_value > 0.0)) return "";
   const double ratio =
@@ -28,37 +28,37 @@ std::string risk_text(const Session& session, const Trial& trial, const History&
 
 }  // namespace
 
-void Progress::resumed(const History& history) {
-  number_ = counted_trials(history);
-  const int closed = closed_trials(history);
+void Progress::resumed(const search::History& history) {
+  number_ = search::counted_trials(history);
+  const int closed = search::closed_trials(history);
   if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
   if (number_ > closed) log_.progress(fmt::format("{} asked by hand and not told yet", number_ - closed));
   remember_summary(history);
 }
 
-void Progress::trial_begins(const Trial& trial, const History& history) {
-  number_ = counted_trials(history);
+void Progress::trial_begins(const journal::Trial& trial, const search::History& history) {
+  number_ = search::counted_trials(history);
   {
     const std::lock_guard lock(mutex_);
-    running_.push_back({trial.number, clock_.now_s(), short_text(session_, trial.proposal.configuration)});
+    running_.push_back({trial.number, clock_.now_s(), report::short_text(session_, trial.proposal.configuration)});
   }
   if (const std::string risk = risk_text(session_, trial, history); !risk.empty() && !log_.is_live()) {
     log_.progress(risk);
   }
-  const std::optional<Outlook>& outlook = trial.proposal.outlook;
+  const std::optional<journal::Outlook>& outlook = trial.proposal.outlook;
   log_.detail(fmt::format("trial {}/{} begins: #{} {} ({}){}", number_, session_.budget.trials, trial.number,
                           trial.proposal.configuration.text(), trial.proposal.strategy,
                           outlook ? "; " + bound_text(session_.objective, *outlook) : ""));
   waiting(trial);
 }
 
-void Progress::waiting(const Trial& /*trial*/) {
+void Progress::waiting(const journal::Trial& /*trial*/) {
   if (log_.is_live()) {
     log_.status(fmt::format("trial {}/{}  {}", number_, session_.budget.trials, running_text()));
   }
 }
 
-void Progress::trial_ended(const Trial& trial, const History& history) {
+void Progress::trial_ended(const journal::Trial& trial, const search::History& history) {
   {
     const std::lock_guard lock(mutex_);
     const auto ended = [&](const Running& one) { return one.trial == trial.number; };
@@ -96,38 +96,38 @@ std::string Progress::running_text() const {
   return fmt::format("{}  {}", join(parts, ", "), summary_);
 }
 
-void Progress::remember_summary(const History& history) {
+void Progress::remember_summary(const search::History& history) {
   summary_.clear();
   if (const auto left_s = seconds_left(session_, history, jobs_)) summary_ = "ETA " + seconds_text(*left_s);
-  if (const std::optional<double> best = best_value(session_.objective, history)) {
-    summary_ += fmt::format("  best {} {}{}", value_text(session_, *best),
+  if (const std::optional<double> best = search::best_value(session_.objective, history)) {
+    summary_ += fmt::format("  best {} {}{}", report::value_text(session_, *best),
                             gain_text_of(session_.objective, *best, history), short_emulated_note(session_));
   }
 }
 
-void Both::resumed(const History& history) {
+void Both::resumed(const search::History& history) {
   first_.resumed(history);
   second_.resumed(history);
 }
 
-void Both::trial_begins(const Trial& trial, const History& history) {
+void Both::trial_begins(const journal::Trial& trial, const search::History& history) {
   first_.trial_begins(trial, history);
   second_.trial_begins(trial, history);
 }
 
-void Both::waiting(const Trial& trial) {
+void Both::waiting(const journal::Trial& trial) {
   first_.waiting(trial);
   second_.waiting(trial);
 }
 
-void Both::trial_ended(const Trial& trial, const History& history) {
+void Both::trial_ended(const journal::Trial& trial, const search::History& history) {
   first_.trial_ended(trial, history);
   second_.trial_ended(trial, history);
 }
 
-void Both::session_ended(const History& history) {
+void Both::session_ended(const search::History& history) {
   first_.session_ended(history);
   second_.session_ended(history);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -7,19 +7,19 @@
 #include "programs/krigtune/log.h"
 #include "run/loop.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// Shows a session as it goes: one line that is rewritten on a terminal, one line per closed trial elsewhere.
-class Progress final : public Observer {
+class Progress final : public run::Observer {
  public:
   /// All of them must outlive it. `jobs`: trials at a time.
-  Progress(const Session& session, const Clock& clock, Log& log, int jobs = 1)
+  Progress(const session::Session& session, const Clock& clock, Log& log, int jobs = 1)
       : session_(session), clock_(clock), log_(log), jobs_(jobs) {}
 
-  void resumed(const History& history) override;
-  void trial_begins(const Trial& trial, const History& history) override;
-  void waiting(const Trial& trial) override;
-  void trial_ended(const Trial& trial, const History& history) override;
+  void resumed(const search::History& history) override;
+  void trial_begins(const journal::Trial& trial, const search::History& history) override;
+  void waiting(const journal::Trial& trial) override;
+  void trial_ended(const journal::Trial& trial, const search::History& history) override;
 
   /// "trial 7", "trials 7 and 8", or "": those that run now. Safe from any thread.
   std::string running() const;
@@ -31,9 +31,9 @@ class Progress final : public Observer {
     std::string configuration;
   };
   std::string running_text() const;
-  void remember_summary(const History& history);
+  void remember_summary(const search::History& history);
 
-  const Session& session_;
+  const session::Session& session_;
   const Clock& clock_;
   Log& log_;
   int jobs_;
@@ -44,19 +44,19 @@ class Progress final : public Observer {
 };
 
 /// Calls two observers in turn. Both must outlive it.
-class Both final : public Observer {
+class Both final : public run::Observer {
  public:
-  Both(Observer& first, Observer& second) : first_(first), second_(second) {}
+  Both(run::Observer& first, run::Observer& second) : first_(first), second_(second) {}
 
-  void resumed(const History& history) override;
-  void trial_begins(const Trial& trial, const History& history) override;
-  void waiting(const Trial& trial) override;
-  void trial_ended(const Trial& trial, const History& history) override;
-  void session_ended(const History& history) override;
+  void resumed(const search::History& history) override;
+  void trial_begins(const journal::Trial& trial, const search::History& history) override;
+  void waiting(const journal::Trial& trial) override;
+  void trial_ended(const journal::Trial& trial, const search::History& history) override;
+  void session_ended(const search::History& history) override;
 
  private:
-  Observer& first_;
-  Observer& second_;
+  run::Observer& first_;
+  run::Observer& second_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "report/plot.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 // Lower ends of the bands; a regret belongs to the first band whose end it reaches.
@@ -52,8 +52,8 @@ std::string axis(const ChartColumns& columns) {
   constexpr int kLeastTick = 8;  // columns
   std::string line(static_cast<std::size_t>(columns.count), '-');
   std::string numbers;
-  const PlotAxis trials{"", 1.0, std::max(columns.trials, 2) * 1.0};
-  for (const double tick : axis_ticks(trials, std::max(3, columns.count / kLeastTick))) {
+  const report::PlotAxis trials{"", 1.0, std::max(columns.trials, 2) * 1.0};
+  for (const double tick : report::axis_ticks(trials, std::max(3, columns.count / kLeastTick))) {
     const auto at = static_cast<std::size_t>(columns.column(static_cast<int>(tick) - 1));
     if (tick != std::floor(tick) || at >= line.size()) continue;
     line[at] = '+';
@@ -66,13 +66,13 @@ std::string axis(const ChartColumns& columns) {
 
 }  // namespace
 
-std::string regret_chart(const Comparison& comparison, int trials, int width) {
+std::string regret_chart(const compare::Comparison& comparison, int trials, int width) {
   const ChartColumns columns(trials, width);
   std::vector<std::string> rows(kBands.size(), std::string(static_cast<std::size_t>(columns.count), ' '));
   std::vector<std::string> legend;
-  for (const StrategySummary& summary : comparison.summary) {
-    const std::string name = to_string(summary.strategy);
-    const std::vector<SeedStatistics> regret = regret_curve(comparison, summary.strategy, trials);
+  for (const compare::StrategySummary& summary : comparison.summary) {
+    const std::string name = search::to_string(summary.strategy);
+    const std::vector<compare::SeedStatistics> regret = compare::regret_curve(comparison, summary.strategy, trials);
     legend.push_back(fmt::format("{} {}", name.front(), name));
     for (int column = 0; column < columns.count && !regret.empty(); ++column) {
       const double median = regret[static_cast<std::size_t>(columns.trial(column))].median;
@@ -88,4 +88,4 @@ std::string regret_chart(const Comparison& comparison, int trials, int width) {
   return text + axis(columns);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

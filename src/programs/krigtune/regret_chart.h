@@ -3,9 +3,9 @@
 
 #include "compare/compare.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// Median regret of each strategy over the trials, drawn with the first letters of their names.
-std::string regret_chart(const Comparison& comparison, int trials, int width);
+std::string regret_chart(const compare::Comparison& comparison, int trials, int width);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

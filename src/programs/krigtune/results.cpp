@@ -11,7 +11,7 @@
 #include "result/trial_table.h"
 #include "search/trials/run_effects.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr std::int64_t kMostShown = 1'000'000;
@@ -21,50 +21,51 @@ void declare_results(boost::program_options::options_description& options) {
                         "sort by a column of the table in its CSV form (default: value, the best first)");
   options.add_options()("top", value_named("N"), "only the first N rows");
   options.add_options()("format", value_named("FORMAT"),
-                        fmt::format("one of {} (default: table)", join(table_format_names(), ", ")).c_str());
+                        fmt::format("one of {} (default: table)", join(report::table_format_names(), ", ")).c_str());
 }
 
-TableFormat format_of(const Arguments& arguments) {
-  const TableFormat format = table_format_from(arguments.text("format", "table"), arguments.named("format"));
+report::TableFormat format_of(const Arguments& arguments) {
+  const report::TableFormat format =
+      report::table_format_from(arguments.text("format", "table"), arguments.named("format"));
   if (!arguments.flag("json")) return format;
-  if (arguments.flag("format") && format != TableFormat::kJson) {
+  if (arguments.flag("format") && format != report::TableFormat::kJson) {
     throw UserError("--json and --format exclude each other", "leave one out");
   }
-  return TableFormat::kJson;
+  return report::TableFormat::kJson;
 }
 
-void print_results_json(const Context& context, const RunView& run, const Table& table) {
+void print_results_json(const Context& context, const report::RunView& run, const report::Table& table) {
   Json json = new_document("results");
   json["directory"] = run.directory.string();
-  json["strategy"] = to_string(run.options.strategy);
+  json["strategy"] = search::to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["metric"] = run.session.objective.metric;
   json["emulated_network"] = emulated_json(run.session);
   json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
   if (!table.notes.empty()) json["notes"] = table.notes;
-  json[table.name] = rows_json(table);
+  json[table.name] = report::rows_json(table);
   print(context, json);
 }
 
 int results(const Context& context) {
-  const TableFormat format = format_of(context.arguments);
+  const report::TableFormat format = format_of(context.arguments);
   const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostShown);
   const LoadedRun loaded(context, context.arguments.operand());
-  const RunView run = loaded.view(context.console);
-  Table table = trial_table(run);
+  const report::RunView run = loaded.view(context.console);
+  report::Table table = result::trial_table(run);
   // Values of several runs are of machines of several speeds; gains are on one scale.
-  const bool has_runs = RunEffects(run.session.objective, run.history).columns() > 0;
+  const bool has_runs = search::RunEffects(run.session.objective, run.history).columns() > 0;
   const std::string by = context.arguments.text("sort", has_runs ? "gain" : "value");
   const bool best_is_largest = by == "gain" || (by == "value" && run.session.objective.maximize);
-  sort_rows(table, by, best_is_largest, context.arguments.named("sort"));
+  report::sort_rows(table, by, best_is_largest, context.arguments.named("sort"));
   if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));
   if (table.rows.empty()) context.log.warning("no trial is closed yet");
-  if (format == TableFormat::kJson) {
+  if (format == report::TableFormat::kJson) {
     print_results_json(context, run, table);
   } else {
-    if (format == TableFormat::kCsv && is_emulated(run.session))
-      context.log.warning("values are of an " + emulated_label(run.session));
-    context.console.out << render(table, format);
+    if (format == report::TableFormat::kCsv && report::is_emulated(run.session))
+      context.log.warning("values are of an " + report::emulated_label(run.session));
+    context.console.out << report::render(table, format);
   }
   return ExitCode::kDone;
 }
@@ -80,4 +81,4 @@ Command results_command() {
           results};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

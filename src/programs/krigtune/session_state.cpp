@@ -15,23 +15,23 @@
 #include "search/trials/run_effects.h"
 #include "session/goodput.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 
-bool is_closed(const Trial& trial) { return trial.outcome && counts(trial); }
+bool is_closed(const journal::Trial& trial) { return trial.outcome && search::counts(trial); }
 
-std::string class_of(const Outcome& outcome) {
-  const std::string reason = reason_text(outcome);
-  return reason.empty() ? status_text(outcome) : fmt::format("{} ({})", status_text(outcome), reason);
+std::string class_of(const trial::Outcome& outcome) {
+  const std::string reason = trial::reason_text(outcome);
+  return reason.empty() ? trial::status_text(outcome) : fmt::format("{} ({})", trial::status_text(outcome), reason);
 }
 
 }  // namespace
 
-std::vector<ClassCount> counts_by_class(const History& history) {
+std::vector<ClassCount> counts_by_class(const search::History& history) {
   std::vector<ClassCount> counts = {{"ok"}};
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!is_closed(trial)) continue;
     const std::string name = class_of(*trial.outcome);
     const auto found = std::find_if(counts.begin(), counts.end(), [&](const ClassCount& c) { return c.name == name; });
@@ -53,33 +53,36 @@ std::string text_of(const std::vector<ClassCount>& counts) {
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
-std::optional<Trial> best_trial(const Objective& objective, const History& history) {
-  std::optional<MeasuredMean> best;
-  for (const MeasuredMean& mean : measured_means(objective, history)) {
+std::optional<journal::Trial> best_trial(const session::Objective& objective, const search::History& history) {
+  std::optional<search::MeasuredMean> best;
+  for (const search::MeasuredMean& mean : search::measured_means(objective, history)) {
     if (!best || objective.better(mean.value, best->value)) best = mean;
   }
   return best ? std::optional(history[best->best]) : std::nullopt;
 }
 
-std::string gain_text_of(const Objective& objective, double value, const History& history) {
-  const std::optional<Trial> reference = reference_trial(objective, history);
-  return reference ? gain_text(gain_over(objective, value, *RunEffects(objective, history).value_of(*reference))) : "";
+std::string gain_text_of(const session::Objective& objective, double value, const search::History& history) {
+  const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
+  return reference ? report::gain_text(search::gain_over(objective, value,
+                                                         *search::RunEffects(objective, history).value_of(*reference)))
+                   : "";
 }
 
-std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time) {
-  const auto ours = std::count_if(history.begin(), history.end(), [](const Trial& trial) {
-    return is_closed(trial) && trial.proposal.asker == Asker::kTune;
+std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time) {
+  const auto ours = std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
+    return is_closed(trial) && trial.proposal.asker == journal::Asker::kTune;
   });
   if (ours == 0) return std::nullopt;
-  const double spent_s = seconds_spent(history);
-  double left_s = spent_s / static_cast<double>(ours) * std::max(session.budget.trials - closed_trials(history), 0);
+  const double spent_s = run::seconds_spent(history);
+  double left_s =
+      spent_s / static_cast<double>(ours) * std::max(session.budget.trials - search::closed_trials(history), 0);
   if (session.budget.hours) left_s = std::min(left_s, *session.budget.hours * kSecondsPerHour - spent_s);
   return std::max(left_s, 0.0) / std::max(at_a_time, 1);
 }
 
-std::string last_line_of(const Trial& trial) {
-  const auto* failed = trial.outcome ? std::get_if<Failed>(&*trial.outcome) : nullptr;
-  if (failed == nullptr || is_interrupted(trial)) return "";
+std::string last_line_of(const journal::Trial& trial) {
+  const auto* failed = trial.outcome ? std::get_if<trial::Failed>(&*trial.outcome) : nullptr;
+  if (failed == nullptr || search::is_interrupted(trial)) return "";
   const std::string& text = failed->last_lines;
   const std::size_t end = text.find_last_not_of(" \r\n");
   if (end == std::string::npos) return "";
@@ -92,49 +95,54 @@ std::string seconds_text(double seconds) {
   return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
 }
 
-std::string closed_trial_text(const Session& session, const Trial& trial, const History& history) {
-  const Objective& objective = session.objective;
+std::string closed_trial_text(const session::Session& session, const journal::Trial& trial,
+                              const search::History& history) {
+  const session::Objective& objective = session.objective;
   const std::optional<int>& repeated = trial.proposal.repeat_of;
   const std::string again =
       repeated ? fmt::format("#{} = #{} again:", trial.number, *repeated) : fmt::format("#{}", trial.number);
-  std::string line = fmt::format("trial {}/{} {:<6}  {} {}  {}", closed_trials(history), session.budget.trials,
-                                 status_text(*trial.outcome), again, short_text(session, trial.proposal.configuration),
-                                 outcome_text(session, trial));
-  const RunEffects effects(objective, history);
+  std::string line =
+      fmt::format("trial {}/{} {:<6}  {} {}  {}", search::closed_trials(history), session.budget.trials,
+                  trial::status_text(*trial.outcome), again, report::short_text(session, trial.proposal.configuration),
+                  report::outcome_text(session, trial));
+  const search::RunEffects effects(objective, history);
   if (const auto value = effects.value_of(trial)) line += "  " + gain_text_of(objective, *value, history);
-  if (const auto best = best_value(objective, history)) line += "  best " + gain_text_of(objective, *best, history);
+  if (const auto best = search::best_value(objective, history))
+    line += "  best " + gain_text_of(objective, *best, history);
   line += short_emulated_note(session);
   const std::string trouble = last_line_of(trial);
   return trouble.empty() ? line : line + ": " + trouble;
 }
 
-std::string short_emulated_note(const Session& session) { return is_emulated(session) ? " (emulated network)" : ""; }
+std::string short_emulated_note(const session::Session& session) {
+  return report::is_emulated(session) ? " (emulated network)" : "";
+}
 
-Session session_of(const Context& context, const std::filesystem::path& file) {
-  Session session = load_session(file);
+session::Session session_of(const Context& context, const std::filesystem::path& file) {
+  session::Session session = session::load_session(file);
   for (const std::string& warning : session.warnings) context.log.warning(warning);
   return session;
 }
 
 LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path)
-    : LoadedRun(context, path, load_run(path)) {}
+    : LoadedRun(context, path, run::load_run(path)) {}
 
-LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, RunRecord record)
+LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, run::RunRecord record)
     : directory(path),
       options(record.options),
       prepared(std::move(record.session), options.earlier),
-      history(read_journal(journal_path(path))) {
+      history(journal::read_journal(run::journal_path(path))) {
   for (const std::string& warning : session().warnings) context.log.warning(warning);
 }
 
-RunView LoadedRun::view(const Console& console) const {
+report::RunView LoadedRun::view(const Console& console) const {
   return {session(),
           history,
           directory_name(directory),
           options,
           directory,
-          find_bench(console.program),
-          recommend(session(), prepared.candidates, history, options.seed)};
+          runner::find_bench(console.program),
+          search::recommend(session(), prepared.candidates, history, options.seed)};
 }
 
 std::string directory_name(const std::filesystem::path& directory) {
@@ -142,16 +150,16 @@ std::string directory_name(const std::filesystem::path& directory) {
   return std::filesystem::absolute(directory / "").lexically_normal().parent_path().filename().string();
 }
 
-std::string session_name(const Session& session) { return session.file.stem().string(); }
+std::string session_name(const session::Session& session) { return session.file.stem().string(); }
 
-std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
-                                            const std::atomic<bool>* stop) {
-  const RunnerJob job{session.workload, session.cluster,
-                      session.memory,   session.space,
-                      session.table,    session.objective.reported_field(),
-                      console.program,  stop,
-                      console.clock};
-  return with_goodput(session, make_runner(session.runner, job));
+std::unique_ptr<trial::Runner> make_session_runner(const session::Session& session, const Console& console,
+                                                   const std::atomic<bool>* stop) {
+  const trial::RunnerJob job{session.workload, session.cluster,
+                             session.memory,   session.space,
+                             session.table,    session.objective.reported_field(),
+                             console.program,  stop,
+                             console.clock};
+  return session::with_goodput(session, runner::make_runner(session.runner, job));
 }
 
 // --warm-start: earlier runs that a new one learns from.
@@ -159,9 +167,9 @@ namespace {
 
 constexpr const char* kOption = "warm-start";
 
-std::vector<std::string> sources_of(const EarlierRuns& runs) {
+std::vector<std::string> sources_of(const forecast::EarlierRuns& runs) {
   std::vector<std::string> sources;
-  for (const EarlierRun& run : runs) sources.push_back(run.source);
+  for (const forecast::EarlierRun& run : runs) sources.push_back(run.source);
   return sources;
 }
 
@@ -169,19 +177,19 @@ std::string sources_text(const std::vector<std::string>& sources) {
   return sources.empty() ? "without --warm-start" : "with --warm-start " + join(sources, " and ");
 }
 
-void say_what_is_learned(const Context& context, const Session& session, const EarlierRuns& runs) {
-  const MemoryFilter filter(session);
-  const auto physics = make_physics_prior(session, filter);
-  for (const EarlierRun& run : runs) {
-    if (make_warm_start_prior(session, run, physics.get()) == nullptr) {
+void say_what_is_learned(const Context& context, const session::Session& session, const forecast::EarlierRuns& runs) {
+  const session::MemoryFilter filter(session);
+  const auto physics = forecast::make_physics_prior(session, filter);
+  for (const forecast::EarlierRun& run : runs) {
+    if (forecast::make_warm_start_prior(session, run, physics.get()) == nullptr) {
       context.log.warning(
           fmt::format("--warm-start {}: nothing is to be learned from it: its {} trials contradict what "
                       "is predicted, or follow from none of {}; the search begins without it",
-                      run.source, run.trials.size(), join(shared_parameters(session.space, run), ", ")));
+                      run.source, run.trials.size(), join(forecast::shared_parameters(session.space, run), ", ")));
       continue;
     }
     context.log.progress(fmt::format("warm start: {} ok trials of {} over {}{}", run.trials.size(), run.source,
-                                     join(shared_parameters(session.space, run), ", "),
+                                     join(forecast::shared_parameters(session.space, run), ", "),
                                      physics ? ", less what is predicted of them" : ""));
   }
 }
@@ -194,20 +202,20 @@ void declare_warm_start(boost::program_options::options_description& options) {
                         "(FILE, or FILE:STUDY); may be repeated");
 }
 
-EarlierRuns earlier_runs(const Context& context, const Session& session, const std::filesystem::path& directory,
-                         bool is_begun) {
+forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
+                                   const std::filesystem::path& directory, bool is_begun) {
   const std::vector<std::string> named = context.arguments.texts(kOption);
   if (is_begun) {
-    EarlierRuns recorded = recorded_earlier_runs(directory);
+    forecast::EarlierRuns recorded = run::recorded_earlier_runs(directory);
     if (named.empty() || named == sources_of(recorded)) return recorded;
     throw UserError(fmt::format("{}: was begun {}, not {}", directory.string(), sources_text(sources_of(recorded)),
                                 sources_text(named)),
                     "leave the option out to go on, or choose another directory");
   }
-  EarlierRuns runs;
-  for (const std::string& source : named) runs.push_back(read_earlier_run(source, session, "--warm-start"));
+  forecast::EarlierRuns runs;
+  for (const std::string& source : named) runs.push_back(run::read_earlier_run(source, session, "--warm-start"));
   if (!runs.empty()) say_what_is_learned(context, session, runs);
   return runs;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

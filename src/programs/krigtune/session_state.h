@@ -13,7 +13,7 @@
 #include "search/model/best.h"
 #include "session/session.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 // How far a session is, from its trials alone: what progress, watch and the summary say of it.
 
@@ -23,43 +23,46 @@ struct ClassCount {
   int first = 0;  ///< its first trial
 };
 /// Closed trials that count by what became of them: ok first, then the others, the most frequent first.
-std::vector<ClassCount> counts_by_class(const History& history);
+std::vector<ClassCount> counts_by_class(const search::History& history);
 /// "9 ok, 2 oom, 1 failed (crash)"; "none" where there is none.
 std::string text_of(const std::vector<ClassCount>& counts);
 
 /// The trial with the best measured value. Empty while none is ok.
-std::optional<Trial> best_trial(const Objective& objective, const History& history);
+std::optional<journal::Trial> best_trial(const session::Objective& objective, const search::History& history);
 
 /// "1.34x": how many times better than the reference trial a value is that is on the scale of the latest run. Empty
 /// while no trial is ok.
-std::string gain_text_of(const Objective& objective, double value, const History& history);
+std::string gain_text_of(const session::Objective& objective, double value, const search::History& history);
 
 /// Until the budget is spent at the pace of the trials that tune closed, `at_a_time` of them at a time. Empty: it
 /// closed none; how long the user takes for a trial asked by hand says nothing of the others.
-std::optional<double> seconds_left(const Session& session, const History& history, int at_a_time);
+std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time);
 
 /// What a failed trial said at last: one line. Empty: it did not fail, said nothing, or was ended by the user.
-std::string last_line_of(const Trial& trial);
+std::string last_line_of(const journal::Trial& trial);
 
 /// Whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
 std::string seconds_text(double seconds);
 
 /// "trial 3/30 ok      #2 zero_stage=3 micro_batch=4  190.1 samples/s  1.34x  best 1.34x": of a closed trial,
 /// `history` as it was then. "#7 = #2 again: ..." where a configuration is measured again.
-std::string closed_trial_text(const Session& session, const Trial& trial, const History& history);
+std::string closed_trial_text(const session::Session& session, const journal::Trial& trial,
+                              const search::History& history);
 
 /// " (emulated network)", or "". The full label stands in the summary; a line has no room for it.
-std::string short_emulated_note(const Session& session);
+std::string short_emulated_note(const session::Session& session);
 
 /// A session with what is worked out from it once.
 struct Prepared {
-  Session session;
-  MemoryFilter filter;
-  Candidates candidates;
+  session::Session session;
+  session::MemoryFilter filter;
+  search::Candidates candidates;
 
   /// `earlier`: runs that it is warm-started from.
-  explicit Prepared(Session read, const EarlierRuns& earlier = {})
-      : session(std::move(read)), filter(session), candidates(session, filter, make_priors(session, filter, earlier)) {}
+  explicit Prepared(session::Session read, const forecast::EarlierRuns& earlier = {})
+      : session(std::move(read)),
+        filter(session),
+        candidates(session, filter, forecast::make_priors(session, filter, earlier)) {}
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 };
@@ -67,37 +70,37 @@ struct Prepared {
 /// --warm-start, to be declared; and the runs that it names, read. A directory that is begun has its own: what is named
 /// must then be those (UserError).
 void declare_warm_start(boost::program_options::options_description& options);
-EarlierRuns earlier_runs(const Context& context, const Session& session, const std::filesystem::path& directory,
-                         bool is_begun);
+forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
+                                   const std::filesystem::path& directory, bool is_begun);
 
 /// Reads the session file and says its warnings.
-Session session_of(const Context& context, const std::filesystem::path& file);
+session::Session session_of(const Context& context, const std::filesystem::path& file);
 
 /// A run directory, read without opening it for writing.
 struct LoadedRun {
   std::filesystem::path directory;
-  LoopOptions options;
+  run::LoopOptions options;
   Prepared prepared;
-  History history;
+  search::History history;
 
   /// Throws UserError when the directory holds no run.
   LoadedRun(const Context& context, const std::filesystem::path& directory);
-  const Session& session() const { return prepared.session; }
+  const session::Session& session() const { return prepared.session; }
   /// With the recommendation, which fits the model once.
-  RunView view(const Console& console) const;
+  report::RunView view(const Console& console) const;
 
  private:
-  LoadedRun(const Context& context, const std::filesystem::path& directory, RunRecord record);
+  LoadedRun(const Context& context, const std::filesystem::path& directory, run::RunRecord record);
 };
 
 /// The session's name for people and for directories: the stem of its file.
-std::string session_name(const Session& session);
+std::string session_name(const session::Session& session);
 /// The directory's own name, whatever way it was written.
 std::string directory_name(const std::filesystem::path& directory);
 
 /// The session's runner. Throws EnvironmentError when krigtune-bench is wanted and missing, UserError when trials are
 /// run by hand. `stop`: once true, the running trial is ended. Session, console and `stop` must outlive it.
-std::unique_ptr<Runner> make_session_runner(const Session& session, const Console& console,
-                                            const std::atomic<bool>* stop);
+std::unique_ptr<trial::Runner> make_session_runner(const session::Session& session, const Console& console,
+                                                   const std::atomic<bool>* stop);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "programs/krigtune/document.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 using Pointer = Json::json_pointer;
@@ -109,8 +109,8 @@ void collect(Json& list, const Json& block, const Pointer& at, const Origins& or
   }
 }
 
-std::string session_text(const Context& context, const Session& session, const Json& config, const Origins& origins,
-                         const std::vector<RunSetting>& settings) {
+std::string session_text(const Context& context, const session::Session& session, const Json& config,
+                         const Origins& origins, const std::vector<RunSetting>& settings) {
   std::string text = fmt::format("// {} as krigtune {} understands it.\n", session.file.string(), KRIGTUNE_VERSION);
   for (const RunSetting& setting : settings) {
     const std::string value = setting.value.is_string() ? setting.value.get<std::string>() : one_line(setting.value);
@@ -141,9 +141,9 @@ void declare_show_config(boost::program_options::options_description& options) {
   options.add_options()("show-config", "print the session as resolved and where each value came from, and do no more");
 }
 
-int show_config(const Context& context, const Session& session, const std::vector<RunSetting>& settings) {
+int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings) {
   const Json file = load_json(session.file);
-  const Json config = resolved(session);
+  const Json config = session::resolved(session);
   const Origins origins(context.arguments, file);
   if (context.arguments.flag("json")) {
     print(context, document_of(context, config, origins, settings));
@@ -153,4 +153,4 @@ int show_config(const Context& context, const Session& session, const std::vecto
   return ExitCode::kDone;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -5,7 +5,7 @@
 #include "programs/krigtune/command.h"
 #include "session/session.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// A setting of the command that is no key of the session.
 struct RunSetting {
@@ -19,6 +19,6 @@ void declare_show_config(boost::program_options::options_description& options);
 /// Prints the session as resolved and where each value came from: as a session file with a comment behind every value,
 /// or as a JSON document. `session`: as the command would use it, with what the command line changed. Returns the exit
 /// code.
-int show_config(const Context& context, const Session& session, const std::vector<RunSetting>& settings);
+int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -10,55 +10,56 @@
 #include "runner/local_machine.h"
 #include "runner/replay.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
-bool runs_on_gpus(const ClusterSpec& cluster, const GpuProbe& probe) {
-  return no_cuda_reason().empty() && probe.gpus >= (cluster.emulated_network ? 1 : cluster.gpus_per_node);
+bool runs_on_gpus(const workload::ClusterSpec& cluster, const engine::GpuProbe& probe) {
+  return engine::no_cuda_reason().empty() && probe.gpus >= (cluster.emulated_network ? 1 : cluster.gpus_per_node);
 }
 
 // As the table has it: rates are not measured on GPUs.
-void know_gpus(const Context& context, const GpuProbe& probe, Session& session) {
-  ClusterSpec& cluster = session.cluster;
+void know_gpus(const Context& context, const engine::GpuProbe& probe, session::Session& session) {
+  workload::ClusterSpec& cluster = session.cluster;
   if (!session.memory.limit_gib && probe.memory_bytes > 0) {
-    const double for_plans = kMemoryForPlans * static_cast<double>(probe.memory_bytes);
+    const double for_plans = engine::kMemoryForPlans * static_cast<double>(probe.memory_bytes);
     session.usable_per_rank = Bytes{static_cast<std::int64_t>(for_plans)};
   }
-  const std::optional<std::string> id = device_id_of(probe.name, Bytes{probe.memory_bytes});
+  const std::optional<std::string> id = workload::device_id_of(probe.name, Bytes{probe.memory_bytes});
   if (!id) {
     context.log.warning(fmt::format("no step times are predicted: the table has no GPU '{}'", probe.name));
     return;
   }
-  const ClusterSpec named =
-      read_cluster(Json{{"gpus_per_node", cluster.gpus_per_node}, {"gpu", *id}}, "this machine", "");
+  const workload::ClusterSpec named =
+      workload::read_cluster(Json{{"gpus_per_node", cluster.gpus_per_node}, {"gpu", *id}}, "this machine", "");
   cluster.device = named.device;
   cluster.network = named.network;
 }
 
 }  // namespace
 
-void know_this_machine(const Context& context, Session& session, const std::filesystem::path& run_directory) {
-  const bool is_wanted = session.workload && is<BenchSpec>(session.runner) && session.cluster.gpu == "local";
+void know_this_machine(const Context& context, session::Session& session, const std::filesystem::path& run_directory) {
+  const bool is_wanted =
+      session.workload && runner::is<runner::BenchSpec>(session.runner) && session.cluster.gpu == "local";
   if (!is_wanted || session.cluster.measured) return;
-  if (const GpuProbe probe = probe_gpus(); runs_on_gpus(session.cluster, probe)) {
+  if (const engine::GpuProbe probe = engine::probe_gpus(); runs_on_gpus(session.cluster, probe)) {
     return know_gpus(context, probe, session);
   }
-  if (!run_directory.empty() && std::filesystem::exists(session_path(run_directory))) {
-    session.cluster.measured = recorded_machine(run_directory);
+  if (!run_directory.empty() && std::filesystem::exists(run::session_path(run_directory))) {
+    session.cluster.measured = run::recorded_machine(run_directory);
     return;
   }
-  const std::filesystem::path bench = find_bench(context.console.program);
+  const std::filesystem::path bench = runner::find_bench(context.console.program);
   if (bench.empty()) return;
-  LocalMachineOptions options;
+  runner::LocalMachineOptions options;
   options.bench = bench;
   options.cache = cache_directory();
   options.say = [&log = context.log](const std::string& text) { log.progress(text); };
   try {
     session.cluster.measured =
-        local_machine(session.cluster.ranks(), session.workload->precision, options, context.console.clock);
+        runner::local_machine(session.cluster.ranks(), session.workload->precision, options, context.console.clock);
   } catch (const EnvironmentError& error) {
     context.log.warning(error.what());
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

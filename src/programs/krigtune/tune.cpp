@@ -22,7 +22,7 @@
 #include "result/result_files.h"
 #include "runner/replay.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 constexpr std::int64_t kLargestSeed = INT64_MAX;
@@ -31,8 +31,8 @@ constexpr const char* kFullBudget = "full-budget";
 
 std::string strategy_help() {
   std::vector<std::string> names;
-  for (const StrategyKind kind : all_strategies()) names.emplace_back(to_string(kind));
-  return fmt::format("one of {} (default: {})", join(names, ", "), to_string(LoopOptions().strategy));
+  for (const search::StrategyKind kind : search::all_strategies()) names.emplace_back(search::to_string(kind));
+  return fmt::format("one of {} (default: {})", join(names, ", "), search::to_string(run::LoopOptions().strategy));
 }
 
 void declare_tune(boost::program_options::options_description& options) {
@@ -67,11 +67,11 @@ std::filesystem::path run_directory(const Arguments& arguments, const std::files
 }
 
 // A run that has begun goes on with what it knew.
-Session job_to_tune(const Context& context) {
+session::Session job_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::string& operand = arguments.operand();
   const auto directory = run_directory(arguments, operand.empty() ? arguments.text(kDeepSpeedOption, "") : operand);
-  const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
+  const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   const bool may_launch = !goes_on && !arguments.flag("show-config");
   const JobLaunches asked = arguments.flag(kNoModelRun) ? JobLaunches::kNotForModel : JobLaunches::kAsNeeded;
   return deepspeed_session_of(context, directory, may_launch ? asked : JobLaunches::kNone);
@@ -84,10 +84,10 @@ struct BudgetOptions {
   bool full = false;  ///< nothing ends it but the budget
 };
 
-Session session_to_tune(const Context& context, const BudgetOptions& budget) {
+session::Session session_to_tune(const Context& context, const BudgetOptions& budget) {
   const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
   if (!is_deepspeed) refuse_users_command(context);
-  Session session = is_deepspeed ? job_to_tune(context) : session_of(context, context.arguments.operand());
+  session::Session session = is_deepspeed ? job_to_tune(context) : session_of(context, context.arguments.operand());
   if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
   if (budget.hours) session.budget.hours = budget.hours;
   if (!budget.full) return session;
@@ -97,10 +97,10 @@ Session session_to_tune(const Context& context, const BudgetOptions& budget) {
   return session;
 }
 
-LoopOptions loop_options(const Arguments& arguments) {
-  LoopOptions options;
-  options.strategy =
-      strategy_kind_from(arguments.text("strategy", to_string(options.strategy)), arguments.named("strategy"));
+run::LoopOptions loop_options(const Arguments& arguments) {
+  run::LoopOptions options;
+  options.strategy = search::strategy_kind_from(arguments.text("strategy", search::to_string(options.strategy)),
+                                                arguments.named("strategy"));
   options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, kLargestSeed).value_or(1));
   return options;
 }
@@ -111,43 +111,44 @@ std::string machine_of_trials() {
   return job == nullptr ? host_name() : fmt::format("{}, Slurm job {}", host_name(), job);
 }
 
-RunOptions run_options(const Arguments& arguments) {
-  RunOptions options;
+run::RunOptions run_options(const Arguments& arguments) {
+  run::RunOptions options;
   options.machine = machine_of_trials();
   options.loop = loop_options(arguments);
   options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
   return options;
 }
 
-std::vector<Configuration> guesses(const Arguments& arguments, const Session& session) {
-  std::vector<Configuration> guesses;
-  for (const std::string& text : arguments.texts("try")) guesses.push_back(read_try(session, text, "--try"));
+std::vector<space::Configuration> guesses(const Arguments& arguments, const session::Session& session) {
+  std::vector<space::Configuration> guesses;
+  for (const std::string& text : arguments.texts("try")) guesses.push_back(session::read_try(session, text, "--try"));
   return guesses;
 }
 
-std::vector<RunSetting> tune_settings(const RunOptions& options, const std::filesystem::path& directory) {
-  return {{"strategy", to_string(options.loop.strategy)},
+std::vector<RunSetting> tune_settings(const run::RunOptions& options, const std::filesystem::path& directory) {
+  return {{"strategy", search::to_string(options.loop.strategy)},
           {"seed", options.loop.seed},
           {"jobs", options.jobs},
           {"out", directory.string()}};
 }
 
-void refuse_side_by_side(const RunOptions& options, const Session& session) {
-  if (options.jobs == 1 || !traits_of(session.runner).one_at_a_time) return;
+void refuse_side_by_side(const run::RunOptions& options, const session::Session& session) {
+  if (options.jobs == 1 || !runner::traits_of(session.runner).one_at_a_time) return;
   throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
 }
 
 // What the trials of a begun directory meant stays.
-void recall_begun_file(const Context& context, Session& session, const std::filesystem::path& directory) {
-  if (recall_ds_config(session, directory)) return;
-  context.log.warning(fmt::format(
-      "{} has changed since the session began: its trials go on with what it said then, {}; "
-      "--fresh begins anew with what it says now",
-      std::get<DeepSpeedSpec>(session.runner).ds_config.string(), begun_ds_config_path(directory).string()));
+void recall_begun_file(const Context& context, session::Session& session, const std::filesystem::path& directory) {
+  if (run::recall_ds_config(session, directory)) return;
+  context.log.warning(
+      fmt::format("{} has changed since the session began: its trials go on with what it said then, {}; "
+                  "--fresh begins anew with what it says now",
+                  std::get<deepspeed::DeepSpeedSpec>(session.runner).ds_config.string(),
+                  deepspeed::begun_ds_config_path(directory).string()));
 }
 
 void refuse_second_tune(const std::filesystem::path& directory) {
-  if (!TunerClaim::is_held(journal_path(directory))) return;
+  if (!journal::TunerClaim::is_held(run::journal_path(directory))) return;
   throw UserError(fmt::format("{}: another krigtune tune is at work there", directory.string()),
                   fmt::format("see krigtune watch {}, or choose another directory with --out", directory.string()));
 }
@@ -155,7 +156,8 @@ void refuse_second_tune(const std::filesystem::path& directory) {
 // Moved, never deleted; and only what krigtune made.
 void move_aside(const std::filesystem::path& directory, Log& log) {
   if (!std::filesystem::exists(directory)) return;
-  if (!std::filesystem::exists(session_path(directory)) && !std::filesystem::exists(journal_path(directory))) {
+  if (!std::filesystem::exists(run::session_path(directory)) &&
+      !std::filesystem::exists(run::journal_path(directory))) {
     throw UserError(fmt::format("--fresh: '{}' holds no run", directory.string()),
                     "choose another directory with --out");
   }
@@ -184,7 +186,7 @@ std::string command_to_spend_the_budget(const Context& context) {
 }
 
 void say_what_is_tuned(const Context& context, const Prepared& prepared, const std::filesystem::path& directory) {
-  const Candidates& candidates = prepared.candidates;
+  const search::Candidates& candidates = prepared.candidates;
   std::string text = directory.string() + ": ";
   if (candidates.listed()) {
     const std::int64_t all = *candidates.space_count();
@@ -195,7 +197,7 @@ void say_what_is_tuned(const Context& context, const Prepared& prepared, const s
     text += candidates.space().listable() ? "too many configurations for a list: they are sampled"
                                           : "a space with real ranges: it is sampled";
   }
-  if (is_emulated(prepared.session)) text += "; results are of an " + emulated_label(prepared.session);
+  if (report::is_emulated(prepared.session)) text += "; results are of an " + report::emulated_label(prepared.session);
   context.log.progress(text);
 }
 
@@ -208,40 +210,41 @@ std::string ending_text(const Progress& progress) {
 
 int tune(const Context& context) {
   const Arguments& arguments = context.arguments;
-  RunOptions options = run_options(arguments);
+  run::RunOptions options = run_options(arguments);
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
   const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours"),
                              arguments.flag(kFullBudget)};
-  Session session = session_to_tune(context, budget);
+  session::Session session = session_to_tune(context, budget);
   refuse_side_by_side(options, session);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session.file);
   if (arguments.flag("show-config")) return show_config(context, session, tune_settings(options, directory));
   know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
-  const bool goes_on = std::filesystem::exists(session_path(directory)) && !arguments.flag("fresh");
+  const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
   const Prepared prepared(std::move(session), options.loop.earlier);
 
   Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
   Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
-  const RunnerFactory make_runner = [&] {
+  const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(prepared.session, context.console, &interrupt.abort());
   };
   make_runner();  // what it lacks must show before anything is moved or made
   refuse_second_tune(directory);
   if (arguments.flag("fresh")) move_aside(directory, context.log);
-  check_same_run(directory, prepared.session, options.loop);
+  run::check_same_run(directory, prepared.session, options.loop);
   say_what_is_tuned(context, prepared, directory);
 
-  const History none;
-  const RunView start{prepared.session, none,      session_name(prepared.session),
-                      options.loop,     directory, find_bench(context.console.program),
-                      std::nullopt};
-  ResultFileWriter writer(start, make_recommender(start.session, prepared.candidates, start.options.seed));
+  const search::History none;
+  const report::RunView start{prepared.session, none,      session_name(prepared.session),
+                              options.loop,     directory, runner::find_bench(context.console.program),
+                              std::nullopt};
+  result::ResultFileWriter writer(start,
+                                  result::make_recommender(start.session, prepared.candidates, start.options.seed));
   Both observer(writer, progress);
-  const RunResult result = run_session(prepared.session, prepared.candidates, make_runner, directory, options,
-                                       context.console.clock, observer, interrupt.stop());
+  const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
+                                                 context.console.clock, observer, interrupt.stop());
   context.log.end_status();
   return conclude(context, start, writer.best(), result,
                   {slowest, command_to_go_on(context), command_to_spend_the_budget(context)});
@@ -264,4 +267,4 @@ Command tune_command() {
           true};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -18,7 +18,7 @@
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 namespace {
 
 // Beyond, a bound tells no more than that little is known.
@@ -26,20 +26,21 @@ constexpr double kTellingBound = 1.0;
 
 std::string percent(double fraction) { return fmt::format("{:.2g} %", 100.0 * fraction); }
 
-const char* better(const Objective& objective) { return is_speed(objective) ? "faster" : "better"; }
+const char* better(const session::Objective& objective) { return report::is_speed(objective) ? "faster" : "better"; }
 
-std::string worth_text(const Session& session, const TrialWorth& worth) {
+std::string worth_text(const session::Session& session, const run::TrialWorth& worth) {
   return fmt::format("one more trial costs {:.2g} GPU-hours and is expected to save {:.2g} of {:g}",
                      worth.cost_gpu_hours, worth.saving_gpu_hours, session.budget.run_gpu_hours.value_or(0.0));
 }
 
 }  // namespace
 
-bool is_stopped_early(EndReason reason) {
-  return reason == EndReason::kSure || reason == EndReason::kLittleToGain || reason == EndReason::kNotWorthIt;
+bool is_stopped_early(run::EndReason reason) {
+  return reason == run::EndReason::kSure || reason == run::EndReason::kLittleToGain ||
+         reason == run::EndReason::kNotWorthIt;
 }
 
-std::string bound_text(const Objective& objective, const Outlook& outlook) {
+std::string bound_text(const session::Objective& objective, const journal::Outlook& outlook) {
   const std::string sure = fmt::format("{:g} % sure", 100.0 * outlook.confidence);
   if (outlook.regret_bound > kTellingBound) {
     return fmt::format("too little is known to say what is left ({})", sure);
@@ -49,69 +50,69 @@ std::string bound_text(const Objective& objective, const Outlook& outlook) {
                      better(objective), sure);
 }
 
-const char* word_of(EndReason reason) {
+const char* word_of(run::EndReason reason) {
   switch (reason) {
-    case EndReason::kTrials:
+    case run::EndReason::kTrials:
       return "trials";
-    case EndReason::kHours:
+    case run::EndReason::kHours:
       return "hours";
-    case EndReason::kPatience:
+    case run::EndReason::kPatience:
       return "patience";
-    case EndReason::kSure:
+    case run::EndReason::kSure:
       return "sure";
-    case EndReason::kLittleToGain:
+    case run::EndReason::kLittleToGain:
       return "little_to_gain";
-    case EndReason::kNotWorthIt:
+    case run::EndReason::kNotWorthIt:
       return "not_worth_it";
-    case EndReason::kExhausted:
+    case run::EndReason::kExhausted:
       return "exhausted";
-    case EndReason::kThrough:
+    case run::EndReason::kThrough:
       return "through";
-    case EndReason::kWaits:
+    case run::EndReason::kWaits:
       return "waits";
-    case EndReason::kNothingFits:
+    case run::EndReason::kNothingFits:
       return "nothing_fits";
-    case EndReason::kInterrupted:
+    case run::EndReason::kInterrupted:
       return "interrupted";
-    case EndReason::kEnvironment:
+    case run::EndReason::kEnvironment:
       return "environment";
   }
   return "unknown";
 }
 
-std::string end_text(const Session& session, const RunResult& result) {
-  if (result.reason == EndReason::kThrough && !result.detail.empty()) {
-    return fmt::format("{}: {}", to_string(result.reason), result.detail);
+std::string end_text(const session::Session& session, const run::RunResult& result) {
+  if (result.reason == run::EndReason::kThrough && !result.detail.empty()) {
+    return fmt::format("{}: {}", run::to_string(result.reason), result.detail);
   }
-  if (!is_stopped_early(result.reason)) return to_string(result.reason);
+  if (!is_stopped_early(result.reason)) return run::to_string(result.reason);
   const std::string left = left_text(session, result);
-  if (result.reason == EndReason::kSure) return "stopped: " + left;
-  if (result.reason == EndReason::kNotWorthIt) return "stopped: not worth it any more: " + left;
+  if (result.reason == run::EndReason::kSure) return "stopped: " + left;
+  if (result.reason == run::EndReason::kNotWorthIt) return "stopped: not worth it any more: " + left;
   return fmt::format("stopped: no further trial is expected to gain {} or more; {}", percent(session.budget.least_gain),
                      left);
 }
 
-std::string left_text(const Session& session, const RunResult& result) {
+std::string left_text(const session::Session& session, const run::RunResult& result) {
   if (!result.outlook) return "";
   std::string text = bound_text(session.objective, *result.outlook);
   if (result.worth) text += "; " + worth_text(session, *result.worth);
   return text;
 }
 
-Json outlook_json(const std::optional<Outlook>& outlook) {
+Json outlook_json(const std::optional<journal::Outlook>& outlook) {
   if (!outlook) return nullptr;
   return {{"expected_gain", json_number(outlook->expected_gain)},
           {"regret_bound", json_number(outlook->regret_bound)},
           {"confidence", json_number(outlook->confidence)}};
 }
 
-Json worth_json(const std::optional<TrialWorth>& worth) {
+Json worth_json(const std::optional<run::TrialWorth>& worth) {
   if (!worth) return nullptr;
   return {{"cost_gpu_hours", json_number(worth->cost_gpu_hours)},
           {"expected_saving_gpu_hours", json_number(worth->saving_gpu_hours)}};
 }
 
-std::optional<Outlook> last_outlook(const History& history) {
+std::optional<journal::Outlook> last_outlook(const search::History& history) {
   for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
     if (trial->proposal.outlook) return trial->proposal.outlook;
   }
@@ -122,9 +123,10 @@ namespace {
 
 constexpr int kLastLines = 12;
 
-const Trial* first_failed(const History& history) {
-  for (const Trial& trial : history) {
-    if (trial.outcome && counts(trial) && !std::holds_alternative<Measured>(*trial.outcome)) return &trial;
+const journal::Trial* first_failed(const search::History& history) {
+  for (const journal::Trial& trial : history) {
+    if (trial.outcome && search::counts(trial) && !std::holds_alternative<trial::Measured>(*trial.outcome))
+      return &trial;
   }
   return nullptr;
 }
@@ -135,8 +137,8 @@ bool has_text(const std::filesystem::path& file) {
 }
 
 // Where the trial's program said something: what went to stderr first. Empty: it left no log.
-std::filesystem::path log_of(const RunView& run, const Trial& trial) {
-  const std::filesystem::path directory = run.directory / "trials" / trial_folder(trial);
+std::filesystem::path log_of(const report::RunView& run, const journal::Trial& trial) {
+  const std::filesystem::path directory = run.directory / "trials" / run::trial_folder(trial);
   for (const char* name : {"stderr.log", "stdout.log"}) {
     if (has_text(directory / name)) return directory / name;
   }
@@ -155,19 +157,19 @@ std::string last_lines(const std::string& text) {
 }
 
 // What the runner of DeepSpeed jobs made of it; an outcome without text has it only there.
-std::string sentence_of(const RunView& run, const Trial& trial) {
-  const std::filesystem::path file = run.directory / "trials" / trial_folder(trial) / "result.json";
-  if (!is<DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
+std::string sentence_of(const report::RunView& run, const journal::Trial& trial) {
+  const std::filesystem::path file = run.directory / "trials" / run::trial_folder(trial) / "result.json";
+  if (!runner::is<deepspeed::DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
   const Json result = Json::parse(read_text(file), nullptr, false);
   const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
   return there ? result["sentence"].get<std::string>() : "";
 }
 
-void show_first_failure(const RunView& run, Log& log) {
-  const Trial* trial = first_failed(run.history);
+void show_first_failure(const report::RunView& run, Log& log) {
+  const journal::Trial* trial = first_failed(run.history);
   if (trial == nullptr) return;
   const std::filesystem::path file = log_of(run, *trial);
-  const auto* failed = std::get_if<Failed>(&*trial->outcome);
+  const auto* failed = std::get_if<trial::Failed>(&*trial->outcome);
   std::string said = failed != nullptr ? last_lines(failed->last_lines) : "";
   if (said.empty()) said = sentence_of(run, *trial);
   if (said.empty() && !file.empty()) said = last_lines(read_text(file));
@@ -177,63 +179,65 @@ void show_first_failure(const RunView& run, Log& log) {
 }
 
 // What of the space makes a trial need less memory, in the session's own words.
-std::string less_memory(const Session& session) {
+std::string less_memory(const session::Session& session) {
   std::vector<std::string> ways;
-  for (const Parameter& parameter : session.space.parameters()) {
-    if (parameter.name == kMicroBatch) ways.emplace_back("a lower micro_batch");
-    if (parameter.name == kZeroStage) ways.emplace_back("a higher zero_stage");
+  for (const space::Parameter& parameter : session.space.parameters()) {
+    if (parameter.name == space::kMicroBatch) ways.emplace_back("a lower micro_batch");
+    if (parameter.name == space::kZeroStage) ways.emplace_back("a higher zero_stage");
   }
   if (ways.empty()) ways.emplace_back("configurations that need less memory");
-  if (session.workload && session.space.find(kOffloadOptimizer) == nullptr) ways.emplace_back(kOffloadOptimizer);
+  if (session.workload && session.space.find(space::kOffloadOptimizer) == nullptr)
+    ways.emplace_back(space::kOffloadOptimizer);
   return "let the space hold " + join(ways, ", ");
 }
 
-std::string after_timeout(const Session& session) {
+std::string after_timeout(const session::Session& session) {
   return fmt::format("raise /runner/timeout_s of the session (now {} s), or let a trial do fewer steps",
-                     number_text(timeout_s(session.runner)));
+                     number_text(runner::timeout_s(session.runner)));
 }
 
-std::string after_crash(const RunView& run, const Trial& trial) {
-  const std::filesystem::path command = run.directory / "trials" / trial_folder(trial) / "cmd.txt";
+std::string after_crash(const report::RunView& run, const journal::Trial& trial) {
+  const std::filesystem::path command = run.directory / "trials" / run::trial_folder(trial) / "cmd.txt";
   return has_text(command) ? fmt::format("run the command in {} by hand", command.string())
                            : "run one of the configurations by hand";
 }
 
-std::string after_bad_result(const Session& session) {
-  return fmt::format(fmt::runtime(traits_of(session.runner).after_bad_result), session.objective.field);
+std::string after_bad_result(const session::Session& session) {
+  return fmt::format(fmt::runtime(runner::traits_of(session.runner).after_bad_result), session.objective.field);
 }
 
-std::string after_failure(const RunView& run, const Trial& trial, FailureReason reason) {
+std::string after_failure(const report::RunView& run, const journal::Trial& trial, trial::FailureReason reason) {
   switch (reason) {
-    case FailureReason::kTimeout:
+    case trial::FailureReason::kTimeout:
       return after_timeout(run.session);
-    case FailureReason::kHang:
+    case trial::FailureReason::kHang:
       return "look for a deadlock, or raise /runner/no_progress_s of the session";
-    case FailureReason::kCrash:
+    case trial::FailureReason::kCrash:
       return after_crash(run, trial);
-    case FailureReason::kInvalid:
+    case trial::FailureReason::kInvalid:
       return "leave out of the space what the program refuses: narrower ranges, or a constraint";
-    case FailureReason::kBadResult:
+    case trial::FailureReason::kBadResult:
       return after_bad_result(run.session);
-    case FailureReason::kEnvironment:
+    case trial::FailureReason::kEnvironment:
       return "see krigtune doctor";
-    case FailureReason::kInterrupted:
+    case trial::FailureReason::kInterrupted:
       break;
   }
   return "";
 }
 
 // What to do about trials that ended as this one did.
-std::string advice(const RunView& run, const Trial& trial) {
-  if (is<ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
-  if (const auto* failed = std::get_if<Failed>(&*trial.outcome)) return after_failure(run, trial, failed->reason);
+std::string advice(const report::RunView& run, const journal::Trial& trial) {
+  if (runner::is<runner::ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
+  if (const auto* failed = std::get_if<trial::Failed>(&*trial.outcome))
+    return after_failure(run, trial, failed->reason);
   const bool limited = run.session.usable_per_rank.has_value();
   return less_memory(run.session) + (limited ? ", or raise the memory limit (/memory/limit_gib)" : "");
 }
 
 }  // namespace
 
-void explain_failure(const RunView& run, Log& log) {
+void explain_failure(const report::RunView& run, Log& log) {
   const std::vector<ClassCount> failures = counts_by_class(run.history);
   if (failures.empty()) {
     log.error("no trial is ok: none was run");
@@ -248,24 +252,24 @@ void explain_failure(const RunView& run, Log& log) {
 namespace {
 
 // Closed trials that count, by status.
-std::vector<std::pair<std::string, int>> counts_by_status(const History& history) {
+std::vector<std::pair<std::string, int>> counts_by_status(const search::History& history) {
   std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial)) continue;
-    for (auto& [status, count] : closed) count += status == status_text(*trial.outcome) ? 1 : 0;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !search::counts(trial)) continue;
+    for (auto& [status, count] : closed) count += status == trial::status_text(*trial.outcome) ? 1 : 0;
   }
   return closed;
 }
 
 std::vector<std::string> files_in(const std::filesystem::path& directory) {
   std::vector<std::string> names;
-  for (const ResultFile& file : result_files()) {
+  for (const result::ResultFile& file : result::result_files()) {
     if (std::filesystem::exists(directory / file.name)) names.emplace_back(file.name);
   }
   return names;
 }
 
-std::string trials_by_status(const History& history) {
+std::string trials_by_status(const search::History& history) {
   std::vector<std::string> parts;
   int closed = 0;
   for (const auto& [status, count] : counts_by_status(history)) {
@@ -281,35 +285,39 @@ std::string paragraph(const char* title, const std::vector<std::string>& lines) 
   return text;
 }
 
-std::string best_lines(const RunView& run) {
-  const Recommendation& best = *run.best;
-  const Session& session = run.session;
-  const std::string note = emulated_note(session);
-  const std::optional<LossCheck> losses = loss_check(run);
+std::string best_lines(const report::RunView& run) {
+  const search::Recommendation& best = *run.best;
+  const session::Session& session = run.session;
+  const std::string note = report::emulated_note(session);
+  const std::optional<deepspeed::LossCheck> losses = deepspeed::loss_check(run);
   std::string text;
-  if (losses && is_warning(*losses)) text = fmt::format("warning    {}\n", loss_check_sentence(*losses));
+  if (losses && deepspeed::is_warning(*losses))
+    text = fmt::format("warning    {}\n", deepspeed::loss_check_sentence(*losses));
   text += fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
-  text += fmt::format("           {}, {} trial {} ({}){}\n", named_value_text(session, best.value),
-                      gain_text(best.gain), best.reference_trial, value_text(session, best.reference_value), note);
-  text += fmt::format("           expected {}, 95 % interval {} to {}{}\n", value_text(session, best.posterior_mean),
-                      value_text(session, best.lower_95), value_text(session, best.upper_95), note);
-  if (const auto next = runner_up(run); next && next->within_noise) {
+  text += fmt::format("           {}, {} trial {} ({}){}\n", report::named_value_text(session, best.value),
+                      report::gain_text(best.gain), best.reference_trial,
+                      report::value_text(session, best.reference_value), note);
+  text += fmt::format("           expected {}, 95 % interval {} to {}{}\n",
+                      report::value_text(session, best.posterior_mean), report::value_text(session, best.lower_95),
+                      report::value_text(session, best.upper_95), note);
+  if (const auto next = result::runner_up(run); next && next->within_noise) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
-                        next->trial.proposal.configuration.text(), value_text(session, next->value), note);
+                        next->trial.proposal.configuration.text(), report::value_text(session, next->value), note);
   }
-  if (is<DeepSpeedSpec>(session.runner)) {
-    text += paragraph("changes", change_lines(session.objective, best.changes));
+  if (runner::is<deepspeed::DeepSpeedSpec>(session.runner)) {
+    text += paragraph("changes", report::change_lines(session.objective, best.changes));
   }
-  if (losses && !is_warning(*losses)) text += fmt::format("losses     {}\n", loss_check_sentence(*losses));
-  text += paragraph("batch", batch_advice_lines(run));
-  if (const std::string reference = reference_note(session, run.history); !reference.empty()) {
+  if (losses && !deepspeed::is_warning(*losses))
+    text += fmt::format("losses     {}\n", deepspeed::loss_check_sentence(*losses));
+  text += paragraph("batch", deepspeed::batch_advice_lines(run));
+  if (const std::string reference = result::reference_note(session, run.history); !reference.empty()) {
     text += "           " + reference + "\n";
   }
-  const std::string machine = run_effect_sentence(session.objective, run.history);
+  const std::string machine = search::run_effect_sentence(session.objective, run.history);
   return machine.empty() ? text : text + "machine    " + machine + "\n";
 }
 
-void print_summary_text(const Context& context, const RunView& run, const RunResult& result,
+void print_summary_text(const Context& context, const report::RunView& run, const run::RunResult& result,
                         const Conclusion& conclusion) {
   std::ostream& out = context.console.out;
   if (run.best) out << best_lines(run);
@@ -321,10 +329,10 @@ void print_summary_text(const Context& context, const RunView& run, const RunRes
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
 }
 
-Json best_document(const RunView& run) {
-  const Recommendation& best = *run.best;
+Json best_document(const report::RunView& run) {
+  const search::Recommendation& best = *run.best;
   Json json = {{"trial", best.trial},
-               {"configuration", to_json(best.configuration)},
+               {"configuration", space::to_json(best.configuration)},
                {"value", json_number(best.value)},
                {"measurements", best.measurements},
                {"value_sem", best.value_sem > 0.0 ? json_number(best.value_sem) : Json(nullptr)},
@@ -334,36 +342,36 @@ Json best_document(const RunView& run) {
                {"reference_trial", best.reference_trial},
                {"reference_value", json_number(best.reference_value)},
                {"gain", json_number(best.gain)}};
-  if (const auto next = runner_up(run)) {
+  if (const auto next = result::runner_up(run)) {
     json["runner_up"] = {{"trial", next->trial.number},
-                         {"configuration", to_json(next->trial.proposal.configuration)},
+                         {"configuration", space::to_json(next->trial.proposal.configuration)},
                          {"value", json_number(next->value)},
                          {"within_noise", next->within_noise}};
   }
-  json["changes"] = changes_json(best.changes);
-  json["loss_check"] = loss_check_json(loss_check(run));
-  json["batch_advice"] = batch_advice_json(run);
+  json["changes"] = report::changes_json(best.changes);
+  json["loss_check"] = deepspeed::loss_check_json(deepspeed::loss_check(run));
+  json["batch_advice"] = deepspeed::batch_advice_json(run);
   return json;
 }
 
 // Seconds that each trial's suggestion took, in the order of the trials.
-Json suggestion_times(const History& history) {
+Json suggestion_times(const search::History& history) {
   Json times = Json::array();
-  for (const Trial& trial : history) times.push_back(trial.proposal.suggest_s);
+  for (const journal::Trial& trial : history) times.push_back(trial.proposal.suggest_s);
   return times;
 }
 
-void print_summary_json(const Context& context, const RunView& run, const RunResult& result,
+void print_summary_json(const Context& context, const report::RunView& run, const run::RunResult& result,
                         const Conclusion& conclusion) {
   Json json = new_document("tune");
   json["session"] = run.name;
-  json["strategy"] = to_string(run.options.strategy);
+  json["strategy"] = search::to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["metric"] = run.session.objective.metric;
   json["emulated_network"] = emulated_json(run.session);
   json["directory"] = run.directory.string();
-  json["ended"] = to_string(result.reason);
-  json["left_out"] = result.reason == EndReason::kThrough ? Json(result.detail) : Json(nullptr);
+  json["ended"] = run::to_string(result.reason);
+  json["left_out"] = result.reason == run::EndReason::kThrough ? Json(result.detail) : Json(nullptr);
   json["end_reason"] = word_of(result.reason);
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);
@@ -371,25 +379,26 @@ void print_summary_json(const Context& context, const RunView& run, const RunRes
   for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
-  const std::string machine = run_effect_sentence(run.session.objective, run.history);
+  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
   if (!machine.empty()) json["machine"] = machine;
   json["best"] = run.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
-  if (result.reason == EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
+  if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
   if (is_stopped_early(result.reason)) json["go_on"] = conclusion.command_to_spend_the_budget;
   print(context, json);
 }
 
-int exit_code(const Context& context, const RunView& run, const RunResult& result, const Conclusion& conclusion) {
-  if (result.reason == EndReason::kInterrupted) {
+int exit_code(const Context& context, const report::RunView& run, const run::RunResult& result,
+              const Conclusion& conclusion) {
+  if (result.reason == run::EndReason::kInterrupted) {
     context.log.progress("saved; to go on: " + conclusion.command_to_go_on);
     return ExitCode::kInterrupted;
   }
-  if (result.reason == EndReason::kEnvironment) {
+  if (result.reason == run::EndReason::kEnvironment) {
     context.log.error("the environment lacks something: " + result.detail);
     return ExitCode::kEnvironment;
   }
-  if (result.reason == EndReason::kNothingFits) {
+  if (result.reason == run::EndReason::kNothingFits) {
     context.log.error(
         fmt::format("no configuration fits into {}; see krigtune plan, raise the memory limit, or widen the space",
                     run.session.usable_per_rank ? to_string(*run.session.usable_per_rank) : "memory"));
@@ -401,8 +410,8 @@ int exit_code(const Context& context, const RunView& run, const RunResult& resul
   }
   if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {
     context.log.error(fmt::format("the best is {} trial {}, less than the {} asked for with --fail-if-slower-than",
-                                  gain_text(run.best->gain), run.best->reference_trial,
-                                  gain_text(*conclusion.slowest_gain)));
+                                  report::gain_text(run.best->gain), run.best->reference_trial,
+                                  report::gain_text(*conclusion.slowest_gain)));
     return ExitCode::kNoResult;
   }
   return ExitCode::kDone;
@@ -410,9 +419,10 @@ int exit_code(const Context& context, const RunView& run, const RunResult& resul
 
 }  // namespace
 
-int conclude(const Context& context, const RunView& start, const std::optional<Recommendation>& best,
-             const RunResult& result, const Conclusion& conclusion) {
-  const RunView run{start.session, result.history, start.name, start.options, start.directory, start.bench, best};
+int conclude(const Context& context, const report::RunView& start, const std::optional<search::Recommendation>& best,
+             const run::RunResult& result, const Conclusion& conclusion) {
+  const report::RunView run{start.session,   result.history, start.name, start.options,
+                            start.directory, start.bench,    best};
   if (context.arguments.flag("json")) {
     print_summary_json(context, run, result, conclusion);
   } else {
@@ -421,4 +431,4 @@ int conclude(const Context& context, const RunView& start, const std::optional<R
   return exit_code(context, run, result, conclusion);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

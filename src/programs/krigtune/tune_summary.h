@@ -8,33 +8,33 @@
 #include "report/run_view.h"
 #include "run/loop.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// Whether what is expected ended it, and not the budget.
-bool is_stopped_early(EndReason reason);
+bool is_stopped_early(run::EndReason reason);
 
 /// For programs: "trials", "sure", "little_to_gain", ...
-const char* word_of(EndReason reason);
+const char* word_of(run::EndReason reason);
 
 /// Why a session ended, in one line, with its numbers.
-std::string end_text(const Session& session, const RunResult& result);
+std::string end_text(const session::Session& session, const run::RunResult& result);
 
 /// What the next trial would be for: the bound, and its cost and worth; "" where the strategy does not say.
-std::string left_text(const Session& session, const RunResult& result);
+std::string left_text(const session::Session& session, const run::RunResult& result);
 
 /// "nothing left is likely to be more than 0.8 % faster (95 % sure)".
-std::string bound_text(const Objective& objective, const Outlook& outlook);
+std::string bound_text(const session::Objective& objective, const journal::Outlook& outlook);
 
 /// {"expected_gain", "regret_bound", "confidence"}, or null.
-Json outlook_json(const std::optional<Outlook>& outlook);
+Json outlook_json(const std::optional<journal::Outlook>& outlook);
 /// {"cost_gpu_hours", "expected_saving_gpu_hours"}, or null.
-Json worth_json(const std::optional<TrialWorth>& worth);
+Json worth_json(const std::optional<run::TrialWorth>& worth);
 
 /// What was expected when the last trial was asked that had an outlook.
-std::optional<Outlook> last_outlook(const History& history);
+std::optional<journal::Outlook> last_outlook(const search::History& history);
 
 /// Says why no trial is ok: the reasons by count, the first failing trial's log with its last lines, and what to try.
-void explain_failure(const RunView& run, Log& log);
+void explain_failure(const report::RunView& run, Log& log);
 
 struct Conclusion {
   std::optional<double> slowest_gain;  ///< --fail-if-slower-than
@@ -43,7 +43,7 @@ struct Conclusion {
 };
 
 /// Says how a session ended and returns its exit code. `start`: the view it began with; `best`: what it recommends.
-int conclude(const Context& context, const RunView& start, const std::optional<Recommendation>& best,
-             const RunResult& result, const Conclusion& conclusion);
+int conclude(const Context& context, const report::RunView& start, const std::optional<search::Recommendation>& best,
+             const run::RunResult& result, const Conclusion& conclusion);
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

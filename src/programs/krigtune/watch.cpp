@@ -19,19 +19,19 @@
 #include "run/run_directory.h"
 #include "search/trials/run_effects.h"
 
-namespace krigtune {
+namespace krigtune::cli {
 
 /// A run directory as somebody else sees it who only reads it.
 struct Watched {
   std::string directory;  ///< as it was typed
-  const RunRecord& record;
-  const History& history;
+  const run::RunRecord& record;
+  const search::History& history;
   bool tune_runs = false;  ///< a tuner has claimed the directory
   std::int64_t now_us = 0;
 };
 
 /// Trials that somebody will close: those of a tuner that lives, and those that were asked by hand.
-std::vector<Trial> pending_trials(const Watched& watched);
+std::vector<journal::Trial> pending_trials(const Watched& watched);
 
 /// What stands above the trials: the session, the best, the counts, what runs, the time left.
 std::vector<std::string> panel_header(const Watched& watched);
@@ -46,50 +46,51 @@ namespace {
 constexpr std::size_t kMostRunning = 4;  // lines for running trials; a whole cluster's would hide all else
 constexpr int kFewestRows = 3;
 
-bool waits_for_hand(const Trial& trial) { return trial.proposal.asker == Asker::kHand; }
+bool waits_for_hand(const journal::Trial& trial) { return trial.proposal.asker == journal::Asker::kHand; }
 
-std::optional<double> running_s(const Watched& watched, const Trial& trial) {
+std::optional<double> running_s(const Watched& watched, const journal::Trial& trial) {
   const std::optional<std::int64_t> began_us = unix_us_of(trial.started_at);
   if (!began_us) return std::nullopt;
   return static_cast<double>(std::max<std::int64_t>(watched.now_us - *began_us, 0)) / 1e6;
 }
 
 std::string title(const Watched& watched) {
-  const Session& session = watched.record.session;
-  std::string text =
-      fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory, closed_trials(watched.history),
-                  session.budget.trials, to_string(watched.record.options.strategy), watched.record.options.seed);
-  if (is_emulated(session)) text += ", " + emulated_label(session);
+  const session::Session& session = watched.record.session;
+  std::string text = fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory,
+                                 search::closed_trials(watched.history), session.budget.trials,
+                                 search::to_string(watched.record.options.strategy), watched.record.options.seed);
+  if (report::is_emulated(session)) text += ", " + report::emulated_label(session);
   return text;
 }
 
 void add_best(const Watched& watched, std::vector<std::string>& lines) {
-  const Session& session = watched.record.session;
-  const std::optional<Trial> best = best_trial(session.objective, watched.history);
+  const session::Session& session = watched.record.session;
+  const std::optional<journal::Trial> best = best_trial(session.objective, watched.history);
   if (!best) {
     lines.emplace_back("best     no trial is ok yet");
     return;
   }
-  const RunEffects effects(session.objective, watched.history);
+  const search::RunEffects effects(session.objective, watched.history);
   const double value = *effects.value_of(*best);
-  const Trial reference = *reference_trial(session.objective, watched.history);
-  lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best->number, named_value_text(session, value),
+  const journal::Trial reference = *search::reference_trial(session.objective, watched.history);
+  lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best->number,
+                              report::named_value_text(session, value),
                               gain_text_of(session.objective, value, watched.history), reference.number,
-                              value_text(session, *effects.value_of(reference))));
-  lines.push_back("         " + short_text(session, best->proposal.configuration));
-  const std::string machine = run_effect_sentence(session.objective, watched.history);
+                              report::value_text(session, *effects.value_of(reference))));
+  lines.push_back("         " + report::short_text(session, best->proposal.configuration));
+  const std::string machine = search::run_effect_sentence(session.objective, watched.history);
   if (!machine.empty()) lines.push_back("         " + machine);
 }
 
 void add_running(const Watched& watched, std::vector<std::string>& lines) {
-  const std::vector<Trial> pending = pending_trials(watched);
+  const std::vector<journal::Trial> pending = pending_trials(watched);
   if (pending.empty()) lines.emplace_back(watched.tune_runs ? "running  none" : "running  none; no tune is at work");
   for (std::size_t i = 0; i < std::min(pending.size(), kMostRunning); ++i) {
     const std::optional<double> seconds = running_s(watched, pending[i]);
     lines.push_back(fmt::format("{}  trial {}{}{}: {}", i == 0 ? "running" : "       ", pending[i].number,
                                 waits_for_hand(pending[i]) ? " (by hand)" : "",
                                 seconds ? " for " + seconds_text(*seconds) : "",
-                                short_text(watched.record.session, pending[i].proposal.configuration)));
+                                report::short_text(watched.record.session, pending[i].proposal.configuration)));
   }
   if (pending.size() > kMostRunning) {
     lines.push_back(fmt::format("         and {} more", pending.size() - kMostRunning));
@@ -105,30 +106,30 @@ std::optional<double> time_left(const Watched& watched) {
 
 // "    7  190.1 samples/s  4.60x  zero_stage=2 ...": what is wanted first stands where nothing is cut off.
 std::vector<std::string> trial_rows(const Watched& watched, std::size_t most) {
-  const Session& session = watched.record.session;
-  std::vector<const Trial*> last;
+  const session::Session& session = watched.record.session;
+  std::vector<const journal::Trial*> last;
   for (auto trial = watched.history.rbegin(); trial != watched.history.rend() && last.size() < most; ++trial) {
     if (trial->outcome) last.push_back(&*trial);
   }
   std::reverse(last.begin(), last.end());
   std::size_t width = 0;
-  for (const Trial* trial : last) width = std::max(width, outcome_text(session, *trial).size());
-  const RunEffects effects(session.objective, watched.history);
+  for (const journal::Trial* trial : last) width = std::max(width, report::outcome_text(session, *trial).size());
+  const search::RunEffects effects(session.objective, watched.history);
   std::vector<std::string> rows;
-  for (const Trial* trial : last) {
+  for (const journal::Trial* trial : last) {
     const auto value = effects.value_of(*trial);
-    rows.push_back(fmt::format("{:>7}  {:>{}}  {:>6}  {}", trial->number, outcome_text(session, *trial), width,
+    rows.push_back(fmt::format("{:>7}  {:>{}}  {:>6}  {}", trial->number, report::outcome_text(session, *trial), width,
                                value ? gain_text_of(session.objective, *value, watched.history) : "",
-                               short_text(session, trial->proposal.configuration)));
+                               report::short_text(session, trial->proposal.configuration)));
   }
   return rows;
 }
 
 }  // namespace
 
-std::vector<Trial> pending_trials(const Watched& watched) {
-  std::vector<Trial> pending;
-  for (const Trial& trial : watched.history) {
+std::vector<journal::Trial> pending_trials(const Watched& watched) {
+  std::vector<journal::Trial> pending;
+  for (const journal::Trial& trial : watched.history) {
     if (!trial.outcome && !trial.waiting && (watched.tune_runs || waits_for_hand(trial))) pending.push_back(trial);
   }
   return pending;
@@ -156,38 +157,39 @@ std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
 }
 
 void add_state(Json& document, const Watched& watched) {
-  const Session& session = watched.record.session;
+  const session::Session& session = watched.record.session;
   document["directory"] = watched.directory;
-  document["strategy"] = to_string(watched.record.options.strategy);
+  document["strategy"] = search::to_string(watched.record.options.strategy);
   document["seed"] = watched.record.options.seed;
   document["metric"] = session.objective.metric;
-  document["emulated_network"] = is_emulated(session) ? Json(emulated_label(session)) : Json(nullptr);
+  document["emulated_network"] = report::is_emulated(session) ? Json(report::emulated_label(session)) : Json(nullptr);
   document["budget_trials"] = session.budget.trials;
-  document["closed"] = closed_trials(watched.history);
+  document["closed"] = search::closed_trials(watched.history);
   document["by_class"] = Json::object();
   for (const ClassCount& one : counts_by_class(watched.history)) document["by_class"][one.name] = one.count;
   document["outlook"] = outlook_json(last_outlook(watched.history));
   document["tune_runs"] = watched.tune_runs;
   document["running"] = Json::array();
-  for (const Trial& trial : pending_trials(watched)) {
+  for (const journal::Trial& trial : pending_trials(watched)) {
     const std::optional<double> seconds = running_s(watched, trial);
     document["running"].push_back({{"trial", trial.number},
                                    {"by_hand", waits_for_hand(trial)},
                                    {"seconds", seconds ? json_number(*seconds) : Json(nullptr)},
-                                   {"configuration", to_json(trial.proposal.configuration)}});
+                                   {"configuration", space::to_json(trial.proposal.configuration)}});
   }
   const std::optional<double> left_s = time_left(watched);
   document["seconds_left"] = left_s ? json_number(*left_s) : Json(nullptr);
   document["best"] = nullptr;
-  if (const std::optional<Trial> best = best_trial(session.objective, watched.history)) {
-    const RunEffects effects(session.objective, watched.history);
+  if (const std::optional<journal::Trial> best = best_trial(session.objective, watched.history)) {
+    const search::RunEffects effects(session.objective, watched.history);
     const double value = *effects.value_of(*best);
-    const Trial reference = *reference_trial(session.objective, watched.history);
-    document["best"] = {{"trial", best->number},
-                        {"configuration", to_json(best->proposal.configuration)},
-                        {"value", json_number(value)},
-                        {"reference_trial", reference.number},
-                        {"gain", json_number(gain_over(session.objective, value, *effects.value_of(reference)))}};
+    const journal::Trial reference = *search::reference_trial(session.objective, watched.history);
+    document["best"] = {
+        {"trial", best->number},
+        {"configuration", space::to_json(best->proposal.configuration)},
+        {"value", json_number(value)},
+        {"reference_trial", reference.number},
+        {"gain", json_number(search::gain_over(session.objective, value, *effects.value_of(reference)))}};
   }
 }
 
@@ -257,7 +259,8 @@ bool wait(const Clock& clock, const std::atomic<bool>& stop) {
 
 // Empty: it goes on.
 std::string why_it_ends(const Watched& watched) {
-  if (closed_trials(watched.history) >= watched.record.session.budget.trials) return "the budget of trials is spent";
+  if (search::closed_trials(watched.history) >= watched.record.session.budget.trials)
+    return "the budget of trials is spent";
   if (!watched.tune_runs && pending_trials(watched).empty()) return "no tune is at work, and no trial waits";
   return "";
 }
@@ -266,20 +269,20 @@ std::string why_it_ends(const Watched& watched) {
 class Reader {
  public:
   Reader(const Context& context, const std::filesystem::path& directory)
-      : clock_(context.console.clock), directory_(directory), record_(load_run(directory)) {}
+      : clock_(context.console.clock), directory_(directory), record_(run::load_run(directory)) {}
 
   Watched look() {
     // The claim first: a tune that ends between the two looks is seen as running, with all that it closed.
-    const bool tune_runs = TunerClaim::is_held(journal_path(directory_));
-    history_ = read_journal(journal_path(directory_));
+    const bool tune_runs = journal::TunerClaim::is_held(run::journal_path(directory_));
+    history_ = journal::read_journal(run::journal_path(directory_));
     return {directory_.string(), record_, history_, tune_runs, clock_.unix_us()};
   }
 
  private:
   const Clock& clock_;
   std::filesystem::path directory_;
-  RunRecord record_;
-  History history_;
+  run::RunRecord record_;
+  search::History history_;
 };
 
 void show_once(const Context& context, const Watched& watched) {
@@ -330,4 +333,4 @@ Command watch_command() {
           watch};
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::cli

@@ -9,22 +9,23 @@
 
 #include "search/trials/run_effects.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
 // Of each configuration its place on every axis of the lattice, one row after the other.
-std::vector<double> lattice_positions(const Space& space, const std::vector<Configuration>& configurations) {
+std::vector<double> lattice_positions(const space::Space& space,
+                                      const std::vector<space::Configuration>& configurations) {
   std::vector<double> positions;
   positions.reserve(configurations.size() * space.parameters().size());
-  for (const Configuration& configuration : configurations) {
-    for (const Parameter& parameter : space.parameters()) {
-      const Value* value = configuration.find(parameter.name);
+  for (const space::Configuration& configuration : configurations) {
+    for (const space::Parameter& parameter : space.parameters()) {
+      const space::Value* value = configuration.find(parameter.name);
       if (value == nullptr) {
         positions.push_back(-1.0);
       } else {
-        positions.push_back(parameter.continuous() ? as_number(*value) : parameter.index_of(*value));
+        positions.push_back(parameter.continuous() ? space::as_number(*value) : parameter.index_of(*value));
       }
     }
   }
@@ -32,7 +33,8 @@ std::vector<double> lattice_positions(const Space& space, const std::vector<Conf
 }
 
 // Numbers of the configurations in the order in which Space::for_each would visit them; real values ascend.
-std::vector<std::size_t> lattice_order(const Space& space, const std::vector<Configuration>& configurations) {
+std::vector<std::size_t> lattice_order(const space::Space& space,
+                                       const std::vector<space::Configuration>& configurations) {
   const std::vector<double> positions = lattice_positions(space, configurations);
   const std::size_t axes = space.parameters().size();
   std::vector<std::size_t> order(configurations.size());
@@ -56,7 +58,7 @@ std::vector<T> in_this_order(const std::vector<std::size_t>& order, std::vector<
 
 }  // namespace
 
-void ListBuilder::add(Configuration configuration) {
+void ListBuilder::add(space::Configuration configuration) {
   const auto [entry, is_new] = list_.index.emplace(candidates_.key(configuration), kNowhere);
   if (!is_new || !candidates_.filter().may_fit(configuration)) return;
   list_.configurations.push_back(std::move(configuration));
@@ -72,21 +74,21 @@ void ListBuilder::sort() {
 CandidateList ListBuilder::finish() {
   for (std::size_t i = 0; i < places_.size(); ++i) *places_[i] = i;
   std::erase_if(list_.index, [](const auto& entry) { return entry.second == kNowhere; });
-  for (const Configuration& configuration : list_.configurations) {
+  for (const space::Configuration& configuration : list_.configurations) {
     list_.memory.push_back(candidates_.memory_of(configuration));
   }
   list_.points = candidates_.encode(list_.configurations);
   return std::move(list_);
 }
 
-void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations) {
+void sort_in_lattice_order(const space::Space& space, std::vector<space::Configuration>& configurations) {
   const std::vector<std::size_t> order = lattice_order(space, configurations);
   configurations = in_this_order(order, std::move(configurations));
 }
 
 std::unordered_set<std::string> asked_keys(const Candidates& candidates, const History& history) {
   std::unordered_set<std::string> keys;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (counts(trial)) keys.insert(candidates.key(trial.proposal.configuration));
   }
   return keys;
@@ -110,16 +112,17 @@ constexpr int kMovesPerLength = 20;
 constexpr std::uint64_t kPoolStreams = std::uint64_t{1} << 62;
 
 // The best few of those measured, each configuration once; the earlier of equals first.
-std::vector<Configuration> best_of(const Candidates& candidates, const Objective& objective, const History& history) {
+std::vector<space::Configuration> best_of(const Candidates& candidates, const session::Objective& objective,
+                                          const History& history) {
   const RunEffects effects(objective, history);
-  std::vector<std::pair<double, const Configuration*>> measured;
-  for (const Trial& trial : history) {
+  std::vector<std::pair<double, const space::Configuration*>> measured;
+  for (const journal::Trial& trial : history) {
     const std::optional<double> value = effects.value_of(trial);
     if (value && std::isfinite(*value)) measured.emplace_back(*value, &trial.proposal.configuration);
   }
   std::stable_sort(measured.begin(), measured.end(),
                    [&](const auto& a, const auto& b) { return objective.better(a.first, b.first); });
-  std::vector<Configuration> best;
+  std::vector<space::Configuration> best;
   std::unordered_set<std::string> seen;
   for (const auto& [value, configuration] : measured) {
     if (best.size() < kBestTrials && seen.insert(candidates.key(*configuration)).second) best.push_back(*configuration);
@@ -137,26 +140,29 @@ void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
 }
 
 // The point with its real values moved towards those of a sample.
-std::optional<Configuration> moved(const Space& space, const Configuration& point, double fraction, Rng& rng) {
-  const Configuration sample = space.sample(rng);
-  Configuration result;
-  for (const Parameter& parameter : space.parameters()) {
-    const Value* from = point.find(parameter.name);
-    const Value* to = sample.find(parameter.name);
+std::optional<space::Configuration> moved(const space::Space& space, const space::Configuration& point, double fraction,
+                                          Rng& rng) {
+  const space::Configuration sample = space.sample(rng);
+  space::Configuration result;
+  for (const space::Parameter& parameter : space.parameters()) {
+    const space::Value* from = point.find(parameter.name);
+    const space::Value* to = sample.find(parameter.name);
     if (from == nullptr) continue;
     const bool moves = parameter.continuous() && to != nullptr;
-    result.set(parameter.name, moves ? Value(between(parameter, as_number(*from), as_number(*to), fraction)) : *from);
+    result.set(
+        parameter.name,
+        moves ? space::Value(between(parameter, space::as_number(*from), space::as_number(*to), fraction)) : *from);
   }
-  if (space.complete(result) != Exclusion::kNone || !space.contains(result)) return std::nullopt;
+  if (space.complete(result) != space::Exclusion::kNone || !space.contains(result)) return std::nullopt;
   return result;
 }
 
-void add_near(const Space& space, const std::vector<Configuration>& best, Rng& rng, ListBuilder& pool) {
-  for (const Configuration& configuration : best) {
-    for (const Configuration& neighbour : space.neighbours(configuration)) {
+void add_near(const space::Space& space, const std::vector<space::Configuration>& best, Rng& rng, ListBuilder& pool) {
+  for (const space::Configuration& configuration : best) {
+    for (const space::Configuration& neighbour : space.neighbours(configuration)) {
       pool.add(neighbour);
       if (&configuration != &best.front()) continue;
-      for (const Configuration& second : space.neighbours(neighbour)) pool.add(second);
+      for (const space::Configuration& second : space.neighbours(neighbour)) pool.add(second);
     }
     if (space.listable()) continue;
     for (const double length : kLengths) {
@@ -169,7 +175,7 @@ void add_near(const Space& space, const std::vector<Configuration>& best, Rng& r
 
 }  // namespace
 
-CandidateList make_pool(const Candidates& candidates, const Objective& objective, const History& history,
+CandidateList make_pool(const Candidates& candidates, const session::Objective& objective, const History& history,
                         std::uint64_t seed) {
   Rng rng(seed, kPoolStreams + static_cast<std::uint64_t>(counted_trials(history)));
   ListBuilder pool(candidates);
@@ -179,9 +185,9 @@ CandidateList make_pool(const Candidates& candidates, const Objective& objective
   return pool.finish();
 }
 
-double between(const Parameter& parameter, double from, double to, double fraction) {
-  if (parameter.scale == Scale::kLog && from > 0.0 && to > 0.0) return from * std::pow(to / from, fraction);
+double between(const space::Parameter& parameter, double from, double to, double fraction) {
+  if (parameter.scale == space::Scale::kLog && from > 0.0 && to > 0.0) return from * std::pow(to / from, fraction);
   return from + fraction * (to - from);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -7,7 +7,7 @@
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // How lists of candidates come about.
 
@@ -18,7 +18,7 @@ class ListBuilder {
   explicit ListBuilder(const Candidates& candidates) : candidates_(candidates) {}
 
   /// Leaves out what is there already and what is too large.
-  void add(Configuration configuration);
+  void add(space::Configuration configuration);
   std::size_t size() const { return list_.size(); }
   void sort();  ///< in lattice order
   CandidateList finish();
@@ -30,7 +30,7 @@ class ListBuilder {
 };
 
 /// As Space::for_each would visit them; real values ascend.
-void sort_in_lattice_order(const Space& space, std::vector<Configuration>& configurations);
+void sort_in_lattice_order(const space::Space& space, std::vector<space::Configuration>& configurations);
 
 /// Keys of what was asked and counts.
 std::unordered_set<std::string> asked_keys(const Candidates& candidates, const History& history);
@@ -38,10 +38,10 @@ std::unordered_set<std::string> asked_keys(const Candidates& candidates, const H
 // Candidates of a space that cannot be listed.
 
 /// Samples of the whole space, and what lies near the best trials of the history; in lattice order.
-CandidateList make_pool(const Candidates& candidates, const Objective& objective, const History& history,
+CandidateList make_pool(const Candidates& candidates, const session::Objective& objective, const History& history,
                         std::uint64_t seed);
 
 /// The number that lies a fraction of the way between two numbers of a real range, on its scale.
-double between(const Parameter& parameter, double from, double to, double fraction);
+double between(const space::Parameter& parameter, double from, double to, double fraction);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -11,7 +11,7 @@
 #include "search/candidates/candidate_list.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // The micro-steps between two updates, log2 of gradient_accumulation_steps, where they are derived from the batch: how
 // well a pipeline fills and how often collectives run depends on them, and they are a product of four parameters. With
@@ -24,26 +24,26 @@ constexpr std::int64_t kMostWalked = 10'000;
 constexpr int kSamples = 2'000;
 constexpr double kMiddle = 0.5;  // where a parameter does not exist, as in the Encoder
 
-bool is_derived(const Space& space, const std::string& name) {
+bool is_derived(const space::Space& space, const std::string& name) {
   const std::vector<std::string> columns = space.columns();
   return std::find(columns.begin(), columns.end(), name) != columns.end() && space.find(name) == nullptr;
 }
 
-std::optional<double> log2_product(const std::vector<std::string>& names, const Configuration& configuration) {
+std::optional<double> log2_product(const std::vector<std::string>& names, const space::Configuration& configuration) {
   double sum = 0.0;
   for (const std::string& name : names) {
-    const Value* value = configuration.find(name);
-    if (value == nullptr || std::holds_alternative<std::string>(*value) || !(as_number(*value) > 0.0)) {
+    const space::Value* value = configuration.find(name);
+    if (value == nullptr || std::holds_alternative<std::string>(*value) || !(space::as_number(*value) > 0.0)) {
       return std::nullopt;
     }
-    sum += std::log2(as_number(*value));
+    sum += std::log2(space::as_number(*value));
   }
   return sum;
 }
 
-void for_many(const Space& space, const std::function<void(const Configuration&)>& visit) {
+void for_many(const space::Space& space, const std::function<void(const space::Configuration&)>& visit) {
   if (space.listable() && space.lattice_count() <= kMostWalked) {
-    space.for_each([&](const Configuration& configuration) {
+    space.for_each([&](const space::Configuration& configuration) {
       visit(configuration);
       return true;
     });
@@ -56,15 +56,15 @@ void for_many(const Space& space, const std::function<void(const Configuration&)
 
 }  // namespace
 
-DerivedColumns::DerivedColumns(const Space& space) {
+DerivedColumns::DerivedColumns(const space::Space& space) {
   std::vector<Product> wanted;
-  if (is_derived(space, kAccumulation)) wanted.push_back({{kAccumulation}});
-  const std::vector<std::string> splits = model_splits(space);
+  if (is_derived(space, space::kAccumulation)) wanted.push_back({{space::kAccumulation}});
+  const std::vector<std::string> splits = forecast::model_splits(space);
   if (!space.facts().well_known && splits.size() > 1) wanted.push_back({splits});
   if (wanted.empty()) return;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, double>> ranges(wanted.size(), {kInfinity, -kInfinity});
-  for_many(space, [&](const Configuration& configuration) {
+  for_many(space, [&](const space::Configuration& configuration) {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::optional<double> value = log2_product(wanted[i].names, configuration);
       if (!value) continue;
@@ -77,7 +77,7 @@ DerivedColumns::DerivedColumns(const Space& space) {
   }
 }
 
-Eigen::MatrixXd DerivedColumns::encode(const std::vector<Configuration>& configurations) const {
+Eigen::MatrixXd DerivedColumns::encode(const std::vector<space::Configuration>& configurations) const {
   Eigen::MatrixXd columns(static_cast<Eigen::Index>(configurations.size()), size());
   for (Eigen::Index row = 0; row < columns.rows(); ++row) {
     for (Eigen::Index column = 0; column < columns.cols(); ++column) {
@@ -104,7 +104,7 @@ constexpr std::int64_t kMostDoubted = 20'000;
 constexpr int kDraws = 100'000;
 constexpr int kPlannedDraws = 5'000;
 
-std::int64_t most_listed(const MemoryFilter& filter, bool has_priors) {
+std::int64_t most_listed(const session::MemoryFilter& filter, bool has_priors) {
   if (filter.is_exact()) return kMostPlanned;
   if (has_priors) return kMostTimed;
   return filter.knows_memory() ? kMostPredicted : kMostListed;
@@ -112,30 +112,31 @@ std::int64_t most_listed(const MemoryFilter& filter, bool has_priors) {
 
 // Numbers stand as their bytes, 4 and 4.0 the same: to write them out took half of the time of a pool. The first
 // character says what follows, so that no two configurations share a key.
-void append_to_key(const Value* value, std::string& key) {
+void append_to_key(const space::Value* value, std::string& key) {
   if (value == nullptr) {
     key += '-';
-  } else if (is_number(*value)) {
-    const double number = as_number(*value) + 0.0;  // -0 and 0 are one value
+  } else if (space::is_number(*value)) {
+    const double number = space::as_number(*value) + 0.0;  // -0 and 0 are one value
     const auto bytes = std::bit_cast<std::array<char, sizeof(double)>>(number);
     key += '#';
     key.append(bytes.data(), bytes.size());
   } else {
-    key += '"' + to_string(*value) + '\n';
+    key += '"' + space::to_string(*value) + '\n';
   }
 }
 
-bool can_be_listed(const Space& space, std::int64_t most) {
+bool can_be_listed(const space::Space& space, std::int64_t most) {
   if (!space.listable()) return false;
   if (space.lattice_count() <= most) return true;
   std::int64_t count = 0;
-  space.for_each([&](const Configuration&) { return ++count <= most; });
+  space.for_each([&](const space::Configuration&) { return ++count <= most; });
   return count <= most;
 }
 
 }  // namespace
 
-Candidates::Candidates(const Session& session, const MemoryFilter& filter, const Priors& priors)
+Candidates::Candidates(const session::Session& session, const session::MemoryFilter& filter,
+                       const forecast::Priors& priors)
     : filter_(filter),
       objective_(session.objective),
       space_(session.space),
@@ -145,10 +146,10 @@ Candidates::Candidates(const Session& session, const MemoryFilter& filter, const
   for (const auto& prior : priors) beliefs_.push_back({prior});
   if (!can_be_listed(space_, most_listed(filter, !priors.empty()))) return;
   if (can_be_listed(space_, kMostDoubted)) {
-    for (Belief& belief : beliefs_) belief.alternatives = belief.prior->alternatives();
+    for (forecast::Belief& belief : beliefs_) belief.alternatives = belief.prior->alternatives();
   }
   ListBuilder list(*this);
-  space_.for_each([&](const Configuration& configuration) {
+  space_.for_each([&](const space::Configuration& configuration) {
     ++space_count_;
     list.add(configuration);
     return true;
@@ -159,25 +160,26 @@ Candidates::Candidates(const Session& session, const MemoryFilter& filter, const
 bool Candidates::empty() const {
   if (listed()) return size() == 0;
   Rng rng(0, 0);
-  return space_.is_empty() || !draw(rng, [](const Configuration&) { return false; });
+  return space_.is_empty() || !draw(rng, [](const space::Configuration&) { return false; });
 }
 
-std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<Trial>& history, std::uint64_t seed) const {
+std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<journal::Trial>& history,
+                                                          std::uint64_t seed) const {
   if (listed()) return all_;
   return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
 }
 
-std::optional<Configuration> Candidates::draw(Rng& rng,
-                                              const std::function<bool(const Configuration&)>& is_asked) const {
+std::optional<space::Configuration> Candidates::draw(
+    Rng& rng, const std::function<bool(const space::Configuration&)>& is_asked) const {
   const int draws = filter_.is_exact() ? kPlannedDraws : kDraws;
   for (int i = 0; i < draws; ++i) {
-    Configuration configuration = space_.sample(rng);
+    space::Configuration configuration = space_.sample(rng);
     if (!is_asked(configuration) && filter_.may_fit(configuration)) return configuration;
   }
   return std::nullopt;
 }
 
-bool Candidates::contains(const Configuration& configuration) const {
+bool Candidates::contains(const space::Configuration& configuration) const {
   if (listed()) return all_->index.count(key(configuration)) > 0;
   return space_.contains(configuration) && filter_.may_fit(configuration);
 }
@@ -187,28 +189,28 @@ std::optional<std::int64_t> Candidates::space_count() const {
   return space_.listable() ? std::optional(space_.count()) : std::nullopt;
 }
 
-std::optional<MemoryVerdict> Candidates::memory_of(const Configuration& configuration) const {
+std::optional<plan::MemoryVerdict> Candidates::memory_of(const space::Configuration& configuration) const {
   const std::optional<std::size_t> known = listed() ? all_->find(key(configuration)) : std::nullopt;
   return known ? all_->memory[*known] : filter_.check(configuration);
 }
 
 // What is in the list is not forecast again: a question on a hundred trials would wait for hundreds of step times.
-Points Candidates::encode(const std::vector<Configuration>& configurations) const {
+surrogate::Points Candidates::encode(const std::vector<space::Configuration>& configurations) const {
   if (!listed()) return encode_anew(configurations);
-  std::vector<Configuration> others;
+  std::vector<space::Configuration> others;
   std::vector<Eigen::Index> rows;
   const Eigen::Index listed_count = all_->points.size();
-  for (const Configuration& configuration : configurations) {
+  for (const space::Configuration& configuration : configurations) {
     const std::optional<std::size_t> known = all_->find(key(configuration));
     rows.push_back(known ? static_cast<Eigen::Index>(*known) : listed_count + static_cast<Eigen::Index>(others.size()));
     if (!known) others.push_back(configuration);
   }
-  const Points anew = encode_anew(others);
-  Points points = Points::zero(static_cast<Eigen::Index>(rows.size()), anew.ordered.cols(), anew.categories.cols(),
-                               anew.features.cols());
+  const surrogate::Points anew = encode_anew(others);
+  surrogate::Points points = surrogate::Points::zero(static_cast<Eigen::Index>(rows.size()), anew.ordered.cols(),
+                                                     anew.categories.cols(), anew.features.cols());
   for (Eigen::Index i = 0; i < points.size(); ++i) {
     const Eigen::Index row = rows[static_cast<std::size_t>(i)];
-    const Points& from = row < listed_count ? all_->points : anew;
+    const surrogate::Points& from = row < listed_count ? all_->points : anew;
     const Eigen::Index its = row < listed_count ? row : row - listed_count;
     points.ordered.row(i) = from.ordered.row(its);
     points.categories.row(i) = from.categories.row(its);
@@ -217,18 +219,19 @@ Points Candidates::encode(const std::vector<Configuration>& configurations) cons
   return points;
 }
 
-Points Candidates::encode_anew(const std::vector<Configuration>& configurations) const {
+surrogate::Points Candidates::encode_anew(const std::vector<space::Configuration>& configurations) const {
   const auto count = static_cast<Eigen::Index>(configurations.size());
-  Priors priors;
-  for (const Belief& belief : beliefs_) priors.push_back(belief.prior);
-  for (const Belief& belief : beliefs_) {
-    for (const Alternative& other : belief.alternatives) priors.push_back(other.prior);
+  forecast::Priors priors;
+  for (const forecast::Belief& belief : beliefs_) priors.push_back(belief.prior);
+  for (const forecast::Belief& belief : beliefs_) {
+    for (const forecast::Alternative& other : belief.alternatives) priors.push_back(other.prior);
   }
-  Points points = Points::zero(count, encoder_.ordered_dims() + derived_->size(), encoder_.category_dims(),
-                               static_cast<Eigen::Index>(priors.size()));
+  surrogate::Points points =
+      surrogate::Points::zero(count, encoder_.ordered_dims() + derived_->size(), encoder_.category_dims(),
+                              static_cast<Eigen::Index>(priors.size()));
   points.ordered.rightCols(derived_->size()) = derived_->encode(configurations);
   for (Eigen::Index row = 0; row < count; ++row) {
-    const EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
+    const space::EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
     for (int column = 0; column < encoder_.ordered_dims(); ++column) {
       points.ordered(row, column) = point.ordered[static_cast<std::size_t>(column)];
     }
@@ -243,11 +246,11 @@ Points Candidates::encode_anew(const std::vector<Configuration>& configurations)
 }
 
 // By column, so that neither the order of names nor further names matter.
-std::string Candidates::key(const Configuration& configuration) const {
+std::string Candidates::key(const space::Configuration& configuration) const {
   std::string key;
   key.reserve(columns_.size() * (1 + sizeof(double)));
   for (const std::string& column : columns_) append_to_key(configuration.find(column), key);
   return key;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -10,7 +10,7 @@
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 constexpr double kWorthwhileGain = 1.01;  // of the rule "patience"
@@ -20,7 +20,7 @@ class RunningMeans {
  public:
   explicit RunningMeans(const RunEffects& effects) : effects_(effects) {}
 
-  void add(const Objective& objective, const History& history, std::size_t index) {
+  void add(const session::Objective& objective, const History& history, std::size_t index) {
     const double value = *effects_.value_of(history[index]);
     if (!std::isfinite(value)) return;
     const auto [its, is_new] = entry_.emplace(history[index].proposal.configuration.text(), means_.size());
@@ -31,7 +31,7 @@ class RunningMeans {
     if (objective.better(value, *effects_.value_of(history[mean.best]))) mean.best = index;
   }
   const std::vector<MeasuredMean>& all() const { return means_; }
-  std::optional<double> best(const Objective& objective) const {
+  std::optional<double> best(const session::Objective& objective) const {
     std::optional<double> best;
     for (const MeasuredMean& mean : means_) {
       if (!best || objective.better(mean.value, *best)) best = mean.value;
@@ -45,7 +45,7 @@ class RunningMeans {
   std::unordered_map<std::string, std::size_t> entry_;
 };
 
-RunningMeans means_of(const Objective& objective, const History& history, const RunEffects& effects) {
+RunningMeans means_of(const session::Objective& objective, const History& history, const RunEffects& effects) {
   RunningMeans means(effects);
   for (std::size_t i = 0; i < history.size(); ++i) {
     if (value_of(history[i], objective)) means.add(objective, history, i);
@@ -55,20 +55,20 @@ RunningMeans means_of(const Objective& objective, const History& history, const 
 
 }  // namespace
 
-std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history) {
+std::vector<MeasuredMean> measured_means(const session::Objective& objective, const History& history) {
   const RunEffects effects(objective, history);
   return means_of(objective, history, effects).all();
 }
 
-std::optional<double> best_value(const Objective& objective, const History& history) {
+std::optional<double> best_value(const session::Objective& objective, const History& history) {
   const RunEffects effects(objective, history);
   return means_of(objective, history, effects).best(objective);
 }
 
-std::optional<Trial> reference_trial(const Objective& objective, const History& history) {
+std::optional<journal::Trial> reference_trial(const session::Objective& objective, const History& history) {
   // An interrupted baseline is asked again, under another number.
-  std::optional<Trial> first_ok;
-  for (const Trial& trial : history) {
+  std::optional<journal::Trial> first_ok;
+  for (const journal::Trial& trial : history) {
     if (!value_of(trial, objective)) continue;
     if (trial.proposal.strategy == kBaselineStrategy) return trial;
     if (!first_ok) first_ok = trial;
@@ -76,7 +76,7 @@ std::optional<Trial> reference_trial(const Objective& objective, const History& 
   return first_ok;
 }
 
-int trials_without_gain(const Objective& objective, const History& history) {
+int trials_without_gain(const session::Objective& objective, const History& history) {
   const RunEffects effects(objective, history);
   RunningMeans means(effects);
   std::optional<double> last_gain;
@@ -95,14 +95,14 @@ int trials_without_gain(const Objective& objective, const History& history) {
   return without;
 }
 
-double gain_over(const Objective& objective, double value, double reference) {
+double gain_over(const session::Objective& objective, double value, double reference) {
   return objective.maximize ? value / reference : reference / value;
 }
 
 namespace {
 
 // Mean of the measurements, and its standard error: by their scatter, but for a single one, which states its own.
-void fill_evidence(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
+void fill_evidence(const session::Objective& objective, const History& history, const std::vector<std::size_t>& trials,
                    const RunEffects& effects, Recommendation& best) {
   const auto count = static_cast<double>(trials.size());
   std::optional<double> best_of_them;
@@ -114,8 +114,8 @@ void fill_evidence(const Objective& objective, const History& history, const std
     best.trial = history[index].number;
   }
   best.measurements = static_cast<int>(trials.size());
-  const Trial& first = history[trials.front()];
-  best.value_sem = std::get<Measured>(*first.outcome).value_sem * effects.factor(first.proposal.run);
+  const journal::Trial& first = history[trials.front()];
+  best.value_sem = std::get<trial::Measured>(*first.outcome).value_sem * effects.factor(first.proposal.run);
   if (trials.size() < 2) return;
   double squares = 0.0;
   for (const std::size_t index : trials) {
@@ -127,9 +127,9 @@ void fill_evidence(const Objective& objective, const History& history, const std
 
 }  // namespace
 
-std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
-                                        std::uint64_t seed) {
-  const Objective& objective = session.objective;
+std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
+                                        const History& history, std::uint64_t seed) {
+  const session::Objective& objective = session.objective;
   TrialModel model(objective, candidates, history);
   if (!model.has_values()) return std::nullopt;
   Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
@@ -149,11 +149,11 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
   const double other_end = model.scale().from_latent(mean + kNormal975 * stddev);
   best.lower_95 = std::min(one_end, other_end);
   best.upper_95 = std::max(one_end, other_end);
-  const std::optional<Trial> reference = reference_trial(objective, history);
+  const std::optional<journal::Trial> reference = reference_trial(objective, history);
   best.reference_trial = reference->number;
   best.reference_value = *effects.value_of(*reference);
   best.gain = gain_over(objective, best.value, best.reference_value);
-  const Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
+  const space::Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
   best.changes = changes_between(model, candidates, history, before, best.configuration);
   return best;
 }
@@ -167,21 +167,22 @@ std::optional<Recommendation> recommend(const Session& session, const Candidates
 // is no doubt about their ratio.
 namespace {
 
-std::optional<Value> value_in(const Configuration& configuration, const std::string& name) {
-  const Value* value = configuration.find(name);
+std::optional<space::Value> value_in(const space::Configuration& configuration, const std::string& name) {
+  const space::Value* value = configuration.find(name);
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-bool differ(const std::optional<Value>& a, const std::optional<Value>& b) {
-  return a.has_value() != b.has_value() || (a && !same_value(*a, *b));
+bool differ(const std::optional<space::Value>& a, const std::optional<space::Value>& b) {
+  return a.has_value() != b.has_value() || (a && !space::same_value(*a, *b));
 }
 
-std::vector<Change> listed_changes(const Space& space, const Configuration& before, const Configuration& after) {
+std::vector<Change> listed_changes(const space::Space& space, const space::Configuration& before,
+                                   const space::Configuration& after) {
   std::vector<Change> changes;
   const auto add = [&](const std::string& name) {
     Change change{name, value_in(before, name), value_in(after, name), Change::Alone::kPossible, std::nullopt};
     if (!differ(change.before, change.after)) return;
-    if (name == kAccumulation && space.facts().accumulation_follows()) change.alone = Change::Alone::kFollows;
+    if (name == space::kAccumulation && space.facts().accumulation_follows()) change.alone = Change::Alone::kFollows;
     changes.push_back(std::move(change));
   };
   for (const auto& [name, value] : after) add(name);
@@ -193,9 +194,9 @@ std::vector<Change> listed_changes(const Space& space, const Configuration& befo
 
 // `after` with these changes taken back; what then has no meaning any more goes, what then exists has its earlier
 // value. The earlier values need not be of the space. Empty: there is no such configuration.
-std::optional<Configuration> taken_back(const Space& space, const std::vector<const Change*>& changes,
-                                        const Configuration& before, const Configuration& after) {
-  Configuration moved = after;
+std::optional<space::Configuration> taken_back(const space::Space& space, const std::vector<const Change*>& changes,
+                                               const space::Configuration& before, const space::Configuration& after) {
+  space::Configuration moved = after;
   for (const auto& [name, value] : before) {
     if (!moved.has(name)) moved.set(name, value);
   }
@@ -203,8 +204,8 @@ std::optional<Configuration> taken_back(const Space& space, const std::vector<co
     if (!change->before) return std::nullopt;
     moved.set(change->parameter, *change->before);
   }
-  if (space.facts().accumulation_follows()) moved.erase(kAccumulation);
-  if (space.complete(moved) != Exclusion::kNone) return std::nullopt;
+  if (space.facts().accumulation_follows()) moved.erase(space::kAccumulation);
+  if (space.complete(moved) != space::Exclusion::kNone) return std::nullopt;
   const bool is_back = std::none_of(changes.begin(), changes.end(), [&](const Change* change) {
     return differ(value_in(moved, change->parameter), change->before);
   });
@@ -213,13 +214,14 @@ std::optional<Configuration> taken_back(const Space& space, const std::vector<co
 
 // `change` taken back; where a constraint then needs another one to follow (the accumulation of a kept batch), with the
 // first of the later ones that does, which is marked.
-std::optional<Configuration> taken_back(const Space& space, const Change& change, std::vector<Change>& all,
-                                        const Configuration& before, const Configuration& after) {
-  std::optional<Configuration> alone = taken_back(space, {&change}, before, after);
+std::optional<space::Configuration> taken_back(const space::Space& space, const Change& change,
+                                               std::vector<Change>& all, const space::Configuration& before,
+                                               const space::Configuration& after) {
+  std::optional<space::Configuration> alone = taken_back(space, {&change}, before, after);
   if (!alone || space.meets_constraints(*alone) || !space.meets_constraints(before)) return alone;
   for (Change& other : all) {
     if (&other == &change || other.alone != Change::Alone::kPossible) continue;
-    std::optional<Configuration> both = taken_back(space, {&change, &other}, before, after);
+    std::optional<space::Configuration> both = taken_back(space, {&change, &other}, before, after);
     if (!both || !space.meets_constraints(*both)) continue;
     other.alone = Change::Alone::kFollows;
     return both;
@@ -227,12 +229,12 @@ std::optional<Configuration> taken_back(const Space& space, const Change& change
   return std::nullopt;
 }
 
-bool is_too_large(const Candidates& candidates, const History& history, const Configuration& configuration) {
-  const std::optional<MemoryVerdict> planned = candidates.memory_of(configuration);
-  if (planned && planned->verdict == Verdict::kTooLarge) return true;
+bool is_too_large(const Candidates& candidates, const History& history, const space::Configuration& configuration) {
+  const std::optional<plan::MemoryVerdict> planned = candidates.memory_of(configuration);
+  if (planned && planned->verdict == plan::Verdict::kTooLarge) return true;
   const std::string key = candidates.key(configuration);
-  return std::any_of(history.begin(), history.end(), [&](const Trial& trial) {
-    return trial.outcome && std::holds_alternative<OutOfMemory>(*trial.outcome) &&
+  return std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {
+    return trial.outcome && std::holds_alternative<trial::OutOfMemory>(*trial.outcome) &&
            candidates.key(trial.proposal.configuration) == key;
   });
 }
@@ -240,9 +242,9 @@ bool is_too_large(const Candidates& candidates, const History& history, const Co
 }  // namespace
 
 std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& candidates,
-                                    const std::vector<Configuration>& configurations) {
+                                    const std::vector<space::Configuration>& configurations) {
   if (!model.scale().logarithmic()) return {};
-  const Points points = candidates.encode(configurations);
+  const surrogate::Points points = candidates.encode(configurations);
   const Eigen::VectorXd mean = model.predict(points).mean;
   const Eigen::MatrixXd covariance = model.process().posterior_covariance(model.known_points(points));
   const double unit = model.latent_unit() * model.latent_unit();
@@ -257,15 +259,15 @@ std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& c
 }
 
 Changes changes_between(const TrialModel& model, const Candidates& candidates, const History& history,
-                        const Configuration& before, const Configuration& after) {
-  const Space& space = candidates.space();
+                        const space::Configuration& before, const space::Configuration& after) {
+  const space::Space& space = candidates.space();
   Changes changes{listed_changes(space, before, after), std::nullopt};
   if (changes.each.empty()) return changes;
-  std::vector<Configuration> points = {after, before};
+  std::vector<space::Configuration> points = {after, before};
   std::vector<Change*> known;
   for (Change& change : changes.each) {
     if (change.alone == Change::Alone::kFollows) continue;
-    std::optional<Configuration> back = taken_back(space, change, changes.each, before, after);
+    std::optional<space::Configuration> back = taken_back(space, change, changes.each, before, after);
     if (!back) {
       change.alone = Change::Alone::kNeedsAnother;
     } else if (is_too_large(candidates, history, *back)) {
@@ -282,4 +284,4 @@ Changes changes_between(const TrialModel& model, const Candidates& candidates, c
   return changes;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -8,7 +8,7 @@
 #include "search/trials/history.h"
 #include "space/configuration.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// How many times better one configuration is than another, by the surrogate: the median and its 95 % interval.
 struct Gain {
@@ -27,8 +27,8 @@ struct Change {
     kTooLarge,      ///< one that does not fit into memory
   };
   std::string parameter;
-  std::optional<Value> before;  ///< empty: it did not exist
-  std::optional<Value> after;   ///< empty: it does not exist any more
+  std::optional<space::Value> before;  ///< empty: it did not exist
+  std::optional<space::Value> after;   ///< empty: it does not exist any more
   Alone alone = Alone::kPossible;
   std::optional<Gain> gain;  ///< of the later configuration over itself with this change taken back; kPossible only
 };
@@ -43,7 +43,7 @@ struct Changes {
 /// The configuration to train with: the largest posterior mean among those measured ok, with its evidence.
 struct Recommendation {
   int trial = 0;  ///< its best ok trial
-  Configuration configuration;
+  space::Configuration configuration;
   double value = 0.0;           ///< mean of its ok measurements, in the objective's units
   int measurements = 1;         ///< how many these are
   double value_sem = 0.0;       ///< standard error of the mean: by their scatter, of a single one as stated; 0: unknown
@@ -58,8 +58,8 @@ struct Recommendation {
 };
 
 /// Empty while no trial is ok.
-std::optional<Recommendation> recommend(const Session& session, const Candidates& candidates, const History& history,
-                                        std::uint64_t seed);
+std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
+                                        const History& history, std::uint64_t seed);
 
 /// A configuration that was measured ok, all its measurements together.
 struct MeasuredMean {
@@ -69,24 +69,24 @@ struct MeasuredMean {
   bool operator==(const MeasuredMean&) const = default;
 };
 /// In the order of their first measurements.
-std::vector<MeasuredMean> measured_means(const Objective& objective, const History& history);
+std::vector<MeasuredMean> measured_means(const session::Objective& objective, const History& history);
 
 /// For progress: the best mean of a configuration so far, and the trial that gains are relative to. Empty while none is
 /// ok.
-std::optional<double> best_value(const Objective& objective, const History& history);
-std::optional<Trial> reference_trial(const Objective& objective, const History& history);
+std::optional<double> best_value(const session::Objective& objective, const History& history);
+std::optional<journal::Trial> reference_trial(const session::Objective& objective, const History& history);
 /// Closed trials since that best value last rose by more than 1 %: what "patience" counts. 0 before the first ok trial.
-int trials_without_gain(const Objective& objective, const History& history);
+int trials_without_gain(const session::Objective& objective, const History& history);
 /// How many times `value` is better than `reference`.
-double gain_over(const Objective& objective, double value, double reference);
+double gain_over(const session::Objective& objective, double value, double reference);
 
 /// Gains of the first configuration over each of the others, by the fitted model. Empty where a measured value is not
 /// positive: nothing is so many times better then.
 std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& candidates,
-                                    const std::vector<Configuration>& configurations);
+                                    const std::vector<space::Configuration>& configurations);
 
 /// The changes from one configuration to the other. Of the fitted model; `history`: what it was fitted to.
 Changes changes_between(const TrialModel& model, const Candidates& candidates, const History& history,
-                        const Configuration& before, const Configuration& after);
+                        const space::Configuration& before, const space::Configuration& after);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

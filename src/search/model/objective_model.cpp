@@ -26,7 +26,7 @@
 #include "core/statistics.h"
 #include "krigtune/surrogate/acquisition.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // A cost model whose links are wrong by a factor is wrong in a way that no smooth residual follows. So a prior comes
 // with alternatives, hypotheses h of probabilities p_h, and the trials y choose among them (Bayesian model averaging:
@@ -37,7 +37,7 @@ namespace krigtune {
 // p(y | h) is the marginal likelihood of the surrogate with g_h as its prior. Averaging g instead of mixing the
 // posteriors leaves out how far the hypotheses disagree: after three to five trials one of them has nearly all weight.
 
-BeliefWeights::BeliefWeights(const std::vector<Belief>& beliefs) {
+BeliefWeights::BeliefWeights(const std::vector<forecast::Belief>& beliefs) {
   auto next = static_cast<Eigen::Index>(beliefs.size());
   for (std::size_t k = 0; k < beliefs.size(); ++k) {
     const auto others = static_cast<Eigen::Index>(beliefs[k].alternatives.size());
@@ -52,7 +52,8 @@ BeliefWeights::BeliefWeights(const std::vector<Belief>& beliefs) {
   }
 }
 
-void BeliefWeights::learn(const Observations& latent, const std::function<double(const Observations&)>& log_evidence) {
+void BeliefWeights::learn(const surrogate::Observations& latent,
+                          const std::function<double(const surrogate::Observations&)>& log_evidence) {
   for (Hypotheses& prior : priors_) {
     const Eigen::Index count = prior.before.size();
     if (count == 1) continue;
@@ -66,9 +67,9 @@ void BeliefWeights::learn(const Observations& latent, const std::function<double
   }
 }
 
-Points BeliefWeights::mixed(const Points& points) const {
-  Points result{points.ordered, points.categories,
-                Eigen::MatrixXd::Zero(points.size(), static_cast<Eigen::Index>(priors_.size()))};
+surrogate::Points BeliefWeights::mixed(const surrogate::Points& points) const {
+  surrogate::Points result{points.ordered, points.categories,
+                           Eigen::MatrixXd::Zero(points.size(), static_cast<Eigen::Index>(priors_.size()))};
   for (std::size_t k = 0; k < priors_.size(); ++k) {
     const Hypotheses& prior = priors_[k];
     for (std::size_t h = 0; h < prior.columns.size(); ++h) {
@@ -87,18 +88,18 @@ constexpr Eigen::Index kFewestForOutliers = 3;
 constexpr Eigen::Index kObservationsPerOutlier = 5;
 
 // Of values that have no logarithm.
-SurrogateOptions standardised_options() {
-  SurrogateOptions options;
+surrogate::SurrogateOptions standardised_options() {
+  surrogate::SurrogateOptions options;
   options.priors.signal_stddev = {0.0, 0.7};
   options.priors.noise_stddev = {-3.5, 1.0};
   return options;
 }
 
 // Three constants of the search recipe, fitted on the tuning tables of experiments/data by trials to the best.
-SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::VectorXd& stddev) {
-  SurrogateOptions options;
+surrogate::SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::VectorXd& stddev) {
+  surrogate::SurrogateOptions options;
   options.standardise = false;
-  options.mean = Mean::weighted(1.0, centre, stddev);
+  options.mean = surrogate::Mean::weighted(1.0, centre, stddev);
   options.priors.lengthscale = {std::log(0.6), 0.7};
   options.priors.signal_stddev = {std::log(0.5), 0.7};
   options.priors.noise_stddev = {std::log(0.03), 0.5};
@@ -107,8 +108,8 @@ SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::Ve
 
 // A list of a few values cannot show the ripples that an axis of real numbers may have: there lengthscales are expected
 // as in surrogate_for_unknown_functions(), and less noise, which would hide them.
-void expect_anything(bool has_reals, SurrogateOptions& options) {
-  options.kernel.kind = KernelKind::kMainEffects;
+void expect_anything(bool has_reals, surrogate::SurrogateOptions& options) {
+  options.kernel.kind = surrogate::KernelKind::kMainEffects;
   options.priors.lengthscale = {0.0, 0.7};
   if (!has_reals) return;
   options.priors.lengthscale = {std::log(0.5), 1.0};
@@ -116,22 +117,22 @@ void expect_anything(bool has_reals, SurrogateOptions& options) {
 }
 
 // The columns of runs are the last coefficients, and standard normal.
-SurrogateOptions options_for(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
-                             bool has_reals) {
+surrogate::SurrogateOptions options_for(const std::vector<forecast::Belief>& beliefs, bool logarithmic,
+                                        Eigen::Index run_columns, bool has_reals) {
   Eigen::VectorXd centre = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(beliefs.size()) + run_columns);
   Eigen::VectorXd stddev = Eigen::VectorXd::Ones(centre.size());
   for (std::size_t k = 0; k < beliefs.size(); ++k) {
-    const Prior::Coefficient coefficient = beliefs[k].prior->coefficient();
+    const forecast::Prior::Coefficient coefficient = beliefs[k].prior->coefficient();
     centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
     stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
   }
   const bool standardised = beliefs.empty() && !logarithmic;
-  SurrogateOptions options = standardised ? standardised_options() : residual_options(centre, stddev);
+  surrogate::SurrogateOptions options = standardised ? standardised_options() : residual_options(centre, stddev);
   if (beliefs.empty()) expect_anything(has_reals, options);
   return options;
 }
 
-Points with_runs(Points points, const Eigen::MatrixXd& runs) {
+surrogate::Points with_runs(surrogate::Points points, const Eigen::MatrixXd& runs) {
   if (runs.cols() == 0) return points;
   points.features.conservativeResize(points.size(), points.features.cols() + runs.cols());
   points.features.rightCols(runs.cols()) = runs;
@@ -139,14 +140,15 @@ Points with_runs(Points points, const Eigen::MatrixXd& runs) {
 }
 
 /// The hyperparameters at the medians of their priors.
-Eigen::VectorXd prior_theta(const Kernel& kernel, const HyperparameterPriors& priors, const Points& points) {
-  return uniform_theta(kernel, points, std::exp(priors.lengthscale.log_median),
-                       std::exp(priors.signal_stddev.log_median), std::exp(priors.noise_stddev.log_median));
+Eigen::VectorXd prior_theta(const surrogate::Kernel& kernel, const surrogate::HyperparameterPriors& priors,
+                            const surrogate::Points& points) {
+  return surrogate::uniform_theta(kernel, points, std::exp(priors.lengthscale.log_median),
+                                  std::exp(priors.signal_stddev.log_median), std::exp(priors.noise_stddev.log_median));
 }
 
 }  // namespace
 
-ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
+ObjectiveModel::ObjectiveModel(const std::vector<forecast::Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
                                bool has_reals)
     : run_columns_(run_columns),
       options_(options_for(beliefs, logarithmic, run_columns, has_reals)),
@@ -158,28 +160,28 @@ ObjectiveModel::ObjectiveModel(const std::vector<Belief>& beliefs, bool logarith
   }
 }
 
-Eigen::VectorXd ObjectiveModel::prior_values(const Points& points) const {
+Eigen::VectorXd ObjectiveModel::prior_values(const surrogate::Points& points) const {
   if (prior_centres_.size() == 0) return Eigen::VectorXd::Zero(points.size());
   return points.features.leftCols(prior_centres_.size()) * prior_centres_;
 }
 
-Points ObjectiveModel::centred(const Points& points) const {
-  Points result = with_runs(weights_.mixed(points), Eigen::MatrixXd::Zero(points.size(), run_columns_));
+surrogate::Points ObjectiveModel::centred(const surrogate::Points& points) const {
+  surrogate::Points result = with_runs(weights_.mixed(points), Eigen::MatrixXd::Zero(points.size(), run_columns_));
   result.features.rowwise() -= prior_shifts_;
   return result;
 }
 
-Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals) const {
+Eigen::VectorXd ObjectiveModel::noise_of_outliers(const surrogate::Observations& residuals) const {
   Eigen::VectorXd noise = Eigen::VectorXd::Zero(residuals.size());
   if (residuals.size() < kFewestForOutliers) return noise;
-  const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
+  const std::shared_ptr<const surrogate::Kernel> kernel = surrogate::make_kernel(options_.kernel);
   const Eigen::VectorXd theta = prior_theta(*kernel, options_.priors, residuals.points);
   const Eigen::Index most = std::max<Eigen::Index>(residuals.size() / kObservationsPerOutlier, 1);
   for (Eigen::Index found = 0; found < most; ++found) {
-    GaussianProcess process(kernel, options_.mean);
+    surrogate::GaussianProcess process(kernel, options_.mean);
     process.condition({residuals.points, residuals.values, residuals.variance + noise}, theta);
     if (process.observed() != residuals.size()) break;  // two configurations that the columns cannot tell apart
-    const LeaveOneOut others = process.leave_one_out();
+    const surrogate::LeaveOneOut others = process.leave_one_out();
     double worst = kOutlierDeviations;
     Eigen::Index outlier = -1;
     for (Eigen::Index i = 0; i < residuals.size(); ++i) {
@@ -196,7 +198,7 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const Observations& residuals)
   return noise;
 }
 
-ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed) const {
+ObjectiveModel::Residuals ObjectiveModel::residuals_of(const surrogate::Observations& mixed) const {
   Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
   result.shifts.tail(run_columns_).setZero();  // 0 is the latest run
   result.observations.points.features.rowwise() -= result.shifts;
@@ -211,7 +213,7 @@ ObjectiveModel::Residuals ObjectiveModel::residuals_of(const Observations& mixed
 // Lengthscales and noise at the medians of their priors (a fit would explain what the prior gets wrong), s integrated
 // out by Gauss and Hermite's five points: a prior that leaves little is as much more probable as its residuals are
 // small.
-double ObjectiveModel::log_evidence(const Observations& mixed) const {
+double ObjectiveModel::log_evidence(const surrogate::Observations& mixed) const {
   struct Node {
     double deviations;
     double weight;
@@ -221,40 +223,40 @@ double ObjectiveModel::log_evidence(const Observations& mixed) const {
                                         {0.0, 0.5333333333333},
                                         {1.3556261799743, 0.2220759220056},
                                         {2.8569700138728, 0.0112574113277}}};
-  const Observations residuals = residuals_of(mixed).observations;
-  const std::shared_ptr<const Kernel> kernel = make_kernel(options_.kernel);
+  const surrogate::Observations residuals = residuals_of(mixed).observations;
+  const std::shared_ptr<const surrogate::Kernel> kernel = surrogate::make_kernel(options_.kernel);
   Eigen::VectorXd terms(static_cast<Eigen::Index>(kNodes.size()));
   for (std::size_t i = 0; i < kNodes.size(); ++i) {
-    HyperparameterPriors at = options_.priors;
+    surrogate::HyperparameterPriors at = options_.priors;
     at.signal_stddev.log_median += kNodes[i].deviations * at.signal_stddev.log_stddev;
-    GaussianProcess process(kernel, options_.mean);
+    surrogate::GaussianProcess process(kernel, options_.mean);
     process.condition(residuals, prior_theta(*kernel, at, residuals.points));
     terms(static_cast<Eigen::Index>(i)) = std::log(kNodes[i].weight) + process.log_marginal_likelihood();
   }
   return terms.maxCoeff() + std::log((terms.array() - terms.maxCoeff()).exp().sum());
 }
 
-void ObjectiveModel::fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
+void ObjectiveModel::fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
                          const Eigen::MatrixXd& runs) {
-  weights_.learn(latent, [&](const Observations& mixed) {
+  weights_.learn(latent, [&](const surrogate::Observations& mixed) {
     return log_evidence({with_runs(mixed.points, runs), mixed.values, mixed.variance});
   });
-  const Points points = with_runs(weights_.mixed(latent.points), runs);
+  const surrogate::Points points = with_runs(weights_.mixed(latent.points), runs);
   const Residuals residuals = residuals_of({points, latent.values, latent.variance});
   prior_shifts_ = residuals.shifts;
   offset_ = residuals.offset;
   surrogate_.fit(residuals.observations, rng, start);
 }
 
-void ObjectiveModel::bound_from_above(const Points& points, const Eigen::VectorXd& bounds,
+void ObjectiveModel::bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds,
                                       const Eigen::MatrixXd& runs) {
-  Points at = centred(points);
+  surrogate::Points at = centred(points);
   at.features.rightCols(run_columns_) = runs;
   condition_on_upper_bounds(surrogate_, at, bounds.array() - offset_);
 }
 
-Prediction ObjectiveModel::predict(const Points& points) const {
-  Prediction prediction = surrogate_.predict(centred(points));
+surrogate::Prediction ObjectiveModel::predict(const surrogate::Points& points) const {
+  surrogate::Prediction prediction = surrogate_.predict(centred(points));
   prediction.mean.array() += offset_;
   return prediction;
 }
@@ -287,7 +289,7 @@ std::optional<Substitute> substitute_for(double mean, double variance, double no
   const double total = variance + noise_variance;
   if (!(variance > 0.0)) return std::nullopt;
   const double z = (bound - mean) / std::sqrt(total);
-  const double h = std::exp(log_normal_density(z) - log_normal_cdf(z));
+  const double h = std::exp(log_normal_density(z) - surrogate::log_normal_cdf(z));
   const double shrinkage = h * (z + h);  // within 0 and 1
   constexpr double kLeast = 1e-9;
   if (!(shrinkage > kLeast)) return std::nullopt;
@@ -299,18 +301,20 @@ std::optional<Substitute> substitute_for(double mean, double variance, double no
 
 }  // namespace
 
-void condition_on_upper_bounds(Surrogate& surrogate, const Points& points, const Eigen::VectorXd& bounds) {
+void condition_on_upper_bounds(surrogate::Surrogate& surrogate, const surrogate::Points& points,
+                               const Eigen::VectorXd& bounds) {
   const double noise_variance = surrogate.noise_stddev() * surrogate.noise_stddev();
   for (Eigen::Index row = 0; row < bounds.size(); ++row) {
-    const Points point = points.slice(row, 1);
-    const Prediction prediction = surrogate.predict(point);
+    const surrogate::Points point = points.slice(row, 1);
+    const surrogate::Prediction prediction = surrogate.predict(point);
     const auto instead = substitute_for(prediction.mean(0), prediction.variance(0), noise_variance, bounds(row));
     if (!instead) continue;
     // The surrogate adds its own noise to what is stated; a bound never says more than a noisy value would.
-    Observations observation{point, Eigen::VectorXd::Constant(1, instead->value),
-                             Eigen::VectorXd::Constant(1, std::max(instead->variance - noise_variance, 0.0))};
+    surrogate::Observations observation{
+        point, Eigen::VectorXd::Constant(1, instead->value),
+        Eigen::VectorXd::Constant(1, std::max(instead->variance - noise_variance, 0.0))};
     surrogate.append(observation);
   }
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -7,19 +7,20 @@
 #include "krigtune/surrogate/points.h"
 #include "krigtune/surrogate/surrogate.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// How probable each prior and its alternatives are, and what follows for the prior's values.
 class BeliefWeights {
  public:
   /// The points' features: all priors, then all alternatives.
-  explicit BeliefWeights(const std::vector<Belief>& beliefs);
+  explicit BeliefWeights(const std::vector<forecast::Belief>& beliefs);
 
   /// Weighs each prior against its alternatives by the log evidence of observations whose features are the priors'
   /// values, the other priors as they are.
-  void learn(const Observations& latent, const std::function<double(const Observations&)>& log_evidence);
+  void learn(const surrogate::Observations& latent,
+             const std::function<double(const surrogate::Observations&)>& log_evidence);
   /// The same points with one feature a prior: its values, averaged over what may be true in its place.
-  Points mixed(const Points& points) const;
+  surrogate::Points mixed(const surrogate::Points& points) const;
 
  private:
   // Of one prior: columns and probabilities, itself first.
@@ -33,7 +34,8 @@ class BeliefWeights {
 
 /// Tells a fitted surrogate of trials that were ended early: at each point the noisy value is at most the bound (latent
 /// units, larger better). Hyperparameters stay as they were learned from what was measured.
-void condition_on_upper_bounds(Surrogate& surrogate, const Points& points, const Eigen::VectorXd& bounds);
+void condition_on_upper_bounds(surrogate::Surrogate& surrogate, const surrogate::Points& points,
+                               const Eigen::VectorXd& bounds);
 
 /// What is believed of the objective's latent values (ObjectiveScale), larger is better: the priors' sum and a Gaussian
 /// process over what they leave. Points carry the priors' values as their features.
@@ -43,44 +45,44 @@ class ObjectiveModel {
   /// `run_columns`: of the matrices `runs` below, which say by a row a point how much of its value is the clock's
   /// (RunEffects::uncertainty). Predictions are of the latest run, which has zeros there. `has_reals`: the space has
   /// axes of real numbers.
-  ObjectiveModel(const std::vector<Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0,
+  ObjectiveModel(const std::vector<forecast::Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0,
                  bool has_reals = false);
 
   /// What the priors alone say, up to a constant; 0 where there is none.
-  Eigen::VectorXd prior_values(const Points& points) const;
+  Eigen::VectorXd prior_values(const surrogate::Points& points) const;
   /// Learns from at least one value. `start`: theta() of an earlier fit.
-  void fit(const Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
+  void fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
            const Eigen::MatrixXd& runs = {});
   /// After fit; so are the others. Conditions on points at their posterior mean.
-  void believe(const Points& pending) { surrogate_.believe(centred(pending)); }
+  void believe(const surrogate::Points& pending) { surrogate_.believe(centred(pending)); }
   /// Of trials that were ended early: latent values are at most the bounds.
-  void bound_from_above(const Points& points, const Eigen::VectorXd& bounds, const Eigen::MatrixXd& runs);
+  void bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds, const Eigen::MatrixXd& runs);
   /// Of the noise-free function.
-  Prediction predict(const Points& points) const;
+  surrogate::Prediction predict(const surrogate::Points& points) const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
-  const KernelSpec& kernel() const { return options_.kernel; }
+  const surrogate::KernelSpec& kernel() const { return options_.kernel; }
   /// What predictions are made of: offset() plus what surrogate() says of the points centred().
-  const Surrogate& surrogate() const { return surrogate_; }
-  Points centred(const Points& points) const;
+  const surrogate::Surrogate& surrogate() const { return surrogate_; }
+  surrogate::Points centred(const surrogate::Points& points) const;
   double offset() const { return offset_; }
 
  private:
   struct Residuals {
-    Observations observations;  ///< what the priors leave
-    Eigen::RowVectorXd shifts;  ///< of the priors' values
-    double offset = 0.0;        ///< of the values
+    surrogate::Observations observations;  ///< what the priors leave
+    Eigen::RowVectorXd shifts;             ///< of the priors' values
+    double offset = 0.0;                   ///< of the values
   };
-  Residuals residuals_of(const Observations& mixed) const;
-  double log_evidence(const Observations& mixed) const;
-  Eigen::VectorXd noise_of_outliers(const Observations& residuals) const;
+  Residuals residuals_of(const surrogate::Observations& mixed) const;
+  double log_evidence(const surrogate::Observations& mixed) const;
+  Eigen::VectorXd noise_of_outliers(const surrogate::Observations& residuals) const;
 
   Eigen::Index run_columns_;
-  SurrogateOptions options_;
+  surrogate::SurrogateOptions options_;
   BeliefWeights weights_;
   Eigen::VectorXd prior_centres_;    ///< of the coefficients of the priors, one each
   Eigen::RowVectorXd prior_shifts_;  ///< of the priors' values: their means over the observations
   double offset_ = 0.0;              ///< of latent values over the priors: their median
-  Surrogate surrogate_;
+  surrogate::Surrogate surrogate_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -32,7 +32,7 @@
 
 #include "krigtune/surrogate/acquisition.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 constexpr double kMostConfigurations = 1e6;  // of a space that is sampled: beyond, neighbours are alike
@@ -63,14 +63,14 @@ std::vector<Challenger> dangerous(const std::vector<Challenger>& challengers, do
 // The bound of a space that cannot be listed is that of a sample, each member of which stands for many.
 double weight_of(const Candidates& candidates, std::size_t scored) {
   if (candidates.listed() || scored == 0) return 1.0;
-  const Space& space = candidates.space();
+  const space::Space& space = candidates.space();
   const double count = space.listable() ? static_cast<double>(space.lattice_count()) : kMostConfigurations;
   return std::max(1.0, std::min(count, kMostConfigurations) / static_cast<double>(scored));
 }
 
 std::vector<bool> asked_rows(const Candidates& candidates, const History& history, const CandidateList& list) {
   std::vector<bool> asked(list.size(), false);
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!counts(trial)) continue;
     const auto row = list.index.find(candidates.key(trial.proposal.configuration));
     if (row != list.index.end()) asked[row->second] = true;
@@ -114,8 +114,8 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
       .second;
 }
 
-Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,
-                   const History& history, const ScoredCandidates& scored) {
+journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
+                            const History& history, const ScoredCandidates& scored) {
   constexpr double kLeastStddev = 1e-6;
   const bool exact = values_are_exact(session);
   const AchievedValues achieved = model.achieved(exact);
@@ -124,7 +124,7 @@ Outlook outlook_of(const TrialModel& model, const Session& session, const Candid
   const double of_the_best = std::max(achieved.covariance()(best, best), 0.0);
   const Eigen::VectorXd variance = scored.prediction.variance.array().max(0.0) + model.own_variance(exact);
   const std::vector<bool> asked = asked_rows(candidates, history, scored.list);
-  Outlook outlook;
+  journal::Outlook outlook;
   outlook.confidence = session.budget.confidence;
   std::vector<Challenger> challengers;
   for (std::size_t i = 0; i < scored.list.size(); ++i) {
@@ -163,11 +163,11 @@ Outlook outlook_of(const TrialModel& model, const Session& session, const Candid
 namespace {
 
 /// One flag a measured configuration: it may be measured again, with another result.
-std::vector<bool> repeatable(const Session& session, const Candidates& candidates, const History& history,
+std::vector<bool> repeatable(const session::Session& session, const Candidates& candidates, const History& history,
                              const MeasuredConfigurations& measured) {
   std::unordered_map<std::string, int> closed;
   std::unordered_set<std::string> pending;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!counts(trial)) continue;
     const std::string key = candidates.key(trial.proposal.configuration);
     if (trial.outcome) ++closed[key];
@@ -175,7 +175,7 @@ std::vector<bool> repeatable(const Session& session, const Candidates& candidate
   }
   std::vector<bool> flags;
   for (Eigen::Index i = 0; i < measured.size(); ++i) {
-    const Trial& first = history[measured.trials[static_cast<std::size_t>(i)].front()];
+    const journal::Trial& first = history[measured.trials[static_cast<std::size_t>(i)].front()];
     const std::string key = candidates.key(first.proposal.configuration);
     const bool rows_are_left =
         session.table == nullptr || closed[key] < session.table->measurements(first.proposal.configuration);
@@ -214,12 +214,12 @@ double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::Vector
   double gain = 0.0;
   for (std::size_t k = 1; k < largest.size(); ++k) {
     const double steeper = slopes(largest[k].line) - slopes(largest[k - 1].line);
-    gain += steeper * std::exp(log_h(-std::abs(largest[k].from)));
+    gain += steeper * std::exp(surrogate::log_h(-std::abs(largest[k].from)));
   }
   return gain;
 }
 
-RepeatGain::RepeatGain(const Session& session, const Candidates& candidates, const History& history,
+RepeatGain::RepeatGain(const session::Session& session, const Candidates& candidates, const History& history,
                        const TrialModel& model)
     : model_(model),
       exact_(values_are_exact(session)),
@@ -240,8 +240,8 @@ std::optional<RepeatGain::Repeat> RepeatGain::best() const {
   return best;
 }
 
-double RepeatGain::of_new(const Points& candidate) const {
-  const Prediction smooth = model_.predict(candidate);
+double RepeatGain::of_new(const surrogate::Points& candidate) const {
+  const surrogate::Prediction smooth = model_.predict(candidate);
   const Eigen::Index count = achieved_.mean().size();
   const double variance = smooth.variance(0) + model_.own_variance(exact_);
   Eigen::VectorXd means(count + 1);
@@ -252,4 +252,4 @@ double RepeatGain::of_new(const Points& candidate) const {
   return expected_gain_of_choice(means, slopes) + means.maxCoeff() - achieved_.mean().maxCoeff();
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

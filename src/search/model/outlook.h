@@ -4,22 +4,22 @@
 
 #include "search/model/trial_model.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// What the model says of all candidates, as the strategy had it when it chose. All must outlive the call.
 struct ScoredCandidates {
   const CandidateList& list;
-  const Prediction& prediction;        ///< latent
-  const Eigen::VectorXd& probability;  ///< of success
-  const Eigen::VectorXd& log_cost;     ///< of a trial, in typical ones
-  const std::vector<bool>& wanted;     ///< what the strategy would ask
+  const surrogate::Prediction& prediction;  ///< latent
+  const Eigen::VectorXd& probability;       ///< of success
+  const Eigen::VectorXd& log_cost;          ///< of a trial, in typical ones
+  const std::vector<bool>& wanted;          ///< what the strategy would ask
 };
 
 /// What is left to gain over what the best measured one achieves: by a trial that is wanted, and the bound over all.
 /// `model` is fitted; the confidence of the bound is the budget's. Configurations asked before are not part of what is
 /// left.
-Outlook outlook_of(const TrialModel& model, const Session& session, const Candidates& candidates,
-                   const History& history, const ScoredCandidates& scored);
+journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
+                            const History& history, const ScoredCandidates& scored);
 
 /// Of one candidate: how its latent value differs from the incumbent's, and its chance of succeeding.
 struct Challenger {
@@ -41,7 +41,8 @@ double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::Vector
 class RepeatGain {
  public:
   /// `model`: fitted, pending trials believed. The arguments must outlive it.
-  RepeatGain(const Session& session, const Candidates& candidates, const History& history, const TrialModel& model);
+  RepeatGain(const session::Session& session, const Candidates& candidates, const History& history,
+             const TrialModel& model);
 
   struct Repeat {
     Eigen::Index row = 0;   ///< of the measured configurations
@@ -52,7 +53,7 @@ class RepeatGain {
   /// The repeat that gains the most. Empty: nothing may be measured again with another result.
   std::optional<Repeat> best() const;
   /// Of a configuration that was not measured yet; one point.
-  double of_new(const Points& candidate) const;
+  double of_new(const surrogate::Points& candidate) const;
 
  private:
   const TrialModel& model_;
@@ -61,4 +62,4 @@ class RepeatGain {
   std::vector<bool> repeatable_;  ///< one a measured configuration
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::search

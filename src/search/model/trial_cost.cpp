@@ -18,7 +18,7 @@
 
 #include "core/statistics.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 constexpr double kLeastSeconds = 1.0;
@@ -28,26 +28,26 @@ constexpr double kLengthscale = 0.7;
 constexpr double kSignal = 0.5;
 constexpr double kNoise = 0.1;
 
-SurrogateOptions cost_options() {
-  SurrogateOptions options;
+surrogate::SurrogateOptions cost_options() {
+  surrogate::SurrogateOptions options;
   options.standardise = false;
-  options.mean = Mean::weighted(1.0, Eigen::VectorXd::Zero(1), Eigen::VectorXd::Ones(1));
+  options.mean = surrogate::Mean::weighted(1.0, Eigen::VectorXd::Zero(1), Eigen::VectorXd::Ones(1));
   return options;
 }
 
-bool took_its_time(const Outcome& outcome) {
-  const auto* failed = std::get_if<Failed>(&outcome);
-  if (failed != nullptr) return failed->reason == FailureReason::kTimeout;
-  return !std::holds_alternative<OutOfMemory>(outcome);
+bool took_its_time(const trial::Outcome& outcome) {
+  const auto* failed = std::get_if<trial::Failed>(&outcome);
+  if (failed != nullptr) return failed->reason == trial::FailureReason::kTimeout;
+  return !std::holds_alternative<trial::OutOfMemory>(outcome);
 }
 
 }  // namespace
 
 TrialCost::TrialCost(const Candidates& candidates, const History& history, const TrialModel& model)
     : surrogate_(cost_options()) {
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   std::vector<double> log_seconds;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!trial.outcome || !counts(trial) || !took_its_time(*trial.outcome)) continue;
     configurations.push_back(trial.proposal.configuration);
     log_seconds.push_back(std::log(std::max(trial.wall_s, kLeastSeconds)));
@@ -60,29 +60,30 @@ TrialCost::TrialCost(const Candidates& candidates, const History& history, const
   if (!(spread > kLeastSpread)) return;
   differs_ = true;
   offset_ = median(log_seconds);
-  const Points points = candidates.encode(configurations);
+  const surrogate::Points points = candidates.encode(configurations);
   const Eigen::VectorXd latent = model.predict(points).mean;
   latent_shift_ = latent.mean();
-  const Points known = with_feature(points, latent);
+  const surrogate::Points known = with_feature(points, latent);
   surrogate_.condition({known, values.array() - offset_, Eigen::VectorXd::Zero(count)},
-                       uniform_theta(*make_kernel(KernelKind::kMatern52), known, kLengthscale, kSignal, kNoise));
+                       surrogate::uniform_theta(*surrogate::make_kernel(surrogate::KernelKind::kMatern52), known,
+                                                kLengthscale, kSignal, kNoise));
 }
 
-Points TrialCost::with_feature(const Points& points, const Eigen::VectorXd& latent) const {
-  Points result{points.ordered, points.categories, {}};
+surrogate::Points TrialCost::with_feature(const surrogate::Points& points, const Eigen::VectorXd& latent) const {
+  surrogate::Points result{points.ordered, points.categories, {}};
   result.features = latent.array() - latent_shift_;
   return result;
 }
 
-Eigen::VectorXd TrialCost::log_seconds(const Points& points, const Eigen::VectorXd& latent) const {
+Eigen::VectorXd TrialCost::log_seconds(const surrogate::Points& points, const Eigen::VectorXd& latent) const {
   if (!differs_) return Eigen::VectorXd::Zero(points.size());
-  const Prediction prediction = surrogate_.predict(with_feature(points, latent));
+  const surrogate::Prediction prediction = surrogate_.predict(with_feature(points, latent));
   return offset_ + prediction.mean.array() + 0.5 * prediction.variance.array();
 }
 
-double TrialCost::ratio(const Points& a, const Points& b, const TrialModel& model) const {
+double TrialCost::ratio(const surrogate::Points& a, const surrogate::Points& b, const TrialModel& model) const {
   if (!differs_) return 1.0;
   return std::exp(log_seconds(a, model.predict(a).mean)(0) - log_seconds(b, model.predict(b).mean)(0));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -7,7 +7,7 @@
 
 #include "search/model/best.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // A smooth surrogate explains what it cannot follow as noise. Of two kinds: errors of measurement, which another
 // measurement would not repeat, and what is peculiar to a configuration (a kernel that suits just this size), which it
@@ -28,8 +28,8 @@ namespace krigtune {
 namespace {
 
 // Repeated points are one row of the process.
-Eigen::Index row_of(const GaussianProcess& process, const Points& points, Eigen::Index i) {
-  const Points& rows = process.points();
+Eigen::Index row_of(const surrogate::GaussianProcess& process, const surrogate::Points& points, Eigen::Index i) {
+  const surrogate::Points& rows = process.points();
   for (Eigen::Index row = i < process.observed() ? i : 0; row >= 0; --row) {
     if (rows.ordered.row(row) == points.ordered.row(i) && rows.categories.row(row) == points.categories.row(i)) {
       return row;
@@ -38,7 +38,7 @@ Eigen::Index row_of(const GaussianProcess& process, const Points& points, Eigen:
   return 0;
 }
 
-Eigen::MatrixXd solve(const GaussianProcess& process, Eigen::MatrixXd right) {
+Eigen::MatrixXd solve(const surrogate::GaussianProcess& process, Eigen::MatrixXd right) {
   process.lower().triangularView<Eigen::Lower>().solveInPlace(right);
   process.lower().triangularView<Eigen::Lower>().transpose().solveInPlace(right);
   return right;
@@ -46,13 +46,13 @@ Eigen::MatrixXd solve(const GaussianProcess& process, Eigen::MatrixXd right) {
 
 }  // namespace
 
-AchievedValues::AchievedValues(const Surrogate& surrogate, const Points& points, const Eigen::VectorXd& measurement,
-                               double offset, const Eigen::MatrixXd& runs)
+AchievedValues::AchievedValues(const surrogate::Surrogate& surrogate, const surrogate::Points& points,
+                               const Eigen::VectorXd& measurement, double offset, const Eigen::MatrixXd& runs)
     : surrogate_(surrogate), measurement_(measurement.asDiagonal()) {
   if (runs.cols() > 0) measurement_ += runs * runs.transpose();
   measurement_ /= surrogate.scale() * surrogate.scale();
-  const GaussianProcess& process = surrogate.processes().front();
-  const Points standardised = surrogate.standardised(points);
+  const surrogate::GaussianProcess& process = surrogate.processes().front();
+  const surrogate::Points standardised = surrogate.standardised(points);
   for (Eigen::Index i = 0; i < points.size(); ++i) rows_.push_back(row_of(process, standardised, i));
   const Eigen::Index count = process.points().size();
   const Eigen::MatrixXd inverse = solve(process, Eigen::MatrixXd::Identity(count, count));
@@ -63,8 +63,8 @@ AchievedValues::AchievedValues(const Surrogate& surrogate, const Points& points,
   covariance_ *= surrogate.scale() * surrogate.scale();
 }
 
-Eigen::VectorXd AchievedValues::covariance_with(const Points& point) const {
-  const GaussianProcess& process = surrogate_.processes().front();
+Eigen::VectorXd AchievedValues::covariance_with(const surrogate::Points& point) const {
+  const surrogate::GaussianProcess& process = surrogate_.processes().front();
   const Eigen::VectorXd k = process.prior_covariance(process.points(), surrogate_.standardised(point)).col(0);
   const double square = surrogate_.scale() * surrogate_.scale();
   return square * (measurement_ * solve(process, k).col(0)(rows_));
@@ -81,13 +81,13 @@ struct Sums {
   Eigen::RowVectorXd runs;
 };
 
-Sums sums_of(const Objective& objective, const History& history, const std::vector<std::size_t>& trials,
+Sums sums_of(const session::Objective& objective, const History& history, const std::vector<std::size_t>& trials,
              const ObjectiveScale& scale, const TrialNoise& noise, const RunEffects& effects) {
   Sums sums;
   sums.runs = Eigen::RowVectorXd::Zero(effects.columns());
   for (const std::size_t index : trials) {
     const double value = *value_of(history[index], objective);
-    const double sem = noise.total_sem(value, std::get<Measured>(*history[index].outcome).value_sem);
+    const double sem = noise.total_sem(value, std::get<trial::Measured>(*history[index].outcome).value_sem);
     const int run = history[index].proposal.run;
     sums.values += scale.to_latent(value) + effects.shift(run);
     sums.runs += effects.uncertainty(run);
@@ -98,13 +98,13 @@ Sums sums_of(const Objective& objective, const History& history, const std::vect
 
 }  // namespace
 
-MeasuredConfigurations measured_configurations(const Objective& objective, const Candidates& candidates,
+MeasuredConfigurations measured_configurations(const session::Objective& objective, const Candidates& candidates,
                                                const History& history, const RunEffects& effects) {
   MeasuredConfigurations all;
   std::unordered_map<std::string, std::size_t> entry;
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   for (std::size_t i = 0; i < history.size(); ++i) {
-    const Trial& trial = history[i];
+    const journal::Trial& trial = history[i];
     const auto value = trial.outcome && counts(trial) ? value_of(trial, objective) : std::nullopt;
     if (!value || !std::isfinite(*value)) continue;
     const auto [its, is_new] = entry.emplace(candidates.key(trial.proposal.configuration), all.trials.size());
@@ -113,7 +113,7 @@ MeasuredConfigurations measured_configurations(const Objective& objective, const
       configurations.push_back(trial.proposal.configuration);
     }
     all.trials[its->second].push_back(i);
-    all.stated = all.stated && std::get<Measured>(*trial.outcome).value_sem > 0.0;
+    all.stated = all.stated && std::get<trial::Measured>(*trial.outcome).value_sem > 0.0;
   }
   const ObjectiveScale scale(objective, history);
   const TrialNoise noise(objective, candidates, history);
@@ -133,11 +133,12 @@ MeasuredConfigurations measured_configurations(const Objective& objective, const
   return all;
 }
 
-bool values_are_exact(const Session& session) {
-  return session.table != nullptr && std::get<ReplaySpec>(session.runner).repeats != ReplaySpec::Repeats::kCycle;
+bool values_are_exact(const session::Session& session) {
+  return session.table != nullptr &&
+         std::get<runner::ReplaySpec>(session.runner).repeats != runner::ReplaySpec::Repeats::kCycle;
 }
 
-TrialModel::TrialModel(const Objective& objective, const Candidates& candidates, const History& history)
+TrialModel::TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history)
     : candidates_(candidates),
       history_(history),
       scale_(objective, history),
@@ -149,7 +150,7 @@ TrialModel::TrialModel(const Objective& objective, const Candidates& candidates,
 
 std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
   const auto length = static_cast<Eigen::Index>(
-      make_kernel(values_.kernel())
+      surrogate::make_kernel(values_.kernel())
           ->hyperparameters(measured_.latent.points.ordered.cols(), measured_.latent.points.categories.cols())
           .size() +
       1);
@@ -168,11 +169,11 @@ void TrialModel::fit(Rng& rng) {
 }
 
 void TrialModel::learn_from_bounded() {
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   std::vector<double> bounds;
   std::vector<Eigen::RowVectorXd> uncertainties;
-  for (const Trial& trial : history_) {
-    const auto* bounded = trial.outcome && counts(trial) ? std::get_if<Bounded>(&*trial.outcome) : nullptr;
+  for (const journal::Trial& trial : history_) {
+    const auto* bounded = trial.outcome && counts(trial) ? std::get_if<trial::Bounded>(&*trial.outcome) : nullptr;
     if (bounded == nullptr || (scale_.logarithmic() && !(bounded->at_best > 0.0))) continue;
     configurations.push_back(trial.proposal.configuration);
     bounds.push_back(scale_.to_latent(bounded->at_best) + effects_.shift(trial.proposal.run));
@@ -198,8 +199,8 @@ double TrialModel::own_variance(bool exact) const {
 }
 
 void TrialModel::believe_pending() {
-  std::vector<Configuration> pending;
-  for (const Trial& trial : history_) {
+  std::vector<space::Configuration> pending;
+  for (const journal::Trial& trial : history_) {
     if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
   }
   if (!pending.empty()) values_.believe(candidates_.encode(pending));
@@ -232,10 +233,11 @@ constexpr double kWidthRatio = 2.1318 / 1.6449;  // 95 % points of t with 4 degr
 constexpr int kMostSteps = 50;
 
 // Errors in standard deviations that nobody had widened.
-std::vector<double> prediction_errors(const Objective& objective, const ObjectiveScale& scale, const History& history) {
+std::vector<double> prediction_errors(const session::Objective& objective, const ObjectiveScale& scale,
+                                      const History& history) {
   std::vector<double> errors;
-  for (const Trial& trial : history) {
-    const Proposal& proposal = trial.proposal;
+  for (const journal::Trial& trial : history) {
+    const journal::Proposal& proposal = trial.proposal;
     const std::optional<double> value = value_of(trial, objective);
     if (!value || proposal.repeat_of || !proposal.predicted_value || !proposal.predicted_stddev) continue;
     const double predicted = *proposal.predicted_value;
@@ -259,8 +261,8 @@ double student_scale(const std::vector<double>& errors) {
 
 }  // namespace
 
-double learned_widening(const Objective& objective, const ObjectiveScale& scale, const History& history) {
+double learned_widening(const session::Objective& objective, const ObjectiveScale& scale, const History& history) {
   return std::max(1.0, kWidthRatio * student_scale(prediction_errors(objective, scale, history)));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -11,7 +11,7 @@
 #include "search/trials/objective_scale.h"
 #include "search/trials/run_effects.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// What the measured configurations achieve, as distinct from what one measurement of them said and from what their
 /// neighbours make of them. In latent units.
@@ -21,16 +21,16 @@ class AchievedValues {
   /// The rest of the noise that `surrogate` knows is theirs to keep. `offset` is added to means. `runs`: a row each,
   /// the part of the observed value that is the clock's, times independent standard normal numbers that they share.
   /// `surrogate` must outlive it and stay as it is.
-  AchievedValues(const Surrogate& surrogate, const Points& points, const Eigen::VectorXd& measurement,
-                 double offset = 0.0, const Eigen::MatrixXd& runs = {});
+  AchievedValues(const surrogate::Surrogate& surrogate, const surrogate::Points& points,
+                 const Eigen::VectorXd& measurement, double offset = 0.0, const Eigen::MatrixXd& runs = {});
 
   const Eigen::VectorXd& mean() const { return mean_; }
   const Eigen::MatrixXd& covariance() const { return covariance_; }
   /// With what another point achieves.
-  Eigen::VectorXd covariance_with(const Points& point) const;
+  Eigen::VectorXd covariance_with(const surrogate::Points& point) const;
 
  private:
-  const Surrogate& surrogate_;
+  const surrogate::Surrogate& surrogate_;
   std::vector<Eigen::Index> rows_;  ///< of the surrogate's process
   Eigen::MatrixXd measurement_;     ///< covariance of observed values about what is achieved, standardised
   Eigen::VectorXd mean_;
@@ -41,7 +41,7 @@ class AchievedValues {
 /// the latest run.
 struct MeasuredConfigurations {
   std::vector<std::vector<std::size_t>> trials;  ///< indices into the history, at least one each
-  Observations latent;                           ///< means of the latent values; variance: of these means, as stated
+  surrogate::Observations latent;                ///< means of the latent values; variance: of these means, as stated
   Eigen::VectorXd one_more;                      ///< latent variance of one more measurement, as stated
   Eigen::MatrixXd runs;                          ///< what the effects of runs leave unknown: RunEffects::uncertainty
   bool stated = true;                            ///< every trial states a spread
@@ -49,19 +49,19 @@ struct MeasuredConfigurations {
   Eigen::Index size() const { return latent.values.size(); }
 };
 
-MeasuredConfigurations measured_configurations(const Objective& objective, const Candidates& candidates,
+MeasuredConfigurations measured_configurations(const session::Objective& objective, const Candidates& candidates,
                                                const History& history, const RunEffects& effects);
 
 /// Whether a trial measured again gives the same value again: a table that is looked up, but for one that has several
 /// rows in turn.
-bool values_are_exact(const Session& session);
+bool values_are_exact(const session::Session& session);
 
 /// What the trials of a history say of the objective and of failing: the strategy bayes, the
 /// recommendation and the predictions all ask this one.
 class TrialModel {
  public:
   /// The arguments must outlive it.
-  TrialModel(const Objective& objective, const Candidates& candidates, const History& history);
+  TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history);
 
   bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.
@@ -75,22 +75,24 @@ class TrialModel {
   void fit(Rng& rng);
   /// Conditions on pending trials at their posterior mean. After fit.
   void believe_pending();
-  Prediction predict(const Points& points) const { return values_.predict(points); }
+  surrogate::Prediction predict(const surrogate::Points& points) const { return values_.predict(points); }
   /// Latent values of the measured configurations as the smooth function has them, in the order of measured().
-  Prediction predict_measured() const { return predict(measured_.latent.points); }
+  surrogate::Prediction predict_measured() const { return predict(measured_.latent.points); }
   /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
   /// may be wrong, or are `exact`; else it is taken for noise.
   AchievedValues achieved(bool exact) const;
   /// Latent variance of a configuration about the smooth function, by the same rule.
   double own_variance(bool exact) const;
   /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
-  const GaussianProcess& process() const { return values_.surrogate().processes().front(); }
-  Points known_points(const Points& points) const { return values_.surrogate().standardised(centred(points)); }
+  const surrogate::GaussianProcess& process() const { return values_.surrogate().processes().front(); }
+  surrogate::Points known_points(const surrogate::Points& points) const {
+    return values_.surrogate().standardised(centred(points));
+  }
   double latent_unit() const { return values_.surrogate().scale(); }
   /// What the priors alone say, up to a constant; 0 where there is none.
-  Eigen::VectorXd prior_values(const Points& points) const { return values_.prior_values(points); }
+  Eigen::VectorXd prior_values(const surrogate::Points& points) const { return values_.prior_values(points); }
   /// Points as achieved() takes them.
-  Points centred(const Points& points) const { return values_.centred(points); }
+  surrogate::Points centred(const surrogate::Points& points) const { return values_.centred(points); }
   /// By what standard deviations are to be multiplied: predict() and achieved() do not.
   double widening() const { return widening_; }
   /// The largest posterior mean among the measured, before believing.
@@ -98,7 +100,8 @@ class TrialModel {
   std::vector<double> hyperparameters() const;
 
   /// Probability that a trial succeeds. `memory`: one a point.
-  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const {
+  Eigen::VectorXd probability(const surrogate::Points& points,
+                              const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
     return success_.probability(points, memory);
   }
 
@@ -120,6 +123,6 @@ class TrialModel {
 /// By what factor standard deviations of the surrogate are to be multiplied, so that central intervals of 90 % hold as
 /// often as they say: by how far the trials of `history` were from what was predicted of them. 1.3 before any is known,
 /// and never below 1. See trial_model.cpp.
-double learned_widening(const Objective& objective, const ObjectiveScale& scale, const History& history);
+double learned_widening(const session::Objective& objective, const ObjectiveScale& scale, const History& history);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -34,7 +34,7 @@
 #include "forecast/prior.h"
 #include "krigtune/surrogate/success_model.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // Plans of other programs than ours err, and by factors that all configurations share (cost/memory/memory_shape.h). A
 // measured peak is one observation of them; a trial that ran without telling its peak says that it needed no more than
@@ -43,15 +43,16 @@ namespace krigtune {
 
 namespace {
 
-std::optional<MemoryEvidence> evidence_of(const Outcome& outcome, const MemoryVerdict::Spread& planned) {
-  using Shows = MemoryEvidence::Shows;
+std::optional<cost::MemoryEvidence> evidence_of(const trial::Outcome& outcome,
+                                                const plan::MemoryVerdict::Spread& planned) {
+  using Shows = cost::MemoryEvidence::Shows;
   const auto usable = static_cast<double>(planned.usable.count);
-  const auto* measured = std::get_if<Measured>(&outcome);
+  const auto* measured = std::get_if<trial::Measured>(&outcome);
   if (measured != nullptr && measured->peak_memory && measured->peak_memory->count > 0) {
-    return MemoryEvidence{planned.moments, Shows::kPeak, static_cast<double>(measured->peak_memory->count)};
+    return cost::MemoryEvidence{planned.moments, Shows::kPeak, static_cast<double>(measured->peak_memory->count)};
   }
-  if (ran(outcome)) return MemoryEvidence{planned.moments, Shows::kRan, usable};
-  if (ran_out_of_memory(outcome)) return MemoryEvidence{planned.moments, Shows::kRanOut, usable};
+  if (trial::ran(outcome)) return cost::MemoryEvidence{planned.moments, Shows::kRan, usable};
+  if (trial::ran_out_of_memory(outcome)) return cost::MemoryEvidence{planned.moments, Shows::kRanOut, usable};
   return std::nullopt;
 }
 
@@ -59,13 +60,13 @@ std::optional<MemoryEvidence> evidence_of(const Outcome& outcome, const MemoryVe
 
 MemoryMargins::MemoryMargins(const Candidates& candidates, const History& history) {
   if (candidates.filter().is_exact()) return;
-  std::vector<MemoryEvidence> evidence;
+  std::vector<cost::MemoryEvidence> evidence;
   double log_stddev = 0.0;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!trial.outcome || !counts(trial)) continue;
-    const std::optional<MemoryVerdict> memory = candidates.memory_of(trial.proposal.configuration);
+    const std::optional<plan::MemoryVerdict> memory = candidates.memory_of(trial.proposal.configuration);
     if (!memory || !memory->spread || memory->spread->moments.empty()) continue;
-    std::optional<MemoryEvidence> shown = evidence_of(*trial.outcome, *memory->spread);
+    std::optional<cost::MemoryEvidence> shown = evidence_of(*trial.outcome, *memory->spread);
     if (!shown) continue;
     log_stddev = memory->spread->own_log_stddev;
     evidence.push_back(*std::move(shown));
@@ -75,19 +76,20 @@ MemoryMargins::MemoryMargins(const Candidates& candidates, const History& histor
   shape_->learn(evidence);
 }
 
-double MemoryMargins::at(const MemoryVerdict& memory) const {
+double MemoryMargins::at(const plan::MemoryVerdict& memory) const {
   constexpr double kLeastProbability = 1e-9;
   // Models that state no spread say yes or no.
-  if (!memory.spread) return probit(std::clamp(memory.probability_fits, kLeastProbability, 1.0 - kLeastProbability));
+  if (!memory.spread)
+    return surrogate::probit(std::clamp(memory.probability_fits, kLeastProbability, 1.0 - kLeastProbability));
   if (!shape_ || memory.spread->moments.empty()) return memory.spread->margin;
-  const MemoryShape::LogBytes needed = shape_->needed(memory.spread->moments);
+  const cost::MemoryShape::LogBytes needed = shape_->needed(memory.spread->moments);
   return (std::log(static_cast<double>(memory.spread->usable.count)) - needed.mean) / needed.stddev;
 }
 
-Eigen::VectorXd MemoryMargins::at(const std::vector<std::optional<MemoryVerdict>>& memory) const {
+Eigen::VectorXd MemoryMargins::at(const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
   Eigen::VectorXd margins(static_cast<Eigen::Index>(memory.size()));
   for (Eigen::Index i = 0; i < margins.size(); ++i) {
-    const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
+    const std::optional<plan::MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
     margins(i) = of ? at(*of) : 0.0;
   }
   return margins;
@@ -101,8 +103,8 @@ constexpr double kPlannedMean = 1.65;
 constexpr double kLogMemoryError = 0.15;
 constexpr double kCannotRunMean = -5.0;
 
-SuccessOptions success_options() {
-  SuccessOptions options;
+surrogate::SuccessOptions success_options() {
+  surrogate::SuccessOptions options;
   options.signal_stddev = 1.2;
   options.lengthscale = 0.5;
   options.slope_stddev = 1.2;
@@ -114,7 +116,7 @@ SuccessOptions success_options() {
 Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
   Eigen::VectorXd slopes = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(names.size()));
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const RuleOfThumb* rule = rule_of_thumb(names[i]);
+    const space::RuleOfThumb* rule = forecast::rule_of_thumb(names[i]);
     if (rule != nullptr) slopes(static_cast<Eigen::Index>(i)) = rule->success_slope;
   }
   return slopes;
@@ -125,7 +127,7 @@ Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
 TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
     : candidates_(candidates),
       margins_(candidates, history),
-      model_(make_kernel(KernelKind::kMatern52), success_options()) {
+      model_(surrogate::make_kernel(surrogate::KernelKind::kMatern52), success_options()) {
   if (!candidates.filter().knows_memory()) slopes_ = rules_of_thumb(candidates.ordered_names());
   if (candidates.filter().is_exact()) read_walls(history);
   fit(history);
@@ -133,19 +135,19 @@ TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
 
 void TrialSuccess::read_walls(const History& history) {
   double most_that_ran = 0.0;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!trial.outcome || !counts(trial)) continue;
-    const std::optional<MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
+    const std::optional<plan::MemoryVerdict> memory = candidates_.memory_of(trial.proposal.configuration);
     if (!memory) continue;
     const auto bytes = static_cast<double>(memory->predicted.count);
-    if (ran_out_of_memory(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
-    if (ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
+    if (trial::ran_out_of_memory(*trial.outcome)) memory_wall_ = std::min(memory_wall_.value_or(bytes), bytes);
+    if (trial::ran(*trial.outcome)) most_that_ran = std::max(most_that_ran, bytes);
   }
   wall_is_sharp_ = memory_wall_ && most_that_ran < *memory_wall_;
   if (memory_wall_) memory_wall_ = std::max(*memory_wall_, most_that_ran);
 }
 
-double TrialSuccess::planned_mean(const std::optional<MemoryVerdict>& memory) const {
+double TrialSuccess::planned_mean(const std::optional<plan::MemoryVerdict>& memory) const {
   if (!memory) return kPriorMean;
   if (!memory_wall_) return kPlannedMean;
   const auto bytes = static_cast<double>(memory->predicted.count);
@@ -153,13 +155,13 @@ double TrialSuccess::planned_mean(const std::optional<MemoryVerdict>& memory) co
   return std::min(std::log(*memory_wall_ / bytes) / kLogMemoryError, kPlannedMean);
 }
 
-Eigen::MatrixXd TrialSuccess::prior(const Points& points,
-                                    const std::vector<std::optional<MemoryVerdict>>& memory) const {
+Eigen::MatrixXd TrialSuccess::prior(const surrogate::Points& points,
+                                    const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
   Eigen::MatrixXd prior = Eigen::MatrixXd::Zero(points.size(), 2);
   const bool is_exact = candidates_.filter().is_exact();
   const Eigen::VectorXd margin = is_exact ? Eigen::VectorXd() : margins_.at(memory);
   for (Eigen::Index i = 0; i < prior.rows(); ++i) {
-    const std::optional<MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
+    const std::optional<plan::MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
     prior(i, 0) = is_exact || !of ? planned_mean(of) : std::min(margin(i), kMostMean);
     prior(i, 1) = !is_exact && of && margin(i) < kMostMean ? 1.0 : 0.0;
   }
@@ -168,24 +170,26 @@ Eigen::MatrixXd TrialSuccess::prior(const Points& points,
 }
 
 void TrialSuccess::fit(const History& history) {
-  std::vector<Configuration> configurations;
+  std::vector<space::Configuration> configurations;
   std::vector<bool> succeeded;
-  std::vector<std::optional<MemoryVerdict>> memory;
-  for (const Trial& trial : history) {
-    if (!trial.outcome || !counts(trial) || (!ran(*trial.outcome) && !is_unforeseen_failure(*trial.outcome))) continue;
-    has_failures_ = has_failures_ || is_unforeseen_failure(*trial.outcome);
-    const std::optional<MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !counts(trial) ||
+        (!trial::ran(*trial.outcome) && !trial::is_unforeseen_failure(*trial.outcome)))
+      continue;
+    has_failures_ = has_failures_ || trial::is_unforeseen_failure(*trial.outcome);
+    const std::optional<plan::MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
     configurations.push_back(trial.proposal.configuration);
-    succeeded.push_back(ran(*trial.outcome));
+    succeeded.push_back(trial::ran(*trial.outcome));
     memory.push_back(known);
   }
-  const Points points = candidates_.encode(configurations);
+  const surrogate::Points points = candidates_.encode(configurations);
   model_.fit(points, prior(points, memory), succeeded);
 }
 
-Eigen::VectorXd TrialSuccess::probability(const Points& points,
-                                          const std::vector<std::optional<MemoryVerdict>>& memory) const {
+Eigen::VectorXd TrialSuccess::probability(const surrogate::Points& points,
+                                          const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
   return model_.probability(points, prior(points, memory));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -8,7 +8,7 @@
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// How much memory is left, as planned and as the trials of a history correct it: log(usable / peak), in stddevs of
 /// what is then known of the peak's logarithm. As planned where plans are exact.
@@ -18,14 +18,14 @@ class MemoryMargins {
   MemoryMargins(const Candidates& candidates, const History& history);
 
   /// One a configuration; 0 without a plan.
-  Eigen::VectorXd at(const std::vector<std::optional<MemoryVerdict>>& memory) const;
+  Eigen::VectorXd at(const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
   /// What peaks taught; empty before any trial told something.
-  const std::optional<MemoryShape>& shape() const { return shape_; }
+  const std::optional<cost::MemoryShape>& shape() const { return shape_; }
 
  private:
-  double at(const MemoryVerdict& memory) const;
+  double at(const plan::MemoryVerdict& memory) const;
 
-  std::optional<MemoryShape> shape_;
+  std::optional<cost::MemoryShape> shape_;
 };
 
 /// What the trials of a history say of failing: how probable it is that a trial succeeds.
@@ -38,13 +38,15 @@ class TrialSuccess {
   bool has_failures() const { return has_failures_; }
   const MemoryMargins& margins() const { return margins_; }
   /// Probability that a trial succeeds. `memory`: one a point.
-  Eigen::VectorXd probability(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
+  Eigen::VectorXd probability(const surrogate::Points& points,
+                              const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
 
  private:
   void read_walls(const History& history);
   void fit(const History& history);
-  double planned_mean(const std::optional<MemoryVerdict>& memory) const;
-  Eigen::MatrixXd prior(const Points& points, const std::vector<std::optional<MemoryVerdict>>& memory) const;
+  double planned_mean(const std::optional<plan::MemoryVerdict>& memory) const;
+  Eigen::MatrixXd prior(const surrogate::Points& points,
+                        const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
 
   const Candidates& candidates_;
   bool has_failures_ = false;
@@ -52,7 +54,7 @@ class TrialSuccess {
   bool wall_is_sharp_ = false;         ///< nothing larger has run
   Eigen::VectorXd slopes_;             ///< of the prior mean, one a leading ordered column: the rules of thumb
   MemoryMargins margins_;              ///< not where plans are exact
-  SuccessModel model_;
+  surrogate::SuccessModel model_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-namespace krigtune {
+namespace krigtune::search {
 
 // What XGBoost's objective rank:pairwise does (Chen and Guestrin 2016; Burges 2010 for the loss), in small: every pair
 // of samples with different labels costs
@@ -166,20 +166,20 @@ struct Tally {
   std::optional<double> best;
   std::size_t best_at = 0;
 
-  void tell(const Tried& tried, std::size_t at, const Objective& objective) {
+  void tell(const Tried& tried, std::size_t at, const session::Objective& objective) {
     if (!tried.ran || (best && !objective.better(tried.value, *best))) return;
     best = tried.value;
     best_at = at;
   }
-  bool ends(std::size_t at, const StagewiseOptions& options) const {
+  bool ends(std::size_t at, const session::StagewiseOptions& options) const {
     return at >= static_cast<std::size_t>(options.tuner_trials) ||
            at >= best_at + static_cast<std::size_t>(options.early_stopping);
   }
 };
 
 std::optional<std::optional<double>> best_in_order(const TuningSpace& space, const std::vector<std::size_t>& order,
-                                                   const Objective& objective, const StagewiseOptions& options,
-                                                   Answers& answers) {
+                                                   const session::Objective& objective,
+                                                   const session::StagewiseOptions& options, Answers& answers) {
   Tally progress;
   bool is_open = false;
   // Whatever is open, a better one can only lengthen the search: what follows within its present length is asked too.
@@ -192,14 +192,14 @@ std::optional<std::optional<double>> best_in_order(const TuningSpace& space, con
   return progress.best;
 }
 
-double feature_of(const Parameter& parameter, const Configuration& configuration) {
-  const Value* value = configuration.find(parameter.name);
+double feature_of(const space::Parameter& parameter, const space::Configuration& configuration) {
+  const space::Value* value = configuration.find(parameter.name);
   if (value == nullptr) return -1.0;
-  return parameter.categorical ? parameter.index_of(*value) : as_number(*value);
+  return parameter.categorical ? parameter.index_of(*value) : space::as_number(*value);
 }
 
-Eigen::MatrixXd features_of(const TuningSpace& space, const Space& parameters) {
-  const std::vector<Parameter>& list = parameters.parameters();
+Eigen::MatrixXd features_of(const TuningSpace& space, const space::Space& parameters) {
+  const std::vector<space::Parameter>& list = parameters.parameters();
   Eigen::MatrixXd features(static_cast<Eigen::Index>(space.configurations.size()),
                            static_cast<Eigen::Index>(list.size()));
   for (Eigen::Index row = 0; row < features.rows(); ++row) {
@@ -213,7 +213,7 @@ Eigen::MatrixXd features_of(const TuningSpace& space, const Space& parameters) {
 
 class ModelBased {
  public:
-  ModelBased(const TuningSpace& space, const Space& parameters, const Objective& objective,
+  ModelBased(const TuningSpace& space, const space::Space& parameters, const session::Objective& objective,
              const SpaceTunerOptions& options)
       : space_(space),
         objective_(objective),
@@ -273,7 +273,7 @@ class ModelBased {
   }
 
   const TuningSpace& space_;
-  const Objective& objective_;
+  const session::Objective& objective_;
   const SpaceTunerOptions& options_;
   Eigen::MatrixXd features_;
   std::vector<bool> visited_;
@@ -282,19 +282,19 @@ class ModelBased {
 
 }  // namespace
 
-std::optional<std::optional<double>> tune_space(const TuningSpace& space, const Space& parameters,
-                                                const Objective& objective, const SpaceTunerOptions& options,
+std::optional<std::optional<double>> tune_space(const TuningSpace& space, const space::Space& parameters,
+                                                const session::Objective& objective, const SpaceTunerOptions& options,
                                                 Answers& answers) {
-  if (options.stagewise.tuner == SpaceTuner::kModelBased) {
+  if (options.stagewise.tuner == session::SpaceTuner::kModelBased) {
     return ModelBased(space, parameters, objective, options).tune(answers);
   }
   std::vector<std::size_t> order(space.configurations.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (options.stagewise.tuner == SpaceTuner::kRandom) {
+  if (options.stagewise.tuner == session::SpaceTuner::kRandom) {
     Rng rng(options.seed, options.stream * kStreamsPerSpace);
     rng.shuffle(order);
   }
   return best_in_order(space, order, objective, options.stagewise, answers);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -4,7 +4,7 @@
 
 #include "search/stagewise/stage_cells.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // Boosted trees that learn an order.
 
@@ -40,15 +40,15 @@ class RankTrees {
 // The three tuners of DeepSpeed's autotuner (autotuning/tuner).
 
 struct SpaceTunerOptions {
-  StagewiseOptions stagewise;
+  session::StagewiseOptions stagewise;
   std::uint64_t seed = 1;
   std::uint64_t stream = 0;  ///< of random numbers: one a tuning space
 };
 
 /// Searches the space by what `answers` knows. Empty: something is open. Else the best value that was found, if any
 /// configuration ran.
-std::optional<std::optional<double>> tune_space(const TuningSpace& space, const Space& parameters,
-                                                const Objective& objective, const SpaceTunerOptions& options,
+std::optional<std::optional<double>> tune_space(const TuningSpace& space, const space::Space& parameters,
+                                                const session::Objective& objective, const SpaceTunerOptions& options,
                                                 Answers& answers);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

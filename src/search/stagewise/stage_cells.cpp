@@ -10,13 +10,13 @@
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
-std::optional<Tried> tried_of(const Trial& trial, const RunEffects& effects) {
+std::optional<Tried> tried_of(const journal::Trial& trial, const RunEffects& effects) {
   if (!trial.outcome) return std::nullopt;
   std::optional<double> value = effects.value_of(trial);
-  if (const auto* bounded = std::get_if<Bounded>(&*trial.outcome)) {
+  if (const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome)) {
     value = bounded->at_best * effects.factor(trial.proposal.run);
   }
   return value && std::isfinite(*value) ? Tried{true, *value} : Tried{};
@@ -24,10 +24,10 @@ std::optional<Tried> tried_of(const Trial& trial, const RunEffects& effects) {
 
 }  // namespace
 
-Answers::Answers(const Candidates& candidates, const Objective& objective, const History& history)
+Answers::Answers(const Candidates& candidates, const session::Objective& objective, const History& history)
     : candidates_(candidates) {
   const RunEffects effects(objective, history);
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!counts(trial)) continue;
     const std::optional<Tried> tried = tried_of(trial, effects);
     std::optional<Tried>& known = known_[candidates.key(trial.proposal.configuration)];
@@ -37,7 +37,7 @@ Answers::Answers(const Candidates& candidates, const Objective& objective, const
   }
 }
 
-std::optional<Tried> Answers::operator()(const Configuration& configuration) {
+std::optional<Tried> Answers::operator()(const space::Configuration& configuration) {
   const auto found = known_.find(candidates_.key(configuration));
   if (found == known_.end()) {
     if (!question_) question_ = configuration;
@@ -47,7 +47,7 @@ std::optional<Tried> Answers::operator()(const Configuration& configuration) {
   return found->second;
 }
 
-double gain(const Objective& objective, double from, double to) {
+double gain(const session::Objective& objective, double from, double to) {
   const double difference = objective.maximize ? to - from : from - to;
   if (difference == 0.0) return 0.0;
   return from == 0.0 ? std::copysign(std::numeric_limits<double>::infinity(), difference) : difference / std::abs(from);
@@ -55,35 +55,38 @@ double gain(const Objective& objective, double from, double to) {
 
 namespace {
 
-constexpr std::array<const char*, 5> kNames{kZeroStage, kMicroBatch, kTensorParallel, kPipelineParallel, kAccumulation};
+constexpr std::array<const char*, 5> kNames{space::kZeroStage, space::kMicroBatch, space::kTensorParallel,
+                                            space::kPipelineParallel, space::kAccumulation};
 
 // Where the candidates have no list, a cell stands for so many configurations.
 constexpr std::size_t kDrawn = 64;
 constexpr int kMostDraws = 640;
 
-bool is_integer(const Value& value) { return std::holds_alternative<std::int64_t>(value); }
+bool is_integer(const space::Value& value) { return std::holds_alternative<std::int64_t>(value); }
 
 // What a user who says nothing has: of numbers the one nearest to DeepSpeed's default, else that default where it is a
 // value, else the first one.
-Value value_of_the_silent(const Parameter& parameter) {
-  if (parameter.continuous()) return number_value(parameter.range->min);
-  const std::vector<Value>& values = parameter.values;
-  const WellKnownParameter* known = find_well_known(parameter.name);
+space::Value value_of_the_silent(const space::Parameter& parameter) {
+  if (parameter.continuous()) return space::number_value(parameter.range->min);
+  const std::vector<space::Value>& values = parameter.values;
+  const space::WellKnownParameter* known = space::find_well_known(parameter.name);
   if (known == nullptr) return values.front();
-  const Value& fallback = known->default_value;
-  if (!is_number(fallback) || !std::all_of(values.begin(), values.end(), is_number)) {
+  const space::Value& fallback = known->default_value;
+  if (!space::is_number(fallback) || !std::all_of(values.begin(), values.end(), space::is_number)) {
     return values[static_cast<std::size_t>(std::max(parameter.index_of(fallback), 0))];
   }
-  const auto distance = [&](const Value& value) { return std::abs(as_number(value) - as_number(fallback)); };
+  const auto distance = [&](const space::Value& value) {
+    return std::abs(space::as_number(value) - space::as_number(fallback));
+  };
   return *std::min_element(values.begin(), values.end(),
-                           [&](const Value& x, const Value& y) { return distance(x) < distance(y); });
+                           [&](const space::Value& x, const space::Value& y) { return distance(x) < distance(y); });
 }
 
 // The session's baseline as far as it lies in the space.
-Configuration user_configuration(const Session& session) {
-  Configuration user;
-  for (const Parameter& parameter : session.space.parameters()) {
-    const Value* own = session.baseline ? session.baseline->find(parameter.name) : nullptr;
+space::Configuration user_configuration(const session::Session& session) {
+  space::Configuration user;
+  for (const space::Parameter& parameter : session.space.parameters()) {
+    const space::Value* own = session.baseline ? session.baseline->find(parameter.name) : nullptr;
     const bool is_ours = own != nullptr && (parameter.continuous() || parameter.index_of(*own) >= 0);
     user.set(parameter.name, is_ours ? *own : value_of_the_silent(parameter));
   }
@@ -92,18 +95,19 @@ Configuration user_configuration(const Session& session) {
 
 }  // namespace
 
-StageCells::StageCells(const Session& session, const Candidates& candidates)
+StageCells::StageCells(const session::Session& session, const Candidates& candidates)
     : candidates_(candidates), user_(user_configuration(session)) {
-  for (const Parameter& parameter : session.space.parameters()) {
+  for (const space::Parameter& parameter : session.space.parameters()) {
     if (std::find(kNames.begin(), kNames.end(), parameter.name) == kNames.end() || parameter.continuous()) continue;
     if (!std::all_of(parameter.values.begin(), parameter.values.end(), is_integer)) continue;
     integers_.push_back(parameter.name);
-    if (parameter.name == kAccumulation && (!session.baseline || !session.baseline->has(kAccumulation))) {
-      user_.set(kAccumulation, *std::min_element(parameter.values.begin(), parameter.values.end()));
+    if (parameter.name == space::kAccumulation && (!session.baseline || !session.baseline->has(space::kAccumulation))) {
+      user_.set(space::kAccumulation, *std::min_element(parameter.values.begin(), parameter.values.end()));
     }
   }
-  user_gas_ = integer_of(user_, kAccumulation, 1);
-  if (session.baseline && session.baseline->has(kMicroBatch)) user_micro_batch_ = integer_of(user_, kMicroBatch, 1);
+  user_gas_ = integer_of(user_, space::kAccumulation, 1);
+  if (session.baseline && session.baseline->has(space::kMicroBatch))
+    user_micro_batch_ = integer_of(user_, space::kMicroBatch, 1);
   if (candidates.listed()) {
     add_listed();
   } else {
@@ -146,24 +150,26 @@ TuningSpace StageCells::tuning_space(const std::vector<std::pair<StageCell, std:
   std::vector<std::size_t> listed;
   for (const auto& [cell, gas] : cells) {
     const std::int64_t steps = representative(cell, gas).gas;
-    const auto is_meant = [&](const Configuration& c) { return integer_of(c, kAccumulation, steps) == steps; };
+    const auto is_meant = [&](const space::Configuration& c) {
+      return integer_of(c, space::kAccumulation, steps) == steps;
+    };
     for (const std::size_t index : cells_.at(cell).listed) {
       if (is_meant(candidates_[index])) listed.push_back(index);
     }
     if (candidates_.listed()) continue;
-    for (const Configuration& configuration : draw(cell)) {
+    for (const space::Configuration& configuration : draw(cell)) {
       if (is_meant(configuration)) space.drawn.push_back(configuration);
     }
   }
   std::sort(listed.begin(), listed.end());
   for (const std::size_t index : listed) space.configurations.push_back(&candidates_[index]);
   sort_in_lattice_order(candidates_.space(), space.drawn);
-  for (const Configuration& configuration : space.drawn) space.configurations.push_back(&configuration);
+  for (const space::Configuration& configuration : space.drawn) space.configurations.push_back(&configuration);
   return space;
 }
 
 std::optional<std::int64_t> StageCells::batch_per_rank(const Layout& layout) const {
-  const JobFacts& facts = candidates_.space().facts();
+  const space::JobFacts& facts = candidates_.space().facts();
   if (!facts.well_known || !facts.train_batch_size) return std::nullopt;
   return *facts.train_batch_size * layout.model_ranks / facts.ranks;
 }
@@ -178,39 +184,39 @@ void StageCells::add_listed() {
 
 // Every combination of the five, each by what the user has of the rest, else by what may be asked of draws.
 void StageCells::add_drawn() {
-  std::vector<Configuration> corners{user_};
-  for (const Parameter& parameter : candidates_.space().parameters()) {
+  std::vector<space::Configuration> corners{user_};
+  for (const space::Parameter& parameter : candidates_.space().parameters()) {
     if (std::find(integers_.begin(), integers_.end(), parameter.name) == integers_.end()) continue;
-    std::vector<Configuration> grown;
-    for (const Configuration& corner : corners) {
-      for (const Value& value : parameter.values) {
+    std::vector<space::Configuration> grown;
+    for (const space::Configuration& corner : corners) {
+      for (const space::Value& value : parameter.values) {
         grown.push_back(corner);
         grown.back().set(parameter.name, value);
       }
     }
     corners = std::move(grown);
   }
-  for (Configuration corner : corners) {
-    const bool exists = candidates_.space().complete(corner) == Exclusion::kNone;
+  for (space::Configuration corner : corners) {
+    const bool exists = candidates_.space().complete(corner) == space::Exclusion::kNone;
     if (exists && candidates_.contains(corner)) {
       offer(cells_[cell_of(corner)], corner);
     } else if (cells_.count(cell_of(corner)) == 0) {
-      for (const Configuration& drawn : draw(cell_of(corner))) offer(cells_[cell_of(drawn)], drawn);
+      for (const space::Configuration& drawn : draw(cell_of(corner))) offer(cells_[cell_of(drawn)], drawn);
     }
   }
 }
 
-void StageCells::offer(Members& members, const Configuration& configuration) {
-  const std::int64_t gas = integer_of(configuration, kAccumulation, 1);
+void StageCells::offer(Members& members, const space::Configuration& configuration) {
+  const std::int64_t gas = integer_of(configuration, space::kAccumulation, 1);
   const auto found = members.by_gas.find(gas);
   if (found != members.by_gas.end() && differences(found->second.configuration) <= differences(configuration)) return;
-  const std::optional<MemoryVerdict> memory = candidates_.memory_of(configuration);
+  const std::optional<plan::MemoryVerdict> memory = candidates_.memory_of(configuration);
   members.by_gas[gas] = {configuration, gas, !memory || memory->probability_fits >= 0.5};
 }
 
 // The same ones each time.
-std::vector<Configuration> StageCells::draw(const StageCell& cell) const {
-  std::vector<Configuration> result;
+std::vector<space::Configuration> StageCells::draw(const StageCell& cell) const {
+  std::vector<space::Configuration> result;
   std::unordered_set<std::string> seen;
   const auto known = cells_.find(cell);
   if (known != cells_.end()) {
@@ -223,44 +229,46 @@ std::vector<Configuration> StageCells::draw(const StageCell& cell) const {
   Rng rng(0, static_cast<std::uint64_t>(
                  ((cell.layout.model_ranks * 64 + cell.layout.pipeline) * 8 + cell.stage) * 4096 + cell.micro_batch));
   for (int i = 0; i < kMostDraws && result.size() < kDrawn; ++i) {
-    Configuration drawn = candidates_.space().sample(rng);
+    space::Configuration drawn = candidates_.space().sample(rng);
     for (const std::string& name : integers_) {
-      if (name == kZeroStage) drawn.set(name, cell.stage);
-      if (name == kMicroBatch) drawn.set(name, cell.micro_batch);
-      if (name == kTensorParallel) drawn.set(name, cell.layout.model_ranks / cell.layout.pipeline);
-      if (name == kPipelineParallel) drawn.set(name, cell.layout.pipeline);
+      if (name == space::kZeroStage) drawn.set(name, cell.stage);
+      if (name == space::kMicroBatch) drawn.set(name, cell.micro_batch);
+      if (name == space::kTensorParallel) drawn.set(name, cell.layout.model_ranks / cell.layout.pipeline);
+      if (name == space::kPipelineParallel) drawn.set(name, cell.layout.pipeline);
     }
-    for (const Parameter& parameter : candidates_.space().parameters()) {  // what now exists
+    for (const space::Parameter& parameter : candidates_.space().parameters()) {  // what now exists
       if (!drawn.has(parameter.name)) drawn.set(parameter.name, *user_.find(parameter.name));
     }
-    if (candidates_.space().complete(drawn) != Exclusion::kNone || !candidates_.contains(drawn)) continue;
+    if (candidates_.space().complete(drawn) != space::Exclusion::kNone || !candidates_.contains(drawn)) continue;
     if (cell_of(drawn) == cell && seen.insert(candidates_.key(drawn)).second) result.push_back(drawn);
   }
   return result;
 }
 
-std::int64_t StageCells::integer_of(const Configuration& configuration, const std::string& name,
+std::int64_t StageCells::integer_of(const space::Configuration& configuration, const std::string& name,
                                     std::int64_t fallback) const {
-  const Value* value = configuration.find(name);
+  const space::Value* value = configuration.find(name);
   return value != nullptr && is_integer(*value) ? std::get<std::int64_t>(*value) : fallback;
 }
 
-StageCell StageCells::cell_of(const Configuration& configuration) const {
+StageCell StageCells::cell_of(const space::Configuration& configuration) const {
   const auto integer = [&](const char* name, std::int64_t fallback) {
     const bool counts = std::find(integers_.begin(), integers_.end(), name) != integers_.end();
     return counts ? integer_of(configuration, name, fallback) : fallback;
   };
-  const std::int64_t pipeline = integer(kPipelineParallel, 1);
-  return {{integer(kTensorParallel, 1) * pipeline, pipeline}, integer(kZeroStage, 0), integer(kMicroBatch, 1)};
+  const std::int64_t pipeline = integer(space::kPipelineParallel, 1);
+  return {{integer(space::kTensorParallel, 1) * pipeline, pipeline},
+          integer(space::kZeroStage, 0),
+          integer(space::kMicroBatch, 1)};
 }
 
-int StageCells::differences(const Configuration& configuration) const {
+int StageCells::differences(const space::Configuration& configuration) const {
   int count = 0;
   for (const auto& [name, value] : user_) {
-    const Value* other = configuration.find(name);
-    if (name != kAccumulation && other != nullptr && !same_value(*other, value)) ++count;
+    const space::Value* other = configuration.find(name);
+    if (name != space::kAccumulation && other != nullptr && !space::same_value(*other, value)) ++count;
   }
   return count;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -10,7 +10,7 @@
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // What a history knows of configurations.
 
@@ -24,24 +24,24 @@ struct Tried {
 class Answers {
  public:
   /// The arguments must outlive it. Of several trials of a configuration the best counts.
-  Answers(const Candidates& candidates, const Objective& objective, const History& history);
+  Answers(const Candidates& candidates, const session::Objective& objective, const History& history);
 
   /// Empty: it was not tried, or is pending.
-  std::optional<Tried> operator()(const Configuration& configuration);
+  std::optional<Tried> operator()(const space::Configuration& configuration);
   /// The first of those that were wanted and neither tried nor pending.
-  const std::optional<Configuration>& question() const { return question_; }
+  const std::optional<space::Configuration>& question() const { return question_; }
   /// Whether any that was wanted is pending.
   bool waits() const { return waits_; }
 
  private:
   const Candidates& candidates_;
   std::unordered_map<std::string, std::optional<Tried>> known_;  ///< by key; empty: pending
-  std::optional<Configuration> question_;
+  std::optional<space::Configuration> question_;
   bool waits_ = false;
 };
 
 /// How much better `to` is than `from`, as a fraction of `from`: negative where it is worse.
-double gain(const Objective& objective, double from, double to);
+double gain(const session::Objective& objective, double from, double to);
 
 // A space as DeepSpeed's autotuner sees it.
 
@@ -63,15 +63,15 @@ struct StageCell {
 
 /// The configuration that stands for a cell while stages and micro-batches are searched.
 struct Representative {
-  Configuration configuration;
+  space::Configuration configuration;
   std::int64_t gas = 1;          ///< gradient accumulation steps
   bool is_likely_to_fit = true;  ///< with at least even odds, or nothing is known
 };
 
 /// Configurations of a tuning space, in lattice order.
 struct TuningSpace {
-  std::vector<const Configuration*> configurations;
-  std::vector<Configuration> drawn;  ///< owned here where the candidates have no list
+  std::vector<const space::Configuration*> configurations;
+  std::vector<space::Configuration> drawn;  ///< owned here where the candidates have no list
 };
 
 /// The candidates sorted into cells. A parameter that the space lacks, or that has other values than integers, is as
@@ -79,7 +79,7 @@ struct TuningSpace {
 class StageCells {
  public:
   /// `session` and `candidates` must outlive it.
-  StageCells(const Session& session, const Candidates& candidates);
+  StageCells(const session::Session& session, const Candidates& candidates);
 
   std::vector<Layout> layouts() const;                                                      ///< ascending
   std::vector<std::int64_t> stages(const Layout& layout) const;                             ///< ascending
@@ -106,18 +106,19 @@ class StageCells {
   };
   void add_listed();
   void add_drawn();
-  void offer(Members& members, const Configuration& configuration);
-  std::vector<Configuration> draw(const StageCell& cell) const;
-  std::int64_t integer_of(const Configuration& configuration, const std::string& name, std::int64_t fallback) const;
-  StageCell cell_of(const Configuration& configuration) const;
-  int differences(const Configuration& configuration) const;
+  void offer(Members& members, const space::Configuration& configuration);
+  std::vector<space::Configuration> draw(const StageCell& cell) const;
+  std::int64_t integer_of(const space::Configuration& configuration, const std::string& name,
+                          std::int64_t fallback) const;
+  StageCell cell_of(const space::Configuration& configuration) const;
+  int differences(const space::Configuration& configuration) const;
 
   const Candidates& candidates_;
-  Configuration user_;                 ///< a value for each parameter; need not be a candidate
+  space::Configuration user_;          ///< a value for each parameter; need not be a candidate
   std::vector<std::string> integers_;  ///< of the parameters above those that are
   std::optional<std::int64_t> user_micro_batch_;
   std::int64_t user_gas_ = 1;
   std::map<StageCell, Members> cells_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::search

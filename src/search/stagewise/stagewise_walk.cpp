@@ -29,7 +29,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 template <class List>
@@ -218,4 +218,4 @@ bool walk_layout(const StagewiseProblem& problem, const Layout& layout, Answers&
   return true;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

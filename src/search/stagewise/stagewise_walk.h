@@ -3,14 +3,14 @@
 #include "search/stagewise/stage_cells.h"
 
 // DeepSpeed's autotuner, walked along a history.
-namespace krigtune {
+namespace krigtune::search {
 
 /// What does not change on the way. All must outlive who uses it.
 struct StagewiseProblem {
   const StageCells& cells;
-  const Space& space;
-  const Objective& objective;
-  const StagewiseOptions& options;
+  const space::Space& space;
+  const session::Objective& objective;
+  const session::StagewiseOptions& options;
   std::uint64_t seed = 1;
 };
 
@@ -60,4 +60,4 @@ class StageWalk {
 /// All stages of a layout, in order. False: a question is open.
 bool walk_layout(const StagewiseProblem& problem, const Layout& layout, Answers& answers);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

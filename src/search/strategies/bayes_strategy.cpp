@@ -33,7 +33,7 @@
 #include "search/strategies/strategy.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // The first trials of a search that nothing is known for.
 
@@ -43,7 +43,7 @@ std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<boo
 /// The candidate (a row of `points`) farthest from everything asked, in the encoded space, a differing category as far
 /// as a whole axis; the first one: nearest to the middle. Among a random half of those allowed: the design depends on
 /// the seed, and no single far corner is in all of them. At least one must be allowed.
-std::size_t farthest_candidate(const Candidates& candidates, const History& history, const Points& points,
+std::size_t farthest_candidate(const Candidates& candidates, const History& history, const surrogate::Points& points,
                                const std::vector<bool>& allowed, Rng& rng);
 
 namespace {
@@ -51,7 +51,7 @@ namespace {
 constexpr double kDistanceTie = 1e-9;
 
 // Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
-Eigen::VectorXd squared_distances(const Points& points, const Points& others, Eigen::Index row) {
+Eigen::VectorXd squared_distances(const surrogate::Points& points, const surrogate::Points& others, Eigen::Index row) {
   Eigen::VectorXd result = (points.ordered.rowwise() - others.ordered.row(row)).rowwise().squaredNorm();
   for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
     const int category = others.categories(row, column);
@@ -67,8 +67,8 @@ int most_frequent(const Eigen::VectorXi& values) {
 }
 
 // The middle of the candidates, column by column; need not be one of them.
-Points middle_of(const Points& points) {
-  Points middle = Points::zero(1, points.ordered.cols(), points.categories.cols());
+surrogate::Points middle_of(const surrogate::Points& points) {
+  surrogate::Points middle = surrogate::Points::zero(1, points.ordered.cols(), points.categories.cols());
   for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
     const auto values = points.ordered.col(column);
     middle.ordered(0, column) = median({values.begin(), values.end()});
@@ -106,15 +106,15 @@ std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<boo
   return best[rng.below(best.size())];
 }
 
-std::size_t farthest_candidate(const Candidates& candidates, const History& history, const Points& points,
+std::size_t farthest_candidate(const Candidates& candidates, const History& history, const surrogate::Points& points,
                                const std::vector<bool>& all_allowed, Rng& rng) {
   const std::vector<bool> allowed = random_half(all_allowed, rng);
-  std::vector<Configuration> asked;
-  for (const Trial& trial : history) {
+  std::vector<space::Configuration> asked;
+  for (const journal::Trial& trial : history) {
     if (counts(trial)) asked.push_back(trial.proposal.configuration);
   }
   if (asked.empty()) return largest_or_draw(-squared_distances(points, middle_of(points), 0), allowed, rng);
-  const Points seen = candidates.encode(asked);
+  const surrogate::Points seen = candidates.encode(asked);
   Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), std::numeric_limits<double>::max());
   for (Eigen::Index row = 0; row < seen.size(); ++row) {
     nearest = nearest.cwiseMin(squared_distances(points, seen, row));
@@ -139,14 +139,14 @@ double log_add_exp(double a, double b) {
 }
 
 bool has_uncertain(const CandidateList& list) {
-  return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<MemoryVerdict>& memory) {
-    return memory && memory->verdict != Verdict::kFits;
+  return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<plan::MemoryVerdict>& memory) {
+    return memory && memory->verdict != plan::Verdict::kFits;
   });
 }
 
 class BayesStrategy final : public Strategy {
  public:
-  BayesStrategy(const Session& session, const Candidates& candidates, const StrategyOptions& options)
+  BayesStrategy(const session::Session& session, const Candidates& candidates, const StrategyOptions& options)
       : session_(session),
         objective_(session.objective),
         candidates_(candidates),
@@ -154,7 +154,7 @@ class BayesStrategy final : public Strategy {
         repeats_(options.repeats),
         spread_until_(candidates.beliefs().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
-  std::optional<Proposal> ask(const History& history) const override {
+  std::optional<journal::Proposal> ask(const History& history) const override {
     TrialModel model(objective_, candidates_, history);
     const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
     std::vector<bool> allowed = unseen(candidates_, *list, history);
@@ -180,16 +180,16 @@ class BayesStrategy final : public Strategy {
   }
 
  private:
-  using Repeated = std::pair<Proposal, double>;  ///< with its gain for the recommendation, a fraction
+  using Repeated = std::pair<journal::Proposal, double>;  ///< with its gain for the recommendation, a fraction
 
   // The largest score by what the trials say. One at least must be allowed.
-  Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list, std::vector<bool> allowed,
-                     Rng& rng) const {
+  journal::Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list,
+                              std::vector<bool> allowed, Rng& rng) const {
     model.fit(rng);
     model.believe_pending();
     const Eigen::VectorXd probability = probability_of(model, list);
     const TrialCost cost(candidates_, history, model);
-    Proposal proposal = improve(model, history, cost, list, std::move(allowed), probability);
+    journal::Proposal proposal = improve(model, history, cost, list, std::move(allowed), probability);
     return repeats_ ? or_repeat(std::move(proposal), model, history, cost, list, probability) : proposal;
   }
 
@@ -200,11 +200,12 @@ class BayesStrategy final : public Strategy {
   }
 
   // The proposal, or what was measured before where that gains more for the recommendation.
-  Proposal or_repeat(Proposal proposal, const TrialModel& model, const History& history, const TrialCost& cost,
-                     const CandidateList& list, const Eigen::VectorXd& probability) const {
+  journal::Proposal or_repeat(journal::Proposal proposal, const TrialModel& model, const History& history,
+                              const TrialCost& cost, const CandidateList& list,
+                              const Eigen::VectorXd& probability) const {
     const auto chosen = static_cast<Eigen::Index>(list.index.at(candidates_.key(proposal.configuration)));
     const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
-      const Points candidate = list.points.rows({chosen});
+      const surrogate::Points candidate = list.points.rows({chosen});
       return probability(chosen) * gain.of_new(candidate) *
              cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
     };
@@ -251,7 +252,7 @@ class BayesStrategy final : public Strategy {
     const std::optional<RepeatGain::Repeat> repeat = gain.best();
     if (!repeat || repeat->gain <= kLeastRepeatGain * unit_of(model)) return std::nullopt;
     if (repeat->gain <= gain_of_new(gain, *repeat)) return std::nullopt;
-    Proposal proposal = propose(history[repeat->trial].proposal.configuration, StrategyKind::kBayes);
+    journal::Proposal proposal = propose(history[repeat->trial].proposal.configuration, StrategyKind::kBayes);
     proposal.repeat_of = history[repeat->trial].number;
     proposal.predicted_value = model.scale().from_latent(repeat->mean);
     proposal.hyperparameters = model.hyperparameters();
@@ -259,7 +260,7 @@ class BayesStrategy final : public Strategy {
   }
 
   // What a trial will measure: what is peculiar to its configuration, and the noise of one measurement, are in it.
-  void predict_value(const TrialModel& model, double mean, double variance, Proposal& proposal) const {
+  void predict_value(const TrialModel& model, double mean, double variance, journal::Proposal& proposal) const {
     const double noise = model.measured().one_more.mean();
     const double own = model.own_variance(values_are_exact(session_));
     proposal.predicted_value = model.scale().from_latent(mean);
@@ -273,10 +274,11 @@ class BayesStrategy final : public Strategy {
     return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
   }
 
-  Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost, const CandidateList& list,
-                   std::vector<bool> allowed, const Eigen::VectorXd& probability) const {
-    const Prediction prediction = model.predict(list.points);
-    const Eigen::VectorXd log_ei = log_expected_improvement(prediction, model.incumbent());
+  journal::Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost,
+                            const CandidateList& list, std::vector<bool> allowed,
+                            const Eigen::VectorXd& probability) const {
+    const surrogate::Prediction prediction = model.predict(list.points);
+    const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
     const std::vector<bool> unseen = allowed;
     drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
@@ -296,7 +298,7 @@ class BayesStrategy final : public Strategy {
       best = score;
       chosen = i;
     }
-    Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
+    journal::Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     predict_value(model, prediction.mean(static_cast<Eigen::Index>(chosen)),
                   prediction.variance(static_cast<Eigen::Index>(chosen)), proposal);
     if (may_fail) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
@@ -308,8 +310,8 @@ class BayesStrategy final : public Strategy {
     return proposal;
   }
 
-  const Session& session_;
-  const Objective& objective_;
+  const session::Session& session_;
+  const session::Objective& objective_;
   const Candidates& candidates_;
   std::uint64_t seed_;
   bool repeats_;
@@ -318,9 +320,9 @@ class BayesStrategy final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates,
+std::unique_ptr<Strategy> make_bayes(const session::Session& session, const Candidates& candidates,
                                      const StrategyOptions& options) {
   return std::make_unique<BayesStrategy>(session, candidates, options);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -19,7 +19,7 @@
 #include "space/well_known.h"
 #include "trial/outcome.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 // What a grid need not run.
 
@@ -28,18 +28,19 @@ class GridPruning {
  public:
   enum class Verdict { kRun, kTooLarge, kCannotWin };
 
-  GridPruning(const Space& space, const Objective& objective, const GridOptions& options, const History& history);
+  GridPruning(const space::Space& space, const session::Objective& objective, const session::GridOptions& options,
+              const History& history);
 
-  Verdict operator()(const Configuration& configuration) const;
+  Verdict operator()(const space::Configuration& configuration) const;
 
  private:
-  bool needs_at_least(const Configuration& configuration, const Configuration& other) const;
-  bool only_stage_differs(const Configuration& configuration, const Configuration& other) const;
-  bool is_derived(const Parameter& parameter) const;
+  bool needs_at_least(const space::Configuration& configuration, const space::Configuration& other) const;
+  bool only_stage_differs(const space::Configuration& configuration, const space::Configuration& other) const;
+  bool is_derived(const space::Parameter& parameter) const;
 
-  const Space& space_;
-  std::vector<const Configuration*> out_of_memory_;
-  std::vector<const Configuration*> ran_;
+  const space::Space& space_;
+  std::vector<const space::Configuration*> out_of_memory_;
+  std::vector<const space::Configuration*> ran_;
 };
 
 /// "12 of 40 configurations skipped: 10 need more memory than ..."; empty: none.
@@ -65,96 +66,103 @@ namespace {
 enum class Demand { kEqual, kGrows, kStates, kActivations };
 
 constexpr std::array<std::pair<std::string_view, Demand>, 8> kDemands{{
-    {kMicroBatch, Demand::kGrows},
-    {kZeroStage, Demand::kStates},
-    {kReduceBucket, Demand::kGrows},
-    {kAllgatherBucket, Demand::kGrows},
-    {kPrefetch, Demand::kGrows},
-    {kPersistence, Demand::kGrows},
-    {kMaxLive, Demand::kGrows},
-    {kCheckpointing, Demand::kActivations},
+    {space::kMicroBatch, Demand::kGrows},
+    {space::kZeroStage, Demand::kStates},
+    {space::kReduceBucket, Demand::kGrows},
+    {space::kAllgatherBucket, Demand::kGrows},
+    {space::kPrefetch, Demand::kGrows},
+    {space::kPersistence, Demand::kGrows},
+    {space::kMaxLive, Demand::kGrows},
+    {space::kCheckpointing, Demand::kActivations},
 }};
 
-Demand demand_of(const Parameter& parameter) {
+Demand demand_of(const space::Parameter& parameter) {
   const auto found =
       std::find_if(kDemands.begin(), kDemands.end(), [&](const auto& entry) { return entry.first == parameter.name; });
   return found == kDemands.end() ? Demand::kEqual : found->second;
 }
 
 // full 0, selective 1, none 2; others are only equal to themselves.
-int kept_activations(const Value& value) {
+int kept_activations(const space::Value& value) {
   constexpr std::array<std::string_view, 3> kWords{"full", "selective", "none"};
   const auto* word = std::get_if<std::string>(&value);
   const auto found = word == nullptr ? kWords.end() : std::find(kWords.begin(), kWords.end(), *word);
   return found == kWords.end() ? -1 : static_cast<int>(found - kWords.begin());
 }
 
-bool demands_at_least(Demand demand, const Value& value, const Value& other) {
-  if (same_value(value, other)) return true;
-  const bool are_numbers = is_number(value) && is_number(other);
+bool demands_at_least(Demand demand, const space::Value& value, const space::Value& other) {
+  if (space::same_value(value, other)) return true;
+  const bool are_numbers = space::is_number(value) && space::is_number(other);
   switch (demand) {
     case Demand::kEqual:
       return false;
     case Demand::kGrows:
-      return are_numbers && as_number(value) > as_number(other);
+      return are_numbers && space::as_number(value) > space::as_number(other);
     case Demand::kStates:
-      return are_numbers && as_number(other) - as_number(value) == 1.0 && as_number(other) != 2.0;
+      return are_numbers && space::as_number(other) - space::as_number(value) == 1.0 && space::as_number(other) != 2.0;
     case Demand::kActivations:
       return kept_activations(other) >= 0 && kept_activations(value) > kept_activations(other);
   }
   return false;
 }
 
-double number_of(const Configuration& configuration, const char* name, double fallback) {
-  const Value* value = configuration.find(name);
-  return value != nullptr && is_number(*value) ? as_number(*value) : fallback;
+double number_of(const space::Configuration& configuration, const char* name, double fallback) {
+  const space::Value* value = configuration.find(name);
+  return value != nullptr && space::is_number(*value) ? space::as_number(*value) : fallback;
 }
 
-bool shares_gradients(const Configuration& configuration) { return number_of(configuration, kZeroStage, 0.0) >= 2.0; }
-bool accumulates(const Configuration& configuration) { return number_of(configuration, kAccumulation, 1.0) > 1.0; }
+bool shares_gradients(const space::Configuration& configuration) {
+  return number_of(configuration, space::kZeroStage, 0.0) >= 2.0;
+}
+bool accumulates(const space::Configuration& configuration) {
+  return number_of(configuration, space::kAccumulation, 1.0) > 1.0;
+}
 
 }  // namespace
 
-GridPruning::GridPruning(const Space& space, const Objective& objective, const GridOptions& options,
-                         const History& history)
+GridPruning::GridPruning(const space::Space& space, const session::Objective& objective,
+                         const session::GridOptions& options, const History& history)
     : space_(space) {
   if (!options.prune) return;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!counts(trial) || !trial.outcome) continue;
-    if (std::holds_alternative<OutOfMemory>(*trial.outcome)) out_of_memory_.push_back(&trial.proposal.configuration);
-    const bool has_run =
-        std::holds_alternative<Measured>(*trial.outcome) || std::holds_alternative<Bounded>(*trial.outcome);
-    if (has_run && find_metric(objective.metric) != nullptr) ran_.push_back(&trial.proposal.configuration);
+    if (std::holds_alternative<trial::OutOfMemory>(*trial.outcome))
+      out_of_memory_.push_back(&trial.proposal.configuration);
+    const bool has_run = std::holds_alternative<trial::Measured>(*trial.outcome) ||
+                         std::holds_alternative<trial::Bounded>(*trial.outcome);
+    if (has_run && trial::find_metric(objective.metric) != nullptr) ran_.push_back(&trial.proposal.configuration);
   }
 }
 
-GridPruning::Verdict GridPruning::operator()(const Configuration& configuration) const {
-  const auto is_beyond = [&](const Configuration* other) { return needs_at_least(configuration, *other); };
+GridPruning::Verdict GridPruning::operator()(const space::Configuration& configuration) const {
+  const auto is_beyond = [&](const space::Configuration* other) { return needs_at_least(configuration, *other); };
   if (std::any_of(out_of_memory_.begin(), out_of_memory_.end(), is_beyond)) return Verdict::kTooLarge;
   if (!shares_gradients(configuration)) return Verdict::kRun;
-  const auto is_above = [&](const Configuration* other) { return only_stage_differs(configuration, *other); };
+  const auto is_above = [&](const space::Configuration* other) { return only_stage_differs(configuration, *other); };
   return std::any_of(ran_.begin(), ran_.end(), is_above) ? Verdict::kCannotWin : Verdict::kRun;
 }
 
 // What exists in one of the two only has no effect in the other.
-bool GridPruning::needs_at_least(const Configuration& configuration, const Configuration& other) const {
+bool GridPruning::needs_at_least(const space::Configuration& configuration, const space::Configuration& other) const {
   if (shares_gradients(configuration) && accumulates(other) && !accumulates(configuration)) return false;
-  for (const Parameter& parameter : space_.parameters()) {
-    const Value* value = configuration.find(parameter.name);
-    const Value* known = other.find(parameter.name);
+  for (const space::Parameter& parameter : space_.parameters()) {
+    const space::Value* value = configuration.find(parameter.name);
+    const space::Value* known = other.find(parameter.name);
     if (value == nullptr || known == nullptr || is_derived(parameter)) continue;
     if (!demands_at_least(demand_of(parameter), *value, *known)) return false;
   }
   return true;
 }
 
-bool GridPruning::only_stage_differs(const Configuration& configuration, const Configuration& other) const {
-  for (const Parameter& parameter : space_.parameters()) {
-    const Value* value = configuration.find(parameter.name);
-    const Value* known = other.find(parameter.name);
+bool GridPruning::only_stage_differs(const space::Configuration& configuration,
+                                     const space::Configuration& other) const {
+  for (const space::Parameter& parameter : space_.parameters()) {
+    const space::Value* value = configuration.find(parameter.name);
+    const space::Value* known = other.find(parameter.name);
     if (value == nullptr || known == nullptr) continue;
-    const bool is_stage = parameter.name == kZeroStage;
-    if (is_stage ? !is_number(*known) || as_number(*known) >= as_number(*value) : !same_value(*value, *known)) {
+    const bool is_stage = parameter.name == space::kZeroStage;
+    if (is_stage ? !space::is_number(*known) || space::as_number(*known) >= space::as_number(*value)
+                 : !space::same_value(*value, *known)) {
       return false;
     }
   }
@@ -162,8 +170,8 @@ bool GridPruning::only_stage_differs(const Configuration& configuration, const C
 }
 
 // The kept batch sets it.
-bool GridPruning::is_derived(const Parameter& parameter) const {
-  return parameter.name == kAccumulation && space_.facts().accumulation_follows();
+bool GridPruning::is_derived(const space::Parameter& parameter) const {
+  return parameter.name == space::kAccumulation && space_.facts().accumulation_follows();
 }
 
 std::string pruned_text(const Candidates& candidates, const GridPruning& pruning, const History& history) {
@@ -201,8 +209,8 @@ std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
 }
 
 // The same of the parameter's values; a real range's ends are exact.
-std::vector<Value> even_values(const Parameter& parameter, std::size_t count) {
-  std::vector<Value> values;
+std::vector<space::Value> even_values(const space::Parameter& parameter, std::size_t count) {
+  std::vector<space::Value> values;
   if (!parameter.continuous()) {
     for (const std::size_t position : even_positions(parameter.values.size(), count)) {
       values.push_back(parameter.values[position]);
@@ -223,29 +231,29 @@ class SubGrid {
   explicit SubGrid(const Candidates& candidates) : candidates_(candidates) {}
 
   /// Stops beyond `most`.
-  std::vector<Configuration> members(const std::vector<std::size_t>& counts, std::size_t most) {
+  std::vector<space::Configuration> members(const std::vector<std::size_t>& counts, std::size_t most) {
     found_.clear();
     keys_.clear();
     most_ = most;
     values_.clear();
-    const std::vector<Parameter>& parameters = candidates_.space().parameters();
+    const std::vector<space::Parameter>& parameters = candidates_.space().parameters();
     for (std::size_t i = 0; i < counts.size(); ++i) values_.push_back(even_values(parameters[i], counts[i]));
-    Configuration point;
+    space::Configuration point;
     visit(0, point);
     return found_;
   }
 
  private:
-  void visit(std::size_t depth, Configuration& point) {
+  void visit(std::size_t depth, space::Configuration& point) {
     if (found_.size() > most_) return;
-    const Space& space = candidates_.space();
+    const space::Space& space = candidates_.space();
     if (depth == values_.size()) {
-      Configuration completed = point;
-      if (space.complete(completed) != Exclusion::kNone || !candidates_.contains(completed)) return;
+      space::Configuration completed = point;
+      if (space.complete(completed) != space::Exclusion::kNone || !candidates_.contains(completed)) return;
       if (keys_.insert(candidates_.key(completed)).second) found_.push_back(completed);
       return;
     }
-    for (const Value& value : values_[depth]) {
+    for (const space::Value& value : values_[depth]) {
       point.set(space.parameters()[depth].name, value);
       visit(depth + 1, point);
     }
@@ -253,8 +261,8 @@ class SubGrid {
 
   const Candidates& candidates_;
   std::size_t most_ = 0;
-  std::vector<std::vector<Value>> values_;
-  std::vector<Configuration> found_;
+  std::vector<std::vector<space::Value>> values_;
+  std::vector<space::Configuration> found_;
   std::unordered_set<std::string> keys_;
 };
 
@@ -265,12 +273,12 @@ std::size_t product_of(const std::vector<std::size_t>& counts) {
 }
 
 // In lattice order.
-std::vector<Configuration> largest_within(const Candidates& candidates, std::size_t budget) {
+std::vector<space::Configuration> largest_within(const Candidates& candidates, std::size_t budget) {
   SubGrid grid(candidates);
-  const std::vector<Parameter>& parameters = candidates.space().parameters();
+  const std::vector<space::Parameter>& parameters = candidates.space().parameters();
   std::vector<std::size_t> counts(parameters.size(), 1);
   std::vector<bool> growing(parameters.size(), true);
-  std::vector<Configuration> members = grid.members(counts, budget);
+  std::vector<space::Configuration> members = grid.members(counts, budget);
   std::size_t visited = 0;
   while (true) {
     std::size_t next = parameters.size();
@@ -281,7 +289,7 @@ std::vector<Configuration> largest_within(const Candidates& candidates, std::siz
     if (next == parameters.size()) break;
     ++counts[next];
     visited += product_of(counts);
-    std::vector<Configuration> larger;
+    std::vector<space::Configuration> larger;
     growing[next] = visited <= kMostVisited && (larger = grid.members(counts, budget)).size() <= budget;
     if (growing[next]) {
       members = std::move(larger);
@@ -296,7 +304,7 @@ std::vector<Configuration> largest_within(const Candidates& candidates, std::siz
 /// What all grids share: what they skip.
 class Grid : public Strategy {
  public:
-  Grid(const Session& session, const Candidates& candidates)
+  Grid(const session::Session& session, const Candidates& candidates)
       : candidates_(candidates), objective_(session.objective), options_(session.grid) {}
 
   Idle why_idle(const History& history) const override {
@@ -312,18 +320,18 @@ class Grid : public Strategy {
 
  private:
   const Candidates& candidates_;
-  Objective objective_;
-  GridOptions options_;
+  session::Objective objective_;
+  session::GridOptions options_;
 };
 
 /// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and when that is used up the other
 /// candidates, shuffled too; or the full factorial as the session writes it.
 class ListedGrid final : public Grid {
  public:
-  ListedGrid(const Session& session, const Candidates& candidates, std::vector<std::size_t> order)
+  ListedGrid(const session::Session& session, const Candidates& candidates, std::vector<std::size_t> order)
       : Grid(session, candidates), order_(std::move(order)) {}
 
-  std::optional<Proposal> ask(const History& history) const override {
+  std::optional<journal::Proposal> ask(const History& history) const override {
     const std::shared_ptr<const CandidateList> list = candidates().to_score(history, 0);
     const std::vector<bool> open = unseen(candidates(), *list, history);
     const GridPruning pruned = pruning(history);
@@ -341,25 +349,26 @@ class ListedGrid final : public Grid {
 /// The same over a space without a list: after the sub-grid, configurations drawn at random.
 class DrawnGrid final : public Grid {
  public:
-  DrawnGrid(const Session& session, const Candidates& candidates, std::vector<Configuration> order, std::uint64_t seed)
+  DrawnGrid(const session::Session& session, const Candidates& candidates, std::vector<space::Configuration> order,
+            std::uint64_t seed)
       : Grid(session, candidates), order_(std::move(order)), seed_(seed) {}
 
-  std::optional<Proposal> ask(const History& history) const override {
+  std::optional<journal::Proposal> ask(const History& history) const override {
     const std::unordered_set<std::string> asked = asked_keys(candidates(), history);
     const GridPruning pruned = pruning(history);
-    const auto is_out = [&](const Configuration& configuration) {
+    const auto is_out = [&](const space::Configuration& configuration) {
       return asked.count(candidates().key(configuration)) > 0 || pruned(configuration) != GridPruning::Verdict::kRun;
     };
-    for (const Configuration& configuration : order_) {
+    for (const space::Configuration& configuration : order_) {
       if (!is_out(configuration)) return propose(configuration, StrategyKind::kGrid);
     }
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
-    const std::optional<Configuration> drawn = candidates().draw(rng, is_out);
+    const std::optional<space::Configuration> drawn = candidates().draw(rng, is_out);
     return drawn ? std::optional(propose(*drawn, StrategyKind::kGrid)) : std::nullopt;
   }
 
  private:
-  std::vector<Configuration> order_;
+  std::vector<space::Configuration> order_;
   std::uint64_t seed_;
 };
 
@@ -368,11 +377,11 @@ class WalkedGrid final : public Grid {
  public:
   using Grid::Grid;
 
-  std::optional<Proposal> ask(const History& history) const override {
+  std::optional<journal::Proposal> ask(const History& history) const override {
     const std::unordered_set<std::string> asked = asked_keys(candidates(), history);
     const GridPruning pruned = pruning(history);
-    std::optional<Proposal> proposal;
-    candidates().space().for_each([&](const Configuration& configuration) {
+    std::optional<journal::Proposal> proposal;
+    candidates().space().for_each([&](const space::Configuration& configuration) {
       if (asked.count(candidates().key(configuration)) > 0) return true;
       if (pruned(configuration) != GridPruning::Verdict::kRun) return true;
       if (!candidates().filter().may_fit(configuration)) return true;
@@ -383,18 +392,18 @@ class WalkedGrid final : public Grid {
   }
 };
 
-std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder grid_order,
+std::vector<std::size_t> listed_order(const Candidates& candidates, session::GridOrder grid_order,
                                       const StrategyOptions& options) {
   std::vector<std::size_t> all(candidates.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  if (grid_order == GridOrder::kSession) return all;
+  if (grid_order == session::GridOrder::kSession) return all;
   const auto budget = static_cast<std::size_t>(std::max(options.trials, 1));
   std::vector<std::size_t> order;
   if (candidates.size() <= budget) {
     order = all;
   } else {
     const std::shared_ptr<const CandidateList> list = candidates.to_score({}, options.seed);
-    for (const Configuration& configuration : largest_within(candidates, budget)) {
+    for (const space::Configuration& configuration : largest_within(candidates, budget)) {
       order.push_back(list->index.at(candidates.key(configuration)));
     }
   }
@@ -411,16 +420,17 @@ std::vector<std::size_t> listed_order(const Candidates& candidates, GridOrder gr
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates,
+std::unique_ptr<Strategy> make_grid(const session::Session& session, const Candidates& candidates,
                                     const StrategyOptions& options) {
   if (candidates.listed()) {
     return std::make_unique<ListedGrid>(session, candidates, listed_order(candidates, session.grid.order, options));
   }
-  if (session.grid.order == GridOrder::kSession) return std::make_unique<WalkedGrid>(session, candidates);
-  std::vector<Configuration> order = largest_within(candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
+  if (session.grid.order == session::GridOrder::kSession) return std::make_unique<WalkedGrid>(session, candidates);
+  std::vector<space::Configuration> order =
+      largest_within(candidates, static_cast<std::size_t>(std::max(options.trials, 1)));
   Rng rng(options.seed, 0);
   rng.shuffle(order);
   return std::make_unique<DrawnGrid>(session, candidates, std::move(order), options.seed);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

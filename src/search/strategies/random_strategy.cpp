@@ -1,7 +1,7 @@
 #include "search/candidates/candidate_list.h"
 #include "search/strategies/strategy.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 /// Uniform over what was not asked yet.
@@ -9,7 +9,7 @@ class RandomStrategy final : public Strategy {
  public:
   RandomStrategy(const Candidates& candidates, std::uint64_t seed) : candidates_(candidates), seed_(seed) {}
 
-  std::optional<Proposal> ask(const History& history) const override {
+  std::optional<journal::Proposal> ask(const History& history) const override {
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
     if (!candidates_.listed()) return propose_drawn(candidates_, history, rng, StrategyKind::kRandom);
     const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
@@ -29,8 +29,9 @@ class RandomStrategy final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_random(const Session&, const Candidates& candidates, const StrategyOptions& options) {
+std::unique_ptr<Strategy> make_random(const session::Session&, const Candidates& candidates,
+                                      const StrategyOptions& options) {
   return std::make_unique<RandomStrategy>(candidates, options.seed);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -6,20 +6,20 @@
 #include "search/stagewise/stagewise_walk.h"
 #include "search/strategies/strategy.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 /// Walks DeepSpeed's algorithm anew for each question, answered by the history as far as that goes.
 class StagewiseStrategy final : public Strategy {
  public:
-  StagewiseStrategy(const Session& session, const Candidates& candidates, std::uint64_t seed)
+  StagewiseStrategy(const session::Session& session, const Candidates& candidates, std::uint64_t seed)
       : candidates_(candidates),
         objective_(session.objective),
         options_(session.stagewise),
         seed_(seed),
         cells_(session, candidates) {}
 
-  std::optional<Proposal> ask(const History& history) const override {
+  std::optional<journal::Proposal> ask(const History& history) const override {
     const Answers answers = walk(history);
     return answers.question() ? std::optional(propose(*answers.question(), StrategyKind::kStagewise)) : std::nullopt;
   }
@@ -56,17 +56,17 @@ class StagewiseStrategy final : public Strategy {
   }
 
   const Candidates& candidates_;
-  Objective objective_;
-  StagewiseOptions options_;
+  session::Objective objective_;
+  session::StagewiseOptions options_;
   std::uint64_t seed_;
   StageCells cells_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_stagewise(const Session& session, const Candidates& candidates,
+std::unique_ptr<Strategy> make_stagewise(const session::Session& session, const Candidates& candidates,
                                          const StrategyOptions& options) {
   return std::make_unique<StagewiseStrategy>(session, candidates, options.seed);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -9,7 +9,7 @@
 #include "search/candidates/candidate_list.h"
 #include "search/strategies/strategy.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 const RegisteredStrategy& registered(StrategyKind kind) {
@@ -36,12 +36,14 @@ std::vector<StrategyKind> all_strategies() {
   return kinds;
 }
 
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Session& session, const Candidates& candidates,
-                                        const StrategyOptions& options) {
+std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const session::Session& session,
+                                        const Candidates& candidates, const StrategyOptions& options) {
   return registered(kind).make(session, candidates, options);
 }
 
-bool depends_on_seed(StrategyKind kind, const Session& session) { return registered(kind).depends_on_seed(session); }
+bool depends_on_seed(StrategyKind kind, const session::Session& session) {
+  return registered(kind).depends_on_seed(session);
+}
 
 std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history) {
   std::vector<bool> open(list.size(), true);
@@ -52,26 +54,26 @@ std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list
   return open;
 }
 
-Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind) {
-  Proposal proposal;
+journal::Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind) {
+  journal::Proposal proposal;
   proposal.configuration = list.configurations[index];
   proposal.strategy = to_string(kind);
   return proposal;
 }
 
-Proposal propose(const Configuration& configuration, StrategyKind kind) {
-  Proposal proposal;
+journal::Proposal propose(const space::Configuration& configuration, StrategyKind kind) {
+  journal::Proposal proposal;
   proposal.configuration = configuration;
   proposal.strategy = to_string(kind);
   return proposal;
 }
 
-std::optional<Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
-                                      StrategyKind kind) {
+std::optional<journal::Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
+                                               StrategyKind kind) {
   const std::unordered_set<std::string> asked = asked_keys(candidates, history);
-  const std::optional<Configuration> drawn = candidates.draw(
-      rng, [&](const Configuration& configuration) { return asked.count(candidates.key(configuration)) > 0; });
+  const std::optional<space::Configuration> drawn = candidates.draw(
+      rng, [&](const space::Configuration& configuration) { return asked.count(candidates.key(configuration)) > 0; });
   return drawn ? std::optional(propose(*drawn, kind)) : std::nullopt;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

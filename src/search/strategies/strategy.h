@@ -9,7 +9,7 @@
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// Why a strategy asks nothing.
 enum class Idle {
@@ -25,7 +25,7 @@ class Strategy {
   /// A pure function of the history and of what the strategy was made with. Never a configuration that is pending or
   /// was closed, but for one that was measured and is asked again on purpose, to settle which is the best:
   /// Proposal::repeat_of says so. Empty: why_idle() says why.
-  virtual std::optional<Proposal> ask(const History& history) const = 0;
+  virtual std::optional<journal::Proposal> ask(const History& history) const = 0;
   /// Of a history on which `ask` is empty.
   virtual Idle why_idle(const History& /*history*/) const { return Idle::kAllTried; }
   /// One line for people on what it leaves out; empty: nothing.
@@ -39,10 +39,14 @@ struct StrategyOptions {
 };
 
 // One maker a strategy. `session` and `candidates` must outlive what it makes.
-std::unique_ptr<Strategy> make_bayes(const Session& session, const Candidates& candidates, const StrategyOptions&);
-std::unique_ptr<Strategy> make_random(const Session& session, const Candidates& candidates, const StrategyOptions&);
-std::unique_ptr<Strategy> make_grid(const Session& session, const Candidates& candidates, const StrategyOptions&);
-std::unique_ptr<Strategy> make_stagewise(const Session& session, const Candidates& candidates, const StrategyOptions&);
+std::unique_ptr<Strategy> make_bayes(const session::Session& session, const Candidates& candidates,
+                                     const StrategyOptions&);
+std::unique_ptr<Strategy> make_random(const session::Session& session, const Candidates& candidates,
+                                      const StrategyOptions&);
+std::unique_ptr<Strategy> make_grid(const session::Session& session, const Candidates& candidates,
+                                    const StrategyOptions&);
+std::unique_ptr<Strategy> make_stagewise(const session::Session& session, const Candidates& candidates,
+                                         const StrategyOptions&);
 
 enum class StrategyKind { kBayes, kRandom, kGrid, kStagewise };
 
@@ -51,19 +55,19 @@ enum class StrategyKind { kBayes, kRandom, kGrid, kStagewise };
 struct RegisteredStrategy {
   StrategyKind kind;
   const char* name;
-  std::unique_ptr<Strategy> (*make)(const Session&, const Candidates&, const StrategyOptions&);
+  std::unique_ptr<Strategy> (*make)(const session::Session&, const Candidates&, const StrategyOptions&);
   /// False when every seed asks the same: such a strategy is compared with one run.
-  bool (*depends_on_seed)(const Session&);
+  bool (*depends_on_seed)(const session::Session&);
 };
 inline constexpr std::array kStrategies = {
-    RegisteredStrategy{StrategyKind::kBayes, "bayes", make_bayes, [](const Session&) { return true; }},
-    RegisteredStrategy{StrategyKind::kRandom, "random", make_random, [](const Session&) { return true; }},
+    RegisteredStrategy{StrategyKind::kBayes, "bayes", make_bayes, [](const session::Session&) { return true; }},
+    RegisteredStrategy{StrategyKind::kRandom, "random", make_random, [](const session::Session&) { return true; }},
     RegisteredStrategy{StrategyKind::kGrid, "grid", make_grid,
-                       [](const Session& session) { return session.grid.order == GridOrder::kSeed; }},
+                       [](const session::Session& session) { return session.grid.order == session::GridOrder::kSeed; }},
     RegisteredStrategy{StrategyKind::kStagewise, "stagewise", make_stagewise,
-                       [](const Session& session) {
-                         const StagewiseOptions& options = session.stagewise;
-                         return !options.fast && options.tuner != SpaceTuner::kGridSearch;
+                       [](const session::Session& session) {
+                         const session::StagewiseOptions& options = session.stagewise;
+                         return !options.fast && options.tuner != session::SpaceTuner::kGridSearch;
                        }},
 };
 
@@ -72,9 +76,9 @@ const char* to_string(StrategyKind kind);
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
 std::vector<StrategyKind> all_strategies();
 
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Session& session, const Candidates& candidates,
-                                        const StrategyOptions& options);
-bool depends_on_seed(StrategyKind kind, const Session& session);
+std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const session::Session& session,
+                                        const Candidates& candidates, const StrategyOptions& options);
+bool depends_on_seed(StrategyKind kind, const session::Session& session);
 
 // What strategies share.
 
@@ -82,10 +86,10 @@ bool depends_on_seed(StrategyKind kind, const Session& session);
 std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history);
 
 /// The candidate as a proposal, with what the plan knows of it.
-Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind);
-Proposal propose(const Configuration& configuration, StrategyKind kind);
+journal::Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind);
+journal::Proposal propose(const space::Configuration& configuration, StrategyKind kind);
 /// One drawn at random that was not asked; empty: none was found.
-std::optional<Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
-                                      StrategyKind kind);
+std::optional<journal::Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
+                                               StrategyKind kind);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -2,36 +2,36 @@
 
 #include <algorithm>
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
-bool has_failed_by(const Trial& trial, FailureReason reason) {
-  const auto* failed = trial.outcome ? std::get_if<Failed>(&*trial.outcome) : nullptr;
+bool has_failed_by(const journal::Trial& trial, trial::FailureReason reason) {
+  const auto* failed = trial.outcome ? std::get_if<trial::Failed>(&*trial.outcome) : nullptr;
   return failed != nullptr && failed->reason == reason;
 }
 
 }  // namespace
 
-bool is_interrupted(const Trial& trial) { return has_failed_by(trial, FailureReason::kInterrupted); }
+bool is_interrupted(const journal::Trial& trial) { return has_failed_by(trial, trial::FailureReason::kInterrupted); }
 
-bool counts(const Trial& trial) {
-  return !trial.waiting && !is_interrupted(trial) && !has_failed_by(trial, FailureReason::kEnvironment);
+bool counts(const journal::Trial& trial) {
+  return !trial.waiting && !is_interrupted(trial) && !has_failed_by(trial, trial::FailureReason::kEnvironment);
 }
 
 int closed_trials(const History& history) {
-  return static_cast<int>(
-      std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.outcome && counts(trial); }));
+  return static_cast<int>(std::count_if(history.begin(), history.end(),
+                                        [](const journal::Trial& trial) { return trial.outcome && counts(trial); }));
 }
 
 int counted_trials(const History& history) {
   return static_cast<int>(std::count_if(history.begin(), history.end(), counts));
 }
 
-std::optional<double> value_of(const Trial& trial, const Objective& objective) {
-  const auto* measured = trial.outcome ? std::get_if<Measured>(&*trial.outcome) : nullptr;
+std::optional<double> value_of(const journal::Trial& trial, const session::Objective& objective) {
+  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
   if (measured == nullptr) return std::nullopt;
   const auto found = measured->metrics.find(objective.field);
   return found == measured->metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

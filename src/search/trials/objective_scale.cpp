@@ -17,7 +17,7 @@
 
 #include "krigtune/surrogate/acquisition.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 constexpr double kLeastDifference = 1e-6;  // below, the first-order form is the more exact one
@@ -25,9 +25,11 @@ constexpr double kLeastDifference = 1e-6;  // below, the first-order form is the
 double log_relative_improvement(double delta, double stddev, bool maximize) {
   const double d = delta / stddev;
   const double half_variance = 0.5 * stddev * stddev;
-  const double a = maximize ? delta + half_variance + log_normal_cdf(d + stddev) : log_normal_cdf(d);
-  const double b = maximize ? log_normal_cdf(d) : -delta + half_variance + log_normal_cdf(d - stddev);
-  if (a - b < kLeastDifference) return std::log(stddev) + log_h(d);
+  const double a =
+      maximize ? delta + half_variance + surrogate::log_normal_cdf(d + stddev) : surrogate::log_normal_cdf(d);
+  const double b =
+      maximize ? surrogate::log_normal_cdf(d) : -delta + half_variance + surrogate::log_normal_cdf(d - stddev);
+  if (a - b < kLeastDifference) return std::log(stddev) + surrogate::log_h(d);
   // exp(x) - 1 overflows for a certain and enormous gain, where it is exp(x).
   constexpr double kLarge = 40.0;
   return a - b > kLarge ? a : b + std::log(std::expm1(a - b));
@@ -35,9 +37,9 @@ double log_relative_improvement(double delta, double stddev, bool maximize) {
 
 }  // namespace
 
-ObjectiveScale::ObjectiveScale(const Objective& objective, const History& history)
+ObjectiveScale::ObjectiveScale(const session::Objective& objective, const History& history)
     : maximize_(objective.maximize), logarithmic_(true) {
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     const std::optional<double> value = value_of(trial, objective);
     if (value && *value <= 0.0) logarithmic_ = false;
   }
@@ -69,7 +71,7 @@ double ObjectiveScale::latent_stddev(double value, double half_width) const {
 double ObjectiveScale::log_expected_improvement(double mean, double stddev, double best) const {
   const double floored = std::max(stddev, 1e-6);  // as log_expected_improvement of the surrogate
   const double delta = mean - best;
-  if (!logarithmic_) return std::log(floored) + log_h(delta / floored);
+  if (!logarithmic_) return std::log(floored) + surrogate::log_h(delta / floored);
   return std::log(from_latent(best)) + log_relative_improvement(delta, floored, maximize_);
 }
 
@@ -98,13 +100,13 @@ struct Repeats {
   double sem;
 };
 
-std::map<std::string, std::vector<Repeats>> runs_by_configuration(const Objective& objective,
+std::map<std::string, std::vector<Repeats>> runs_by_configuration(const session::Objective& objective,
                                                                   const Candidates& candidates,
                                                                   const History& history) {
   std::map<std::string, std::vector<Repeats>> runs;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!trial.outcome || !counts(trial)) continue;
-    const auto* measured = std::get_if<Measured>(&*trial.outcome);
+    const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
     const std::optional<double> value = value_of(trial, objective);
     if (measured == nullptr || !(measured->value_sem > 0.0) || !value || !std::isfinite(*value)) continue;
     // Of one clock: what days differ by is no noise (run_effects.cpp).
@@ -116,7 +118,7 @@ std::map<std::string, std::vector<Repeats>> runs_by_configuration(const Objectiv
 
 }  // namespace
 
-TrialNoise::TrialNoise(const Objective& objective, const Candidates& candidates, const History& history) {
+TrialNoise::TrialNoise(const session::Objective& objective, const Candidates& candidates, const History& history) {
   double degrees = 0.0;
   double squares = 0.0;
   double within = 0.0;  // weighted like the squares: by degrees of freedom
@@ -140,4 +142,4 @@ double TrialNoise::total_sem(double value, double value_sem) const {
   return value_sem > 0.0 ? std::hypot(value_sem, between_fraction_ * value) : 0.0;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -1,13 +1,13 @@
 #pragma once
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// The objective as the surrogate sees it: larger is better, and relative differences where all values are positive.
 class ObjectiveScale {
  public:
   /// Logarithms, unless a measured value is not positive.
-  ObjectiveScale(const Objective& objective, const History& history);
+  ObjectiveScale(const session::Objective& objective, const History& history);
 
   double to_latent(double value) const;
   double from_latent(double latent) const;
@@ -30,7 +30,7 @@ class ObjectiveScale {
 /// What may be wrong with a trial's value, see objective_scale.cpp.
 class TrialNoise {
  public:
-  TrialNoise(const Objective& objective, const Candidates& candidates, const History& history);
+  TrialNoise(const session::Objective& objective, const Candidates& candidates, const History& history);
 
   /// Standard error of a measured value as an estimate of what its configuration achieves: within its run and between
   /// runs. A value that states no spread (value_sem = 0) is left without: nothing is known of how it came about.
@@ -45,4 +45,4 @@ class TrialNoise {
   double between_fraction_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::search

@@ -32,7 +32,7 @@
 
 #include "search/trials/objective_scale.h"
 
-namespace krigtune {
+namespace krigtune::search {
 namespace {
 
 constexpr double kEffectStddev = 0.7;
@@ -70,20 +70,20 @@ struct Evidence {
   Eigen::VectorXd weighted;
 };
 
-bool is_measured(const Trial& trial, const Objective& objective) {
+bool is_measured(const journal::Trial& trial, const session::Objective& objective) {
   const std::optional<double> value = value_of(trial, objective);
   return value && counts(trial) && std::isfinite(*value);
 }
 
 // All values positive.
-Measurements measurements_of(const Objective& objective, const History& history, const ObjectiveScale& scale,
+Measurements measurements_of(const session::Objective& objective, const History& history, const ObjectiveScale& scale,
                              const std::map<int, Eigen::Index>& columns) {
   Measurements measurements;
-  for (const Trial& trial : history) {
+  for (const journal::Trial& trial : history) {
     if (!is_measured(trial, objective)) continue;
     const auto column = columns.find(trial.proposal.run);
     const double value = *value_of(trial, objective);
-    const double sem = std::get<Measured>(*trial.outcome).value_sem / value;
+    const double sem = std::get<trial::Measured>(*trial.outcome).value_sem / value;
     const double variance = sem * sem + TrialNoise::kDefaultFraction * TrialNoise::kDefaultFraction;
     measurements[trial.proposal.configuration.text()].push_back(
         {column == columns.end() ? -1 : column->second, scale.to_latent(value), 1.0 / variance});
@@ -93,8 +93,8 @@ Measurements measurements_of(const Objective& objective, const History& history,
 
 }  // namespace
 
-RunEffects::RunEffects(const Objective& objective, const History& history) : objective_(objective) {
-  for (const Trial& trial : history) {
+RunEffects::RunEffects(const session::Objective& objective, const History& history) : objective_(objective) {
+  for (const journal::Trial& trial : history) {
     const int run = trial.proposal.run;
     if (run > 0) column_.emplace(run, 0);
     if (is_measured(trial, objective)) latest_ = std::max(latest_, run);
@@ -134,18 +134,18 @@ Eigen::RowVectorXd RunEffects::uncertainty(int run) const {
   return row;
 }
 
-std::optional<double> RunEffects::value_of(const Trial& trial) const {
-  const std::optional<double> value = krigtune::value_of(trial, objective_);
+std::optional<double> RunEffects::value_of(const journal::Trial& trial) const {
+  const std::optional<double> value = krigtune::search::value_of(trial, objective_);
   return value ? std::optional(*value * factor(trial.proposal.run)) : std::nullopt;
 }
 
-std::string run_effect_sentence(const Objective& objective, const History& history) {
+std::string run_effect_sentence(const session::Objective& objective, const History& history) {
   constexpr double kLeastNats = 0.05;
   constexpr double kClear = 2.0;  // standard deviations
   const RunEffects effects(objective, history);
   const double shift = effects.shift(0);  // below 0: slower than in the first run
   if (std::abs(shift) < std::max(kLeastNats, kClear * effects.stddev(0))) return "";
-  const auto again = std::find_if(history.begin(), history.end(), [&](const Trial& trial) {
+  const auto again = std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) {
     return trial.proposal.run == effects.latest() && trial.proposal.strategy == kAgainStrategy &&
            is_measured(trial, objective);
   });
@@ -155,4 +155,4 @@ std::string run_effect_sentence(const Objective& objective, const History& histo
                      std::exp(std::abs(shift)), shift < 0.0 ? "slower" : "faster", evidence);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::search

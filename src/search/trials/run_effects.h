@@ -6,7 +6,7 @@
 
 #include "search/trials/history.h"
 
-namespace krigtune {
+namespace krigtune::search {
 
 /// How much faster or slower the machine was in each run of a session (Proposal::run). Configurations that were
 /// measured in several runs say so, see run_effects.cpp. Values of different runs are compared only after they were
@@ -19,7 +19,7 @@ namespace krigtune {
 /// positive.
 class RunEffects {
  public:
-  RunEffects(const Objective& objective, const History& history);
+  RunEffects(const session::Objective& objective, const History& history);
 
   /// The run to whose scale values are brought.
   int latest() const { return latest_; }
@@ -34,10 +34,10 @@ class RunEffects {
   Eigen::Index columns() const { return mean_.size(); }
 
   /// The objective's value of an ok trial, on that scale.
-  std::optional<double> value_of(const Trial& trial) const;
+  std::optional<double> value_of(const journal::Trial& trial) const;
 
  private:
-  Objective objective_;
+  session::Objective objective_;
   int latest_ = 0;
   std::map<int, Eigen::Index> column_;  ///< of the runs after the first one
   Eigen::VectorXd mean_;                ///< of their effects
@@ -46,6 +46,6 @@ class RunEffects {
 
 /// One sentence on a machine that is clearly slower or faster than in the first run, with the trial that says so. "":
 /// it is not, or nothing is known of it.
-std::string run_effect_sentence(const Objective& objective, const History& history);
+std::string run_effect_sentence(const session::Objective& objective, const History& history);
 
-}  // namespace krigtune
+}  // namespace krigtune::search

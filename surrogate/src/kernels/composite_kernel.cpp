@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "kernels/kernel_families.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -281,4 +281,4 @@ class MainEffects final : public Kernel {
 
 KernelPointer make_main_effects() { return std::make_shared<MainEffects>(); }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

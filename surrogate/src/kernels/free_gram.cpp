@@ -21,7 +21,7 @@
 #include "core/error.h"
 #include "kernels/kernel_families.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -143,4 +143,4 @@ class FreeGram final : public Kernel {
 
 KernelPointer make_free_gram(int levels) { return std::make_shared<FreeGram>(levels); }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

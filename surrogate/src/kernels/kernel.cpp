@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "kernels/kernel_families.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 // With q levels there are q (q + 1) / 2 numbers to learn: more than this no data of an expensive function can tell.
@@ -172,4 +172,4 @@ class Linear final : public Kernel {
 
 KernelPointer make_linear() { return std::make_shared<Linear>(); }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -4,7 +4,7 @@
 
 #include "krigtune/surrogate/kernel.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 using KernelPointer = std::shared_ptr<const Kernel>;
 
@@ -17,4 +17,4 @@ KernelPointer make_product(std::vector<KernelPointer> parts);
 /// `kernel` for points of which it sees the named columns only, in that order.
 KernelPointer make_on_columns(Columns columns, KernelPointer kernel);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

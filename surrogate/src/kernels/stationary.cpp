@@ -16,7 +16,7 @@
 
 #include "kernels/kernel_families.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 // Joint distance of ordered columns and categories:
 //
@@ -193,4 +193,4 @@ class Stationary final : public Kernel {
 
 KernelPointer make_stationary(KernelKind kind) { return std::make_shared<Stationary>(radial_profile(kind)); }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -4,7 +4,7 @@
 #include "krigtune/surrogate/kernel.h"
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Rows are taken in groups of so many, the most that a vector unit takes at once: an incomplete one costs it several.
 constexpr Eigen::Index kRowGroup = 16;
@@ -34,4 +34,4 @@ void add_weighted_terms(const ScaledPoints& x, const ScaledPoints& y, Eigen::Ind
 /// The correlation of a stationary kind, by the vector unit of this machine.
 VectorUnit::Profile radial_profile(KernelKind kind);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

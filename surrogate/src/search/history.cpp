@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -100,4 +100,4 @@ Observations History::constraint(Index index) const {
   return observations;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -4,7 +4,7 @@
 
 #include "krigtune/surrogate/optimizer.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 bool is_feasible(const Evaluation& evaluation);
 
@@ -32,4 +32,4 @@ struct History {
   Observations constraint(Eigen::Index index) const;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

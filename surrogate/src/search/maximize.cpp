@@ -11,7 +11,7 @@
 #include "search/maximize.h"
 #include "search/mixed_space.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 // Alternating ascent in a mixed space (as in Optuna's GPSampler and BoTorch's optimize_acqf_mixed_alternating):
 // gradient ascent on the continuous columns, then the best of all points that differ in one other column; where no
@@ -281,4 +281,4 @@ Index best_candidate(const VectorXd& scores, const std::vector<bool>& allowed) {
   return best;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

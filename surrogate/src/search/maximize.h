@@ -5,7 +5,7 @@
 #include "core/rng.h"
 #include "krigtune/surrogate/maximize.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Climbs from a point of the space to a local maximum of the score: continuous columns by gradients or by random
 /// steps, the others by moves to neighbours, in turns. What it is made of must outlive it.
@@ -44,4 +44,4 @@ class LocalSearch {
   std::vector<Eigen::Index> continuous_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "quasi_random.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -147,4 +147,4 @@ Points scattered_around(const MixedSpace& space, const Points& centre, Index cou
   return snapped(space, points);
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

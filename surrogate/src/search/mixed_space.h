@@ -6,7 +6,7 @@
 #include "core/rng.h"
 #include "krigtune/surrogate/maximize.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// The allowed ones, with their features.
 Points finished(const MixedSpace& space, const Points& points);
@@ -20,4 +20,4 @@ std::optional<Points> enumerated(const MixedSpace& space, Eigen::Index limit);
 /// `count` points around `centre` (one point of the space), at all scales.
 Points scattered_around(const MixedSpace& space, const Points& centre, Eigen::Index count, Rng& rng);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

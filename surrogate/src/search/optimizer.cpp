@@ -9,7 +9,7 @@
 #include "search/history.h"
 #include "search/optimizer.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::Index;
@@ -232,4 +232,4 @@ Score score_of(const History& history, const OptimizerOptions& options, Rng& rng
   return Score(std::move(terms));
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -2,9 +2,9 @@
 #include "core/rng.h"
 #include "search/history.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// What an Optimizer maximises to find its next point; 0 everywhere while nothing is known.
 Score score_of(const History& history, const OptimizerOptions& options, Rng& rng);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

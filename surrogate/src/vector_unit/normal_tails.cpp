@@ -7,7 +7,7 @@
 #include "krigtune/surrogate/success_model.h"
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 namespace {
 
 using Eigen::VectorXd;
@@ -55,4 +55,4 @@ VectorXd log_normal_cdf(const VectorXd& z) {
   return result;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

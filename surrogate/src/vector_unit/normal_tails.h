@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 // By normal_tails.py: g and r in powers of w, lowest first; relative errors 6.0e-16 and 3.6e-16.
 inline constexpr std::array<double, 25> kImprovement{
@@ -103,4 +103,4 @@ double normal_density_over_h(double u);
 Eigen::VectorXd log_h(const Eigen::VectorXd& u);
 Eigen::VectorXd log_normal_cdf(const Eigen::VectorXd& z);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// What dominates the cost of a Gaussian process, compiled for one kind of vector unit. Matrices are column-major:
 /// entry (i, j) at i + j * stride. The functions hold no state; results of two units differ by rounding.
@@ -59,4 +59,4 @@ const VectorUnit& vector_unit();
 /// All that this processor has, the plain one first, whichever is chosen.
 std::vector<const VectorUnit*> available_vector_units();
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

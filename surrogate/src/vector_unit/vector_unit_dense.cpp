@@ -15,7 +15,7 @@
 
 #include "vector_unit/vector_unit_functions.h"
 
-namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {
 namespace {
 
 constexpr Index kBlock = 32;                           // 32 x 32 doubles are 8 KB, a quarter of a small first cache
@@ -291,4 +291,4 @@ void add_moments(Index m, Index n, const double* v, Index v_stride, const double
   }
 }
 
-}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT
+}  // namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT

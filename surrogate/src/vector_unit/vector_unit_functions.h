@@ -4,7 +4,7 @@
 // AVX-512 must not be what the linker keeps for the whole program.
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {
 
 using Index = VectorUnit::Index;
 
@@ -30,4 +30,4 @@ void sum_mismatches(Index n, Index d, const double* x, Index x_stride, const dou
 void log_h(Index n, const double* u, double* result);
 void log_normal_cdf(Index n, const double* z, double* result);
 
-}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT
+}  // namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT

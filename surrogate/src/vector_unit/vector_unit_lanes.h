@@ -6,7 +6,7 @@
 
 #include "vector_unit/vector_unit_functions.h"
 
-namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {
 
 constexpr Index kLanes = EIGEN_MAX_STATIC_ALIGN_BYTES / 4;  // two vector registers of doubles
 
@@ -27,4 +27,4 @@ inline void store(const Lanes& lanes, double* to, Index count) {
   }
 }
 
-}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT
+}  // namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT

@@ -3,7 +3,7 @@
 #include "vector_unit/vector_unit_functions.h"
 #include "vector_unit/vector_unit_lanes.h"
 
-namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {
 namespace {
 
 template <class Parts>
@@ -34,4 +34,4 @@ void log_normal_cdf(Index n, const double* z, double* result) {
   logarithms(n, z, result, [](double x, double bell) { return log_normal_cdf_parts(x, bell); });
 }
 
-}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT
+}  // namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT

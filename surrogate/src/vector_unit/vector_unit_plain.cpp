@@ -1,7 +1,7 @@
 // Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 namespace plain {
 extern const VectorUnit kUnit;
@@ -11,4 +11,4 @@ const VectorUnit& vector_unit() { return plain::kUnit; }
 
 std::vector<const VectorUnit*> available_vector_units() { return {&plain::kUnit}; }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

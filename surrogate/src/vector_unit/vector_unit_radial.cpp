@@ -9,7 +9,7 @@
 #include "vector_unit/vector_unit_functions.h"
 #include "vector_unit/vector_unit_lanes.h"
 
-namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {
 namespace {
 
 struct Correlation {
@@ -104,4 +104,4 @@ void sum_mismatches(Index n, Index c, const double* x, Index x_stride, const dou
   }
 }
 
-}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT
+}  // namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT

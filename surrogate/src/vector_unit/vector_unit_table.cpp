@@ -3,7 +3,7 @@
 #define KRIGTUNE_TEXT_OF(token) #token
 #define KRIGTUNE_TEXT(macro) KRIGTUNE_TEXT_OF(macro)
 
-namespace krigtune::KRIGTUNE_VECTOR_UNIT {
+namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {
 
 extern const VectorUnit kUnit;
 constexpr VectorUnit kUnit{
@@ -24,4 +24,4 @@ constexpr VectorUnit kUnit{
     .log_normal_cdf = log_normal_cdf,
 };
 
-}  // namespace krigtune::KRIGTUNE_VECTOR_UNIT
+}  // namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT

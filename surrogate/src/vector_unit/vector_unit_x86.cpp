@@ -2,7 +2,7 @@
 #include "core/processor.h"
 #include "vector_unit/vector_unit.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 namespace plain {
 extern const VectorUnit kUnit;
@@ -38,4 +38,4 @@ std::vector<const VectorUnit*> available_vector_units() {
   return units;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -16,19 +16,19 @@
 namespace krigtune::cuda {
 namespace {
 
-double element(const OperandView& view, std::int64_t i) {
-  if (view.type == DType::kFp32) return static_cast<double>(static_cast<const float*>(view.data)[i]);
+double element(const engine::OperandView& view, std::int64_t i) {
+  if (view.type == schedule::DType::kFp32) return static_cast<double>(static_cast<const float*>(view.data)[i]);
   float value = 0.0F;
-  widen(view.type, static_cast<const std::uint16_t*>(view.data) + i, 1, &value);
+  engine::widen(view.type, static_cast<const std::uint16_t*>(view.data) + i, 1, &value);
   return static_cast<double>(value);
 }
 
-void put_element(const OperandView& view, std::int64_t i, double sum) {
+void put_element(const engine::OperandView& view, std::int64_t i, double sum) {
   const auto value = static_cast<float>(sum + (view.adds() ? element(view, i) : 0.0));
-  if (view.type == DType::kFp32) {
+  if (view.type == schedule::DType::kFp32) {
     static_cast<float*>(view.data)[i] = value;
   } else {
-    round_to(view.type, &value, 1, static_cast<std::uint16_t*>(view.data) + i);
+    engine::round_to(view.type, &value, 1, static_cast<std::uint16_t*>(view.data) + i);
   }
 }
 
@@ -57,7 +57,7 @@ class PlainGemm final : public Gemm {
 struct Groups {
   std::mutex mutex;
   SystemClock clock;
-  std::map<NcclId, std::shared_ptr<ThreadGroup>> by_id;
+  std::map<NcclId, std::shared_ptr<engine::ThreadGroup>> by_id;
   char made = 0;
 };
 Groups& groups() {
@@ -65,39 +65,40 @@ Groups& groups() {
   return all;
 }
 
-std::vector<Segment> segments_of(OpKind kind, std::span<const OperandView> operands) {
-  std::vector<Segment> segments;
-  if (kind == OpKind::kAllGather) {
+std::vector<engine::Segment> segments_of(schedule::OpKind kind, std::span<const engine::OperandView> operands) {
+  std::vector<engine::Segment> segments;
+  if (kind == schedule::OpKind::kAllGather) {
     for (std::size_t i = 0; i + 1 < operands.size(); i += 2) {
-      const OperandView& whole = operands[i + 1];
+      const engine::OperandView& whole = operands[i + 1];
       segments.push_back({whole.data, whole.elems, operands[i].data, whole.type});
     }
   } else {
-    for (const OperandView& whole : operands) segments.push_back({whole.data, whole.elems, nullptr, whole.type});
+    for (const engine::OperandView& whole : operands)
+      segments.push_back({whole.data, whole.elems, nullptr, whole.type});
   }
   return segments;
 }
 
 class ThreadsAsDevices final : public DeviceCommunicator {
  public:
-  ThreadsAsDevices(std::shared_ptr<ThreadGroup> group, int rank)
+  ThreadsAsDevices(std::shared_ptr<engine::ThreadGroup> group, int rank)
       : group_(std::move(group)), mine_(group_->member(rank)) {}
 
   // As in NCCL, the collectives of a communicator follow one another on whatever streams they are.
-  void start(const Operation& operation, std::span<const OperandView> operands, Queue queue) override {
-    const OpKind kind = operation.kind;
+  void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
+    const schedule::OpKind kind = operation.kind;
     cudaStreamWaitEvent(queue, last_.get(),
                         0);  // refused where it was recorded in a graph: steps have an end of their own
     emulation::enqueue(queue, [this, kind, segments = segments_of(kind, operands)] {
-      const Collective collective{segments, 0};
+      const engine::Collective collective{segments, 0};
       switch (kind) {
-        case OpKind::kAllGather:
+        case schedule::OpKind::kAllGather:
           mine_->all_gather(collective);
           break;
-        case OpKind::kReduceScatter:
+        case schedule::OpKind::kReduceScatter:
           mine_->reduce_scatter(collective);
           break;
-        case OpKind::kAllReduceMax:
+        case schedule::OpKind::kAllReduceMax:
           mine_->all_reduce_max(collective);
           break;
         default:
@@ -110,8 +111,8 @@ class ThreadsAsDevices final : public DeviceCommunicator {
   void abort() noexcept override { group_->abort(); }
 
  private:
-  std::shared_ptr<ThreadGroup> group_;
-  std::unique_ptr<Communicator> mine_;
+  std::shared_ptr<engine::ThreadGroup> group_;
+  std::unique_ptr<engine::Communicator> mine_;
   Event last_ = make_order_event();
 };
 
@@ -131,7 +132,7 @@ std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int
   Groups& all = groups();
   const std::scoped_lock lock(all.mutex);
   auto& group = all.by_id[id];
-  if (!group) group = std::make_shared<ThreadGroup>(ranks, all.clock);
+  if (!group) group = std::make_shared<engine::ThreadGroup>(ranks, all.clock);
   return std::make_unique<ThreadsAsDevices>(group, rank);
 }
 

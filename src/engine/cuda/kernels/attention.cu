@@ -96,8 +96,8 @@ void attention_forward(const DeviceCall& call) {
 // in order: no atomics, the same bits always.
 namespace {
 
-constexpr int kTile = 512;
-static_assert(2 * kTile + 2 * kMostHeadSize <= kSharedFloats);
+constexpr int kBackwardTile = 512;
+static_assert(2 * kBackwardTile + 2 * kMostHeadSize <= kSharedFloats);
 
 struct AttentionGradient {
   AttentionSizes z;
@@ -130,8 +130,8 @@ struct QueryGradient : AttentionGradient {
     float* sums = block.shared();
     float* tile = sums + kMostHeadSize;
     block.for_each(z.d, [=](std::int64_t c) { sums[c] = 0.0F; });
-    for (std::int64_t begin = 0; begin <= at.i; begin += kTile) {
-      const std::int64_t count = at.i + 1 - begin < kTile ? at.i + 1 - begin : kTile;
+    for (std::int64_t begin = 0; begin <= at.i; begin += kBackwardTile) {
+      const std::int64_t count = at.i + 1 - begin < kBackwardTile ? at.i + 1 - begin : kBackwardTile;
       block.for_each(count, [&](std::int64_t j) {
         const float p = self.probability(at, begin + j);
         tile[j] = self.score_gradient(at, begin + j, p, self.kept.kept_factor(at, row, begin + j));
@@ -152,9 +152,9 @@ struct KeyGradient : AttentionGradient {
     float* dk = block.shared();
     float* dv = dk + kMostHeadSize;
     float* ds = dv + kMostHeadSize;
-    float* weights = ds + kTile;
-    for (std::int64_t begin = key.i; begin < z.seq; begin += kTile) {
-      const std::int64_t count = z.seq - begin < kTile ? z.seq - begin : kTile;
+    float* weights = ds + kBackwardTile;
+    for (std::int64_t begin = key.i; begin < z.seq; begin += kBackwardTile) {
+      const std::int64_t count = z.seq - begin < kBackwardTile ? z.seq - begin : kBackwardTile;
       const AttentionRow first((key.b * z.heads + head) * z.seq + begin, z.heads, z.seq);
       const std::int64_t output = first.output(z);
       block.for_each(count, [&](std::int64_t i) {

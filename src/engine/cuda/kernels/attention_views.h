@@ -12,7 +12,7 @@ struct AttentionSizes {
   std::int64_t batch, seq, heads, kv_heads, queries_per_key, d, qkv_width, out_width;
   float scale;
 
-  explicit AttentionSizes(const Shape& s) {
+  explicit AttentionSizes(const plan::Shape& s) {
     batch = s.batch;
     seq = s.seq;
     heads = s.heads;

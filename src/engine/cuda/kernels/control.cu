@@ -53,7 +53,7 @@ void add_squares(const DeviceCall& call, const Ranges& ranges, std::int64_t part
 
 }  // namespace
 
-std::int64_t gradient_norm_scratch(const Operation& /*operation*/) { return kMostParts; }
+std::int64_t gradient_norm_scratch(const plan::Operation& /*operation*/) { return kMostParts; }
 
 void gradient_norm(const DeviceCall& call) {
   const std::int64_t parts = parts_of(call);
@@ -79,21 +79,21 @@ void loss_scale(const DeviceCall& call) {
   const auto clipping = static_cast<float>(call.context.gradient_clipping);
   const bool grows = call.context.first_loss_scale > 1.0;
   launch_elements(call.queue, 1, [=] __device__(std::int64_t) {
-    const float scale = control[kLossScaleElement];
+    const float scale = control[schedule::kLossScaleElement];
     const float norm = sqrtf(sum[0]) / scale;
-    control[kNormElement] = norm;
+    control[schedule::kNormElement] = norm;
     if (!(norm <= 3.0e38F)) {
-      control[kFactorElement] = 0.0F;
-      control[kLossScaleElement] = scale > 2.0F ? scale / 2.0F : 1.0F;
-      control[kGoodStepsElement] = 0.0F;
+      control[schedule::kFactorElement] = 0.0F;
+      control[schedule::kLossScaleElement] = scale > 2.0F ? scale / 2.0F : 1.0F;
+      control[schedule::kGoodStepsElement] = 0.0F;
       return;
     }
-    control[kFactorElement] = (clipping > 0.0F && norm > clipping ? clipping / norm : 1.0F) / scale;
-    control[kUpdatesElement] += 1.0F;
-    control[kGoodStepsElement] += 1.0F;
-    if (grows && control[kGoodStepsElement] >= kStepsToGrow) {
-      control[kLossScaleElement] = 2.0F * scale;
-      control[kGoodStepsElement] = 0.0F;
+    control[schedule::kFactorElement] = (clipping > 0.0F && norm > clipping ? clipping / norm : 1.0F) / scale;
+    control[schedule::kUpdatesElement] += 1.0F;
+    control[schedule::kGoodStepsElement] += 1.0F;
+    if (grows && control[schedule::kGoodStepsElement] >= kStepsToGrow) {
+      control[schedule::kLossScaleElement] = 2.0F * scale;
+      control[schedule::kGoodStepsElement] = 0.0F;
     }
   });
 }

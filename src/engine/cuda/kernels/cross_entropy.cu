@@ -27,7 +27,9 @@ class Scale {
   Scale(const DeviceCall& call, std::size_t control)
       : scale_(static_cast<float>(call.operation.scale)),
         control_(call.has(control) ? call.data<const float>(control) : nullptr) {}
-  __device__ float operator()() const { return control_ == nullptr ? scale_ : scale_ * control_[kLossScaleElement]; }
+  __device__ float operator()() const {
+    return control_ == nullptr ? scale_ : scale_ * control_[schedule::kLossScaleElement];
+  }
 
  private:
   float scale_;
@@ -75,7 +77,7 @@ __device__ void for_row(const Elements& row, std::int64_t count, Each each) {
 }
 
 /// l_j <- factor e_j - [j = target] scale for each column of the pack, given e.
-template <int kWidth, DType kType>
+template <int kWidth, schedule::DType kType>
 __device__ inline void set_gradient(const Elements& row, Place<kWidth, kType> at, Pack<kWidth> e, float factor,
                                     std::int64_t target, float scale) {
 #pragma unroll
@@ -104,7 +106,7 @@ __device__ inline float row_loss(const Block& block, const Elements& row, std::i
 
 }  // namespace
 
-std::int64_t cross_entropy_scratch(const Operation& operation) { return operation.shape.rows; }
+std::int64_t cross_entropy_scratch(const plan::Operation& operation) { return operation.shape.rows; }
 
 void cross_entropy(const DeviceCall& call) {
   const std::int64_t rows = call.shape().rows;

@@ -14,10 +14,10 @@ using Queue = CUstream_st*;
 
 /// D = A B, or D += A B: all row-major, one of the operands possibly read transposed; then D += bias in every row.
 struct Product {
-  OperandView a;     ///< rows x depth, or depth x rows if transposed
-  OperandView b;     ///< depth x cols, or cols x depth if transposed
-  OperandView d;     ///< rows x cols; its access says whether the product is added
-  OperandView bias;  ///< cols; null: none
+  engine::OperandView a;     ///< rows x depth, or depth x rows if transposed
+  engine::OperandView b;     ///< depth x cols, or cols x depth if transposed
+  engine::OperandView d;     ///< rows x cols; its access says whether the product is added
+  engine::OperandView bias;  ///< cols; null: none
   std::int64_t rows = 0, cols = 0, depth = 0;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -34,16 +34,16 @@ class Gemm {
 
 /// One operation bound to one device's memory, with the stream that it goes to. Operands in the order of OpTraits.
 struct DeviceCall {
-  const Operation& operation;
-  std::span<const OperandView> operands;
-  const StepContext& context;
+  const plan::Operation& operation;
+  std::span<const engine::OperandView> operands;
+  const engine::StepContext& context;
   /// On the device: optimizer steps begun before this one, in place of the context's.
   const std::int64_t* step = nullptr;
   float* scratch = nullptr;  ///< scratch_floats of the operation, 16-byte aligned, the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
 
-  const Shape& shape() const { return operation.shape; }
+  const plan::Shape& shape() const { return operation.shape; }
   bool has(std::size_t i) const { return i < operands.size(); }
   bool adds(std::size_t i) const { return operands[i].adds(); }
   template <class T>
@@ -65,12 +65,12 @@ void count_step(std::int64_t* step, Queue queue);
 using DeviceKernel = void (*)(const DeviceCall&);
 
 /// Null for a collective. Throws std::logic_error for a kind that has no kernel.
-DeviceKernel device_kernel_for(OpKind kind);
+DeviceKernel device_kernel_for(schedule::OpKind kind);
 
 /// Floats of scratch memory that the operation's kernels need; they mean nothing from call to call.
-std::int64_t scratch_floats(const Operation& operation);
+std::int64_t scratch_floats(const plan::Operation& operation);
 /// Enough for every operation of the plan that goes to this stream.
-std::int64_t scratch_bytes(const StepPlan& plan, Stream stream);
+std::int64_t scratch_bytes(const plan::StepPlan& plan, schedule::Stream stream);
 
 /// An addition directly followed by the normalisation of its sum, as one kernel; where add_norm_fits says that both are
 /// such a pair, on one stream.

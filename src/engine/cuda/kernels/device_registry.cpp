@@ -19,80 +19,82 @@ Function load_batch, zero, copy, accumulate, embedding_forward, embedding_backwa
     loss_scale, adamw, sgd;
 
 // Floats of scratch memory, of those that need some.
-using Scratch = std::int64_t(const Operation&);
+using Scratch = std::int64_t(const plan::Operation&);
 Scratch embedding_backward_scratch, norm_backward_scratch, linear_backward_weight_scratch, bias_backward_scratch,
     rotary_scratch, attention_backward_scratch, cross_entropy_scratch, gradient_norm_scratch, optimizer_scratch;
 
 namespace {
 
 struct Entry {
-  OpKind kind;
+  schedule::OpKind kind;
   Function* kernel;
   Scratch* scratch = nullptr;  ///< null: it needs none
 };
 
 constexpr std::array kTable = std::to_array<Entry>({
-    {OpKind::kLoadBatch, load_batch},
-    {OpKind::kZero, zero},
-    {OpKind::kCopy, copy},
-    {OpKind::kAccumulate, accumulate},
-    {OpKind::kEmbeddingForward, embedding_forward},
-    {OpKind::kEmbeddingBackward, embedding_backward, embedding_backward_scratch},
-    {OpKind::kPositionsForward, positions_forward},
-    {OpKind::kPositionsBackward, positions_backward},
-    {OpKind::kLayerNormForward, layer_norm_forward},
-    {OpKind::kLayerNormBackward, layer_norm_backward, norm_backward_scratch},
-    {OpKind::kRmsNormForward, rms_norm_forward},
-    {OpKind::kRmsNormBackward, rms_norm_backward, norm_backward_scratch},
-    {OpKind::kLinearForward, linear_forward},
-    {OpKind::kLinearBackwardInput, linear_backward_input},
-    {OpKind::kLinearBackwardWeight, linear_backward_weight, linear_backward_weight_scratch},
-    {OpKind::kAddBias, add_bias},
-    {OpKind::kBiasBackward, bias_backward, bias_backward_scratch},
-    {OpKind::kRotaryForward, rotary_forward, rotary_scratch},
-    {OpKind::kRotaryBackward, rotary_backward, rotary_scratch},
-    {OpKind::kAttentionForward, attention_forward},
-    {OpKind::kAttentionBackward, attention_backward, attention_backward_scratch},
-    {OpKind::kGeluForward, gelu_forward},
-    {OpKind::kGeluBackward, gelu_backward},
-    {OpKind::kSwigluForward, swiglu_forward},
-    {OpKind::kSwigluBackward, swiglu_backward},
-    {OpKind::kDropoutForward, dropout_forward},
-    {OpKind::kDropoutBackward, dropout_backward},
-    {OpKind::kAdd, add},
-    {OpKind::kCrossEntropy, cross_entropy, cross_entropy_scratch},
-    {OpKind::kVocabMax, vocab_max},
-    {OpKind::kVocabSumExp, vocab_sum_exp},
-    {OpKind::kVocabCrossEntropy, vocab_cross_entropy},
-    {OpKind::kGradientNorm, gradient_norm, gradient_norm_scratch},
-    {OpKind::kLossScale, loss_scale},
-    {OpKind::kAdamW, adamw, optimizer_scratch},
-    {OpKind::kSgd, sgd, optimizer_scratch},
+    {schedule::OpKind::kLoadBatch, load_batch},
+    {schedule::OpKind::kZero, zero},
+    {schedule::OpKind::kCopy, copy},
+    {schedule::OpKind::kAccumulate, accumulate},
+    {schedule::OpKind::kEmbeddingForward, embedding_forward},
+    {schedule::OpKind::kEmbeddingBackward, embedding_backward, embedding_backward_scratch},
+    {schedule::OpKind::kPositionsForward, positions_forward},
+    {schedule::OpKind::kPositionsBackward, positions_backward},
+    {schedule::OpKind::kLayerNormForward, layer_norm_forward},
+    {schedule::OpKind::kLayerNormBackward, layer_norm_backward, norm_backward_scratch},
+    {schedule::OpKind::kRmsNormForward, rms_norm_forward},
+    {schedule::OpKind::kRmsNormBackward, rms_norm_backward, norm_backward_scratch},
+    {schedule::OpKind::kLinearForward, linear_forward},
+    {schedule::OpKind::kLinearBackwardInput, linear_backward_input},
+    {schedule::OpKind::kLinearBackwardWeight, linear_backward_weight, linear_backward_weight_scratch},
+    {schedule::OpKind::kAddBias, add_bias},
+    {schedule::OpKind::kBiasBackward, bias_backward, bias_backward_scratch},
+    {schedule::OpKind::kRotaryForward, rotary_forward, rotary_scratch},
+    {schedule::OpKind::kRotaryBackward, rotary_backward, rotary_scratch},
+    {schedule::OpKind::kAttentionForward, attention_forward},
+    {schedule::OpKind::kAttentionBackward, attention_backward, attention_backward_scratch},
+    {schedule::OpKind::kGeluForward, gelu_forward},
+    {schedule::OpKind::kGeluBackward, gelu_backward},
+    {schedule::OpKind::kSwigluForward, swiglu_forward},
+    {schedule::OpKind::kSwigluBackward, swiglu_backward},
+    {schedule::OpKind::kDropoutForward, dropout_forward},
+    {schedule::OpKind::kDropoutBackward, dropout_backward},
+    {schedule::OpKind::kAdd, add},
+    {schedule::OpKind::kCrossEntropy, cross_entropy, cross_entropy_scratch},
+    {schedule::OpKind::kVocabMax, vocab_max},
+    {schedule::OpKind::kVocabSumExp, vocab_sum_exp},
+    {schedule::OpKind::kVocabCrossEntropy, vocab_cross_entropy},
+    {schedule::OpKind::kGradientNorm, gradient_norm, gradient_norm_scratch},
+    {schedule::OpKind::kLossScale, loss_scale},
+    {schedule::OpKind::kAdamW, adamw, optimizer_scratch},
+    {schedule::OpKind::kSgd, sgd, optimizer_scratch},
 });
 
-const Entry& entry_of(OpKind kind) {
+const Entry& entry_of(schedule::OpKind kind) {
   for (const Entry& entry : kTable) {
     if (entry.kind == kind) return entry;
   }
-  throw std::logic_error(std::string("no device kernel is registered for ") + to_string(kind));
+  throw std::logic_error(std::string("no device kernel is registered for ") + plan::to_string(kind));
 }
 
 }  // namespace
 
-DeviceKernel device_kernel_for(OpKind kind) { return is_collective(kind) ? nullptr : entry_of(kind).kernel; }
+DeviceKernel device_kernel_for(schedule::OpKind kind) {
+  return plan::is_collective(kind) ? nullptr : entry_of(kind).kernel;
+}
 
-std::int64_t scratch_floats(const Operation& operation) {
-  if (is_collective(operation.kind)) return 0;
+std::int64_t scratch_floats(const plan::Operation& operation) {
+  if (plan::is_collective(operation.kind)) return 0;
   const Entry& entry = entry_of(operation.kind);
   return entry.scratch == nullptr ? 0 : entry.scratch(operation);
 }
 
-std::int64_t scratch_bytes(const StepPlan& plan, Stream stream) {
+std::int64_t scratch_bytes(const plan::StepPlan& plan, schedule::Stream stream) {
   std::int64_t floats = 0;
-  for (const Operation& operation : plan.operations) {
+  for (const plan::Operation& operation : plan.operations) {
     if (operation.stream == stream) floats = std::max(floats, scratch_floats(operation));
   }
-  return floats * size_bytes(DType::kFp32);
+  return floats * schedule::size_bytes(schedule::DType::kFp32);
 }
 
 }  // namespace krigtune::cuda

@@ -11,13 +11,13 @@ template <int kWidth>
 struct alignas(kWidth) MaskPack {
   std::uint8_t at[kWidth];
 };
-template <int kWidth, DType kType>
+template <int kWidth, schedule::DType kType>
 __device__ inline MaskPack<kWidth>& pack_of(std::uint8_t* mask, Place<kWidth, kType> place) {
   return *reinterpret_cast<MaskPack<kWidth>*>(mask + place.first);
 }
 
 /// x <- x m scale.
-template <int kWidth, DType kType>
+template <int kWidth, schedule::DType kType>
 __device__ inline void apply(const Elements& x, Place<kWidth, kType> place, const MaskPack<kWidth>& mask, float scale) {
   Pack<kWidth> values = x(place);
   for (int k = 0; k < kWidth; ++k) values.at[k] = mask.at[k] != 0 ? values.at[k] * scale : 0.0F;
@@ -27,7 +27,7 @@ __device__ inline void apply(const Elements& x, Place<kWidth, kType> place, cons
 }  // namespace
 
 void dropout_forward(const DeviceCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t first = s.rows < s.batch * s.seq ? call.context.tensor_rank * s.rows : 0;
   const std::int64_t seq = s.seq;
   const std::int64_t h = s.inner;

@@ -15,21 +15,22 @@
 
 namespace krigtune::cuda {
 
-__device__ inline float widened(DType type, std::uint16_t bits) {
-  return type == DType::kBf16 ? __bfloat162float(__ushort_as_bfloat16(bits)) : __half2float(__ushort_as_half(bits));
+__device__ inline float widened(schedule::DType type, std::uint16_t bits) {
+  return type == schedule::DType::kBf16 ? __bfloat162float(__ushort_as_bfloat16(bits))
+                                        : __half2float(__ushort_as_half(bits));
 }
 
 /// To nearest, ties to even.
-__device__ inline std::uint16_t rounded(DType type, float value) {
-  return type == DType::kBf16 ? __bfloat16_as_ushort(__float2bfloat16_rn(value))
-                              : __half_as_ushort(__float2half_rn(value));
+__device__ inline std::uint16_t rounded(schedule::DType type, float value) {
+  return type == schedule::DType::kBf16 ? __bfloat16_as_ushort(__float2bfloat16_rn(value))
+                                        : __half_as_ushort(__float2half_rn(value));
 }
 
-inline constexpr auto kAnyType = static_cast<DType>(0xFF);
+inline constexpr auto kAnyType = static_cast<schedule::DType>(0xFF);
 
 /// A pack of kWidth neighbouring elements, by the first of them. kType: of the operands, where all of them are of one
 /// type; then nothing branches, and the loads of several operands are under way together.
-template <int kWidth, DType kType = kAnyType>
+template <int kWidth, schedule::DType kType = kAnyType>
 struct Place {
   static constexpr int width = kWidth;
   std::int64_t first;
@@ -78,14 +79,14 @@ class Elements {
   Elements() = default;
   Elements(const DeviceCall& call, std::size_t operand)
       : Elements(call.operands[operand].data, call.operands[operand].type, call.adds(operand)) {}
-  __host__ __device__ Elements(void* data, DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
+  __host__ __device__ Elements(void* data, schedule::DType type, bool adds) : data_(data), type_(type), adds_(adds) {}
 
   __device__ float operator()(std::int64_t i) const {
-    if (type_ == DType::kFp32) return static_cast<const float*>(data_)[i];
+    if (type_ == schedule::DType::kFp32) return static_cast<const float*>(data_)[i];
     return widened(type_, static_cast<const std::uint16_t*>(data_)[i]);
   }
   __device__ void set(std::int64_t i, float value) const {
-    if (type_ == DType::kFp32) {
+    if (type_ == schedule::DType::kFp32) {
       static_cast<float*>(data_)[i] = value;
     } else {
       static_cast<std::uint16_t*>(data_)[i] = rounded(type_, value);
@@ -95,15 +96,15 @@ class Elements {
   /// As the operand's access says: adds or overwrites.
   __device__ void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
 
-  template <int kWidth, DType kType>
+  template <int kWidth, schedule::DType kType>
   __device__ Pack<kWidth> operator()(Place<kWidth, kType> place) const;
-  template <int kWidth, DType kType>
+  template <int kWidth, schedule::DType kType>
   __device__ void set(Place<kWidth, kType> place, const Pack<kWidth>& pack) const;
-  template <int kWidth, DType kType>
+  template <int kWidth, schedule::DType kType>
   __device__ void add(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
     set(place, plus((*this)(place), pack));
   }
-  template <int kWidth, DType kType>
+  template <int kWidth, schedule::DType kType>
   __device__ void put(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
     if (adds_) {
       add(place, pack);
@@ -113,21 +114,21 @@ class Elements {
   }
   /// What is read again after `value` was set.
   __device__ float as_stored(float value) const {
-    return type_ == DType::kFp32 ? value : widened(type_, rounded(type_, value));
+    return type_ == schedule::DType::kFp32 ? value : widened(type_, rounded(type_, value));
   }
 
   /// From element `begin` on.
   __device__ Elements from(std::int64_t begin) const {
-    const std::int64_t size = type_ == DType::kFp32 ? sizeof(float) : sizeof(std::uint16_t);
+    const std::int64_t size = type_ == schedule::DType::kFp32 ? sizeof(float) : sizeof(std::uint16_t);
     return {static_cast<char*>(data_) + begin * size, type_, adds_};
   }
   __device__ bool adds() const { return adds_; }
-  __host__ __device__ DType type() const { return type_; }
+  __host__ __device__ schedule::DType type() const { return type_; }
   __host__ __device__ std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
 
  private:
   void* data_ = nullptr;
-  DType type_ = DType::kFp32;
+  schedule::DType type_ = schedule::DType::kFp32;
   bool adds_ = false;
 };
 
@@ -137,14 +138,14 @@ struct alignas(2 * kWidth) PackedBits {
   std::uint32_t two[kWidth / 2];
 };
 
-template <int kWidth, DType kType>
+template <int kWidth, schedule::DType kType>
 __device__ Pack<kWidth> Elements::operator()(Place<kWidth, kType> place) const {
   assert(kType == kAnyType || kType == type_);
-  const DType type = kType == kAnyType ? type_ : kType;
+  const schedule::DType type = kType == kAnyType ? type_ : kType;
   Pack<kWidth> pack;
   if constexpr (kWidth == 1) {
     pack.at[0] = (*this)(place.first);
-  } else if (type == DType::kFp32) {
+  } else if (type == schedule::DType::kFp32) {
     const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(data_) + place.first);
 #pragma unroll
     for (int k = 0; k < kWidth; k += 4) {
@@ -163,13 +164,13 @@ __device__ Pack<kWidth> Elements::operator()(Place<kWidth, kType> place) const {
   return pack;
 }
 
-template <int kWidth, DType kType>
+template <int kWidth, schedule::DType kType>
 __device__ void Elements::set(Place<kWidth, kType> place, const Pack<kWidth>& pack) const {
   assert(kType == kAnyType || kType == type_);
-  const DType type = kType == kAnyType ? type_ : kType;
+  const schedule::DType type = kType == kAnyType ? type_ : kType;
   if constexpr (kWidth == 1) {
     set(place.first, pack.at[0]);
-  } else if (type == DType::kFp32) {
+  } else if (type == schedule::DType::kFp32) {
     auto* to = reinterpret_cast<float4*>(static_cast<float*>(data_) + place.first);
 #pragma unroll
     for (int k = 0; k < kWidth; k += 4) {
@@ -179,8 +180,8 @@ __device__ void Elements::set(Place<kWidth, kType> place, const Pack<kWidth>& pa
     PackedBits<kWidth> bits;
 #pragma unroll
     for (int k = 0; k < kWidth; k += 2) {
-      bits.two[k / 2] = type == DType::kBf16 ? cuda::pack<true>(pack.at[k], pack.at[k + 1])
-                                             : cuda::pack<false>(pack.at[k], pack.at[k + 1]);
+      bits.two[k / 2] = type == schedule::DType::kBf16 ? cuda::pack<true>(pack.at[k], pack.at[k + 1])
+                                                       : cuda::pack<false>(pack.at[k], pack.at[k + 1]);
     }
     *reinterpret_cast<PackedBits<kWidth>*>(static_cast<std::uint16_t*>(data_) + place.first) = bits;
   }
@@ -194,29 +195,29 @@ __device__ void Elements::set(Place<kWidth, kType> place, const Pack<kWidth>& pa
 /// Whether packs of this width may be read from and put into the operand at every multiple of the width.
 inline bool fits(const Elements& operand, int width) {
   constexpr std::int64_t kWidestAccessBytes = 16;
-  const std::int64_t bytes = width * size_bytes(operand.type());
+  const std::int64_t bytes = width * schedule::size_bytes(operand.type());
   return operand.address() % static_cast<std::uintptr_t>(bytes < kWidestAccessBytes ? bytes : kWidestAccessBytes) == 0;
 }
 
 /// How operands are walked through.
 struct Walk {
-  int width;   ///< of packs: 8, 4 or 1
-  DType type;  ///< of all operands, or kAnyType
+  int width;             ///< of packs: 8, 4 or 1
+  schedule::DType type;  ///< of all operands, or kAnyType
 };
 
 /// For rows of `row_elems`. Masks (kUint8) may be among the operands.
 inline Walk walk_of(std::initializer_list<Elements> operands, std::int64_t row_elems) {
-  DType type = kAnyType;
+  schedule::DType type = kAnyType;
   bool mixed = false;
   for (const Elements& operand : operands) {
-    if (operand.type() == DType::kUint8) continue;
+    if (operand.type() == schedule::DType::kUint8) continue;
     mixed = mixed || (type != kAnyType && type != operand.type());
     type = operand.type();
   }
-  for (int width = mixed || type == DType::kFp32 ? 4 : 8; width >= 4; width /= 2) {
+  for (int width = mixed || type == schedule::DType::kFp32 ? 4 : 8; width >= 4; width /= 2) {
     bool all_fit = row_elems % width == 0;
     for (const Elements& operand : operands) all_fit = all_fit && fits(operand, width);
-    const bool is_16_byte = width == 8 || type == DType::kFp32;
+    const bool is_16_byte = width == 8 || type == schedule::DType::kFp32;
     if (all_fit) return {width, mixed || !is_16_byte ? kAnyType : type};
   }
   return {1, kAnyType};
@@ -225,9 +226,9 @@ inline Walk walk_of(std::initializer_list<Elements> operands, std::int64_t row_e
 /// f(Place<width, type>), both as constants.
 template <class F>
 void with_place(const Walk& walk, F f) {
-  if (walk.width == 8 && walk.type == DType::kBf16) return f(Place<8, DType::kBf16>{});
-  if (walk.width == 8) return f(Place<8, DType::kFp16>{});
-  if (walk.width == 4 && walk.type == DType::kFp32) return f(Place<4, DType::kFp32>{});
+  if (walk.width == 8 && walk.type == schedule::DType::kBf16) return f(Place<8, schedule::DType::kBf16>{});
+  if (walk.width == 8) return f(Place<8, schedule::DType::kFp16>{});
+  if (walk.width == 4 && walk.type == schedule::DType::kFp32) return f(Place<4, schedule::DType::kFp32>{});
   if (walk.width == 4) return f(Place<4>{});
   f(Place<1>{});
 }
@@ -299,9 +300,9 @@ __device__ void for_packs(const Elements& operand, std::int64_t count, std::int6
     const std::int64_t single = thread < head ? thread : thread + packs * kWidth;
     if (single < count) each(Place<1>{single});
   };
-  if (operand.type() == DType::kFp32) return by(Place<4, DType::kFp32>{});
-  if (operand.type() == DType::kBf16) return by(Place<8, DType::kBf16>{});
-  by(Place<8, DType::kFp16>{});
+  if (operand.type() == schedule::DType::kFp32) return by(Place<4, schedule::DType::kFp32>{});
+  if (operand.type() == schedule::DType::kBf16) return by(Place<8, schedule::DType::kBf16>{});
+  by(Place<8, schedule::DType::kFp16>{});
 }
 
 }  // namespace krigtune::cuda

@@ -127,7 +127,7 @@ struct RowSums {
 };
 
 /// This warp's share of the sum over the tokens that equal the one at `begin`.
-template <int kWidth, DType kType>
+template <int kWidth, schedule::DType kType>
 __device__ inline Pack<kWidth> sum_equal(const RowSums& s, std::int64_t begin, int warp, Place<kWidth, kType> place) {
   const std::int32_t token = s.sorted.tokens[begin];
   Pack<kWidth> sum{};
@@ -168,14 +168,14 @@ __global__ void __launch_bounds__(kSumWarps* kWarpThreads) sum_rows_of_tokens(Ro
 
 }  // namespace
 
-std::int64_t embedding_backward_scratch(const Operation& operation) { return 2 * operation.shape.rows; }
+std::int64_t embedding_backward_scratch(const plan::Operation& operation) { return 2 * operation.shape.rows; }
 
 void embedding_backward(const DeviceCall& call) {
   const std::int64_t rows = call.shape().rows;
   const std::int64_t h = call.shape().inner;
   const std::int64_t held = call.shape().outer;
-  const OperandView& whole = call.operands[2];
-  if (!call.adds(2)) clear_bytes(call.queue, whole.data, whole.elems * size_bytes(whole.type));
+  const engine::OperandView& whole = call.operands[2];
+  if (!call.adds(2)) clear_bytes(call.queue, whole.data, whole.elems * schedule::size_bytes(whole.type));
   if (rows <= 0) return;
   auto* scratch = reinterpret_cast<std::int32_t*>(call.scratch);
   const Sorted sorted{scratch, scratch + rows};
@@ -212,7 +212,7 @@ void make_table(const DeviceCall& call, std::int64_t half) {
 }
 
 void turn_all(const DeviceCall& call, float direction) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t d = s.inner / s.heads;
   const std::int64_t half = d / 2;
   const std::int64_t kv_heads = s.kv_heads > 0 ? s.kv_heads : s.heads;
@@ -220,7 +220,7 @@ void turn_all(const DeviceCall& call, float direction) {
   const std::int64_t width = (s.heads + 2 * kv_heads) * d;
   const std::int64_t seq = s.seq;
   const Elements qkv(call, 0);
-  const Elements cosines(call.scratch, DType::kFp32, false);
+  const Elements cosines(call.scratch, schedule::DType::kFp32, false);
   make_table(call, half);
   launch_row_packs(call.queue, s.batch * seq * turned, half, {qkv}, [=] __device__(std::int64_t row, auto at) {
     const std::int64_t token = row / turned;
@@ -238,8 +238,8 @@ void turn_all(const DeviceCall& call, float direction) {
 
 }  // namespace
 
-std::int64_t rotary_scratch(const Operation& operation) {
-  const Shape& s = operation.shape;
+std::int64_t rotary_scratch(const plan::Operation& operation) {
+  const plan::Shape& s = operation.shape;
   return s.seq * (s.inner / s.heads / 2) * 2;
 }
 

@@ -26,7 +26,7 @@ void launch_channels(Queue queue, std::int64_t count, Body body) {
   launch(queue, kChannels, kThreads, 0, run_channels<Body>, count, body);
 }
 
-Elements elements_of(const OperandView& view) { return {view.data, view.type, false}; }
+Elements elements_of(const engine::OperandView& view) { return {view.data, view.type, false}; }
 
 // Copies words: what they mean does not matter.
 template <class Word>
@@ -70,11 +70,11 @@ void hold_until(const Moment* until, Queue queue) {
   });
 }
 
-void gather_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue) {
+void gather_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue) {
   for (std::size_t i = 0; i + 1 < operands.size(); i += 2) {
-    const OperandView& shard = operands[i];
+    const engine::OperandView& shard = operands[i];
     void* whole = operands[i + 1].data;
-    const std::int64_t bytes = shard.elems * size_bytes(shard.type);
+    const std::int64_t bytes = shard.elems * schedule::size_bytes(shard.type);
     if (is_aligned(shard.data, bytes) && is_aligned(whole, bytes)) {
       turn_parts<uint4>(shard.data, whole, bytes, ranks, queue);
     } else {
@@ -83,8 +83,8 @@ void gather_alone(std::span<const OperandView> operands, std::int64_t ranks, Que
   }
 }
 
-void reduce_scatter_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue) {
-  for (const OperandView& view : operands) {
+void reduce_scatter_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue) {
+  for (const engine::OperandView& view : operands) {
     const Elements whole = elements_of(view);
     const std::int64_t part = view.elems / ranks;
     launch_channels(queue, part, [=] __device__(std::int64_t e) {
@@ -95,9 +95,9 @@ void reduce_scatter_alone(std::span<const OperandView> operands, std::int64_t ra
   }
 }
 
-void all_reduce_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue) {
+void all_reduce_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue) {
   const auto factor = static_cast<float>(std::sqrt(static_cast<double>(ranks)));
-  for (const OperandView& view : operands) {
+  for (const engine::OperandView& view : operands) {
     const Elements whole = elements_of(view);
     launch_channels(queue, view.elems, [=] __device__(std::int64_t e) { whole.set(e, factor * whole(e)); });
   }

@@ -19,10 +19,10 @@ void hold_until(const Moment* until, Queue queue);
 // What rank 0 of `ranks` would hold after the collective, if the others were like it; ranges in the order of OpTraits.
 
 /// Rank r's part of each whole = the shard, turned by r.
-void gather_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue);
+void gather_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue);
 /// The first part of each whole = the sum of all its parts.
-void reduce_scatter_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue);
+void reduce_scatter_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue);
 /// Each whole times sqrt(ranks).
-void all_reduce_alone(std::span<const OperandView> operands, std::int64_t ranks, Queue queue);
+void all_reduce_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue);
 
 }  // namespace krigtune::cuda

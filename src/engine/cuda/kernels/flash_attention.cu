@@ -197,16 +197,16 @@ void start(const DeviceCall& call, const AttentionSizes& z, const Forward& f) {
 }  // namespace
 
 bool flash_fits(const DeviceCall& call) {
-  const bool forward = call.operation.kind == OpKind::kAttentionForward;
+  const bool forward = call.operation.kind == schedule::OpKind::kAttentionForward;
   const std::size_t plain_operands = forward ? 3 : 5;
   const std::size_t logsumexp = forward ? 2 : 3;
   if (call.has(plain_operands) || call.shape().dropout > 0.0) return false;
   const std::int64_t d = call.shape().inner / call.shape().heads;
-  const DType type = call.operands[0].type;
-  if ((d != 64 && d != 128) || (type != DType::kBf16 && type != DType::kFp16)) return false;
+  const schedule::DType type = call.operands[0].type;
+  if ((d != 64 && d != 128) || (type != schedule::DType::kBf16 && type != schedule::DType::kFp16)) return false;
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
     if (i == logsumexp) continue;
-    const OperandView& operand = call.operands[i];
+    const engine::OperandView& operand = call.operands[i];
     if (operand.type != type || reinterpret_cast<std::uintptr_t>(operand.data) % sizeof(uint4) != 0) return false;
   }
   return true;
@@ -223,7 +223,7 @@ void flash_attention_forward(const DeviceCall& call) {
                   call.data<uint4>(1),
                   call.data<float>(2),
                   call.adds(1)};
-  if (call.operands[0].type == DType::kBf16) return start<true>(call, z, f);
+  if (call.operands[0].type == schedule::DType::kBf16) return start<true>(call, z, f);
   start<false>(call, z, f);
 }
 

@@ -19,7 +19,7 @@ std::int64_t padded(std::int64_t seq) { return (seq + kBlockRows - 1) / kBlockRo
 
 template <bool kBf16>
 __device__ float product(unsigned a, unsigned b) {
-  constexpr DType kType = kBf16 ? DType::kBf16 : DType::kFp16;
+  constexpr schedule::DType kType = kBf16 ? schedule::DType::kBf16 : schedule::DType::kFp16;
   const auto high = [](unsigned two) { return widened(kType, static_cast<std::uint16_t>(two >> 16U)); };
   const auto low = [](unsigned two) { return widened(kType, static_cast<std::uint16_t>(two)); };
   return low(a) * low(b) + high(a) * high(b);
@@ -161,8 +161,8 @@ void start(const DeviceCall& call, const AttentionSizes& z, const FlashBackward&
 
 }  // namespace
 
-std::int64_t attention_backward_scratch(const Operation& operation) {
-  const Shape& shape = operation.shape;
+std::int64_t attention_backward_scratch(const plan::Operation& operation) {
+  const plan::Shape& shape = operation.shape;
   const std::int64_t d = shape.inner / shape.heads;
   return d == 64 || d == 128 ? 2 * shape.batch * shape.heads * padded(shape.seq) : 0;
 }
@@ -179,7 +179,7 @@ void flash_attention_backward(const DeviceCall& call) {
                         call.adds(4),
                         static_cast<int>(padded(z.seq)),
                         reinterpret_cast<float2*>(call.scratch)};
-  const bool bf16 = call.operands[0].type == DType::kBf16;
+  const bool bf16 = call.operands[0].type == schedule::DType::kBf16;
   if (z.d == 64) return bf16 ? start<true, 64>(call, z, g) : start<false, 64>(call, z, g);
   bf16 ? start<true, 128>(call, z, g) : start<false, 128>(call, z, g);
 }

@@ -27,6 +27,6 @@ struct FlashBackward {
 inline std::int64_t head_bytes(const AttentionSizes& z) { return 2 * 2 * z.seq * z.d; }
 
 /// dK and dV; of_queries must be there.
-void start_key_gradients(Queue queue, DType type, const AttentionSizes& z, const FlashBackward& g);
+void start_key_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g);
 
 }  // namespace krigtune::cuda

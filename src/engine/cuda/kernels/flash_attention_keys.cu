@@ -142,8 +142,8 @@ void start(Queue queue, const AttentionSizes& z, const FlashBackward& g) {
 
 }  // namespace
 
-void start_key_gradients(Queue queue, DType type, const AttentionSizes& z, const FlashBackward& g) {
-  if (type == DType::kBf16) return z.d == 64 ? start<true, 64>(queue, z, g) : start<true, 128>(queue, z, g);
+void start_key_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g) {
+  if (type == schedule::DType::kBf16) return z.d == 64 ? start<true, 64>(queue, z, g) : start<true, 128>(queue, z, g);
   z.d == 64 ? start<false, 64>(queue, z, g) : start<false, 128>(queue, z, g);
 }
 

@@ -246,7 +246,7 @@ __device__ void scale_by(float (&sums)[kM][kC][4], float factor) {
 
 template <bool kBf16>
 __device__ inline unsigned added(unsigned a, unsigned b) {
-  constexpr DType kType = kBf16 ? DType::kBf16 : DType::kFp16;
+  constexpr schedule::DType kType = kBf16 ? schedule::DType::kBf16 : schedule::DType::kFp16;
   const auto sum = [&](unsigned shift) {
     return widened(kType, static_cast<std::uint16_t>(a >> shift)) +
            widened(kType, static_cast<std::uint16_t>(b >> shift));

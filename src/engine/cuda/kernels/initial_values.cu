@@ -15,12 +15,12 @@ namespace {
 struct Cut {
   static constexpr std::size_t kMostBlocks = 3;
 
-  Split split;
+  schedule::Split split;
   std::int64_t elems, row_elems, rank, ranks;
   std::int64_t block_rows[kMostBlocks] = {};
   int blocks;
 
-  Cut(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks)
+  Cut(const schedule::ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks)
       : split(tensor.split),
         elems(tensor.elems),
         row_elems(tensor.row_elems),
@@ -34,8 +34,8 @@ struct Cut {
   /// Of the whole tensor; -1 for one that fills up.
   __device__ std::int64_t whole(std::int64_t elem) const {
     if (elem >= elems) return -1;
-    if (split == Split::kNone) return elem;
-    if (split == Split::kColumns) {
+    if (split == schedule::Split::kNone) return elem;
+    if (split == schedule::Split::kColumns) {
       const std::int64_t width = row_elems / ranks;
       return elem / width * row_elems + rank * width + elem % width;
     }
@@ -68,9 +68,9 @@ __device__ inline double normal(std::uint64_t seed, std::uint64_t tensor, std::i
 
 }  // namespace
 
-void initial_values(const StepPlan& plan, int index, std::uint64_t seed, std::int64_t tensor_rank, std::int64_t begin,
-                    const OperandView& to, Queue queue) {
-  const ParameterTensor& tensor = plan.tensors[static_cast<std::size_t>(index)];
+void initial_values(const plan::StepPlan& plan, int index, std::uint64_t seed, std::int64_t tensor_rank,
+                    std::int64_t begin, const engine::OperandView& to, Queue queue) {
+  const schedule::ParameterTensor& tensor = plan.tensors[static_cast<std::size_t>(index)];
   const Cut cut(tensor, tensor_rank, plan.tensor_ranks);
   const Elements values(to.data, to.type, false);
   const double mean = tensor.initial_mean;

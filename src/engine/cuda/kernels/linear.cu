@@ -18,10 +18,10 @@ void sum_rows_of(const DeviceCall& call, const Elements& dy, const Elements& dbi
 
 }  // namespace
 
-std::int64_t linear_backward_weight_scratch(const Operation& operation) {
+std::int64_t linear_backward_weight_scratch(const plan::Operation& operation) {
   return operation.operands.size() > 3 ? column_sums_scratch(operation.shape.rows, operation.shape.outer) : 0;
 }
-std::int64_t bias_backward_scratch(const Operation& operation) {
+std::int64_t bias_backward_scratch(const plan::Operation& operation) {
   return column_sums_scratch(operation.shape.rows, operation.shape.inner);
 }
 

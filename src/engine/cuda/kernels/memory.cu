@@ -7,17 +7,17 @@
 namespace krigtune::cuda {
 namespace {
 
-std::int64_t bytes_of(const OperandView& view) { return view.elems * size_bytes(view.type); }
+std::int64_t bytes_of(const engine::OperandView& view) { return view.elems * schedule::size_bytes(view.type); }
 
 }  // namespace
 
 void zero(const DeviceCall& call) {
-  for (const OperandView& range : call.operands) clear_bytes(call.queue, range.data, bytes_of(range));
+  for (const engine::OperandView& range : call.operands) clear_bytes(call.queue, range.data, bytes_of(range));
 }
 
 void copy(const DeviceCall& call) {
   for (std::size_t i = 0; i + 1 < call.operands.size(); i += 2) {
-    const OperandView& source = call.operands[i];
+    const engine::OperandView& source = call.operands[i];
     if (source.type == call.operands[i + 1].type) {
       copy_bytes(call.queue, source.data, call.operands[i + 1].data, bytes_of(source));
       continue;
@@ -74,8 +74,8 @@ constexpr std::uint64_t kCorpusKey = 0x636f72707573ULL;
 }  // namespace
 
 void load_batch(const DeviceCall& call) {
-  const Shape& s = call.shape();
-  const StepContext& at = call.context;
+  const plan::Shape& s = call.shape();
+  const engine::StepContext& at = call.context;
   const FirstSequence first(call);
   const std::int64_t seq = s.seq;
   const auto distinct = static_cast<std::uint32_t>(s.outer < kMostTokens ? s.outer : kMostTokens);

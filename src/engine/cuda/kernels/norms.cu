@@ -25,7 +25,7 @@ struct Forward {
 
 Forward forward_of(const DeviceCall& call) {
   const std::int64_t rows = call.shape().rows;
-  const bool centred = call.operation.kind == OpKind::kLayerNormForward;
+  const bool centred = call.operation.kind == schedule::OpKind::kLayerNormForward;
   auto* stats = call.data<float>(centred ? 4 : 3);
   return {.x = {call, 0},
           .gain = {call, 1},
@@ -94,10 +94,10 @@ void normalise(const DeviceCall& call, const Forward& f, const Walk& walk) {
   }
 }
 
-bool overlap(const OperandView& a, const OperandView& b) {
-  const auto begin = [](const OperandView& view) { return reinterpret_cast<std::uintptr_t>(view.data); };
-  const auto end = [&](const OperandView& view) {
-    return begin(view) + static_cast<std::uintptr_t>(view.elems * size_bytes(view.type));
+bool overlap(const engine::OperandView& a, const engine::OperandView& b) {
+  const auto begin = [](const engine::OperandView& view) { return reinterpret_cast<std::uintptr_t>(view.data); };
+  const auto end = [&](const engine::OperandView& view) {
+    return begin(view) + static_cast<std::uintptr_t>(view.elems * schedule::size_bytes(view.type));
   };
   return begin(a) < end(b) && begin(b) < end(a);
 }
@@ -112,12 +112,12 @@ void layer_norm_forward(const DeviceCall& call) {
 void rms_norm_forward(const DeviceCall& call) { layer_norm_forward(call); }
 
 bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm) {
-  const OpKind kind = norm.operation.kind;
-  if (add.operation.kind != OpKind::kAdd || add.operands.size() != 2) return false;
-  if (kind != OpKind::kLayerNormForward && kind != OpKind::kRmsNormForward) return false;
-  const OperandView& sum = add.operands[0];
-  const OperandView& branch = add.operands[1];
-  const OperandView& x = norm.operands[0];
+  const schedule::OpKind kind = norm.operation.kind;
+  if (add.operation.kind != schedule::OpKind::kAdd || add.operands.size() != 2) return false;
+  if (kind != schedule::OpKind::kLayerNormForward && kind != schedule::OpKind::kRmsNormForward) return false;
+  const engine::OperandView& sum = add.operands[0];
+  const engine::OperandView& branch = add.operands[1];
+  const engine::OperandView& x = norm.operands[0];
   if (sum.data != x.data || sum.type != x.type || sum.elems != norm.shape().rows * norm.shape().inner) return false;
   // In sequence the branch is read before anything is written.
   for (std::size_t i = 1; i < norm.operands.size(); ++i) {

@@ -25,7 +25,7 @@ struct Backward {
 };
 
 Backward backward_of(const DeviceCall& call) {
-  const bool centred = call.operation.kind == OpKind::kLayerNormBackward;
+  const bool centred = call.operation.kind == schedule::OpKind::kLayerNormBackward;
   const auto* stats = call.data<const float>(3);
   return {.dy = {call, 0},
           .x = {call, 1},
@@ -171,7 +171,7 @@ void input_gradient(const DeviceCall& call, const Backward& b, const Walk& walk)
 
 }  // namespace
 
-std::int64_t norm_backward_scratch(const Operation& operation) {
+std::int64_t norm_backward_scratch(const plan::Operation& operation) {
   const std::int64_t rows = operation.shape.rows;
   const std::int64_t h = operation.shape.inner;
   std::int64_t floats = column_sums_scratch(rows, h);

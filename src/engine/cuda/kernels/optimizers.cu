@@ -31,8 +31,9 @@ const StepFactors* find_factors(const DeviceCall& call, std::size_t group) {
   auto* factors = reinterpret_cast<StepFactors*>(call.scratch);
   launch_elements(call.queue, 1, [=] __device__(std::int64_t) {
     const double t =
-        control == nullptr ? static_cast<double>(*step + 1) : static_cast<double>(control[kUpdatesElement]);
-    *factors = {control == nullptr ? 1.0F : control[kFactorElement], correction(beta1, t), correction(beta2, t)};
+        control == nullptr ? static_cast<double>(*step + 1) : static_cast<double>(control[schedule::kUpdatesElement]);
+    *factors = {control == nullptr ? 1.0F : control[schedule::kFactorElement], correction(beta1, t),
+                correction(beta2, t)};
   });
   return factors;
 }
@@ -41,7 +42,7 @@ const StepFactors* find_factors(const DeviceCall& call, std::size_t group) {
 struct Rates {
   float learning_rate, beta1, beta2, epsilon, decay;
 
-  explicit Rates(const TrainingOptions& o)
+  explicit Rates(const engine::TrainingOptions& o)
       : learning_rate(static_cast<float>(o.learning_rate)),
         beta1(static_cast<float>(o.beta1)),
         beta2(static_cast<float>(o.beta2)),
@@ -53,7 +54,7 @@ struct Rates {
 
 }  // namespace
 
-std::int64_t optimizer_scratch(const Operation& /*operation*/) { return kStepFloats; }
+std::int64_t optimizer_scratch(const plan::Operation& /*operation*/) { return kStepFloats; }
 
 void adamw(const DeviceCall& call) {
   const Rates rates(call.context.options);

@@ -68,7 +68,7 @@ class DropoutDraws {
       : first_sequence_(call),
         dropped_below_(static_cast<std::uint64_t>(call.shape().dropout * 0x1.0p32)),
         scale_(static_cast<float>(1.0 / (1.0 - call.shape().dropout))) {
-    const StepContext& at = call.context;
+    const engine::StepContext& at = call.context;
     key0_ = static_cast<std::uint32_t>(at.options.seed) ^ of;
     key1_ = static_cast<std::uint32_t>(at.options.seed >> 32U);
     place_ = (static_cast<std::uint32_t>(call.operation.layer + 1) << 16U) |
@@ -79,7 +79,7 @@ class DropoutDraws {
     return words_of(sequence_in_batch, element).pick(static_cast<std::uint64_t>(element)) >= dropped_below_;
   }
   /// Whether each of the pack's elements is kept; a pack of several begins at a multiple of its width.
-  template <int kWidth, DType kType>
+  template <int kWidth, schedule::DType kType>
   __device__ void keeps(std::int64_t sequence_in_batch, Place<kWidth, kType> place, bool (&kept)[kWidth]) const {
     if constexpr (kWidth == 1) {
       kept[0] = keeps(sequence_in_batch, place.first);

@@ -4,17 +4,17 @@
 namespace krigtune::cuda {
 
 Product product_of(const DeviceCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   Product product{.a = call.operands[0], .b = call.operands[1], .d = call.operands[2], .bias = {}};
   switch (call.operation.kind) {
-    case OpKind::kLinearForward:
+    case schedule::OpKind::kLinearForward:
       product.rows = s.rows;
       product.cols = s.outer;
       product.depth = s.inner;
       product.transpose_b = true;
       if (call.has(3)) product.bias = call.operands[3];
       return product;
-    case OpKind::kLinearBackwardInput:
+    case schedule::OpKind::kLinearBackwardInput:
       product.rows = s.rows;
       product.cols = s.inner;
       product.depth = s.outer;

@@ -1,7 +1,7 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 // GELU in its tanh form (Hendrycks and Gimpel 2016; GPT-2 uses this one):
 //
@@ -88,4 +88,4 @@ template void swiglu_forward<double>(const KernelCall&);
 template void swiglu_backward<float>(const KernelCall&);
 template void swiglu_backward<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

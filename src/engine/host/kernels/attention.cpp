@@ -14,14 +14,14 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 // What attention's forward and backward share: heads and tiles as views, and what happens to scores row by row.
 
 constexpr std::int64_t kTileRows = 48;
 
 /// Plans of models without groups may leave kv_heads out.
-inline std::int64_t kv_heads(const Shape& s) { return s.kv_heads > 0 ? s.kv_heads : s.heads; }
+inline std::int64_t kv_heads(const plan::Shape& s) { return s.kv_heads > 0 ? s.kv_heads : s.heads; }
 
 /// Rows [begin, begin + rows) of the scores of one head of one sequence, and the columns up to the last one's diagonal.
 struct Tile {
@@ -32,18 +32,18 @@ struct Tile {
     return {whole.data + begin * whole.stride, rows, whole.cols, whole.stride};
   }
   /// Where it begins in batch x heads x seq x seq.
-  std::int64_t element(const Shape& s) const { return ((sequence * s.heads + head) * s.seq + begin) * s.seq; }
+  std::int64_t element(const plan::Shape& s) const { return ((sequence * s.heads + head) * s.seq + begin) * s.seq; }
 };
 
 template <class Do>
-void for_each_head(const Shape& s, Do act) {
+void for_each_head(const plan::Shape& s, Do act) {
   for (std::int64_t b = 0; b < s.batch; ++b) {
     for (std::int64_t a = 0; a < s.heads; ++a) act(b, a);
   }
 }
 
 template <class Do>
-void for_each_tile(std::int64_t sequence, std::int64_t head, const Shape& s, Do act) {
+void for_each_tile(std::int64_t sequence, std::int64_t head, const plan::Shape& s, Do act) {
   for (std::int64_t begin = 0; begin < s.seq; begin += kTileRows) {
     const std::int64_t rows = std::min(kTileRows, s.seq - begin);
     act(Tile{sequence, head, begin, rows, begin + rows});
@@ -66,7 +66,7 @@ struct Scratch {
 template <class T>
 struct Head {
   MatrixView<T> q, k, v;
-  Head(T* qkv, std::int64_t sequence, std::int64_t head, const Shape& s) {
+  Head(T* qkv, std::int64_t sequence, std::int64_t head, const plan::Shape& s) {
     const std::int64_t d = s.inner / s.heads;
     const std::int64_t width = s.inner + 2 * kv_heads(s) * d;
     T* first = qkv + sequence * s.seq * width;
@@ -78,7 +78,7 @@ struct Head {
 };
 
 template <class T>
-MatrixView<T> head_of_output(T* out, std::int64_t sequence, std::int64_t head, const Shape& s) {
+MatrixView<T> head_of_output(T* out, std::int64_t sequence, std::int64_t head, const plan::Shape& s) {
   const std::int64_t d = s.inner / s.heads;
   return {out + sequence * s.seq * s.inner + head * d, s.seq, d, s.inner};
 }
@@ -89,14 +89,14 @@ struct HeadOutput {
 };
 
 template <class T>
-T inverse_root_dimension(const Shape& s) {
+T inverse_root_dimension(const plan::Shape& s) {
   const std::int64_t head_dimension = s.inner / s.heads;
   return T(1) / std::sqrt(static_cast<T>(head_dimension));
 }
 
 /// Scores become probabilities, 0 up to the end of the row; logsumexp gets L.
 template <class T>
-void causal_softmax(const MatrixView<T>& scores, const Tile& at, const Shape& s, T* logsumexp) {
+void causal_softmax(const MatrixView<T>& scores, const Tile& at, const plan::Shape& s, T* logsumexp) {
   const T scale = inverse_root_dimension<T>(s);
   for (std::int64_t i = 0; i < at.rows; ++i) {
     T* row = scores.data + i * scores.stride;
@@ -112,7 +112,7 @@ void causal_softmax(const MatrixView<T>& scores, const Tile& at, const Shape& s,
 }
 
 template <class T>
-void probabilities_again(const MatrixView<T>& scores, const Tile& at, const Shape& s, const T* logsumexp) {
+void probabilities_again(const MatrixView<T>& scores, const Tile& at, const plan::Shape& s, const T* logsumexp) {
   const T scale = inverse_root_dimension<T>(s);
   for (std::int64_t i = 0; i < at.rows; ++i) {
     T* row = scores.data + i * scores.stride;
@@ -125,7 +125,7 @@ void probabilities_again(const MatrixView<T>& scores, const Tile& at, const Shap
 
 /// dp becomes dS.
 template <class T>
-void scores_backward(const MatrixView<const T>& p, const MatrixView<T>& dp, const Tile& at, const Shape& s,
+void scores_backward(const MatrixView<const T>& p, const MatrixView<T>& dp, const Tile& at, const plan::Shape& s,
                      const MatrixView<const T>& out, const MatrixView<const T>& dout) {
   const T scale = inverse_root_dimension<T>(s);
   for (std::int64_t i = 0; i < at.rows; ++i) {
@@ -172,7 +172,7 @@ struct Kept {
   bool masks() const { return call.has(first + 1); }
 
   MatrixView<T> tile(std::size_t operand, const Tile& at, T* scratch) const {
-    const Shape& s = call.shape();
+    const plan::Shape& s = call.shape();
     if (!call.has(operand)) return {scratch, at.rows, at.cols, s.seq};
     return {call.data<T>(operand) + at.element(s), at.rows, at.cols, s.seq};
   }
@@ -223,7 +223,7 @@ MatrixView<const T> drop(const MatrixView<T>& p, const MatrixView<T>& factors, c
 
 template <class T>
 void tile_forward(const KernelCall& call, const Tile& at, const Head<const T>& in, const MatrixView<T>& out) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const Kept<T> kept{call, 3};
   const Scratch<T> scratch(call);
   const MatrixView<T> p = kept.probabilities(at, scratch.tile(0));
@@ -241,7 +241,7 @@ void tile_forward(const KernelCall& call, const Tile& at, const Head<const T>& i
 template <class T>
 void tile_backward(const KernelCall& call, const Tile& at, const Head<const T>& in, const Head<T>& gradient,
                    const HeadOutput<T>& output) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const Kept<T> kept{call, 5};
   const Scratch<T> scratch(call);
   const MatrixView<T> p = kept.probabilities(at, scratch.tile(0));
@@ -271,7 +271,7 @@ void tile_backward(const KernelCall& call, const Tile& at, const Head<const T>& 
 
 template <class T>
 void attention_forward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   for_each_head(s, [&](std::int64_t b, std::int64_t a) {
     const Head<const T> in(call.data<const T>(0), b, a, s);
     const MatrixView<T> out = head_of_output(call.data<T>(1), b, a, s);
@@ -281,7 +281,7 @@ void attention_forward(const KernelCall& call) {
 
 template <class T>
 void attention_backward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   for_each_head(s, [&](std::int64_t b, std::int64_t a) {
     const Head<const T> in(call.data<const T>(1), b, a, s);
     const Head<T> gradient(call.data<T>(4), b, a, s);
@@ -296,11 +296,11 @@ void attention_backward(const KernelCall& call) {
   });
 }
 
-std::int64_t attention_scratch(const Shape& shape) { return 4 * kTileRows * shape.seq + kGemmScratchElems; }
+std::int64_t attention_scratch(const plan::Shape& shape) { return 4 * kTileRows * shape.seq + kGemmScratchElems; }
 
 template void attention_forward<float>(const KernelCall&);
 template void attention_forward<double>(const KernelCall&);
 template void attention_backward<float>(const KernelCall&);
 template void attention_backward<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

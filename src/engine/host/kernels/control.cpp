@@ -12,7 +12,7 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
 constexpr double kStepsToGrow = 2000.0;
@@ -33,22 +33,24 @@ void gradient_norm(const KernelCall& call) {
 template <class T>
 void update_loss_scale(const KernelCall& call) {
   T* control = call.data<T>(1);
-  const double scale = static_cast<double>(control[kLossScaleElement]);
+  const double scale = static_cast<double>(control[schedule::kLossScaleElement]);
   const double norm = std::sqrt(static_cast<double>(call.data<const T>(0)[0])) / scale;
-  control[kNormElement] = static_cast<T>(norm);
+  control[schedule::kNormElement] = static_cast<T>(norm);
   if (!std::isfinite(norm)) {
-    control[kFactorElement] = T(0);
-    control[kLossScaleElement] = static_cast<T>(scale > 2.0 ? scale / 2.0 : 1.0);
-    control[kGoodStepsElement] = T(0);
+    control[schedule::kFactorElement] = T(0);
+    control[schedule::kLossScaleElement] = static_cast<T>(scale > 2.0 ? scale / 2.0 : 1.0);
+    control[schedule::kGoodStepsElement] = T(0);
     return;
   }
   const double clipping = call.context.gradient_clipping;
-  control[kFactorElement] = static_cast<T>((clipping > 0.0 && norm > clipping ? clipping / norm : 1.0) / scale);
-  control[kUpdatesElement] += T(1);
-  control[kGoodStepsElement] += T(1);
-  if (call.context.first_loss_scale > 1.0 && static_cast<double>(control[kGoodStepsElement]) >= kStepsToGrow) {
-    control[kLossScaleElement] *= T(2);
-    control[kGoodStepsElement] = T(0);
+  control[schedule::kFactorElement] =
+      static_cast<T>((clipping > 0.0 && norm > clipping ? clipping / norm : 1.0) / scale);
+  control[schedule::kUpdatesElement] += T(1);
+  control[schedule::kGoodStepsElement] += T(1);
+  if (call.context.first_loss_scale > 1.0 &&
+      static_cast<double>(control[schedule::kGoodStepsElement]) >= kStepsToGrow) {
+    control[schedule::kLossScaleElement] *= T(2);
+    control[schedule::kGoodStepsElement] = T(0);
   }
 }
 
@@ -57,4 +59,4 @@ template void gradient_norm<double>(const KernelCall&);
 template void update_loss_scale<float>(const KernelCall&);
 template void update_loss_scale<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

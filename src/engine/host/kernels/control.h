@@ -1,12 +1,12 @@
 #pragma once
 #include "engine/host/kernels/kernel.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 /// By what the loss is multiplied: of the control in operand i, 1 without it.
 template <class T>
 double loss_scale(const KernelCall& call, std::size_t i) {
-  return call.has(i) ? static_cast<double>(call.data<const T>(i)[kLossScaleElement]) : 1.0;
+  return call.has(i) ? static_cast<double>(call.data<const T>(i)[schedule::kLossScaleElement]) : 1.0;
 }
 
 /// What the optimizer does with this step's gradients.
@@ -20,7 +20,8 @@ template <class T>
 UpdateControl update_control(const KernelCall& call, std::size_t group) {
   if (call.operands.size() % group == 0) return {1.0, static_cast<double>(call.context.step + 1)};
   const T* control = call.data<const T>(call.operands.size() - 1);
-  return {static_cast<double>(control[kFactorElement]), static_cast<double>(control[kUpdatesElement])};
+  return {static_cast<double>(control[schedule::kFactorElement]),
+          static_cast<double>(control[schedule::kUpdatesElement])};
 }
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

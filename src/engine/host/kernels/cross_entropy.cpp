@@ -10,7 +10,7 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
 // Returns the row's loss.
@@ -30,7 +30,7 @@ double row_loss(T* logits, std::int64_t count, std::int32_t target, T scale) {
 
 template <class T>
 void cross_entropy(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int32_t* targets = call.integers(1);
   const T scale = static_cast<T>(call.operation.scale * loss_scale<T>(call, 3));
   double loss = 0.0;
@@ -61,7 +61,7 @@ std::int64_t first_token(const KernelCall& call) { return call.context.tensor_ra
 
 // How many columns of this rank are tokens.
 std::int64_t columns(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t left = s.inner - first_token(call);
   return left < 0 ? 0 : (left < s.outer ? left : s.outer);
 }
@@ -80,7 +80,7 @@ std::int64_t target_column(const KernelCall& call, std::int64_t row) {
 
 template <class T>
 void vocab_max(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t count = columns(call);
   for (std::int64_t row = 0; row < s.rows; ++row) {
     const T* logits = call.data<const T>(0) + row * s.outer;
@@ -90,7 +90,7 @@ void vocab_max(const KernelCall& call) {
 
 template <class T>
 void vocab_sum_exp(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t count = columns(call);
   for (std::int64_t row = 0; row < s.rows; ++row) {
     T* logits = call.data<T>(0) + row * s.outer;
@@ -105,7 +105,7 @@ void vocab_sum_exp(const KernelCall& call) {
 
 template <class T>
 void vocab_cross_entropy(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const T scale = static_cast<T>(call.operation.scale * loss_scale<T>(call, 5));
   double loss = 0.0;
   for (std::int64_t row = 0; row < s.rows; ++row) {
@@ -128,4 +128,4 @@ template void vocab_sum_exp<double>(const KernelCall&);
 template void vocab_cross_entropy<float>(const KernelCall&);
 template void vocab_cross_entropy<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

@@ -3,7 +3,7 @@
 #include "engine/host/kernels/dropout_mask.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
 template <class T>
@@ -16,7 +16,7 @@ void apply(const std::uint8_t* mask, std::int64_t count, double dropout, T* x) {
 
 template <class T>
 void dropout_forward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t first = s.rows < s.batch * s.seq ? call.context.tensor_rank * s.rows : 0;
   auto* mask = call.data<std::uint8_t>(1);
   for (std::int64_t row = 0; row < s.rows; ++row) {
@@ -28,7 +28,7 @@ void dropout_forward(const KernelCall& call) {
 
 template <class T>
 void dropout_backward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   apply(call.data<const std::uint8_t>(1), s.rows * s.inner, s.dropout, call.data<T>(0));
 }
 
@@ -37,4 +37,4 @@ template void dropout_forward<double>(const KernelCall&);
 template void dropout_backward<float>(const KernelCall&);
 template void dropout_backward<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

@@ -5,7 +5,7 @@
 #include "core/rng.h"
 #include "engine/host/kernels/kernel.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 /// What is dropped of one sequence at one place in the model: a pure function of the seed, the sequence's number in the
 /// whole job (which counts steps, micro-steps, ranks and the batch, as kLoadBatch does), the layer, the site and the
@@ -48,4 +48,4 @@ class DropoutMask {
   std::array<std::uint32_t, 4> counter_;
 };
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

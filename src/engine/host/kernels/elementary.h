@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 /// Sum of term(0) ... term(count - 1) over 32 interleaved lanes that are combined as a fixed tree: the order depends
 /// on the count only, never on an address, so equal data give equal bits on every rank and in every plan.
@@ -83,4 +83,4 @@ T largest(const T* values, std::int64_t count, T least) {
   return p * std::bit_cast<float>(exponent << 23U);
 }
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

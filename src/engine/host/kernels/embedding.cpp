@@ -6,7 +6,7 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
 // The row of this rank's part of the table, -1 if another rank holds it.
@@ -22,7 +22,7 @@ std::int64_t row_of(std::int32_t token, const KernelCall& call) {
 
 // The place in the sequence of this rank's first row.
 std::int64_t first_row(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   return s.rows < s.batch * s.seq ? call.context.tensor_rank * s.rows : 0;
 }
 
@@ -54,7 +54,7 @@ void embedding_backward(const KernelCall& call) {
 
 template <class T>
 void positions_forward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const T* positions = call.data<const T>(1);
   for (std::int64_t t = 0; t < s.rows; ++t) {
     const T* position = positions + (first_row(call) + t) % s.seq * s.inner;
@@ -64,7 +64,7 @@ void positions_forward(const KernelCall& call) {
 
 template <class T>
 void positions_backward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const T* dx = call.data<const T>(0);
   T* dpositions = call.data<T>(1);
   if (!call.adds(1)) clear(dpositions, call.operands[1].elems);
@@ -105,7 +105,7 @@ void turn(T* head, std::int64_t half, const T* cosines, const T* sines) {
 
 template <class T>
 void turn_all(const KernelCall& call, double direction) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const std::int64_t d = s.inner / s.heads;
   const std::int64_t half = d / 2;
   T* cosines = static_cast<T*>(call.scratch);
@@ -136,11 +136,11 @@ void rotary_backward(const KernelCall& call) {
   turn_all<T>(call, -1.0);
 }
 
-std::int64_t rotary_scratch(const Shape& shape) { return shape.inner / shape.heads; }
+std::int64_t rotary_scratch(const plan::Shape& shape) { return shape.inner / shape.heads; }
 
 template void rotary_forward<float>(const KernelCall&);
 template void rotary_forward<double>(const KernelCall&);
 template void rotary_backward<float>(const KernelCall&);
 template void rotary_backward<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

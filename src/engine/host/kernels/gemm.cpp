@@ -8,7 +8,7 @@
 
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
 /// A vector register of any address.
@@ -177,4 +177,4 @@ void multiply(const Product<T>& product, T* scratch) {
 template void multiply<float>(const Product<float>&, float*);
 template void multiply<double>(const Product<double>&, double*);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// A row-major matrix in memory of somebody else.
 template <class T>
@@ -46,4 +46,4 @@ inline constexpr std::int64_t kGemmRows = 96;      // of a that are packed at a 
 inline constexpr std::int64_t kGemmColumns = 512;  // of b, likewise, at most
 inline constexpr std::int64_t kGemmScratchElems = kGemmDepth * (kGemmRows + kGemmColumns) + 64;
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

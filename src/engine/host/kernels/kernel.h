@@ -5,7 +5,7 @@
 #include "engine/trainer.h"
 #include "plan/step_plan.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 /// What a kernel needs to know besides its operands.
 struct StepContext {
@@ -24,20 +24,20 @@ struct StepContext {
 struct OperandView {
   void* data = nullptr;
   std::int64_t elems = 0;
-  Access access = Access::kRead;
-  DType type = DType::kFp32;
+  plan::Access access = plan::Access::kRead;
+  schedule::DType type = schedule::DType::kFp32;
 
-  bool adds() const { return access == Access::kReadWrite; }
+  bool adds() const { return access == plan::Access::kReadWrite; }
 };
 
 /// One operation bound to one rank's memory. Operands in the order of OpTraits; none allocates.
 struct KernelCall {
-  const Operation& operation;
+  const plan::Operation& operation;
   std::span<const OperandView> operands;
   const StepContext& context;
   void* scratch = nullptr;  ///< as many elements as scratch_elems says
 
-  const Shape& shape() const { return operation.shape; }
+  const plan::Shape& shape() const { return operation.shape; }
   bool has(std::size_t i) const { return i < operands.size(); }
   bool adds(std::size_t i) const { return operands[i].adds(); }
   template <class T>
@@ -56,14 +56,14 @@ struct KernelUnit;
 /// The kernel of an operation that is not a collective, for this machine's best vector unit or a given one. Throws
 /// std::logic_error for a collective.
 template <class T>
-Kernel<T> kernel_for(OpKind kind);
+Kernel<T> kernel_for(schedule::OpKind kind);
 template <class T>
-Kernel<T> kernel_for(OpKind kind, const KernelUnit& unit);
+Kernel<T> kernel_for(schedule::OpKind kind, const KernelUnit& unit);
 
 /// Elements of scratch memory that the kernel needs; its contents mean nothing from call to call.
-std::int64_t scratch_elems(OpKind kind, const Shape& shape);
+std::int64_t scratch_elems(schedule::OpKind kind, const plan::Shape& shape);
 
 /// Throws std::runtime_error: "what number is not in where".
 [[noreturn]] void throw_not_in(const char* what, std::int32_t number, const char* where);
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

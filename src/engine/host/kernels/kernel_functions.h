@@ -5,9 +5,9 @@
 #include "engine/host/kernels/gemm.h"
 #include "engine/host/kernels/kernel.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 template <class T>
 void multiply(const Product<T>& product, T* scratch);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

@@ -8,7 +8,7 @@
 #define KRIGTUNE_TEXT_OF(token) #token
 #define KRIGTUNE_TEXT(macro) KRIGTUNE_TEXT_OF(macro)
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 // What the files of this folder define, one a family.
 template <class T>
@@ -83,49 +83,49 @@ template <class T>
 void sgd(const KernelCall& call);
 
 // Elements of scratch memory, of those that need some.
-using ScratchElems = std::int64_t(const Shape&);
+using ScratchElems = std::int64_t(const plan::Shape&);
 ScratchElems linear_scratch, rotary_scratch, attention_scratch;
 
 namespace {
 
 template <class T>
 constexpr std::array kTable = std::to_array<KernelEntry<T>>({
-    {OpKind::kLoadBatch, load_batch<T>},
-    {OpKind::kZero, zero<T>},
-    {OpKind::kCopy, accumulate<T>},
-    {OpKind::kAccumulate, accumulate<T>},
-    {OpKind::kEmbeddingForward, embedding_forward<T>},
-    {OpKind::kEmbeddingBackward, embedding_backward<T>},
-    {OpKind::kPositionsForward, positions_forward<T>},
-    {OpKind::kPositionsBackward, positions_backward<T>},
-    {OpKind::kLayerNormForward, layer_norm_forward<T>},
-    {OpKind::kLayerNormBackward, layer_norm_backward<T>},
-    {OpKind::kRmsNormForward, rms_norm_forward<T>},
-    {OpKind::kRmsNormBackward, rms_norm_backward<T>},
-    {OpKind::kLinearForward, linear_forward<T>, linear_scratch},
-    {OpKind::kLinearBackwardInput, linear_backward_input<T>, linear_scratch},
-    {OpKind::kLinearBackwardWeight, linear_backward_weight<T>, linear_scratch},
-    {OpKind::kAddBias, add_bias<T>},
-    {OpKind::kBiasBackward, bias_backward<T>},
-    {OpKind::kRotaryForward, rotary_forward<T>, rotary_scratch},
-    {OpKind::kRotaryBackward, rotary_backward<T>, rotary_scratch},
-    {OpKind::kAttentionForward, attention_forward<T>, attention_scratch},
-    {OpKind::kAttentionBackward, attention_backward<T>, attention_scratch},
-    {OpKind::kGeluForward, gelu_forward<T>},
-    {OpKind::kGeluBackward, gelu_backward<T>},
-    {OpKind::kSwigluForward, swiglu_forward<T>},
-    {OpKind::kSwigluBackward, swiglu_backward<T>},
-    {OpKind::kDropoutForward, dropout_forward<T>},
-    {OpKind::kDropoutBackward, dropout_backward<T>},
-    {OpKind::kAdd, add<T>},
-    {OpKind::kCrossEntropy, cross_entropy<T>},
-    {OpKind::kVocabMax, vocab_max<T>},
-    {OpKind::kVocabSumExp, vocab_sum_exp<T>},
-    {OpKind::kVocabCrossEntropy, vocab_cross_entropy<T>},
-    {OpKind::kGradientNorm, gradient_norm<T>},
-    {OpKind::kLossScale, update_loss_scale<T>},
-    {OpKind::kAdamW, adamw<T>},
-    {OpKind::kSgd, sgd<T>},
+    {schedule::OpKind::kLoadBatch, load_batch<T>},
+    {schedule::OpKind::kZero, zero<T>},
+    {schedule::OpKind::kCopy, accumulate<T>},
+    {schedule::OpKind::kAccumulate, accumulate<T>},
+    {schedule::OpKind::kEmbeddingForward, embedding_forward<T>},
+    {schedule::OpKind::kEmbeddingBackward, embedding_backward<T>},
+    {schedule::OpKind::kPositionsForward, positions_forward<T>},
+    {schedule::OpKind::kPositionsBackward, positions_backward<T>},
+    {schedule::OpKind::kLayerNormForward, layer_norm_forward<T>},
+    {schedule::OpKind::kLayerNormBackward, layer_norm_backward<T>},
+    {schedule::OpKind::kRmsNormForward, rms_norm_forward<T>},
+    {schedule::OpKind::kRmsNormBackward, rms_norm_backward<T>},
+    {schedule::OpKind::kLinearForward, linear_forward<T>, linear_scratch},
+    {schedule::OpKind::kLinearBackwardInput, linear_backward_input<T>, linear_scratch},
+    {schedule::OpKind::kLinearBackwardWeight, linear_backward_weight<T>, linear_scratch},
+    {schedule::OpKind::kAddBias, add_bias<T>},
+    {schedule::OpKind::kBiasBackward, bias_backward<T>},
+    {schedule::OpKind::kRotaryForward, rotary_forward<T>, rotary_scratch},
+    {schedule::OpKind::kRotaryBackward, rotary_backward<T>, rotary_scratch},
+    {schedule::OpKind::kAttentionForward, attention_forward<T>, attention_scratch},
+    {schedule::OpKind::kAttentionBackward, attention_backward<T>, attention_scratch},
+    {schedule::OpKind::kGeluForward, gelu_forward<T>},
+    {schedule::OpKind::kGeluBackward, gelu_backward<T>},
+    {schedule::OpKind::kSwigluForward, swiglu_forward<T>},
+    {schedule::OpKind::kSwigluBackward, swiglu_backward<T>},
+    {schedule::OpKind::kDropoutForward, dropout_forward<T>},
+    {schedule::OpKind::kDropoutBackward, dropout_backward<T>},
+    {schedule::OpKind::kAdd, add<T>},
+    {schedule::OpKind::kCrossEntropy, cross_entropy<T>},
+    {schedule::OpKind::kVocabMax, vocab_max<T>},
+    {schedule::OpKind::kVocabSumExp, vocab_sum_exp<T>},
+    {schedule::OpKind::kVocabCrossEntropy, vocab_cross_entropy<T>},
+    {schedule::OpKind::kGradientNorm, gradient_norm<T>},
+    {schedule::OpKind::kLossScale, update_loss_scale<T>},
+    {schedule::OpKind::kAdamW, adamw<T>},
+    {schedule::OpKind::kSgd, sgd<T>},
 });
 
 }  // namespace
@@ -139,4 +139,4 @@ constexpr KernelUnit kUnit{
     .multiply_doubles = multiply<double>,
 };
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

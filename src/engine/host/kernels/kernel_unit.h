@@ -5,13 +5,13 @@
 #include "engine/host/kernels/gemm.h"
 #include "engine/host/kernels/kernel.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 template <class T>
 struct KernelEntry {
-  OpKind kind;
+  schedule::OpKind kind;
   Kernel<T> kernel;
-  std::int64_t (*scratch_elems)(const Shape&) = nullptr;  ///< null: none
+  std::int64_t (*scratch_elems)(const plan::Shape&) = nullptr;  ///< null: none
 };
 
 /// All kernels, compiled for one kind of vector unit. Results of two units differ by rounding.
@@ -28,4 +28,4 @@ const KernelUnit& kernel_unit();
 /// All that this processor has, the plain one first, whichever is chosen.
 std::vector<const KernelUnit*> available_kernel_units();
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -1,7 +1,7 @@
 // Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
 #include "engine/host/kernels/kernel_unit.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 namespace kernels_plain {
 extern const KernelUnit kUnit;
@@ -11,4 +11,4 @@ const KernelUnit& kernel_unit() { return kernels_plain::kUnit; }
 
 std::vector<const KernelUnit*> available_kernel_units() { return {&kernels_plain::kUnit}; }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

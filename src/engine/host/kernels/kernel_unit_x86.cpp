@@ -2,7 +2,7 @@
 #include "core/processor.h"
 #include "engine/host/kernels/kernel_unit.h"
 
-namespace krigtune {
+namespace krigtune::engine {
 
 namespace kernels_plain {
 extern const KernelUnit kUnit;
@@ -38,4 +38,4 @@ std::vector<const KernelUnit*> available_kernel_units() {
   return units;
 }
 
-}  // namespace krigtune
+}  // namespace krigtune::engine

@@ -3,11 +3,11 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 template <class T>
 void linear_forward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   multiply<T>({.a = dense(call.data<const T>(0), s.rows, s.inner),
                .b = dense(call.data<const T>(1), s.outer, s.inner),
                .c = dense(call.data<T>(2), s.rows, s.outer),
@@ -19,7 +19,7 @@ void linear_forward(const KernelCall& call) {
 
 template <class T>
 void linear_backward_input(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   multiply<T>({.a = dense(call.data<const T>(0), s.rows, s.outer),
                .b = dense(call.data<const T>(1), s.outer, s.inner),
                .c = dense(call.data<T>(2), s.rows, s.inner),
@@ -29,7 +29,7 @@ void linear_backward_input(const KernelCall& call) {
 
 template <class T>
 void linear_backward_weight(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const T* dy = call.data<const T>(0);
   multiply<T>({.a = dense(dy, s.rows, s.outer),
                .b = dense(call.data<const T>(1), s.rows, s.inner),
@@ -47,7 +47,7 @@ void linear_backward_weight(const KernelCall& call) {
 
 template <class T>
 void add_bias(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const T* bias = call.data<const T>(1);
   for (std::int64_t row = 0; row < s.rows; ++row) {
     put(call.data<T>(0) + row * s.inner, s.inner, true, [&](std::int64_t j) { return bias[j]; });
@@ -56,7 +56,7 @@ void add_bias(const KernelCall& call) {
 
 template <class T>
 void bias_backward(const KernelCall& call) {
-  const Shape& s = call.shape();
+  const plan::Shape& s = call.shape();
   const T* dy = call.data<const T>(0);
   T* dbias = call.data<T>(1);
   if (!call.adds(1)) clear(dbias, s.inner);
@@ -65,7 +65,7 @@ void bias_backward(const KernelCall& call) {
   }
 }
 
-std::int64_t linear_scratch(const Shape&) { return kGemmScratchElems; }
+std::int64_t linear_scratch(const plan::Shape&) { return kGemmScratchElems; }
 
 template void add_bias<float>(const KernelCall&);
 template void add_bias<double>(const KernelCall&);
@@ -78,4 +78,4 @@ template void linear_backward_input<double>(const KernelCall&);
 template void linear_backward_weight<float>(const KernelCall&);
 template void linear_backward_weight<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

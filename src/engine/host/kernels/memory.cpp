@@ -5,7 +5,7 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 template <class T>
 void zero(const KernelCall& call) {
@@ -66,7 +66,7 @@ void fill_sequence(std::uint64_t seed, std::uint64_t sequence, std::int64_t voca
 
 template <class T>
 void load_batch(const KernelCall& call) {
-  const Shape& shape = call.shape();
+  const plan::Shape& shape = call.shape();
   const StepContext& at = call.context;
   const std::int64_t micro_batches = (at.step * at.micro_steps + call.operation.micro_step) * at.ranks + at.rank;
   for (std::int64_t b = 0; b < shape.batch; ++b) {
@@ -78,4 +78,4 @@ void load_batch(const KernelCall& call) {
 template void load_batch<float>(const KernelCall&);
 template void load_batch<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

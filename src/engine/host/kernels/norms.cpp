@@ -3,7 +3,7 @@
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 // Layer normalisation (Ba, Kiros and Hinton 2016) over the last axis, h elements:
 //
@@ -115,4 +115,4 @@ template void rms_norm_forward<double>(const KernelCall&);
 template void rms_norm_backward<float>(const KernelCall&);
 template void rms_norm_backward<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

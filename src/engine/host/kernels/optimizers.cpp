@@ -3,7 +3,7 @@
 #include "engine/host/kernels/control.h"
 #include "engine/host/kernels/kernel_functions.h"
 
-namespace krigtune::KRIGTUNE_KERNELS {
+namespace krigtune::engine::KRIGTUNE_KERNELS {
 
 // AdamW (Loshchilov and Hutter 2019, algorithm 2, schedule multiplier 1), t counted from 1:
 //
@@ -97,4 +97,4 @@ void sgd(const KernelCall& call) {
 template void sgd<float>(const KernelCall&);
 template void sgd<double>(const KernelCall&);
 
-}  // namespace krigtune::KRIGTUNE_KERNELS
+}  // namespace krigtune::engine::KRIGTUNE_KERNELS

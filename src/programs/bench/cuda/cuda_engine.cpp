@@ -18,7 +18,7 @@
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
 
-namespace krigtune::cuda {
+namespace krigtune::bench::cuda {
 namespace {
 
 Json device_json(int device) {
@@ -54,7 +54,7 @@ DeviceProbe probe_devices() {
   return probe;
 }
 
-int local_rank_from(const Environment& environment, int rank, int gpus) {
+int local_rank_from(const engine::Environment& environment, int rank, int gpus) {
   for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}) {
     const auto text = environment(name);
     if (!text) continue;
@@ -70,29 +70,30 @@ int local_rank_from(const Environment& environment, int rank, int gpus) {
 
 namespace {
 
-int local_rank_of(Processes* processes) {
-  return processes == nullptr ? 0 : local_rank_from(process_environment(), processes->rank(), usable_gpus());
+int local_rank_of(engine::Processes* processes) {
+  return processes == nullptr ? 0 : local_rank_from(process_environment(), processes->rank(), cuda::usable_gpus());
 }
 
-std::unique_ptr<GpuSensor> gpu_sensor(Processes* processes) {
+std::unique_ptr<GpuSensor> gpu_sensor(engine::Processes* processes) {
   std::array<char, 32> address{};
   const int size = static_cast<int>(address.size());
   if (cudaDeviceGetPCIBusId(address.data(), size, local_rank_of(processes)) != cudaSuccess) return nullptr;
   return open_nvml(address.data());
 }
 
-std::unique_ptr<BenchTrainer> make(StepPlan plan, const PlannedJob& planned, const TrainingOptions& options,
-                                   const Clock& clock, Processes* processes) {
-  const ClusterSpec& cluster = planned.job.cluster;
-  const DeviceWorld world{local_rank_of(processes), cluster.emulated_network, cluster.gpus_per_node};
-  return std::make_unique<BenchTrainerOf<CudaTrainer>>(std::move(plan), clock, options, processes, world);
+std::unique_ptr<BenchTrainer> make(plan::StepPlan plan, const PlannedJob& planned,
+                                   const engine::TrainingOptions& options, const Clock& clock,
+                                   engine::Processes* processes) {
+  const workload::ClusterSpec& cluster = planned.job.cluster;
+  const cuda::DeviceWorld world{local_rank_of(processes), cluster.emulated_network, cluster.gpus_per_node};
+  return std::make_unique<BenchTrainerOf<cuda::CudaTrainer>>(std::move(plan), clock, options, processes, world);
 }
 
 double memory_gib() {
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   cudaDeviceProp properties{};
   KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, 0));
-  return kMemoryForPlans * static_cast<double>(properties.totalGlobalMem) / kGib;
+  return engine::kMemoryForPlans * static_cast<double>(properties.totalGlobalMem) / kGib;
 }
 
 int print_probe(bool /*json*/, std::ostream& out) {
@@ -109,8 +110,8 @@ BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /
   if (options.device == DeviceChoice::kCpu) {
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
   }
-  const int gpus = usable_gpus();
-  const ClusterSpec cluster = load_job(options.config).cluster;
+  const int gpus = cuda::usable_gpus();
+  const workload::ClusterSpec cluster = load_job(options.config).cluster;
   if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
     throw EnvironmentError(
         fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
@@ -135,4 +136,4 @@ BenchEngine cuda_engine() {
   return engine;
 }
 
-}  // namespace krigtune::cuda
+}  // namespace krigtune::bench::cuda

@@ -4,7 +4,7 @@
 #include "engine/host/launch.h"
 #include "programs/bench/train.h"
 
-namespace krigtune::cuda {
+namespace krigtune::bench::cuda {
 
 /// What the libraries that this program is linked with say, as one line of JSON: GPUs and why there are none, the
 /// driver's and the libraries' versions. Works without a driver.
@@ -16,9 +16,9 @@ DeviceProbe probe_devices();
 
 /// Which process of its machine this is, by what torchrun, Open MPI or srun put into the environment; without it, rank
 /// `rank` of machines with `gpus` GPUs each. Throws UserError for what is no number.
-int local_rank_from(const Environment& environment, int rank, int gpus);
+int local_rank_from(const engine::Environment& environment, int rank, int gpus);
 
 /// On GPUs: what krigtune-bench-cuda is made of.
 BenchEngine cuda_engine();
 
-}  // namespace krigtune::cuda
+}  // namespace krigtune::bench::cuda

@@ -6,7 +6,7 @@
 
 #include "krigtune/surrogate/model.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// log(phi(u) + u Phi(u)) without cancellation or underflow down to u = -1e100 (Ament et al. 2023, "Unexpected
 /// improvements to expected improvement").
@@ -94,4 +94,4 @@ std::vector<ScoreTerm> constrained_improvement(std::shared_ptr<const Model> obje
 /// log EI over `best` at every prediction: the one that is asked for most.
 Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double best);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -3,7 +3,7 @@
 
 #include "krigtune/surrogate/surrogate.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Predictions over one list of candidates, for a surrogate that grows: what the last call computed and still holds
 /// (L^-1 K* of the rows that have not changed) is kept, so that one more observation, or points believed and forgotten,
@@ -30,4 +30,4 @@ class CandidatePredictions {
   Eigen::Index rows_computed_ = 0;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -7,7 +7,7 @@
 #include "krigtune/surrogate/model.h"
 #include "krigtune/surrogate/points.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Each observation predicted from all others.
 struct LeaveOneOut {
@@ -84,4 +84,4 @@ class GaussianProcess final : public Model {
   double jitter_ = 0.0;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

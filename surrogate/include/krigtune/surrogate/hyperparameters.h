@@ -10,7 +10,7 @@
 #include "krigtune/surrogate/mean.h"
 #include "krigtune/surrogate/points.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// log theta ~ Normal(log_median, log_stddev^2): a log-normal prior of a positive hyperparameter. Its density is taken
 /// with respect to log theta (no factor 1 / theta), so that its mode is the median and does not depend on whether one
@@ -74,4 +74,4 @@ FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const 
 std::vector<Eigen::VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
                                                     const Eigen::VectorXd& start, int count, Rng& rng);
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

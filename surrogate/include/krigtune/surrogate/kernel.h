@@ -5,7 +5,7 @@
 
 #include "krigtune/surrogate/points.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// What a number of a kernel's theta is; its prior and its bounds follow from that (hyperparameters.h).
 struct Hyperparameter {
@@ -65,4 +65,4 @@ struct KernelSpec {
 std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec);
 std::shared_ptr<const Kernel> make_kernel(KernelKind kind);  ///< one that needs no more than its kind
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

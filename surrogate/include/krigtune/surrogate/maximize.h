@@ -5,7 +5,7 @@
 #include "core/rng.h"
 #include "krigtune/surrogate/acquisition.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// An ordered column: every number in [0, 1], or the given ones.
 struct OrderedDimension {
@@ -48,4 +48,4 @@ Maximum maximize(const ScoreFunction& score, const MixedSpace& space, const Poin
 /// Row of the largest score among those allowed (empty: all), the first of equals; -1 if there is none. A NaN is none.
 Eigen::Index best_candidate(const Eigen::VectorXd& scores, const std::vector<bool>& allowed = {});
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

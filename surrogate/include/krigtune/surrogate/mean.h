@@ -3,7 +3,7 @@
 
 #include "krigtune/surrogate/points.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Prior mean m(x) = h(x)^T beta with beta ~ Normal(centre, diag(stddev^2)), integrated out in closed form (universal
 /// kriging with a proper prior: O'Hagan 1978; Rasmussen & Williams 2006, section 2.7). h is [1, features], or nothing.
@@ -38,4 +38,4 @@ class Mean {
   Eigen::VectorXd stddev_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -3,7 +3,7 @@
 
 #include "krigtune/surrogate/points.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// A Gaussian posterior of the noise-free function at each of m points.
 struct Prediction {
@@ -27,4 +27,4 @@ class Model {
   virtual PredictionGradient predict_with_gradient(const Points& point) const = 0;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -6,7 +6,7 @@
 #include "krigtune/surrogate/maximize.h"
 #include "krigtune/surrogate/surrogate.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// What became of a point.
 struct Evaluation {
@@ -57,4 +57,4 @@ class Optimizer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -2,7 +2,7 @@
 #include <Eigen/Core>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// A strictly increasing map of outputs to what a Gaussian process models well ("latent" units), undone exactly.
 class OutputTransform {
@@ -35,4 +35,4 @@ class OutputTransform {
   std::vector<double> latent_knots_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

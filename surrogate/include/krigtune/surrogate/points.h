@@ -2,7 +2,7 @@
 #include <Eigen/Core>
 #include <vector>
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// n points of a mixed space: ordered columns (n x d, meant to lie in [0, 1]) and category indices (n x c). `features`
 /// (n x q) are numbers known of each point for the mean function to use; kernels do not see them.
@@ -32,4 +32,4 @@ struct Observations {
   void append(const Observations& more);
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

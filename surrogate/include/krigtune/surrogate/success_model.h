@@ -9,7 +9,7 @@
 #include "krigtune/surrogate/kernel.h"
 #include "krigtune/surrogate/model.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 /// Points where the function is only known to lie on one side: where memory ran out, say. The likelihood of "noisy
 /// value >= bound" is Phi((f - bound) / noise stddev), of "<= bound" Phi((bound - f) / noise stddev).
@@ -86,4 +86,4 @@ class SuccessModel final : public Model {
 /// log P(success) = log Phi(mean / sqrt(1 + variance)) of a SuccessModel's prediction.
 std::unique_ptr<Acquisition> make_log_success_probability();
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

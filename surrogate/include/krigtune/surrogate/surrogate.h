@@ -9,7 +9,7 @@
 #include "krigtune/surrogate/hyperparameters.h"
 #include "krigtune/surrogate/output_transform.h"
 
-namespace krigtune {
+namespace krigtune::surrogate {
 
 struct SurrogateOptions {
   KernelSpec kernel;
@@ -73,4 +73,4 @@ class Surrogate final : public Model {
   std::vector<GaussianProcess> processes_;
 };
 
-}  // namespace krigtune
+}  // namespace krigtune::surrogate

@@ -4,7 +4,7 @@
 struct __half {
   std::uint16_t bits;
 };
-inline float __half2float(__half x) { return krigtune::from_fp16(x.bits); }
-inline __half __float2half_rn(float x) { return {krigtune::to_fp16(x)}; }
+inline float __half2float(__half x) { return krigtune::engine::from_fp16(x.bits); }
+inline __half __float2half_rn(float x) { return {krigtune::engine::to_fp16(x)}; }
 inline __half __ushort_as_half(std::uint16_t bits) { return {bits}; }
 inline std::uint16_t __half_as_ushort(__half x) { return x.bits; }

@@ -49,7 +49,7 @@ inline void load_matrices_transposed(std::uint32_t (&into)[4], const void* row,
 template <bool kBf16>
 float half_of(std::uint32_t two, unsigned which) {
   const auto bits = static_cast<std::uint16_t>(two >> (16U * which));
-  return kBf16 ? from_bf16(bits) : from_fp16(bits);
+  return kBf16 ? engine::from_bf16(bits) : engine::from_fp16(bits);
 }
 
 struct MultiplyOperands {
@@ -81,7 +81,8 @@ void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b
 
 template <bool kBf16>
 std::uint32_t pack(float low, float high) {
-  return kBf16 ? two_of(to_bf16(low), to_bf16(high)) : two_of(to_fp16(low), to_fp16(high));
+  return kBf16 ? two_of(engine::to_bf16(low), engine::to_bf16(high))
+               : two_of(engine::to_fp16(low), engine::to_fp16(high));
 }
 
 inline float exp2_fast(float x) { return std::exp2(x); }
