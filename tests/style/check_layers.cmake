@@ -1,6 +1,6 @@
 # cmake -DROOT=<source directory> -P check_layers.cmake
-# Reads every #include of src and surrogate and fails where an arrow between two rooms is not declared here, where a file
-# lies in no room, and where a quoted include names no header below src or surrogate. A room is a folder with sources.
+# Reads every #include of include, src and surrogate and fails where an arrow between two rooms is not declared here, where a file
+# lies in no room, and where a quoted include names no header of theirs. A room is a folder with sources.
 cmake_minimum_required(VERSION 3.24...3.31)
 
 # room(<folder> <folders that it may include>...): only rooms above it, so that there is no circle. docs/architecture.md
@@ -53,6 +53,7 @@ room(search/stagewise ${model} session search/trials search/candidates)
 room(search/strategies ${model} surrogate trial session search/trials search/candidates search/model search/stagewise)
 room(run ${model} trial deepspeed/job runner journal session forecast search/trials search/candidates search/model
      search/strategies)
+room(library ${model} cost/time trial journal session forecast search/trials search/candidates search/model search/strategies run)
 room(compare ${model} runner session search/trials search/candidates search/strategies run)
 room(insight ${model} surrogate session search/trials search/candidates search/model)
 room(report ${model} trial session forecast search/trials search/candidates search/model search/strategies run compare
@@ -71,6 +72,7 @@ room(programs/bench/cuda ${model} plan engine engine/host engine/cuda engine/cud
 function(find_room path room)
   cmake_path(GET path PARENT_PATH folder)
   string(REGEX REPLACE "^src/" "" folder "${folder}")
+  string(REGEX REPLACE "^include/krigtune$" "library" folder "${folder}")
   string(REGEX REPLACE "^surrogate/include/krigtune/" "" folder "${folder}")
   string(REGEX REPLACE "^surrogate/src/" "surrogate/" folder "${folder}")
   string(REGEX REPLACE "^surrogate/src$" "surrogate/main" folder "${folder}")
@@ -82,7 +84,7 @@ endfunction()
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(patterns "")
-foreach(tree IN ITEMS src surrogate)
+foreach(tree IN ITEMS include src surrogate)
   foreach(suffix IN ITEMS h hpp inl cpp cc cu cuh)
     list(APPEND patterns ${ROOT}/${tree}/*.${suffix})
   endforeach()
@@ -105,7 +107,7 @@ foreach(file IN LISTS files)
     string(REGEX MATCH "[<\"]([^>\"]+)[>\"]" _ "${line}")
     set(name ${CMAKE_MATCH_1})
     set(used "")
-    foreach(base IN ITEMS src surrogate/include surrogate/src)
+    foreach(base IN ITEMS src include surrogate/include surrogate/src)
       if(NOT used AND EXISTS ${ROOT}/${base}/${name})
         find_room(${base}/${name} used)
       endif()

@@ -18,7 +18,7 @@
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
 
-namespace krigtune::bench::cuda {
+namespace krigtune::bench {
 namespace {
 
 Json device_json(int device) {
@@ -136,4 +136,4 @@ BenchEngine cuda_engine() {
   return engine;
 }
 
-}  // namespace krigtune::bench::cuda
+}  // namespace krigtune::bench

@@ -4,7 +4,7 @@
 #include "engine/host/launch.h"
 #include "programs/bench/train.h"
 
-namespace krigtune::bench::cuda {
+namespace krigtune::bench {
 
 /// What the libraries that this program is linked with say, as one line of JSON: GPUs and why there are none, the
 /// driver's and the libraries' versions. Works without a driver.
@@ -21,4 +21,4 @@ int local_rank_from(const engine::Environment& environment, int rank, int gpus);
 /// On GPUs: what krigtune-bench-cuda is made of.
 BenchEngine cuda_engine();
 
-}  // namespace krigtune::bench::cuda
+}  // namespace krigtune::bench

@@ -5,6 +5,6 @@
 
 int main(int argc, char** argv) {
   const krigtune::SystemClock clock;
-  return krigtune::bench::run_bench(krigtune::cuda::cuda_engine(), {argv + 1, argv + argc}, clock, std::cout,
+  return krigtune::bench::run_bench(krigtune::bench::cuda_engine(), {argv + 1, argv + argc}, clock, std::cout,
                                     std::cerr);
 }

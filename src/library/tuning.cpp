@@ -1,0 +1,97 @@
+#include "krigtune/tuning.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "forecast/plan_study.h"
+#include "forecast/warm_start.h"
+#include "run/by_hand.h"
+#include "run/run_directory.h"
+#include "search/model/best.h"
+
+namespace krigtune {
+namespace {
+
+ParameterValues values_of(const space::Configuration& configuration) {
+  return {configuration.begin(), configuration.end()};
+}
+
+trial::Outcome outcome_of(const TrialResult& result, const session::Objective& objective) {
+  switch (result.status) {
+    case TrialResult::Status::kOutOfMemory:
+      return trial::OutOfMemory{};
+    case TrialResult::Status::kFailed:
+      return trial::Failed{trial::FailureReason::kCrash, 0, result.last_lines};
+    case TrialResult::Status::kOk:
+      break;
+  }
+  trial::Measured measured;
+  measured.metrics[objective.field] = result.value;
+  measured.value_sem = result.value_sem;
+  if (result.peak_memory_bytes) measured.peak_memory = Bytes{*result.peak_memory_bytes};
+  return measured;
+}
+
+}  // namespace
+
+struct Tuning::Impl {
+  session::Session session;
+  std::filesystem::path directory;
+  run::LoopOptions options;
+  SystemClock clock;
+  session::MemoryFilter filter;
+  search::Candidates candidates;
+
+  Impl(session::Session read, std::filesystem::path path, std::uint64_t seed)
+      : session(std::move(read)),
+        directory(std::move(path)),
+        filter(session),
+        candidates(session, filter, forecast::make_priors(session, filter, {})) {
+    options.seed = seed;
+  }
+};
+
+Tuning::Tuning(const std::filesystem::path& session_file, std::filesystem::path directory, std::uint64_t seed)
+    : impl_(std::make_unique<Impl>(session::load_session(session_file), std::move(directory), seed)) {}
+Tuning::~Tuning() = default;
+Tuning::Tuning(Tuning&&) noexcept = default;
+Tuning& Tuning::operator=(Tuning&&) noexcept = default;
+
+std::optional<AskedTrial> Tuning::ask() {
+  const std::vector<journal::Trial> asked =
+      run::ask_by_hand(impl_->session, impl_->candidates, impl_->directory, impl_->options, impl_->clock, 1);
+  if (asked.empty()) return std::nullopt;
+  const journal::Proposal& proposal = asked.front().proposal;
+  AskedTrial trial{asked.front().number, values_of(proposal.configuration), proposal.predicted_value, std::nullopt};
+  if (proposal.predicted_memory) trial.predicted_memory_bytes = proposal.predicted_memory->count;
+  return trial;
+}
+
+void Tuning::tell(int trial, const TrialResult& result) {
+  run::tell_by_hand(impl_->session, impl_->directory, trial, outcome_of(result, impl_->session.objective),
+                    impl_->clock);
+}
+
+std::optional<Best> Tuning::best() const {
+  const std::filesystem::path journal = run::journal_path(impl_->directory);
+  if (!std::filesystem::exists(journal)) return std::nullopt;
+  const auto found =
+      search::recommend(impl_->session, impl_->candidates, journal::read_journal(journal), impl_->options.seed);
+  if (!found) return std::nullopt;
+  return Best{found->trial, values_of(found->configuration), found->value, found->lower_95, found->upper_95,
+              found->gain};
+}
+
+PlanAnswer Tuning::plan() const {
+  const forecast::Forecaster forecaster(impl_->session, impl_->filter);
+  const forecast::PlanStudy study = forecast::study_plan(impl_->session, forecaster, {});
+  PlanAnswer answer{study.looked_at(), study.counts.fit, study.counts.uncertain, study.counts.too_large, {}, {}};
+  if (!study.best.empty()) {
+    answer.fastest = values_of(study.best.front().configuration);
+    if (study.best.front().forecast.cost) {
+      answer.fastest_step_time_s = study.best.front().forecast.cost->step_time_s;
+    }
+  }
+  return answer;
+}
+
+}  // namespace krigtune
